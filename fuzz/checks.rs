@@ -1,8 +1,8 @@
-//! What is asked of every parser, for any bytes: no panic, no wild allocation, and answers that agree with one
+//! Checks of every parser, for any bytes: no panic, no excessive allocation, and answers that agree with one
 //! another. The fuzzer and a plain test run the same function.
 //!
-//! The first byte chooses the parser, so that one corpus serves all (C-11). Checksums of inputs are mended first
-//! where a parser looks at one, or nothing behind it would ever be reached.
+//! The first byte chooses the parser, so that one corpus serves all (C-11). If a parser checks a checksum,
+//! the input's is corrected first; otherwise the fuzzer would never get past it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use fieldstone_format::partitioned::{Block, Head, Page, PathList, Table, path_li
 
 const VERSIONS: [Version; 3] = [Version::Cdf1, Version::Cdf2, Version::Cdf5];
 
-/// Runs the parser that the first byte chooses over the others.
+/// Runs the parser that the first byte chooses on the other bytes.
 pub fn check(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
     match choice % 11 {
@@ -41,7 +41,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// A message between slots of the graph's view: what is read is written and read again.
+/// A message between slots of the graph's index: a decoded one can be encoded and decoded again.
 fn message(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     if let Some((sum, body)) = bytes.split_first_chunk_mut::<4>() {
@@ -49,7 +49,7 @@ fn message(bytes: &[u8]) {
     }
     let Ok(frame) = Frame::decode(&bytes) else { return };
     let written = frame.encode();
-    assert_eq!(Frame::decode(&written).expect("what is written is read").encode(), written);
+    assert_eq!(Frame::decode(&written).expect("encoded bytes can be decoded").encode(), written);
     let (Message::Insert { rows, .. } | Message::Move { rows, .. } | Message::Begin { rows, .. }) =
         frame.message
     else {
@@ -61,13 +61,13 @@ fn message(bytes: &[u8]) {
 }
 
 fn header(bytes: &[u8]) {
-    let report = validate(bytes).expect("memory is read without fail");
+    let report = validate(bytes).expect("reading memory cannot fail");
     match parse::header(bytes) {
         Ok((header, places)) => {
             assert!(places.in_order() && places.header_len <= bytes.len() as u64);
             let written = write::header(&header, false);
             assert_eq!(written.len() as u64, write::header_len(&header, false));
-            let (again, _) = parse::header(&written).expect("what is written is read");
+            let (again, _) = parse::header(&written).expect("encoded bytes can be decoded");
             assert_eq!(again, header);
             let layout = Layout::of(&header, places.header_len).expect("checked by the parser");
             let _ = (layout.file_len(header.numrecs.unwrap_or(0)), layout.records_in(bytes.len() as u64));
@@ -98,7 +98,7 @@ fn entries(bytes: &[u8]) {
             assert!(len <= bytes.len());
             let _ = (var.name(), var.dims().count(), var.attrs().count());
             let shorter = parse::var_entry(&bytes[..len - 1], version);
-            assert!(matches!(shorter, Ok(None)), "an entry less a byte is no entry");
+            assert!(matches!(shorter, Ok(None)), "an entry without its last byte is incomplete");
         }
         for list in [List::Dims, List::Attrs, List::Vars] {
             let _ = parse::list_head(bytes, list, version);
@@ -198,11 +198,11 @@ fn list(bytes: &[u8]) {
             Err(_) => break false,
         }
     };
-    let written = path_list(&found).expect("what is read is written");
+    let written = path_list(&found).expect("a decoded list can be encoded");
     assert!(bytes.starts_with(&written) && (!whole || bytes == written));
 }
 
-/// Mends all checksums of a file with a partitioned header, as far as its numbers lead to them.
+/// Corrects all checksums of a file with a partitioned header, as far as its numbers lead to them.
 pub fn mend(bytes: &mut [u8]) {
     fn u32_at(bytes: &[u8], at: usize) -> Option<usize> {
         Some(u32::from_be_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?) as usize)
@@ -236,7 +236,7 @@ pub fn mend(bytes: &mut [u8]) {
             let (at, names) = (u64_at(bytes, entry + 4)?, u64_at(bytes, entry + 12)?);
             pages(bytes, at, names.div_ceil(511));
         }
-        // The last list ends where the table begins.
+        // The last list ends at the table.
         let mut end = table;
         for i in (0..writers.min(1_000)).rev() {
             let entry = table.checked_add(blocks.checked_mul(44)?)?.checked_add(i * 32)?;
@@ -258,18 +258,18 @@ pub fn mend(bytes: &mut [u8]) {
     }
 }
 
-/// A whole file: what the checker accepts, the reader reads to its last object.
+/// A whole file: if the checker accepts it, the reader reads every object of it.
 fn partitioned(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     mend(&mut bytes);
-    let report = validate(&bytes).expect("memory is read without fail");
+    let report = validate(&bytes).expect("reading memory cannot fail");
     let read = read(&bytes);
     if report.ok && report.format == Some(Format::Partitioned) {
-        read.expect("what a checker accepts is read");
+        read.expect("a file that the checker accepts can be read");
     }
 }
 
-/// Reads all that stands in a file, and finds each object by its name.
+/// Reads all objects of a file, and finds each by its name.
 fn read(bytes: &[u8]) -> Result<()> {
     let disk = SimWorld::memory().disk;
     let path = Path::new("/file");
@@ -277,7 +277,7 @@ fn read(bytes: &[u8]) -> Result<()> {
     let team = Team::new(Arc::new(SingleComm::new(disk)));
     let reader = Reader::open(team.open("open", path, FileMode::Read)?)?;
     let counts = reader.counts()?;
-    let missing = |name: &str| Err(Error::corrupt(format!("`{name}` is listed and not found")));
+    let missing = |name: &str| Err(Error::corrupt(format!("`{name}` is listed but not found")));
     for var in reader.vars(0, usize::MAX)? {
         if reader.find_var(&var.name)?.is_none_or(|found| found.name != var.name) {
             return missing(&var.name);

@@ -1,9 +1,10 @@
 /*
- * A simulation that writes three groups of arrays, each for a purpose and at its own frequency: analysis every
- * 2 steps, pictures every step, restart every 4 steps. It goes on from the last restart step that is whole, on
- * any number of ranks. This is the program of SDM's Figure 1 (after ASTRO3D), on a smaller cube.
+ * A simulation that writes three groups of arrays, each for its own purpose and at its own
+ * frequency: analysis every 2 steps, pictures every step, restart every 4 steps. It continues from
+ * the last complete restart step, on any number of ranks. This is the program of SDM's Figure 1
+ * (after ASTRO3D), on a smaller cube.
  *
- *     mpicc astro3d.c -o astro3d -lfieldstone && mpiexec -n 4 ./astro3d astro3d.store
+ *   mpicc astro3d.c -o astro3d -lfieldstone && mpiexec -n 4 ./astro3d astro3d.store
  *
  * No call names a file: a set and a step are enough.
  */
@@ -18,7 +19,7 @@
 #define PICTURES 7
 #define STEPS 4 /* of one start of the program */
 
-/* Ends the program with what went wrong. Errors are raised on all ranks, so each ends by itself. */
+/* Ends the program with the error's message. All ranks get every error, so each ends by itself. */
 static void check(int status) {
   if (status == FS_OK) return;
   fprintf(stderr, "%s (%s)\n", fs_error_message(), fs_error_hint());
@@ -26,7 +27,8 @@ static void check(int status) {
   exit(status);
 }
 
-/* A group of `count` sets a0, a1, ... of one type and shape. All other properties are chosen by Fieldstone. */
+/* A group of `count` sets a0, a1, ... of one type and shape. Fieldstone chooses all other
+   properties. */
 static fs_group *declare(fs_arrays *job, const char *group, char letter, int count, const char *dtype) {
   static const uint64_t shape[3] = {N, N, N};
   static const char *const dims[3] = {"z", "y", "x"};
@@ -72,7 +74,7 @@ int main(int argc, char **argv) {
   r = declare(job, "restart", 'r', RESTART, "f8");
   p = declare(job, "pictures", 'p', PICTURES, "u1");
 
-  /* Each rank holds a part of a balanced cut: 2 x 2 x 1 for four ranks, else slabs. */
+  /* Each rank holds its part of a balanced cut: 2 x 2 x 1 for four ranks, else slabs. */
   grid[0] = comm.size == 4 ? 2 : (uint64_t)comm.size;
   grid[1] = comm.size == 4 ? 2 : 1;
   check(fs_group_view_grid(a, 0, NULL, 3, grid, NULL));
@@ -83,7 +85,7 @@ int main(int argc, char **argv) {
   begin[1] = (uint64_t)comm.rank % grid[1] * part[1];
   begin[2] = 0;
 
-  /* From the last restart step, or from the beginning. */
+  /* Continue from the last restart step, or start at the beginning. */
   check(fs_group_last_step(r, &step, &goes_on));
   if (goes_on) {
     first = step + 1;
@@ -100,7 +102,7 @@ int main(int argc, char **argv) {
   }
 
   for (step = first; step < first + STEPS; step++) {
-    /* "Computes". */
+    /* The computation. */
     for (set = 0; set < RESTART; set++)
       for (i = 0, z = 0; z < part[0]; z++)
         for (y = 0; y < part[1]; y++)
@@ -114,7 +116,7 @@ int main(int argc, char **argv) {
     }
     for (set = 0; set < RESTART && step % 4 == 3; set++) {
       snprintf(name, sizeof name, "r%d", set);
-      /* The last argument 0: a thread writes while the job computes; the array may be changed at once. */
+      /* Last argument 0: a thread writes while the job computes; the job may change the array at once. */
       check(fs_group_write(r, name, step, "f8", 3, part, NULL, restart[set], 0));
     }
     for (set = 0; set < PICTURES; set++) {

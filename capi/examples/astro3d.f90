@@ -1,10 +1,10 @@
-! A simulation that writes three groups of arrays, each for a purpose and at its own frequency, and goes on from the
-! last restart step that is whole, on any number of ranks: SDM's Figure 1 (after ASTRO3D), on a smaller cube. The C
-! program astro3d.c does the same.
+! A simulation that writes three groups of arrays, each for its own purpose and at its own
+! frequency, and continues from the last complete restart step, on any number of ranks: SDM's Figure
+! 1 (after ASTRO3D), on a smaller cube. The C program astro3d.c does the same.
 !
-!     mpiexec -n 4 ./astro3d astro3d.store
+!   mpiexec -n 4 ./astro3d astro3d.store
 !
-! What is r0(nx, ny, nz) here is read in C and Python as an array of shape (nz, ny, nx).
+! C and Python read r0(nx, ny, nz) as an array of shape (nz, ny, nx).
 program astro3d
   use mpi
   use fieldstone
@@ -35,7 +35,7 @@ program astro3d
   call declare(restart, 'restart', 'r', 6, 'f8')
   call declare(pictures, 'pictures', 'p', 7, 'i4')
 
-  ! Each rank holds a part of a balanced cut: 2 x 2 x 1 for four ranks, else slabs.
+  ! Each rank holds its part of a balanced cut: 2 x 2 x 1 for four ranks, else slabs.
   grid = [1, 1, ranks]
   if (ranks == 4) grid = [2, 2, 1]
   call fs_group_view_grid(analysis, grid)
@@ -44,7 +44,7 @@ program astro3d
   call fs_group_local_shape(restart, 'r0', part)
   allocate (cells(part(1), part(2), part(3), 6))
 
-  ! From the last restart step, or from the beginning.
+  ! Continue from the last restart step, or start at the beginning.
   first = 0
   call fs_group_last_step(restart, last, found)
   if (found) then
@@ -57,7 +57,7 @@ program astro3d
   end if
 
   do step = first, first + steps - 1
-    cells = state(step) ! "computes"
+    cells = state(step) ! the computation
     do set = 1, 6
       if (mod(step, 2) == 0) call fs_group_write(analysis, name('a', set), step, real(cells(:, :, :, set)))
       ! A thread writes these while the job computes.
@@ -94,7 +94,7 @@ contains
     write (name, '(a, i0)') letter, set - 1
   end function
 
-  !> What this rank's cells are at a step.
+  !> This rank's cells at a step.
   function state(step)
     integer, intent(in) :: step
     double precision :: state(size(cells, 1), size(cells, 2), size(cells, 3), 6)

@@ -1,8 +1,9 @@
 /*
- * Samples of a detector, written by all ranks of an MPI job into one netCDF file. Each rank defines its own
- * events, of sizes that no other rank knows; the time axis and the calibration are shared.
+ * Samples of a detector, which all ranks of an MPI job write into one netCDF file. Each rank
+ * defines its own events, with sizes that no other rank knows; the time axis and the calibration
+ * are shared.
  *
- *     mpicc container_mpi.c -o container_mpi -lfieldstone && mpiexec -n 4 ./container_mpi events.nc
+ *   mpicc container_mpi.c -o container_mpi -lfieldstone && mpiexec -n 4 ./container_mpi events.nc
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #define EVENTS 3
 #define CHANNELS 8
 
-/* Ends the job with what went wrong. Errors are raised on all ranks, so each ends by itself. */
+/* Ends the job with the error's message. All ranks get every error, so each ends by itself. */
 static void check(int status) {
   if (status == FS_OK) return;
   fprintf(stderr, "%s (%s)\n", fs_error_message(), fs_error_hint());
@@ -33,7 +34,7 @@ int main(int argc, char **argv) {
   rank = comm.rank;
 
   check(fs_container_create(argc > 1 ? argv[1] : "events.nc", "cdf5", &comm, &file));
-  /* The same on all ranks: defined once in the file. */
+  /* The same on all ranks: the file has it once. */
   {
     const char *dims[2] = {"time", "channel"};
     uint32_t var;
@@ -43,7 +44,7 @@ int main(int argc, char **argv) {
     check(fs_container_put_att(file, var, "units", "S1", 2, "mV"));
     check(fs_container_put_att(file, FS_GLOBAL, "title", "S1", 7, "samples"));
   }
-  /* This rank's alone. "hits" is looked up beside the variable. */
+  /* Only on this rank. Fieldstone looks "hits" up in the path of the variable. */
   for (event = 0; event < EVENTS; event++) {
     const char *dims[1] = {"hits"};
     double energy = 1.5 * rank + event;
@@ -56,14 +57,14 @@ int main(int argc, char **argv) {
   }
   check(fs_container_enddef(file));
 
-  /* Alone: each rank its own events. */
+  /* Independent: each rank its own events. */
   for (event = 0; event < EVENTS; event++) {
     count[0] = (uint64_t)(10 + rank * EVENTS + event);
     for (i = 0; i < (int)count[0]; i++) hits[i] = (float)(100 * (rank * EVENTS + event) + i);
     snprintf(path, sizeof path, "event_%d/charge", rank * EVENTS + event);
     check(fs_container_put(file, path, "f4", 1, start, count, NULL, hits, 0));
   }
-  /* Together: each rank one record. */
+  /* Collective: each rank one record. */
   for (i = 0; i < CHANNELS; i++) gain[i] = rank + i / 10.0;
   start[0] = (uint64_t)rank;
   count[0] = 1;
@@ -71,7 +72,7 @@ int main(int argc, char **argv) {
   check(fs_container_put(file, "gain", "f8", 2, start, count, NULL, gain, 1));
   check(fs_container_close(file));
 
-  /* Every rank reads what the next one wrote. */
+  /* Every rank reads the record of the next one. */
   check(fs_container_open(argc > 1 ? argv[1] : "events.nc", "r", &comm, &file));
   check(fs_container_inq(file, NULL, &vars, NULL, &records));
   start[0] = (uint64_t)((rank + 1) % comm.size);

@@ -1,10 +1,11 @@
 /*
- * An unstructured mesh, after SDM's FUN3D: edges and data come from a file of another program, a partitioning vector of
- * METIS says which rank a node belongs to, and each rank gets its nodes, ghosts and edges. Values at the nodes follow
- * from their edges, step by step, and are written by global node number. The partition is kept: run again, also with
- * another number of ranks, the program finds it, and goes on from the last step.
+ * An unstructured mesh, after SDM's FUN3D: edges and data come from a file of another program, a
+ * METIS partitioning vector gives each node its rank, and each rank gets its nodes, ghosts and
+ * edges. The program computes values at the nodes from their edges, step by step, and writes them
+ * by global node number. The store keeps the partition: a later start finds it, even with another
+ * number of ranks, and continues from the last step.
  *
- *     mpicc fun3d.c -o fun3d -lfieldstone && mpiexec -n 4 ./fun3d fun3d.store uns3d.msh
+ *   mpicc fun3d.c -o fun3d -lfieldstone && mpiexec -n 4 ./fun3d fun3d.store uns3d.msh
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,8 @@ static void *room(size_t count, size_t size) {
   return memory;
 }
 
-/* ---- what other programs leave: the mesh, in big-endian bytes as older solvers write them, and METIS's vector */
+/* ---- files of other programs: the mesh, in big-endian bytes as older solvers write them, and
+   METIS's vector */
 
 static void put(FILE *file, uint64_t bits, int bytes) {
   while (bytes-- > 0) fputc((int)(bits >> (8 * bytes) & 0xff), file);
@@ -84,7 +86,8 @@ static FILE *make(const char *path) {
   return file;
 }
 
-/* Makes both files where they are not there. A file that is written again is another one, of which nothing is kept. */
+/* Makes both files unless they exist. A rewritten file counts as another file, for which no history
+   is kept. */
 static size_t prepare(const char *path, const char *vector) {
   static int32_t ends[4 * NODES][2];
   const size_t edges = edges_of(ends);
@@ -101,7 +104,7 @@ static size_t prepare(const char *path, const char *vector) {
 
 /* ---- the solver */
 
-/* The first values come from the coordinates: only x of xyz is looked at. */
+/* The first values are the coordinates x of xyz. */
 static void begin(fs_import *mesh, fs_view *at_nodes, double *q, size_t nodes) {
   double *xyz = room(nodes, 3 * sizeof(double));
   size_t i;
@@ -110,7 +113,8 @@ static void begin(fs_import *mesh, fs_view *at_nodes, double *q, size_t nodes) {
   free(xyz);
 }
 
-/* Each edge carries what its ends differ by. Own nodes have all their edges here; ghosts get their owners' values. */
+/* Each edge carries the difference of its ends. Own nodes have all their edges here; ghosts get
+   their owners' values. */
 static void advance(fs_partition *part, const fs_partition_counts *have, const int64_t *ends, const double *area,
                     const double *volume, double *q) {
   double *flux = room(have->nodes, sizeof(double));
@@ -147,7 +151,7 @@ static void solve(fs_arrays *job, const char *path, const char *metis, uint64_t 
   int found, step;
   size_t i;
 
-  /* Nothing is read before a view says what of it is this rank's. */
+  /* Reads nothing yet: only a view says which part is this rank's. */
   check(fs_arrays_import_raw(job, path, 5, variables, NULL, &mesh));
   between.import = mesh, between.first_name = "edge1", between.second_name = "edge2";
   check(fs_arrays_partition(job, &between, &vector, NULL, &part));
@@ -177,7 +181,7 @@ static void solve(fs_arrays *job, const char *path, const char *metis, uint64_t 
     advance(part, &have, ends, area, volume, q);
     for (i = 0; i < have.nodes; i++) residual[i] = q[i] - residual[i];
     check(fs_group_write(results, "q", step, "f8", 0, NULL, NULL, q, 0));
-    check(fs_group_write(results, "residual", step, "f8", 0, NULL, NULL, residual, 0)); /* by the same plan */
+    check(fs_group_write(results, "residual", step, "f8", 0, NULL, NULL, residual, 0)); /* reuses the plan */
     check(fs_arrays_flush(job));
   }
   if (comm.rank == 0) printf("partition: %s; %d nodes, up to step %d\n", source, NODES, step - 1);

@@ -1,9 +1,10 @@
-! An unstructured mesh, after SDM's FUN3D: edges and data come from a file of another program, a partitioning vector of
-! METIS says which rank a node belongs to, and each rank gets its nodes, ghosts and edges. Values at the nodes follow from
-! their edges, step by step, and are written by global node number. The partition is kept: run again, also with another
-! number of ranks, the program finds it, and goes on from the last step. The C program fun3d.c does the same.
+! An unstructured mesh, after SDM's FUN3D: edges and data come from a file of another program, a
+! METIS partitioning vector gives each node its rank, and each rank gets its nodes, ghosts and
+! edges. The program computes values at the nodes from their edges, step by step, and writes them by
+! global node number. The store keeps the partition: a later start finds it, even with another
+! number of ranks, and continues from the last step. The C program fun3d.c does the same.
 !
-!     mpiexec -n 4 ./fun3d fun3d.store uns3d.msh
+!   mpiexec -n 4 ./fun3d fun3d.store uns3d.msh
 program fun3d
   use, intrinsic :: iso_c_binding, only: c_int64_t
   use mpi
@@ -38,10 +39,11 @@ program fun3d
 
 contains
 
-  ! ---- what other programs leave: the mesh, and METIS's vector
+  ! ---- files of other programs: the mesh, and METIS's vector
 
-  !> Makes both files where they are not there: a file that is written again is another one, of which nothing is kept.
-  !> edge1, edge2: node numbers from 1; area: of each edge; volume: of each node; xyz(3, nodes): coordinates.
+  !> Makes both files unless they exist: a rewritten file counts as another file, for which no
+  !> history is kept. edge1, edge2: node numbers from 1; area: of each edge; volume: of each node;
+  !> xyz(3, nodes): coordinates.
   subroutine prepare()
     integer, parameter :: to(3, 4) = reshape([1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 0], [3, 4])
     integer :: ends(2, 4 * nodes), at(3), n, k, unit
@@ -92,7 +94,7 @@ contains
     integer :: first, last, step, of_nodes
     logical :: found
 
-    ! Nothing is read before a view says what of it is this rank's.
+    ! Reads nothing yet: only a view says which part is this rank's.
     of_nodes = 16 * edges
     call fs_arrays_import_raw(mesh, job, path, [fs_raw_variable('edge1', '<i4', 0, [edges]), &
       fs_raw_variable('edge2', '<i4', 4 * edges, [edges]), fs_raw_variable('area', '<f8', 8 * edges, [edges]), &
@@ -126,7 +128,7 @@ contains
       call fs_partition_update(part, q)
       residual = q - residual
       call fs_group_write(results, 'q', step, q, wait=.false.)
-      call fs_group_write(results, 'residual', step, residual, wait=.false.) ! by the same plan
+      call fs_group_write(results, 'residual', step, residual, wait=.false.) ! reuses the plan
       call fs_arrays_flush(job)
     end do
     if (rank == 0) print '(3a, i0, a, i0)', 'partition: ', fs_partition_source(part), '; ', nodes, ' nodes, up to step ', &
@@ -137,7 +139,7 @@ contains
     call fs_partition_free(part)
   end subroutine
 
-  !> Each edge carries what its ends differ by. Own nodes have all their edges here.
+  !> Each edge carries the difference of its ends. Own nodes have all their edges here.
   subroutine advance(ends, area, volume, owned, q)
     integer(c_int64_t), intent(in) :: ends(:, :)
     double precision, intent(in) :: area(:), volume(:)

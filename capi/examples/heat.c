@@ -1,10 +1,11 @@
 /*
- * A plate that cools: the heat equation on a grid, each step archived in pieces and flushed.
+ * A cooling plate: the heat equation on a grid. The program archives each step in pieces and
+ * flushes it.
  *
- *     heat [STORE]        (the folder heat.store where none is named)
+ *   heat [STORE]    (the folder heat.store by default)
  *
- * The grid is cut into strips of rows as it would be between processes: each strip is a piece of the same
- * field and could be archived by a process of its own, without a word to the others.
+ * The grid is cut into strips of rows as it would be between processes: each strip is a piece of
+ * the same field, and separate processes could archive the strips without any communication.
  */
 #include <fieldstone.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ enum { NX = 96, NY = 64, STRIPS = 4, STEPS = 20 };
 
 static double temperature[NY][NX], before[NY][NX];
 
-/* Stops with the message of a call that failed. */
+/* Stops with the message of a failed call. */
 static void check(int status)
 {
     if (status != FS_OK) {
@@ -54,7 +55,7 @@ static void archive(fs_store *store, int step)
         check(fs_archive_piece(store, fs_key_text(key), "f8", 2, shape, start, count, temperature[start[0]]));
     }
     check(fs_key_free(key));
-    check(fs_flush(store)); /* from here on all readers see the step, whole */
+    check(fs_flush(store)); /* from here on all readers see the complete step */
 }
 
 int main(int argc, char **argv)
@@ -69,7 +70,7 @@ int main(int argc, char **argv)
         archive(store, step);
     }
 
-    /* What is there? */
+    /* List all fields. */
     fs_list *list;
     const char *key;
     uint64_t nbytes, fields = 0, bytes = 0;
@@ -84,7 +85,7 @@ int main(int argc, char **argv)
     check(fs_list_close(list));
     printf("%llu fields, %llu bytes\n", (unsigned long long)fields, (unsigned long long)bytes);
 
-    /* A box of 2 rows and 4 columns of the last step: only what overlaps it is read. */
+    /* Read a box of 2 rows and 4 columns of the last step; only overlapping pieces are read. */
     const uint64_t start[2] = {12, 30}, count[2] = {2, 4};
     double box[2][4];
     check(fs_get_piece(store, "run=heat-c,variable=temperature,step=20", "f8", 2, start, count, box));

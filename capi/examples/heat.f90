@@ -1,11 +1,13 @@
-! A plate that cools: the heat equation on a grid, each step archived in pieces and flushed.
+! A cooling plate: the heat equation on a grid. The program archives each step in pieces and flushes
+! it.
 !
-!     heat [STORE]        (the folder heat.store where none is named)
+!   heat [STORE]    (the folder heat.store by default)
 !
-! The grid is cut into strips as it would be between processes or images: each strip is a piece of the same
-! field and could be archived by a process of its own, without a word to the others.
+! The grid is cut into strips as it would be between processes or images: each strip is a piece of
+! the same field, and separate processes could archive the strips without any communication.
 !
-! temperature(nx, ny) is stored as it lies in memory; C and Python read it as an array of shape (ny, nx).
+! The store keeps temperature(nx, ny) as it is in memory; C and Python read it as an array of shape
+! (ny, nx).
 program heat
   use fieldstone
   implicit none
@@ -28,11 +30,11 @@ program heat
     call archive(step)
   end do
 
-  ! A box of 4 by 2 of the last step, from (31, 13) on: only what overlaps it is read.
+  ! A box of 4 by 2 of the last step, from (31, 13); only overlapping pieces are read.
   call fs_get(store, key(steps), box, start=[31, 13])
   print '(4f9.3)', box
 
-  ! All of it, into an array that takes the field's shape.
+  ! The whole field, into an array that takes its shape.
   call fs_get_alloc(store, key(steps), last)
   print '(a, i0, a, i0)', 'the field is ', size(last, 1), ' by ', size(last, 2)
 
@@ -59,7 +61,7 @@ contains
       call fs_archive(store, key(step), temperature(:, first:first+ny/strips-1), &
         start=[1, first], shape=[nx, ny])
     end do
-    call fs_flush(store) ! from here on all readers see the step, whole
+    call fs_flush(store) ! from here on all readers see the complete step
   end subroutine
 
   function key(step)

@@ -1,6 +1,6 @@
 /*
  * Two views of arrays, after SDM's: a regular one, of blocks of a matrix with a halo, and an
- * irregular one by a map array, of the nodes of a mesh that a rank owns, and of its ghosts.
+ * irregular one, whose map array lists the nodes of a mesh that a rank owns, and its ghosts.
  *
  *     mpicc views.c -o views -lfieldstone && mpiexec -n 4 ./views views.store
  */
@@ -22,7 +22,7 @@ static void must(int holds) {
   if (!holds) MPI_Abort(MPI_COMM_WORLD, 99);
 }
 
-/* Rows of a matrix, with a row more on each side for what the neighbours hold. */
+/* Rows of a matrix, with one more row on each side for the neighbours' values. */
 static void regular(fs_arrays *job, int rank, int size) {
   const uint64_t shape[2] = {ROWS, COLUMNS}, grid[2] = {(uint64_t)size, 1}, halo[4] = {1, 1, 0, 0};
   const char *const dims[2] = {"row", "column"};
@@ -36,7 +36,7 @@ static void regular(fs_arrays *job, int rank, int size) {
   for (y = 0; y < own; y++)
     for (x = 0; x < COLUMNS; x++) memory[y + 1][x] = (rank * own + y) * 100 + x;
   check(fs_group_write(group, "matrix", 0, "f8", 0, NULL, NULL, memory, 1)); /* the halo is not written */
-  check(fs_group_read(group, "matrix", 0, "f8", 0, NULL, NULL, memory));     /* and filled by a read */
+  check(fs_group_read(group, "matrix", 0, "f8", 0, NULL, NULL, memory));     /* a read fills it */
   if (rank > 0) must(memory[0][COLUMNS - 1] == (rank * own - 1) * 100 + COLUMNS - 1);
   if (rank < size - 1) must(memory[own + 1][0] == (rank + 1) * own * 100);
 }
@@ -54,14 +54,14 @@ static void irregular(fs_arrays *job, int rank, int size) {
   for (i = NODES; i-- > 0;) /* in any order */
     if ((int)(7 * i % (size_t)size) == rank) map[owned++] = (int64_t)i;
   length = (size_t)owned;
-  map[length++] = (map[0] + 1) % NODES; /* a ghost, which another rank owns (or this one, where it is alone) */
+  map[length++] = (map[0] + 1) % NODES; /* a ghost, owned by another rank (or by this one, if it is alone) */
 
   check(fs_arrays_group(job, "irregular", 2, sets, NULL, &group));
   check(fs_group_view_irregular(group, 0, NULL, length, map, owned, 0));
   for (i = 0; i < length; i++)
     for (c = 0; c < COMPONENTS; c++) values[i][c] = i < (size_t)owned ? (double)map[i] + c / 10.0 : -1;
   check(fs_group_write(group, "velocity", 0, "f8", 0, NULL, NULL, values, 1));
-  check(fs_group_write(group, "displacement", 0, "f8", 0, NULL, NULL, values, 1)); /* by the same plan */
+  check(fs_group_write(group, "displacement", 0, "f8", 0, NULL, NULL, values, 1)); /* reuses the plan */
   check(fs_group_read(group, "velocity", 0, "f8", 0, NULL, NULL, values));
   for (i = 0; i < length; i++)
     for (c = 0; c < COMPONENTS; c++) must(values[i][c] == (double)map[i] + c / 10.0);

@@ -1,5 +1,6 @@
-! Two views of arrays, after SDM's: a regular one, of blocks of a matrix with a halo, and an irregular
-! one by a map array, of the nodes of a mesh that a rank owns, and of a ghost. Then particles, whose number changes.
+! Two views of arrays, after SDM's: a regular one, of blocks of a matrix with a halo, and an
+! irregular one, whose map array lists the nodes of a mesh that a rank owns, and a ghost. Then
+! particles, whose number changes.
 program views
   use mpi
   use fieldstone
@@ -37,7 +38,7 @@ contains
     if (.not. holds) error stop 99
   end subroutine
 
-  !> Columns of a matrix, with a column more on each side for what the neighbours hold.
+  !> Columns of a matrix, with one more column on each side for the neighbours' values.
   subroutine regular()
     type(fieldstone_group) :: group
     double precision, allocatable :: a(:, :)
@@ -50,11 +51,11 @@ contains
       a(:, x) = [(100d0 * (rank * own + x) + y, y = 1, rows)]
     end do
     call fs_group_write(group, 'matrix', 0, a) ! the halo is not written
-    call fs_group_read(group, 'matrix', 0, a)  ! and filled by a read
+    call fs_group_read(group, 'matrix', 0, a)  ! a read fills it
     if (rank > 0) call must(abs(a(rows, 0) - (100d0 * rank * own + rows)) < 1d-9)
     if (rank < ranks - 1) call must(abs(a(1, own + 1) - (100d0 * (rank + 1) * own + 101)) < 1d-9)
 
-    ! A box of it, counted from 1.
+    ! A box of the matrix, counted from 1.
     call fs_group_view_block(group, [2, 3], [4, 1])
     call fs_group_read(group, 'matrix', 0, a(1:4, 1:1))
     call must(all(abs(a(1:4, 1) - [302d0, 303d0, 304d0, 305d0]) < 1d-9))
@@ -82,7 +83,8 @@ contains
     end do
   end subroutine
 
-  !> Each rank has some, one more than the lower rank: x(count, 3), one after another along the first dimension.
+  !> Each rank has some, one more than the lower rank: x(count, 3), concatenated along the first
+  !> dimension.
   subroutine particles()
     type(fieldstone_group) :: group
     real, allocatable :: x(:, :)

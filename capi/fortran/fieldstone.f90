@@ -1,19 +1,22 @@
-! Fieldstone for Fortran: archive arrays by key, flush, get them back. Over the C library of capi/.
+! Fieldstone for Fortran: archive arrays by key, flush, get them back. It calls the C library of
+! capi/.
 !
-! Errors: every call takes an optional `ierr`. Where it is present it becomes one of the FS_ numbers below,
-! FS_OK for success, and fs_error_message() tells more; where it is absent an error stops the program with
-! its message.
+! Errors: every call takes an optional `ierr`. If it is present, it becomes one of the FS_ numbers
+! below, FS_OK for success, and fs_error_message() describes the error. If it is absent, an error
+! stops the program with its message.
 !
-! Order: what is stored is the memory of the Fortran array as it is, nothing is transposed. The first dimension
-! of Fortran varies fastest, and so does the last of the store: thus a(nx, ny) is stored as, and in C and Python
-! read as, an array of shape (ny, nx), and everything here is told in Fortran's order.
+! Order: the store keeps the memory of a Fortran array as it is and transposes nothing. Fortran's
+! first dimension varies fastest, and so does the store's last one. An array a(nx, ny) is therefore
+! stored as an array of shape (ny, nx), and C and Python read it so. Everything in this module is in
+! Fortran's order.
 !
-! Boxes: `start` counts from 1, as Fortran does, and `shape` is the shape of the whole array. The store
-! itself, C and Python count from 0; this module converts. Both are of default integers, or of
-! integer(c_int64_t) for arrays that reach beyond.
+! Boxes: `start` counts from 1, as Fortran does, and `shape` is the shape of the whole array. The
+! store itself, C and Python count from 0; this module converts. Both are default integers, or
+! integer(c_int64_t) for arrays that need more.
 !
-! The kinds of fs_archive and fs_get are integer(4), integer(8), real(4), real(8), complex(4), complex(8), of
-! any rank; what is not contiguous is copied by the compiler. Below, each kind has the same five procedures.
+! The kinds of fs_archive and fs_get are integer(4), integer(8), real(4), real(8), complex(4),
+! complex(8), of any rank. The compiler copies arrays that are not contiguous. Below, each kind has
+! the same five procedures.
 module fieldstone
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: error_unit
@@ -26,7 +29,7 @@ module fieldstone
   public :: fs_error_kind, fs_error_code, fs_error_is_retryable, fs_error_message, fs_error_hint, fs_version
   public :: fs_store_handle, fs_finish
 
-  !> How a call ended.
+  !> Result of a call.
   integer, parameter, public :: FS_OK = 0, FS_INTERNAL = 1, FS_INVALID = 2, FS_NOT_FOUND = 3, &
     FS_CONFLICT = 4, FS_CORRUPT = 5, FS_DENIED = 6, FS_UNAVAILABLE = 7
 
@@ -36,31 +39,33 @@ module fieldstone
     type(c_ptr) :: handle = c_null_ptr
   end type
 
-  !> fs_archive(store, key, data [, start, shape] [, ierr]): a whole array, or with `start` and `shape` a
-  !> piece of an array whose other pieces come from elsewhere.
+  !> fs_archive(store, key, data [, start, shape] [, ierr]): archives a whole array, or with `start`
+  !> and `shape` a piece of an array whose other pieces come from elsewhere.
   interface fs_archive
     module procedure archive_i4, archive_i8, archive_r4, archive_r8, archive_c4, archive_c8, &
       archive_far_i4, archive_far_i8, archive_far_r4, archive_far_r8, archive_far_c4, archive_far_c8
   end interface
 
-  !> fs_archive_bytes(store, key, data [, ierr]): opaque bytes, a character variable or integer(1) array.
+  !> fs_archive_bytes(store, key, data [, ierr]): archives opaque bytes, a character variable or
+  !> integer(1) array.
   interface fs_archive_bytes
     module procedure archive_text, archive_i1
   end interface
 
-  !> fs_get(store, key, data [, start] [, ierr]): the whole array into `data`, whose kind and shape it must
-  !> have; with `start` the box that begins there and has the shape of `data`.
+  !> fs_get(store, key, data [, start] [, ierr]): reads the whole array into `data`, which must have
+  !> its kind and shape; with `start`, the box that begins there and has the shape of `data`.
   interface fs_get
     module procedure get_i4, get_i8, get_r4, get_r8, get_c4, get_c8, &
       get_far_i4, get_far_i8, get_far_r4, get_far_r8, get_far_c4, get_far_c8
   end interface
 
-  !> fs_get_alloc(store, key, data [, ierr]): the whole array into an allocatable one of rank 1 to 4.
+  !> fs_get_alloc(store, key, data [, ierr]): reads the whole array into an allocatable one of rank
+  !> 1 to 4.
   interface fs_get_alloc
     module procedure get_alloc_i4, get_alloc_i8, get_alloc_r4, get_alloc_r8, get_alloc_c4, get_alloc_c8
   end interface
 
-  !> As struct fs_field_info of the C header.
+  !> The struct fs_field_info of the C header.
   type, bind(c) :: field_info
     integer(c_int64_t) :: nbytes
     integer(c_int32_t) :: ndim, complete
@@ -207,8 +212,9 @@ contains
 
   ! ---- stores
 
-  !> Opens a store: `url` is a folder, or 'memory:'; `mode` is 'a' (to read and archive, the default), 'r', 'r+' (to
-  !> read and archive where a store is) or 'x' (a new one); `schema` is 'simulation', 'mars', a file or a schema's text.
+  !> Opens a store: `url` is a folder, or 'memory:'. `mode` is 'a' (to read and archive, the
+  !> default), 'r', 'r+' (to read and archive in an existing store) or 'x' (to create a new store).
+  !> `schema` is 'simulation', 'mars', a file or the text of a schema.
   subroutine fs_open(store, url, mode, schema, ierr)
     type(fieldstone_store), intent(out) :: store
     character(len=*), intent(in) :: url
@@ -227,7 +233,7 @@ contains
     call finish(c_open(c_text(url), mode_text, schema_address, store%handle), ierr)
   end subroutine
 
-  !> Flushes and closes. The store is closed also where this fails.
+  !> Flushes and closes the store. It is closed even if this fails.
   subroutine fs_close(store, ierr)
     type(fieldstone_store), intent(inout) :: store
     integer, intent(out), optional :: ierr
@@ -237,14 +243,14 @@ contains
     call finish(c_close(handle), ierr)
   end subroutine
 
-  !> Makes all that was archived through this store durable and visible, all or nothing.
+  !> Makes all fields archived through this store durable and visible, all or nothing.
   subroutine fs_flush(store, ierr)
     type(fieldstone_store), intent(in) :: store
     integer, intent(out), optional :: ierr
     call finish(c_flush(store%handle), ierr)
   end subroutine
 
-  !> Forgets what was archived through this store and not flushed.
+  !> Discards all fields archived through this store and not flushed.
   subroutine fs_discard(store, ierr)
     type(fieldstone_store), intent(in) :: store
     integer, intent(out), optional :: ierr
@@ -269,7 +275,7 @@ contains
     call finish(c_archive_bytes(store%handle, c_text(key), c_loc(data), size(data, kind=c_size_t)), ierr)
   end subroutine
 
-  !> The raw bytes of a field, whatever it is.
+  !> Reads the raw bytes of a field of either kind.
   subroutine fs_get_bytes(store, key, data, ierr)
     type(fieldstone_store), intent(in) :: store
     character(len=*), intent(in) :: key
@@ -281,15 +287,15 @@ contains
     if (status == FS_OK) then
       allocate (data(nbytes))
       status = c_get(store%handle, c_text(key), c_loc(data), int(nbytes, c_size_t), again)
-      ! Between the two calls somebody may have flushed a shorter version.
+      ! Between the two calls another process may have flushed a shorter version.
       if (status == FS_OK .and. again < nbytes) data = data(:again)
     end if
     call finish(status, ierr)
   end subroutine
 
-  ! ---- what a field is
+  ! ---- description of fields
 
-  !> The raw bytes of a field.
+  !> Gets the number of raw bytes of a field.
   subroutine fs_size(store, key, nbytes, ierr)
     type(fieldstone_store), intent(in) :: store
     character(len=*), intent(in) :: key
@@ -302,7 +308,7 @@ contains
     call finish(status, ierr)
   end subroutine
 
-  !> The shape of an array, in Fortran's order; of rank 0 for opaque bytes.
+  !> Gets the shape of an array, in Fortran's order; of rank 0 for opaque bytes.
   subroutine fs_shape(store, key, shape, ierr)
     type(fieldstone_store), intent(in) :: store
     character(len=*), intent(in) :: key
@@ -323,24 +329,25 @@ contains
     fs_error_kind = c_error_kind()
   end function
 
-  !> The code of this thread's last error, such as 'store-not-found': what exactly went wrong.
+  !> The code of this thread's last error, such as 'store-not-found', for a program that reacts to
+  !> particular errors.
   function fs_error_code() result(text)
     character(len=:), allocatable :: text
     text = fortran_text(c_error_code())
   end function
 
-  !> Whether the call may succeed later without anybody changing anything.
+  !> Whether the failed call may succeed later without any change.
   logical function fs_error_is_retryable()
     fs_error_is_retryable = c_error_is_retryable() /= 0
   end function
 
-  !> What this thread's last failed call complained of.
+  !> The message of this thread's last failed call.
   function fs_error_message() result(text)
     character(len=:), allocatable :: text
     text = fortran_text(c_error_message())
   end function
 
-  !> What may be done about it; empty where nothing is known.
+  !> A remedy for that error; empty if none is known.
   function fs_error_hint() result(text)
     character(len=:), allocatable :: text
     text = fortran_text(c_error_hint())
@@ -352,23 +359,23 @@ contains
     text = fortran_text(c_version())
   end function
 
-  ! ---- for the modules beside this one
+  ! ---- for the other modules
 
-  !> The store as the C library knows it.
+  !> The C library's handle of the store.
   function fs_store_handle(store) result(handle)
     type(fieldstone_store), intent(in) :: store
     type(c_ptr) :: handle
     handle = store%handle
   end function
 
-  !> Hands the status to the caller who asks for it, and stops at an error where nobody does.
+  !> Returns the status in `ierr`; without `ierr`, an error stops the program.
   subroutine fs_finish(status, ierr)
     integer, intent(in) :: status
     integer, intent(out), optional :: ierr
     call finish(status, ierr)
   end subroutine
 
-  ! ---- within this module
+  ! ---- internal procedures
 
   subroutine finish(status, ierr)
     integer, intent(in) :: status
@@ -382,7 +389,7 @@ contains
     end if
   end subroutine
 
-  !> Text for C. Blanks at the end are Fortran's filling and are left out.
+  !> Text for C. Blanks at the end are Fortran's padding and are left out.
   function c_text(text) result(c)
     character(len=*), intent(in) :: text
     character(kind=c_char, len=len_trim(text) + 1) :: c
@@ -401,7 +408,7 @@ contains
     end do
   end function
 
-  !> Default integers as 64-bit ones; none where there are none.
+  !> Default integers as 64-bit ones; an empty list for an absent one.
   function wide(numbers)
     integer, intent(in), optional :: numbers(:)
     integer(c_int64_t), allocatable :: wide(:)
@@ -413,7 +420,8 @@ contains
     end if
   end function
 
-  !> Whether `start` and `shape` fit an array of these extents; `status` and the last error tell why not.
+  !> Whether `start` and `shape` fit an array of these extents; if not, sets `status` and the last
+  !> error.
   logical function fits(key, extents, start, shape, status)
     character(len=*), intent(in) :: key
     integer(c_int64_t), intent(in) :: extents(:), start(:), shape(:)
@@ -423,7 +431,7 @@ contains
     if (size(start) /= size(extents) .or. size(shape) /= size(extents)) then
       write (what, '(3(a, i0))') 'data of rank ', size(extents), ' with start of ', size(start), &
         ' and shape of ', size(shape)
-      status = c_fail(FS_INVALID, c_text(key//': '//trim(what)), c_text('give one number per dimension'))
+      status = c_fail(FS_INVALID, c_text(key//': '//trim(what)), c_text('give one number for each dimension'))
     else if (any(start < 1)) then
       write (what, '(a, i0)') 'a start of ', minval(start)
       status = c_fail(FS_INVALID, c_text(key//': '//trim(what)), c_text('in Fortran boxes begin at 1'))
@@ -444,8 +452,8 @@ contains
     integer :: n, status
     n = size(extents)
     if (has_start .neqv. has_shape) then
-      status = c_fail(FS_INVALID, c_text(key//': one of start and shape without the other'), &
-        c_text('give both for a piece, none for a whole array'))
+      status = c_fail(FS_INVALID, c_text(key//': start and shape need each other'), &
+        c_text('give both for a piece, neither for a whole array'))
     else if (.not. has_start) then
       status = c_archive_array(store%handle, c_text(key), c_text(dtype), n, extents(n:1:-1), address)
     else if (fits(key, extents, start, shape, status)) then
@@ -473,7 +481,8 @@ contains
     call finish(status, ierr)
   end subroutine
 
-  !> The extents of an array of the rank asked for; true, with the error handed on, where it has another.
+  !> The extents of an array of the wanted rank; true, after reporting the error, if it has another
+  !> rank.
   logical function extents_differ(store, key, wanted, extents, ierr)
     type(fieldstone_store), intent(in) :: store
     character(len=*), intent(in) :: key

@@ -1,15 +1,17 @@
-! Distributed arrays for Fortran, inside: the types, the structures of the C header, texts. Programs use the module
-! fieldstone_arrays, which has all that is public.
+! Distributed arrays for Fortran, internal: types, structures of the C header, texts. Programs use
+! the module fieldstone_arrays, which exports everything public.
 module fieldstone_arrays_types
   use, intrinsic :: iso_c_binding
   use fieldstone, only: fs_finish, FS_INVALID
   implicit none
   public
 
-  !> As the first extent of a set: another one at each step, the sum of what the ranks hold.
+  !> As the first extent of a set: the extent differs from step to step and is the sum over all
+  !> ranks.
   integer, parameter :: FS_VARYING = -1
 
-  !> A job. A copy is the same job; so it is with the types below. What a handle leads to is the library's.
+  !> A job. A copy is the same job, and so with the types below. The library owns the object behind
+  !> a handle.
   type :: fieldstone_job
     type(c_ptr) :: handle = c_null_ptr
   end type
@@ -19,12 +21,12 @@ module fieldstone_arrays_types
     type(c_ptr) :: handle = c_null_ptr
   end type
 
-  !> What a rank holds of arrays: made by the fs_view_ calls, and by partitions.
+  !> The part of arrays that a rank holds: made by the fs_view_ calls, and by partitions.
   type :: fieldstone_view
     type(c_ptr) :: handle = c_null_ptr
   end type
 
-  !> A file from outside that all ranks have open.
+  !> An outside file that all ranks have open.
   type :: fieldstone_import
     type(c_ptr) :: handle = c_null_ptr
   end type
@@ -39,14 +41,15 @@ module fieldstone_arrays_types
     type(c_ptr) :: handle = c_null_ptr
   end type
 
-  !> The ranks of a job: made by the module fieldstone_mpi. Where none is given the process is alone.
+  !> The ranks of a job: made by the module fieldstone_mpi. Without one the process is alone.
   type :: fieldstone_comm
     type(c_ptr) :: address = c_null_ptr
   end type
 
   integer, parameter :: NAME_SIZE = 257, RANK_MAX = 32, HINT_SIZE = 1025
 
-  !> An attribute: made by fs_attr. gfortran 12 does not give its bytes back where it stood in an array constructor.
+  !> An attribute: made by fs_attr. gfortran 12 does not free its bytes if it was in an array
+  !> constructor.
   type :: fieldstone_attr
     character(kind=c_char, len=NAME_SIZE) :: name = c_null_char, dtype = c_null_char
     integer :: count = 0
@@ -59,19 +62,19 @@ module fieldstone_arrays_types
     character(kind=c_char, len=HINT_SIZE) :: value = c_null_char
   end type
 
-  !> fs_attr(name, value): an attribute of a group, a set or a mesh: a text, or a number or a row of numbers of integer(4),
-  !> integer(8), real(4) or real(8).
+  !> fs_attr(name, value): an attribute of a group, a set or a mesh. The value is a text, or a
+  !> number or rank-1 array of integer(4), integer(8), real(4) or real(8).
   interface fs_attr
     module procedure attr_text, attr_i4, attr_i8, attr_r4, attr_r8, attr_row_i4, attr_row_i8, attr_row_r4, attr_row_r8
   end interface
 
-  !> fs_hint(key, value): a hint of MPI_Info, such as fs_hint('cb_nodes', 4), for the files of a job or a group, or for
-  !> one call.
+  !> fs_hint(key, value): a hint of MPI_Info, such as fs_hint('cb_nodes', 4), for the files of a job
+  !> or a group, or for one call.
   interface fs_hint
     module procedure hint_of, hint_of_number
   end interface
 
-  ! As the structures of the C header.
+  ! The structures of the C header.
   type, bind(c) :: c_attr
     type(c_ptr) :: name, dtype
     integer(c_size_t) :: count
@@ -94,7 +97,7 @@ module fieldstone_arrays_types
 
 contains
 
-  !> Text for C. Blanks at the end are Fortran's filling and are left out.
+  !> Text for C. Blanks at the end are Fortran's padding and are left out.
   function c_text(text) result(c)
     character(len=*), intent(in) :: text
     character(kind=c_char, len=len_trim(text) + 1) :: c
@@ -115,7 +118,7 @@ contains
     end do
   end function
 
-  !> Names for C, and the addresses of them; one of each where there are none, so that there is an address to give.
+  !> Names for C, and their addresses; at least one of each, so that there is an address to pass.
   subroutine named(sets, texts, names)
     character(len=*), intent(in), optional :: sets(:)
     character(kind=c_char, len=NAME_SIZE), allocatable, target, intent(out) :: texts(:)
@@ -238,7 +241,7 @@ contains
     hint = hint_of(key, digits)
   end function
 
-  !> Hints for C: a list of their texts' addresses, and how many there are.
+  !> Hints for C: a list of the addresses of their texts, and their number.
   subroutine listed_hints(hints, list, count)
     type(fieldstone_hint), intent(in), optional, target :: hints(:)
     type(c_hint), allocatable, target, intent(out) :: list(:)
@@ -253,7 +256,7 @@ contains
     end do
   end subroutine
 
-  !> Attributes for C, as hints are.
+  !> Attributes for C, like hints.
   subroutine listed_attrs(attrs, list, count)
     type(fieldstone_attr), intent(in), optional, target :: attrs(:)
     type(c_attr), allocatable, target, intent(out) :: list(:)

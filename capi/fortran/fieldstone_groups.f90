@@ -8,14 +8,16 @@ module fieldstone_groups
 
   public :: fs_group_write, fs_group_read
 
-  !> fs_group_write(group, set, step, data [, wait] [, hints] [, ierr]): collective. With wait=.false. the call returns
-  !> when the elements were exchanged: the data may be changed, and a thread writes them. `hints` are of this call, beside
-  !> the group's.
+  !> fs_group_write(group, set, step, data [, wait] [, hints] [, ierr]): collective. With
+  !> wait=.false. the call returns after the exchange of elements: the program may change the data,
+  !> and a thread writes the elements to files. `hints` apply to this call, in addition to the
+  !> group's.
   interface fs_group_write
     module procedure write_i4, write_i8, write_r4, write_r8, write_c4, write_c8
   end interface
 
-  !> fs_group_read(group, set, step, data [, view] [, hints] [, ierr]): collective; by the view, else by that of the set.
+  !> fs_group_read(group, set, step, data [, view] [, hints] [, ierr]): collective; reads by the
+  !> view, or without one by the set's.
   interface fs_group_read
     module procedure read_i4, read_i8, read_r4, read_r8, read_c4, read_c8
   end interface

@@ -1,8 +1,9 @@
-! Files from outside that a job reads through views: raw ones and netCDF ones. Programs use the module
+! Outside files that a job reads through views: raw and netCDF files. Programs use the module
 ! fieldstone_arrays.
 !
-! Order: dimensions are Fortran's, those of a netCDF file in reverse: what ncdump shows as xyz(node, 3) is xyz(3, nodes)
-! here, in views and data. The catalog records path, size, time and variables of an import.
+! Order: dimensions are in Fortran's order, which reverses those of a netCDF file: ncdump's
+! xyz(node, 3) is xyz(3, nodes) here, in views and data. The catalog records path, size, time and
+! variables of an import.
 module fieldstone_imports
   use, intrinsic :: iso_c_binding
   use fieldstone, only: fs_finish, FS_OK
@@ -22,19 +23,20 @@ module fieldstone_imports
     integer(c_int64_t) :: shape(RANK_MAX) = 0
   end type
 
-  !> fs_raw_variable(name, dtype, offset, shape): `dtype` is the type in the file, with its byte order: '<i4', '>f8';
-  !> `offset` is where the first element stands, in bytes from 0 on.
+  !> fs_raw_variable(name, dtype, offset, shape): `dtype` is the type in the file, with its byte
+  !> order: '<i4', '>f8'; `offset` is the position of the first element, in bytes from 0.
   interface fs_raw_variable
     module procedure raw_variable, raw_variable_far
   end interface
 
-  !> fs_import_read(import, name, data [, view] [, ierr]): collective; what this rank holds by the view, else its share of
-  !> a balanced cut of the last dimension. Data of the variable's type, in this machine's byte order.
+  !> fs_import_read(import, name, data [, view] [, ierr]): collective; reads this rank's part by the
+  !> view, or without one its share of a balanced cut of the last dimension. The data have the
+  !> variable's type, in this machine's byte order.
   interface fs_import_read
     module procedure read_i4, read_i8, read_r4, read_r8, read_c4, read_c8
   end interface
 
-  ! As the structures of the C header.
+  ! The structures of the C header.
   type, bind(c) :: c_raw_variable
     type(c_ptr) :: name, dtype
     integer(c_int64_t) :: offset
@@ -148,8 +150,8 @@ contains
     variable%shape(:min(size(shape), RANK_MAX)) = shape(:min(size(shape), RANK_MAX))
   end function
 
-  !> A raw file, whose variables the caller knows. Nothing of them is read yet, but with `checksum`, which the catalog
-  !> keeps. Collective. The import ends with its job.
+  !> Imports a raw file, whose variables the caller describes. Collective. Reads none of them yet,
+  !> except with `checksum`, which the catalog records. The import ends with its job.
   subroutine fs_arrays_import_raw(import, job, path, variables, checksum, ierr)
     type(fieldstone_import), intent(out) :: import
     type(fieldstone_job), intent(in) :: job
@@ -164,14 +166,14 @@ contains
     do i = 1, size(variables)
       given(i) = c_raw_variable(c_loc(variables(i)%name), c_loc(variables(i)%dtype), variables(i)%offset, &
         variables(i)%ndim, c_loc(variables(i)%shape))
-      ! Beyond what there is room for, and negative ones: the library refuses them.
+      ! The library refuses numbers that do not fit, and negative ones.
       if (any(variables(i)%shape < 0) .or. variables(i)%offset < 0) given(i)%ndim = -1
     end do
     call fs_finish(c_import_raw(job%handle, c_text(path), size(variables), given, options_of(checksum, order), &
       import%handle), ierr)
   end subroutine
 
-  !> Variables of a netCDF classic file; all where `names` is absent. Collective.
+  !> Imports variables of a netCDF classic file; all if `names` is absent. Collective.
   subroutine fs_arrays_import_netcdf(import, job, path, names, checksum, ierr)
     type(fieldstone_import), intent(out) :: import
     type(fieldstone_job), intent(in) :: job
@@ -196,7 +198,7 @@ contains
     if (present(checksum)) options%checksum = merge(1, 0, checksum)
   end function
 
-  !> How many variables it has. Of this rank alone.
+  !> Number of variables. Not collective.
   integer function fs_import_count(import)
     type(fieldstone_import), intent(in) :: import
     integer(c_int) :: count
@@ -204,7 +206,7 @@ contains
     fs_import_count = count
   end function
 
-  !> Name, type in the file and shape of a variable, by its number from 1 on. Of this rank alone.
+  !> Gets name, type in the file and shape of a variable, by its number from 1. Not collective.
   subroutine fs_import_variable(import, number, name, dtype, shape, ierr)
     type(fieldstone_import), intent(in) :: import
     integer, intent(in) :: number
@@ -222,7 +224,8 @@ contains
     call fs_finish(status, ierr)
   end subroutine
 
-  !> The shape of this rank's part of a variable by a view, else of its share. Collective.
+  !> Gets the shape of this rank's part of a variable by a view, or without one of its share.
+  !> Collective.
   subroutine fs_import_local_shape(import, name, shape, view, ierr)
     type(fieldstone_import), intent(in) :: import
     character(len=*), intent(in) :: name

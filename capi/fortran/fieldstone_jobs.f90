@@ -1,5 +1,5 @@
-! Jobs of distributed arrays, and what their groups are declared with and say of themselves.
-! Programs use the module fieldstone_arrays.
+! Jobs of distributed arrays, and the declarations and descriptions of their groups. Programs use
+! the module fieldstone_arrays.
 module fieldstone_jobs
   use, intrinsic :: iso_c_binding
   use fieldstone, only: fieldstone_store, fs_store_handle, fs_finish, FS_OK, FS_INVALID
@@ -22,18 +22,19 @@ module fieldstone_jobs
     character(kind=c_char, len=NAME_SIZE) :: dims(RANK_MAX) = c_null_char
     integer(c_int8_t) :: fill(16) = 0
     type(fieldstone_attr), allocatable :: attrs(:)
-    character(len=100) :: problem = '' ! what is wrong with it; raised where the group is declared, by all ranks
+    character(len=100) :: problem = '' ! its fault; all ranks report it when they declare the group
   end type
 
-  !> What this rank of a job has done since it began: bytes that it sent to others, wrote to files and read from them,
-  !> files that it opened, exchanges planned, openings of the catalog, and seconds.
+  !> Work that this rank of a job has done since the job began: bytes sent to others, written to
+  !> files and read from them, files opened, exchanges planned, connections to the catalog, and
+  !> seconds.
   type, bind(c) :: fieldstone_counts
     integer(c_int64_t) :: exchanged, written, read, opened, plans, connections
     real(c_double) :: plan_seconds, write_seconds, sync_seconds, commit_seconds, read_seconds
   end type
 
-  !> fs_set(name, dtype, shape [, dims] [, fill] [, attrs]): a set; `dtype` is numpy's: 'f8', 'i4'. `fill` stands where
-  !> nobody writes. `attrs` are made by fs_attr.
+  !> fs_set(name, dtype, shape [, dims] [, fill] [, attrs]): a set; `dtype` is numpy's: 'f8', 'i4'.
+  !> `fill` is the value of unwritten elements. `attrs` are made by fs_attr.
   interface fs_set
     module procedure set_of, set_of_far
   end interface
@@ -42,7 +43,7 @@ module fieldstone_jobs
     type(c_attr), allocatable :: list(:)
   end type
 
-  ! As the structures of the C header.
+  ! The structures of the C header.
   type, bind(c) :: c_set
     type(c_ptr) :: name, dtype
     integer(c_int) :: ndim
@@ -188,10 +189,11 @@ contains
 
   ! ---- jobs
 
-  !> Opens a job of a store, which each rank has opened: the run of this name, made or continued; without one a new
-  !> run. Collective over `comm`. `writers` and `readers`: how many ranks write and read in an exchange; `buffer`: bytes
-  !> that a rank may use for moving elements. `layout`: 'files', netCDF files that belong to the store, or 'fields', the
-  !> store's own logs. `hints`, made by fs_hint, are for all its files.
+  !> Opens a job of a store, which each rank has opened before. The job creates or continues the run
+  !> of this name; without a name it creates a new run. Collective over `comm`. `writers` and
+  !> `readers`: number of ranks that write and read in an exchange. `buffer`: bytes that a rank may
+  !> use to move elements. `layout`: 'files', netCDF files that belong to the store, or 'fields',
+  !> the store's own logs. `hints`, made by fs_hint, apply to all its files.
   subroutine fs_arrays_open(job, store, name, comm, project, writers, readers, buffer, layout, hints, ierr)
     type(fieldstone_job), intent(out) :: job
     type(fieldstone_store), intent(in) :: store
@@ -229,7 +231,8 @@ contains
     call fs_finish(c_arrays_open(fs_store_handle(store), name_address, ranks, options, job%handle), ierr)
   end subroutine
 
-  !> Flushes, and closes all files; groups of the job end. Collective. The job is closed also where this fails.
+  !> Flushes, and closes all files; groups of the job end. Collective. The job is closed even if
+  !> this fails.
   subroutine fs_arrays_close(job, ierr)
     type(fieldstone_job), intent(inout) :: job
     integer, intent(out), optional :: ierr
@@ -246,14 +249,15 @@ contains
     call fs_finish(c_arrays_flush(job%handle), ierr)
   end subroutine
 
-  !> Forgets all writes since the last flush. Collective.
+  !> Discards all writes since the last flush. Collective.
   subroutine fs_arrays_discard(job, ierr)
     type(fieldstone_job), intent(in) :: job
     integer, intent(out), optional :: ierr
     call fs_finish(c_arrays_discard(job%handle), ierr)
   end subroutine
 
-  !> Ends the job on this rank for an error of its own: the other ranks have it in the call that they are in or come to.
+  !> Ends the job on this rank because of an error of its own: the current or next collective call
+  !> of the other ranks fails with this message.
   subroutine fs_arrays_abandon(job, message, ierr)
     type(fieldstone_job), intent(inout) :: job
     character(len=*), intent(in) :: message
@@ -264,7 +268,7 @@ contains
     call fs_finish(c_arrays_abandon(handle, c_text(message)), ierr)
   end subroutine
 
-  !> The name of the run. Of this rank alone.
+  !> The name of the run. Not collective.
   function fs_arrays_run(job) result(name)
     type(fieldstone_job), intent(in) :: job
     character(len=:), allocatable :: name
@@ -274,7 +278,7 @@ contains
     name = fortran_text(letters)
   end function
 
-  !> What this rank has done so far.
+  !> Gets the work that this rank has done so far. Not collective.
   subroutine fs_arrays_report(job, counts, ierr)
     type(fieldstone_job), intent(in) :: job
     type(fieldstone_counts), intent(out) :: counts
@@ -335,11 +339,13 @@ contains
     end if
   end function
 
-  !> Declares a group of sets, or takes it where it is there and says the same. Collective. `level` 1: a file per set
-  !> and step; 2: per set; 3: per group; absent: by the measured cost of an open. `method`: 'direct', 'exchange' or
-  !> 'view'; absent: by the views. `order`: 'F' where absent, or 'C'. `attrs` are the group's, made by fs_attr; `hints`, made
-  !> by fs_hint, are for its files. With `mesh` and `location` ('node', 'edge', 'face', 'volume') its sets stand on a mesh
-  !> of the store, along their first dimension; a shape [integer ::] is that dimension alone.
+  !> Declares a group of sets, or opens an equal one that is declared. Collective. `level` is 1: a
+  !> file for each set and step; 2: for each set; 3: for each group; absent: chosen by the measured
+  !> cost of opening a file. `method`: 'direct', 'exchange' or 'view'; absent: chosen by the views.
+  !> `order`: 'F' (the default) or 'C'. `attrs` are the group's, made by fs_attr; `hints`, made by
+  !> fs_hint, are for its files. With `mesh` and `location` ('node', 'edge', 'face', 'volume') its
+  !> sets belong to a mesh of the store, along their first dimension; a shape [integer ::] means
+  !> that dimension alone.
   subroutine fs_arrays_group(group, job, name, sets, level, method, order, chunks, compression, attrs, mesh, location, &
       hints, ierr)
     type(fieldstone_group), intent(out) :: group
@@ -416,7 +422,7 @@ contains
     call fs_finish(status, ierr)
   end subroutine
 
-  !> A group as it was declared. Collective.
+  !> Opens a declared group. Collective.
   subroutine fs_arrays_declared_group(group, job, name, ierr)
     type(fieldstone_group), intent(out) :: group
     type(fieldstone_job), intent(in) :: job
@@ -425,9 +431,9 @@ contains
     call fs_finish(c_arrays_declared_group(job%handle, c_text(name), group%handle), ierr)
   end subroutine
 
-  ! ---- what a group is
+  ! ---- description of groups
 
-  !> The shape of this rank's part of a set by its view. Of this rank alone.
+  !> Gets the shape of this rank's part of a set by its view. Not collective.
   subroutine fs_group_local_shape(group, set, shape, ierr)
     type(fieldstone_group), intent(in) :: group
     character(len=*), intent(in) :: set
@@ -442,7 +448,7 @@ contains
     call fs_finish(status, ierr)
   end subroutine
 
-  !> Steps at which a set was flushed and is whole, ascending. Collective.
+  !> Gets the steps at which a set is flushed and complete, ascending. Collective.
   subroutine fs_group_steps(group, set, steps, ierr)
     type(fieldstone_group), intent(in) :: group
     character(len=*), intent(in) :: set
@@ -462,8 +468,8 @@ contains
     call fs_finish(status, ierr)
   end subroutine
 
-  !> The newest step at which all sets of the group were flushed and are whole; `found` is false where there is none.
-  !> Collective.
+  !> Gets the newest step at which all sets of the group are flushed and complete; `found` is false
+  !> if there is none. Collective.
   subroutine fs_group_last_step(group, step, found, ierr)
     type(fieldstone_group), intent(in) :: group
     integer, intent(out) :: step
@@ -479,13 +485,13 @@ contains
       if (abs(last) <= huge(step)) then
         step = int(last)
       else
-        status = c_fail(FS_INVALID, c_text('the last step is beyond default integers'), c_null_ptr)
+        status = c_fail(FS_INVALID, c_text('the last step does not fit a default integer'), c_null_ptr)
       end if
     end if
     call fs_finish(status, ierr)
   end subroutine
 
-  !> The level of the group: 1, 2 or 3. Of this rank alone.
+  !> The organisation level of the group: 1, 2 or 3. Not collective.
   integer function fs_group_level(group)
     type(fieldstone_group), intent(in) :: group
     integer(c_int) :: level
@@ -493,7 +499,7 @@ contains
     fs_group_level = level
   end function
 
-  !> Why level and method are what they are. Of this rank alone.
+  !> Explains the choice of level and method. Not collective.
   function fs_group_why(group) result(why)
     type(fieldstone_group), intent(in) :: group
     character(len=:), allocatable :: why

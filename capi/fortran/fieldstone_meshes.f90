@@ -1,7 +1,7 @@
-! Unstructured meshes of a store: made by the ranks of a job, kept once by content, opened by name. Programs use the
-! module fieldstone_arrays.
+! Unstructured meshes of a store: the ranks of a job create them, the store keeps each content once,
+! and jobs open them by name. Programs use the module fieldstone_arrays.
 !
-! Nodes count from 1 here; 0 stands for none, behind all others of a row.
+! Nodes count from 1 here; 0 means no node and comes after all nodes of a row.
 module fieldstone_meshes
   use, intrinsic :: iso_c_binding
   use fieldstone, only: fs_finish, FS_OK
@@ -12,19 +12,20 @@ module fieldstone_meshes
   public :: fieldstone_mesh_counts, fs_arrays_create_mesh, fs_arrays_mesh, fs_mesh_info, fs_mesh_checksum
   public :: fs_mesh_local_shape, fs_mesh_read, fs_mesh_close
 
-  !> What a mesh has.
+  !> The size of a mesh.
   type, bind(c) :: fieldstone_mesh_counts
     integer(c_int64_t) :: nodes, edges, faces, volumes
   end type
 
-  !> fs_mesh_read(mesh, array, data [, view] [, ierr]): collective; of the arrays 'x', 'y', 'z' of real(8), 'edges',
-  !> 'faces' and 'volumes' of integer(4) (of integer(8) in a mesh of 2**31 nodes and more) what this rank holds by the view,
-  !> else its share of a balanced cut. Rows are along the last dimension: faces(width, count).
+  !> fs_mesh_read(mesh, array, data [, view] [, ierr]): collective; reads this rank's part of an
+  !> array by the view, or without one its share of a balanced cut. The arrays are 'x', 'y', 'z' of
+  !> real(8), and 'edges', 'faces' and 'volumes' of integer(4) (integer(8) in a mesh of 2**31 or
+  !> more nodes). Rows are along the last dimension: faces(width, count).
   interface fs_mesh_read
     module procedure read_coordinate, read_rows, read_rows_far
   end interface
 
-  ! As the structures of the C header.
+  ! The structures of the C header.
   type, bind(c) :: c_rows
     integer(c_size_t) :: count, width
     type(c_ptr) :: nodes
@@ -108,11 +109,12 @@ module fieldstone_meshes
 
 contains
 
-  !> Makes a mesh of what the ranks hold, each its contiguous share, and declares it under a name. `x`, `y` and, in space,
-  !> `z` are coordinates of nodes; edges(2, n), faces(width, n), volumes(width, n) have a column of nodes for each, those
-  !> of volumes in UGRID's order. `base`: the number of the first node, 1 where absent, or 0 (then -1 is no node).
-  !> `attrs` are the mesh's, `x_attrs`, `y_attrs`, `z_attrs` those of coordinates, such as fs_attr('units', 'm').
-  !> Collective. The mesh ends with its job; the store keeps it.
+  !> Creates a mesh from the ranks' contiguous shares, and declares it under a name. `x`, `y` and,
+  !> in space, `z` are coordinates of nodes; edges(2, n), faces(width, n), volumes(width, n) have a
+  !> column of nodes for each, for volumes in UGRID's order. `base`: the number of the first node, 1
+  !> (the default) or 0 (then -1 means no node). `attrs` are the mesh's, `x_attrs`, `y_attrs`,
+  !> `z_attrs` those of coordinates, such as fs_attr('units', 'm'). Collective. The handle ends with
+  !> its job; the store keeps the mesh.
   subroutine fs_arrays_create_mesh(mesh, job, name, x, y, z, edges, faces, volumes, base, attrs, x_attrs, y_attrs, &
       z_attrs, ierr)
     type(fieldstone_mesh), intent(out) :: mesh
@@ -141,7 +143,7 @@ contains
       if (size(z) > 0) content%z = c_loc(z)
       alike = alike .and. size(z) == size(x)
     end if
-    ! Refused by the library, on all ranks.
+    ! The library refuses this, on all ranks.
     if (.not. alike) content%dimensions = -1
     content%base = 1
     if (present(base)) content%base = base
@@ -157,7 +159,7 @@ contains
     call fs_finish(c_create(job%handle, c_text(name), content, c_text('F'), mesh%handle), ierr)
   end subroutine
 
-  !> A mesh that the store keeps, by name. Collective.
+  !> Opens a mesh of the store by name. Collective.
   subroutine fs_arrays_mesh(mesh, job, name, ierr)
     type(fieldstone_mesh), intent(out) :: mesh
     type(fieldstone_job), intent(in) :: job
@@ -166,7 +168,7 @@ contains
     call fs_finish(c_open(job%handle, c_text(name), c_text('F'), mesh%handle), ierr)
   end subroutine
 
-  !> How many nodes, edges, faces and volumes it has. Of this rank alone.
+  !> Counts its nodes, edges, faces and volumes. Not collective.
   subroutine fs_mesh_info(mesh, counts, ierr)
     type(fieldstone_mesh), intent(in) :: mesh
     type(fieldstone_mesh_counts), intent(out) :: counts
@@ -174,7 +176,7 @@ contains
     call fs_finish(c_info(mesh%handle, counts), ierr)
   end subroutine
 
-  !> Checksum of its content: meshes of equal content have the same. Of this rank alone.
+  !> Checksum of its content: meshes with equal content have equal checksums. Not collective.
   function fs_mesh_checksum(mesh) result(checksum)
     type(fieldstone_mesh), intent(in) :: mesh
     character(len=:), allocatable :: checksum
@@ -184,7 +186,8 @@ contains
     checksum = fortran_text(letters)
   end function
 
-  !> The shape of this rank's part of an array by a view, else of its share. Collective.
+  !> Gets the shape of this rank's part of an array by a view, or without one of its share.
+  !> Collective.
   subroutine fs_mesh_local_shape(mesh, array, shape, view, ierr)
     type(fieldstone_mesh), intent(in) :: mesh
     character(len=*), intent(in) :: array
@@ -203,7 +206,7 @@ contains
     call fs_finish(status, ierr)
   end subroutine
 
-  !> Closes the mesh, which the store keeps. Collective.
+  !> Closes the mesh; the store keeps it. Collective.
   subroutine fs_mesh_close(mesh, ierr)
     type(fieldstone_mesh), intent(inout) :: mesh
     integer, intent(out), optional :: ierr
@@ -213,9 +216,9 @@ contains
     call fs_finish(c_close(handle), ierr)
   end subroutine
 
-  ! ---- within this module
+  ! ---- internal procedures
 
-  !> Rows for C, where -1 is no node.
+  !> Rows for C, where -1 means no node.
   subroutine listed_rows(nodes, base, list, rows)
     integer, intent(in), optional :: nodes(:, :)
     integer(c_int64_t), intent(in) :: base

@@ -26,7 +26,7 @@ module fieldstone_mpi
 
 contains
 
-  !> The ranks of an MPI communicator, which is duplicated. Collective.
+  !> Makes the ranks of an MPI communicator, which is duplicated. Collective.
   subroutine fs_comm_from_mpi(comm, from, ierr)
     type(fieldstone_comm), intent(out) :: comm
     integer, intent(in) :: from
@@ -41,7 +41,7 @@ contains
     end if
   end subroutine
 
-  !> Gives the duplicate back, after the last job that used it was closed. Collective.
+  !> Frees the duplicate; call it after the last job that used it is closed. Collective.
   subroutine fs_comm_free(comm)
     type(fieldstone_comm), intent(inout) :: comm
     call c_comm_free(comm%address)

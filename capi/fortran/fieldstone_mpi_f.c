@@ -1,12 +1,13 @@
 /*
- * Communicators of Fortran: compiled by your mpicc, and linked with a Fortran program that uses the module
- * fieldstone_mpi. It turns the integer that Fortran has for a communicator into what Fieldstone takes.
+ * Communicators of Fortran: your mpicc compiles this file, to be linked with a Fortran program that
+ * uses the module fieldstone_mpi. It turns Fortran's integer for a communicator into the struct
+ * fs_comm of Fieldstone.
  *
  *     mpicc -I $FS/capi/include -c $FS/capi/fortran/fieldstone_mpi_f.c
  */
 #include "fieldstone_mpi.h"
 
-/* A communicator of Fortran's as a new struct fs_comm. Collective. FS_OK or FS_UNAVAILABLE. */
+/* Makes a new struct fs_comm from a Fortran communicator. Collective. FS_OK or FS_UNAVAILABLE. */
 int fs_mpi_comm_from_fortran(int from, struct fs_comm **comm) {
   fs_comm *made = (fs_comm *)calloc(1, sizeof(fs_comm));
   MPI_Comm known = MPI_Comm_f2c((MPI_Fint)from);
@@ -21,7 +22,7 @@ int fs_mpi_comm_from_fortran(int from, struct fs_comm **comm) {
   return FS_OK;
 }
 
-/* Gives it back. Collective. Null is nothing to give back. */
+/* Frees it. Collective. Does nothing with null. */
 void fs_mpi_comm_free_fortran(struct fs_comm *comm) {
   if (comm == NULL) return;
   fs_mpi_comm_free(comm);

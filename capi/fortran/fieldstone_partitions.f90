@@ -1,5 +1,5 @@
-! A rank's part of an unstructured mesh, from a vector that says which rank a node belongs to. Programs use the module
-! fieldstone_arrays.
+! A rank's part of an unstructured mesh, from a vector that gives each node its rank. Programs use
+! the module fieldstone_arrays.
 !
 ! Numbers of nodes and edges count from 1 here; ranks count from 0, in vectors as in MPI.
 module fieldstone_partitions
@@ -14,7 +14,7 @@ module fieldstone_partitions
   public :: fs_partition_ignored, fs_partition_node_view, fs_partition_edge_view, fs_partition_update
   public :: fs_partition_free
 
-  !> Where edges come from: made by fs_edges.
+  !> The source of edges: made by fs_edges.
   type :: fieldstone_edges
     private
     integer :: count = 0
@@ -23,7 +23,7 @@ module fieldstone_partitions
     type(c_ptr) :: import = c_null_ptr, mesh = c_null_ptr
   end type
 
-  !> Which rank a node belongs to: made by fs_vector.
+  !> The rank of each node: made by fs_vector.
   type :: fieldstone_vector
     private
     character(kind=c_char, len=NAME_SIZE) :: kind = c_null_char
@@ -31,33 +31,35 @@ module fieldstone_partitions
     character(kind=c_char, len=:), allocatable :: path
   end type
 
-  !> How much a rank has: nodes (own ones, then ghosts), own nodes, edges with an own end, and those whose first end is
-  !> own, which are the first ones.
+  !> Size of a rank's part: nodes (own nodes, then ghosts), own nodes, edges with an own end, and
+  !> edges whose first end is own, which come first.
   type, bind(c) :: fieldstone_partition_counts
     integer(c_size_t) :: nodes, owned, edges, owned_edges
   end type
 
-  !> fs_edges(first, second): nodes at both ends of this rank's contiguous share of the edges. fs_edges(import, first,
-  !> second): two variables of an import, by name. fs_edges(mesh): the edges of a mesh, else those of its faces or
-  !> volumes.
+  !> fs_edges(first, second): nodes at both ends of this rank's contiguous share of the edges.
+  !> fs_edges(import, first, second): two variables of an import, by name. fs_edges(mesh): the edges
+  !> of a mesh, or else those of its faces or volumes.
   interface fs_edges
     module procedure edges_of, edges_of_far, edges_of_import, edges_of_mesh
   end interface
 
-  !> fs_vector(ranks [, shares]): the rank of each node, of all nodes and equal on all ranks; with shares=.true. of this
-  !> rank's contiguous share of them. fs_vector(kind): 'block', contiguous ranges of nodes; 'hilbert', equal shares along
-  !> a Hilbert curve through the nodes of a mesh. fs_vector('file', path): a file of METIS, with a line for each node.
+  !> fs_vector(ranks [, shares]): the ranks of all nodes, equal on all ranks; with shares=.true. of
+  !> this rank's contiguous share of the nodes. fs_vector(kind): 'block', contiguous ranges of
+  !> nodes; 'hilbert', equal shares along a Hilbert curve through the nodes of a mesh.
+  !> fs_vector('file', path): a METIS file with a line for each node.
   interface fs_vector
     module procedure vector_of, vector_of_far, vector_of_kind
   end interface
 
-  !> fs_partition_update(partition, data [, dim] [, ierr]): gives ghosts their owners' values, in place, in an array at the
-  !> nodes, which are along its dimension `dim`, the last one where absent. Collective.
+  !> fs_partition_update(partition, data [, dim] [, ierr]): updates the ghosts in an array at the
+  !> nodes with their owners' values, in place. The nodes are along dimension `dim` (default: the
+  !> last). Collective.
   interface fs_partition_update
     module procedure update_i4, update_i8, update_r4, update_r8, update_c4, update_c8
   end interface
 
-  ! As the structures of the C header.
+  ! The structures of the C header.
   type, bind(c) :: c_edges
     integer(c_size_t) :: count
     type(c_ptr) :: first, second, import, first_name, second_name, mesh
@@ -171,7 +173,7 @@ module fieldstone_partitions
 
 contains
 
-  ! ---- what is partitioned, and how
+  ! ---- edges, vectors and options
 
   function edges_of(first, second) result(edges)
     integer, intent(in) :: first(:), second(:)
@@ -182,7 +184,7 @@ contains
   function edges_of_far(first, second) result(edges)
     integer(c_int64_t), intent(in) :: first(:), second(:)
     type(fieldstone_edges) :: edges
-    ! With one more, so that there is an address to give where there are none.
+    ! One element more, so that an empty list has an address to pass.
     allocate (edges%first(size(first) + 1), edges%second(size(second) + 1))
     edges%first(:size(first)) = first
     edges%second(:size(second)) = second
@@ -237,10 +239,11 @@ contains
 
   ! ---- partitions
 
-  !> This rank's part of a mesh: the nodes that the vector gives it, as ghosts the nodes at the other ends of its edges, and
-  !> all edges with an own end. Collective. `nodes`: how many there are, where neither vector nor mesh says it. `base`:
-  !> the number of the first node in the edges, 1 where absent, or 0; a mesh knows it. With history=.false. what earlier
-  !> runs kept is not used, and this one is not kept. `method`: 'direct' or 'ring'.
+  !> Makes this rank's part of a mesh: the nodes that the vector assigns to it, all edges with an
+  !> own end, and as ghosts the nodes at the other ends of those edges. Collective. `nodes`: number
+  !> of nodes, if neither vector nor mesh gives it. `base`: the number of the first node in the
+  !> edges, 1 (the default) or 0; a mesh knows its own. With history=.false. the call neither uses a
+  !> history of earlier runs nor keeps this partition. `method`: 'direct' or 'ring'.
   subroutine fs_arrays_partition(partition, job, edges, vector, nodes, base, history, method, ierr)
     type(fieldstone_partition), intent(out) :: partition
     type(fieldstone_job), intent(in) :: job
@@ -275,7 +278,7 @@ contains
     call fs_finish(c_partition(job%handle, given, by, options, partition%handle), ierr)
   end subroutine
 
-  !> How much this rank has. Of this rank alone, as are the next calls.
+  !> Gets the size of this rank's part. Neither this call nor the next ones are collective.
   subroutine fs_partition_info(partition, counts, ierr)
     type(fieldstone_partition), intent(in) :: partition
     type(fieldstone_partition_counts), intent(out) :: counts
@@ -283,7 +286,7 @@ contains
     call fs_finish(c_info(partition%handle, counts), ierr)
   end subroutine
 
-  !> Global numbers of nodes from 1 on: own ones ascending, then ghosts ascending.
+  !> Gets the global numbers of nodes, from 1: own nodes ascending, then ghosts ascending.
   subroutine fs_partition_nodes(partition, nodes, ierr)
     type(fieldstone_partition), intent(in) :: partition
     integer(c_int64_t), allocatable, intent(out) :: nodes(:)
@@ -301,7 +304,8 @@ contains
     call fs_finish(status, ierr)
   end subroutine
 
-  !> Global numbers of edges from 1 on: those whose first end is own, ascending, then the others, ascending.
+  !> Gets the global numbers of edges, from 1: those whose first end is own, ascending, then the
+  !> others, ascending.
   subroutine fs_partition_edges(partition, edges, ierr)
     type(fieldstone_partition), intent(in) :: partition
     integer(c_int64_t), allocatable, intent(out) :: edges(:)
@@ -319,7 +323,7 @@ contains
     call fs_finish(status, ierr)
   end subroutine
 
-  !> Both ends of each edge, as places in the list of nodes, from 1 on: ends(2, edges).
+  !> Gets both ends of each edge as positions in the list of nodes, from 1: ends(2, edges).
   subroutine fs_partition_ends(partition, ends, ierr)
     type(fieldstone_partition), intent(in) :: partition
     integer(c_int64_t), allocatable, intent(out) :: ends(:, :)
@@ -337,7 +341,8 @@ contains
     call fs_finish(status, ierr)
   end subroutine
 
-  !> How it came about: 'computed'; 'edges', from edges that an earlier run kept; 'parts', as an earlier run finished it.
+  !> The source of the partition: 'computed'; 'edges', computed from edges that an earlier run kept;
+  !> 'parts', as an earlier run finished it.
   function fs_partition_source(partition) result(source)
     type(fieldstone_partition), intent(in) :: partition
     character(len=:), allocatable :: source
@@ -347,7 +352,7 @@ contains
     source = fortran_text(letters)
   end function
 
-  !> What was kept and could not be used, with the reasons; '' where there is none.
+  !> Lists the history files that could not be used, with the reasons; '' if there are none.
   function fs_partition_ignored(partition) result(ignored)
     type(fieldstone_partition), intent(in) :: partition
     character(len=:), allocatable :: ignored
@@ -357,8 +362,8 @@ contains
     ignored = fortran_text(letters)
   end function
 
-  !> What this rank holds of an array at the nodes, which are along its dimension `dim`, the first one where absent: own
-  !> ones are written, all are read. fs_view_free gives the view back.
+  !> Makes a view of an array at the nodes, which are along dimension `dim` (default: the first):
+  !> own nodes are written, all are read. fs_view_free frees the view.
   subroutine fs_partition_node_view(view, partition, dim, ierr)
     type(fieldstone_view), intent(out) :: view
     type(fieldstone_partition), intent(in) :: partition
@@ -370,7 +375,7 @@ contains
     call fs_finish(c_node_view(partition%handle, along - 1, view%handle), ierr)
   end subroutine
 
-  !> What this rank holds of an array at the edges: those whose first end is own are written, all are read.
+  !> Makes a view of an array at the edges: edges whose first end is own are written, all are read.
   subroutine fs_partition_edge_view(view, partition, dim, ierr)
     type(fieldstone_view), intent(out) :: view
     type(fieldstone_partition), intent(in) :: partition
@@ -382,7 +387,7 @@ contains
     call fs_finish(c_edge_view(partition%handle, along - 1, view%handle), ierr)
   end subroutine
 
-  !> Forgets a partition; views of it and what is kept stay.
+  !> Frees a partition; its views and history files stay.
   subroutine fs_partition_free(partition, ierr)
     type(fieldstone_partition), intent(inout) :: partition
     integer, intent(out), optional :: ierr
@@ -392,7 +397,7 @@ contains
     call fs_finish(c_free(handle), ierr)
   end subroutine
 
-  !> In the library nodes are along the first dimension; strides say where they stand.
+  !> The library expects nodes along the first dimension; the strides describe their real positions.
   subroutine update_any(partition, dtype, element, address, extents, dim, ierr)
     type(fieldstone_partition), intent(in) :: partition
     character(len=*), intent(in) :: dtype
@@ -407,7 +412,8 @@ contains
     along = size(extents)
     if (present(dim)) along = dim
     strides = strides_of(extents, element)
-    ! Without the dimension that is asked for there are none, which the library refuses on all ranks.
+    ! If the array lacks the requested dimension, the library gets no dimensions and refuses that on
+    ! all ranks.
     allocate (order(0))
     if (along >= 1 .and. along <= size(extents)) then
       order = [along, pack([(d, d=size(extents), 1, -1)], [(d /= along, d=size(extents), 1, -1)])]

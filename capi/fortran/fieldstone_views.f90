@@ -1,8 +1,10 @@
-! Views of distributed arrays: which part of them is this rank's. Programs use the module fieldstone_arrays.
+! Views of distributed arrays: the part of them that each rank holds. Programs use the module
+! fieldstone_arrays.
 !
-! A view is given to the sets of a group at once (fs_group_view_block and the like), or made (fs_view_block), and then
-! given to groups (fs_group_view) and to reads of groups, imports and meshes. All calls are of this rank alone; whether a
-! view fits is seen in the next write or read. Where `sets` is absent a view is for all sets of the group.
+! A call sets the view of sets of a group directly (fs_group_view_block and the like), or makes a
+! view (fs_view_block) that later calls pass to groups (fs_group_view) and to reads of groups,
+! imports and meshes. No call here is collective; the next write or read checks whether a view fits.
+! If `sets` is absent, a view applies to all sets of the group.
 module fieldstone_views
   use, intrinsic :: iso_c_binding
   use fieldstone, only: fs_finish, FS_OK
@@ -14,16 +16,17 @@ module fieldstone_views
   public :: fs_group_view_block, fs_group_view_grid, fs_group_view_cyclic, fs_group_view_irregular
   public :: fs_group_view_joined
 
-  !> fs_view_block(view, start, count [, halo] [, stride] [, ierr]): the box of `count` indices from `start` on.
-  !> halo(2, n): how much wider the data are before and behind in each dimension; it is not written, and a read fills
-  !> what of it lies within the array. `stride`, for reading: every so many indices.
+  !> fs_view_block(view, start, count [, halo] [, stride] [, ierr]): the box of `count` indices from
+  !> `start`. halo(2, n): the width by which the data are larger before and after the box in each
+  !> dimension. The halo is not written; a read fills the part of it that is inside the array.
+  !> `stride`, for reading: every `stride`-th index.
   interface fs_view_block
     module procedure block_of, block_of_far
   end interface
 
-  !> fs_view_irregular(view, map [, owned] [, dim] [, ierr]): the global indices of `map` along dimension `dim` (1 where
-  !> absent), other dimensions whole; with dim=0 single elements, by their number in the order in which files have them.
-  !> The first `owned` entries are written (all where absent), all are read.
+  !> fs_view_irregular(view, map [, owned] [, dim] [, ierr]): the global indices of `map` along
+  !> dimension `dim` (default: 1), and other dimensions whole; with dim=0 single elements, by their
+  !> number in file order. The first `owned` entries (default: all) are written, all are read.
   interface fs_view_irregular
     module procedure irregular_of, irregular_of_far
   end interface
@@ -99,7 +102,7 @@ module fieldstone_views
 
 contains
 
-  ! ---- views by themselves
+  ! ---- views as objects
 
   subroutine block_of(view, start, count, halo, stride, ierr)
     type(fieldstone_view), intent(out) :: view
@@ -125,16 +128,16 @@ contains
       stride_address = c_loc(strides)
     end if
     if (size(count) /= n .or. .not. fits(stride, n) .or. .not. fits_halo(halo, n)) then
-      call refuse('a box whose start, count, halo and stride differ in their dimensions', ierr)
+      call refuse('start, count, halo and stride of a box differ in their dimensions', ierr)
     else if (any(start < 1) .or. any(count < 0)) then
-      call refuse('a box that begins before 1, or of a negative count', ierr)
+      call refuse('a box begins before 1 or has a negative count', ierr)
     else
       call fs_finish(c_view_block(n, start - 1, count, halo_address, stride_address, view%handle), ierr)
     end if
   end subroutine
 
-  !> This rank's part of a balanced cut in `grid` parts a dimension; ranks go over the grid with the last dimension
-  !> fastest.
+  !> This rank's part of a balanced cut into `grid` parts in each dimension; ranks go over the grid
+  !> with the last dimension fastest.
   subroutine fs_view_grid(view, grid, halo, ierr)
     type(fieldstone_view), intent(out) :: view
     integer, intent(in) :: grid(:)
@@ -144,19 +147,19 @@ contains
     type(c_ptr) :: halo_address
     call widths_of(size(grid), halo, widths, halo_address)
     if (any(grid < 0) .or. .not. fits_halo(halo, size(grid))) then
-      call refuse('a grid with negative parts, or a halo of other dimensions', ierr)
+      call refuse('a grid has negative parts, or its halo has other dimensions', ierr)
     else
       call fs_finish(c_view_grid(size(grid), int(grid, c_int64_t), halo_address, view%handle), ierr)
     end if
   end subroutine
 
-  !> Blocks that are dealt out in turn in every dimension; in the data they stand side by side.
+  !> Blocks that are dealt out in turn in every dimension; in the data they are side by side.
   subroutine fs_view_cyclic(view, grid, blocks, ierr)
     type(fieldstone_view), intent(out) :: view
     integer, intent(in) :: grid(:), blocks(:)
     integer, intent(out), optional :: ierr
     if (size(grid) /= size(blocks) .or. any(grid < 0) .or. any(blocks < 0)) then
-      call refuse('a grid and blocks of other dimensions, or negative ones', ierr)
+      call refuse('grid and blocks have different dimensions or negative numbers', ierr)
     else
       call fs_finish(c_view_cyclic(size(grid), int(grid, c_int64_t), int(blocks, c_int64_t), view%handle), ierr)
     end if
@@ -182,7 +185,7 @@ contains
     if (present(owned)) written = owned
     if (present(dim)) along = dim
     if (present(owned) .and. written < 0) then
-      call refuse('a negative number of owned entries', ierr)
+      call refuse('the number of owned entries is negative', ierr)
     else if (along < 0) then
       call refuse('a negative dimension', ierr)
     else
@@ -190,7 +193,7 @@ contains
     end if
   end subroutine
 
-  !> `count` indices of the first dimension, which is FS_VARYING, behind those of the lower ranks.
+  !> `count` indices of the first dimension, which is FS_VARYING, after those of the lower ranks.
   subroutine fs_view_joined(view, count, ierr)
     type(fieldstone_view), intent(out) :: view
     integer, intent(in) :: count
@@ -202,7 +205,7 @@ contains
     end if
   end subroutine
 
-  !> Gives a view back; groups that it was given to keep it.
+  !> Frees a view; groups that use it keep it.
   subroutine fs_view_free(view, ierr)
     type(fieldstone_view), intent(inout) :: view
     integer, intent(out), optional :: ierr
@@ -214,7 +217,7 @@ contains
 
   ! ---- views of groups
 
-  !> This rank holds what the view says.
+  !> This rank holds the part that the view says.
   subroutine fs_group_view(group, view, sets, ierr)
     type(fieldstone_group), intent(in) :: group
     type(fieldstone_view), intent(in) :: view
@@ -226,7 +229,7 @@ contains
     call fs_finish(c_group_view(group%handle, size(texts), c_loc(names), view%handle), ierr)
   end subroutine
 
-  !> Gives a group a view that was made, with this status, for nothing else.
+  !> Passes a new view to a group, if `status` is FS_OK, and then frees it.
   subroutine hand_over(group, view, status, sets, ierr)
     type(fieldstone_group), intent(in) :: group
     type(fieldstone_view), intent(inout) :: view
@@ -325,7 +328,7 @@ contains
     call hand_over(group, view, status, sets, ierr)
   end subroutine
 
-  ! ---- within this module
+  ! ---- internal procedures
 
   subroutine widths_of(n, halo, widths, address)
     integer, intent(in) :: n

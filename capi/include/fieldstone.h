@@ -6,15 +6,15 @@
  *
  * Rules of every call:
  *  - A call that can fail returns FS_OK or the kind of error; fs_error_message(), fs_error_hint() and
- *    fs_error_code() then tell what happened in this thread's last failed call.
- *  - Texts are UTF-8 and end in a zero byte. A key is text such as "run=a,variable=t,step=6"; values that
- *    hold one of , / * = " and the like are quoted: fs_key_text() does it.
- *  - Arrays are in C order (row-major): the last dimension varies fastest. A box is `start` and `count` per
- *    dimension, counted from 0. An element type is numpy's: "f8", "<i4", "c16", "datetime64[ns]"; without a
- *    sign it has this machine's byte order.
- *  - A handle may be used by several threads at once. A null, closed or mistaken handle is FS_INVALID.
+ *    fs_error_code() then describe this thread's last failed call.
+ *  - Texts are UTF-8 and end in a zero byte. A key is text such as "run=a,variable=t,step=6". Values with
+ *    one of , / * = " and the like need quotes: fs_key_text() adds them.
+ *  - Arrays are in C order (row-major): the last dimension varies fastest. A box is `start` and `count` for
+ *    each dimension, counted from 0. An element type is numpy's: "f8", "<i4", "c16", "datetime64[ns]";
+ *    without a sign it has this machine's byte order.
+ *  - Several threads may use a handle at once. A null, closed or mistaken handle is FS_INVALID.
  *  - Other pointers must be null or point to as much memory as the call's other arguments say.
- *  - Nothing that was archived is seen by anyone before fs_flush or fs_close.
+ *  - No reader sees an archived field before fs_flush or fs_close.
  */
 
 #ifndef FIELDSTONE_H
@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What fs_error_code() gives; docs/guide/error-codes.md says what each means. */
+/* The codes that fs_error_code() returns; docs/guide/error-codes.md explains each. */
 #define FS_CODE_INTERNAL "internal"
 #define FS_CODE_INVALID "invalid"
 #define FS_CODE_KEYWORD_UNKNOWN "keyword-unknown"
@@ -141,7 +141,7 @@
 #define FS_MAX_RANK 32
 
 /*
- Bytes of the text of an element type, with the zero byte at its end.
+ Size of the text of an element type, including its zero byte.
  */
 #define FS_DTYPE_SIZE 32
 
@@ -156,21 +156,21 @@
 #define FS_GLOBAL UINT32_MAX
 
 /*
- As the first extent of a set's shape: another one at each step, the sum of what the ranks hold.
+ As the first extent of a set's shape: the extent differs from step to step and is the sum over all ranks.
  */
 #define FS_VARYING UINT64_MAX
 
 /*
- Bytes of the name of a variable of a file, with the zero byte at its end.
+ Size of the name of a file's variable, including its zero byte.
  */
 #define FS_NAME_SIZE 257
 
 /*
- How a call ended: the numbers of the program's exit codes.
+ The result of a call; the numbers are those of the program's exit codes.
  */
 typedef enum fs_status {
   /*
-   All went well.
+   Success.
    */
   FS_OK = 0,
   /*
@@ -182,7 +182,7 @@ typedef enum fs_status {
    */
   FS_INVALID = 2,
   /*
-   What was asked for does not exist.
+   The requested object does not exist.
    */
   FS_NOT_FOUND = 3,
   /*
@@ -194,11 +194,11 @@ typedef enum fs_status {
    */
   FS_CORRUPT = 5,
   /*
-   The caller may not do this.
+   The caller lacks permission.
    */
   FS_DENIED = 6,
   /*
-   The medium failed or is full: mend it and try again.
+   The medium failed or is full: repair it and try again.
    */
   FS_UNAVAILABLE = 7,
 } fs_status;
@@ -219,17 +219,17 @@ typedef struct fs_container fs_container;
 typedef struct fs_group fs_group;
 
 /*
- A file from outside that all ranks of a job have open.
+ An outside file that all ranks of a job have open.
  */
 typedef struct fs_import fs_import;
 
 /*
- A key that is being put together.
+ A key under construction.
  */
 typedef struct fs_key fs_key;
 
 /*
- A list that is being read.
+ A list that a caller reads.
  */
 typedef struct fs_list fs_list;
 
@@ -249,12 +249,12 @@ typedef struct fs_partition fs_partition;
 typedef struct fs_store fs_store;
 
 /*
- What a rank holds of arrays.
+ The part of an array that a rank holds.
  */
 typedef struct fs_view fs_view;
 
 /*
- What a field is.
+ Description of a field.
  */
 typedef struct fs_field_info {
   /*
@@ -280,12 +280,13 @@ typedef struct fs_field_info {
 } fs_field_info;
 
 /*
- The ranks of a job: what include/fieldstone_mpi.h makes of an MPI communicator. Lists of bytes stand one
- after another, in the order of ranks. Every function returns 0 or a number of errno.h.
+ The ranks of a job, as include/fieldstone_mpi.h makes them from an MPI communicator. Lists of bytes are
+ concatenated in the order of ranks. Every function returns 0 or a number of errno.h.
  */
 typedef struct fs_comm {
   /*
-   Given to each function; it must live until every container and job that uses it is closed.
+   The first argument of each function; it must live until every container and job that uses it is
+   closed.
    */
   void *context;
   /*
@@ -293,19 +294,19 @@ typedef struct fs_comm {
    */
   int rank;
   /*
-   How many ranks there are.
+   Number of ranks.
    */
   int size;
   /*
-   Returns when all ranks have called it.
+   Returns after all ranks have called it.
    */
   int (*barrier)(void *context);
   /*
-   Gives every rank the bytes of `root`.
+   Sends the bytes of `root` to every rank.
    */
   int (*broadcast)(void *context, int root, void *data, int length);
   /*
-   Gives every rank, or with a `root` of at least 0 only that one, the bytes of each rank.
+   Collects the bytes of each rank on every rank, or, if `root` is at least 0, on that rank alone.
    */
   int (*gather)(void *context,
                 int root,
@@ -315,7 +316,7 @@ typedef struct fs_comm {
                 const int *lengths,
                 const int *places);
   /*
-   Sends each rank its bytes.
+   Sends each rank its own bytes.
    */
   int (*alltoall)(void *context,
                   const void *send,
@@ -325,7 +326,7 @@ typedef struct fs_comm {
                   const int *lengths,
                   const int *places);
   /*
-   Replaces each value by its sum over the lower ranks; on rank 0 the values are of no meaning then.
+   Replaces each value by its sum over the lower ranks; the result on rank 0 is undefined.
    */
   int (*exscan)(void *context, uint64_t *values, int count);
   /*
@@ -333,20 +334,20 @@ typedef struct fs_comm {
    */
   int (*allreduce)(void *context, int max, uint64_t *values, int count);
   /*
-   Opens a file on all ranks: `mode` 0 creates one that must not exist, 1 reads, 2 reads and writes.
+   Opens a file on all ranks: `mode` 0 creates it and fails if it exists, 1 reads, 2 reads and writes.
    */
   int (*file_open)(void *context, const char *path, int mode, void **file);
   /*
-   Writes at an offset, by this rank alone.
+   Writes at an offset. Not collective.
    */
   int (*file_write_at)(void *file, const void *data, int length, uint64_t offset);
   /*
-   Reads at an offset, by this rank alone; sets how many bytes were read.
+   Reads at an offset, and sets the number of bytes read. Not collective.
    */
   int (*file_read_at)(void *file, void *data, int length, uint64_t offset, int *done);
   /*
-   Collective: writes `count` parts, which stand one after another in `data`, at ascending offsets.
-   `several` is the same on all ranks: whether any of them has more than one part.
+   Collective: writes `count` parts, concatenated in `data`, at ascending offsets. `several` is the same
+   on all ranks: whether any of them has more than one part.
    */
   int (*file_write_all)(void *file,
                         int several,
@@ -364,23 +365,24 @@ typedef struct fs_comm {
                        const int *lengths,
                        void *data);
   /*
-   Sets the length of the file, asked by this rank alone.
+   Sets `length` to the length of the file. Not collective.
    */
   int (*file_length)(void *file, uint64_t *length);
   /*
-   Collective: cuts the file or adds a hole.
+   Collective: shortens the file, or extends it with a hole.
    */
   int (*file_set_length)(void *file, uint64_t length);
   /*
-   Collective: makes durable what any rank wrote.
+   Collective: makes all ranks' writes durable.
    */
   int (*file_sync)(void *file);
   /*
-   Collective: closes the file, which no call names after it.
+   Collective: closes the file. No later call uses it.
    */
   int (*file_close)(void *file);
   /*
-   As `file_open`, with `count` hints by key and value, the same on all ranks. May be null: hints are ignored then.
+   As `file_open`, with `count` hints by key and value, the same on all ranks. May be null; hints are
+   then ignored.
    */
   int (*file_open_with)(void *context,
                         const char *path,
@@ -390,13 +392,14 @@ typedef struct fs_comm {
                         const char *const *values,
                         void **file);
   /*
-   Writes the hints in force into `text`, which has room for `room` bytes: keys and values in turn, each with a zero byte
-   behind it. Sets how many bytes all take; where that is more than there is room for, some are left out. May be null.
+   Writes the hints in force into the `room` bytes of `text`: keys and values in turn, each followed by a
+   zero byte. Sets `length` to the bytes that all of them take; if that exceeds `room`, some are left
+   out. May be null.
    */
   int (*file_hints)(void *file, int room, char *text, int *length);
   /*
-   Writes the name of this rank's host into `name`, which has room for `room` bytes, with a zero byte behind it. May be
-   null; it is on all ranks or on none.
+   Writes the name of this rank's host and a zero byte into the `room` bytes of `name`. May be null, on
+   all ranks or none.
    */
   int (*host)(void *context, int room, char *name);
 } fs_comm;
@@ -416,91 +419,92 @@ typedef struct fs_hint {
 } fs_hint;
 
 /*
- How a job is opened; equal on all ranks. All zeros and nulls are what a null pointer is.
+ How to open a job; equal on all ranks. A null pointer means the same as all zeros and nulls.
  */
 typedef struct fs_arrays_options {
   /*
-   The project within which the run's name is unique; null for none.
+   The project in which the run's name is unique; null for none.
    */
   const char *project;
   /*
-   How many ranks write in an exchange; 0: all.
+   Number of ranks that write in an exchange; 0: all.
    */
   size_t writers;
   /*
-   How many ranks read in an exchange; 0: all.
+   Number of ranks that read in an exchange; 0: all.
    */
   size_t readers;
   /*
-   Bytes that a rank may use for moving elements; 0: 64 MiB.
+   Bytes that a rank may use to move elements; 0: 64 MiB.
    */
   size_t buffer;
   /*
-   Where arrays lie: "files" (also where null), netCDF files that belong to the store; "fields", the store's own logs.
+   Storage of arrays: "files" (or null) for netCDF files that belong to the store, "fields" for the
+   store's own logs.
    */
   const char *layout;
   /*
-   How many hints it has.
+   Number of hints.
    */
   int nhints;
   /*
-   Hints that all its files are opened with, beside those of the communicator.
+   Hints for opening all files of the job, in addition to those of the communicator.
    */
   const struct fs_hint *hints;
 } fs_arrays_options;
 
 /*
- What this rank of a job has done since it began.
+ Work that this rank of a job has done since the job began.
  */
 typedef struct fs_arrays_counts {
   /*
-   Bytes of elements and indices that it sent to others.
+   Bytes of elements and indices sent to other ranks.
    */
   uint64_t exchanged;
   /*
-   Bytes that it wrote to files.
+   Bytes written to files.
    */
   uint64_t written;
   /*
-   Bytes that it read from files.
+   Bytes read from files.
    */
   uint64_t read;
   /*
-   Files that were made or opened.
+   Files created or opened.
    */
   uint64_t opened;
   /*
-   Exchanges that were planned.
+   Exchanges planned.
    */
   uint64_t plans;
   /*
-   Openings of the catalog's engine.
+   Connections opened to the catalog's engine.
    */
   uint64_t connections;
   /*
-   Seconds for declaring groups, choosing files and looking up places.
+   Seconds spent on declaring groups, choosing files and looking up places.
    */
   double plan_seconds;
   /*
-   Seconds for exchanging and writing elements.
+   Seconds spent on exchanging and writing elements.
    */
   double write_seconds;
   /*
-   Seconds for making them durable.
+   Seconds spent on making elements durable.
    */
   double sync_seconds;
   /*
-   Seconds for the store's commits.
+   Seconds spent on the store's commits.
    */
   double commit_seconds;
   /*
-   Seconds for reading elements.
+   Seconds spent on reading elements.
    */
   double read_seconds;
 } fs_arrays_counts;
 
 /*
- An attribute: `count` values of a type, or of type "S1" a text of as many bytes.
+ An attribute: `count` values of a type, or with type "S1" a text of `count` bytes.
  */
 typedef struct fs_attr {
   /*
@@ -512,7 +516,7 @@ typedef struct fs_attr {
    */
   const char *dtype;
   /*
-   How many there are.
+   Number of values.
    */
   size_t count;
   /*
@@ -522,7 +526,7 @@ typedef struct fs_attr {
 } fs_attr;
 
 /*
- A set of a group: what is equal at all its steps.
+ A set of a group: its properties that are equal at all steps.
  */
 typedef struct fs_set {
   /*
@@ -534,7 +538,7 @@ typedef struct fs_set {
    */
   const char *dtype;
   /*
-   How many dimensions it has.
+   Number of dimensions.
    */
   int ndim;
   /*
@@ -542,15 +546,15 @@ typedef struct fs_set {
    */
   const uint64_t *shape;
   /*
-   Names of its dimensions; null where none has one, and so may each be.
+   Names of its dimensions; null if none has a name. Each entry may be null, too.
    */
   const char *const *dims;
   /*
-   One element: what stands where nobody writes; null for none.
+   One element: the value of unwritten elements; null for none.
    */
   const void *fill;
   /*
-   How many attributes it has.
+   Number of attributes.
    */
   int nattrs;
   /*
@@ -560,67 +564,70 @@ typedef struct fs_set {
 } fs_set;
 
 /*
- What a group is declared with beside its sets. All zeros and nulls are what a null pointer is.
+ Options of a group. A null pointer means the same as all zeros and nulls.
  */
 typedef struct fs_group_options {
   /*
-   1: a file per set and step; 2: per set; 3: per group; 0: by the measured cost of an open.
+   1: a file for each set and step; 2: for each set; 3: for each group; 0: chosen by the measured cost of
+   opening a file.
    */
   int level;
   /*
-   How elements go to files: "direct", "exchange", "view"; "auto", or null, by the views.
+   How elements get to files: "direct", "exchange", "view"; "auto" (or null) chooses by the views.
    */
   const char *method;
   /*
-   "C" (also where null): the last dimension varies fastest, in files and where no strides are given in memory;
-   "F": the first one does, and programs in C and Python that get the field see its dimensions in reverse.
+   "C" (or null): the last dimension varies fastest, in files and in memory without strides. "F": the
+   first one does; C and Python programs see the dimensions of the field in reverse.
    */
   const char *order;
   /*
-   How many attributes it has.
+   Number of attributes.
    */
   int nattrs;
   /*
-   Attributes of all its sets and of its files; one that a set has itself is the set's.
+   Attributes of all its sets and of its files; an attribute of a set overrides one of the same name
+   here.
    */
   const struct fs_attr *attrs;
   /*
-   How many extents `chunks` has: the dimensions of its sets; 0: chosen by size.
+   Number of extents in `chunks`: the dimensions of its sets; 0: chosen by size.
    */
   int nchunks;
   /*
-   Extents of chunks, where arrays lie in the store's logs.
+   Extents of chunks, for arrays in the store's logs.
    */
   const uint64_t *chunks;
   /*
-   Compression of them: "none", "zstd" or "zstd:LEVEL"; null: as the store has it.
+   Compression of chunks: "none", "zstd" or "zstd:LEVEL"; null: the store's default.
    */
   const char *compression;
   /*
-   The mesh of the store that its sets stand on; null for none. They take the first extent of their shape and its
-   dimension from it; `ndim` 0 is that extent alone.
+   The mesh of the store to which its sets belong; null for none. The mesh gives the first extent of
+   their shape and its dimension; with `ndim` 0 that is the whole shape.
    */
   const char *mesh;
   /*
-   Where on the mesh: "node", "edge", "face" or "volume".
+   Location on the mesh: "node", "edge", "face" or "volume".
    */
   const char *location;
   /*
-   How many hints it has.
+   Number of hints.
    */
   int nhints;
   /*
-   Hints that its files are opened with, beside those of the job; fs_group_why names what nobody took.
+   Hints for opening its files, in addition to those of the job; fs_group_why names the hints that had no
+   effect.
    */
   const struct fs_hint *hints;
 } fs_group_options;
 
 /*
- A variable of a raw file, of which the file itself says nothing.
+ A variable of a raw file; the file itself does not describe it.
  */
 typedef struct fs_raw_variable {
   /*
-   The name that it is given.
+   Its name in the import.
    */
   const char *name;
   /*
@@ -628,11 +635,11 @@ typedef struct fs_raw_variable {
    */
   const char *dtype;
   /*
-   Where its first element stands in the file, in bytes.
+   Position of its first element in the file, in bytes.
    */
   uint64_t offset;
   /*
-   How many dimensions it has.
+   Number of dimensions.
    */
   int ndim;
   /*
@@ -642,26 +649,26 @@ typedef struct fs_raw_variable {
 } fs_raw_variable;
 
 /*
- How a file is imported. All zeros and nulls are what a null pointer is.
+ How to import a file. A null pointer means the same as all zeros and nulls.
  */
 typedef struct fs_import_options {
   /*
-   Not 0: its variables are read once, for a checksum that the catalog keeps.
+   Not 0: the import reads the variables once and records their checksum in the catalog.
    */
   int checksum;
   /*
-   In which order shapes and views of its variables are said, and how memory without strides stands: "C" (also where
-   null), or "F", in which the dimensions are those of the file in reverse.
+   Order of the dimensions in shapes and views of its variables, and of memory without strides: "C" (or
+   null), or "F", with the dimensions of the file in reverse.
    */
   const char *order;
 } fs_import_options;
 
 /*
- A variable of a file that was imported.
+ A variable of an imported file.
  */
 typedef struct fs_variable_info {
   /*
-   Its name, cut where it is longer.
+   Its name, cut if it is longer.
    */
   char name[FS_NAME_SIZE];
   /*
@@ -669,7 +676,7 @@ typedef struct fs_variable_info {
    */
   char dtype[FS_DTYPE_SIZE];
   /*
-   How many dimensions it has.
+   Number of dimensions.
    */
   int ndim;
   /*
@@ -679,16 +686,16 @@ typedef struct fs_variable_info {
 } fs_variable_info;
 
 /*
- Edges, faces or volumes: a row of nodes for each, one row after another. Of edges a row has two nodes, of faces and
- volumes as many as one has at most, then -1.
+ Edges, faces or volumes, each a row of nodes; the rows are concatenated. A row has two nodes for an edge.
+ For a face or volume it has as many entries as the largest one has nodes; -1 fills the rest.
  */
 typedef struct fs_mesh_rows {
   /*
-   How many rows this rank has.
+   Number of rows on this rank.
    */
   size_t count;
   /*
-   Entries of a row; 0: the mesh has no such rows.
+   Entries in a row; 0: the mesh has no such rows.
    */
   size_t width;
   /*
@@ -698,16 +705,16 @@ typedef struct fs_mesh_rows {
 } fs_mesh_rows;
 
 /*
- A mesh, as far as this rank holds it: its contiguous share of each list, in the order of ranks. All zeros and nulls
- are nothing.
+ This rank's part of a mesh: its contiguous share of each list, in the order of ranks. Zeros and nulls mean
+ that a list is absent.
  */
 typedef struct fs_mesh_content {
   /*
-   How many nodes this rank has.
+   Number of nodes on this rank.
    */
   size_t nodes;
   /*
-   How many coordinates a node has, on all ranks alike: 2 or 3; 0: 3 where `z` is not null.
+   Coordinates of a node, equal on all ranks: 2 or 3; 0: 3 if `z` is not null, else 2.
    */
   int dimensions;
   /*
@@ -739,7 +746,7 @@ typedef struct fs_mesh_content {
    */
   int64_t base;
   /*
-   How many attributes `x`, `y` and `z` have, such as "standard_name" and "units"; equal on all ranks.
+   Number of attributes of `x`, `y` and `z`, such as "standard_name" and "units"; equal on all ranks.
    */
   int ncoordinate_attrs[3];
   /*
@@ -747,7 +754,7 @@ typedef struct fs_mesh_content {
    */
   const struct fs_attr *coordinate_attrs[3];
   /*
-   How many attributes the mesh has; equal on all ranks.
+   Number of attributes of the mesh; equal on all ranks.
    */
   int nattrs;
   /*
@@ -757,7 +764,7 @@ typedef struct fs_mesh_content {
 } fs_mesh_content;
 
 /*
- What a mesh has.
+ The size of a mesh.
  */
 typedef struct fs_mesh_counts {
   /*
@@ -779,20 +786,21 @@ typedef struct fs_mesh_counts {
 } fs_mesh_counts;
 
 /*
- Where edges come from: a mesh; or an import, whose variables `first_name` and `second_name` are the ends; or else the
- arrays `first` and `second`, of which each rank gives its contiguous share, in the order of ranks.
+ The source of edges: a mesh; or an import, whose variables `first_name` and `second_name` hold the ends;
+ or else the arrays `first` and `second`, of which each rank passes its contiguous share, in the order of
+ ranks.
  */
 typedef struct fs_edges {
   /*
-   How many edges this rank gives.
+   Number of edges that this rank passes.
    */
   size_t count;
   /*
-   The node at the first end of each.
+   The node at the first end of each edge.
    */
   const int64_t *first;
   /*
-   The node at the second end.
+   The node at the second end of each edge.
    */
   const int64_t *second;
   /*
@@ -808,23 +816,23 @@ typedef struct fs_edges {
    */
   const char *second_name;
   /*
-   A mesh, by its edges, else by those of its faces or volumes; null for none.
+   A mesh, for its edges, or else for those of its faces or volumes; null for none.
    */
   struct fs_mesh *mesh;
 } fs_edges;
 
 /*
- Which rank a node belongs to.
+ The rank of each node.
  */
 typedef struct fs_vector {
   /*
-   "replicated": `ranks` are those of all nodes, equal on all ranks; "shares": of this rank's contiguous share of the
-   nodes; "block": contiguous ranges of nodes; "hilbert": equal shares along a Hilbert curve through the nodes of a
-   mesh; "file": a file of METIS, with a line for each node.
+   "replicated": `ranks` has the ranks of all nodes, equal on all ranks. "shares": `ranks` covers this
+   rank's contiguous share of the nodes. "block": contiguous ranges of nodes. "hilbert": equal shares
+   along a Hilbert curve through the nodes of a mesh. "file": a METIS file with a line for each node.
    */
   const char *kind;
   /*
-   How many numbers `ranks` has.
+   Number of entries in `ranks`.
    */
   size_t count;
   /*
@@ -838,34 +846,34 @@ typedef struct fs_vector {
 } fs_vector;
 
 /*
- How a partition is made; equal on all ranks. All zeros and nulls are what a null pointer is.
+ How to make a partition; equal on all ranks. A null pointer means the same as all zeros and nulls.
  */
 typedef struct fs_partition_options {
   /*
-   How many nodes there are; 0: as many as the vector has, or the mesh.
+   Number of nodes; 0: the size of the vector or of the mesh.
    */
   uint64_t nodes;
   /*
-   The number of the first node in the edges: 0 or 1. Nodes of a mesh count from 0.
+   The number of the first node in the edges: 0 or 1. Nodes of a mesh are numbered from 0.
    */
   uint64_t base;
   /*
-   Not 0: what earlier runs kept is not used, and this partition is not kept.
+   Not 0: neither use a history of earlier runs nor keep this partition.
    */
   int no_history;
   /*
-   How edges come to the ranks of their ends: "direct" (also where null), each to these ranks alone; "ring", all of
-   them past all ranks.
+   How edges get to the ranks of their ends: "direct" (or null) sends each edge to these ranks alone;
+   "ring" passes all edges through all ranks.
    */
   const char *method;
 } fs_partition_options;
 
 /*
- How much a rank has of a mesh.
+ Size of a rank's part of a mesh.
  */
 typedef struct fs_partition_counts {
   /*
-   Nodes: own ones, then ghosts.
+   Nodes: own nodes, then ghosts.
    */
   size_t nodes;
   /*
@@ -877,7 +885,7 @@ typedef struct fs_partition_counts {
    */
   size_t edges;
   /*
-   Edges whose first end is own: the first ones.
+   Edges whose first end is own; they come first.
    */
   size_t owned_edges;
 } fs_partition_counts;
@@ -887,40 +895,41 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- The kind of this thread's last error; FS_OK if no call of it has failed.
+ The kind of this thread's last error; FS_OK if none of its calls has failed.
  */
 int fs_error_kind(void);
 
 /*
- The code of this thread's last error, one of the FS_CODE_ texts: what exactly went wrong, for a program that
- acts on it; "" if no call has failed. Valid as long as the message.
+ The code of this thread's last error, one of the FS_CODE_ texts, for a program that reacts to particular
+ errors; "" if no call has failed. Valid as long as the message.
  */
 const char *fs_error_code(void);
 
 /*
- 1 where the call that made this thread's last error may succeed later without anybody changing anything, as
- where others hold a lock; else 0.
+ 1 if the failed call may succeed later without any change, for example because another process holds a
+ lock; else 0.
  */
 int fs_error_is_retryable(void);
 
 /*
- What this thread's last failed call complained of; "" if none failed. Valid until this thread's next
- failing call.
+ The message of this thread's last failed call; "" if none failed. Valid until this thread's next failing
+ call.
  */
 const char *fs_error_message(void);
 
 /*
- What may be done about this thread's last error; "" where nothing is known. Valid as long as the message.
+ A remedy for this thread's last error; "" if none is known. Valid as long as the message.
  */
 const char *fs_error_hint(void);
 
 /*
- The name of a status: "NotFound" for FS_NOT_FOUND; "Ok" for FS_OK, "" for a number that is no status.
+ The name of a status: "NotFound" for FS_NOT_FOUND, "Ok" for FS_OK, "" for a number that is not a status.
  */
 const char *fs_status_name(int status);
 
 /*
- For bindings to other languages: makes an error of the binding this thread's last, and returns `status`.
+ For bindings to other languages: makes an error of the binding this thread's last error, and returns
+ `status`.
  */
 int fs_fail(int status, const char *message, const char *hint);
 
@@ -935,46 +944,47 @@ const char *fs_version(void);
 struct fs_key *fs_key_new(void);
 
 /*
- Gives a keyword a value, in place of the one it had. The value is taken as it is: "a/b" is one value.
+ Sets a keyword's value, replacing an earlier one. The value is taken literally: "a/b" is one value.
  */
 int fs_key_set(struct fs_key *key, const char *keyword, const char *value);
 
 /*
- Gives a keyword a whole number.
+ Sets a keyword's value to a whole number.
  */
 int fs_key_set_int(struct fs_key *key, const char *keyword, int64_t value);
 
 /*
- The key as text, for all calls that take one. Valid until the key is set again or freed; null for what
- is no key, so that the call that takes it is FS_INVALID.
+ The key as text, for all calls that take a key. Valid until the key is set again or freed. Null if the
+ handle is not valid; a call that takes that null returns FS_INVALID.
  */
 const char *fs_key_text(const struct fs_key *key);
 
 /*
- Frees a key. Null is nothing to free.
+ Frees a key. Does nothing with null.
  */
 int fs_key_free(struct fs_key *key);
 
 /*
- Opens a store. `url` is a folder's path, or "memory:" for a new store in memory. `mode` is "a" to read and
- archive (also where null), "r" to read, "r+" to read and archive where a store is, or "x" for a new store;
- with FIELDSTONE_CREATE=0 in the environment "a" is "r+". `schema` is "simulation", "mars", a
- schema file's path or a schema's text; where null the store's own, "simulation" for a new one.
+ Opens a store. `url` is the path of a folder, or "memory:" for a new store in memory. `mode` is "a" (or
+ null) to read and archive, creating the store if needed; "r" to read; "r+" to read and archive in an
+ existing store; "x" to create a new store. With FIELDSTONE_CREATE=0 in the environment "a" means "r+".
+ `schema` is "simulation", "mars", the path of a schema file or the text of a schema; null means the
+ store's own schema, and "simulation" for a new store.
  */
 int fs_open(const char *url, const char *mode, const char *schema, struct fs_store **store);
 
 /*
- Makes all that was archived through this handle durable and visible, all or nothing.
+ Makes all fields archived through this handle durable and visible, all or nothing.
  */
 int fs_flush(struct fs_store *store);
 
 /*
- Forgets what was archived through this handle and not flushed.
+ Discards all fields archived through this handle and not flushed.
  */
 int fs_discard(struct fs_store *store);
 
 /*
- Flushes and closes. The handle is gone also where this fails. Null is nothing to close.
+ Flushes and closes the store. The handle is closed even if this fails. Does nothing with null.
  */
 int fs_close(struct fs_store *store);
 
@@ -1007,9 +1017,9 @@ int fs_archive_piece(struct fs_store *store,
                      const void *data);
 
 /*
- Starts an array field afresh: pieces archived before are hidden once this is flushed. `fill` is one element
- for what nobody writes (null: the type's missing value), `chunks` the extents of the chunks that pieces
- are cut by (null: chosen by size).
+ Starts an array field from scratch: the next flush hides all pieces archived before. `fill` is one
+ element, the value of unwritten elements (null: the type's missing value). `chunks` are the extents of the
+ chunks into which pieces are cut (null: chosen by size).
  */
 int fs_create_field(struct fs_store *store,
                     const char *key,
@@ -1020,24 +1030,24 @@ int fs_create_field(struct fs_store *store,
                     const uint64_t *chunks);
 
 /*
- Tells what the field of a key is.
+ Describes the field of a key.
  */
 int fs_info(struct fs_store *store, const char *key, struct fs_field_info *info);
 
 /*
- The raw bytes of the field of a key.
+ Gets the number of raw bytes of a key's field.
  */
 int fs_size(struct fs_store *store, const char *key, uint64_t *nbytes);
 
 /*
- Reads a field, whatever it is, into a buffer of `capacity` bytes. `nbytes` becomes the bytes that it has,
- also where they do not fit, which is FS_INVALID.
+ Reads a field of either kind into a buffer of `capacity` bytes. `nbytes` becomes the size of the field,
+ even if it exceeds `capacity`, which is FS_INVALID.
  */
 int fs_get(struct fs_store *store, const char *key, void *buffer, size_t capacity, uint64_t *nbytes);
 
 /*
- Reads a box of an array into a buffer of `capacity` bytes. `nbytes` becomes the bytes that the box has,
- also where they do not fit, which is FS_INVALID.
+ Reads a box of an array into a buffer of `capacity` bytes. `nbytes` becomes the size of the box, even if
+ it exceeds `capacity`, which is FS_INVALID.
  */
 int fs_get_box(struct fs_store *store,
                const char *key,
@@ -1049,7 +1059,7 @@ int fs_get_box(struct fs_store *store,
                uint64_t *nbytes);
 
 /*
- Reads a whole array that has this element type and shape; another one is FS_INVALID.
+ Reads a whole array of this element type and shape; FS_INVALID if the array has others.
  */
 int fs_get_array(struct fs_store *store,
                  const char *key,
@@ -1059,7 +1069,7 @@ int fs_get_array(struct fs_store *store,
                  void *buffer);
 
 /*
- Reads a box of an array that has this element type; another one is FS_INVALID.
+ Reads a box of an array of this element type; FS_INVALID if the array has another.
  */
 int fs_get_piece(struct fs_store *store,
                  const char *key,
@@ -1070,27 +1080,28 @@ int fs_get_piece(struct fs_store *store,
                  void *buffer);
 
 /*
- Begins a list of the fields that a request selects, such as "run=a,step=0/to/24/by/6"; all for null or "".
+ Opens a list of the fields that a request selects, such as "run=a,step=0/to/24/by/6"; null or "" selects
+ all.
  */
 int fs_list_open(struct fs_store *store, const char *request, struct fs_list **list);
 
 /*
- The next field: its key, which all calls take as it is, and its raw bytes. After the last one `key` becomes
- null, with FS_OK. The text is valid until the next call for this list.
+ Gets the next field: its key, which every call accepts, and its raw bytes. After the last field `key`
+ becomes null, with FS_OK. The text is valid until the next call for this list.
  */
 int fs_list_next(struct fs_list *list, const char **key, uint64_t *nbytes);
 
 /*
- Ends a list. Null is nothing to end.
+ Closes a list. Does nothing with null.
  */
 int fs_list_close(struct fs_list *list);
 
 /*
- Checks every call of a communicator, with parts of about `length` bytes and a new file `path`, which stays,
- empty. Collective. `steps` (may be null) is set to how many steps the ranks agreed upon. With a
- `failing_rank` of at least 0, step `failing_step` of that rank (from 1) fails on purpose.
+ Checks every call of a communicator, with parts of about `length` bytes and a new file `path`, which stays
+ behind empty. Collective. Sets `steps` (may be null) to the number of steps that the ranks agreed on. With
+ a `failing_rank` of at least 0, step `failing_step` of that rank (from 1) fails on purpose.
 
- Fails on every rank where any rank finds anything wrong; the message names that rank.
+ Fails on every rank if any rank finds a fault; the message names that rank.
  */
 int fs_comm_check(const struct fs_comm *comm,
                   const char *path,
@@ -1100,9 +1111,9 @@ int fs_comm_check(const struct fs_comm *comm,
                   uint64_t *steps);
 
 /*
- Creates a container, in define mode. `format` is "cdf1", "cdf2", "cdf5" (also where null) or "partitioned".
- Collective over `comm` where that is not null. A file of that path stays until fs_container_sync or
- fs_container_close.
+ Creates a container, in define mode. `format` is "cdf1", "cdf2", "cdf5" (or null) or "partitioned".
+ Collective over `comm` unless that is null. An existing file of that path is replaced only by
+ fs_container_sync or fs_container_close.
  */
 int fs_container_create(const char *path,
                         const char *format,
@@ -1110,8 +1121,8 @@ int fs_container_create(const char *path,
                         struct fs_container **container);
 
 /*
- Opens a container, in data mode: for reading with `mode` "r" (also where null), for writing too with "a".
- Collective over `comm` where that is not null.
+ Opens a container, in data mode: for reading with `mode` "r" (or null), for reading and writing with "a".
+ Collective over `comm` unless that is null.
  */
 int fs_container_open(const char *path,
                       const char *mode,
@@ -1124,8 +1135,9 @@ int fs_container_open(const char *path,
 int fs_container_def_dim(struct fs_container *container, const char *path, uint64_t length);
 
 /*
- Defines a variable on this rank, of `ndim` dimensions, each looked up in the variable's own path and then
- in each enclosing one. `var` (may be null) is set to its number, which attributes are given by.
+ Defines a variable on this rank, of `ndim` dimensions. Each dimension is looked up in the variable's own
+ path and then in each enclosing one. Sets `var` (may be null) to the variable's number, which
+ fs_container_put_att takes.
  */
 int fs_container_def_var(struct fs_container *container,
                          const char *path,
@@ -1135,8 +1147,8 @@ int fs_container_def_var(struct fs_container *container,
                          uint32_t *var);
 
 /*
- Gives a variable, by its number, or with FS_GLOBAL the container, an attribute of `count` values of a type;
- text is of type "S1".
+ Writes an attribute of a variable, by its number, or with FS_GLOBAL of the container: `count` values of a
+ type. Text has the type "S1".
  */
 int fs_container_put_att(struct fs_container *container,
                          uint32_t var,
@@ -1146,20 +1158,20 @@ int fs_container_put_att(struct fs_container *container,
                          const void *values);
 
 /*
- Collective: ends define mode; all ranks agree on the header and write it. FS_CONFLICT where definitions of
+ Collective: ends define mode. All ranks agree on the header and write it. FS_CONFLICT if definitions of
  one name differ: the message names the object, the difference and the ranks.
  */
 int fs_container_enddef(struct fs_container *container);
 
 /*
- Collective: back to define mode.
+ Collective: returns to define mode.
  */
 int fs_container_redef(struct fs_container *container);
 
 /*
- Writes the box `start`, `count` of a variable, every `stride`-th element of each dimension where that is not
- null. `data` are elements of type `dtype`, which are converted as netCDF does. With `collective` not 0 all
- ranks call it, each for its own box.
+ Writes the box `start`, `count` of a variable; if `stride` is not null, only every `stride`-th element of
+ each dimension. `data` holds elements of type `dtype`, which are converted by netCDF's rules. If
+ `collective` is not 0, all ranks call it, each for its own box.
  */
 int fs_container_put(struct fs_container *container,
                      const char *path,
@@ -1172,7 +1184,7 @@ int fs_container_put(struct fs_container *container,
                      int collective);
 
 /*
- Reads the box `start`, `count` of a variable into `data`; as fs_container_put.
+ Reads the box `start`, `count` of a variable into `data`; the arguments are those of fs_container_put.
  */
 int fs_container_get(struct fs_container *container,
                      const char *path,
@@ -1185,8 +1197,8 @@ int fs_container_get(struct fs_container *container,
                      int collective);
 
 /*
- How many dimensions, variables and global attributes a container in data mode has, and how many records as
- far as this rank knows. Each place may be null.
+ Counts the dimensions, variables, global attributes and records of a container in data mode; the number of
+ records is the one that this rank knows. Each place may be null.
  */
 int fs_container_inq(struct fs_container *container,
                      uint64_t *dims,
@@ -1195,24 +1207,26 @@ int fs_container_inq(struct fs_container *container,
                      uint64_t *records);
 
 /*
- The number of dimensions of a variable, and their lengths in `shape`, which has room for FS_MAX_RANK.
- FS_NOT_FOUND where there is none of that path.
+ Gets the number of dimensions of a variable, and their lengths in `shape`, which has room for FS_MAX_RANK.
+ FS_NOT_FOUND if no variable has that path.
  */
 int fs_container_inq_var(struct fs_container *container, const char *path, int *ndim, uint64_t *shape);
 
 /*
- Collective: what all ranks have written is durable, and every rank reads it.
+ Collective: makes the writes of all ranks durable, and readable by every rank.
  */
 int fs_container_sync(struct fs_container *container);
 
 /*
- Collective: finishes and closes. The handle is gone also where this fails. Null is nothing to close.
+ Collective: finishes and closes the container. The handle is closed even if this fails. Does nothing with
+ null.
  */
 int fs_container_close(struct fs_container *container);
 
 /*
- Opens a job of a store, which each rank has opened: the run of this name, made or continued; where the name is null
- a new one. Collective over `comm` where that is not null. `options` may be null.
+ Opens a job of a store, which each rank has opened before. The job creates or continues the run of this
+ name; with a null name it creates a new run. Collective over `comm` unless that is null. `options` may be
+ null.
  */
 int fs_arrays_open(struct fs_store *store,
                    const char *name,
@@ -1221,41 +1235,41 @@ int fs_arrays_open(struct fs_store *store,
                    struct fs_arrays **job);
 
 /*
- The name of the run, as a text cut to `capacity` bytes with its zero byte; of this rank alone.
+ Copies the name of the run, cut to `capacity` bytes including its zero byte. Not collective.
  */
 int fs_arrays_run(struct fs_arrays *job, char *name, size_t capacity);
 
 /*
- Collective: makes all writes since the last flush durable and visible, or none of them: one commit.
+ Collective: makes all writes since the last flush durable and visible in one commit, or none of them.
  */
 int fs_arrays_flush(struct fs_arrays *job);
 
 /*
- Collective: forgets all writes since the last flush.
+ Collective: discards all writes since the last flush.
  */
 int fs_arrays_discard(struct fs_arrays *job);
 
 /*
- Collective: flushes, and closes all files. The handles of the job and of its groups, imports, meshes and partitions are
- gone also where this fails. Null is nothing to close. The store stays open.
+ Collective: flushes, and closes all files. Even if this fails, it closes the handles of the job and of its
+ groups, imports, meshes and partitions. Does nothing with null. The store stays open.
  */
 int fs_arrays_close(struct fs_arrays *job);
 
 /*
- Ends the job on this rank for an error of its own, whatever the others do: in the call that they are in, or come to,
- they fail with this message. What was not flushed is gone on all ranks; the handles are gone.
+ Ends the job on this rank because of an error of its own, whatever the others do: their current or next
+ collective call fails with this message. All ranks lose unflushed writes, and the handles are closed.
  */
-int fs_arrays_abandon(struct fs_arrays *job,
-                      const char *message);
+int fs_arrays_abandon(struct fs_arrays *job, const char *message);
 
 /*
- What this rank has done so far.
+ Counts the work that this rank has done so far. Not collective.
  */
 int fs_arrays_report(struct fs_arrays *job, struct fs_arrays_counts *counts);
 
 /*
- Collective: declares a group of `nsets` sets, or takes it where it is there; sets that it has not are added, also to one
- that is open. FS_CONFLICT where ranks, or an earlier declaration, say otherwise. `options` may be null. The group ends with its job.
+ Collective: declares a group of `nsets` sets, or opens a declared one. Sets that the group lacks are added
+ to it, even if it is open. FS_CONFLICT if the ranks differ, or if an earlier declaration does. `options`
+ may be null. The handle ends with its job.
  */
 int fs_arrays_group(struct fs_arrays *job,
                     const char *name,
@@ -1265,15 +1279,15 @@ int fs_arrays_group(struct fs_arrays *job,
                     struct fs_group **group);
 
 /*
- Collective: a group as it was declared; FS_NOT_FOUND where there is none of the name.
+ Collective: opens a declared group; FS_NOT_FOUND if no group has the name.
  */
 int fs_arrays_declared_group(struct fs_arrays *job, const char *name, struct fs_group **group);
 
 /*
- This rank holds the box of `count` indices from `start` on, of the `nsets` sets named, or of all where `nsets` is 0.
- `halo` (null: none) has two numbers a dimension: how much wider memory is before and behind; it is not written, and a
- read fills what of it lies within the array. `stride` (null: 1) is for reading: every so many indices. A rank may
- hold nothing: a count of 0.
+ This rank holds the box of `count` indices from `start`, in the `nsets` named sets, or in all if `nsets`
+ is 0. `halo` (null: none) has two numbers for each dimension: the width by which memory is larger before
+ and after the box. The halo is not written; a read fills the part of it that is inside the array. `stride`
+ (null: 1) is for reading every `stride`-th index. A rank may hold nothing: a count of 0.
  */
 int fs_group_view_block(struct fs_group *group,
                         int nsets,
@@ -1285,8 +1299,8 @@ int fs_group_view_block(struct fs_group *group,
                         const uint64_t *stride);
 
 /*
- This rank holds its part of a balanced cut in `grid` parts a dimension, as numpy's array_split cuts; ranks in C order
- over the grid. `halo` as in fs_group_view_block.
+ This rank holds its part of a balanced cut into `grid` parts in each dimension, cut like numpy's
+ array_split; ranks are in C order over the grid. `halo` is as in fs_group_view_block.
  */
 int fs_group_view_grid(struct fs_group *group,
                        int nsets,
@@ -1296,8 +1310,8 @@ int fs_group_view_grid(struct fs_group *group,
                        const uint64_t *halo);
 
 /*
- This rank holds every so many of blocks of `blocks` indices, which are dealt out in turn in every dimension; ranks in
- C order over the grid. In memory its blocks stand side by side.
+ This rank holds every `grid`-th block of `blocks` indices: the blocks are dealt out in turn in each
+ dimension; ranks are in C order over the grid. In memory the blocks are side by side.
  */
 int fs_group_view_cyclic(struct fs_group *group,
                          int nsets,
@@ -1307,9 +1321,9 @@ int fs_group_view_cyclic(struct fs_group *group,
                          const uint64_t *blocks);
 
 /*
- This rank holds the `length` global indices of `map` along dimension `dim`, other dimensions whole; with `dim` -1
- single elements, by their number in the order in which files have them. An index of -1 stands for no element. The
- first `owned` entries are written (-1: all), all are read. The map is copied.
+ This rank holds the `length` global indices of `map` along dimension `dim`, and other dimensions whole;
+ with `dim` -1 single elements, by their number in file order. An index of -1 means no element. The first
+ `owned` entries are written (-1: all), all are read. The map is copied.
  */
 int fs_group_view_irregular(struct fs_group *group,
                             int nsets,
@@ -1320,12 +1334,13 @@ int fs_group_view_irregular(struct fs_group *group,
                             int dim);
 
 /*
- This rank holds `count` indices of the first dimension, which is FS_VARYING, behind those of the lower ranks.
+ This rank holds `count` indices of the first dimension, which is FS_VARYING, after those of the lower
+ ranks.
  */
 int fs_group_view_joined(struct fs_group *group, int nsets, const char *const *sets, uint64_t count);
 
 /*
- As fs_group_view_block, as a handle, which fs_view_free gives back.
+ As fs_group_view_block, but makes a handle, which fs_view_free frees.
  */
 int fs_view_block(int ndim,
                   const uint64_t *start,
@@ -1335,52 +1350,51 @@ int fs_view_block(int ndim,
                   struct fs_view **view);
 
 /*
- As fs_group_view_grid, as a handle.
+ As fs_group_view_grid, but makes a handle.
  */
 int fs_view_grid(int ndim, const uint64_t *grid, const uint64_t *halo, struct fs_view **view);
 
 /*
- As fs_group_view_cyclic, as a handle.
+ As fs_group_view_cyclic, but makes a handle.
  */
 int fs_view_cyclic(int ndim, const uint64_t *grid, const uint64_t *blocks, struct fs_view **view);
 
 /*
- As fs_group_view_irregular, as a handle.
+ As fs_group_view_irregular, but makes a handle.
  */
 int fs_view_irregular(size_t length, const int64_t *map, int64_t owned, int dim, struct fs_view **view);
 
 /*
- As fs_group_view_joined, as a handle.
+ As fs_group_view_joined, but makes a handle.
  */
 int fs_view_joined(uint64_t count, struct fs_view **view);
 
 /*
- Gives a view back; what it was given to keeps it. Null is nothing to give back.
+ Frees a view; groups and sets that use it keep it. Does nothing with null.
  */
 int fs_view_free(struct fs_view *view);
 
 /*
- This rank holds, of the `nsets` sets named, or of all where `nsets` is 0, what the view says.
+ This rank holds the part that the view says of the `nsets` named sets, or of all if `nsets` is 0.
  */
 int fs_group_view(struct fs_group *group, int nsets, const char *const *sets, struct fs_view *view);
 
 /*
- The shape of this rank's part of a set by its view, which memory has: the number of dimensions, and extents in
- `shape`, which has room for FS_MAX_RANK. Of this rank alone.
+ Gets the shape of this rank's part of a set, which its view determines and its memory must have: the
+ number of dimensions, and extents in `shape`, which has room for FS_MAX_RANK. Not collective.
  */
-int fs_group_local_shape(struct fs_group *group,
-                         const char *set,
-                         int *ndim,
-                         uint64_t *shape);
+int fs_group_local_shape(struct fs_group *group, const char *set, int *ndim, uint64_t *shape);
 
 /*
- Collective: writes a set at a step, each rank what it holds. `dtype` is the type of the data, in either byte order;
- where null, the set's. `shape` is that of the data, to be compared with the view's; null: it is the view's.
- `strides` are the bytes from one element to the next in each dimension, from `data`, the first one, on; null: the
- elements stand close, in the group's order. `ndim` numbers each.
+ Collective: writes a set at a step, each rank its own part. `dtype` is the type of the data, in either
+ byte order (null: the type of the set). `shape` is the shape of the data, which must be the view's (null:
+ the view's). `strides` are the bytes from one element to the next in each dimension, starting at the first
+ element in `data` (null: the elements are contiguous, in the group's order). Both lists have `ndim`
+ numbers.
 
- FS_CONFLICT where ranks write one element with different bytes. With `wait` 0 the call returns when the elements were
- exchanged: the data may be changed, and a thread writes them; what fails then is an error of a later call.
+ FS_CONFLICT if ranks write different bytes to one element. With `wait` 0 the call returns after the
+ exchange of elements: the caller may change the data, and a thread writes the elements to files; if that
+ fails, a later call reports the error.
  */
 int fs_group_write(struct fs_group *group,
                    const char *set,
@@ -1393,8 +1407,8 @@ int fs_group_write(struct fs_group *group,
                    int wait);
 
 /*
- Collective: as fs_group_write, with hints of this call, beside the group's: for its exchange ("cb_nodes"), and for a
- file that is made for it.
+ Collective: as fs_group_write, with hints for this call in addition to the group's: for its exchange
+ ("cb_nodes"), and for a file that it creates.
  */
 int fs_group_write_with(struct fs_group *group,
                         const char *set,
@@ -1409,8 +1423,8 @@ int fs_group_write_with(struct fs_group *group,
                         const struct fs_hint *hints);
 
 /*
- Collective: reads what this rank holds of a set at a step into `data`; the arguments are those of fs_group_write.
- What was written and not flushed is read, too. FS_NOT_FOUND for a set or step that is not there.
+ Collective: reads this rank's part of a set at a step into `data`; the arguments are those of
+ fs_group_write. Unflushed writes are read, too. FS_NOT_FOUND if the set or step does not exist.
  */
 int fs_group_read(struct fs_group *group,
                   const char *set,
@@ -1422,7 +1436,7 @@ int fs_group_read(struct fs_group *group,
                   void *data);
 
 /*
- Collective: as fs_group_read, by a view of this call (null: that of the set), and with hints of this call.
+ Collective: as fs_group_read, with a view for this call (null: the set's) and hints for this call.
  */
 int fs_group_read_with(struct fs_group *group,
                        const char *set,
@@ -1437,40 +1451,34 @@ int fs_group_read_with(struct fs_group *group,
                        const struct fs_hint *hints);
 
 /*
- Collective: steps at which a set was flushed and is whole, ascending. `count` becomes how many there are, also where
- `steps` has room for fewer: of `capacity` numbers, the first ones are given.
+ Collective: gets the steps at which a set is flushed and complete, ascending. `count` becomes their
+ number, even if `steps` has room for fewer; then the first `capacity` steps are given.
  */
-int fs_group_steps(struct fs_group *group,
-                   const char *set,
-                   int64_t *steps,
-                   size_t capacity,
-                   size_t *count);
+int fs_group_steps(struct fs_group *group, const char *set, int64_t *steps, size_t capacity, size_t *count);
 
 /*
- Collective: the newest step at which all sets of the group were flushed and are whole. `found` becomes 0 where there
- is none, else 1.
+ Collective: gets the newest step at which all sets of the group are flushed and complete. `found` becomes
+ 1, or 0 if no such step exists.
  */
-int fs_group_last_step(struct fs_group *group,
-                       int64_t *step,
-                       int *found);
+int fs_group_last_step(struct fs_group *group, int64_t *step, int *found);
 
 /*
- The level of the group: 1, 2 or 3; 0 where its arrays lie in the store's logs. Of this rank alone.
+ Gets the organisation level of the group: 1, 2 or 3; 0 if its arrays are in the store's logs. Not
+ collective.
  */
 int fs_group_level(struct fs_group *group, int *level);
 
 /*
- Why level and method are what they are, as a text cut to `capacity` bytes with its zero byte. Of this rank alone.
+ Explains the choice of level and method, as a text cut to `capacity` bytes including its zero byte. Not
+ collective.
  */
-int fs_group_why(struct fs_group *group,
-                 char *why,
-                 size_t capacity);
+int fs_group_why(struct fs_group *group, char *why, size_t capacity);
 
 /*
- Collective: a raw file, of which `nvariables` are named with type, place and shape. Nothing of them is read yet. The
- catalog records path, size, time and variables. FS_NOT_FOUND where there is no such file; FS_CORRUPT where it ends
- before a variable does; FS_CONFLICT where ranks, or an earlier import of the file, say otherwise. `options` may be
- null. The import ends with its job.
+ Collective: imports a raw file, with type, position and shape of `nvariables` variables. Reads none of
+ them yet. The catalog records path, size, time and variables. FS_NOT_FOUND if the file does not exist;
+ FS_CORRUPT if it ends before a variable does; FS_CONFLICT if the ranks differ, or if an earlier import of
+ the file does. `options` may be null. The handle ends with its job.
  */
 int fs_arrays_import_raw(struct fs_arrays *job,
                          const char *path,
@@ -1480,8 +1488,8 @@ int fs_arrays_import_raw(struct fs_arrays *job,
                          struct fs_import **import);
 
 /*
- Collective: `nnames` variables of a netCDF classic file, by name; all where `nnames` is 0. As fs_arrays_import_raw;
- FS_INVALID for a netCDF-4 file, which is HDF5.
+ Collective: imports `nnames` variables of a netCDF classic file, by name; with `nnames` 0 all variables.
+ As fs_arrays_import_raw; FS_INVALID for a netCDF-4 file, which is HDF5.
  */
 int fs_arrays_import_netcdf(struct fs_arrays *job,
                             const char *path,
@@ -1491,21 +1499,20 @@ int fs_arrays_import_netcdf(struct fs_arrays *job,
                             struct fs_import **import);
 
 /*
- How many variables an import has. Of this rank alone.
+ Counts the variables of an import. Not collective.
  */
 int fs_import_count(struct fs_import *import, int *count);
 
 /*
- What a variable of an import is, by its number from 0 on: the order is that in which they were named. Of this rank
- alone.
+ Describes a variable of an import, by its number from 0, in the order of the import's list. Not
+ collective.
  */
-int fs_import_variable(struct fs_import *import,
-                       int number,
-                       struct fs_variable_info *info);
+int fs_import_variable(struct fs_import *import, int number, struct fs_variable_info *info);
 
 /*
- Collective: the shape of this rank's part of a variable by a view (null: its share of a balanced cut of the file's
- first dimension): the number of dimensions, and extents in `shape`, which has room for FS_MAX_RANK.
+ Collective: gets the shape of this rank's part of a variable by a view (null: its share of a balanced cut
+ of the file's first dimension): the number of dimensions, and extents in `shape`, which has room for
+ FS_MAX_RANK.
  */
 int fs_import_local_shape(struct fs_import *import,
                           const char *name,
@@ -1514,9 +1521,9 @@ int fs_import_local_shape(struct fs_import *import,
                           uint64_t *shape);
 
 /*
- Collective: reads what this rank holds of a variable by a view (null: its share of a balanced cut of the file's first
- dimension) into `data`. `dtype` is the type of the data, in either byte order; where null, the variable's in this
- machine's. `shape`, `strides` and `ndim` are those of fs_group_read.
+ Collective: reads this rank's part of a variable by a view (null: its share of a balanced cut of the
+ file's first dimension) into `data`. `dtype` is the type of the data, in either byte order (null: the
+ variable's type, in this machine's byte order). `shape`, `strides` and `ndim` are those of fs_group_read.
  */
 int fs_import_read(struct fs_import *import,
                    const char *name,
@@ -1528,15 +1535,16 @@ int fs_import_read(struct fs_import *import,
                    void *data);
 
 /*
- Collective: closes the file. Null is nothing to close.
+ Collective: closes the file. Does nothing with null.
  */
 int fs_import_close(struct fs_import *import);
 
 /*
- Collective: makes a mesh of what the ranks hold, and declares it under a name, which stands for one content. The same
- content is kept once, as a file with UGRID's conventions. `order` says how dimensions are said where arrays of the mesh
- are read, as for imports: "C" (also where null) or "F". FS_INVALID for an entry that names no node, with rank,
- position and value; FS_CONFLICT where the name is of another mesh. The mesh ends with its job.
+ Collective: creates a mesh from the ranks' parts, and declares it under a name, which names one content
+ only. The store keeps equal content once, as a file with UGRID's conventions. `order` is the order of
+ dimensions in reads of the mesh's arrays, as for imports: "C" (or null) or "F". FS_INVALID if an entry
+ does not name a node, with rank, position and value; FS_CONFLICT if the name belongs to another mesh. The
+ handle ends with its job.
  */
 int fs_arrays_create_mesh(struct fs_arrays *job,
                           const char *name,
@@ -1545,29 +1553,24 @@ int fs_arrays_create_mesh(struct fs_arrays *job,
                           struct fs_mesh **mesh);
 
 /*
- Collective: a mesh that the store keeps, by name. FS_NOT_FOUND where there is none; FS_CORRUPT where its file is not the
- one that was declared. `order` as for fs_arrays_create_mesh. The mesh ends with its job.
+ Collective: opens a mesh of the store by name. FS_NOT_FOUND if no mesh has the name; FS_CORRUPT if its
+ file is not the declared one. `order` is as for fs_arrays_create_mesh. The handle ends with its job.
  */
-int fs_arrays_mesh(struct fs_arrays *job,
-                   const char *name,
-                   const char *order,
-                   struct fs_mesh **mesh);
+int fs_arrays_mesh(struct fs_arrays *job, const char *name, const char *order, struct fs_mesh **mesh);
 
 /*
- How many nodes, edges, faces and volumes a mesh has. Of this rank alone.
+ Counts the nodes, edges, faces and volumes of a mesh. Not collective.
  */
 int fs_mesh_info(struct fs_mesh *mesh, struct fs_mesh_counts *counts);
 
 /*
- The checksum of a mesh's content as a text of 32 hexadecimal digits, cut to `capacity` bytes with its zero byte: meshes
- of equal content have the same. Of this rank alone.
+ Gets the checksum of a mesh's content as a text of 32 hexadecimal digits, cut to `capacity` bytes
+ including its zero byte. Meshes with equal content have equal checksums. Not collective.
  */
-int fs_mesh_checksum(struct fs_mesh *mesh,
-                     char *checksum,
-                     size_t capacity);
+int fs_mesh_checksum(struct fs_mesh *mesh, char *checksum, size_t capacity);
 
 /*
- Collective: the shape of this rank's part of an array of a mesh by a view; see fs_import_local_shape.
+ Collective: gets the shape of this rank's part of a mesh's array by a view; see fs_import_local_shape.
  */
 int fs_mesh_local_shape(struct fs_mesh *mesh,
                         const char *array,
@@ -1576,8 +1579,8 @@ int fs_mesh_local_shape(struct fs_mesh *mesh,
                         uint64_t *shape);
 
 /*
- Collective: reads an array of a mesh: "x", "y", "z", "edges", "faces" or "volumes", by a view (null: this rank's share
- of a balanced cut). Nodes count from 0. The arguments are those of fs_import_read.
+ Collective: reads an array of a mesh: "x", "y", "z", "edges", "faces" or "volumes", by a view (null: this
+ rank's share of a balanced cut). Nodes are numbered from 0. The arguments are those of fs_import_read.
  */
 int fs_mesh_read(struct fs_mesh *mesh,
                  const char *array,
@@ -1589,15 +1592,16 @@ int fs_mesh_read(struct fs_mesh *mesh,
                  void *data);
 
 /*
- Collective: closes the mesh, which the store keeps. Null is nothing to close.
+ Collective: closes the mesh; the store keeps it. Does nothing with null.
  */
 int fs_mesh_close(struct fs_mesh *mesh);
 
 /*
- Collective: this rank's part of a mesh: the nodes that the vector gives it, as ghosts the nodes at the other ends of its
- edges, and all edges with an own end. With history a partition that an earlier run kept is used, before edges are read,
- and one that is computed is kept: written by a thread, and declared by the next flush. FS_INVALID, with rank, position
- and value, for a vector or an edge that names what is not there. `options` may be null. It ends with its job.
+ Collective: makes this rank's part of a mesh: the nodes that the vector assigns to it, all edges with an
+ own end, and as ghosts the nodes at the other ends of those edges. If an earlier run kept a history of the
+ partition, it is used, before any edge is read. A computed partition is kept: a thread writes it, and the
+ next flush declares it. FS_INVALID if a vector names a missing rank or an edge a missing node, with rank,
+ position and value. `options` may be null. The handle ends with its job.
  */
 int fs_arrays_partition(struct fs_arrays *job,
                         const struct fs_edges *edges,
@@ -1606,63 +1610,55 @@ int fs_arrays_partition(struct fs_arrays *job,
                         struct fs_partition **partition);
 
 /*
- How much this rank has. Of this rank alone, as are the next five calls.
+ Counts this rank's nodes and edges. Neither this call nor the next five are collective.
  */
 int fs_partition_info(struct fs_partition *partition, struct fs_partition_counts *counts);
 
 /*
- Global numbers of nodes from 0 on: own ones ascending, then ghosts ascending. `nodes` has room for `capacity`; fewer than
- there are is FS_INVALID.
+ Gets the global numbers of nodes, from 0: own nodes ascending, then ghosts ascending. `nodes` has room for
+ `capacity` numbers; FS_INVALID if they do not all fit.
  */
-int fs_partition_nodes(struct fs_partition *partition,
-                       int64_t *nodes,
-                       size_t capacity);
+int fs_partition_nodes(struct fs_partition *partition, int64_t *nodes, size_t capacity);
 
 /*
- Global numbers of edges from 0 on: those whose first end is own, ascending, then the others, ascending.
+ Gets the global numbers of edges, from 0: those whose first end is own, ascending, then the others,
+ ascending.
  */
 int fs_partition_edges(struct fs_partition *partition, int64_t *edges, size_t capacity);
 
 /*
- Both ends of each edge, as places in the list of nodes, from 0 on: two numbers an edge.
+ Gets both ends of each edge as positions in the list of nodes, from 0: two numbers for each edge.
  */
 int fs_partition_ends(struct fs_partition *partition, int64_t *ends, size_t capacity);
 
 /*
- How it came about, as a text cut to `capacity` bytes with its zero byte: "computed"; "edges", from edges that an earlier
- run kept; "parts", as an earlier run finished it.
+ Gets the source of the partition, as a text cut to `capacity` bytes including its zero byte: "computed";
+ "edges", computed from edges that an earlier run kept; "parts", as an earlier run finished it.
  */
-int fs_partition_source(struct fs_partition *partition,
-                        char *source,
-                        size_t capacity);
+int fs_partition_source(struct fs_partition *partition, char *source, size_t capacity);
 
 /*
- What was kept and could not be used, a line for each file with the reason, as a text cut to `capacity` bytes with its
- zero byte; "" where there is none.
+ Lists the history files that could not be used, one on each line with the reason, as a text cut to
+ `capacity` bytes including its zero byte; "" if there are none.
  */
-int fs_partition_ignored(struct fs_partition *partition,
-                         char *ignored,
-                         size_t capacity);
+int fs_partition_ignored(struct fs_partition *partition, char *ignored, size_t capacity);
 
 /*
- What this rank holds of an array at the nodes, which are along dimension `dim`: own ones are written, all are read. A
- view for groups and imports, which fs_view_free gives back.
+ Makes a view of an array at the nodes, which are along dimension `dim`: own nodes are written, all are
+ read. Groups and imports take it; fs_view_free frees it.
  */
-int fs_partition_node_view(struct fs_partition *partition,
-                           int dim,
-                           struct fs_view **view);
+int fs_partition_node_view(struct fs_partition *partition, int dim, struct fs_view **view);
 
 /*
- What this rank holds of an array at the edges, which are along dimension `dim`: edges whose first end is own are
+ Makes a view of an array at the edges, which are along dimension `dim`: edges whose first end is own are
  written, all are read.
  */
-int fs_partition_edge_view(struct fs_partition *partition,
-                           int dim,
-                           struct fs_view **view);
+int fs_partition_edge_view(struct fs_partition *partition, int dim, struct fs_view **view);
 
 /*
- Collective: gives ghosts their owners' values, in place, in an array at the nodes: of the shape (nodes, ...), of which
- `shape` has `ndim` extents; where null, the array has one dimension. `strides` as for fs_group_write.
+ Collective: updates the ghosts in an array at the nodes with their owners' values, in place. The array has
+ the shape (nodes, ...), whose `ndim` extents are in `shape` (null: one dimension). `strides` is as for
+ fs_group_write.
  */
 int fs_partition_update(struct fs_partition *partition,
                         const char *dtype,
@@ -1672,7 +1668,7 @@ int fs_partition_update(struct fs_partition *partition,
                         void *data);
 
 /*
- Forgets a partition; views and kept files stay. Of this rank alone. Null is nothing to forget.
+ Frees a partition; its views and history files stay. Not collective. Does nothing with null.
  */
 int fs_partition_free(struct fs_partition *partition);
 

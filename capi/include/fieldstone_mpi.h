@@ -1,6 +1,6 @@
 /*
- * Fieldstone over MPI: makes a struct fs_comm of an MPI communicator. Header-only: it is compiled with your
- * program by your mpicc, so libfieldstone itself links no MPI and one build of it serves every MPI.
+ * Fieldstone over MPI: makes a struct fs_comm from an MPI communicator. Header-only: your mpicc compiles
+ * it with your program, so libfieldstone itself links no MPI and one build of it serves every MPI.
  *
  *     struct fs_comm comm;
  *     if (fs_mpi_comm(MPI_COMM_WORLD, &comm) != FS_OK) ...
@@ -9,11 +9,12 @@
  *     fs_container_close(container);
  *     fs_mpi_comm_free(&comm);
  *
- * fs_mpi_comm_info gives the hints of an MPI_Info to every file that is opened over the communicator; the number
- * cb_nodes among them is also how many ranks write for the others where elements are exchanged.
+ * fs_mpi_comm_info passes the hints of an MPI_Info to every file that is opened over the
+ * communicator. Its hint cb_nodes also sets the number of ranks that write for the others when
+ * elements are exchanged.
  *
- * The communicator is duplicated, so that messages of yours and of Fieldstone never meet. Fieldstone calls MPI
- * only within its own calls, in the thread that made them.
+ * The communicator is duplicated, so that your messages and those of Fieldstone never meet.
+ * Fieldstone calls MPI only inside its own calls, in the thread that made them.
  */
 
 #ifndef FIELDSTONE_MPI_H
@@ -27,7 +28,7 @@
 
 #include "fieldstone.h"
 
-/* The number of errno.h for what MPI returned; 0 for success. */
+/* The number of errno.h for a result of MPI; 0 for success. */
 static inline int fs_mpi_errno(int code) {
   static const int in_text[] = {ENOSPC, EDQUOT, EFBIG};
   char said[MPI_MAX_ERROR_STRING];
@@ -41,14 +42,15 @@ static inline int fs_mpi_errno(int code) {
   if (kind == MPI_ERR_NO_SPACE) return ENOSPC;
   if (kind == MPI_ERR_QUOTA) return EDQUOT;
   if (kind == MPI_ERR_BAD_FILE) return EINVAL;
-  /* ROMIO has one class for all other errors of the system, and says in its text what it was. */
+  /* ROMIO has one class for all other system errors and names the error only in its text. */
   if (MPI_Error_string(code, said, &length) != MPI_SUCCESS) return EIO;
   for (i = 0; i < 3; i++)
     if (strstr(said, strerror(in_text[i])) != NULL) return in_text[i];
   return EIO;
 }
 
-/* What a struct fs_comm leads to. The communicator is first, so that this may be read as one. */
+/* The context of a struct fs_comm. The communicator is first, so that the context can be read as
+   one. */
 struct fs_mpi_context {
   MPI_Comm comm;
   MPI_Info info;
@@ -85,19 +87,20 @@ static inline int fs_mpi_allreduce(void *context, int max, uint64_t *values, int
                                     *(MPI_Comm *)context));
 }
 
-/* A file. A view changes what every offset of its handle means, for all threads, so only a second handle carries
- * views. Collective calls of several parts use it, and the first of them opens it. */
+/* A file. A view changes the meaning of every offset of its handle, for all threads, so only a
+ * second handle carries views. Collective calls with several parts use it, and the first of them
+ * opens it. */
 struct fs_mpi_file {
   MPI_File plain, viewed;
   int has_viewed;
-  /* How the second one is opened. */
+  /* Arguments for opening the second handle. */
   MPI_Comm comm;
   MPI_Info info;
   int again;
   char *path;
 };
 
-/* How a step of an opening failed, on this rank or else on any. */
+/* Whether a step of an opening failed, on this rank or on any. */
 static inline int fs_mpi_any(MPI_Comm comm, int failed) {
   int most = failed;
   int code = MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, comm);
@@ -114,7 +117,7 @@ static inline int fs_mpi_info(const struct fs_mpi_context *context, int count, c
     failed = fs_mpi_errno(MPI_Info_dup(context->info, info));
   else if (count > 0)
     failed = fs_mpi_errno(MPI_Info_create(info));
-  /* MPI takes texts that it does not change, in some versions as not constant. */
+  /* Some MPI versions do not declare the texts constant that they only read. */
   for (n = 0; n < count && !failed; n++)
     failed = fs_mpi_errno(MPI_Info_set(*info, (char *)keys[n], (char *)values[n]));
   return failed;
@@ -128,7 +131,7 @@ static inline int fs_mpi_open_with(void *context, const char *path, int mode, in
   char *name = (char *)malloc(strlen(path) + 1);
   MPI_Info info = MPI_INFO_NULL;
   int failed = fs_mpi_info((struct fs_mpi_context *)context, count, keys, values, &info);
-  /* Agreed upon before the opening, which waits for all ranks. */
+  /* The ranks agree before the opening, which waits for all of them. */
   failed = fs_mpi_any(comm, opened == NULL || name == NULL ? ENOMEM : failed);
   if (!failed) {
     failed = fs_mpi_errno(MPI_File_open(comm, (char *)path, modes[mode], info, &opened->plain));
@@ -149,7 +152,7 @@ static inline int fs_mpi_open_with(void *context, const char *path, int mode, in
   return 0;
 }
 
-/* Opens the second handle, if that was not done. Collective. */
+/* Opens the second handle, unless it is open. Collective. */
 static inline int fs_mpi_view(struct fs_mpi_file *file) {
   int failed;
   if (file->has_viewed) return 0;
@@ -163,7 +166,7 @@ static inline int fs_mpi_open(void *context, const char *path, int mode, void **
   return fs_mpi_open_with(context, path, mode, 0, NULL, NULL, file);
 }
 
-/* Appends a text and its zero byte, where there is room; counts it in any case. */
+/* Appends a text and its zero byte if there is room; counts it in any case. */
 static inline void fs_mpi_append(const char *from, int room, char *text, int *length) {
   int bytes = (int)strlen(from) + 1;
   if (bytes <= room - *length) memcpy(text + *length, from, (size_t)bytes);
@@ -216,7 +219,8 @@ static inline int fs_mpi_read_at(void *file, void *data, int length, uint64_t of
   return failed;
 }
 
-/* A type of `count` parts. A type of no bytes is no view: who has no part has a plain one. */
+/* A type of `count` parts. MPI rejects a view of no bytes, so a rank without parts gets a plain
+   one. */
 static inline int fs_mpi_parts(int count, const uint64_t *offsets, const int *lengths, MPI_Datatype *view) {
   MPI_Aint *places;
   MPI_Datatype made;
@@ -237,8 +241,8 @@ static inline int fs_mpi_parts(int count, const uint64_t *offsets, const int *le
   return 0;
 }
 
-/* Whether ranks read by calls of their own where they read together: Open MPI 4.1.0 to 4.1.4 leaves out bytes that
- * several ranks read in one collective call of OMPIO's. */
+/* Whether ranks must read with calls of their own where they would read together: Open MPI 4.1.0 to
+ * 4.1.4 leaves out bytes that several ranks read in one collective call of OMPIO. */
 static inline int fs_mpi_reads_apart(void) {
 #ifdef OPEN_MPI
   static const char affected[] = "Open MPI v4.1.";
@@ -257,15 +261,15 @@ static inline int fs_mpi_read_part(MPI_File file, MPI_Offset offset, void *into,
                           : MPI_File_read_at_all(file, offset, into, length, MPI_BYTE, MPI_STATUS_IGNORE));
 }
 
-/* Of a view. */
+/* Reads the parts of a view. */
 static inline int fs_mpi_read_parts(MPI_File file, void *into, int length) {
   return fs_mpi_errno(fs_mpi_reads_apart()
                           ? MPI_File_read(file, into, length, MPI_BYTE, MPI_STATUS_IGNORE)
                           : MPI_File_read_all(file, into, length, MPI_BYTE, MPI_STATUS_IGNORE));
 }
 
-/* Writes (into NULL) or reads `count` parts. Where a rank fails before all move their bytes, the others wait for
- * it nevertheless: it takes part with no byte. */
+/* Writes (if `into` is NULL) or reads `count` parts. If a rank fails before all move their bytes,
+ * the others still wait for it: it takes part with no bytes. */
 static inline int fs_mpi_all(struct fs_mpi_file *file, int several, int count, const uint64_t *offsets,
                              const int *lengths, const void *from, void *into) {
   MPI_Datatype view = MPI_BYTE;
@@ -314,7 +318,7 @@ static inline int fs_mpi_set_length(void *file, uint64_t length) {
 static inline int fs_mpi_sync(void *file) {
   struct fs_mpi_file *both = (struct fs_mpi_file *)file;
   int failed = fs_mpi_errno(MPI_File_sync(both->plain));
-  /* All ranks have it or none does. */
+  /* All ranks have the second handle, or none does. */
   int viewed = both->has_viewed ? fs_mpi_errno(MPI_File_sync(both->viewed)) : 0;
   return failed ? failed : viewed;
 }
@@ -329,8 +333,8 @@ static inline int fs_mpi_close(void *file) {
   return failed ? failed : viewed;
 }
 
-/* Fills `comm` from a communicator, whose files are all opened with the hints of `info` (MPI_INFO_NULL for none),
- * which is copied. Collective. FS_OK or FS_UNAVAILABLE. */
+/* Fills `comm` from a communicator. All its files are opened with the hints of `info`
+ * (MPI_INFO_NULL for none), which is copied. Collective. FS_OK or FS_UNAVAILABLE. */
 static inline int fs_mpi_comm_info(MPI_Comm from, MPI_Info info, struct fs_comm *comm) {
   struct fs_mpi_context *own = (struct fs_mpi_context *)malloc(sizeof(struct fs_mpi_context));
   if (own == NULL || MPI_Comm_dup(from, &own->comm) != MPI_SUCCESS) {
@@ -373,7 +377,8 @@ static inline int fs_mpi_comm(MPI_Comm from, struct fs_comm *comm) {
   return fs_mpi_comm_info(from, MPI_INFO_NULL, comm);
 }
 
-/* Gives the duplicate back. Collective; after the last container that used it was closed. */
+/* Frees the duplicate. Collective; call it after the last container and job that use it are closed.
+   */
 static inline void fs_mpi_comm_free(struct fs_comm *comm) {
   struct fs_mpi_context *own = (struct fs_mpi_context *)comm->context;
   MPI_Comm_free(&own->comm);

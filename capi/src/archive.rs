@@ -1,7 +1,8 @@
-//! Fields go in: bytes, whole arrays, pieces of arrays.
+//! Archiving fields: bytes, whole arrays, pieces of arrays.
 
 use std::ffi::{c_char, c_int, c_void};
 
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, FieldSpec, Value};
 
 use crate::arguments::{byte_count, bytes, dtype as element_type, key as read_key, numbers, pairs};
@@ -18,7 +19,7 @@ pub unsafe extern "C" fn fs_archive_bytes(
 ) -> c_int {
     call(|| {
         let store = find(store)?;
-        // SAFETY: the caller gives a text that ends in a zero byte and `length` bytes, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte and `length` bytes, or null.
         let (key, data) = unsafe { (read_key(key)?, bytes(data, length, "data")?) };
         store.archive(&pairs(&key), Value::Bytes(data), &ArchiveOptions::default())
     })
@@ -36,10 +37,10 @@ pub unsafe extern "C" fn fs_archive_array(
 ) -> c_int {
     call(|| {
         let store = find(store)?;
-        // SAFETY: the caller gives texts that end in a zero byte and `ndim` numbers, or null.
+        // SAFETY: the caller passes texts that end in a zero byte and `ndim` numbers, or null.
         let (key, dtype, shape) =
             unsafe { (read_key(key)?, element_type(dtype)?, numbers(shape, ndim, "shape")?) };
-        // SAFETY: the caller gives as many elements as the shape has, or null.
+        // SAFETY: the caller passes as many elements as the shape has, or null.
         let data = unsafe { bytes(data, byte_count(dtype, shape)?, "data") }?;
         store.archive(&pairs(&key), Value::Array { data, dtype, shape }, &ArchiveOptions::default())
     })
@@ -60,22 +61,22 @@ pub unsafe extern "C" fn fs_archive_piece(
 ) -> c_int {
     call(|| {
         let store = find(store)?;
-        // SAFETY: the caller gives texts that end in a zero byte, or null.
+        // SAFETY: the caller passes texts that end in a zero byte, or null.
         let (key, dtype) = unsafe { (read_key(key)?, element_type(dtype)?) };
-        // SAFETY: the caller gives `ndim` numbers each, or null.
+        // SAFETY: the caller passes `ndim` numbers in each list, or null.
         let (shape, start, count) = unsafe {
             (numbers(shape, ndim, "shape")?, numbers(start, ndim, "start")?, numbers(count, ndim, "count")?)
         };
-        // SAFETY: the caller gives as many elements as the box has, or null.
+        // SAFETY: the caller passes as many elements as the box has, or null.
         let data = unsafe { bytes(data, byte_count(dtype, count)?, "data") }?;
         let piece = Value::Piece { data, dtype, start, count, shape };
         store.archive(&pairs(&key), piece, &ArchiveOptions::default())
     })
 }
 
-/// Starts an array field afresh: pieces archived before are hidden once this is flushed. `fill` is one element
-/// for what nobody writes (null: the type's missing value), `chunks` the extents of the chunks that pieces
-/// are cut by (null: chosen by size).
+/// Starts an array field from scratch: the next flush hides all pieces archived before. `fill` is one
+/// element, the value of unwritten elements (null: the type's missing value). `chunks` are the extents of the
+/// chunks into which pieces are cut (null: chosen by size).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_create_field(
     store: *mut fs_store,
@@ -88,17 +89,17 @@ pub unsafe extern "C" fn fs_create_field(
 ) -> c_int {
     call(|| {
         let store = find(store)?;
-        // SAFETY: the caller gives texts that end in a zero byte and `ndim` numbers, or null.
+        // SAFETY: the caller passes texts that end in a zero byte and `ndim` numbers, or null.
         let (key, dtype, shape) =
             unsafe { (read_key(key)?, element_type(dtype)?, numbers(shape, ndim, "shape")?) };
         let fill = match fill.is_null() {
             true => None,
-            // SAFETY: not null, so the caller gives one element.
+            // SAFETY: not null, so the caller passes one element.
             false => Some(unsafe { bytes(fill, dtype.size(), "fill") }?),
         };
         let chunks = match chunks.is_null() {
             true => None,
-            // SAFETY: not null, so the caller gives `ndim` numbers.
+            // SAFETY: not null, so the caller passes `ndim` numbers.
             false => Some(unsafe { numbers(chunks, ndim, "chunks") }?),
         };
         let spec = FieldSpec { dtype, shape, fill, chunks };

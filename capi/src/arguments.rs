@@ -1,7 +1,8 @@
-//! What callers pass: texts, bytes, shapes and places for results, checked as far as can be.
+//! Checks of arguments from C: texts, bytes, shapes and places for results.
 //!
-//! Each function names its argument in the error. None can check that a pointer that is not null leads to
-//! as much memory as the caller says: that is the caller's promise, and the ground of every `unsafe` here.
+//! Each function names its argument in the error. No check can find out whether a pointer that is not null
+//! leads to as much memory as the caller says. The caller promises that, and every `unsafe` here rests on the
+//! promise.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -13,12 +14,12 @@ pub const FS_MAX_RANK: usize = 32;
 /// A text.
 ///
 /// # Safety
-/// `pointer` is null or leads to bytes that end in a zero byte and that nobody changes during the call.
+/// `pointer` is null or leads to bytes that end in a zero byte and that no thread changes during the call.
 pub unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str> {
     if pointer.is_null() {
         return Err(Code::Argument.error(format!("the {name} is null")));
     }
-    // SAFETY: not null, and by the caller's promise ended by a zero byte and unchanged.
+    // SAFETY: not null, and the caller promises that it ends in a zero byte and does not change.
     let bytes = unsafe { CStr::from_ptr(pointer) };
     bytes.to_str().map_err(|e| {
         Code::Value
@@ -59,34 +60,34 @@ pub fn pairs(key: &[(String, String)]) -> Vec<(&str, &str)> {
 /// Bytes to read.
 ///
 /// # Safety
-/// `pointer` is null or leads to `length` bytes that nobody changes during the call.
+/// `pointer` is null or leads to `length` bytes that no thread changes during the call.
 pub unsafe fn bytes<'a>(pointer: *const c_void, length: usize, name: &str) -> Result<&'a [u8]> {
     check(pointer.cast::<u8>(), length, name)?;
     if length == 0 {
         return Ok(&[]);
     }
-    // SAFETY: not null, bytes need no alignment, the length fits isize, and by the caller's promise as
-    // much memory is there and unchanged.
+    // SAFETY: not null, bytes need no alignment, the length fits isize, and the caller promises that this
+    // much memory is there and does not change.
     Ok(unsafe { std::slice::from_raw_parts(pointer.cast(), length) })
 }
 
 /// Bytes to fill.
 ///
 /// # Safety
-/// `pointer` is null or leads to `length` bytes that nobody else uses during the call.
+/// `pointer` is null or leads to `length` bytes that no other code uses during the call.
 pub unsafe fn buffer<'a>(pointer: *mut c_void, length: usize) -> Result<&'a mut [u8]> {
     check(pointer.cast::<u8>(), length, "buffer")?;
     if length == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: as in `bytes`, and by the caller's promise nobody else uses it.
+    // SAFETY: as in `bytes`, and the caller promises that no other code uses it.
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer.cast(), length) })
 }
 
-/// One number per dimension.
+/// A list with one number for each dimension.
 ///
 /// # Safety
-/// `pointer` is null or leads to `ndim` numbers that nobody changes during the call.
+/// `pointer` is null or leads to `ndim` numbers that no thread changes during the call.
 pub unsafe fn numbers<'a>(pointer: *const u64, ndim: c_int, name: &str) -> Result<&'a [u64]> {
     let rank = usize::try_from(ndim).ok().filter(|rank| *rank <= FS_MAX_RANK);
     let rank = rank.ok_or_else(|| {
@@ -96,20 +97,23 @@ pub unsafe fn numbers<'a>(pointer: *const u64, ndim: c_int, name: &str) -> Resul
     if rank == 0 {
         return Ok(&[]);
     }
-    // SAFETY: not null, aligned, short, and by the caller's promise as many numbers are there, unchanged.
+    // SAFETY: not null, aligned, short, and the caller promises that `rank` numbers are there and do not
+    // change.
     Ok(unsafe { std::slice::from_raw_parts(pointer, rank) })
 }
 
 /// Items of a list: numbers, or structures of numbers and pointers.
 ///
 /// # Safety
-/// `pointer` is null or leads to `count` items that nobody changes during the call; any bytes are a `T`.
+/// `pointer` is null or leads to `count` items that no thread changes during the call; any bytes are a valid
+/// `T`.
 pub unsafe fn items<'a, T>(pointer: *const T, count: usize, name: &str) -> Result<&'a [T]> {
     check(pointer, count, name)?;
     if count == 0 {
         return Ok(&[]);
     }
-    // SAFETY: not null, aligned, no longer than memory, and by the caller's promise as many are there, unchanged.
+    // SAFETY: not null, aligned, no longer than memory, and the caller promises that `count` items are there
+    // and do not change.
     Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
 }
 
@@ -124,15 +128,16 @@ pub unsafe fn texts<'a>(pointer: *const *const c_char, count: usize, name: &str)
     pointers.iter().map(|pointer| unsafe { text(*pointer, name) }).collect()
 }
 
-/// A count that C gives as an int.
+/// A count that C passes as an int.
 pub fn count(number: c_int, name: &str) -> Result<usize> {
     usize::try_from(number).map_err(|_| Code::Argument.error(format!("{number} {name}")))
 }
 
-/// Copies a text to the caller's `capacity` bytes, cut before a character that does not fit, and a zero byte.
+/// Copies a text and a zero byte into the caller's `capacity` bytes. If the text is too long, it is cut after
+/// the last character that fits.
 ///
 /// # Safety
-/// `to` is null or leads to `capacity` bytes that nobody else uses during the call.
+/// `to` is null or leads to `capacity` bytes that no other code uses during the call.
 pub unsafe fn copy_text(from: &str, to: *mut c_char, capacity: usize) -> Result<()> {
     // SAFETY: the caller's promise is the same.
     let room = unsafe { buffer(to.cast(), capacity) }?;
@@ -145,7 +150,7 @@ pub unsafe fn copy_text(from: &str, to: *mut c_char, capacity: usize) -> Result<
     Ok(())
 }
 
-/// What may be said of `length` elements at a pointer without following it.
+/// Checks a pointer to `length` elements without following it.
 fn check<T>(pointer: *const T, length: usize, name: &str) -> Result<()> {
     if length == 0 {
         return Ok(());
@@ -164,13 +169,14 @@ fn check<T>(pointer: *const T, length: usize, name: &str) -> Result<()> {
     }
 }
 
-/// Where a result goes, given its first value at once, so that it is set whatever happens next.
+/// The place for a result. It gets its `first` value at once, so that it is set however the call ends.
 ///
 /// # Safety
-/// `pointer` is null or leads to a `T` that nobody else uses during the call; it need not be set yet.
+/// `pointer` is null or leads to a `T` that no other code uses during the call; it may be uninitialised.
 pub unsafe fn result<'a, T>(pointer: *mut T, first: T, name: &str) -> Result<&'a mut T> {
     check(pointer.cast_const(), 1, name)?;
-    // SAFETY: not null, aligned, and by the caller's promise ours. `write` does not read what was there.
+    // SAFETY: not null, aligned, and the caller promises that it is ours. `write` does not read the old
+    // content.
     unsafe { pointer.write(first) };
     // SAFETY: as above, and it holds a `T` now.
     Ok(unsafe { &mut *pointer })
@@ -185,7 +191,7 @@ pub unsafe fn dtype(pointer: *const c_char) -> Result<DType> {
     DType::parse(unsafe { text(pointer, "dtype") }?)
 }
 
-/// Bytes of a box with these extents.
+/// Number of bytes of a box with these extents.
 pub fn byte_count(dtype: DType, extents: &[u64]) -> Result<usize> {
     let bytes = element_count(extents)?.checked_mul(dtype.size() as u64);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
@@ -201,7 +207,8 @@ mod tests {
     #[test]
     fn what_can_be_judged_is_refused_by_name() {
         let message = |result: Result<()>| result.unwrap_err().message().to_owned();
-        // SAFETY: null and constants; the misaligned and the endless ones are refused before they are used.
+        // SAFETY: null and constants; the checks refuse the misaligned pointer and the impossible length
+        // before any use.
         unsafe {
             assert_eq!(message(text(std::ptr::null(), "key").map(drop)), "the key is null");
             assert_eq!(
@@ -226,7 +233,7 @@ mod tests {
     #[test]
     fn texts_are_cut_where_a_character_ends() {
         let mut room = [7_i8; 4];
-        // SAFETY: four bytes of this frame; none at all is refused.
+        // SAFETY: four bytes of this frame; the call with no bytes is refused.
         unsafe {
             copy_text("aé€", room.as_mut_ptr().cast(), 4).unwrap();
             assert_eq!(room, ["a".as_bytes()[0] as i8, 0xc3_u8 as i8, 0xa9_u8 as i8, 0]);

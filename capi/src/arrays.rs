@@ -1,10 +1,10 @@
 //! Distributed arrays: jobs, whose ranks declare groups of sets and make them durable together.
 //!
-//! * here: jobs; `declared`: what groups are declared with, with `attributes` and hints; `views`: which part of a set is a
-//!   rank's; `group`: writes and reads; `elements`: memory of a caller, at any strides;
-//! * `imports`: files from outside; `meshes`: unstructured meshes; `partitions`: a rank's part of one;
-//! * all calls on jobs and what is made of them are collective but for those of which it is said: an argument that is wrong
-//!   on one rank is an error on all, and the job goes on.
+//! * this file: jobs; `declared`: the declarations of groups, with `attributes` and hints; `views`: the part
+//!   of a set that a rank holds; `group`: writes and reads; `elements`: a caller's memory with any strides;
+//! * `imports`: files from outside; `meshes`: unstructured meshes; `partitions`: a rank's part of a mesh;
+//! * all calls on jobs and on handles made from them are collective, except those documented otherwise: a
+//!   wrong argument on one rank is an error on all ranks, and the job goes on.
 
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
@@ -20,55 +20,57 @@ use crate::handles::{find, fs_arrays, fs_store, give, take};
 use crate::job::OpenJob;
 use crate::status::call;
 
-/// How a job is opened; equal on all ranks. All zeros and nulls are what a null pointer is.
+/// How to open a job; equal on all ranks. A null pointer means the same as all zeros and nulls.
 #[repr(C)]
 pub struct fs_arrays_options {
-    /// The project within which the run's name is unique; null for none.
+    /// The project in which the run's name is unique; null for none.
     pub project: *const c_char,
-    /// How many ranks write in an exchange; 0: all.
+    /// Number of ranks that write in an exchange; 0: all.
     pub writers: usize,
-    /// How many ranks read in an exchange; 0: all.
+    /// Number of ranks that read in an exchange; 0: all.
     pub readers: usize,
-    /// Bytes that a rank may use for moving elements; 0: 64 MiB.
+    /// Bytes that a rank may use to move elements; 0: 64 MiB.
     pub buffer: usize,
-    /// Where arrays lie: "files" (also where null), netCDF files that belong to the store; "fields", the store's own logs.
+    /// Storage of arrays: "files" (or null) for netCDF files that belong to the store, "fields" for the
+    /// store's own logs.
     pub layout: *const c_char,
-    /// How many hints it has.
+    /// Number of hints.
     pub nhints: c_int,
-    /// Hints that all its files are opened with, beside those of the communicator.
+    /// Hints for opening all files of the job, in addition to those of the communicator.
     pub hints: *const fs_hint,
 }
 
-/// What this rank of a job has done since it began.
+/// Work that this rank of a job has done since the job began.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct fs_arrays_counts {
-    /// Bytes of elements and indices that it sent to others.
+    /// Bytes of elements and indices sent to other ranks.
     pub exchanged: u64,
-    /// Bytes that it wrote to files.
+    /// Bytes written to files.
     pub written: u64,
-    /// Bytes that it read from files.
+    /// Bytes read from files.
     pub read: u64,
-    /// Files that were made or opened.
+    /// Files created or opened.
     pub opened: u64,
-    /// Exchanges that were planned.
+    /// Exchanges planned.
     pub plans: u64,
-    /// Openings of the catalog's engine.
+    /// Connections opened to the catalog's engine.
     pub connections: u64,
-    /// Seconds for declaring groups, choosing files and looking up places.
+    /// Seconds spent on declaring groups, choosing files and looking up places.
     pub plan_seconds: f64,
-    /// Seconds for exchanging and writing elements.
+    /// Seconds spent on exchanging and writing elements.
     pub write_seconds: f64,
-    /// Seconds for making them durable.
+    /// Seconds spent on making elements durable.
     pub sync_seconds: f64,
-    /// Seconds for the store's commits.
+    /// Seconds spent on the store's commits.
     pub commit_seconds: f64,
-    /// Seconds for reading elements.
+    /// Seconds spent on reading elements.
     pub read_seconds: f64,
 }
 
-/// Opens a job of a store, which each rank has opened: the run of this name, made or continued; where the name is null
-/// a new one. Collective over `comm` where that is not null. `options` may be null.
+/// Opens a job of a store, which each rank has opened before. The job creates or continues the run of this
+/// name; with a null name it creates a new run. Collective over `comm` unless that is null. `options` may be
+/// null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_arrays_open(
     store: *mut fs_store,
@@ -78,13 +80,13 @@ pub unsafe extern "C" fn fs_arrays_open(
     job: *mut *mut fs_arrays,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for the handle.
+        // SAFETY: the caller passes null or a place for the handle.
         let job = unsafe { result(job, std::ptr::null_mut(), "place for the job") };
-        // SAFETY: the caller gives a table of functions or null.
+        // SAFETY: the caller passes a table of functions or null.
         let comm = unsafe { ranks(comm) }?;
         let given = || -> Result<_> {
             let (job, store) = (job?, find(store)?);
-            // SAFETY: the caller gives a text that ends in a zero byte, and options, or null.
+            // SAFETY: the caller passes a text that ends in a zero byte, and options, or null.
             let (name, options) = unsafe { (optional_text(name, "name")?, job_options(options)?) };
             Ok((job, store, name, options))
         };
@@ -95,30 +97,30 @@ pub unsafe extern "C" fn fs_arrays_open(
     })
 }
 
-/// The name of the run, as a text cut to `capacity` bytes with its zero byte; of this rank alone.
+/// Copies the name of the run, cut to `capacity` bytes including its zero byte. Not collective.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_arrays_run(job: *mut fs_arrays, name: *mut c_char, capacity: usize) -> c_int {
     call(|| {
         let run = find(job)?.job.run();
-        // SAFETY: the caller gives `capacity` bytes, or null.
+        // SAFETY: the caller passes `capacity` bytes, or null.
         unsafe { copy_text(&run.name().name, name, capacity) }
     })
 }
 
-/// Collective: makes all writes since the last flush durable and visible, or none of them: one commit.
+/// Collective: makes all writes since the last flush durable and visible in one commit, or none of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_arrays_flush(job: *mut fs_arrays) -> c_int {
     call(|| find(job)?.job.flush())
 }
 
-/// Collective: forgets all writes since the last flush.
+/// Collective: discards all writes since the last flush.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_arrays_discard(job: *mut fs_arrays) -> c_int {
     call(|| find(job)?.job.discard())
 }
 
-/// Collective: flushes, and closes all files. The handles of the job and of its groups, imports, meshes and partitions are
-/// gone also where this fails. Null is nothing to close. The store stays open.
+/// Collective: flushes, and closes all files. Even if this fails, it closes the handles of the job and of its
+/// groups, imports, meshes and partitions. Does nothing with null. The store stays open.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_arrays_close(job: *mut fs_arrays) -> c_int {
     call(|| {
@@ -131,15 +133,15 @@ pub extern "C" fn fs_arrays_close(job: *mut fs_arrays) -> c_int {
     })
 }
 
-/// Ends the job on this rank for an error of its own, whatever the others do: in the call that they are in, or come to,
-/// they fail with this message. What was not flushed is gone on all ranks; the handles are gone.
+/// Ends the job on this rank because of an error of its own, whatever the others do: their current or next
+/// collective call fails with this message. All ranks lose unflushed writes, and the handles are closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_arrays_abandon(job: *mut fs_arrays, message: *const c_char) -> c_int {
     call(|| {
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         let message = unsafe { text(message, "message") }?;
         let job = take(job)?;
-        // The team closes what is open: nothing may wait for ranks that do not come.
+        // The team closes the open files: a collective close would wait for ranks that do not come.
         let files = job.end();
         job.job.abandon(Code::RankFailed.error(message));
         drop(files);
@@ -147,11 +149,11 @@ pub unsafe extern "C" fn fs_arrays_abandon(job: *mut fs_arrays, message: *const 
     })
 }
 
-/// What this rank has done so far.
+/// Counts the work that this rank has done so far. Not collective.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_arrays_report(job: *mut fs_arrays, counts: *mut fs_arrays_counts) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for the counts.
+        // SAFETY: the caller passes null or a place for the counts.
         let counts = unsafe { result(counts, fs_arrays_counts::default(), "place for the counts") }?;
         let report = find(job)?.job.report();
         let seconds = |phase| report.seconds.get(&phase).copied().unwrap_or(0.0);
@@ -179,7 +181,7 @@ unsafe fn job_options(options: *const fs_arrays_options) -> Result<JobOptions> {
     if options.is_null() {
         return Ok(chosen);
     }
-    // SAFETY: not null, and by the caller's promise options.
+    // SAFETY: not null, and the caller promises that it leads to options.
     let options = unsafe { items(options, 1, "options of a job") }?;
     for given in options {
         // SAFETY: the caller's promise is the same.
@@ -195,7 +197,7 @@ unsafe fn job_options(options: *const fs_arrays_options) -> Result<JobOptions> {
             "files" => ArrayLayout::Files,
             "fields" => ArrayLayout::Fields,
             other => {
-                return Err(Code::Option.error(format!("'{other}' is no layout: give files or fields")));
+                return Err(Code::Option.error(format!("'{other}' is not a layout: give files or fields")));
             }
         };
         // SAFETY: as above.

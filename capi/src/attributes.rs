@@ -1,4 +1,4 @@
-//! Attributes and hints of a caller: lists of names with values.
+//! Attributes and hints from a caller: lists of names with values.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -8,14 +8,14 @@ use fieldstone::{Code, DType, DTypeKind, Error, Result};
 
 use crate::arguments::{bytes, count, dtype as element_type, items, text};
 
-/// An attribute: `count` values of a type, or of type "S1" a text of as many bytes.
+/// An attribute: `count` values of a type, or with type "S1" a text of `count` bytes.
 #[repr(C)]
 pub struct fs_attr {
     /// Its name.
     pub name: *const c_char,
     /// Type of its values.
     pub dtype: *const c_char,
-    /// How many there are.
+    /// Number of values.
     pub count: usize,
     /// The values.
     pub values: *const c_void,
@@ -30,7 +30,7 @@ pub struct fs_hint {
     pub value: *const c_char,
 }
 
-/// Hints of a caller.
+/// Reads a caller's hints.
 ///
 /// # Safety
 /// `hints` is null or leads to `nhints` hints whose texts end in a zero byte or are null.
@@ -44,11 +44,11 @@ pub unsafe fn hints(nhints: c_int, hints: *const fs_hint) -> Result<Hints> {
     Hints::new(hints.iter().map(pair).collect::<Result<Vec<_>>>()?)
 }
 
-/// Attributes of a caller, as the catalog has them.
+/// Reads a caller's attributes into catalog values.
 ///
 /// # Safety
-/// `attrs` is null or leads to `nattrs` attributes whose texts end in a zero byte or are null, and whose values are null or
-/// as many as they say.
+/// `attrs` is null or leads to `nattrs` attributes. Their texts are null or end in a zero byte; their values
+/// are null or as many as `count` says.
 pub unsafe fn attributes(nattrs: c_int, attrs: *const fs_attr) -> Result<Vec<(String, Value)>> {
     // SAFETY: the caller's promise is the same.
     let attrs = unsafe { items(attrs, count(nattrs, "attributes")?, "list of attributes") }?;
@@ -63,7 +63,7 @@ pub unsafe fn attributes(nattrs: c_int, attrs: *const fs_attr) -> Result<Vec<(St
     attrs.iter().map(named).collect()
 }
 
-/// Values of an attribute, as the catalog has them.
+/// Converts the values of one attribute.
 fn value(name: &str, dtype: DType, values: &[u8]) -> Result<Value> {
     if (dtype.kind(), dtype.size()) == (DTypeKind::Bytes, 1) {
         let text = std::str::from_utf8(values);

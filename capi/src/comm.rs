@@ -1,9 +1,9 @@
-//! Communicators of C: a table of functions, as the trait that every collective of Fieldstone goes through.
+//! Communicators of C: a table of functions as the trait that all collectives of Fieldstone use.
 //!
-//! `include/fieldstone_mpi.h`, compiled by the user's own mpicc, fills the table from an MPI communicator;
-//! so this library links no MPI (C-4). Everything that needs thought is done here: lengths are exchanged before
-//! data, and no call of the table moves more than [`ROUND`] bytes to or from a rank, so that the table's
-//! functions are single calls of MPI whose counts fit a 32-bit integer.
+//! `include/fieldstone_mpi.h`, compiled by the user's own mpicc, fills the table from an MPI communicator, so
+//! this library links no MPI (C-4). The hard parts are done here: ranks exchange lengths before data, and no
+//! call of the table moves more than [`ROUND`] bytes to or from a rank. Each function of the table is
+//! therefore a single MPI call whose counts fit a 32-bit integer.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::fmt;
@@ -32,24 +32,25 @@ const FILE_PARTS: usize = 1 << 16;
 /// The longest name of a host, with its zero byte.
 const HOST: usize = 1 << 10;
 
-/// The ranks of a job: what include/fieldstone_mpi.h makes of an MPI communicator. Lists of bytes stand one
-/// after another, in the order of ranks. Every function returns 0 or a number of errno.h.
+/// The ranks of a job, as include/fieldstone_mpi.h makes them from an MPI communicator. Lists of bytes are
+/// concatenated in the order of ranks. Every function returns 0 or a number of errno.h.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fs_comm {
-    /// Given to each function; it must live until every container and job that uses it is closed.
+    /// The first argument of each function; it must live until every container and job that uses it is
+    /// closed.
     pub context: *mut c_void,
     /// This rank's number.
     pub rank: c_int,
-    /// How many ranks there are.
+    /// Number of ranks.
     pub size: c_int,
-    /// Returns when all ranks have called it.
+    /// Returns after all ranks have called it.
     pub barrier: Option<unsafe extern "C" fn(context: *mut c_void) -> c_int>,
-    /// Gives every rank the bytes of `root`.
+    /// Sends the bytes of `root` to every rank.
     pub broadcast: Option<
         unsafe extern "C" fn(context: *mut c_void, root: c_int, data: *mut c_void, length: c_int) -> c_int,
     >,
-    /// Gives every rank, or with a `root` of at least 0 only that one, the bytes of each rank.
+    /// Collects the bytes of each rank on every rank, or, if `root` is at least 0, on that rank alone.
     pub gather: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -61,7 +62,7 @@ pub struct fs_comm {
             places: *const c_int,
         ) -> c_int,
     >,
-    /// Sends each rank its bytes.
+    /// Sends each rank its own bytes.
     pub alltoall: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -73,13 +74,13 @@ pub struct fs_comm {
             places: *const c_int,
         ) -> c_int,
     >,
-    /// Replaces each value by its sum over the lower ranks; on rank 0 the values are of no meaning then.
+    /// Replaces each value by its sum over the lower ranks; the result on rank 0 is undefined.
     pub exscan: Option<unsafe extern "C" fn(context: *mut c_void, values: *mut u64, count: c_int) -> c_int>,
     /// Replaces each value by its sum (`max` 0) or maximum over all ranks.
     pub allreduce: Option<
         unsafe extern "C" fn(context: *mut c_void, max: c_int, values: *mut u64, count: c_int) -> c_int,
     >,
-    /// Opens a file on all ranks: `mode` 0 creates one that must not exist, 1 reads, 2 reads and writes.
+    /// Opens a file on all ranks: `mode` 0 creates it and fails if it exists, 1 reads, 2 reads and writes.
     pub file_open: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -88,11 +89,11 @@ pub struct fs_comm {
             file: *mut *mut c_void,
         ) -> c_int,
     >,
-    /// Writes at an offset, by this rank alone.
+    /// Writes at an offset. Not collective.
     pub file_write_at: Option<
         unsafe extern "C" fn(file: *mut c_void, data: *const c_void, length: c_int, offset: u64) -> c_int,
     >,
-    /// Reads at an offset, by this rank alone; sets how many bytes were read.
+    /// Reads at an offset, and sets the number of bytes read. Not collective.
     pub file_read_at: Option<
         unsafe extern "C" fn(
             file: *mut c_void,
@@ -102,8 +103,8 @@ pub struct fs_comm {
             done: *mut c_int,
         ) -> c_int,
     >,
-    /// Collective: writes `count` parts, which stand one after another in `data`, at ascending offsets.
-    /// `several` is the same on all ranks: whether any of them has more than one part.
+    /// Collective: writes `count` parts, concatenated in `data`, at ascending offsets. `several` is the same
+    /// on all ranks: whether any of them has more than one part.
     pub file_write_all: Option<
         unsafe extern "C" fn(
             file: *mut c_void,
@@ -125,15 +126,16 @@ pub struct fs_comm {
             data: *mut c_void,
         ) -> c_int,
     >,
-    /// Sets the length of the file, asked by this rank alone.
+    /// Sets `length` to the length of the file. Not collective.
     pub file_length: Option<unsafe extern "C" fn(file: *mut c_void, length: *mut u64) -> c_int>,
-    /// Collective: cuts the file or adds a hole.
+    /// Collective: shortens the file, or extends it with a hole.
     pub file_set_length: Option<unsafe extern "C" fn(file: *mut c_void, length: u64) -> c_int>,
-    /// Collective: makes durable what any rank wrote.
+    /// Collective: makes all ranks' writes durable.
     pub file_sync: Option<unsafe extern "C" fn(file: *mut c_void) -> c_int>,
-    /// Collective: closes the file, which no call names after it.
+    /// Collective: closes the file. No later call uses it.
     pub file_close: Option<unsafe extern "C" fn(file: *mut c_void) -> c_int>,
-    /// As `file_open`, with `count` hints by key and value, the same on all ranks. May be null: hints are ignored then.
+    /// As `file_open`, with `count` hints by key and value, the same on all ranks. May be null; hints are
+    /// then ignored.
     pub file_open_with: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -145,27 +147,28 @@ pub struct fs_comm {
             file: *mut *mut c_void,
         ) -> c_int,
     >,
-    /// Writes the hints in force into `text`, which has room for `room` bytes: keys and values in turn, each with a zero byte
-    /// behind it. Sets how many bytes all take; where that is more than there is room for, some are left out. May be null.
+    /// Writes the hints in force into the `room` bytes of `text`: keys and values in turn, each followed by a
+    /// zero byte. Sets `length` to the bytes that all of them take; if that exceeds `room`, some are left
+    /// out. May be null.
     pub file_hints: Option<
         unsafe extern "C" fn(file: *mut c_void, room: c_int, text: *mut c_char, length: *mut c_int) -> c_int,
     >,
-    /// Writes the name of this rank's host into `name`, which has room for `room` bytes, with a zero byte behind it. May be
-    /// null; it is on all ranks or on none.
+    /// Writes the name of this rank's host and a zero byte into the `room` bytes of `name`. May be null, on
+    /// all ranks or none.
     pub host: Option<unsafe extern "C" fn(context: *mut c_void, room: c_int, name: *mut c_char) -> c_int>,
 }
 
-// SAFETY: the caller promises that the table's functions may be called from any thread that calls us; the
-// addresses in it are given back to them and never followed here.
+// SAFETY: the caller promises that any thread that calls us may call the table's functions. The addresses in
+// the table are only passed to those functions and never followed here.
 unsafe impl Send for fs_comm {}
 // SAFETY: as above.
 unsafe impl Sync for fs_comm {}
 
-/// Checks every call of a communicator, with parts of about `length` bytes and a new file `path`, which stays,
-/// empty. Collective. `steps` (may be null) is set to how many steps the ranks agreed upon. With a
-/// `failing_rank` of at least 0, step `failing_step` of that rank (from 1) fails on purpose.
+/// Checks every call of a communicator, with parts of about `length` bytes and a new file `path`, which stays
+/// behind empty. Collective. Sets `steps` (may be null) to the number of steps that the ranks agreed on. With
+/// a `failing_rank` of at least 0, step `failing_step` of that rank (from 1) fails on purpose.
 ///
-/// Fails on every rank where any rank finds anything wrong; the message names that rank.
+/// Fails on every rank if any rank finds a fault; the message names that rank.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_comm_check(
     comm: *const fs_comm,
@@ -176,23 +179,23 @@ pub unsafe extern "C" fn fs_comm_check(
     steps: *mut u64,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives a table and a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a table and a text that ends in a zero byte, or null.
         let (comm, path) = (unsafe { ranks(comm) }?, unsafe { text(path, "path") }?);
         let comm = comm.ok_or_else(|| Code::Argument.error("the communicator is null"))?;
         let fails = usize::try_from(failing_rank).ok().map(|rank| (rank, failing_step));
         let taken = check(comm, Path::new(path), length, fails)?;
         if !steps.is_null() {
-            // SAFETY: not null, and the caller gives a place for a number.
+            // SAFETY: not null, and the caller passes a place for a number.
             *unsafe { result(steps, 0, "steps") }? = taken;
         }
         Ok(())
     })
 }
 
-/// The ranks of a table; none where it is null.
+/// The ranks of a table; `None` for a null pointer.
 ///
 /// # Safety
-/// `comm` is null or leads to a table whose functions do what it says.
+/// `comm` is null or leads to a table whose functions do what their documentation says.
 pub unsafe fn ranks(comm: *const fs_comm) -> Result<Option<Arc<dyn Comm>>> {
     if comm.is_null() {
         return Ok(None);
@@ -200,16 +203,18 @@ pub unsafe fn ranks(comm: *const fs_comm) -> Result<Option<Arc<dyn Comm>>> {
     if !comm.is_aligned() {
         return Err(Code::Argument.error(format!("the communicator at {comm:p} is not aligned to its type")));
     }
-    // SAFETY: not null, aligned, and by the caller's promise a table.
+    // SAFETY: not null, aligned, and the caller promises that it leads to a table.
     let table = unsafe { *comm };
     let (rank, size) = (usize::try_from(table.rank), usize::try_from(table.size));
     match (rank, size) {
         (Ok(rank), Ok(size)) if rank < size => Ok(Some(Arc::new(TableComm { table, rank, size }))),
-        _ => Err(Code::Argument.error(format!("rank {} of {} is no communicator", table.rank, table.size))),
+        _ => Err(Code::Argument
+            .error(format!("rank {} of {} is not a valid communicator", table.rank, table.size))),
     }
 }
 
-/// What this rank refused before it had what a collective call makes: the other ranks, in the same step, learn of it.
+/// Reports an argument that this rank refused before it entered a collective call: the other ranks get the
+/// error in the same step.
 pub fn refuse<T>(comm: Option<&Arc<dyn Comm>>, step: impl Into<Step>, error: Error) -> Result<T> {
     let step = step.into();
     match comm {
@@ -218,12 +223,12 @@ pub fn refuse<T>(comm: Option<&Arc<dyn Comm>>, step: impl Into<Step>, error: Err
     }
 }
 
-/// Calls a function of a table: `Unsupported` where it is missing, else what errno it returned.
+/// Calls a function of a table. A missing function is `Unsupported`; otherwise returns its errno.
 macro_rules! ask {
     ($table:expr, $function:ident ( $($argument:expr),* $(,)? )) => {
         match $table.$function {
             None => Err(io::Error::from(io::ErrorKind::Unsupported)),
-            // SAFETY: by the promise of `ranks`; the memory that the arguments name is ours for the call.
+            // SAFETY: by the promise of `ranks`; the memory in the arguments is ours during the call.
             Some(function) => match unsafe { function($($argument),*) } {
                 0 => Ok(()),
                 number => Err(io::Error::from_raw_os_error(number)),
@@ -232,12 +237,13 @@ macro_rules! ask {
     };
 }
 
-/// A number that the table takes as a C int; [`ROUND`] keeps it small.
+/// A number that the table takes as a C int; [`ROUND`] keeps it small enough.
 fn int(number: usize) -> c_int {
     c_int::try_from(number).unwrap_or(c_int::MAX)
 }
 
-/// Of parts of these lengths, what goes in the round that begins at `begin` of each, and where it stands.
+/// For parts of these lengths, the lengths and positions of the pieces in the round that begins at `begin` of
+/// each part, and their total.
 fn chunk_of(lengths: &[usize], begin: usize, chunk: usize) -> (Vec<c_int>, Vec<c_int>, usize) {
     let mut total = 0;
     let mut places = Vec::with_capacity(lengths.len());
@@ -270,14 +276,15 @@ impl TableComm {
     }
 
     fn chunk(&self) -> usize {
+        // The parts of all ranks in one round share a buffer, whose positions are C ints.
         (ROUND / self.size).max(1)
     }
 
-    /// The bytes of each rank, on `root` or, without one, on all.
+    /// The bytes of each rank, on `root` or, without one, on all ranks.
     fn gathered(&self, root: Option<usize>, data: &[u8]) -> Result<Vec<Vec<u8>>> {
         let mut known = vec![0u64; self.size];
         known[self.rank] = data.len() as u64;
-        // Each rank knows only its own length: the maximum of each is the length.
+        // Each rank knows only its own length and has 0 for the others, so the maximum gives all lengths.
         self.allreduce(Reduce::Max, &mut known)?;
         let lengths: Vec<usize> = known.iter().map(|n| usize::try_from(*n).unwrap_or(usize::MAX)).collect();
         let receives = root.is_none_or(|root| root == self.rank);
@@ -306,7 +313,7 @@ impl TableComm {
         Ok(parts)
     }
 
-    /// Parts too long for one call of the table.
+    /// Exchanges parts that are too long for one call of the table.
     fn copied(&self, sent: Parts<'_>, taken: PartsMut<'_>, longest: usize) -> Result<()> {
         let (mut rest, mut parts) = (sent.bytes, Vec::with_capacity(self.size));
         for len in sent.lens {
@@ -354,19 +361,20 @@ impl TableComm {
     }
 }
 
-/// What an empty buffer has for an address: the one that Rust gives it is 1, which means "in place" to Open MPI.
+/// The address of an empty buffer in calls of the table: Rust's own is 1, which Open MPI takes for "in
+/// place".
 static EMPTY: u64 = 0;
 
 fn address(bytes: &[u8]) -> *const c_void {
     if bytes.is_empty() { (&raw const EMPTY).cast() } else { bytes.as_ptr().cast() }
 }
 
-/// Nothing is written to the address of an empty buffer.
+/// The table never writes to the address of an empty buffer.
 fn address_mut(bytes: &mut [u8]) -> *mut c_void {
     if bytes.is_empty() { address(bytes).cast_mut() } else { bytes.as_mut_ptr().cast() }
 }
 
-/// Adds to each part what a round brought for it.
+/// Appends to each part the bytes that a round brought for it.
 fn append(parts: &mut [Vec<u8>], mut buffer: &[u8], counts: &[c_int]) {
     for (part, count) in parts.iter_mut().zip(counts) {
         let (piece, rest) = buffer.split_at(usize::try_from(*count).unwrap_or(0).min(buffer.len()));
@@ -439,7 +447,7 @@ impl Comm for TableComm {
         if longest > self.chunk() {
             return self.copied(sent, taken, longest);
         }
-        // From where they stand to where they belong, in one call.
+        // Moves the bytes from their old positions to their new ones in one call.
         ask!(
             self.table,
             alltoall(
@@ -470,7 +478,7 @@ impl Comm for TableComm {
             FileMode::ReadWrite => ("open", 2),
         };
         let failed = |cause| Error::io(action, path, cause);
-        // What stands before a colon at the beginning of a relative path would name a file system to MPI.
+        // MPI would take a prefix with a colon in a relative path for the name of a file system.
         let absolute = Env::real().disk.absolute(path).map_err(failed)?;
         refuse_waiting(&absolute).map_err(failed)?;
         let name = CString::new(absolute.as_os_str().as_bytes())
@@ -480,7 +488,7 @@ impl Comm for TableComm {
             ask!(self.table, file_open(self.table.context, name.as_ptr(), number, &mut file))
                 .map_err(failed)?;
         } else {
-            // Neither holds a zero byte: hints were checked.
+            // Neither holds a zero byte: `Hints` checked that.
             let texts: Vec<(CString, CString)> = hints
                 .iter()
                 .filter_map(|(key, value)| Some((CString::new(key).ok()?, CString::new(value).ok()?)))
@@ -499,11 +507,11 @@ impl Comm for TableComm {
     }
 }
 
-/// What the table gave for a file.
+/// The table's address of a file.
 #[derive(Debug, Clone, Copy)]
 struct Address(*mut c_void);
 
-// SAFETY: never followed here, only given back to the table; see `fs_comm`.
+// SAFETY: it is never followed here, only passed back to the table; see `fs_comm`.
 unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
@@ -514,7 +522,7 @@ struct TableFile {
     comm: TableComm,
     file: Address,
     path: PathBuf,
-    /// Held to read in every call, so that none is made with an address that was given back.
+    /// Every call holds it for reading, so that no call uses an address that the table has taken back.
     open: RwLock<bool>,
 }
 
@@ -543,7 +551,7 @@ impl TableFile {
     }
 }
 
-/// What a round of a file hands to the table.
+/// The arguments that one round of a file passes to the table.
 fn listed(round: &[Piece], offset_of: impl Fn(usize) -> u64) -> (Vec<u64>, Vec<c_int>, usize) {
     let offsets = round.iter().map(|piece| offset_of(piece.part) + piece.begin as u64).collect();
     let lengths = round.iter().map(|piece| int(piece.end - piece.begin)).collect();
@@ -571,13 +579,15 @@ impl CommReader for TableFile {
 
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
         let _using = self.using()?;
-        // MPI does not say reliably how much of a view was there.
+        // MPI does not report reliably how many bytes of a view exist.
         let end = parts.iter().map(|(offset, part)| offset.saturating_add(part.len() as u64)).max();
         let there = self.length().and_then(|len| match end.is_some_and(|end| end > len) {
             true => Err(self.failed("read", io::ErrorKind::UnexpectedEof.into())),
             false => Ok(()),
         });
         let lengths = parts.iter().map(|(_, part)| part.len());
+        // A rank that fails still takes part in the collective rounds, without bytes, so that no other
+        // waits.
         let own = if there.is_ok() { rounds(lengths, FILE_ROUND, FILE_PARTS) } else { Vec::new() };
         let read = in_rounds(&self.comm, &own, |round, several| {
             let (offsets, lengths, total) = listed(round, |part| parts[part].0);
@@ -657,7 +667,8 @@ impl CommFile for TableFile {
         let _using = self.using()?;
         let sync =
             || ask!(self.comm.table, file_sync(self.file.0)).map_err(|cause| self.failed("sync", cause));
-        // The first hands over what this rank wrote; once all have done so, the second takes what others did.
+        // The first sync hands over this rank's writes. After all ranks have done so, the second makes the
+        // others' visible.
         let handed = sync();
         let met = self.comm.barrier();
         handed.and(met).and(sync())
@@ -673,7 +684,8 @@ impl CommFile for TableFile {
         let Some(function) = self.comm.table.file_hints else { return Ok(Hints::default()) };
         let (mut text, mut length) = (vec![0u8; 1 << 12], 0);
         loop {
-            // SAFETY: by the promise of `ranks`; `text` has as much room as is said, and both are ours for the call.
+            // SAFETY: by the promise of `ranks`; `text` has as much room as `room` says, and both are ours
+            // during the call.
             let number =
                 unsafe { function(self.file.0, int(text.len()), text.as_mut_ptr().cast(), &mut length) };
             if number != 0 {
@@ -692,7 +704,7 @@ impl CommFile for TableFile {
     }
 
     fn close(&self) -> Result<()> {
-        // Calls that other threads have begun end first; of two that close, one does.
+        // Calls that other threads have begun finish first; of two closing threads, one closes.
         let was_open =
             std::mem::replace(&mut *self.open.write().unwrap_or_else(PoisonError::into_inner), false);
         if !was_open {

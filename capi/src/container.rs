@@ -35,9 +35,9 @@ pub const FS_RECORD: u64 = u64::MAX;
 /// As the variable of an attribute: the container itself.
 pub const FS_GLOBAL: u32 = u32::MAX;
 
-/// Creates a container, in define mode. `format` is "cdf1", "cdf2", "cdf5" (also where null) or "partitioned".
-/// Collective over `comm` where that is not null. A file of that path stays until fs_container_sync or
-/// fs_container_close.
+/// Creates a container, in define mode. `format` is "cdf1", "cdf2", "cdf5" (or null) or "partitioned".
+/// Collective over `comm` unless that is null. An existing file of that path is replaced only by
+/// fs_container_sync or fs_container_close.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_container_create(
     path: *const c_char,
@@ -47,13 +47,13 @@ pub unsafe extern "C" fn fs_container_create(
 ) -> c_int {
     call(|| {
         crate::log::start();
-        // SAFETY: the caller gives null or a place for the handle.
+        // SAFETY: the caller passes null or a place for the handle.
         let container = unsafe { result(container, std::ptr::null_mut(), "place for the container") };
-        // SAFETY: the caller gives a table of functions or null.
+        // SAFETY: the caller passes a table of functions or null.
         let comm = unsafe { ranks(comm) }?;
         let given = || -> Result<_> {
             let container = container?;
-            // SAFETY: the caller gives texts that end in a zero byte, or null.
+            // SAFETY: the caller passes texts that end in a zero byte, or null.
             let (path, format) = unsafe { (text(path, "path")?, optional_text(format, "format")?) };
             let format = Format::parse(format.unwrap_or("cdf5"))?;
             Ok((container, path, CreateOptions { format, ..CreateOptions::default() }))
@@ -64,8 +64,8 @@ pub unsafe extern "C" fn fs_container_create(
     })
 }
 
-/// Opens a container, in data mode: for reading with `mode` "r" (also where null), for writing too with "a".
-/// Collective over `comm` where that is not null.
+/// Opens a container, in data mode: for reading with `mode` "r" (or null), for reading and writing with "a".
+/// Collective over `comm` unless that is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_container_open(
     path: *const c_char,
@@ -75,18 +75,18 @@ pub unsafe extern "C" fn fs_container_open(
 ) -> c_int {
     call(|| {
         crate::log::start();
-        // SAFETY: the caller gives null or a place for the handle.
+        // SAFETY: the caller passes null or a place for the handle.
         let container = unsafe { result(container, std::ptr::null_mut(), "place for the container") };
-        // SAFETY: the caller gives a table of functions or null.
+        // SAFETY: the caller passes a table of functions or null.
         let comm = unsafe { ranks(comm) }?;
         let given = || -> Result<_> {
             let container = container?;
-            // SAFETY: the caller gives texts that end in a zero byte, or null.
+            // SAFETY: the caller passes texts that end in a zero byte, or null.
             let (path, mode) = unsafe { (text(path, "path")?, optional_text(mode, "mode")?) };
             match mode.unwrap_or("r") {
                 "r" => Ok((container, path, Mode::Read)),
                 "a" => Ok((container, path, Mode::Append)),
-                other => Err(Code::Option.error(format!("'{other}' is no mode: give r or a"))),
+                other => Err(Code::Option.error(format!("'{other}' is not a mode: give r or a"))),
             }
         };
         let (container, path, mode) = given().or_else(|error| refuse(comm.as_ref(), "open", error))?;
@@ -103,14 +103,15 @@ pub unsafe extern "C" fn fs_container_def_dim(
     length: u64,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         let path = unsafe { text(path, "path") }?;
-        find(container)?.def_dim(path, (length != FS_RECORD).then_some(length)).map(drop)
+        find(container)?.define().dim(path, (length != FS_RECORD).then_some(length)).map(drop)
     })
 }
 
-/// Defines a variable on this rank, of `ndim` dimensions, each looked up in the variable's own path and then
-/// in each enclosing one. `var` (may be null) is set to its number, which attributes are given by.
+/// Defines a variable on this rank, of `ndim` dimensions. Each dimension is looked up in the variable's own
+/// path and then in each enclosing one. Sets `var` (may be null) to the variable's number, which
+/// fs_container_put_att takes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_container_def_var(
     container: *mut fs_container,
@@ -121,27 +122,27 @@ pub unsafe extern "C" fn fs_container_def_var(
     var: *mut u32,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives texts that end in a zero byte, or null.
+        // SAFETY: the caller passes texts that end in a zero byte, or null.
         let (path, ty) = unsafe { (text(path, "path")?, nc_type(dtype)?) };
         let count = usize::try_from(ndim).ok().filter(|ndim| *ndim <= FS_MAX_RANK);
         let count = count.ok_or_else(|| Code::Shape.error(format!("a variable of {ndim} dimensions")))?;
         if count > 0 && (dims.is_null() || !dims.is_aligned()) {
             return Err(Code::Argument.error("the list of dimensions is null or not aligned"));
         }
-        // SAFETY: not null, aligned, and by the caller's promise `ndim` texts are there.
+        // SAFETY: not null, aligned, and the caller promises that `ndim` texts are there.
         let name = |n| unsafe { text(*dims.add(n), "name of a dimension") };
         let names = (0..count).map(name).collect::<Result<Vec<_>>>()?;
-        let defined = find(container)?.def_var(path, ty, &names)?;
+        let defined = find(container)?.define().var(path, ty, &names)?;
         if !var.is_null() {
-            // SAFETY: not null, and the caller gives a place for a number.
+            // SAFETY: not null, and the caller passes a place for a number.
             *unsafe { result(var, 0, "place for the variable") }? = defined.0;
         }
         Ok(())
     })
 }
 
-/// Gives a variable, by its number, or with FS_GLOBAL the container, an attribute of `count` values of a type;
-/// text is of type "S1".
+/// Writes an attribute of a variable, by its number, or with FS_GLOBAL of the container: `count` values of a
+/// type. Text has the type "S1".
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_container_put_att(
     container: *mut fs_container,
@@ -152,35 +153,35 @@ pub unsafe extern "C" fn fs_container_put_att(
     values: *const c_void,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives texts that end in a zero byte, or null.
+        // SAFETY: the caller passes texts that end in a zero byte, or null.
         let (name, ty) = unsafe { (text(name, "name")?, nc_type(dtype)?) };
         let length = count.checked_mul(ty.size()).ok_or_else(|| Error::invalid("too many values"))?;
-        // SAFETY: the caller gives that many values.
+        // SAFETY: the caller passes that many values.
         let mut values = unsafe { bytes(values, length, "values") }?.to_vec();
         if cfg!(target_endian = "little") {
             values.chunks_exact_mut(ty.size()).for_each(<[u8]>::reverse);
         }
         let var = (var != FS_GLOBAL).then_some(VarRef(var));
-        find(container)?.put_att(var, name, ty, &values)
+        find(container)?.define().put_att(var, name, ty, &values)
     })
 }
 
-/// Collective: ends define mode; all ranks agree on the header and write it. FS_CONFLICT where definitions of
+/// Collective: ends define mode. All ranks agree on the header and write it. FS_CONFLICT if definitions of
 /// one name differ: the message names the object, the difference and the ranks.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_container_enddef(container: *mut fs_container) -> c_int {
     call(|| find(container)?.enddef().map(drop))
 }
 
-/// Collective: back to define mode.
+/// Collective: returns to define mode.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_container_redef(container: *mut fs_container) -> c_int {
     call(|| find(container)?.redef())
 }
 
-/// Writes the box `start`, `count` of a variable, every `stride`-th element of each dimension where that is not
-/// null. `data` are elements of type `dtype`, which are converted as netCDF does. With `collective` not 0 all
-/// ranks call it, each for its own box.
+/// Writes the box `start`, `count` of a variable; if `stride` is not null, only every `stride`-th element of
+/// each dimension. `data` holds elements of type `dtype`, which are converted by netCDF's rules. If
+/// `collective` is not 0, all ranks call it, each for its own box.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_container_put(
     container: *mut fs_container,
@@ -196,7 +197,8 @@ pub unsafe extern "C" fn fs_container_put(
     call(|| {
         let container = find(container)?;
         let asked = || {
-            // SAFETY: the caller gives texts, `ndim` numbers each or null, and data of that many elements.
+            // SAFETY: the caller passes texts, `ndim` numbers in each list or null, and data of that many
+            // elements.
             unsafe {
                 let (var, ty, selection, length) =
                     selected(&container, path, dtype, (ndim, start, count, stride))?;
@@ -204,13 +206,15 @@ pub unsafe extern "C" fn fs_container_put(
             }
         };
         match asked() {
-            Ok((var, ty, selection, data)) => container.put(&var, &selection, data, ty, collective != 0),
+            Ok((var, ty, selection, data)) => {
+                container.elements().put(&var, &selection, data, ty, collective != 0)
+            }
             Err(error) => refused(&container, error, collective),
         }
     })
 }
 
-/// Reads the box `start`, `count` of a variable into `data`; as fs_container_put.
+/// Reads the box `start`, `count` of a variable into `data`; the arguments are those of fs_container_put.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_container_get(
     container: *mut fs_container,
@@ -226,7 +230,7 @@ pub unsafe extern "C" fn fs_container_get(
     call(|| {
         let container = find(container)?;
         let asked = || {
-            // SAFETY: as in `fs_container_put`; the data are the caller's to be filled.
+            // SAFETY: as in `fs_container_put`; the caller owns the memory that is filled.
             unsafe {
                 let (var, ty, selection, length) =
                     selected(&container, path, dtype, (ndim, start, count, stride))?;
@@ -234,14 +238,16 @@ pub unsafe extern "C" fn fs_container_get(
             }
         };
         match asked() {
-            Ok((var, ty, selection, data)) => container.get(&var, &selection, data, ty, collective != 0),
+            Ok((var, ty, selection, data)) => {
+                container.elements().get(&var, &selection, data, ty, collective != 0)
+            }
             Err(error) => refused(&container, error, collective),
         }
     })
 }
 
-/// How many dimensions, variables and global attributes a container in data mode has, and how many records as
-/// far as this rank knows. Each place may be null.
+/// Counts the dimensions, variables, global attributes and records of a container in data mode; the number of
+/// records is the one that this rank knows. Each place may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_container_inq(
     container: *mut fs_container,
@@ -256,7 +262,7 @@ pub unsafe extern "C" fn fs_container_inq(
         let values = [counts.dims, counts.vars, counts.attrs, container.numrecs()?];
         for (place, value) in [dims, vars, attrs, records].into_iter().zip(values) {
             if !place.is_null() {
-                // SAFETY: not null, and the caller gives a place for a number.
+                // SAFETY: not null, and the caller passes a place for a number.
                 *unsafe { result(place, 0, "place for a count") }? = value;
             }
         }
@@ -264,8 +270,8 @@ pub unsafe extern "C" fn fs_container_inq(
     })
 }
 
-/// The number of dimensions of a variable, and their lengths in `shape`, which has room for FS_MAX_RANK.
-/// FS_NOT_FOUND where there is none of that path.
+/// Gets the number of dimensions of a variable, and their lengths in `shape`, which has room for FS_MAX_RANK.
+/// FS_NOT_FOUND if no variable has that path.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_container_inq_var(
     container: *mut fs_container,
@@ -274,16 +280,16 @@ pub unsafe extern "C" fn fs_container_inq_var(
     shape: *mut u64,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for a number.
+        // SAFETY: the caller passes null or a place for a number.
         let ndim = unsafe { result(ndim, 0, "place for the number of dimensions") }?;
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         let var = find(container)?.var(unsafe { text(path, "path") }?)?;
         let lengths = var.shape();
         if lengths.len() > FS_MAX_RANK {
             return Err(Code::Box.error(format!("{} has {} dimensions", var.name, lengths.len())));
         }
         for (n, length) in lengths.iter().enumerate() {
-            // SAFETY: the caller gives room for FS_MAX_RANK numbers; `result` refuses null.
+            // SAFETY: the caller passes room for FS_MAX_RANK numbers; `result` refuses null.
             *unsafe { result(shape.wrapping_add(n), 0, "place for the shape") }? = *length;
         }
         *ndim = lengths.len() as c_int;
@@ -291,13 +297,14 @@ pub unsafe extern "C" fn fs_container_inq_var(
     })
 }
 
-/// Collective: what all ranks have written is durable, and every rank reads it.
+/// Collective: makes the writes of all ranks durable, and readable by every rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_container_sync(container: *mut fs_container) -> c_int {
     call(|| find(container)?.sync())
 }
 
-/// Collective: finishes and closes. The handle is gone also where this fails. Null is nothing to close.
+/// Collective: finishes and closes the container. The handle is closed even if this fails. Does nothing with
+/// null.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_container_close(container: *mut fs_container) -> c_int {
     call(|| {
@@ -305,12 +312,14 @@ pub extern "C" fn fs_container_close(container: *mut fs_container) -> c_int {
             return Ok(());
         }
         let container = take(container)?;
-        // Nobody can name it any more: where it is still in define mode, all ranks give it up.
+        // The handle is gone, so no later call can finish the container: if it is still in define mode, all
+        // ranks abort it.
         container.close().inspect_err(|error| container.abort(Some(error.replicate())))
     })
 }
 
-/// What this rank refused: in a collective call all ranks learn of it, and the container goes on.
+/// Reports an argument that this rank refused: in a collective call all ranks get the error, and the
+/// container goes on.
 fn refused(container: &Container, error: Error, collective: c_int) -> Result<()> {
     match collective {
         0 => Err(error),
@@ -318,7 +327,7 @@ fn refused(container: &Container, error: Error, collective: c_int) -> Result<()>
     }
 }
 
-/// The element type of a container that a dtype names.
+/// The container type for a dtype.
 ///
 /// # Safety
 /// As for [`text`].
@@ -329,12 +338,12 @@ unsafe fn nc_type(dtype: *const c_char) -> Result<NcType> {
     found.ok_or_else(|| {
         let names: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
         Code::Dtype
-            .error(format!("'{dtype}' is no element type of a container"))
+            .error(format!("'{dtype}' is not an element type of containers"))
             .with_hint(format!("types are {}", names.join(", ")))
     })
 }
 
-/// What a call selects: variable, memory type, box, bytes of the data.
+/// The selection of a call: variable, memory type, box, bytes of the data.
 ///
 /// # Safety
 /// Texts end in a zero byte or are null; lists are null or have `ndim` numbers.

@@ -1,4 +1,4 @@
-//! Groups of a job: what they are declared with.
+//! Declarations of a job's groups.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -13,63 +13,67 @@ use crate::attributes::{attributes, fs_attr, fs_hint, hints};
 use crate::handles::{find, fs_arrays, fs_group};
 use crate::status::call;
 
-/// As the first extent of a set's shape: another one at each step, the sum of what the ranks hold.
+/// As the first extent of a set's shape: the extent differs from step to step and is the sum over all ranks.
 pub const FS_VARYING: u64 = u64::MAX;
 
-/// A set of a group: what is equal at all its steps.
+/// A set of a group: its properties that are equal at all steps.
 #[repr(C)]
 pub struct fs_set {
     /// Its name: the variable of the run.
     pub name: *const c_char,
     /// Type of its elements.
     pub dtype: *const c_char,
-    /// How many dimensions it has.
+    /// Number of dimensions.
     pub ndim: c_int,
     /// Global extents; the first may be FS_VARYING.
     pub shape: *const u64,
-    /// Names of its dimensions; null where none has one, and so may each be.
+    /// Names of its dimensions; null if none has a name. Each entry may be null, too.
     pub dims: *const *const c_char,
-    /// One element: what stands where nobody writes; null for none.
+    /// One element: the value of unwritten elements; null for none.
     pub fill: *const c_void,
-    /// How many attributes it has.
+    /// Number of attributes.
     pub nattrs: c_int,
     /// Its attributes.
     pub attrs: *const fs_attr,
 }
 
-/// What a group is declared with beside its sets. All zeros and nulls are what a null pointer is.
+/// Options of a group. A null pointer means the same as all zeros and nulls.
 #[repr(C)]
 pub struct fs_group_options {
-    /// 1: a file per set and step; 2: per set; 3: per group; 0: by the measured cost of an open.
+    /// 1: a file for each set and step; 2: for each set; 3: for each group; 0: chosen by the measured cost of
+    /// opening a file.
     pub level: c_int,
-    /// How elements go to files: "direct", "exchange", "view"; "auto", or null, by the views.
+    /// How elements get to files: "direct", "exchange", "view"; "auto" (or null) chooses by the views.
     pub method: *const c_char,
-    /// "C" (also where null): the last dimension varies fastest, in files and where no strides are given in memory;
-    /// "F": the first one does, and programs in C and Python that get the field see its dimensions in reverse.
+    /// "C" (or null): the last dimension varies fastest, in files and in memory without strides. "F": the
+    /// first one does; C and Python programs see the dimensions of the field in reverse.
     pub order: *const c_char,
-    /// How many attributes it has.
+    /// Number of attributes.
     pub nattrs: c_int,
-    /// Attributes of all its sets and of its files; one that a set has itself is the set's.
+    /// Attributes of all its sets and of its files; an attribute of a set overrides one of the same name
+    /// here.
     pub attrs: *const fs_attr,
-    /// How many extents `chunks` has: the dimensions of its sets; 0: chosen by size.
+    /// Number of extents in `chunks`: the dimensions of its sets; 0: chosen by size.
     pub nchunks: c_int,
-    /// Extents of chunks, where arrays lie in the store's logs.
+    /// Extents of chunks, for arrays in the store's logs.
     pub chunks: *const u64,
-    /// Compression of them: "none", "zstd" or "zstd:LEVEL"; null: as the store has it.
+    /// Compression of chunks: "none", "zstd" or "zstd:LEVEL"; null: the store's default.
     pub compression: *const c_char,
-    /// The mesh of the store that its sets stand on; null for none. They take the first extent of their shape and its
-    /// dimension from it; `ndim` 0 is that extent alone.
+    /// The mesh of the store to which its sets belong; null for none. The mesh gives the first extent of
+    /// their shape and its dimension; with `ndim` 0 that is the whole shape.
     pub mesh: *const c_char,
-    /// Where on the mesh: "node", "edge", "face" or "volume".
+    /// Location on the mesh: "node", "edge", "face" or "volume".
     pub location: *const c_char,
-    /// How many hints it has.
+    /// Number of hints.
     pub nhints: c_int,
-    /// Hints that its files are opened with, beside those of the job; fs_group_why names what nobody took.
+    /// Hints for opening its files, in addition to those of the job; fs_group_why names the hints that had no
+    /// effect.
     pub hints: *const fs_hint,
 }
 
-/// Collective: declares a group of `nsets` sets, or takes it where it is there; sets that it has not are added, also to one
-/// that is open. FS_CONFLICT where ranks, or an earlier declaration, say otherwise. `options` may be null. The group ends with its job.
+/// Collective: declares a group of `nsets` sets, or opens a declared one. Sets that the group lacks are added
+/// to it, even if it is open. FS_CONFLICT if the ranks differ, or if an earlier declaration does. `options`
+/// may be null. The handle ends with its job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_arrays_group(
     job: *mut fs_arrays,
@@ -81,11 +85,11 @@ pub unsafe extern "C" fn fs_arrays_group(
 ) -> c_int {
     call(|| {
         let job = find(job)?;
-        // SAFETY: the caller gives null or a place for the handle.
+        // SAFETY: the caller passes null or a place for the handle.
         let group = unsafe { result(group, std::ptr::null_mut(), "place for the group") };
         let given = || -> Result<_> {
             let group = group?;
-            // SAFETY: the caller gives a text that ends in a zero byte, `nsets` sets and options, or null.
+            // SAFETY: the caller passes a text that ends in a zero byte, `nsets` sets and options, or null.
             Ok((group, unsafe { (text(name, "name of a group")?, declared(nsets, sets, options)?) }))
         };
         match given() {
@@ -96,7 +100,7 @@ pub unsafe extern "C" fn fs_arrays_group(
     })
 }
 
-/// Collective: a group as it was declared; FS_NOT_FOUND where there is none of the name.
+/// Collective: opens a declared group; FS_NOT_FOUND if no group has the name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_arrays_declared_group(
     job: *mut fs_arrays,
@@ -105,9 +109,9 @@ pub unsafe extern "C" fn fs_arrays_declared_group(
 ) -> c_int {
     call(|| {
         let job = find(job)?;
-        // SAFETY: the caller gives null or a place for the handle.
+        // SAFETY: the caller passes null or a place for the handle.
         let group = unsafe { result(group, std::ptr::null_mut(), "place for the group") };
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         match group.and_then(|group| Ok((group, unsafe { text(name, "name of a group") }?))) {
             Ok((group, name)) => *group = job.give_group(job.job.declared_group(name)?),
             Err(error) => return Err(job.job.refuse("group", error)),
@@ -117,8 +121,8 @@ pub unsafe extern "C" fn fs_arrays_declared_group(
 }
 
 /// # Safety
-/// `sets` is null or leads to `nsets` sets, `options` is null or leads to options; what they lead to is null or as they
-/// say.
+/// `sets` is null or leads to `nsets` sets; `options` is null or leads to options. Their pointers are null or
+/// lead to what their documentation says.
 unsafe fn declared(
     nsets: c_int,
     sets: *const fs_set,
@@ -135,17 +139,17 @@ unsafe fn declared(
     if options.is_null() {
         return Ok(group);
     }
-    // SAFETY: not null, and by the caller's promise options.
+    // SAFETY: not null, and the caller promises that it leads to options.
     for given in unsafe { items(options, 1, "options of a group") }? {
         if given.level != 0 {
             let level = u64::try_from(given.level).unwrap_or(u64::MAX);
             group.level = LevelChoice::number(level)
-                .map_err(|_| Code::Option.error(format!("{} is no level of a group", given.level)))
+                .map_err(|_| Code::Option.error(format!("{} is not a level of a group", given.level)))
                 .map_err(|error| {
-                    error.with_hint("1: a file per set and step; 2: per set; 3: per group; or 0")
+                    error.with_hint("give 1 for a file per set and step, 2 per set, 3 per group, or 0")
                 })?;
         }
-        // SAFETY: the caller gives texts that end in a zero byte, or null.
+        // SAFETY: the caller passes texts that end in a zero byte, or null.
         let (method, order) =
             unsafe { (optional_text(given.method, "method")?, optional_text(given.order, "order")?) };
         group.method = Method::parse(method.unwrap_or("auto"))?;
@@ -172,17 +176,17 @@ unsafe fn declared(
 fn location_of(word: &str) -> Result<MeshLocation> {
     let all = [MeshLocation::Node, MeshLocation::Edge, MeshLocation::Face, MeshLocation::Volume];
     all.into_iter().find(|location| location.name() == word).ok_or_else(|| {
-        let error = Code::Option.error(format!("'{word}' is no location on a mesh"));
+        let error = Code::Option.error(format!("'{word}' is not a location on a mesh"));
         error.with_hint("give node, edge, face or volume")
     })
 }
 
-/// The order that a word stands for; C where there is none.
+/// The order for a word; C if there is none.
 pub fn storage_order(word: Option<&str>) -> Result<StorageOrder> {
     match word.unwrap_or("C") {
         "C" => Ok(StorageOrder::C),
         "F" => Ok(StorageOrder::Fortran),
-        other => Err(Code::Option.error(format!("'{other}' is no order: give C or F"))),
+        other => Err(Code::Option.error(format!("'{other}' is not an order: give C or F"))),
     }
 }
 

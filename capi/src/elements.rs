@@ -1,4 +1,4 @@
-//! Elements of a caller's array, which stand at any strides from its pointer on, also before it.
+//! Elements of a caller's array, at any strides from its pointer, also before it.
 
 use std::ffi::{c_int, c_void};
 
@@ -8,19 +8,19 @@ use fieldstone::{Code, DType, Result};
 
 use crate::arguments::{FS_MAX_RANK, buffer, bytes, count, items};
 
-/// How a caller's elements stand in memory.
+/// The positions of a caller's elements in memory.
 #[derive(Debug)]
 pub struct ElementLayout {
     dtype: DType,
     shape: Vec<u64>,
     strides: Vec<isize>,
-    /// Bytes from the pointer to the lowest byte of an element; not positive.
+    /// Bytes from the pointer to the lowest byte of an element; never positive.
     low: isize,
-    /// Bytes from there to the highest one.
+    /// Number of bytes from the lowest byte to the highest one.
     length: usize,
 }
 
-/// Extents and strides of a caller, each null or of `ndim` numbers.
+/// Extents and strides from a caller, each null or of `ndim` numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct GivenLayout {
     pub ndim: c_int,
@@ -29,10 +29,11 @@ pub struct GivenLayout {
 }
 
 impl ElementLayout {
-    /// Of elements of an array, whose local shape is `local`; without strides they stand close, in this order.
+    /// Layout of an array with the local shape `local`; without strides the elements are contiguous, in this
+    /// order.
     ///
     /// # Safety
-    /// The lists are null or have `ndim` numbers that nobody changes during the call.
+    /// The lists are null or have `ndim` numbers that no thread changes during the call.
     pub unsafe fn new(
         order: StorageOrder,
         dtype: DType,
@@ -51,7 +52,7 @@ impl ElementLayout {
             }
         }
         if !given.shape.is_null() {
-            // SAFETY: not null, and by the caller's promise there are `ndim` numbers.
+            // SAFETY: not null, and the caller promises that `ndim` numbers are there.
             shape = unsafe { items(given.shape, local.len(), "shape of the data") }?.to_vec();
         }
         let strides = match given.strides.is_null() {
@@ -88,26 +89,26 @@ impl ElementLayout {
         self.low.unsigned_abs()
     }
 
-    /// The elements, to be written.
+    /// The elements, for writing them to a file.
     ///
     /// # Safety
-    /// `data` is null, or leads to the first element, and all bytes between the lowest and the highest element are the
-    /// caller's, who leaves them unchanged during the call.
+    /// `data` is null or leads to the first element. The caller owns all bytes from the lowest to the highest
+    /// element and leaves them unchanged during the call.
     pub unsafe fn memory<'a>(&'a self, data: *const c_void) -> Result<Memory<'a>> {
         let lowest = self.lowest(data)?;
-        // SAFETY: null or, by the caller's promise, as many bytes.
+        // SAFETY: null, or the caller promises `length` bytes.
         let bytes = unsafe { bytes(lowest, self.length, "data") }?;
         let ElementLayout { dtype, shape, strides, .. } = self;
         Ok(Memory { bytes, dtype: *dtype, shape, strides, origin: self.origin() })
     }
 
-    /// The elements, to be read into.
+    /// The elements, for reading into them.
     ///
     /// # Safety
-    /// As for [`memory`](Self::memory), and nobody else uses these bytes during the call.
+    /// As for [`memory`](Self::memory), and no other code uses these bytes during the call.
     pub unsafe fn memory_mut<'a>(&'a self, data: *mut c_void) -> Result<MemoryMut<'a>> {
         let lowest = self.lowest(data)?.cast_mut();
-        // SAFETY: null or, by the caller's promise, as many bytes that nobody else uses.
+        // SAFETY: null, or the caller promises `length` bytes that no other code uses.
         let bytes = unsafe { buffer(lowest, self.length) }?;
         let ElementLayout { dtype, shape, strides, .. } = self;
         Ok(MemoryMut { bytes, dtype: *dtype, shape, strides, origin: self.origin() })
@@ -122,7 +123,7 @@ impl ElementLayout {
     }
 }
 
-/// Strides of elements that stand close, in an order.
+/// Strides of contiguous elements in an order.
 fn close_strides(order: StorageOrder, dtype: DType, shape: &[u64]) -> Vec<isize> {
     if order == StorageOrder::C {
         return dense_strides(dtype, shape);
@@ -150,11 +151,11 @@ mod tests {
         let both = layout(&[2, 3], &[-32, 8]).unwrap();
         assert_eq!((both.low, both.length, both.origin()), (-32, 56, 32));
         let data: Vec<u8> = (0..56).collect();
-        // SAFETY: the first element stands 32 bytes from the beginning of 56.
+        // SAFETY: the first element is 32 bytes from the beginning of 56.
         let memory = unsafe { both.memory(data[32..].as_ptr().cast()) }.unwrap();
         assert_eq!((memory.bytes, memory.origin), (&data[..], 32));
         let none = layout(&[0, 3], &[isize::MIN, 8]).unwrap();
-        // SAFETY: no byte is used.
+        // SAFETY: the array is empty, so no byte is read.
         assert!(unsafe { none.memory(std::ptr::null()) }.unwrap().bytes.is_empty());
         // SAFETY: null is refused.
         let refused = unsafe { both.memory(std::ptr::null()) }.unwrap_err();

@@ -1,4 +1,4 @@
-//! Groups of a job: write and read sets at steps, each rank what it holds by its view.
+//! Writes and reads of a job's groups: each rank passes the part of a set that its view gives it.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -12,8 +12,8 @@ use crate::handles::{find, fs_group, fs_view};
 use crate::status::call;
 use crate::views::optional_view;
 
-/// The shape of this rank's part of a set by its view, which memory has: the number of dimensions, and extents in
-/// `shape`, which has room for FS_MAX_RANK. Of this rank alone.
+/// Gets the shape of this rank's part of a set, which its view determines and its memory must have: the
+/// number of dimensions, and extents in `shape`, which has room for FS_MAX_RANK. Not collective.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_local_shape(
     group: *mut fs_group,
@@ -22,15 +22,15 @@ pub unsafe extern "C" fn fs_group_local_shape(
     shape: *mut u64,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for a number.
+        // SAFETY: the caller passes null or a place for a number.
         let ndim = unsafe { result(ndim, 0, "place for the number of dimensions") }?;
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         let local = find(group)?.local_shape(unsafe { text(set, "set") }?)?;
         if local.len() > FS_MAX_RANK {
             return Err(Code::Shape.error(format!("a part of {} dimensions", local.len())));
         }
         for (n, extent) in local.iter().enumerate() {
-            // SAFETY: the caller gives room for FS_MAX_RANK numbers; `result` refuses null.
+            // SAFETY: the caller passes room for FS_MAX_RANK numbers; `result` refuses null.
             *unsafe { result(shape.wrapping_add(n), 0, "place for the shape") }? = *extent;
         }
         *ndim = local.len() as c_int;
@@ -38,13 +38,15 @@ pub unsafe extern "C" fn fs_group_local_shape(
     })
 }
 
-/// Collective: writes a set at a step, each rank what it holds. `dtype` is the type of the data, in either byte order;
-/// where null, the set's. `shape` is that of the data, to be compared with the view's; null: it is the view's.
-/// `strides` are the bytes from one element to the next in each dimension, from `data`, the first one, on; null: the
-/// elements stand close, in the group's order. `ndim` numbers each.
+/// Collective: writes a set at a step, each rank its own part. `dtype` is the type of the data, in either
+/// byte order (null: the type of the set). `shape` is the shape of the data, which must be the view's (null:
+/// the view's). `strides` are the bytes from one element to the next in each dimension, starting at the first
+/// element in `data` (null: the elements are contiguous, in the group's order). Both lists have `ndim`
+/// numbers.
 ///
-/// FS_CONFLICT where ranks write one element with different bytes. With `wait` 0 the call returns when the elements were
-/// exchanged: the data may be changed, and a thread writes them; what fails then is an error of a later call.
+/// FS_CONFLICT if ranks write different bytes to one element. With `wait` 0 the call returns after the
+/// exchange of elements: the caller may change the data, and a thread writes the elements to files; if that
+/// fails, a later call reports the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_write(
     group: *mut fs_group,
@@ -58,12 +60,12 @@ pub unsafe extern "C" fn fs_group_write(
     wait: c_int,
 ) -> c_int {
     let given = GivenData { dtype, layout: GivenLayout { ndim, shape, strides } };
-    // SAFETY: the caller gives texts, lists and data as the arguments say, or null.
+    // SAFETY: the caller passes texts, lists and data as the arguments say, or null.
     call(|| unsafe { write(group, (set, step), given, data, wait != 0, (0, std::ptr::null())) })
 }
 
-/// Collective: as fs_group_write, with hints of this call, beside the group's: for its exchange ("cb_nodes"), and for a
-/// file that is made for it.
+/// Collective: as fs_group_write, with hints for this call in addition to the group's: for its exchange
+/// ("cb_nodes"), and for a file that it creates.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_write_with(
     group: *mut fs_group,
@@ -79,12 +81,12 @@ pub unsafe extern "C" fn fs_group_write_with(
     hints: *const fs_hint,
 ) -> c_int {
     let given = GivenData { dtype, layout: GivenLayout { ndim, shape, strides } };
-    // SAFETY: the caller gives texts, lists and data as the arguments say, or null.
+    // SAFETY: the caller passes texts, lists and data as the arguments say, or null.
     call(|| unsafe { write(group, (set, step), given, data, wait != 0, (nhints, hints)) })
 }
 
-/// Collective: reads what this rank holds of a set at a step into `data`; the arguments are those of fs_group_write.
-/// What was written and not flushed is read, too. FS_NOT_FOUND for a set or step that is not there.
+/// Collective: reads this rank's part of a set at a step into `data`; the arguments are those of
+/// fs_group_write. Unflushed writes are read, too. FS_NOT_FOUND if the set or step does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_read(
     group: *mut fs_group,
@@ -97,11 +99,11 @@ pub unsafe extern "C" fn fs_group_read(
     data: *mut c_void,
 ) -> c_int {
     let given = GivenData { dtype, layout: GivenLayout { ndim, shape, strides } };
-    // SAFETY: the caller gives texts, lists and data as the arguments say, or null.
+    // SAFETY: the caller passes texts, lists and data as the arguments say, or null.
     call(|| unsafe { read(group, (set, step), std::ptr::null_mut(), given, data, (0, std::ptr::null())) })
 }
 
-/// Collective: as fs_group_read, by a view of this call (null: that of the set), and with hints of this call.
+/// Collective: as fs_group_read, with a view for this call (null: the set's) and hints for this call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_read_with(
     group: *mut fs_group,
@@ -117,12 +119,12 @@ pub unsafe extern "C" fn fs_group_read_with(
     hints: *const fs_hint,
 ) -> c_int {
     let given = GivenData { dtype, layout: GivenLayout { ndim, shape, strides } };
-    // SAFETY: the caller gives texts, lists and data as the arguments say, or null.
+    // SAFETY: the caller passes texts, lists and data as the arguments say, or null.
     call(|| unsafe { read(group, (set, step), view, given, data, (nhints, hints)) })
 }
 
-/// Collective: steps at which a set was flushed and is whole, ascending. `count` becomes how many there are, also where
-/// `steps` has room for fewer: of `capacity` numbers, the first ones are given.
+/// Collective: gets the steps at which a set is flushed and complete, ascending. `count` becomes their
+/// number, even if `steps` has room for fewer; then the first `capacity` steps are given.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_steps(
     group: *mut fs_group,
@@ -133,14 +135,14 @@ pub unsafe extern "C" fn fs_group_steps(
 ) -> c_int {
     call(|| {
         let group = find(group)?;
-        // SAFETY: the caller gives a text that ends in a zero byte, and a place for a number, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, and a place for a number, or null.
         let given = unsafe {
             result(count, 0, "place for the count").and_then(|count| Ok((count, text(set, "set")?)))
         };
         let (count, set) = given.map_err(|error| group.refuse("steps", error))?;
         let found = group.steps(set)?;
         for (n, step) in found.iter().take(capacity).enumerate() {
-            // SAFETY: the caller gives room for `capacity` numbers; `result` refuses null.
+            // SAFETY: the caller passes room for `capacity` numbers; `result` refuses null.
             *unsafe { result(steps.wrapping_add(n), 0, "place for the steps") }? = *step;
         }
         *count = found.len();
@@ -148,8 +150,8 @@ pub unsafe extern "C" fn fs_group_steps(
     })
 }
 
-/// Collective: the newest step at which all sets of the group were flushed and are whole. `found` becomes 0 where there
-/// is none, else 1.
+/// Collective: gets the newest step at which all sets of the group are flushed and complete. `found` becomes
+/// 1, or 0 if no such step exists.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_last_step(
     group: *mut fs_group,
@@ -158,7 +160,7 @@ pub unsafe extern "C" fn fs_group_last_step(
 ) -> c_int {
     call(|| {
         let group = find(group)?;
-        // SAFETY: the caller gives places for numbers, or null.
+        // SAFETY: the caller passes places for numbers, or null.
         let places = unsafe {
             result(step, 0, "place for the step")
                 .and_then(|step| Ok((step, result(found, 0, "place for found")?)))
@@ -171,23 +173,25 @@ pub unsafe extern "C" fn fs_group_last_step(
     })
 }
 
-/// The level of the group: 1, 2 or 3; 0 where its arrays lie in the store's logs. Of this rank alone.
+/// Gets the organisation level of the group: 1, 2 or 3; 0 if its arrays are in the store's logs. Not
+/// collective.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_level(group: *mut fs_group, level: *mut c_int) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for a number.
+        // SAFETY: the caller passes null or a place for a number.
         let level = unsafe { result(level, 0, "place for the level") }?;
         *level = c_int::from(find(group)?.level().unwrap_or(0));
         Ok(())
     })
 }
 
-/// Why level and method are what they are, as a text cut to `capacity` bytes with its zero byte. Of this rank alone.
+/// Explains the choice of level and method, as a text cut to `capacity` bytes including its zero byte. Not
+/// collective.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_why(group: *mut fs_group, why: *mut c_char, capacity: usize) -> c_int {
     call(|| {
         let text = find(group)?.why();
-        // SAFETY: the caller gives `capacity` bytes, or null.
+        // SAFETY: the caller passes `capacity` bytes, or null.
         unsafe { copy_text(&text, why, capacity) }
     })
 }
@@ -202,8 +206,8 @@ struct GivenData {
 /// Collective: the body of a write.
 ///
 /// # Safety
-/// The texts end in a zero byte, the lists are as long as their counts say, and the data are of the layout; each may be
-/// null.
+/// The texts end in a zero byte, the lists are as long as their counts say, and the data have the layout;
+/// each may be null.
 unsafe fn write(
     group: *mut fs_group,
     (set, step): (*const c_char, i64),
@@ -233,7 +237,7 @@ unsafe fn write(
 /// Collective: the body of a read.
 ///
 /// # Safety
-/// As for [`write`], and nobody else uses the data during the call.
+/// As for [`write`], and no other code uses the data during the call.
 unsafe fn read(
     group: *mut fs_group,
     (set, step): (*const c_char, i64),
@@ -262,10 +266,10 @@ unsafe fn read(
     group.read(&request, memory).map(drop)
 }
 
-/// The type that a caller names, or else the one that a set was declared with.
+/// The type that a caller names, or else the declared type of the set.
 ///
 /// # Safety
-/// `dtype` is null or leads to bytes that end in a zero byte and that nobody changes during the call.
+/// `dtype` is null or leads to bytes that end in a zero byte and that no thread changes during the call.
 unsafe fn declared_or(group: &ArrayGroup, set: &str, dtype: *const c_char) -> Result<DType> {
     if !dtype.is_null() {
         // SAFETY: the caller's promise is the same.

@@ -1,8 +1,8 @@
-//! Handles: what a caller holds instead of our objects.
+//! Handles: the values that a caller holds in place of our objects.
 //!
-//! A handle looks like a pointer and is a number from a table. It is looked up and never followed, and no
-//! number is given twice, so a null, closed, mistaken or invented handle is found out, and what one
-//! thread closes while another uses it stays alive until that call returns.
+//! A handle looks like a pointer but is a number from a table. Calls look it up and never follow it, and no
+//! number is used twice, so a null, closed, mistaken or invented handle is detected. If one thread closes a
+//! handle that another is using, the object lives until that call returns.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,12 +20,12 @@ pub struct fs_store {
     _opaque: [u8; 0],
 }
 
-/// A key that is being put together.
+/// A key under construction.
 pub struct fs_key {
     _opaque: [u8; 0],
 }
 
-/// A list that is being read.
+/// A list that a caller reads.
 pub struct fs_list {
     _opaque: [u8; 0],
 }
@@ -45,12 +45,12 @@ pub struct fs_group {
     _opaque: [u8; 0],
 }
 
-/// What a rank holds of arrays.
+/// The part of an array that a rank holds.
 pub struct fs_view {
     _opaque: [u8; 0],
 }
 
-/// A file from outside that all ranks of a job have open.
+/// An outside file that all ranks of a job have open.
 pub struct fs_import {
     _opaque: [u8; 0],
 }
@@ -67,7 +67,7 @@ pub struct fs_partition {
 
 /// A type of handle.
 pub trait Handle: Sized + 'static {
-    /// What a handle of this type stands for.
+    /// The type of the objects.
     type Target: ?Sized + Send + Sync;
     /// The type's name in C.
     const NAME: &str;
@@ -174,25 +174,25 @@ impl<T: ?Sized> Table<T> {
     }
 }
 
-/// Of all types together, so that a handle of one type is none of another. It begins where small numbers
-/// and what is left in freed memory are unlikely to hit, and steps like an aligned pointer.
+/// The next number for all types together, so that a handle of one type is never valid for another. It begins
+/// where small numbers and leftovers in freed memory are unlikely to hit, and steps like an aligned pointer.
 static NEXT: AtomicUsize = AtomicUsize::new(0x4653_0010);
 const STEP: usize = 16;
 
-/// A new handle for an object.
+/// Makes a new handle for an object.
 pub fn give<H: Handle>(object: Arc<H::Target>) -> *mut H {
     let number = NEXT.fetch_add(STEP, Ordering::Relaxed);
     H::table().0.write().unwrap_or_else(PoisonError::into_inner).insert(number, object);
     std::ptr::without_provenance_mut(number)
 }
 
-/// What a handle stands for.
+/// The object of a handle.
 pub fn find<H: Handle>(handle: *const H) -> Result<Arc<H::Target>> {
     let table = H::table().0.read().unwrap_or_else(PoisonError::into_inner);
     table.get(&handle.addr()).cloned().ok_or_else(|| unknown(handle))
 }
 
-/// Closes a handle; the object lives on as long as a call still uses it.
+/// Closes a handle; the object lives while a call still uses it.
 pub fn take<H: Handle>(handle: *const H) -> Result<Arc<H::Target>> {
     let mut table = H::table().0.write().unwrap_or_else(PoisonError::into_inner);
     table.remove(&handle.addr()).ok_or_else(|| unknown(handle))
@@ -206,11 +206,11 @@ fn unknown<H: Handle>(handle: *const H) -> Error {
             .with_hint("check the status of the call that should have made it");
     }
     Code::Argument
-        .error(format!("{handle:p} is no open {name} handle"))
-        .with_hint("it was closed already, was never set, or is a handle of another type")
+        .error(format!("{handle:p} is not an open {name} handle"))
+        .with_hint("the handle was closed already, was never set, or has another type")
 }
 
-/// Locks what a handle guards; a panic of an earlier call does not keep later ones out.
+/// Locks the object of a handle; a panic in an earlier call does not lock later calls out.
 pub fn lock<T>(object: &Mutex<T>) -> MutexGuard<'_, T> {
     object.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Files from outside that a job reads through views: raw ones and netCDF ones, recorded in the catalog.
+//! Outside files that a job reads through views: raw and netCDF files, recorded in the catalog.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
@@ -20,43 +20,43 @@ use crate::read::FS_DTYPE_SIZE;
 use crate::status::call;
 use crate::views::optional_view;
 
-/// Bytes of the name of a variable of a file, with the zero byte at its end.
+/// Size of the name of a file's variable, including its zero byte.
 pub const FS_NAME_SIZE: usize = 257;
 
-/// A variable of a raw file, of which the file itself says nothing.
+/// A variable of a raw file; the file itself does not describe it.
 #[repr(C)]
 pub struct fs_raw_variable {
-    /// The name that it is given.
+    /// Its name in the import.
     pub name: *const c_char,
     /// Type of its elements, in the file's byte order: "<i4", ">f8".
     pub dtype: *const c_char,
-    /// Where its first element stands in the file, in bytes.
+    /// Position of its first element in the file, in bytes.
     pub offset: u64,
-    /// How many dimensions it has.
+    /// Number of dimensions.
     pub ndim: c_int,
     /// Its extents.
     pub shape: *const u64,
 }
 
-/// How a file is imported. All zeros and nulls are what a null pointer is.
+/// How to import a file. A null pointer means the same as all zeros and nulls.
 #[repr(C)]
 pub struct fs_import_options {
-    /// Not 0: its variables are read once, for a checksum that the catalog keeps.
+    /// Not 0: the import reads the variables once and records their checksum in the catalog.
     pub checksum: c_int,
-    /// In which order shapes and views of its variables are said, and how memory without strides stands: "C" (also where
-    /// null), or "F", in which the dimensions are those of the file in reverse.
+    /// Order of the dimensions in shapes and views of its variables, and of memory without strides: "C" (or
+    /// null), or "F", with the dimensions of the file in reverse.
     pub order: *const c_char,
 }
 
-/// A variable of a file that was imported.
+/// A variable of an imported file.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct fs_variable_info {
-    /// Its name, cut where it is longer.
+    /// Its name, cut if it is longer.
     pub name: [c_char; FS_NAME_SIZE],
     /// Type of its elements, in the file's byte order.
     pub dtype: [c_char; FS_DTYPE_SIZE],
-    /// How many dimensions it has.
+    /// Number of dimensions.
     pub ndim: c_int,
     /// Its extents; 0 from `ndim` on.
     pub shape: [u64; FS_MAX_RANK],
@@ -65,10 +65,10 @@ pub struct fs_variable_info {
 const NO_VARIABLE: fs_variable_info =
     fs_variable_info { name: [0; FS_NAME_SIZE], dtype: [0; FS_DTYPE_SIZE], ndim: 0, shape: [0; FS_MAX_RANK] };
 
-/// Collective: a raw file, of which `nvariables` are named with type, place and shape. Nothing of them is read yet. The
-/// catalog records path, size, time and variables. FS_NOT_FOUND where there is no such file; FS_CORRUPT where it ends
-/// before a variable does; FS_CONFLICT where ranks, or an earlier import of the file, say otherwise. `options` may be
-/// null. The import ends with its job.
+/// Collective: imports a raw file, with type, position and shape of `nvariables` variables. Reads none of
+/// them yet. The catalog records path, size, time and variables. FS_NOT_FOUND if the file does not exist;
+/// FS_CORRUPT if it ends before a variable does; FS_CONFLICT if the ranks differ, or if an earlier import of
+/// the file does. `options` may be null. The handle ends with its job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_arrays_import_raw(
     job: *mut fs_arrays,
@@ -80,11 +80,11 @@ pub unsafe extern "C" fn fs_arrays_import_raw(
 ) -> c_int {
     call(|| {
         let job = find(job)?;
-        // SAFETY: the caller gives null or a place for the handle.
+        // SAFETY: the caller passes null or a place for the handle.
         let import = unsafe { result(import, std::ptr::null_mut(), "place for the import") };
         let given = || -> Result<_> {
             let import = import?;
-            // SAFETY: the caller gives texts, options and `nvariables` variables, or null.
+            // SAFETY: the caller passes texts, options and `nvariables` variables, or null.
             let (path, (checksum, order)) = unsafe { (text(path, "path")?, import_options(options)?) };
             // SAFETY: as above.
             let variables =
@@ -104,8 +104,8 @@ pub unsafe extern "C" fn fs_arrays_import_raw(
     })
 }
 
-/// Collective: `nnames` variables of a netCDF classic file, by name; all where `nnames` is 0. As fs_arrays_import_raw;
-/// FS_INVALID for a netCDF-4 file, which is HDF5.
+/// Collective: imports `nnames` variables of a netCDF classic file, by name; with `nnames` 0 all variables.
+/// As fs_arrays_import_raw; FS_INVALID for a netCDF-4 file, which is HDF5.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_arrays_import_netcdf(
     job: *mut fs_arrays,
@@ -117,11 +117,11 @@ pub unsafe extern "C" fn fs_arrays_import_netcdf(
 ) -> c_int {
     call(|| {
         let job = find(job)?;
-        // SAFETY: the caller gives null or a place for the handle.
+        // SAFETY: the caller passes null or a place for the handle.
         let import = unsafe { result(import, std::ptr::null_mut(), "place for the import") };
         let given = || -> Result<_> {
             let import = import?;
-            // SAFETY: the caller gives texts, options and `nnames` texts, or null.
+            // SAFETY: the caller passes texts, options and `nnames` texts, or null.
             let (path, (checksum, order)) = unsafe { (text(path, "path")?, import_options(options)?) };
             // SAFETY: as above.
             let names = unsafe { texts(names, count(nnames, "names")?, "list of names") }?;
@@ -138,11 +138,11 @@ pub unsafe extern "C" fn fs_arrays_import_netcdf(
     })
 }
 
-/// How many variables an import has. Of this rank alone.
+/// Counts the variables of an import. Not collective.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_import_count(import: *mut fs_import, count: *mut c_int) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for a number.
+        // SAFETY: the caller passes null or a place for a number.
         let count = unsafe { result(count, 0, "place for the count") }?;
         let known = find(import)?.with(|import| Ok(import.variables().len()))?;
         *count = c_int::try_from(known).unwrap_or(c_int::MAX);
@@ -150,8 +150,8 @@ pub unsafe extern "C" fn fs_import_count(import: *mut fs_import, count: *mut c_i
     })
 }
 
-/// What a variable of an import is, by its number from 0 on: the order is that in which they were named. Of this rank
-/// alone.
+/// Describes a variable of an import, by its number from 0, in the order of the import's list. Not
+/// collective.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_import_variable(
     import: *mut fs_import,
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn fs_import_variable(
     info: *mut fs_variable_info,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for the structure.
+        // SAFETY: the caller passes null or a place for the structure.
         let info = unsafe { result(info, NO_VARIABLE, "place for the variable") }?;
         let import = find(import)?;
         let mut all = import.with(|import| Ok(import.variables()))?;
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn fs_import_variable(
         }
         info.ndim = shape.len() as c_int;
         info.shape[..shape.len()].copy_from_slice(&shape);
-        // SAFETY: both lists are the caller's, who gave them for this call.
+        // SAFETY: the caller owns both lists and passed them for this call.
         unsafe {
             copy_text(&variable.name, info.name.as_mut_ptr(), FS_NAME_SIZE)?;
             copy_text(&variable.dtype.to_string(), info.dtype.as_mut_ptr(), FS_DTYPE_SIZE)
@@ -184,8 +184,9 @@ pub unsafe extern "C" fn fs_import_variable(
     })
 }
 
-/// Collective: the shape of this rank's part of a variable by a view (null: its share of a balanced cut of the file's
-/// first dimension): the number of dimensions, and extents in `shape`, which has room for FS_MAX_RANK.
+/// Collective: gets the shape of this rank's part of a variable by a view (null: its share of a balanced cut
+/// of the file's first dimension): the number of dimensions, and extents in `shape`, which has room for
+/// FS_MAX_RANK.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_import_local_shape(
     import: *mut fs_import,
@@ -196,7 +197,7 @@ pub unsafe extern "C" fn fs_import_local_shape(
 ) -> c_int {
     call(|| {
         let import = find(import)?;
-        // SAFETY: the caller gives a text, a place for a number and room for FS_MAX_RANK, or null.
+        // SAFETY: the caller passes a text, a place for a number and room for FS_MAX_RANK, or null.
         let given = unsafe { shape_place(ndim, shape) }.and_then(|place| {
             // SAFETY: as above.
             Ok((place, optional_view(view)?, unsafe { text(name, "name of a variable") }?))
@@ -207,9 +208,9 @@ pub unsafe extern "C" fn fs_import_local_shape(
     })
 }
 
-/// Collective: reads what this rank holds of a variable by a view (null: its share of a balanced cut of the file's first
-/// dimension) into `data`. `dtype` is the type of the data, in either byte order; where null, the variable's in this
-/// machine's. `shape`, `strides` and `ndim` are those of fs_group_read.
+/// Collective: reads this rank's part of a variable by a view (null: its share of a balanced cut of the
+/// file's first dimension) into `data`. `dtype` is the type of the data, in either byte order (null: the
+/// variable's type, in this machine's byte order). `shape`, `strides` and `ndim` are those of fs_group_read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_import_read(
     import: *mut fs_import,
@@ -224,12 +225,12 @@ pub unsafe extern "C" fn fs_import_read(
     call(|| {
         let import = find(import)?;
         let given = optional_view(view).and_then(|view| {
-            // SAFETY: the caller gives a text that ends in a zero byte, or null.
+            // SAFETY: the caller passes a text that ends in a zero byte, or null.
             Ok((view, unsafe { text(name, "name of a variable") }?))
         });
         let (view, name) = given.map_err(|error| import.owner.job.refuse("import", error))?;
         let given = (dtype, GivenLayout { ndim, shape, strides });
-        // SAFETY: the caller gives lists and data as the arguments say, or null.
+        // SAFETY: the caller passes lists and data as the arguments say, or null.
         unsafe {
             read_file(
                 &import,
@@ -242,25 +243,25 @@ pub unsafe extern "C" fn fs_import_read(
     })
 }
 
-/// Collective: closes the file. Null is nothing to close.
+/// Collective: closes the file. Does nothing with null.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_import_close(import: *mut fs_import) -> c_int {
     call(|| close_import(import))
 }
 
-/// Where a shape goes.
+/// The place for a shape.
 pub struct ShapePlace<'a> {
     ndim: &'a mut c_int,
     shape: *mut u64,
 }
 
 /// # Safety
-/// `ndim` is null or leads to a number, `shape` is null or leads to FS_MAX_RANK of them, which nobody else uses while the
-/// place is there.
+/// `ndim` is null or leads to a number, and `shape` is null or leads to FS_MAX_RANK of them. No other code
+/// uses them while the place exists.
 pub unsafe fn shape_place<'a>(ndim: *mut c_int, shape: *mut u64) -> Result<ShapePlace<'a>> {
     // SAFETY: the caller's promise is the same.
     let ndim = unsafe { result(ndim, 0, "place for the number of dimensions") }?;
-    // SAFETY: as above: one number of those that are there.
+    // SAFETY: as above: one of those numbers.
     unsafe { result(shape, 0, "place for the shape") }?;
     Ok(ShapePlace { ndim, shape })
 }
@@ -279,11 +280,11 @@ impl ShapePlace<'_> {
     }
 }
 
-/// Collective: reads of a file by what `begin` begins, into a caller's data.
+/// Collective: reads a part of a file into a caller's data; `begin` begins the read.
 ///
 /// # Safety
-/// The type is null or a text that ends in a zero byte; the lists of the layout are null or as long as it says; the data
-/// are of that layout, and nobody else uses them during the call, or null.
+/// The type is null or a text that ends in a zero byte. The lists of the layout are null or as long as it
+/// says. The data are null, or have that layout and no other code uses them during the call.
 pub unsafe fn read_file<T>(
     file: &Arc<OpenFile<T>>,
     begin: impl FnOnce(&T, StorageOrder) -> Result<FileRead>,
@@ -316,7 +317,7 @@ unsafe fn dtype_or(given: *const c_char, known: DType) -> Result<DType> {
     }
 }
 
-/// Whether a checksum is taken, and the order.
+/// Whether to compute a checksum, and the order.
 ///
 /// # Safety
 /// `options` is null or leads to options whose text ends in a zero byte or is null.
@@ -324,7 +325,7 @@ unsafe fn import_options(options: *const fs_import_options) -> Result<(bool, Sto
     if options.is_null() {
         return Ok((false, StorageOrder::C));
     }
-    // SAFETY: not null, and by the caller's promise options.
+    // SAFETY: not null, and the caller promises that it leads to options.
     let given = unsafe { items(options, 1, "options of an import") }?;
     let one = |given: &fs_import_options| -> Result<_> {
         // SAFETY: the caller's promise is the same.
@@ -335,7 +336,7 @@ unsafe fn import_options(options: *const fs_import_options) -> Result<(bool, Sto
 }
 
 /// # Safety
-/// The texts end in a zero byte and the shape has as many numbers as it says, or is null.
+/// The texts end in a zero byte. The shape is null or has `ndim` numbers.
 unsafe fn raw_variable(given: &fs_raw_variable, order: StorageOrder) -> Result<ImportedVariable> {
     // SAFETY: the caller's promise is the same.
     let (name, dtype) = unsafe { (text(given.name, "name of a variable")?, element_type(given.dtype)?) };

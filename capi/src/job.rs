@@ -1,4 +1,4 @@
-//! What handles of a job, and of what was made of it, stand for. `job_handles` gives and ends them.
+//! The objects behind the handles of a job. `job_handles` gives and ends the handles.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use fieldstone::catalog::StorageOrder;
 /// A job, and the handles that end with it.
 pub struct OpenJob {
     pub job: ArrayJob,
-    /// In the order in which they were given, which is the same on all ranks.
+    /// In the order in which the handles were given, which is the same on all ranks.
     pub handles: Mutex<Vec<JobHandle>>,
 }
 
@@ -24,9 +24,9 @@ pub enum JobHandle {
 /// A file that all ranks of a job have open: an import or a mesh.
 pub struct OpenFile<T> {
     pub owner: Arc<OpenJob>,
-    /// In which order the dimensions of its variables are said.
+    /// Order of the dimensions in shapes and views.
     pub order: StorageOrder,
-    /// None where it was closed.
+    /// `None` after it was closed.
     pub file: Mutex<Option<T>>,
 }
 

@@ -1,4 +1,4 @@
-//! Handles of what was made of a job: groups, imports, meshes and partitions, which end with it (B-15).
+//! Handles of a job's groups, imports, meshes and partitions, which end with the job (B-15).
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use fieldstone::{Code, Error, Result};
 use crate::handles::{Handle, fs_group, fs_import, fs_mesh, fs_partition, give, lock, take};
 use crate::job::{JobHandle, OpenFile, OpenJob, OpenPartition};
 
-/// A file that is to be closed by all ranks.
+/// A file that all ranks have to close.
 pub enum FileToClose {
     Import(Arc<OpenFile<JobImport>>),
     Mesh(Arc<OpenFile<JobMesh>>),
@@ -63,7 +63,7 @@ impl OpenJob {
         });
     }
 
-    /// Ends all handles; gives the files that are open.
+    /// Ends all handles; returns the files that are still open.
     pub fn end(&self) -> Vec<FileToClose> {
         let handles = std::mem::take(&mut *lock(&self.handles));
         let ended = |handle| match handle {
@@ -81,7 +81,7 @@ impl OpenJob {
         handles.into_iter().filter_map(ended).collect()
     }
 
-    /// Collective: ends all handles, and closes all files. The first error of them.
+    /// Collective: ends all handles and closes all files. Returns the first error.
     pub fn close_files(&self) -> Result<()> {
         let mut first = Ok(());
         for file in self.end() {
@@ -96,7 +96,7 @@ impl OpenJob {
 }
 
 impl<T> OpenFile<T> {
-    /// Uses the file. Who closes it meanwhile waits.
+    /// Uses the file. A thread that closes it at the same time waits.
     pub fn with<R>(&self, act: impl FnOnce(&T) -> Result<R>) -> Result<R> {
         let file = lock(&self.file);
         match &*file {
@@ -110,13 +110,13 @@ impl<T> OpenFile<T> {
         close(file.ok_or_else(|| self.was_closed())?)
     }
 
-    /// The error of a file that another thread closed. No rank is told: the others close it, too.
+    /// The error for a file that another thread closed. Other ranks need no report: they close the file, too.
     fn was_closed(&self) -> Error {
         Code::Closed.error("the file was closed")
     }
 }
 
-/// Collective: closes an import. Null is nothing to close.
+/// Collective: closes an import. Does nothing with null.
 pub fn close_import(handle: *mut fs_import) -> Result<()> {
     if handle.is_null() {
         return Ok(());
@@ -126,7 +126,7 @@ pub fn close_import(handle: *mut fs_import) -> Result<()> {
     file.close(JobImport::close)
 }
 
-/// Collective: closes a mesh. Null is nothing to close.
+/// Collective: closes a mesh. Does nothing with null.
 pub fn close_mesh(handle: *mut fs_mesh) -> Result<()> {
     if handle.is_null() {
         return Ok(());
@@ -136,7 +136,7 @@ pub fn close_mesh(handle: *mut fs_mesh) -> Result<()> {
     file.close(JobMesh::close)
 }
 
-/// Forgets a partition. Null is nothing to forget.
+/// Frees a partition. Does nothing with null.
 pub fn free_partition(handle: *mut fs_partition) -> Result<()> {
     if handle.is_null() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Keys put together keyword by keyword, for callers that would otherwise print and quote by hand.
+//! Keys built keyword by keyword, for callers that would otherwise print and quote by hand.
 
 use std::ffi::{c_char, c_int};
 use std::sync::{Arc, Mutex};
@@ -19,30 +19,30 @@ pub extern "C" fn fs_key_new() -> *mut fs_key {
     key
 }
 
-/// Gives a keyword a value, in place of the one it had. The value is taken as it is: "a/b" is one value.
+/// Sets a keyword's value, replacing an earlier one. The value is taken literally: "a/b" is one value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_key_set(key: *mut fs_key, keyword: *const c_char, value: *const c_char) -> c_int {
     call(|| {
         let key = find(key)?;
-        // SAFETY: the caller gives texts that end in a zero byte, or null.
+        // SAFETY: the caller passes texts that end in a zero byte, or null.
         let (keyword, value) = unsafe { (text(keyword, "keyword")?, text(value, "value")?) };
         lock(&key).set(keyword, value)
     })
 }
 
-/// Gives a keyword a whole number.
+/// Sets a keyword's value to a whole number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_key_set_int(key: *mut fs_key, keyword: *const c_char, value: i64) -> c_int {
     call(|| {
         let key = find(key)?;
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         let keyword = unsafe { text(keyword, "keyword") }?;
         lock(&key).set(keyword, &value.to_string())
     })
 }
 
-/// The key as text, for all calls that take one. Valid until the key is set again or freed; null for what
-/// is no key, so that the call that takes it is FS_INVALID.
+/// The key as text, for all calls that take a key. Valid until the key is set again or freed. Null if the
+/// handle is not valid; a call that takes that null returns FS_INVALID.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_key_text(key: *const fs_key) -> *const c_char {
     let mut text = std::ptr::null();
@@ -53,7 +53,7 @@ pub extern "C" fn fs_key_text(key: *const fs_key) -> *const c_char {
     text
 }
 
-/// Frees a key. Null is nothing to free.
+/// Frees a key. Does nothing with null.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_key_free(key: *mut fs_key) -> c_int {
     call(|| if key.is_null() { Ok(()) } else { take(key).map(drop) })

@@ -1,15 +1,18 @@
 //! Fieldstone for C and Fortran: the functions of `include/fieldstone.h`.
 //!
-//! This crate converts and calls, and holds no logic of a store. Its invariants:
-//! * no call crashes on an argument that it can judge: null pointers, closed or mistaken handles, text
-//!   that is not UTF-8, ranks and sizes out of range are `Invalid`;
-//! * no panic leaves it: [`status::call`] turns one into `Internal`;
-//! * a handle is a number that is looked up, never an address that is followed (see [`handles`]), so it
-//!   is safe to use from any thread, and after it was closed;
-//! * what a caller must promise stands in the header's preamble: texts end in a zero byte, buffers are
-//!   as large as the arguments say, and nobody changes them during the call. Each `unsafe` rests on that.
+//! This crate converts and calls; it holds no logic of a store. Its invariants:
+//! * no call crashes on an argument that it can check: null pointers, closed or mistaken handles, text that
+//!   is not UTF-8, and ranks and sizes out of range are `Invalid`;
+//! * no panic leaves it: [`status::call`] turns a panic into `Internal`;
+//! * a handle is a number that calls look up, never an address that they follow (see [`handles`]), so any
+//!   thread may use it, even after another has closed it;
+//! * the header's preamble lists the caller's promises: texts end in a zero byte, buffers are as large as the
+//!   arguments say, and no thread changes them during the call. Each `unsafe` rests on that.
 #![allow(non_camel_case_types, reason = "the names are those of the C header")]
-#![allow(clippy::missing_safety_doc, reason = "the header's preamble says it once for all functions")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the header's preamble states the promises once for all functions"
+)]
 
 mod archive;
 mod arguments;

@@ -1,8 +1,9 @@
-//! What a store holds, field by field.
+//! Lists of the fields in a store.
 
 use std::ffi::{CString, c_char, c_int};
 use std::sync::{Arc, Mutex};
 
+use fieldstone::prelude::*;
 use fieldstone::{ListOptions, Request};
 
 use crate::arguments::{optional_text, result};
@@ -10,7 +11,8 @@ use crate::handles::{find, fs_list, fs_store, give, lock, take};
 use crate::open::OpenList;
 use crate::status::{c_text, call};
 
-/// Begins a list of the fields that a request selects, such as "run=a,step=0/to/24/by/6"; all for null or "".
+/// Opens a list of the fields that a request selects, such as "run=a,step=0/to/24/by/6"; null or "" selects
+/// all.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_list_open(
     store: *mut fs_store,
@@ -18,10 +20,10 @@ pub unsafe extern "C" fn fs_list_open(
     list: *mut *mut fs_list,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for the handle.
+        // SAFETY: the caller passes null or a place for the handle.
         let list = unsafe { result(list, std::ptr::null_mut(), "place for the list") }?;
         let store = find(store)?;
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         let request = unsafe { optional_text(request, "request") }?;
         let request = request.map(Request::parse).transpose()?.unwrap_or_default();
         let entries = store.list(&request, &ListOptions::default())?;
@@ -30,8 +32,8 @@ pub unsafe extern "C" fn fs_list_open(
     })
 }
 
-/// The next field: its key, which all calls take as it is, and its raw bytes. After the last one `key` becomes
-/// null, with FS_OK. The text is valid until the next call for this list.
+/// Gets the next field: its key, which every call accepts, and its raw bytes. After the last field `key`
+/// becomes null, with FS_OK. The text is valid until the next call for this list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_list_next(
     list: *mut fs_list,
@@ -39,7 +41,7 @@ pub unsafe extern "C" fn fs_list_next(
     nbytes: *mut u64,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for each result.
+        // SAFETY: the caller passes null or a place for each result.
         let (key, nbytes) = unsafe {
             (result(key, std::ptr::null(), "place for the key")?, result(nbytes, 0, "place for nbytes")?)
         };
@@ -52,7 +54,7 @@ pub unsafe extern "C" fn fs_list_next(
     })
 }
 
-/// Ends a list. Null is nothing to end.
+/// Closes a list. Does nothing with null.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_list_close(list: *mut fs_list) -> c_int {
     call(|| if list.is_null() { Ok(()) } else { take(list).map(drop) })

@@ -1,8 +1,8 @@
-//! What the library does inside, on stderr, for who asks for it.
+//! Traces of the library's work, on stderr, if `FIELDSTONE_LOG` asks for them.
 //!
 //! `FIELDSTONE_LOG` holds a level (`debug`, `trace`) or targets with levels, separated by commas:
-//! `fieldstone_journal=trace,debug`. A span is one line when it ends, with what it counted and how long it took. Without
-//! the variable nothing is installed, and a span costs one look at a number.
+//! `fieldstone_journal=trace,debug`. Each span prints one line when it ends, with its counts and its
+//! duration. Without the variable nothing is installed, and a span costs one read of a number.
 
 use std::io;
 use std::sync::Once;
@@ -12,8 +12,8 @@ use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Shows spans on stderr where `FIELDSTONE_LOG` asks for them.
-/// Called where something is opened: the library has no other beginning.
+/// Prints spans on stderr if `FIELDSTONE_LOG` asks for them. Every call that opens something calls this,
+/// because a library has no main function.
 pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(install);
@@ -22,13 +22,16 @@ pub fn start() {
 fn install() {
     let Some(asked) = std::env::var_os("FIELDSTONE_LOG").filter(|asked| !asked.is_empty()) else { return };
     let Some(levels) = asked.to_str().and_then(|text| text.parse::<Targets>().ok()) else {
-        eprintln!("note: FIELDSTONE_LOG={} is no level and no list of targets", asked.to_string_lossy());
+        eprintln!(
+            "note: FIELDSTONE_LOG={} is neither a level nor a list of targets",
+            asked.to_string_lossy()
+        );
         return;
     };
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(false)
         .with_span_events(FmtSpan::CLOSE);
-    // A program in Rust that links this library may have its own.
+    // A Rust program that links this library may have installed its own subscriber.
     let _ = tracing_subscriber::registry().with(lines).with(levels).try_init();
 }

@@ -1,4 +1,5 @@
-//! Unstructured meshes of a store: made by the ranks of a job, kept once by content, opened by name.
+//! Unstructured meshes of a store: the ranks of a job create them, the store keeps each content once, and
+//! jobs open them by name.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -16,29 +17,29 @@ use crate::job_handles::close_mesh;
 use crate::status::call;
 use crate::views::optional_view;
 
-/// The step in which the other ranks begin to read: a mesh is read as an import is.
+/// The step in which the other ranks begin to read: ranks read a mesh like an import.
 const READ_STEP: &str = "import";
 
-/// Edges, faces or volumes: a row of nodes for each, one row after another. Of edges a row has two nodes, of faces and
-/// volumes as many as one has at most, then -1.
+/// Edges, faces or volumes, each a row of nodes; the rows are concatenated. A row has two nodes for an edge.
+/// For a face or volume it has as many entries as the largest one has nodes; -1 fills the rest.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fs_mesh_rows {
-    /// How many rows this rank has.
+    /// Number of rows on this rank.
     pub count: usize,
-    /// Entries of a row; 0: the mesh has no such rows.
+    /// Entries in a row; 0: the mesh has no such rows.
     pub width: usize,
     /// The entries.
     pub nodes: *const i64,
 }
 
-/// A mesh, as far as this rank holds it: its contiguous share of each list, in the order of ranks. All zeros and nulls
-/// are nothing.
+/// This rank's part of a mesh: its contiguous share of each list, in the order of ranks. Zeros and nulls mean
+/// that a list is absent.
 #[repr(C)]
 pub struct fs_mesh_content {
-    /// How many nodes this rank has.
+    /// Number of nodes on this rank.
     pub nodes: usize,
-    /// How many coordinates a node has, on all ranks alike: 2 or 3; 0: 3 where `z` is not null.
+    /// Coordinates of a node, equal on all ranks: 2 or 3; 0: 3 if `z` is not null, else 2.
     pub dimensions: c_int,
     /// The first coordinate of each node.
     pub x: *const f64,
@@ -54,17 +55,17 @@ pub struct fs_mesh_content {
     pub volumes: fs_mesh_rows,
     /// The number of the first node: 0 or 1.
     pub base: i64,
-    /// How many attributes `x`, `y` and `z` have, such as "standard_name" and "units"; equal on all ranks.
+    /// Number of attributes of `x`, `y` and `z`, such as "standard_name" and "units"; equal on all ranks.
     pub ncoordinate_attrs: [c_int; 3],
     /// Attributes of each.
     pub coordinate_attrs: [*const fs_attr; 3],
-    /// How many attributes the mesh has; equal on all ranks.
+    /// Number of attributes of the mesh; equal on all ranks.
     pub nattrs: c_int,
     /// Its attributes.
     pub attrs: *const fs_attr,
 }
 
-/// What a mesh has.
+/// The size of a mesh.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct fs_mesh_counts {
@@ -78,10 +79,11 @@ pub struct fs_mesh_counts {
     pub volumes: u64,
 }
 
-/// Collective: makes a mesh of what the ranks hold, and declares it under a name, which stands for one content. The same
-/// content is kept once, as a file with UGRID's conventions. `order` says how dimensions are said where arrays of the mesh
-/// are read, as for imports: "C" (also where null) or "F". FS_INVALID for an entry that names no node, with rank,
-/// position and value; FS_CONFLICT where the name is of another mesh. The mesh ends with its job.
+/// Collective: creates a mesh from the ranks' parts, and declares it under a name, which names one content
+/// only. The store keeps equal content once, as a file with UGRID's conventions. `order` is the order of
+/// dimensions in reads of the mesh's arrays, as for imports: "C" (or null) or "F". FS_INVALID if an entry
+/// does not name a node, with rank, position and value; FS_CONFLICT if the name belongs to another mesh. The
+/// handle ends with its job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_arrays_create_mesh(
     job: *mut fs_arrays,
@@ -92,18 +94,18 @@ pub unsafe extern "C" fn fs_arrays_create_mesh(
 ) -> c_int {
     call(|| {
         let job = find(job)?;
-        // SAFETY: the caller gives null or a place for the handle.
+        // SAFETY: the caller passes null or a place for the handle.
         let mesh = unsafe { result(mesh, std::ptr::null_mut(), "place for the mesh") };
         let given = || -> Result<_> {
             let mesh = mesh?;
-            // SAFETY: the caller gives texts that end in a zero byte, or null.
+            // SAFETY: the caller passes texts that end in a zero byte, or null.
             let (name, order) = unsafe { (text(name, "name of a mesh")?, optional_text(order, "order")?) };
-            // SAFETY: the caller gives one structure, or null.
+            // SAFETY: the caller passes one structure, or null.
             let content = unsafe { items(content, 1, "content of a mesh") }?;
             let content = content.first().ok_or_else(|| Code::Argument.error("the content is null"))?;
-            // SAFETY: the caller gives as many attributes as it says, or null.
+            // SAFETY: the caller passes as many attributes as it says, or null.
             let attrs = unsafe { attributes(content.nattrs, content.attrs) }?;
-            // SAFETY: the caller gives lists as long as they say, or null.
+            // SAFETY: the caller passes lists as long as they say, or null.
             let content = unsafe { mesh_content(name, content) }?;
             let content = MeshContent { attrs: netcdf_attrs(&attrs)?, ..content };
             Ok((mesh, name, storage_order(order)?, attrs, content))
@@ -118,8 +120,8 @@ pub unsafe extern "C" fn fs_arrays_create_mesh(
     })
 }
 
-/// Collective: a mesh that the store keeps, by name. FS_NOT_FOUND where there is none; FS_CORRUPT where its file is not the
-/// one that was declared. `order` as for fs_arrays_create_mesh. The mesh ends with its job.
+/// Collective: opens a mesh of the store by name. FS_NOT_FOUND if no mesh has the name; FS_CORRUPT if its
+/// file is not the declared one. `order` is as for fs_arrays_create_mesh. The handle ends with its job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_arrays_mesh(
     job: *mut fs_arrays,
@@ -129,10 +131,10 @@ pub unsafe extern "C" fn fs_arrays_mesh(
 ) -> c_int {
     call(|| {
         let job = find(job)?;
-        // SAFETY: the caller gives null or a place for the handle.
+        // SAFETY: the caller passes null or a place for the handle.
         let mesh = unsafe { result(mesh, std::ptr::null_mut(), "place for the mesh") };
         let given = mesh.and_then(|mesh| {
-            // SAFETY: the caller gives texts that end in a zero byte, or null.
+            // SAFETY: the caller passes texts that end in a zero byte, or null.
             let (name, order) = unsafe { (text(name, "name of a mesh")?, optional_text(order, "order")?) };
             Ok((mesh, name, storage_order(order)?))
         });
@@ -146,11 +148,11 @@ pub unsafe extern "C" fn fs_arrays_mesh(
     })
 }
 
-/// How many nodes, edges, faces and volumes a mesh has. Of this rank alone.
+/// Counts the nodes, edges, faces and volumes of a mesh. Not collective.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_mesh_info(mesh: *mut fs_mesh, counts: *mut fs_mesh_counts) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for the counts.
+        // SAFETY: the caller passes null or a place for the counts.
         let counts = unsafe { result(counts, fs_mesh_counts::default(), "place for the counts") }?;
         let [nodes, edges, faces, volumes] = find(mesh)?.with(|mesh| Ok(mesh.counts()))?;
         *counts = fs_mesh_counts { nodes, edges, faces, volumes };
@@ -158,8 +160,8 @@ pub unsafe extern "C" fn fs_mesh_info(mesh: *mut fs_mesh, counts: *mut fs_mesh_c
     })
 }
 
-/// The checksum of a mesh's content as a text of 32 hexadecimal digits, cut to `capacity` bytes with its zero byte: meshes
-/// of equal content have the same. Of this rank alone.
+/// Gets the checksum of a mesh's content as a text of 32 hexadecimal digits, cut to `capacity` bytes
+/// including its zero byte. Meshes with equal content have equal checksums. Not collective.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_mesh_checksum(
     mesh: *mut fs_mesh,
@@ -169,12 +171,12 @@ pub unsafe extern "C" fn fs_mesh_checksum(
     call(|| {
         let sum = find(mesh)?.with(|mesh| Ok(mesh.checksum()))?;
         let hex: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
-        // SAFETY: the caller gives `capacity` bytes, or null.
+        // SAFETY: the caller passes `capacity` bytes, or null.
         unsafe { copy_text(&hex, checksum, capacity) }
     })
 }
 
-/// Collective: the shape of this rank's part of an array of a mesh by a view; see fs_import_local_shape.
+/// Collective: gets the shape of this rank's part of a mesh's array by a view; see fs_import_local_shape.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_mesh_local_shape(
     mesh: *mut fs_mesh,
@@ -185,9 +187,9 @@ pub unsafe extern "C" fn fs_mesh_local_shape(
 ) -> c_int {
     call(|| {
         let mesh = find(mesh)?;
-        // SAFETY: the caller gives a place for a number and room for FS_MAX_RANK, or null.
+        // SAFETY: the caller passes a place for a number and room for FS_MAX_RANK, or null.
         let given = unsafe { shape_place(ndim, shape) }.and_then(|place| {
-            // SAFETY: the caller gives a text that ends in a zero byte, or null.
+            // SAFETY: the caller passes a text that ends in a zero byte, or null.
             Ok((place, optional_view(view)?, unsafe { mesh_array(array) }?))
         });
         let (place, view, array) = given.map_err(|error| mesh.owner.job.refuse(READ_STEP, error))?;
@@ -196,8 +198,8 @@ pub unsafe extern "C" fn fs_mesh_local_shape(
     })
 }
 
-/// Collective: reads an array of a mesh: "x", "y", "z", "edges", "faces" or "volumes", by a view (null: this rank's share
-/// of a balanced cut). Nodes count from 0. The arguments are those of fs_import_read.
+/// Collective: reads an array of a mesh: "x", "y", "z", "edges", "faces" or "volumes", by a view (null: this
+/// rank's share of a balanced cut). Nodes are numbered from 0. The arguments are those of fs_import_read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_mesh_read(
     mesh: *mut fs_mesh,
@@ -212,12 +214,12 @@ pub unsafe extern "C" fn fs_mesh_read(
     call(|| {
         let mesh = find(mesh)?;
         let given = optional_view(view).and_then(|view| {
-            // SAFETY: the caller gives a text that ends in a zero byte, or null.
+            // SAFETY: the caller passes a text that ends in a zero byte, or null.
             Ok((view, unsafe { mesh_array(array) }?))
         });
         let (view, array) = given.map_err(|error| mesh.owner.job.refuse(READ_STEP, error))?;
         let given = (dtype, GivenLayout { ndim, shape, strides });
-        // SAFETY: the caller gives lists and data as the arguments say, or null.
+        // SAFETY: the caller passes lists and data as the arguments say, or null.
         unsafe {
             read_file(
                 &mesh,
@@ -230,7 +232,7 @@ pub unsafe extern "C" fn fs_mesh_read(
     })
 }
 
-/// Collective: closes the mesh, which the store keeps. Null is nothing to close.
+/// Collective: closes the mesh; the store keeps it. Does nothing with null.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_mesh_close(mesh: *mut fs_mesh) -> c_int {
     call(|| close_mesh(mesh))
@@ -247,10 +249,10 @@ unsafe fn mesh_array(word: *const c_char) -> Result<MeshArray> {
     })
 }
 
-/// What a caller gives, without attributes.
+/// Content of a mesh as a caller passes it, without attributes.
 ///
 /// # Safety
-/// The lists are null or as long as they say, and nobody changes them during the call.
+/// The lists are null or as long as they say, and no thread changes them during the call.
 unsafe fn mesh_content<'a>(name: &'a str, given: &fs_mesh_content) -> Result<MeshContent<'a>> {
     let mut axes = vec![(given.x, "list of x"), (given.y, "list of y")];
     let in_space = match given.dimensions {

@@ -1,4 +1,4 @@
-//! Keys and lists that a caller has open: what stands behind their handles.
+//! The objects behind the handles of keys and lists.
 
 use std::ffi::CString;
 
@@ -6,7 +6,7 @@ use fieldstone::{Code, Listing, Request, Result, Values};
 
 use crate::status::c_text;
 
-/// A key and its text, which the caller holds a pointer to.
+/// A key and its text, to which the caller holds a pointer.
 #[derive(Default)]
 pub struct KeyBuilder {
     pub pairs: Request,
@@ -14,7 +14,7 @@ pub struct KeyBuilder {
 }
 
 impl KeyBuilder {
-    /// Gives a keyword a value.
+    /// Sets a keyword's value.
     pub fn set(&mut self, keyword: &str, value: &str) -> Result<()> {
         if keyword.is_empty() {
             return Err(Code::KeywordUnknown.error("the keyword is empty"));
@@ -25,7 +25,7 @@ impl KeyBuilder {
     }
 }
 
-/// A list and the text that the caller holds a pointer to.
+/// A list and the text to which the caller holds a pointer.
 pub struct OpenList {
     pub entries: Listing,
     pub key: CString,

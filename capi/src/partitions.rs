@@ -1,4 +1,4 @@
-//! A rank's part of an unstructured mesh, from a vector that says which rank a node belongs to.
+//! A rank's part of an unstructured mesh, from a vector that gives each node its rank.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::path::PathBuf;
@@ -20,15 +20,16 @@ use crate::job_handles::free_partition;
 use crate::status::call;
 use crate::views::give_view;
 
-/// Where edges come from: a mesh; or an import, whose variables `first_name` and `second_name` are the ends; or else the
-/// arrays `first` and `second`, of which each rank gives its contiguous share, in the order of ranks.
+/// The source of edges: a mesh; or an import, whose variables `first_name` and `second_name` hold the ends;
+/// or else the arrays `first` and `second`, of which each rank passes its contiguous share, in the order of
+/// ranks.
 #[repr(C)]
 pub struct fs_edges {
-    /// How many edges this rank gives.
+    /// Number of edges that this rank passes.
     pub count: usize,
-    /// The node at the first end of each.
+    /// The node at the first end of each edge.
     pub first: *const i64,
-    /// The node at the second end.
+    /// The node at the second end of each edge.
     pub second: *const i64,
     /// A file with the edges; null for none.
     pub import: *mut fs_import,
@@ -36,18 +37,18 @@ pub struct fs_edges {
     pub first_name: *const c_char,
     /// The variable with the second ends.
     pub second_name: *const c_char,
-    /// A mesh, by its edges, else by those of its faces or volumes; null for none.
+    /// A mesh, for its edges, or else for those of its faces or volumes; null for none.
     pub mesh: *mut fs_mesh,
 }
 
-/// Which rank a node belongs to.
+/// The rank of each node.
 #[repr(C)]
 pub struct fs_vector {
-    /// "replicated": `ranks` are those of all nodes, equal on all ranks; "shares": of this rank's contiguous share of the
-    /// nodes; "block": contiguous ranges of nodes; "hilbert": equal shares along a Hilbert curve through the nodes of a
-    /// mesh; "file": a file of METIS, with a line for each node.
+    /// "replicated": `ranks` has the ranks of all nodes, equal on all ranks. "shares": `ranks` covers this
+    /// rank's contiguous share of the nodes. "block": contiguous ranges of nodes. "hilbert": equal shares
+    /// along a Hilbert curve through the nodes of a mesh. "file": a METIS file with a line for each node.
     pub kind: *const c_char,
-    /// How many numbers `ranks` has.
+    /// Number of entries in `ranks`.
     pub count: usize,
     /// The rank of each node.
     pub ranks: *const i64,
@@ -55,38 +56,39 @@ pub struct fs_vector {
     pub path: *const c_char,
 }
 
-/// How a partition is made; equal on all ranks. All zeros and nulls are what a null pointer is.
+/// How to make a partition; equal on all ranks. A null pointer means the same as all zeros and nulls.
 #[repr(C)]
 pub struct fs_partition_options {
-    /// How many nodes there are; 0: as many as the vector has, or the mesh.
+    /// Number of nodes; 0: the size of the vector or of the mesh.
     pub nodes: u64,
-    /// The number of the first node in the edges: 0 or 1. Nodes of a mesh count from 0.
+    /// The number of the first node in the edges: 0 or 1. Nodes of a mesh are numbered from 0.
     pub base: u64,
-    /// Not 0: what earlier runs kept is not used, and this partition is not kept.
+    /// Not 0: neither use a history of earlier runs nor keep this partition.
     pub no_history: c_int,
-    /// How edges come to the ranks of their ends: "direct" (also where null), each to these ranks alone; "ring", all of
-    /// them past all ranks.
+    /// How edges get to the ranks of their ends: "direct" (or null) sends each edge to these ranks alone;
+    /// "ring" passes all edges through all ranks.
     pub method: *const c_char,
 }
 
-/// How much a rank has of a mesh.
+/// Size of a rank's part of a mesh.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct fs_partition_counts {
-    /// Nodes: own ones, then ghosts.
+    /// Nodes: own nodes, then ghosts.
     pub nodes: usize,
     /// Own nodes.
     pub owned: usize,
     /// Edges with an own end.
     pub edges: usize,
-    /// Edges whose first end is own: the first ones.
+    /// Edges whose first end is own; they come first.
     pub owned_edges: usize,
 }
 
-/// Collective: this rank's part of a mesh: the nodes that the vector gives it, as ghosts the nodes at the other ends of its
-/// edges, and all edges with an own end. With history a partition that an earlier run kept is used, before edges are read,
-/// and one that is computed is kept: written by a thread, and declared by the next flush. FS_INVALID, with rank, position
-/// and value, for a vector or an edge that names what is not there. `options` may be null. It ends with its job.
+/// Collective: makes this rank's part of a mesh: the nodes that the vector assigns to it, all edges with an
+/// own end, and as ghosts the nodes at the other ends of those edges. If an earlier run kept a history of the
+/// partition, it is used, before any edge is read. A computed partition is kept: a thread writes it, and the
+/// next flush declares it. FS_INVALID if a vector names a missing rank or an edge a missing node, with rank,
+/// position and value. `options` may be null. The handle ends with its job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_arrays_partition(
     job: *mut fs_arrays,
@@ -97,11 +99,11 @@ pub unsafe extern "C" fn fs_arrays_partition(
 ) -> c_int {
     call(|| {
         let job = find(job)?;
-        // SAFETY: the caller gives null or a place for the handle.
+        // SAFETY: the caller passes null or a place for the handle.
         let place = unsafe { result(partition, std::ptr::null_mut(), "place for the partition") };
         let given = || -> Result<_> {
             let place = place?;
-            // SAFETY: the caller gives structures whose lists are as long as they say, or null.
+            // SAFETY: the caller passes structures whose lists are as long as they say, or null.
             Ok((place, unsafe { (given_edges(edges)?, given_vector(vector)?, given_options(options)?) }))
         };
         let (place, (edges, vector, options)) =
@@ -122,17 +124,17 @@ pub unsafe extern "C" fn fs_arrays_partition(
     })
 }
 
-/// How much this rank has. Of this rank alone, as are the next five calls.
+/// Counts this rank's nodes and edges. Neither this call nor the next five are collective.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_partition_info(
     partition: *mut fs_partition,
     counts: *mut fs_partition_counts,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for the counts.
+        // SAFETY: the caller passes null or a place for the counts.
         let counts = unsafe { result(counts, fs_partition_counts::default(), "place for the counts") }?;
         let open = find(partition)?;
-        let part = &open.part;
+        let part = open.part.part();
         *counts = fs_partition_counts {
             nodes: part.nodes().len(),
             owned: part.owned(),
@@ -143,30 +145,31 @@ pub unsafe extern "C" fn fs_partition_info(
     })
 }
 
-/// Global numbers of nodes from 0 on: own ones ascending, then ghosts ascending. `nodes` has room for `capacity`; fewer than
-/// there are is FS_INVALID.
+/// Gets the global numbers of nodes, from 0: own nodes ascending, then ghosts ascending. `nodes` has room for
+/// `capacity` numbers; FS_INVALID if they do not all fit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_partition_nodes(
     partition: *mut fs_partition,
     nodes: *mut i64,
     capacity: usize,
 ) -> c_int {
-    // SAFETY: the caller gives room for `capacity` numbers, or null.
-    call(|| unsafe { give_numbers(find(partition)?.part.nodes().iter().copied(), nodes, capacity) })
+    // SAFETY: the caller passes room for `capacity` numbers, or null.
+    call(|| unsafe { give_numbers(find(partition)?.part.part().nodes().iter().copied(), nodes, capacity) })
 }
 
-/// Global numbers of edges from 0 on: those whose first end is own, ascending, then the others, ascending.
+/// Gets the global numbers of edges, from 0: those whose first end is own, ascending, then the others,
+/// ascending.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_partition_edges(
     partition: *mut fs_partition,
     edges: *mut i64,
     capacity: usize,
 ) -> c_int {
-    // SAFETY: the caller gives room for `capacity` numbers, or null.
-    call(|| unsafe { give_numbers(find(partition)?.part.edges().iter().copied(), edges, capacity) })
+    // SAFETY: the caller passes room for `capacity` numbers, or null.
+    call(|| unsafe { give_numbers(find(partition)?.part.part().edges().iter().copied(), edges, capacity) })
 }
 
-/// Both ends of each edge, as places in the list of nodes, from 0 on: two numbers an edge.
+/// Gets both ends of each edge as positions in the list of nodes, from 0: two numbers for each edge.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_partition_ends(
     partition: *mut fs_partition,
@@ -175,50 +178,50 @@ pub unsafe extern "C" fn fs_partition_ends(
 ) -> c_int {
     call(|| {
         let open = find(partition)?;
-        let all = open.part.ends().as_flattened().iter().map(|end| i64::from(*end));
-        // SAFETY: the caller gives room for `capacity` numbers, or null.
+        let all = open.part.part().ends().as_flattened().iter().map(|end| i64::from(*end));
+        // SAFETY: the caller passes room for `capacity` numbers, or null.
         unsafe { give_numbers(all, ends, capacity) }
     })
 }
 
-/// How it came about, as a text cut to `capacity` bytes with its zero byte: "computed"; "edges", from edges that an earlier
-/// run kept; "parts", as an earlier run finished it.
+/// Gets the source of the partition, as a text cut to `capacity` bytes including its zero byte: "computed";
+/// "edges", computed from edges that an earlier run kept; "parts", as an earlier run finished it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_partition_source(
     partition: *mut fs_partition,
     source: *mut c_char,
     capacity: usize,
 ) -> c_int {
-    // SAFETY: the caller gives `capacity` bytes, or null.
-    call(|| unsafe { copy_text(find(partition)?.part.source().word(), source, capacity) })
+    // SAFETY: the caller passes `capacity` bytes, or null.
+    call(|| unsafe { copy_text(find(partition)?.part.part().source().word(), source, capacity) })
 }
 
-/// What was kept and could not be used, a line for each file with the reason, as a text cut to `capacity` bytes with its
-/// zero byte; "" where there is none.
+/// Lists the history files that could not be used, one on each line with the reason, as a text cut to
+/// `capacity` bytes including its zero byte; "" if there are none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_partition_ignored(
     partition: *mut fs_partition,
     ignored: *mut c_char,
     capacity: usize,
 ) -> c_int {
-    // SAFETY: the caller gives `capacity` bytes, or null.
+    // SAFETY: the caller passes `capacity` bytes, or null.
     call(|| unsafe { copy_text(&find(partition)?.part.ignored().join("\n"), ignored, capacity) })
 }
 
-/// What this rank holds of an array at the nodes, which are along dimension `dim`: own ones are written, all are read. A
-/// view for groups and imports, which fs_view_free gives back.
+/// Makes a view of an array at the nodes, which are along dimension `dim`: own nodes are written, all are
+/// read. Groups and imports take it; fs_view_free frees it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_partition_node_view(
     partition: *mut fs_partition,
     dim: c_int,
     view: *mut *mut fs_view,
 ) -> c_int {
-    let made = || Ok(find(partition)?.part.node_view().along(counted(dim, "as a dimension")?));
-    // SAFETY: the caller gives a place for the handle, or null.
+    let made = || Ok(find(partition)?.part.part().node_view().along(counted(dim, "as a dimension")?));
+    // SAFETY: the caller passes a place for the handle, or null.
     call(|| unsafe { give_view(view, made) })
 }
 
-/// What this rank holds of an array at the edges, which are along dimension `dim`: edges whose first end is own are
+/// Makes a view of an array at the edges, which are along dimension `dim`: edges whose first end is own are
 /// written, all are read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_partition_edge_view(
@@ -226,13 +229,14 @@ pub unsafe extern "C" fn fs_partition_edge_view(
     dim: c_int,
     view: *mut *mut fs_view,
 ) -> c_int {
-    let made = || Ok(find(partition)?.part.edge_view().along(counted(dim, "as a dimension")?));
-    // SAFETY: the caller gives a place for the handle, or null.
+    let made = || Ok(find(partition)?.part.part().edge_view().along(counted(dim, "as a dimension")?));
+    // SAFETY: the caller passes a place for the handle, or null.
     call(|| unsafe { give_view(view, made) })
 }
 
-/// Collective: gives ghosts their owners' values, in place, in an array at the nodes: of the shape (nodes, ...), of which
-/// `shape` has `ndim` extents; where null, the array has one dimension. `strides` as for fs_group_write.
+/// Collective: updates the ghosts in an array at the nodes with their owners' values, in place. The array has
+/// the shape (nodes, ...), whose `ndim` extents are in `shape` (null: one dimension). `strides` is as for
+/// fs_group_write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_partition_update(
     partition: *mut fs_partition,
@@ -244,7 +248,7 @@ pub unsafe extern "C" fn fs_partition_update(
 ) -> c_int {
     call(|| {
         let open = find(partition)?;
-        let nodes = open.part.nodes().len() as u64;
+        let nodes = open.part.part().nodes().len() as u64;
         let layout = || -> Result<ElementLayout> {
             let mut local = vec![nodes];
             if !shape.is_null() {
@@ -252,16 +256,16 @@ pub unsafe extern "C" fn fs_partition_update(
                 if ndim == 0 || ndim > FS_MAX_RANK {
                     return Err(Code::Shape.error(format!("an array at nodes of {ndim} dimensions")));
                 }
-                // SAFETY: not null, and the caller gives `ndim` numbers.
+                // SAFETY: not null, and the caller passes `ndim` numbers.
                 local = unsafe { items(shape, ndim, "shape of the data") }?.to_vec();
             }
             let given = GivenLayout { ndim, shape, strides };
-            // SAFETY: the caller gives a text and lists of `ndim` numbers, or null.
+            // SAFETY: the caller passes a text and lists of `ndim` numbers, or null.
             unsafe { ElementLayout::new(StorageOrder::C, element_type(dtype)?, &local, given) }
         };
         let layout = layout();
         let memory = match &layout {
-            // SAFETY: the caller gives data of that layout, which nobody else uses, or null.
+            // SAFETY: the caller passes data of that layout that no other code uses, or null.
             Ok(layout) => unsafe { layout.memory_mut(data) },
             Err(error) => Err(error.replicate()),
         };
@@ -269,13 +273,13 @@ pub unsafe extern "C" fn fs_partition_update(
     })
 }
 
-/// Forgets a partition; views and kept files stay. Of this rank alone. Null is nothing to forget.
+/// Frees a partition; its views and history files stay. Not collective. Does nothing with null.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_partition_free(partition: *mut fs_partition) -> c_int {
     call(|| free_partition(partition))
 }
 
-/// Edges, with what they come from held.
+/// Edges, with a reference to their source.
 enum GivenEdges<'a> {
     Arrays(&'a [i64], &'a [i64]),
     Import(Arc<OpenFile<JobImport>>, &'a str, &'a str),
@@ -327,7 +331,7 @@ unsafe fn given_vector<'a>(vector: *const fs_vector) -> Result<MeshVector<'a>> {
         // SAFETY: as above.
         "file" => Ok(MeshVector::File(PathBuf::from(unsafe { text(vector.path, "path of a vector") }?))),
         other => Err(Code::Option
-            .error(format!("'{other}' is no kind of a vector"))
+            .error(format!("'{other}' is not a kind of vector"))
             .with_hint("give replicated, shares, block, hilbert or file")),
     }
 }
@@ -339,7 +343,7 @@ unsafe fn given_options(options: *const fs_partition_options) -> Result<Partitio
     if options.is_null() {
         return Ok(chosen);
     }
-    // SAFETY: not null, and by the caller's promise options.
+    // SAFETY: not null, and the caller promises that it leads to options.
     for given in unsafe { items(options, 1, "options of a partition") }? {
         chosen.nodes = Some(given.nodes).filter(|nodes| *nodes > 0);
         chosen.base = given.base;
@@ -352,10 +356,10 @@ unsafe fn given_options(options: *const fs_partition_options) -> Result<Partitio
     Ok(chosen)
 }
 
-/// Gives numbers to a caller who has room for all of them.
+/// Copies numbers to a caller, if there is room for all of them.
 ///
 /// # Safety
-/// `to` is null or leads to room for `capacity` numbers that nobody else uses during the call.
+/// `to` is null or leads to room for `capacity` numbers that no other code uses during the call.
 unsafe fn give_numbers(
     from: impl ExactSizeIterator<Item = i64>,
     to: *mut i64,

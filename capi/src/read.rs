@@ -1,7 +1,8 @@
-//! Fields come out: what they are, whole or a box of them, into the caller's memory.
+//! Reading fields: their description, whole fields and boxes, into the caller's memory.
 
 use std::ffi::{c_char, c_int, c_void};
 
+use fieldstone::prelude::*;
 use fieldstone::{Code, DType, Error, Field, IndexBox, ReadOptions, Result};
 
 use crate::arguments::{
@@ -11,10 +12,10 @@ use crate::arguments::{
 use crate::handles::{find, fs_store};
 use crate::status::call;
 
-/// Bytes of the text of an element type, with the zero byte at its end.
+/// Size of the text of an element type, including its zero byte.
 pub const FS_DTYPE_SIZE: usize = 32;
 
-/// What a field is.
+/// Description of a field.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct fs_field_info {
@@ -54,7 +55,7 @@ fn array_of(field: &Field) -> Result<(DType, Vec<u64>)> {
     }
 }
 
-/// Refuses to give elements to a caller who takes them for another type.
+/// Refuses to return elements to a caller who expects another type, and returns the shape.
 fn check_type(field: &Field, wanted: DType) -> Result<Vec<u64>> {
     let (dtype, shape) = array_of(field)?;
     if dtype == wanted {
@@ -62,7 +63,7 @@ fn check_type(field: &Field, wanted: DType) -> Result<Vec<u64>> {
     }
     Err(Code::DtypeMismatch
         .error(format!("{} has elements {dtype}, not {wanted}", field.key()?))
-        .with_hint("read it with the type that it has"))
+        .with_hint("read it with its own type"))
 }
 
 /// A box of a field; an error names the field, too.
@@ -71,7 +72,7 @@ fn box_of(field: &Field, start: &[u64], count: &[u64], shape: &[u64]) -> Result<
     IndexBox::new(start.to_vec(), count.to_vec(), shape).map_err(|e| e.context(name))
 }
 
-/// Tells what the field of a key is.
+/// Describes the field of a key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_info(
     store: *mut fs_store,
@@ -79,9 +80,9 @@ pub unsafe extern "C" fn fs_info(
     info: *mut fs_field_info,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for the result.
+        // SAFETY: the caller passes null or a place for the result.
         let info = unsafe { result(info, NO_INFO, "place for the info") }?;
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         let field = unsafe { field(store, key) }?;
         let mut found =
             fs_field_info { nbytes: field.nbytes()?, complete: i32::from(field.is_complete()?), ..NO_INFO };
@@ -101,20 +102,20 @@ pub unsafe extern "C" fn fs_info(
     })
 }
 
-/// The raw bytes of the field of a key.
+/// Gets the number of raw bytes of a key's field.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_size(store: *mut fs_store, key: *const c_char, nbytes: *mut u64) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for the result.
+        // SAFETY: the caller passes null or a place for the result.
         let nbytes = unsafe { result(nbytes, 0, "place for nbytes") }?;
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         *nbytes = unsafe { field(store, key) }?.nbytes()?;
         Ok(())
     })
 }
 
-/// Reads a field, whatever it is, into a buffer of `capacity` bytes. `nbytes` becomes the bytes that it has,
-/// also where they do not fit, which is FS_INVALID.
+/// Reads a field of either kind into a buffer of `capacity` bytes. `nbytes` becomes the size of the field,
+/// even if it exceeds `capacity`, which is FS_INVALID.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_get(
     store: *mut fs_store,
@@ -124,19 +125,19 @@ pub unsafe extern "C" fn fs_get(
     nbytes: *mut u64,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for the result.
+        // SAFETY: the caller passes null or a place for the result.
         let nbytes = unsafe { result(nbytes, 0, "place for nbytes") }?;
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         let field = unsafe { field(store, key) }?;
         *nbytes = field.nbytes()?;
         let needed = fitting(&field, *nbytes, capacity)?;
-        // SAFETY: no more than `capacity` bytes, which the caller gives, or null.
+        // SAFETY: no more than the `capacity` bytes that the caller passes, or null.
         field.read_into(unsafe { writable(buffer, needed) }?)
     })
 }
 
-/// Reads a box of an array into a buffer of `capacity` bytes. `nbytes` becomes the bytes that the box has,
-/// also where they do not fit, which is FS_INVALID.
+/// Reads a box of an array into a buffer of `capacity` bytes. `nbytes` becomes the size of the box, even if
+/// it exceeds `capacity`, which is FS_INVALID.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_get_box(
     store: *mut fs_store,
@@ -149,22 +150,22 @@ pub unsafe extern "C" fn fs_get_box(
     nbytes: *mut u64,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives null or a place for the result.
+        // SAFETY: the caller passes null or a place for the result.
         let nbytes = unsafe { result(nbytes, 0, "place for nbytes") }?;
-        // SAFETY: the caller gives `ndim` numbers each, or null.
+        // SAFETY: the caller passes `ndim` numbers in each list, or null.
         let (start, count) = unsafe { (numbers(start, ndim, "start")?, numbers(count, ndim, "count")?) };
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         let field = unsafe { field(store, key) }?;
         let (dtype, shape) = array_of(&field)?;
         let region = box_of(&field, start, count, &shape)?;
         *nbytes = byte_count(dtype, count)? as u64;
         let needed = fitting(&field, *nbytes, capacity)?;
-        // SAFETY: no more than `capacity` bytes, which the caller gives, or null.
+        // SAFETY: no more than the `capacity` bytes that the caller passes, or null.
         field.read_box_into(&region, unsafe { writable(buffer, needed) }?)
     })
 }
 
-/// Reads a whole array that has this element type and shape; another one is FS_INVALID.
+/// Reads a whole array of this element type and shape; FS_INVALID if the array has others.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_get_array(
     store: *mut fs_store,
@@ -175,9 +176,9 @@ pub unsafe extern "C" fn fs_get_array(
     buffer: *mut c_void,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives a text that ends in a zero byte and `ndim` numbers, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte and `ndim` numbers, or null.
         let (dtype, shape) = unsafe { (element_type(dtype)?, numbers(shape, ndim, "shape")?) };
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         let field = unsafe { field(store, key) }?;
         let found = check_type(&field, dtype)?;
         if found != shape {
@@ -185,12 +186,12 @@ pub unsafe extern "C" fn fs_get_array(
                 .error(format!("{} has shape {found:?}, not {shape:?}", field.key()?))
                 .with_hint("ask for its shape with fs_info, or read a box of it with fs_get_piece"));
         }
-        // SAFETY: the caller gives as many elements as the shape has, or null.
+        // SAFETY: the caller passes as many elements as the shape has, or null.
         field.read_into(unsafe { writable(buffer, byte_count(dtype, shape)?) }?)
     })
 }
 
-/// Reads a box of an array that has this element type; another one is FS_INVALID.
+/// Reads a box of an array of this element type; FS_INVALID if the array has another.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_get_piece(
     store: *mut fs_store,
@@ -202,18 +203,18 @@ pub unsafe extern "C" fn fs_get_piece(
     buffer: *mut c_void,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller gives a text that ends in a zero byte and `ndim` numbers each, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte and `ndim` numbers in each list, or null.
         let (dtype, start, count) =
             unsafe { (element_type(dtype)?, numbers(start, ndim, "start")?, numbers(count, ndim, "count")?) };
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        // SAFETY: the caller passes a text that ends in a zero byte, or null.
         let field = unsafe { field(store, key) }?;
         let region = box_of(&field, start, count, &check_type(&field, dtype)?)?;
-        // SAFETY: the caller gives as many elements as the box has, or null.
+        // SAFETY: the caller passes as many elements as the box has, or null.
         field.read_box_into(&region, unsafe { writable(buffer, byte_count(dtype, count)?) }?)
     })
 }
 
-/// The bytes of a result as a length in memory, if they fit the caller's buffer.
+/// The size of a result as a length in memory, if it fits the caller's buffer.
 fn fitting(field: &Field, needed: u64, capacity: usize) -> Result<usize> {
     match usize::try_from(needed) {
         Ok(needed) if needed <= capacity => Ok(needed),

@@ -1,4 +1,4 @@
-//! How a call ends: a status for the caller, and the last error of each thread.
+//! Results of calls: a status for the caller, and the last error of each thread.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -9,25 +9,25 @@ use fieldstone::{Error, ErrorKind, Result};
 
 use crate::arguments::text;
 
-/// How a call ended: the numbers of the program's exit codes.
+/// The result of a call; the numbers are those of the program's exit codes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum fs_status {
-    /// All went well.
+    /// Success.
     FS_OK = 0,
     /// A defect of Fieldstone: report it.
     FS_INTERNAL = 1,
     /// The call itself is wrong: correct it.
     FS_INVALID = 2,
-    /// What was asked for does not exist.
+    /// The requested object does not exist.
     FS_NOT_FOUND = 3,
     /// Two statements contradict each other.
     FS_CONFLICT = 4,
     /// Stored bytes are damaged; the message names the file.
     FS_CORRUPT = 5,
-    /// The caller may not do this.
+    /// The caller lacks permission.
     FS_DENIED = 6,
-    /// The medium failed or is full: mend it and try again.
+    /// The medium failed or is full: repair it and try again.
     FS_UNAVAILABLE = 7,
 }
 
@@ -66,19 +66,19 @@ pub fn remember(error: &Error) -> c_int {
     let status = status_of(error.kind()) as c_int;
     let (message, hint) = (c_text(error.message()), c_text(error.hint().unwrap_or("")));
     let (code, retryable) = (c_text(error.code().as_str()), error.is_retryable());
-    // A thread that is ending has no place for it any more; its status still tells.
+    // An ending thread no longer has a place for it; its status still reports the error.
     let _ = LAST.try_with(|last| last.replace(Some(LastError { status, code, retryable, message, hint })));
     status
 }
 
-/// Something of this thread's last error, `none` where there is no error.
+/// A part of this thread's last error, or `none` if it has none.
 fn last<T>(none: T, get: impl FnOnce(&LastError) -> T) -> T {
     LAST.try_with(|last| last.borrow().as_ref().map(get)).ok().flatten().unwrap_or(none)
 }
 
 /// Runs the body of a call: success is 0, an error is remembered, a panic is `Internal`.
 pub fn call(body: impl FnOnce() -> Result<()>) -> c_int {
-    // What a panic leaves half done is behind locks that the store takes as broken or repairs.
+    // A panic may leave half-done work only behind locks, which the store treats as broken or repairs.
     let result = catch_unwind(AssertUnwindSafe(body));
     match result.unwrap_or_else(|panic| Err(panicked(&*panic))) {
         Ok(()) => fs_status::FS_OK as c_int,
@@ -93,40 +93,40 @@ fn panicked(panic: &(dyn Any + Send)) -> Error {
         .with_hint("report it with what the program did last")
 }
 
-/// The kind of this thread's last error; FS_OK if no call of it has failed.
+/// The kind of this thread's last error; FS_OK if none of its calls has failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_error_kind() -> c_int {
     last(fs_status::FS_OK as c_int, |error| error.status)
 }
 
-/// The code of this thread's last error, one of the FS_CODE_ texts: what exactly went wrong, for a program that
-/// acts on it; "" if no call has failed. Valid as long as the message.
+/// The code of this thread's last error, one of the FS_CODE_ texts, for a program that reacts to particular
+/// errors; "" if no call has failed. Valid as long as the message.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_error_code() -> *const c_char {
     last(c"".as_ptr(), |error| error.code.as_ptr())
 }
 
-/// 1 where the call that made this thread's last error may succeed later without anybody changing anything, as
-/// where others hold a lock; else 0.
+/// 1 if the failed call may succeed later without any change, for example because another process holds a
+/// lock; else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_error_is_retryable() -> c_int {
     last(0, |error| c_int::from(error.retryable))
 }
 
-/// What this thread's last failed call complained of; "" if none failed. Valid until this thread's next
-/// failing call.
+/// The message of this thread's last failed call; "" if none failed. Valid until this thread's next failing
+/// call.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_error_message() -> *const c_char {
     last(c"".as_ptr(), |error| error.message.as_ptr())
 }
 
-/// What may be done about this thread's last error; "" where nothing is known. Valid as long as the message.
+/// A remedy for this thread's last error; "" if none is known. Valid as long as the message.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_error_hint() -> *const c_char {
     last(c"".as_ptr(), |error| error.hint.as_ptr())
 }
 
-/// The name of a status: "NotFound" for FS_NOT_FOUND; "Ok" for FS_OK, "" for a number that is no status.
+/// The name of a status: "NotFound" for FS_NOT_FOUND, "Ok" for FS_OK, "" for a number that is not a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_status_name(status: c_int) -> *const c_char {
     let name: &CStr = match status {
@@ -143,15 +143,16 @@ pub extern "C" fn fs_status_name(status: c_int) -> *const c_char {
     name.as_ptr()
 }
 
-/// For bindings to other languages: makes an error of the binding this thread's last, and returns `status`.
+/// For bindings to other languages: makes an error of the binding this thread's last error, and returns
+/// `status`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_fail(status: c_int, message: *const c_char, hint: *const c_char) -> c_int {
     call(|| {
-        // SAFETY: the caller gives texts that end in a zero byte, or null.
+        // SAFETY: the caller passes texts that end in a zero byte, or null.
         let message = unsafe { text(message, "message") }?;
         let kind = ErrorKind::ALL.into_iter().find(|kind| c_int::from(kind.exit_code()) == status);
         let error = Error::new(
-            kind.ok_or_else(|| Error::invalid(format!("{status} is no status of an error")))?,
+            kind.ok_or_else(|| Error::invalid(format!("{status} is not the status of an error")))?,
             message,
         );
         if hint.is_null() {
@@ -178,7 +179,7 @@ mod tests {
     use super::*;
 
     fn seen() -> (c_int, String, String) {
-        // SAFETY: both point to texts of this thread that no call replaces meanwhile.
+        // SAFETY: both point to texts of this thread, and no call replaces them before the reads.
         let (message, hint) =
             unsafe { (CStr::from_ptr(fs_error_message()), CStr::from_ptr(fs_error_hint())) };
         (fs_error_kind(), message.to_str().unwrap().to_owned(), hint.to_str().unwrap().to_owned())
@@ -204,7 +205,7 @@ mod tests {
     fn the_last_error_has_a_code() {
         let of = |code: fieldstone::Code| {
             call(|| Err(code.error("x")));
-            // SAFETY: a text of this thread that no call replaces meanwhile.
+            // SAFETY: a text of this thread, and no call replaces it before the read.
             let text = unsafe { CStr::from_ptr(fs_error_code()) };
             (text.to_str().unwrap().to_owned(), fs_error_is_retryable())
         };

@@ -1,4 +1,4 @@
-//! Stores: open, flush, close.
+//! Stores: open, flush, discard, close.
 
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use crate::arguments::{optional_text, result, text};
 use crate::handles::{find, fs_store, give, take};
 use crate::status::call;
 
-/// Opens a store. `url` is a folder's path, or "memory:" for a new store in memory. `mode` is "a" to read and
-/// archive (also where null), "r" to read, "r+" to read and archive where a store is, or "x" for a new store;
-/// with FIELDSTONE_CREATE=0 in the environment "a" is "r+". `schema` is "simulation", "mars", a
-/// schema file's path or a schema's text; where null the store's own, "simulation" for a new one.
+/// Opens a store. `url` is the path of a folder, or "memory:" for a new store in memory. `mode` is "a" (or
+/// null) to read and archive, creating the store if needed; "r" to read; "r+" to read and archive in an
+/// existing store; "x" to create a new store. With FIELDSTONE_CREATE=0 in the environment "a" means "r+".
+/// `schema` is "simulation", "mars", the path of a schema file or the text of a schema; null means the
+/// store's own schema, and "simulation" for a new store.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_open(
     url: *const c_char,
@@ -22,9 +23,9 @@ pub unsafe extern "C" fn fs_open(
 ) -> c_int {
     call(|| {
         crate::log::start();
-        // SAFETY: the caller gives null or a place for the handle.
+        // SAFETY: the caller passes null or a place for the handle.
         let store = unsafe { result(store, std::ptr::null_mut(), "place for the store") }?;
-        // SAFETY: the caller gives texts that end in a zero byte, or null.
+        // SAFETY: the caller passes texts that end in a zero byte, or null.
         let (url, mode, schema) =
             unsafe { (text(url, "url")?, optional_text(mode, "mode")?, optional_text(schema, "schema")?) };
         let mode = mode.map(Mode::parse).transpose()?.unwrap_or_default();
@@ -34,19 +35,19 @@ pub unsafe extern "C" fn fs_open(
     })
 }
 
-/// Makes all that was archived through this handle durable and visible, all or nothing.
+/// Makes all fields archived through this handle durable and visible, all or nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_flush(store: *mut fs_store) -> c_int {
     call(|| find(store)?.flush(None))
 }
 
-/// Forgets what was archived through this handle and not flushed.
+/// Discards all fields archived through this handle and not flushed.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_discard(store: *mut fs_store) -> c_int {
     call(|| find(store)?.discard(None))
 }
 
-/// Flushes and closes. The handle is gone also where this fails. Null is nothing to close.
+/// Flushes and closes the store. The handle is closed even if this fails. Does nothing with null.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_close(store: *mut fs_store) -> c_int {
     call(|| if store.is_null() { Ok(()) } else { take(store)?.close() })

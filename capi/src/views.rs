@@ -1,7 +1,8 @@
-//! Views: which part of an array is this rank's. Calls of this rank alone; whether a view fits is seen in the next write
-//! or read, on all ranks.
+//! Views: the part of an array that each rank holds. No call here is collective; the next write or read
+//! checks, on all ranks, whether a view fits.
 //!
-//! A view is given to the sets of a group by one call, or made as a handle, which serves groups and imports alike.
+//! A call sets the view of sets of a group directly, or makes a handle, which serves groups and imports
+//! alike.
 
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::arguments::{count as counted, items, numbers, result, texts};
 use crate::handles::{find, fs_group, fs_view, give, take};
 use crate::status::call;
 
-/// Gives the sets named a view, or all where `nsets` is 0.
+/// Sets the view of the named sets, or of all if `nsets` is 0.
 ///
 /// # Safety
 /// `sets` is null or leads to `nsets` texts that end in a zero byte.
@@ -28,24 +29,24 @@ unsafe fn set_view(
     group.view(&view, if names.is_empty() { None } else { Some(&names) })
 }
 
-/// A view with its halo: null, or two numbers a dimension.
+/// Adds a halo to a view: null, or two numbers for each dimension.
 ///
 /// # Safety
-/// `halo` is null or leads to twice `ndim` numbers that nobody changes during the call.
+/// `halo` is null or leads to twice `ndim` numbers that no thread changes during the call.
 unsafe fn with_halo(view: View, ndim: c_int, halo: *const u64) -> Result<View> {
     if halo.is_null() {
         return Ok(view);
     }
-    // SAFETY: not null, and by the caller's promise so many numbers.
+    // SAFETY: not null, and the caller promises that many numbers.
     let widths = unsafe { items(halo, counted(ndim, "dimensions")?.saturating_mul(2), "halo") }?;
     Ok(view
         .halo(Halo::Each(widths.as_chunks().0.iter().map(|[before, behind]| (*before, *behind)).collect())))
 }
 
-/// A box.
+/// The view of a box.
 ///
 /// # Safety
-/// The lists are null or have `ndim` numbers, `halo` twice as many, that nobody changes during the call.
+/// The lists are null or have `ndim` numbers, `halo` twice as many, that no thread changes during the call.
 unsafe fn block(
     ndim: c_int,
     start: *const u64,
@@ -64,7 +65,7 @@ unsafe fn block(
     unsafe { with_halo(view, ndim, halo) }
 }
 
-/// A balanced cut.
+/// The view of a balanced cut.
 ///
 /// # Safety
 /// As for [`block`].
@@ -73,7 +74,7 @@ unsafe fn grid(ndim: c_int, grid: *const u64, halo: *const u64) -> Result<View> 
     unsafe { numbers(grid, ndim, "grid").and_then(|grid| with_halo(View::grid(grid), ndim, halo)) }
 }
 
-/// Blocks in turn.
+/// The view of blocks dealt out in turn.
 ///
 /// # Safety
 /// As for [`block`].
@@ -83,10 +84,10 @@ unsafe fn cyclic(ndim: c_int, grid: *const u64, blocks: *const u64) -> Result<Vi
     Ok(View::cyclic(grid, blocks))
 }
 
-/// A map.
+/// The view of a map.
 ///
 /// # Safety
-/// `map` is null or has `length` numbers that nobody changes during the call.
+/// `map` is null or has `length` numbers that no thread changes during the call.
 unsafe fn irregular(length: usize, map: *const i64, owned: i64, dim: c_int) -> Result<View> {
     // SAFETY: the caller's promise is the same.
     let map = unsafe { items(map, length, "map") }?;
@@ -98,12 +99,12 @@ unsafe fn irregular(length: usize, map: *const i64, owned: i64, dim: c_int) -> R
     Ok(View::irregular(map, owned, dim))
 }
 
-/// The view of a handle; none where it is null.
+/// The view of a handle; `None` for null.
 pub fn optional_view(view: *mut fs_view) -> Result<Option<Arc<View>>> {
     if view.is_null() { Ok(None) } else { find(view).map(Some) }
 }
 
-/// Makes a handle of a view.
+/// Makes a handle for a view.
 ///
 /// # Safety
 /// `place` is null or leads to a place for the handle.
@@ -114,10 +115,10 @@ pub unsafe fn give_view(place: *mut *mut fs_view, view: impl FnOnce() -> Result<
     Ok(())
 }
 
-/// This rank holds the box of `count` indices from `start` on, of the `nsets` sets named, or of all where `nsets` is 0.
-/// `halo` (null: none) has two numbers a dimension: how much wider memory is before and behind; it is not written, and a
-/// read fills what of it lies within the array. `stride` (null: 1) is for reading: every so many indices. A rank may
-/// hold nothing: a count of 0.
+/// This rank holds the box of `count` indices from `start`, in the `nsets` named sets, or in all if `nsets`
+/// is 0. `halo` (null: none) has two numbers for each dimension: the width by which memory is larger before
+/// and after the box. The halo is not written; a read fills the part of it that is inside the array. `stride`
+/// (null: 1) is for reading every `stride`-th index. A rank may hold nothing: a count of 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_view_block(
     group: *mut fs_group,
@@ -129,12 +130,13 @@ pub unsafe extern "C" fn fs_group_view_block(
     halo: *const u64,
     stride: *const u64,
 ) -> c_int {
-    // SAFETY: the caller gives `ndim` numbers each, twice as many for the halo, and `nsets` texts, or null.
+    // SAFETY: the caller passes `ndim` numbers in each list, twice as many in `halo`, and `nsets` texts, or
+    // null.
     call(|| unsafe { set_view(group, (nsets, sets), block(ndim, start, count, halo, stride)) })
 }
 
-/// This rank holds its part of a balanced cut in `grid` parts a dimension, as numpy's array_split cuts; ranks in C order
-/// over the grid. `halo` as in fs_group_view_block.
+/// This rank holds its part of a balanced cut into `grid` parts in each dimension, cut like numpy's
+/// array_split; ranks are in C order over the grid. `halo` is as in fs_group_view_block.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_view_grid(
     group: *mut fs_group,
@@ -144,12 +146,12 @@ pub unsafe extern "C" fn fs_group_view_grid(
     grid: *const u64,
     halo: *const u64,
 ) -> c_int {
-    // SAFETY: the caller gives `ndim` numbers, twice as many for the halo, and `nsets` texts, or null.
+    // SAFETY: the caller passes `ndim` numbers, twice as many in `halo`, and `nsets` texts, or null.
     call(|| unsafe { set_view(group, (nsets, sets), self::grid(ndim, grid, halo)) })
 }
 
-/// This rank holds every so many of blocks of `blocks` indices, which are dealt out in turn in every dimension; ranks in
-/// C order over the grid. In memory its blocks stand side by side.
+/// This rank holds every `grid`-th block of `blocks` indices: the blocks are dealt out in turn in each
+/// dimension; ranks are in C order over the grid. In memory the blocks are side by side.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_view_cyclic(
     group: *mut fs_group,
@@ -159,13 +161,13 @@ pub unsafe extern "C" fn fs_group_view_cyclic(
     grid: *const u64,
     blocks: *const u64,
 ) -> c_int {
-    // SAFETY: the caller gives `ndim` numbers each, and `nsets` texts, or null.
+    // SAFETY: the caller passes `ndim` numbers in each list, and `nsets` texts, or null.
     call(|| unsafe { set_view(group, (nsets, sets), cyclic(ndim, grid, blocks)) })
 }
 
-/// This rank holds the `length` global indices of `map` along dimension `dim`, other dimensions whole; with `dim` -1
-/// single elements, by their number in the order in which files have them. An index of -1 stands for no element. The
-/// first `owned` entries are written (-1: all), all are read. The map is copied.
+/// This rank holds the `length` global indices of `map` along dimension `dim`, and other dimensions whole;
+/// with `dim` -1 single elements, by their number in file order. An index of -1 means no element. The first
+/// `owned` entries are written (-1: all), all are read. The map is copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_view_irregular(
     group: *mut fs_group,
@@ -176,11 +178,12 @@ pub unsafe extern "C" fn fs_group_view_irregular(
     owned: i64,
     dim: c_int,
 ) -> c_int {
-    // SAFETY: the caller gives `length` numbers, and `nsets` texts, or null.
+    // SAFETY: the caller passes `length` numbers, and `nsets` texts, or null.
     call(|| unsafe { set_view(group, (nsets, sets), irregular(length, map, owned, dim)) })
 }
 
-/// This rank holds `count` indices of the first dimension, which is FS_VARYING, behind those of the lower ranks.
+/// This rank holds `count` indices of the first dimension, which is FS_VARYING, after those of the lower
+/// ranks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_view_joined(
     group: *mut fs_group,
@@ -188,11 +191,11 @@ pub unsafe extern "C" fn fs_group_view_joined(
     sets: *const *const c_char,
     count: u64,
 ) -> c_int {
-    // SAFETY: the caller gives `nsets` texts, or null.
+    // SAFETY: the caller passes `nsets` texts, or null.
     call(|| unsafe { set_view(group, (nsets, sets), Ok(View::joined(count))) })
 }
 
-/// As fs_group_view_block, as a handle, which fs_view_free gives back.
+/// As fs_group_view_block, but makes a handle, which fs_view_free frees.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_view_block(
     ndim: c_int,
@@ -202,11 +205,12 @@ pub unsafe extern "C" fn fs_view_block(
     stride: *const u64,
     view: *mut *mut fs_view,
 ) -> c_int {
-    // SAFETY: the caller gives `ndim` numbers each, twice as many for the halo, and a place for the handle, or null.
+    // SAFETY: the caller passes `ndim` numbers in each list, twice as many in `halo`, and a place for the
+    // handle, or null.
     call(|| unsafe { give_view(view, || block(ndim, start, count, halo, stride)) })
 }
 
-/// As fs_group_view_grid, as a handle.
+/// As fs_group_view_grid, but makes a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_view_grid(
     ndim: c_int,
@@ -214,11 +218,11 @@ pub unsafe extern "C" fn fs_view_grid(
     halo: *const u64,
     view: *mut *mut fs_view,
 ) -> c_int {
-    // SAFETY: the caller gives `ndim` numbers, twice as many for the halo, and a place for the handle, or null.
+    // SAFETY: the caller passes `ndim` numbers, twice as many in `halo`, and a place for the handle, or null.
     call(|| unsafe { give_view(view, || self::grid(ndim, grid, halo)) })
 }
 
-/// As fs_group_view_cyclic, as a handle.
+/// As fs_group_view_cyclic, but makes a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_view_cyclic(
     ndim: c_int,
@@ -226,11 +230,11 @@ pub unsafe extern "C" fn fs_view_cyclic(
     blocks: *const u64,
     view: *mut *mut fs_view,
 ) -> c_int {
-    // SAFETY: the caller gives `ndim` numbers each, and a place for the handle, or null.
+    // SAFETY: the caller passes `ndim` numbers in each list, and a place for the handle, or null.
     call(|| unsafe { give_view(view, || cyclic(ndim, grid, blocks)) })
 }
 
-/// As fs_group_view_irregular, as a handle.
+/// As fs_group_view_irregular, but makes a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_view_irregular(
     length: usize,
@@ -239,24 +243,24 @@ pub unsafe extern "C" fn fs_view_irregular(
     dim: c_int,
     view: *mut *mut fs_view,
 ) -> c_int {
-    // SAFETY: the caller gives `length` numbers, and a place for the handle, or null.
+    // SAFETY: the caller passes `length` numbers, and a place for the handle, or null.
     call(|| unsafe { give_view(view, || irregular(length, map, owned, dim)) })
 }
 
-/// As fs_group_view_joined, as a handle.
+/// As fs_group_view_joined, but makes a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_view_joined(count: u64, view: *mut *mut fs_view) -> c_int {
-    // SAFETY: the caller gives a place for the handle, or null.
+    // SAFETY: the caller passes a place for the handle, or null.
     call(|| unsafe { give_view(view, || Ok(View::joined(count))) })
 }
 
-/// Gives a view back; what it was given to keeps it. Null is nothing to give back.
+/// Frees a view; groups and sets that use it keep it. Does nothing with null.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_view_free(view: *mut fs_view) -> c_int {
     call(|| if view.is_null() { Ok(()) } else { take(view).map(drop) })
 }
 
-/// This rank holds, of the `nsets` sets named, or of all where `nsets` is 0, what the view says.
+/// This rank holds the part that the view says of the `nsets` named sets, or of all if `nsets` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_view(
     group: *mut fs_group,
@@ -264,6 +268,6 @@ pub unsafe extern "C" fn fs_group_view(
     sets: *const *const c_char,
     view: *mut fs_view,
 ) -> c_int {
-    // SAFETY: the caller gives `nsets` texts, or null.
+    // SAFETY: the caller passes `nsets` texts, or null.
     call(|| unsafe { set_view(group, (nsets, sets), find(view).map(|view| (*view).clone())) })
 }

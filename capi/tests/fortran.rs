@@ -1,4 +1,4 @@
-//! Programs in Fortran over the module `fieldstone`, compiled as the guide says and run.
+//! Fortran programs over the module `fieldstone`, compiled as the guide says, and run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -11,7 +11,7 @@ use fieldstone::Session;
 use fieldstone::catalog::value::Value;
 use fieldstone_testkit::require::program;
 
-/// Compiles the modules that need no MPI and a program of `capi/` into `folder`, warnings being errors.
+/// Compiles the modules that need no MPI and a program of `capi/` into `folder`, with warnings as errors.
 fn compile(source: &str, folder: &Path, flags: &[&str]) -> PathBuf {
     let program = folder.join("program");
     let modules = fortran_objects(&FORTRAN_MODULES, flags);
@@ -44,22 +44,22 @@ fn every_procedure_does_what_it_says() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // -cpp for the line numbers of failed checks; the run-time checks make a wrong index an error; what
-    // comes back must equal what went in, also where it is real.
+    // -cpp gives the line numbers of failed checks; the run-time checks make a wrong index an error;
+    // -Wno-compare-reals allows the comparison of real results with the exact input.
     let flags = ["-cpp", "-g", "-fcheck=all,no-array-temps", "-Wno-compare-reals"];
     let program = compile("tests/fortran/calls.f90", folder.path(), &flags);
     let done = Command::new(program).arg(folder.path()).output().unwrap();
     let complaint = String::from_utf8_lossy(&done.stderr);
-    // Its last call is one that must stop it, with the number of NotFound and the message.
+    // Its last call has to stop the program, with the number of NotFound and the message.
     assert_eq!(done.status.code(), Some(3), "{complaint}");
     assert!(complaint.contains("fieldstone: ") && complaint.contains("discarded"), "{complaint}");
 
     let store = open(&folder.path().join("store"));
     let key = [("run", "fortran"), ("step", "0"), ("variable", "grid")];
     let field = store.get(&key, &Default::default()).unwrap();
-    assert_eq!(field.shape().unwrap(), Some(vec![4, 3]), "the order of dimensions is turned round");
+    assert_eq!(field.shape().unwrap(), Some(vec![4, 3]), "the dimensions are reversed");
     let numbers: Vec<u8> = (1..=12).flat_map(i32::to_ne_bytes).collect();
-    assert_eq!(field.read().unwrap(), numbers, "and the memory is as it was");
+    assert_eq!(field.read().unwrap(), numbers, "the memory is unchanged");
     assert!(store.verify(&fieldstone::Request::new()).unwrap().ok());
 }
 
@@ -76,7 +76,7 @@ fn distributed_arrays_of_every_kind_come_back() {
     let store = open(&folder.path().join("store"));
     let key = [("project", "p"), ("run", "f"), ("variable", "r8"), ("step", "0")];
     let field = store.get(&key, &Default::default()).unwrap();
-    assert_eq!(field.shape().unwrap(), Some(vec![3, 2]), "the order of dimensions is turned round");
+    assert_eq!(field.shape().unwrap(), Some(vec![3, 2]), "the dimensions are reversed");
     let numbers: Vec<u8> = [1.0, 3.0, 5.0, 7.0, 9.0, 11.0].into_iter().flat_map(f64::to_be_bytes).collect();
     assert_eq!(field.read().unwrap(), numbers);
     let key = [("project", "p"), ("run", "f"), ("variable", "i4"), ("step", "6")];
@@ -108,7 +108,7 @@ fn imports_meshes_and_partitions_do_what_they_say() {
 
     let options = fieldstone::OpenOptions { mode: fieldstone::Mode::Read, ..Default::default() };
     let store = fieldstone::open(folder.path().join("store").to_str().unwrap(), &options).unwrap();
-    let meshes = store.meshes().unwrap();
+    let meshes = store.catalog().meshes(&Session::default()).unwrap();
     let plate = meshes.iter().find(|mesh| mesh.name == "plate").unwrap();
     assert_eq!((meshes.len(), plate.counts), (2, [6, 0, 3, 0]));
     assert_eq!(plate.attrs, [("long_name".to_owned(), Value::Text("a plate".into()))]);

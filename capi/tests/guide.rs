@@ -1,4 +1,5 @@
-//! The programs of `docs/guide/c-fortran.md` and `docs/guide/sdm.md` compile and print what the pages say.
+//! The programs of `docs/guide/c-fortran.md` and `docs/guide/sdm.md` compile and print the output that the
+//! pages show.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -17,7 +18,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
     page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// Compiles and runs a program in `folder`, where its store goes.
+/// Compiles and runs a program in `folder`, where it puts its store.
 fn run(compiler: &str, sources: &[&Path], folder: &Path) -> String {
     let program = folder.join(compiler);
     let mut command = Command::new(compiler);
@@ -87,7 +88,7 @@ fn the_programs_of_the_page_on_arrays_run() {
     let names: Vec<&Path> = imports.iter().map(|import| Path::new(&import.name)).collect();
     assert_eq!(names, [folder.join("ring.raw")], "both programs took one file");
 
-    // The command that compiles the modules names all of them, in an order that works.
+    // The pages' command names all modules, in an order that compiles.
     let command = of("bash").concat();
     let named = command.split_once("fieldstone{,").and_then(|(_, rest)| rest.split_once('}')).unwrap().0;
     let files: Vec<String> =

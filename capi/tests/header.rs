@@ -1,4 +1,4 @@
-//! `include/fieldstone.h` is what cbindgen makes of `src/`, and a C compiler takes it as it is.
+//! `include/fieldstone.h` equals cbindgen's output for `src/`, and a C compiler accepts it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use fieldstone_testkit::require::program;
 
-/// The files with something for the header, in the header's order.
+/// The source files with content for the header, in the header's order.
 const SOURCES: [&str; 18] = [
     "status",
     "arguments",
@@ -41,10 +41,10 @@ fn generated() -> String {
     String::from_utf8(header).unwrap()
 }
 
-/// A macro for each code that an error can have, so that a program compares with what a compiler has checked.
+/// A macro for each error code, so that the compiler checks the codes that a program compares with.
 fn codes() -> String {
     let mut text =
-        "\n/* What fs_error_code() gives; docs/guide/error-codes.md says what each means. */".to_owned();
+        "\n/* The codes that fs_error_code() returns; docs/guide/error-codes.md explains each. */".to_owned();
     for code in fieldstone::Code::ALL {
         let name = code.as_str().to_uppercase().replace('-', "_");
         write!(text, "\n#define FS_CODE_{name} \"{code}\"").unwrap();
@@ -60,7 +60,7 @@ fn the_header_is_what_the_sources_say() {
     }
     assert!(
         fs::read_to_string(&path).unwrap_or_default() == header,
-        "include/fieldstone.h is not what src/ says; write it anew with \
+        "include/fieldstone.h differs from src/; write it again with \
          UPDATE_HEADER=1 cargo test -p fieldstone-capi --test header"
     );
 }
@@ -80,7 +80,8 @@ fn the_header_names_every_exported_function() {
     assert!(functions > 20, "only {functions} functions were found");
 }
 
-/// Calls on arrays that Fortran makes by others: writes and reads by those with hints, views of groups by views.
+/// Functions that the Fortran modules replace by others: writes and reads by the variants with hints, views
+/// of groups by view objects.
 const BY_OTHERS: [&str; 7] = [
     "fs_group_write",
     "fs_group_read",

@@ -1,5 +1,5 @@
-//! `include/fieldstone_mpi.h` under the wheel's MPI: compiled by its mpicc and run by its mpiexec, which are
-//! taken from the checkout's `.venv` or else from the path.
+//! `include/fieldstone_mpi.h` with the wheel's MPI: its mpicc compiles the programs and its mpiexec runs
+//! them, both from the checkout's `.venv` or else from the path.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -14,7 +14,7 @@ use fieldstone::catalog::value::Value;
 use fieldstone::{DType, Request};
 use fieldstone_testkit::require::{self, require};
 
-/// A program of MPI, resolved, so that it finds what stands beside it.
+/// A program of MPI, resolved, so that it finds the files next to it.
 fn program(name: &str) -> Option<PathBuf> {
     let beside = capi().join("../.venv/bin").join(name);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -22,7 +22,7 @@ fn program(name: &str) -> Option<PathBuf> {
     found.filter_map(|path| path.canonicalize().ok()).next()
 }
 
-/// Compiles a program with mpicc, as the guide says, into `folder`. A relative path is one of `capi/`.
+/// Compiles a program with mpicc into `folder`, as the guide says. A relative path is one of `capi/`.
 fn compile(source: impl AsRef<Path>, folder: &Path) -> Option<PathBuf> {
     let mpicc = program("mpicc");
     if !require("mpi", mpicc.is_some(), "no mpicc (pip install mpich)") {
@@ -40,7 +40,7 @@ fn compile(source: impl AsRef<Path>, folder: &Path) -> Option<PathBuf> {
 
 fn mpiexec(ranks: usize, built: &Path, argument: &Path) -> Command {
     let mut command = Command::new(program("mpiexec").expect("mpicc is there"));
-    // More ranks than cores: who waits lets others run.
+    // More ranks than cores: a waiting rank lets others run.
     command.env("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
     command.arg("-n").arg(ranks.to_string()).arg(built).arg(argument);
     command
@@ -70,14 +70,14 @@ fn the_check_passes_and_each_rank_that_fails_at_any_step_is_named_on_all() {
         let folder = folder.path().join(ranks.to_string());
         std::fs::create_dir(&folder).unwrap();
         let mut job = mpiexec(ranks, &built, &folder);
-        // Of four ranks each fails in the tests of Python's communicator.
+        // The tests of Python's communicator cover failures with four ranks.
         let failures = if ranks == 2 { 90 } else { 0 };
         if ranks == 2 {
             job.arg("fail");
         }
-        let told = printed(&mut job);
-        println!("{ranks} ranks: {}", told.trim());
-        assert!(told.starts_with(&format!("{failures} failures")), "{ranks} ranks: {told}");
+        let output = printed(&mut job);
+        println!("{ranks} ranks: {}", output.trim());
+        assert!(output.starts_with(&format!("{failures} failures")), "{ranks} ranks: {output}");
     }
 }
 
@@ -130,7 +130,7 @@ fn what_one_rank_is_refused_of_meshes_fails_on_all_and_the_job_goes_on() {
     }
 }
 
-/// The values of a variable of a run at a step, as a program anywhere reads them.
+/// The values of a variable of a run at a step, read as any program reads them.
 fn values<const N: usize>(
     store: &Path,
     run: &str,
@@ -152,7 +152,8 @@ fn floats(found: (Vec<u64>, Vec<[u8; 8]>)) -> (Vec<u64>, Vec<f64>) {
     (found.0, found.1.into_iter().map(f64::from_ne_bytes).collect())
 }
 
-/// What the examples of SDM's Figure 1 write: the cube of a restart set at a step, in C order of (z, y, x).
+/// Checks the output of the examples of SDM's Figure 1: the cube of a restart set at a step, in C order of
+/// (z, y, x).
 fn check_astro3d(store: &Path, steps: u64) {
     let fields = open(store);
     let count = |variable: &str| {
@@ -202,14 +203,14 @@ fn regular_and_irregular_views_write_what_any_program_reads() {
     assert_eq!(nodes, expected);
 }
 
-/// How an example of FUN3D writes its mesh.
+/// The form in which an example of FUN3D writes its mesh.
 #[derive(Clone, Copy)]
 struct MeshFile {
     order: fieldstone::ByteOrder,
     base: i32,
 }
 
-/// Numbers of a mesh's file, from a byte on, in this machine's order.
+/// Numbers of a mesh's file, from a byte offset, in this machine's order.
 fn numbers<const N: usize>(bytes: &[u8], form: MeshFile, from: usize, count: usize) -> Vec<[u8; N]> {
     let mut all = bytes[from..].as_chunks::<N>().0[..count].to_vec();
     if !DType::F8.with_order(form.order).is_native() {
@@ -218,11 +219,11 @@ fn numbers<const N: usize>(bytes: &[u8], form: MeshFile, from: usize, count: usi
     all
 }
 
-/// What the examples of FUN3D write: computed again by one process, of the mesh's file.
+/// Checks the output of the FUN3D examples: one process computes it again from the mesh's file.
 fn check_fun3d(store: &Path, mesh: &Path, form: MeshFile, steps: u64) {
     const NODES: usize = 120;
     let bytes = std::fs::read(mesh).unwrap();
-    // Two ends of 4 bytes, an area of 8; of a node 8 for the volume, 24 for x, y, z.
+    // An edge takes two ends of 4 bytes and an area of 8; a node takes 8 for the volume and 24 for x, y, z.
     let edges = (bytes.len() - 32 * NODES) / 16;
     let ends = |side: usize| {
         let ends = numbers(&bytes, form, 4 * edges * side, edges).into_iter();
@@ -248,7 +249,7 @@ fn check_fun3d(store: &Path, mesh: &Path, form: MeshFile, steps: u64) {
         {
             let (shape, found) = self::floats(values(store, "fun3d", variable, step, DType::F8));
             assert_eq!(shape, [120]);
-            // A rank has its edges in another order.
+            // A rank has its edges in another order, so sums differ in the last bits.
             let wrong = found.iter().zip(&expected).position(|(found, sum)| (found - sum).abs() > 1e-9);
             assert_eq!(wrong, None, "{variable} at step {step}");
         }
@@ -258,7 +259,7 @@ fn check_fun3d(store: &Path, mesh: &Path, form: MeshFile, steps: u64) {
 
 fn run_fun3d(built: &Path, folder: &Path, form: MeshFile) {
     let (store, mesh) = (folder.join("fun3d.store"), folder.join("uns3d.msh"));
-    // Finished parts serve as many ranks; edges by node any number.
+    // Finished parts serve the same number of ranks; edges by node serve any number.
     for (run, (ranks, source)) in
         [(4, "computed"), (4, "parts"), (3, "edges"), (1, "edges")].into_iter().enumerate()
     {
@@ -283,7 +284,7 @@ fn compile_fortran(source: &str, folder: &Path) -> Option<PathBuf> {
         return None;
     }
     let mpicc = mpicc?;
-    // The wheel has no module `mpi`; another MPI has, and its mpif90 finds it.
+    // The wheel has no module `mpi`; another MPI has one, and its mpif90 finds it.
     let mut sources = vec!["tests/fortran/mpi.f90"];
     sources.extend(FORTRAN_MODULES);
     sources.push("fortran/fieldstone_mpi.f90");
@@ -341,7 +342,7 @@ fn fortran_has_the_same_views() {
     let store = folder.path().join("views.store");
     let Some(built) = compile_fortran("examples/views.f90", folder.path()) else { return };
     assert_eq!(printed(&mut mpiexec(4, &built, &store)), "three groups\n");
-    // Fortran's first dimension is the last one elsewhere.
+    // Fortran's first dimension is the last one in C and Python.
     let (shape, matrix) = floats(values(&store, "views", "matrix", 0, DType::F8));
     assert_eq!(shape, [12, 10]);
     let expected: Vec<f64> = (1..=12).flat_map(|x| (1..=10).map(move |y| f64::from(x * 100 + y))).collect();
@@ -352,7 +353,7 @@ fn fortran_has_the_same_views() {
         let (node, component) = (i / 3 + 1, i % 3 + 1);
         (u - (node as f64 + component as f64 / 10.0)).abs() < 1e-9
     }));
-    // In a group of order C it is the first one elsewhere, too.
+    // In a group of order C it is the first one in C and Python, too.
     let (shape, x) = values::<4>(&store, "views", "x", 0, DType::F4);
     assert_eq!(shape, [10, 3]);
     let of_rank = |rank: usize| vec![rank as f32; 3 * (rank + 1)];
@@ -366,8 +367,8 @@ fn the_example_writes_a_file_that_ncdump_prints() {
     let Some(built) = compile("examples/container_mpi.c", folder.path()) else { return };
     for ranks in [1, 2] {
         let file = folder.path().join(format!("{ranks}.nc"));
-        let told = printed(&mut mpiexec(ranks, &built, &file));
-        assert_eq!(told.trim(), format!("{} variables, {ranks} records", 3 * ranks + 1));
+        let output = printed(&mut mpiexec(ranks, &built, &file));
+        assert_eq!(output.trim(), format!("{} variables, {ranks} records", 3 * ranks + 1));
     }
     let file = folder.path().join("events.nc");
     assert_eq!(printed(&mut mpiexec(4, &built, &file)).trim(), "13 variables, 4 records");

@@ -1,5 +1,5 @@
-//! `include/fieldstone_mpi.h` under Open MPI, compiled by its mpicc and run by its mpiexec, as Debian calls them beside those
-//! of another MPI.
+//! `include/fieldstone_mpi.h` with Open MPI: its mpicc compiles the programs and its mpiexec runs them, under
+//! the names that Debian gives them next to another MPI.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -11,7 +11,7 @@ use common::{capi, check_digests, library, open, printed, succeed};
 use fieldstone::Request;
 use fieldstone_testkit::require::require;
 
-/// Compiles a program of `capi/`; nothing where Open MPI is not installed.
+/// Compiles a program of `capi/`; `None` if Open MPI is not installed.
 fn compile(source: &str, folder: &Path) -> Option<PathBuf> {
     let is_there = |name: &str| Command::new(name).arg("--version").output().is_ok();
     let found = is_there("mpicc.openmpi") && is_there("mpiexec.openmpi");
@@ -30,7 +30,7 @@ fn compile(source: &str, folder: &Path) -> Option<PathBuf> {
 
 fn mpiexec(ranks: usize, built: &Path, argument: &Path) -> Command {
     let mut command = Command::new("mpiexec.openmpi");
-    // CI may be root; more ranks than cores: who waits lets others run.
+    // CI may be root; more ranks than cores: a waiting rank lets others run.
     for name in ["ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM"] {
         command.env(format!("OMPI_{name}"), "1");
     }
@@ -52,8 +52,8 @@ fn ranks_read_overlapping_bytes_together() {
 fn the_check_passes() {
     let folder = tempfile::tempdir().unwrap();
     let Some(built) = compile("tests/c/comm.c", folder.path()) else { return };
-    let told = printed(&mut mpiexec(2, &built, folder.path()));
-    assert!(told.starts_with("0 failures"), "{told}");
+    let output = printed(&mut mpiexec(2, &built, folder.path()));
+    assert!(output.starts_with("0 failures"), "{output}");
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn groups_of_views_and_containers_are_written() {
     assert_eq!(found, expected);
     assert!(fields.verify(&Request::new()).unwrap().ok());
     let built = compile("examples/container_mpi.c", folder.path()).unwrap();
-    let told = printed(&mut mpiexec(2, &built, &folder.path().join("events.nc")));
-    assert_eq!(told.trim(), "7 variables, 2 records");
+    let output = printed(&mut mpiexec(2, &built, &folder.path().join("events.nc")));
+    assert_eq!(output.trim(), "7 variables, 2 records");
 }
 
 #[test]

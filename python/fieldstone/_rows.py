@@ -1,11 +1,10 @@
-"""Rows that the catalog gives back: steps, variables, tags, boxes, and sequences of them."""
+"""Rows that the catalog returns: steps, variables, tags, boxes, and sequences of them."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from ._native import _Catalog, _level_of
@@ -24,7 +23,7 @@ _SHOWN = 10
 class Step:
     """A step of a run: its number, and its time in the run's unit.
 
-    A step that is no whole number of hours is the text that its keys have.
+    A step that is not a whole number of hours is the text of its keys.
     """
 
     run: str
@@ -35,7 +34,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Tag:
-    """A tag: a named kind of metadata. `version` is the one shown, `type` one of the value types."""
+    """A tag: a named kind of metadata. `version` is the version shown, `type` one of the value types."""
 
     name: str
     version: int
@@ -49,7 +48,7 @@ class Tag:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of a run, as it was declared, or as its fields say where it was not."""
+    """A variable of a run, as declared, or, if it was not declared, as its fields describe it."""
 
     run: str
     name: str
@@ -66,14 +65,14 @@ class Variable:
 
     @property
     def level(self) -> int | None:
-        """The level of an adaptive mesh that it is on; None where it is on none."""
+        """The level of an adaptive mesh that it is on; None if it is on none."""
         found = _level_of(self.name)
         return None if found is None else found[0]
 
 
 @dataclass(frozen=True)
 class Box:
-    """The box of at least one attribute: ``start`` and ``count`` per dimension, half-open."""
+    """The box of at least one attribute: ``start`` and ``count`` for each dimension, half-open."""
 
     run: str
     step: int | None
@@ -85,13 +84,13 @@ class Box:
 
     @property
     def box(self) -> tuple[slice, ...]:
-        """As slices, which index a numpy array and are a ``box=`` term."""
+        """The box as slices, which can index a numpy array and serve as a ``box=`` term."""
         return tuple(slice(a, a + n) for a, n in zip(self.start, self.count, strict=True))
 
 
 @dataclass(frozen=True)
 class Missing:
-    """A name that a query asks for and nothing has: why it finds nothing. ``str()`` says it in a sentence."""
+    """A name in a query that nothing in the store has. ``str()`` explains why the query finds nothing."""
 
     what: str  # "run", "variable", "level", "tag" or "parameter"
     name: str
@@ -103,21 +102,21 @@ class Missing:
 
 
 def tell(missing: Missing | None, level: int) -> None:
-    """Warns the caller, `level` frames above, of a name in his query that nothing has."""
+    """Warns the caller, `level` frames above, of a name in the query that nothing has."""
     if missing is not None:
         warnings.warn(f"nothing is found: {missing}", UserWarning, stacklevel=level + 1)
 
 
 def missing_of(found: tuple[str, str, str | None] | None) -> Missing | None:
-    """What the native catalog says of a query that finds nothing."""
+    """The `Missing` for the native catalog's answer on a query that finds nothing."""
     return None if found is None else Missing(*found)
 
 
 class Rows(Sequence[_Row], Generic[_Row]):
-    """What a catalog call found: a sequence of rows that does not change.
+    """The result of a catalog call: a sequence of rows that does not change.
 
-    ``to_arrow()`` is a Table of them, ``to_pandas()`` a DataFrame. Whoever finds nothing because the query
-    names what nothing has is warned of that; ``why()`` says it, too.
+    ``to_arrow()`` returns them as a Table, ``to_pandas()`` as a DataFrame. If the result is empty because the
+    query has a name that nothing has, a warning says so, and so does ``why()``.
     """
 
     def __init__(
@@ -125,10 +124,12 @@ class Rows(Sequence[_Row], Generic[_Row]):
         rows: list[_Row],
         table: Callable[[], Table],
         why: Callable[[], Missing | None] | None = None,
+        moments: Callable[[Iterable[tuple[str | None, str]]], set[tuple[str, str]]] | None = None,
     ) -> None:
         self._rows = rows
         self._table = table
         self._why = why
+        self._moments = moments
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -150,24 +151,24 @@ class Rows(Sequence[_Row], Generic[_Row]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the table of them takes in memory, about."""
+        """Approximate bytes that the table of them takes in memory."""
         return self.to_arrow().nbytes
 
     @property
     def truncated(self) -> bool:
-        """Whether rows were left out. All that was found is here."""
+        """Whether rows were left out. Always false: all rows found are here."""
         return False
 
     def to_arrow(self) -> Table:
-        """A Table: pyarrow, polars, DuckDB and others take it."""
+        """A Table, which pyarrow, polars, DuckDB and others accept."""
         return self._table()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """What pyarrow, polars, DuckDB and others take in place of ``to_arrow()``."""
+        """The stream that pyarrow, polars, DuckDB and others read in place of ``to_arrow()``."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def why(self) -> Missing | None:
-        """Why nothing was found: a name in the query that nothing has, with the names nearest to it."""
+        """If an unknown name is why nothing was found: that name, with the nearest ones."""
         return self._why() if self._why is not None else None
 
     def to_pandas(self) -> pd.DataFrame:
@@ -183,13 +184,13 @@ class Rows(Sequence[_Row], Generic[_Row]):
         return "\n".join([f"<fieldstone.Rows: {len(self._rows)}>", *shown])
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<li><code>{escape(_bounded(row))}</code></li>" for row in self._rows[:_SHOWN])
-        more = f"<p>… {len(self._rows) - _SHOWN} more</p>" if len(self._rows) > _SHOWN else ""
-        return f"<ul>{items}</ul>{more}"
+        from ._html import rows
+
+        return rows(self._rows, _SHOWN, self._moments)
 
 
 class RunRows(Rows[_Row]):
-    """Runs, whose table may have a column for each parameter."""
+    """Runs, whose table can have a column for each parameter."""
 
     def __init__(
         self,
@@ -202,10 +203,16 @@ class RunRows(Rows[_Row]):
         self._found = found
         self._known = known
 
+    def _repr_html_(self) -> str:
+        from ._html import rows
+
+        names = ("project", "name", "job", "created", "notes", "params")
+        return rows([{name: info[name] for name in names} for info in self._found], _SHOWN)
+
     def to_arrow(self, params: bool = False) -> Table:
-        """A Table: pyarrow, polars, DuckDB and others take it. With ``params=True`` each parameter has a
-        column, ``params.NAME``, null for a run that has it not; else all are one column of JSON text. Without
-        a run it has the columns that all runs of the store would give it.
+        """A Table, which pyarrow, polars, DuckDB and others accept. With ``params=True`` each parameter has a
+        column, ``params.NAME``, null for a run that lacks it; otherwise all are one column of JSON text. A
+        table without runs has the columns that all runs of the store would give it.
         """
         return self._columns(params)
 
@@ -224,7 +231,7 @@ class RunRows(Rows[_Row]):
         return table_of(columns, _OF_RUNS, empty=not self._found)
 
 
-# Columns and their types, whatever rows there are.
+# Columns and their types, also of a table without rows.
 _OF_RUNS = {
     "project": "text",
     "name": "text",
@@ -250,14 +257,15 @@ _OF_VARIABLES = {
 
 
 def table_of(columns: Mapping[str, list[Any]], kinds: Mapping[str, str], empty: bool = False) -> Table:
-    """Columns by name as a Table, of these types where no value says another one; `empty`: without a row."""
+    """Makes a Table of columns by name. They have these types unless a value requires another one; `empty`:
+    no row."""
     return _Catalog.table(list(columns), list(columns.values()), [kinds.get(name) for name in columns], empty)
 
 
 def tags_of(
     found: list[tuple[str, int, str, str, int]], why: Callable[[], Missing | None] | None = None
 ) -> Rows[Tag]:
-    """Tags as the native catalog gives them."""
+    """Tags from the rows of the native catalog."""
     tags = [Tag(name, shown, kind, unit or None, asked) for name, asked, kind, unit, shown in found]
     table = {name: [getattr(tag, name) for tag in tags] for name in _OF_TAGS}
     return Rows(tags, lambda: table_of(table, _OF_TAGS), why)
@@ -266,7 +274,7 @@ def tags_of(
 def variables_of(
     found: list[dict[str, Any]], why: Callable[[], Missing | None] | None = None
 ) -> Rows[Variable]:
-    """Variables as the native catalog gives them."""
+    """Variables from the rows of the native catalog."""
     rows = [Variable(**info) for info in found]
     return Rows(rows, lambda: _table_of_variables(rows), why)
 

@@ -1,4 +1,4 @@
-"""``g.archive``: what hidden versions say moves to another store, and who asks for it is told where."""
+"""``g.archive``: hidden versions move to another store, and reads of them name that store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many vertices and relations at once, as rows and as columns; declared types; what a graph counts."""
+"""Many vertices and relations at once, as rows and as columns; declared types; counts of a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* Distributed arrays in one process: every call, and what is refused. */
+/* Distributed arrays in one process: every call, and every refused argument. */
 #include "check.h"
 
 enum { NX = 4, NY = 3 };
@@ -38,7 +38,7 @@ static void regular(fs_arrays *job, fs_group *flow) {
   for (y = 0; y < NY; y++)
     for (x = 0; x < 2; x++) CHECK(back[y][x] == 10 * y + x);
 
-  /* With a halo memory is wider; what nobody wrote is the fill. */
+  /* With a halo memory is larger; unwritten elements have the fill value. */
   OK(fs_group_view_block(flow, 1, only_t, 2, start, count, halo, NULL));
   OK(fs_group_read(flow, "t", 6, "f8", 0, NULL, NULL, around));
   for (y = 0; y < NY; y++) CHECK(around[y][0] == -1 && around[y][2] == 10 * y + 1 && around[y][3] == -1);
@@ -101,7 +101,7 @@ static void asked(fs_arrays *job, fs_group *flow, fs_group *particles) {
   CHECK(counts.written > 0 && counts.read > 0 && counts.opened > 0 && counts.write_seconds > 0);
 }
 
-/* A set that an open group has not is added. */
+/* A set that an open group lacks is added. */
 static void further(fs_arrays *job, fs_group *flow) {
   const uint64_t shape[2] = {NY, NX};
   const fs_set set = {"w", "i4", 2, shape, NULL, NULL, 0, NULL};
@@ -133,8 +133,8 @@ static void refused(fs_arrays *job, fs_group *flow) {
   FAILS(fs_arrays_group(job, NULL, 1, sets, NULL, &group), FS_INVALID, "is null");
   FAILS(fs_arrays_group(job, "a", 1, sets, NULL, &group), FS_INVALID, "q8");
   FAILS(fs_arrays_group(job, "a", 1, endless, NULL, &group), FS_INVALID, "99 dimensions");
-  FAILS(fs_arrays_group(job, "a", 1, differs, &level, &group), FS_INVALID, "7 is no level");
-  FAILS(fs_arrays_group(job, "a", 1, differs, &order, &group), FS_INVALID, "no order");
+  FAILS(fs_arrays_group(job, "a", 1, differs, &level, &group), FS_INVALID, "7 is not a level");
+  FAILS(fs_arrays_group(job, "a", 1, differs, &order, &group), FS_INVALID, "not an order");
   FAILS(fs_arrays_group(job, "a", 1, differs, &chunks, &group), FS_INVALID, "extents of chunks is null");
   FAILS(fs_arrays_group(job, "flow", 1, differs, NULL, &group), FS_CONFLICT, "another");
   FAILS(fs_arrays_group(job, "a", 1, differs, NULL, NULL), FS_INVALID, "place for the group");
@@ -157,11 +157,11 @@ static void refused(fs_arrays *job, fs_group *flow) {
   FAILS(fs_group_read(flow, NULL, 6, "f8", 0, NULL, NULL, t), FS_INVALID, "set is null");
   FAILS(fs_group_last_step(flow, &step, NULL), FS_INVALID, "place for found");
   FAILS(fs_group_level((fs_group *)job, NULL), FS_INVALID, "level is null");
-  /* And it goes on. */
+  /* The job goes on. */
   OK(fs_group_read(flow, "t", 6, "f8", 0, NULL, NULL, t));
 }
 
-/* Hints of a job, a group and a call: what nobody takes is named. */
+/* Hints of a job, a group and a call: hints without effect are named. */
 static void hinted(fs_store *store) {
   const fs_hint of_job[1] = {{"direct_write", "true"}}, of_group[1] = {{"striping_unit", "1048576"}};
   const fs_hint of_call[2] = {{"cb_nodes", "1"}, {"romio_cb_write", "enable"}};
@@ -191,7 +191,7 @@ static void hinted(fs_store *store) {
   OK(fs_group_read_with(group, "a", 0, view, "f4", 0, NULL, NULL, back, 2, of_call));
   CHECK(back[0] == 2 && back[1] == 3);
   OK(fs_view_free(view));
-  FAILS(fs_group_view(group, 0, NULL, view), FS_INVALID, "no open fs_view handle");
+  FAILS(fs_group_view(group, 0, NULL, view), FS_INVALID, "not an open fs_view handle");
   OK(fs_arrays_close(job));
 }
 
@@ -207,7 +207,7 @@ static void in_logs(fs_store *store) {
   fs_group *group;
   int level = 9, i;
   for (i = 0; i < NY * NX; i++) h[i] = (uint16_t)(i * 77);
-  FAILS(fs_arrays_open(store, "logs", NULL, &nowhere, &job), FS_INVALID, "no layout");
+  FAILS(fs_arrays_open(store, "logs", NULL, &nowhere, &job), FS_INVALID, "not a layout");
   OK(fs_arrays_open(store, "logs", NULL, &fields, &job));
   FAILS(fs_arrays_group(job, "g", 1, sets, &wrong, &group), FS_INVALID, "no compression");
   OK(fs_arrays_group(job, "g", 1, sets, &options, &group));
@@ -237,11 +237,11 @@ int main(int argc, char **argv) {
   refused(job, flow);
   OK(fs_arrays_declared_group(job, "flow", &again));
   OK(fs_arrays_close(job));
-  FAILS(fs_arrays_flush(job), FS_INVALID, "no open fs_arrays handle");
-  FAILS(fs_group_why(again, name, sizeof name), FS_INVALID, "no open fs_group handle");
+  FAILS(fs_arrays_flush(job), FS_INVALID, "not an open fs_arrays handle");
+  FAILS(fs_group_why(again, name, sizeof name), FS_INVALID, "not an open fs_group handle");
   OK(fs_arrays_close(NULL));
 
-  /* The run goes on: what was declared is declared again, also where an extent varies. */
+  /* The run goes on, and the same declarations are accepted again, even if an extent varies. */
   OK(fs_close(store));
   OK(fs_open(argv[1], "a", NULL, &store));
   OK(fs_arrays_open(store, "all", NULL, &options, &job));
@@ -252,12 +252,12 @@ int main(int argc, char **argv) {
   in_logs(store);
   hinted(store);
 
-  /* A new run gets a name; what is abandoned is gone. */
+  /* A run without a name gets one; an abandoned job leaves nothing. */
   OK(fs_arrays_open(store, NULL, NULL, NULL, &job));
   OK(fs_arrays_run(job, name, sizeof name));
   CHECK(strncmp(name, "run-", 4) == 0);
   OK(fs_arrays_abandon(job, "no more"));
-  FAILS(fs_arrays_close(job), FS_INVALID, "no open fs_arrays handle");
+  FAILS(fs_arrays_close(job), FS_INVALID, "not an open fs_arrays handle");
   OK(fs_close(store));
   return 0;
 }

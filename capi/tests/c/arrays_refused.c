@@ -1,6 +1,7 @@
 /*
- * One rank's wrong argument of a collective call on a job or a group is an error of that rank's kind on all ranks;
- * the job goes on, and nothing of a write that failed is left. A rank that ends its job ends it on all.
+ * If one rank passes a wrong argument to a collective call on a job or a group, all ranks get an
+ * error of that rank's kind; the job goes on, and a failed write leaves nothing. A rank that ends
+ * its job ends it on all.
  */
 #include "check.h"
 
@@ -14,7 +15,7 @@ static fs_arrays *job;
 static fs_group *group;
 static int rank, size;
 
-/* Row `rank` of `x`, by the call `wrong` or, where that is -1, as it should be. */
+/* Writes row `rank` of `x`, with the fault `wrong`; -1: without a fault. */
 static int write_row(int wrong, const double *row, int64_t step) {
   const uint64_t other[2] = {2, LENGTH};
   return fs_group_write(group, wrong == 0 ? "absent" : wrong == 1 ? NULL : "x", step, wrong == 2 ? "q9" : "f8",
@@ -34,7 +35,7 @@ static int write_hinted(const fs_hint *hint, const double *row, int64_t step) {
   return fs_group_write_with(group, "x", step, "f8", 0, NULL, NULL, row, 1, 1, hint);
 }
 
-/* All ranks have an error that names the rank at fault. */
+/* All ranks get an error that names the rank at fault. */
 static void failed(int status, int expected, int bad) {
   char named[32];
   snprintf(named, sizeof named, "rank %d", bad);
@@ -51,7 +52,7 @@ static void calls(void) {
     for (i = 0; i < LENGTH; i++) row[i] = rank * 100 + bad * 10 + i;
     for (wrong = 0; wrong < WRONG_WRITES; wrong++) {
       i = write_row(rank == bad ? wrong : -1, row, step);
-      /* Another name is another call: ranks contradict one another only where each may be right. */
+      /* Another name is another call: ranks contradict one another only if each may be right. */
       failed(i, wrong == 0 ? FS_NOT_FOUND : FS_INVALID, bad);
     }
     failed(write_hinted(rank == bad ? no_rank : one_rank, row, step), FS_INVALID, bad);
@@ -67,7 +68,7 @@ static void calls(void) {
     OK(fs_arrays_flush(job));
     step++;
   }
-  /* Ranks at different steps, and two that write one element. */
+  /* Ranks at different steps, and two ranks that write one element. */
   CHECK(write_row(-1, row, 100 + rank) == FS_CONFLICT);
   {
     const int64_t map[1] = {0};
@@ -77,7 +78,8 @@ static void calls(void) {
   }
 }
 
-/* A map with an index that there is not: rank, place and value are named, and the rank's right map serves again. */
+/* A map with an index out of range: the error names rank, position and value, and the rank's
+   correct map works again. */
 static void maps(void) {
   const int64_t beyond[] = {size, -2, INT64_MAX, INT64_MIN};
   const int64_t right[2] = {rank, -1};
@@ -97,7 +99,7 @@ static void maps(void) {
       failed(fs_group_read(group, "x", 50, "f8", 0, NULL, NULL, back), FS_INVALID, bad);
       CHECK(strstr(fs_error_message(), named));
     }
-    /* More entries are owned than there are, and a dimension that there is not. */
+    /* More owned entries than entries, and a dimension that does not exist. */
     OK(fs_group_view_irregular(group, 0, NULL, 2, right, rank == bad ? 3 : -1, 0));
     failed(fs_group_write(group, "x", 51, "f8", 0, NULL, NULL, rows, 1), FS_INVALID, bad);
     OK(fs_group_view_irregular(group, 0, NULL, 2, right, -1, rank == bad ? 2 : 0));
@@ -107,7 +109,7 @@ static void maps(void) {
   memset(back, 0, sizeof back);
   back[1][0] = 7;
   OK(fs_group_read(group, "x", 50, "f8", 0, NULL, NULL, back));
-  /* An entry of no element is not read. */
+  /* A read skips an entry of no element. */
   CHECK(memcmp(back[0], rows[0], sizeof rows[0]) == 0 && back[1][0] == 7);
   OK(fs_arrays_flush(job));
 }

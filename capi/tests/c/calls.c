@@ -1,4 +1,4 @@
-/* Every call once, as it is meant: bytes, arrays, pieces, created fields, keys, lists. */
+/* Every call once, with correct arguments: bytes, arrays, pieces, created fields, keys, lists. */
 #include "check.h"
 
 static void bytes_and_keys(fs_store *store)
@@ -83,7 +83,7 @@ static void pieces_and_generations(fs_store *store)
     OK(fs_get_array(store, key, "f4", 1, shape, all));
     CHECK(all[0] == 1 && all[3] == 4);
 
-    /* A created field hides what was there, and what nobody writes of it is missing. */
+    /* A created field hides the earlier one, and its unwritten elements are missing. */
     const float fill = -1;
     const uint64_t chunks[1] = {2};
     OK(fs_create_field(store, key, "f4", 1, shape, &fill, chunks));
@@ -108,7 +108,7 @@ static void lists(fs_store *store)
         OK(fs_list_next(list, &key, &nbytes));
         if (!key)
             break;
-        OK(fs_size(store, key, &again)); /* the key as it is listed names its field */
+        OK(fs_size(store, key, &again)); /* the listed key names its field */
         CHECK(again == nbytes);
         sum += nbytes;
         fields++;

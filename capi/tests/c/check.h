@@ -1,4 +1,4 @@
-/* What the test programs share: a failed check names its line and what Fieldstone said last. */
+/* Macros for the test programs: a failed check names its line and Fieldstone's last error. */
 #include <fieldstone.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 /* The call succeeds. */
 #define OK(call) CHECK((call) == FS_OK)
 
-/* The call fails in this way, the thread's last error is of it, and its message holds these words. */
+/* The call fails with this status, sets the thread's last error, and its message holds these words. */
 #define FAILS(call, status, words)                                                                        \
     do {                                                                                                  \
         CHECK((call) == (status));                                                                        \

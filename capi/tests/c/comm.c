@@ -1,11 +1,12 @@
 /*
- * Checks the communicator of fieldstone_mpi.h: all is well, and then, with "fail" as the second argument, each
- * step of each rank fails once.
+ * Checks the communicator of fieldstone_mpi.h: first without failures; then, with "fail" as the
+ * second argument, each step of each rank fails once.
  *
- * How fast errors arrive is measured from the moment that the check begins on this rank, which is before any
- * rank fails. A machine with other work may stop a rank for longer than a second; therefore checks without a
- * failure are timed in turn with those that fail, and an error may take a second or, where that is longer, ten
- * times what the slowest check without a failure took: who waits for a rank that has given up waits for ever.
+ * The program measures how fast errors arrive, from the beginning of the check on this rank, which
+ * is before any rank fails. A busy machine may stop a rank for longer than a second. Checks with
+ * and without a failure therefore alternate, and an error may take a second or, if that is longer,
+ * ten times the slowest check without a failure. A rank that waits for one that has given up would
+ * wait forever.
  */
 #include <stdio.h>
 #include <string.h>

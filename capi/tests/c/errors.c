@@ -1,4 +1,5 @@
-/* Every status that a caller can meet, and every mistake that a call can judge: an error, never a crash. */
+/* Every status that a caller can meet, and every mistake that a call can detect: an error, never a
+   crash. */
 #include "check.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -14,24 +15,24 @@ static void mistaken_handles(fs_store *store)
     fs_list *list;
     fs_key *builder = fs_key_new();
     FAILS(fs_flush(NULL), FS_INVALID, "fs_store handle is null");
-    FAILS(fs_flush((fs_store *)builder), FS_INVALID, "no open fs_store");
-    FAILS(fs_flush((fs_store *)&nbytes), FS_INVALID, "no open fs_store");
-    FAILS(fs_flush((fs_store *)(void *)1), FS_INVALID, "no open fs_store");
-    FAILS(fs_size((fs_store *)builder, key, &nbytes), FS_INVALID, "no open fs_store");
+    FAILS(fs_flush((fs_store *)builder), FS_INVALID, "not an open fs_store");
+    FAILS(fs_flush((fs_store *)&nbytes), FS_INVALID, "not an open fs_store");
+    FAILS(fs_flush((fs_store *)(void *)1), FS_INVALID, "not an open fs_store");
+    FAILS(fs_size((fs_store *)builder, key, &nbytes), FS_INVALID, "not an open fs_store");
     FAILS(fs_list_open(NULL, NULL, &list), FS_INVALID, "fs_store handle is null");
     CHECK(!list);
     const char *text;
     FAILS(fs_list_next(NULL, &text, &nbytes), FS_INVALID, "fs_list handle is null");
-    FAILS(fs_list_next((fs_list *)store, &text, &nbytes), FS_INVALID, "no open fs_list");
-    FAILS(fs_list_close((fs_list *)store), FS_INVALID, "no open fs_list");
+    FAILS(fs_list_next((fs_list *)store, &text, &nbytes), FS_INVALID, "not an open fs_list");
+    FAILS(fs_list_close((fs_list *)store), FS_INVALID, "not an open fs_list");
     FAILS(fs_key_set(NULL, "run", "a"), FS_INVALID, "fs_key handle is null");
-    FAILS(fs_key_set((fs_key *)store, "run", "a"), FS_INVALID, "no open fs_key");
+    FAILS(fs_key_set((fs_key *)store, "run", "a"), FS_INVALID, "not an open fs_key");
     FAILS(fs_key_set(builder, NULL, "a"), FS_INVALID, "keyword is null");
     FAILS(fs_key_set(builder, "", "a"), FS_INVALID, "keyword is empty");
     FAILS(fs_key_set(builder, "run", NULL), FS_INVALID, "value is null");
     FAILS(fs_key_set_int(builder, "\xff", 1), FS_INVALID, "UTF-8");
     OK(fs_key_free(builder));
-    FAILS(fs_key_free(builder), FS_INVALID, "no open fs_key"); /* freed twice */
+    FAILS(fs_key_free(builder), FS_INVALID, "not an open fs_key"); /* freed twice */
     CHECK(!fs_key_text(builder));
     FAILS(fs_archive_bytes(store, fs_key_text(builder), "x", 1), FS_INVALID, "key is null");
 }
@@ -76,7 +77,7 @@ static void wrong_arguments(fs_store *store)
     FAILS(fs_get(store, key, buffer, sizeof buffer, NULL), FS_INVALID, "nbytes is null");
     FAILS(fs_get(store, key, NULL, 64, &nbytes), FS_INVALID, "buffer is null");
     FAILS(fs_get(store, key, buffer, 47, &nbytes), FS_INVALID, "needs 48 bytes");
-    CHECK(nbytes == 48); /* what the buffer must hold */
+    CHECK(nbytes == 48); /* the size that the buffer needs */
     FAILS(fs_get_box(store, key, 2, start, shape, buffer, 0, &nbytes), FS_INVALID, "needs 48 bytes");
     CHECK(nbytes == 48);
     FAILS(fs_get_box(store, key, 2, beyond, shape, buffer, 64, &nbytes), FS_INVALID, "{run=a}{variable=t}{step=6}");
@@ -93,7 +94,7 @@ static void wrong_arguments(fs_store *store)
     FAILS(fs_get_piece(store, "run=a,variable=raw,step=6", "u1", 0, NULL, NULL, buffer), FS_INVALID, "opaque");
 }
 
-/* Changes bytes of a payload, found by its text, behind the back of the store. */
+/* Changes bytes of a payload, found by its text, without the store's knowledge. */
 static void damage(const char *folder)
 {
     char command[1000];
@@ -122,8 +123,8 @@ int main(int argc, char **argv)
     OK(fs_open(argv[1], "r", NULL, &other));
     FAILS(fs_archive_bytes(other, key, "x", 1), FS_DENIED, "");
     OK(fs_close(other));
-    FAILS(fs_close(other), FS_INVALID, "no open fs_store"); /* closed twice */
-    FAILS(fs_get(other, key, buffer, sizeof buffer, &nbytes), FS_INVALID, "no open fs_store");
+    FAILS(fs_close(other), FS_INVALID, "not an open fs_store"); /* closed twice */
+    FAILS(fs_get(other, key, buffer, sizeof buffer, &nbytes), FS_INVALID, "not an open fs_store");
 
     OK(fs_archive_bytes(store, "run=a,variable=damaged,step=6", "DAMAGE-ME-HERE", 14));
     OK(fs_close(store));
@@ -132,7 +133,7 @@ int main(int argc, char **argv)
     FAILS(fs_get(store, "run=a,variable=damaged,step=6", buffer, sizeof buffer, &nbytes), FS_CORRUPT, "");
     OK(fs_close(store));
 
-    /* A medium that takes no more: files of this process may not grow. */
+    /* A full medium: the limit keeps files of this process from growing. */
     snprintf(path, sizeof path, "%s-full", argv[1]);
     OK(fs_open(path, "a", NULL, &store));
     OK(fs_archive_bytes(store, key, "x", 1));
@@ -146,12 +147,13 @@ int main(int argc, char **argv)
     CHECK(status == FS_UNAVAILABLE && fs_error_kind() == FS_UNAVAILABLE && fs_error_message()[0]);
     fs_close(store);
 
-    /* A binding may make errors of its own; that is also how a program can see the last kind, Internal. */
+    /* A binding may make its own errors; this is also the way for a program to see the last kind,
+       Internal. */
     FAILS(fs_fail(FS_INTERNAL, "a message", "a hint"), FS_INTERNAL, "a message");
     CHECK(strcmp(fs_error_hint(), "a hint") == 0 && strcmp(fs_status_name(FS_INTERNAL), "Internal") == 0);
     FAILS(fs_fail(FS_DENIED, "no hint", NULL), FS_DENIED, "no hint");
     CHECK(fs_error_hint()[0] == 0);
-    FAILS(fs_fail(FS_OK, "no error", NULL), FS_INVALID, "0 is no status");
+    FAILS(fs_fail(FS_OK, "no error", NULL), FS_INVALID, "0 is not the status");
     FAILS(fs_fail(FS_DENIED, NULL, NULL), FS_INVALID, "message is null");
     CHECK(fs_status_name(8)[0] == 0 && strcmp(fs_status_name(FS_NOT_FOUND), "NotFound") == 0);
     return 0;

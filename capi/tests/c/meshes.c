@@ -1,12 +1,12 @@
-/* Imports, meshes and partitions in one process: every call, and what is refused. */
+/* Imports, meshes and partitions in one process: every call, and every refused argument. */
 #include "check.h"
 
 enum { NX = 3, NY = 2, NODES = NX * NY, EDGES = 7, FACES = 2 };
 
 static const char *raw_path, *netcdf_path, *vector_path;
 
-/* Two squares side by side, in raw bytes: 4 of something else, edges from node 1 on as big-endian i4, then x and y of
-   each node as little-endian f4. */
+/* Two adjacent squares, in raw bytes: 4 unrelated bytes, edges from node 1 as big-endian i4, then x
+   and y of each node as little-endian f4. */
 static const int32_t ENDS[2][EDGES] = {{1, 2, 4, 5, 1, 2, 3}, {2, 3, 5, 6, 4, 5, 6}};
 
 static void make_files(void) {
@@ -83,13 +83,13 @@ static void imports(fs_arrays *job) {
   OK(fs_import_read(import, "xy", column, "f4", 0, NULL, NULL, some));
   CHECK(some[0][0] == 1 && some[0][1] == 2 && some[1][0] == 0);
 
-  /* What a run took from outside does not change. */
+  /* A run's description of an outside file does not change. */
   OK(fs_import_close(import));
   FAILS(fs_arrays_import_raw(job, raw_path, 1, &(const fs_raw_variable){"b", ">i4", 4, 1, shape}, NULL, &import),
         FS_CONFLICT, "or other variables");
   open_raw(job, "C", &import);
 
-  /* In order "F" dimensions are said in reverse: the same bytes are at hand. */
+  /* In order "F" dimensions are reversed: the bytes are the same. */
   OK(fs_import_close(import));
   open_raw(job, "F", &import);
   OK(fs_import_variable(import, 2, &info));
@@ -118,7 +118,7 @@ static void imports(fs_arrays *job) {
   OK(fs_view_free(column));
   OK(fs_view_free(row));
   OK(fs_view_free(NULL));
-  FAILS(fs_view_free(row), FS_INVALID, "no open fs_view handle");
+  FAILS(fs_view_free(row), FS_INVALID, "not an open fs_view handle");
 }
 
 static void refused(fs_arrays *job) {
@@ -143,7 +143,7 @@ static void refused(fs_arrays *job) {
   FAILS(fs_arrays_import_raw(job, raw_path, 1, &typeless, NULL, &none), FS_INVALID, "q9");
   FAILS(fs_arrays_import_raw(job, raw_path, 1, &flat, NULL, &none), FS_INVALID, "-1 dimensions");
   FAILS(fs_arrays_import_raw(job, raw_path, 2, twice, NULL, &none), FS_INVALID, "two variables");
-  FAILS(fs_arrays_import_raw(job, raw_path, 1, &a, &wrong, &none), FS_INVALID, "no order");
+  FAILS(fs_arrays_import_raw(job, raw_path, 1, &a, &wrong, &none), FS_INVALID, "not an order");
   FAILS(fs_arrays_import_raw(job, raw_path, 1, &a, NULL, NULL), FS_INVALID, "place for the import");
   FAILS(fs_arrays_import_netcdf(job, netcdf_path, 1, absent, NULL, &none), FS_NOT_FOUND, "absent");
   FAILS(fs_arrays_import_netcdf(job, netcdf_path, 1, NULL, NULL, &none), FS_INVALID, "list of names is null");
@@ -154,7 +154,7 @@ static void refused(fs_arrays *job) {
   FAILS(fs_import_read(import, "a", NULL, "f8", 0, NULL, NULL, ends), FS_INVALID, "not float64");
   FAILS(fs_import_read(import, "a", NULL, "i4", 0, NULL, NULL, NULL), FS_INVALID, "data is null");
   FAILS(fs_import_read(import, "a", NULL, "i4", 1, one, NULL, ends), FS_INVALID, "shape");
-  FAILS(fs_import_read(import, "a", (fs_view *)job, "i4", 0, NULL, NULL, ends), FS_INVALID, "no open fs_view");
+  FAILS(fs_import_read(import, "a", (fs_view *)job, "i4", 0, NULL, NULL, ends), FS_INVALID, "not an open fs_view");
   FAILS(fs_import_variable(import, 3, &info), FS_NOT_FOUND, "variable 3");
   FAILS(fs_import_variable(import, -1, &info), FS_NOT_FOUND, "variable -1");
   FAILS(fs_import_variable(import, 0, NULL), FS_INVALID, "place for the variable");
@@ -165,7 +165,7 @@ static void refused(fs_arrays *job) {
   FAILS(fs_view_grid(-1, far, NULL, &view), FS_INVALID, "-1 dimensions");
   CHECK(view == NULL);
   OK(fs_import_close(import));
-  FAILS(fs_import_close(import), FS_INVALID, "no open fs_import handle");
+  FAILS(fs_import_close(import), FS_INVALID, "not an open fs_import handle");
   OK(fs_import_close(NULL));
 }
 
@@ -214,10 +214,10 @@ static void meshes(fs_arrays *job, fs_mesh **plate) {
   CHECK(ndim == 2 && shape[0] == 4 && shape[1] == FACES);
   OK(fs_mesh_close(mesh));
   OK(fs_mesh_close(NULL));
-  FAILS(fs_mesh_info(mesh, &counts), FS_INVALID, "no open fs_mesh handle");
+  FAILS(fs_mesh_info(mesh, &counts), FS_INVALID, "not an open fs_mesh handle");
   FAILS(fs_arrays_mesh(job, "absent", NULL, &mesh), FS_NOT_FOUND, "absent");
   FAILS(fs_arrays_mesh(job, NULL, NULL, &mesh), FS_INVALID, "name of a mesh is null");
-  FAILS(fs_arrays_mesh(job, "plate", "X", &mesh), FS_INVALID, "no order");
+  FAILS(fs_arrays_mesh(job, "plate", "X", &mesh), FS_INVALID, "not an order");
   FAILS(fs_arrays_create_mesh(job, "b", &wrong, NULL, &mesh), FS_INVALID, "faces[0, 2] is 7");
   FAILS(fs_arrays_create_mesh(job, "b", &space, NULL, &mesh), FS_INVALID, "list of z is null");
   FAILS(fs_arrays_create_mesh(job, "b", &flat, NULL, &mesh), FS_INVALID, "9 dimensions");
@@ -228,7 +228,7 @@ static void meshes(fs_arrays *job, fs_mesh **plate) {
   FAILS(fs_mesh_read(*plate, "z", NULL, "f8", 0, NULL, NULL, back), FS_NOT_FOUND, "z");
 }
 
-/* A group on a mesh has its extents, and views of a partition. */
+/* A group on a mesh has its extents, and takes views of a partition. */
 static void on_mesh(fs_arrays *job, fs_mesh *plate) {
   const fs_set sets[2] = {{.name = "p", .dtype = "f8"}, {.name = "q", .dtype = "f4"}};
   const fs_group_options nodes = {.mesh = "plate", .location = "node"}, nowhere = {.mesh = "plate", .location = "corner"};
@@ -244,7 +244,7 @@ static void on_mesh(fs_arrays *job, fs_mesh *plate) {
   uint64_t shape[FS_MAX_RANK];
   int n, ndim;
   char text[64];
-  FAILS(fs_arrays_group(job, "state", 2, sets, &nowhere, &group), FS_INVALID, "no location");
+  FAILS(fs_arrays_group(job, "state", 2, sets, &nowhere, &group), FS_INVALID, "not a location");
   FAILS(fs_arrays_group(job, "state", 2, sets, &half, &group), FS_INVALID, "location");
   FAILS(fs_arrays_group(job, "state", 2, sets, &absent, &group), FS_NOT_FOUND, "absent");
   OK(fs_arrays_group(job, "state", 2, sets, &nodes, &group));
@@ -300,14 +300,14 @@ static void partitions(fs_arrays *job, fs_mesh *plate) {
   for (n = 0; n < 3; n++) {
     OK(fs_arrays_partition(job, &arrays, vectors[n], &from_one, &part));
     OK(fs_partition_source(part, text, sizeof text));
-    CHECK(strcmp(text, "computed") == 0); /* what is kept is declared by a flush */
+    CHECK(strcmp(text, "computed") == 0); /* only a flush declares the history */
     OK(fs_partition_free(part));
   }
   OK(fs_arrays_flush(job));
   OK(fs_arrays_partition(job, &arrays, &all, &from_one, &part));
   OK(fs_partition_source(part, text, sizeof text));
   CHECK(strcmp(text, "parts") == 0);
-  OK(fs_arrays_partition(job, &arrays, &all, &ring, &part)); /* without what is kept */
+  OK(fs_arrays_partition(job, &arrays, &all, &ring, &part)); /* without history */
   OK(fs_partition_source(part, text, sizeof text));
   CHECK(strcmp(text, "computed") == 0);
   OK(fs_partition_edge_view(part, 1, &view));
@@ -334,11 +334,11 @@ static void partitions(fs_arrays *job, fs_mesh *plate) {
   FAILS(fs_arrays_partition(job, NULL, &all, NULL, &part), FS_INVALID, "edges is null");
   FAILS(fs_arrays_partition(job, &arrays, NULL, NULL, &part), FS_INVALID, "vector is null");
   FAILS(fs_arrays_partition(job, &both, &all, NULL, &part), FS_INVALID, "an import and of a mesh");
-  FAILS(fs_arrays_partition(job, &odd, &all, NULL, &part), FS_INVALID, "no open fs_import handle");
+  FAILS(fs_arrays_partition(job, &odd, &all, NULL, &part), FS_INVALID, "not an open fs_import handle");
   FAILS(fs_arrays_partition(job, &null, &all, NULL, &part), FS_INVALID, "first ends is null");
   FAILS(fs_arrays_partition(job, &nowhere, &all, &from_one, &part), FS_INVALID, "9");
   FAILS(fs_arrays_partition(job, &arrays, &hilbert, &from_one, &part), FS_INVALID, "coordinates");
-  FAILS(fs_arrays_partition(job, &arrays, &unknown, &from_one, &part), FS_INVALID, "'best' is no kind");
+  FAILS(fs_arrays_partition(job, &arrays, &unknown, &from_one, &part), FS_INVALID, "'best' is not a kind");
   FAILS(fs_arrays_partition(job, &arrays, &absent, &from_one, &part), FS_NOT_FOUND, "/no/such/vector");
   FAILS(fs_arrays_partition(job, &arrays, &pathless, &from_one, &part), FS_INVALID, "path of a vector is null");
   FAILS(fs_arrays_partition(job, &arrays, &beyond, &from_one, &part), FS_INVALID, "rank");
@@ -346,7 +346,7 @@ static void partitions(fs_arrays *job, fs_mesh *plate) {
   FAILS(fs_arrays_partition(job, &arrays, &all, &two, &part), FS_INVALID, "nodes are 2 to 7");
   FAILS(fs_arrays_partition(job, &arrays, &all, NULL, NULL), FS_INVALID, "place for the partition");
   CHECK(part == NULL);
-  OK(fs_arrays_partition(job, &mesh, &hilbert, NULL, &part)); /* and it goes on, by what was kept */
+  OK(fs_arrays_partition(job, &mesh, &hilbert, NULL, &part)); /* the job goes on, with the history */
   OK(fs_partition_source(part, text, sizeof text));
   CHECK(strcmp(text, "parts") == 0);
 }
@@ -370,15 +370,15 @@ int main(int argc, char **argv) {
   meshes(job, &plate);
   on_mesh(job, plate);
   partitions(job, plate);
-  OK(fs_arrays_close(job)); /* with an import, a mesh and partitions that are open */
-  FAILS(fs_mesh_close(plate), FS_INVALID, "no open fs_mesh handle");
-  FAILS(fs_arrays_mesh(job, "plate", NULL, &plate), FS_INVALID, "no open fs_arrays handle");
+  OK(fs_arrays_close(job)); /* with an open import, mesh and partitions */
+  FAILS(fs_mesh_close(plate), FS_INVALID, "not an open fs_mesh handle");
+  FAILS(fs_arrays_mesh(job, "plate", NULL, &plate), FS_INVALID, "not an open fs_arrays handle");
 
   OK(fs_arrays_open(store, "plate", NULL, NULL, &job));
   OK(fs_arrays_mesh(job, "plate", NULL, &plate));
   OK(fs_arrays_abandon(job, "no more"));
-  FAILS(fs_mesh_close(plate), FS_INVALID, "no open fs_mesh handle");
-  OK(fs_view_irregular(1, map, -1, -1, &view)); /* a view is of no job */
+  FAILS(fs_mesh_close(plate), FS_INVALID, "not an open fs_mesh handle");
+  OK(fs_view_irregular(1, map, -1, -1, &view)); /* a view belongs to no job */
   OK(fs_view_free(view));
   OK(fs_close(store));
   return 0;

@@ -1,6 +1,7 @@
 /*
- * One rank's wrong argument of a collective call on imports, meshes and partitions is an error of that rank's kind on
- * all ranks, and the job goes on. What is partitioned is found again, and values of ghosts are their owners'.
+ * If one rank passes a wrong argument to a collective call on imports, meshes and partitions, all
+ * ranks get an error of that rank's kind, and the job goes on. The history of a partition is found
+ * again, and ghosts get their owners' values.
  */
 #include "check.h"
 
@@ -12,7 +13,7 @@ static fs_arrays *job;
 static int rank, size, bad;
 static char path[1024];
 
-/* All ranks have an error that names the rank at fault. */
+/* All ranks get an error that names the rank at fault. */
 static void failed(int status, int expected) {
   char named[32];
   snprintf(named, sizeof named, "rank %d", bad);
@@ -106,7 +107,7 @@ static void partition(fs_import *import, const char *expected) {
   OK(fs_partition_free(part));
 }
 
-/* Ranks have their nodes one after another, and each an edge to the next. */
+/* Each rank has its nodes, one after another, and an edge to the next for each. */
 static void mesh(void) {
   const double x[1] = {rank}, y[1] = {0};
   const int64_t edge[2] = {rank, (rank + 1) % size}, outside[2] = {rank, size};

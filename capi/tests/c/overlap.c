@@ -1,6 +1,6 @@
 /*
- * Ranks read overlapping bytes of one file in one call, as halos do: one part a rank, and several. Some versions of Open MPI
- * leave out bytes then, where they are asked to read together. Without the library.
+ * Ranks read overlapping bytes of one file in one call, as halos do: one part for each rank, and
+ * several. Some versions of Open MPI leave out bytes in such collective reads. Without the library.
  */
 #include <stdio.h>
 

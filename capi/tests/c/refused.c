@@ -1,6 +1,7 @@
 /*
- * One rank's wrong argument of a collective put or get is an error of that rank's kind on all ranks, and not the
- * end of the container: all of them put, get, sync and close afterwards as if nothing had been.
+ * If one rank passes a wrong argument to a collective put or get, all ranks get an error of that
+ * rank's kind, and the container stays usable: afterwards all ranks put, get, sync and close as
+ * usual.
  */
 #include "check.h"
 
@@ -11,7 +12,7 @@ enum { WRONG = 5, LENGTH = 8 };
 static struct fs_container *file;
 static int rank, size;
 
-/* Row `rank` of `x`, by the call `wrong` or, where that is -1, as it should be. */
+/* Puts or gets row `rank` of `x`, with the fault `wrong`; -1: without a fault. */
 static int access_row(int put, int wrong, double *row) {
   uint64_t start[2] = {(uint64_t)rank, 0}, count[2] = {1, LENGTH};
   const char *path = wrong == 0 ? "absent" : "x", *dtype = wrong == 1 ? "q9" : "f8";
@@ -46,12 +47,12 @@ int main(int argc, char **argv) {
         CHECK(i == expected && fs_error_kind() == expected);
         CHECK(size == 1 || strstr(fs_error_message(), named) != NULL);
       }
-      /* All go on together. */
+      /* All ranks go on together. */
       OK(access_row(1, -1, row));
       OK(access_row(0, -1, back));
       CHECK(memcmp(row, back, sizeof row) == 0);
     }
-  /* A call that is this rank's own affair asks nobody. */
+  /* An independent call involves no other rank. */
   if (rank == 0) CHECK(fs_container_put(file, "x", "q9", 2, NULL, NULL, NULL, NULL, 0) == FS_INVALID);
   OK(fs_container_sync(file));
   OK(fs_container_close(file));

@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
-    CHECK(fs_error_kind() == FS_OK); /* what failed did so in other threads */
+    CHECK(fs_error_kind() == FS_OK); /* the failures were in other threads */
     OK(fs_close(store));
     return 0;
 }

@@ -1,5 +1,4 @@
-//! What the tests of the C and Fortran bindings share: the library, the compilers, runs in a folder of
-//! their own.
+//! Helpers for the tests of the C and Fortran bindings: the library, the compilers, runs in separate folders.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::path::{Path, PathBuf};
@@ -8,7 +7,7 @@ use std::sync::OnceLock;
 
 use fieldstone_testkit::digest;
 
-/// The Fortran modules that need no MPI, in the order in which they are compiled.
+/// The Fortran modules that need no MPI, in compilation order.
 pub const FORTRAN_MODULES: [&str; 9] = [
     "fortran/fieldstone.f90",
     "fortran/fieldstone_arrays_types.f90",
@@ -26,9 +25,10 @@ pub fn capi() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The folder with the built `libfieldstone.so` and `libfieldstone.a`: `FIELDSTONE_TEST_LIBRARY`, which `make test` sets.
-/// Else, since cargo builds no cdylib for integration tests, it is asked to, with the profile and target folder of this
-/// test; and for the packages and dev-dependencies of `make test`, so that nothing is built twice.
+/// The folder with the built `libfieldstone.so` and `libfieldstone.a`: `FIELDSTONE_TEST_LIBRARY`, which `make
+/// test` sets. Without it this function asks cargo to build them, because cargo builds no cdylib for
+/// integration tests: with the profile and target folder of this test, and for the packages and
+/// dev-dependencies of `make test`, so that nothing is built twice.
 pub fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -65,7 +65,7 @@ pub fn library() -> &'static Path {
     })
 }
 
-/// Runs a command that must succeed.
+/// Runs a command, which must succeed.
 pub fn succeed(command: &mut Command) -> Output {
     let done = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     assert!(
@@ -78,12 +78,12 @@ pub fn succeed(command: &mut Command) -> Output {
     done
 }
 
-/// What a command that must succeed prints.
+/// The output of a command, which must succeed.
 pub fn printed(command: &mut Command) -> String {
     String::from_utf8(succeed(command).stdout).unwrap()
 }
 
-/// Compiles a C program of `capi/` as the guide says, warnings being errors, into `folder`.
+/// Compiles a C program of `capi/` into `folder` as the guide says, with warnings as errors.
 pub fn compile_c(source: &str, folder: &Path, link: &[&str]) -> PathBuf {
     let program = folder.join("program");
     let mut gcc = Command::new("gcc");
@@ -94,13 +94,13 @@ pub fn compile_c(source: &str, folder: &Path, link: &[&str]) -> PathBuf {
     program
 }
 
-/// How the shared library is linked, so that the program finds it where it was built.
+/// Linker flags for the shared library; the program finds it in its build folder.
 pub fn shared() -> Vec<String> {
     vec!["-lfieldstone".to_owned(), format!("-Wl,-rpath,{}", library().display()), "-lm".to_owned()]
 }
 
-/// The folder with the module files and objects of Fortran `sources` of `capi/`, warnings being errors: compiled once for
-/// all tests that ask for these sources, as they are, with these flags.
+/// The folder with the module files and objects of Fortran `sources` of `capi/`, compiled with warnings as
+/// errors: once for all tests with the same sources and flags.
 pub fn fortran_objects(sources: &[&str], flags: &[&str]) -> PathBuf {
     let texts = sources.iter().map(|source| std::fs::read(capi().join(source)).unwrap());
     let mut named: Vec<_> = sources.iter().map(|source| (*source).to_owned()).zip(texts).collect();
@@ -115,7 +115,7 @@ pub fn fortran_objects(sources: &[&str], flags: &[&str]) -> PathBuf {
     gfortran.args(["-Wall", "-Wextra", "-Werror"]).args(flags).arg("-c");
     gfortran.args(sources.iter().map(|source| capi().join(source))).current_dir(building.path());
     succeed(&mut gfortran);
-    // Another test may have been quicker.
+    // Another test may have been faster.
     if std::fs::rename(building.path(), &folder).is_ok() {
         let _ = building.keep();
     }
@@ -147,7 +147,7 @@ pub const NX: usize = 96;
 pub const NY: usize = 64;
 pub const STEPS: usize = 20;
 
-/// What both heat examples compute, computed again: the temperature after each step, row by row.
+/// The results of both heat examples, computed independently: the temperature after each step, row by row.
 pub fn heat() -> Vec<Vec<f64>> {
     let mut u = vec![0.0; NY * NX];
     for y in 8..16 {
@@ -167,7 +167,7 @@ pub fn heat() -> Vec<Vec<f64>> {
     steps
 }
 
-/// Checks what a heat example wrote: every step, whole and right, under the key that it says.
+/// Checks the output of a heat example: every step is complete, correct and under the expected key.
 pub fn check_heat(folder: &Path, run: &str) {
     let store = open(folder);
     let listed = store.list(&fieldstone::Request::new(), &Default::default()).unwrap();
@@ -184,8 +184,8 @@ pub fn check_heat(folder: &Path, run: &str) {
     assert!(store.verify(&fieldstone::Request::new()).unwrap().ok());
 }
 
-/// Runs `array_digest.c`, built as `program`, on one rank and on four: it leaves files of one sum at each level, which Rust's
-/// and Python's have, too.
+/// Runs `array_digest.c`, built as `program`, on one rank and on four: at each level the files must have the
+/// checksum that Rust's and Python's files have.
 pub fn check_digests(program: &Path, mpiexec: impl Fn(usize, &Path, &Path) -> Command) {
     for ranks in [1, 4] {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-! Distributed arrays in one process: each kind, each view, what a job says of itself, and the errors that the module finds.
+! Distributed arrays in one process: each kind, each view, the descriptions of a job, and the errors
+! that the module finds.
 program arrays
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: error_unit
@@ -92,7 +93,7 @@ contains
     call check(all(wide(1, :) == [-1, 1, 5, 9, -1]), __LINE__)
     call fs_group_view_grid(group, [1, 1])
 
-    ! Views by themselves, for a group or for one read.
+    ! Views as objects, for a group or for one read.
     call fs_view_grid(view, [1, 1], halo=reshape([0, 0, 1, 1], [2, 2]))
     wide = -1
     call fs_group_read(group, 'i4', 0, wide, view)
@@ -101,7 +102,7 @@ contains
     call fs_view_cyclic(view, [1, 1], [1, 2])
     call fs_group_view(group, view, ['i4', 'i8'])
     call fs_view_free(view)
-    call fs_view_free(view) ! nothing to give back
+    call fs_view_free(view) ! nothing to free
     call fs_group_view_grid(group, [1, 1])
   end subroutine
 
@@ -129,7 +130,7 @@ contains
     type(fieldstone_group) :: other
     integer(c_int32_t) :: few(3), more(2, 3), back(2, 3)
     integer :: ierr
-    ! A set that the open group has not is added, with the group's level and attributes.
+    ! A set that the open group lacks is added, with the group's level and attributes.
     more = reshape([1, 2, 3, 4, 5, 6], [2, 3])
     call fs_arrays_group(other, job, 'kinds', [fs_set('more', 'i4', [2, 3])])
     call fs_group_write(other, 'more', 5, more)

@@ -33,7 +33,7 @@ contains
 
   function key(variable)
     character(len=*), intent(in) :: variable
-    character(len=80) :: key ! blanks at the end are no part of the key
+    character(len=80) :: key ! trailing blanks do not belong to the key
     key = 'run=fortran,step=0,variable='//variable
   end function
 
@@ -112,7 +112,7 @@ contains
     call check(size(extents) == 5 .and. all(extents == [5, 4, 3, 2, 1]), __LINE__)
     call fs_get(store, key('empty'), numbers(1:0))
     a2 = 0
-    call fs_get(store, key('section'), a2(1:12:3, 2:10:4)) ! into what is not contiguous
+    call fs_get(store, key('section'), a2(1:12:3, 2:10:4)) ! into a section that is not contiguous
     call check(all(a2(1:12:3, 2:10:4) == reshape([13, 16, 19, 22, 61, 64, 67, 70, 109, 112, 115, 118], [4, 3])), &
       __LINE__)
     call check(count(a2 /= 0) == 12, __LINE__)
@@ -191,7 +191,7 @@ contains
     call fails(ierr, FS_INVALID, 'rank 1', __LINE__)
     call check(.not. allocated(a2), __LINE__)
     call fs_archive(store, key('x'), four, start=[1, 1], ierr=ierr)
-    call fails(ierr, FS_INVALID, 'one of start and shape', __LINE__)
+    call fails(ierr, FS_INVALID, 'start and shape need each other', __LINE__)
     call fs_archive(store, key('x'), four, start=[1], shape=[4], ierr=ierr)
     call fails(ierr, FS_INVALID, 'rank 2', __LINE__)
     call fs_archive(store, key('x'), four, start=[0, 1], shape=[4, 4], ierr=ierr)

@@ -6,7 +6,7 @@ program meshes
   use fieldstone_arrays
   implicit none
   integer, parameter :: nodes = 6, edges = 7
-  ! Two squares side by side.
+  ! Two adjacent squares.
   integer, parameter :: first(edges) = [1, 2, 4, 5, 1, 2, 3], second(edges) = [2, 3, 5, 6, 4, 5, 6]
   type(fieldstone_store) :: store
   type(fieldstone_job) :: job
@@ -36,7 +36,7 @@ contains
     end if
   end subroutine
 
-  !> first, second; xy(2, nodes) of each kind that there is.
+  !> first, second; xy(2, nodes) of each kind.
   subroutine make_file()
     integer :: unit, n
     integer(c_int32_t) :: i4(2 * nodes)
@@ -143,7 +143,7 @@ contains
     call check(ierr == FS_INVALID .and. index(fs_error_message(), 'is 7, but nodes are 1 to 6') > 0, __LINE__)
     call fs_arrays_create_mesh(again, job, 'b', x, y(2:), ierr=ierr)
     call check(ierr == FS_INVALID, __LINE__)
-    ! In space, with nodes from 0 on.
+    ! In space, with nodes from 0.
     call fs_arrays_create_mesh(again, job, 'line', x, y, x + y, edges=reshape([0, 1, 1, 2], [2, 2]), base=0)
     call fs_mesh_info(again, counts)
     call check(counts%edges == 2, __LINE__)
@@ -210,7 +210,7 @@ contains
     call check(all(numbers == [(n, n = 1, edges)]), __LINE__)
     call fs_partition_ends(part, ends)
     call check(all(ends(1, :) == first) .and. all(ends(2, :) == second), __LINE__)
-    i4 = 1; i8 = 2; r4 = 3; r8 = 4; c4 = 5; c8 = 6 ! without ghosts all stay
+    i4 = 1; i8 = 2; r4 = 3; r8 = 4; c4 = 5; c8 = 6 ! without ghosts nothing changes
     call fs_partition_update(part, i4)
     call fs_partition_update(part, i8)
     call fs_partition_update(part, r4)

@@ -1,5 +1,6 @@
-! Stands in for MPI's module where an MPI has none for Fortran, as the wheel's: what the examples use of it. Of MPICH,
-! whose communicators are the same integers in C and in Fortran.
+! Replaces the module `mpi` for an MPI that has none for Fortran, such as the wheel's: the parts
+! that the examples use. It is for MPICH, whose communicators are the same integers in C and in
+! Fortran.
 module mpi
   use, intrinsic :: iso_c_binding
   implicit none

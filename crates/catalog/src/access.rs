@@ -51,6 +51,14 @@ pub trait CatalogAccess:
 
 impl<C: CatalogWriter + CatalogLookup + CatalogQueries + CatalogArrays + CatalogAdmin> CatalogAccess for C {}
 
+impl dyn CatalogAccess + '_ {
+    /// Rows of a read-only SQL statement over the documented views: names of columns, each once, then rows.
+    pub fn sql(&self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+        let Selection { names, rows, .. } = self.sql_until(statement, None)?;
+        Ok((names, rows))
+    }
+}
+
 /// Hits, one at a time.
 pub type Hits = Box<dyn Iterator<Item = Result<Hit>> + Send>;
 

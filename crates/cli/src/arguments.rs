@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use clap::Args;
 use fieldstone::files;
+use fieldstone::prelude::*;
 use fieldstone::{
     Code, Error, ErrorKind, Field, FieldStore, FieldStoreExt, Mode, OpenOptions, ReadOptions, Request,
     Result, nearest,
@@ -53,7 +54,7 @@ fn note_passed_over(store: &fieldstone::Store) -> Result<()> {
     Ok(())
 }
 
-/// What to try where no store is.
+/// A hint for a path without a store.
 fn other_store(url: &str) -> String {
     let path = Path::new(url);
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -107,14 +108,14 @@ impl Writing {
     }
 }
 
-/// What a verb is about.
+/// The fields that a verb works on.
 #[derive(Debug, Args)]
 pub struct Selecting {
     /// Which fields, such as run=a step=0/to/24/by/6, @FILE for a file with requests, one a line, or - for stdin;
     /// all where it is not given
     #[arg(value_name = "REQUEST")]
     pub request: Vec<String>,
-    /// What the words of `request` say, once it is read: stdin can be read but once.
+    /// The words of `request`, kept once they are read, because stdin can be read only once.
     #[arg(skip)]
     read: OnceLock<Vec<Request>>,
 }
@@ -172,7 +173,7 @@ fn how_to_write(error: Error) -> Error {
     }
 }
 
-/// The one field that a request names; what is wrong with the request where there is none.
+/// The one field that a request names, or the error that explains why it names none.
 pub fn one_field(store: &dyn FieldStore, request: &Request) -> Result<Field> {
     store.get_one(request, &ReadOptions::default()).map_err(|error| match error.kind() {
         ErrorKind::NotFound => match explain::why(store, request) {
@@ -186,7 +187,7 @@ pub fn one_field(store: &dyn FieldStore, request: &Request) -> Result<Field> {
     })
 }
 
-/// Longest request file: beyond it, it is no request.
+/// Longest request file: a longer file cannot be a request.
 const REQUEST_MAX: u64 = 64 << 20;
 
 /// A request out of a file, or of stdin.
@@ -224,7 +225,7 @@ pub fn numbers(option: &str, text: &str) -> Result<Vec<u64>> {
     let number = |n: &str| {
         let wrong = || {
             Code::CommandLine
-                .error(format!("{option}: '{n}' is no whole number"))
+                .error(format!("{option}: '{n}' is not a whole number"))
                 .with_hint(format!("write one number per dimension, such as {option} 64,128"))
         };
         n.trim().parse::<u64>().map_err(|_| wrong())
@@ -254,6 +255,6 @@ mod tests {
     fn numbers_are_read_and_named_when_wrong() {
         assert_eq!(numbers("--shape", "2, 3").unwrap(), [2, 3]);
         let error = numbers("--shape", "2,x").unwrap_err();
-        assert_eq!(error.message(), "--shape: 'x' is no whole number");
+        assert_eq!(error.message(), "--shape: 'x' is not a whole number");
     }
 }

@@ -4,14 +4,13 @@ use clap::Args;
 use fieldstone::catalog::query::text::{parse, parse_expr};
 use fieldstone::catalog::query::{Expr, MissingName, NameTest, Query, Term};
 use fieldstone::catalog::value::Value;
-use fieldstone::catalog::{Catalog, VariableName, step_number};
+use fieldstone::catalog::{CatalogAccess, VariableName, step_number};
 pub use fieldstone::json::values::{moment as moment_cell, run as run_cell};
 use fieldstone::{Error, Result};
 
-use crate::arguments::{Reading, Writing};
 use crate::output::Out;
 
-/// What a verb is about, as words of one query.
+/// The query that a verb gets, as words.
 #[derive(Debug, Args)]
 pub struct Asking {
     /// Which attributes, such as 'tag=maximum and value>9000' (see: fieldstone help query); all where it
@@ -38,21 +37,9 @@ impl Asking {
     }
 }
 
-/// The catalog of a store that is read.
-pub fn reading(store: &Reading) -> Result<Catalog> {
-    Ok(store.open()?.catalog().clone())
-}
-
-/// The catalog of a store that is written, and the store.
-pub fn writing(store: &Writing) -> Result<(fieldstone::Store, Catalog)> {
-    let store = store.open()?;
-    let catalog = store.catalog().clone();
-    Ok((store, catalog))
-}
-
 /// Says why nothing was found where a query names something that does not exist.
-pub fn note_why_nothing(catalog: &Catalog, query: &Query, out: &Out) {
-    // What failed to be looked up was an answer of nothing before: it stays one.
+pub fn note_why_nothing(catalog: &dyn CatalogAccess, query: &Query, out: &Out) {
+    // A name that cannot be looked up stays an empty answer.
     if let Ok(Some(missing)) = catalog.missing_name(query) {
         let MissingName { what, name, did_you_mean } = missing;
         let listing = if what == "parameter" { "run" } else { what };
@@ -61,8 +48,8 @@ pub fn note_why_nothing(catalog: &Catalog, query: &Query, out: &Out) {
     }
 }
 
-/// The same of a query of what goes, whose names are names.
-pub fn note_why_nothing_goes(catalog: &Catalog, query: &Query, out: &Out) {
+/// The same for a query that deletes or moves: its names are literal.
+pub fn note_why_nothing_goes(catalog: &dyn CatalogAccess, query: &Query, out: &Out) {
     let Some(name) = query.typed() else { return note_why_nothing(catalog, query, out) };
     out.note(format_args!("nothing has the name '{name}'; a pattern is asked for by like: run like 'a*'"));
 }
@@ -118,7 +105,7 @@ pub fn box_cell(start: &[i64], count: &[i64]) -> String {
 pub fn parse_box(text: &str) -> Result<(Vec<i64>, Vec<i64>)> {
     use fieldstone::catalog::query::{Dim, Range};
     let wrong = || {
-        Error::invalid(format!("'{text}' is no box"))
+        Error::invalid(format!("'{text}' is not a box"))
             .with_hint("write FROM:TO for each dimension, half-open: 75:81,60:81,200:226")
     };
     let expr = parse_expr(&format!("box={text}"))?;

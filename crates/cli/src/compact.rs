@@ -83,7 +83,7 @@ impl Compact {
     fn next_index(&mut self) -> Result<Option<Vec<Block>>> {
         let Some(first) = self.entries.next().transpose()? else { return Ok(None) };
         let index: [Arc<Level>; 2] = [first.key.levels[0].clone(), first.key.levels[1].clone()];
-        // Fields with other keywords are no product of one another.
+        // Fields with different keywords never form a product.
         let mut kinds: Vec<Vec<Block>> = vec![vec![block(&first.key, first.nbytes)]];
         while let Some(entry) =
             self.entries.next_if(|e| e.as_ref().is_ok_and(|e| e.key.levels[..2] == index[..]))
@@ -153,6 +153,7 @@ fn merge(mut blocks: Vec<Block>) -> Vec<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fieldstone::prelude::*;
     use fieldstone::{ArchiveOptions, ListOptions, OpenOptions, Request, Value as Data};
 
     fn compact(keys: &[&str]) -> (Vec<String>, std::sync::Arc<dyn fieldstone::FieldStore>) {

@@ -22,7 +22,7 @@ const CELL_MAX: usize = 64 << 20;
 /// A cell of a row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// What it says.
+    /// Its content.
     pub text: String,
     /// Whether it stood in quotes.
     pub quoted: bool,
@@ -61,7 +61,7 @@ impl Default for Csv {
 }
 
 impl Csv {
-    /// At the begin of a text. What stands between cells is the first `,`, `;` or tab outside of quotes.
+    /// A parser at the beginning of a text. The first `,`, `;` or tab outside quotes becomes the separator of cells.
     pub fn new() -> Csv {
         Csv {
             state: CsvState::Begin,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 pub use fieldstone::graph::parse_stamp as stamp;
-use fieldstone::graph::{Graph, Lineage, LineageStore, LineageSubject, Relation, Vertex, VertexName};
+use fieldstone::graph::{GraphAccess, Lineage, LineageStore, LineageSubject, Relation, Vertex, VertexName};
 use fieldstone::{Error, Request, Result, json};
 
 use crate::arguments::Reading;
@@ -46,7 +46,8 @@ pub fn vertex(text: &str) -> Result<VertexName> {
     }
 }
 
-/// What a lineage is asked for: a request, whose words all hold a `=` behind a keyword; else TYPE:ID, or the path of a file.
+/// The subject of a lineage: a request, in which each word has a keyword and `=`; otherwise TYPE:ID, or the path of a
+/// file.
 pub fn subject(words: &[String]) -> Result<LineageSubject> {
     let is_keyword = |word: &str| {
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
@@ -66,7 +67,7 @@ pub fn subject(words: &[String]) -> Result<LineageSubject> {
 }
 
 /// Prints vertices that were found, a line each.
-pub fn print_vertices(graph: &Graph, found: &[Vertex], out: &mut Out) -> Done {
+pub fn print_vertices(graph: &dyn GraphAccess, found: &[Vertex], out: &mut Out) -> Done {
     let columns = [
         Column::text("vertex").least(16).rank(9),
         Column::text("user").least(4).rank(4),
@@ -81,7 +82,7 @@ pub fn print_vertices(graph: &Graph, found: &[Vertex], out: &mut Out) -> Done {
 }
 
 /// Prints relations, a line each. `near`: with the vertex that they are seen from, where that is not the same in all.
-pub fn print_relations(graph: &Graph, found: &[Relation], near: bool, out: &mut Out) -> Done {
+pub fn print_relations(graph: &dyn GraphAccess, found: &[Relation], near: bool, out: &mut Out) -> Done {
     let vertex = near.then(|| Column::text("vertex").least(16).rank(10));
     let columns = vertex.into_iter().chain([
         Column::text("type").least(8).rank(9),

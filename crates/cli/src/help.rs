@@ -7,16 +7,16 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use fieldstone::{Code, Error, nearest};
 
-/// What verbs are for, in the order in which people need them.
+/// The verbs by purpose, in the order in which people need them.
 pub const GROUPS: [(&str, &[&str]); 9] = [
-    ("Put in", &["init", "archive", "ingest"]),
+    ("Write", &["init", "archive", "ingest"]),
     ("Find", &["list", "axes", "show", "where", "objects"]),
-    ("Tag and ask", &["annotate", "find", "runs", "steps", "variables", "tags", "sql", "delete"]),
-    ("Where it came from", &["run", "trace", "audit", "graph"]),
-    ("Take out", &["get", "export", "plot", "mesh"]),
-    ("Hand over", &["copy", "move"]),
+    ("Annotate and query", &["annotate", "find", "runs", "steps", "variables", "tags", "sql", "delete"]),
+    ("Provenance", &["run", "trace", "audit", "graph"]),
+    ("Read and export", &["get", "export", "plot", "mesh"]),
+    ("Copy and move", &["copy", "move"]),
     (
-        "Look after",
+        "Operate",
         &[
             "stats",
             "status",
@@ -32,7 +32,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
         ],
     ),
     ("Array files", &["arrays", "container"]),
-    ("Words and shells", &["shell", "schema", "completions", "man", "help"]),
+    ("Schemas and shells", &["shell", "schema", "completions", "man", "help"]),
 ];
 
 const VERB: &str = "{about}{after-help}\n\n{usage-heading} {usage}\n\n{all-args}\n";
@@ -41,29 +41,29 @@ const VERB: &str = "{about}{after-help}\n\n{usage-heading} {usage}\n\n{all-args}
 pub const TOPICS: [(&str, &str, &str); 5] = [
     (
         "request",
-        "how fields are named",
+        "how to select fields",
         "\
-A request says which fields are meant, in the MARS language.
+A request selects fields, in the MARS language.
 
 Examples:
-  fieldstone list store run=a                          a keyword that is not named is free
+  fieldstone list store run=a                          all values of the other keywords
   fieldstone list store run=a,variable=t/u             a list
   fieldstone list store run=a step=0/to/24/by/6        a range, both ends included
   fieldstone list store 'run=*' 'variable=\"wind speed\"' signs of the shell are quoted
   fieldstone get store @wanted.req -o wanted.grib      a file with a request
   echo run=a,step=6 | fieldstone list store -          a request from stdin
 
-Words are joined: run=a step=6 is run=a,step=6. A verb in front (retrieve, ...), blanks and line ends
-are allowed, and so is a key as list prints it: '{run=a}{variable=t}{step=6}'. Values that hold blanks or
-one of , / = { } * stand in double quotes. What values mean (dates, steps, parameters) is the schema's to
-say: fieldstone schema show STORE. Which values there are: fieldstone axes STORE.
+The program joins words: run=a step=6 is run=a,step=6. A request may have a verb in front (retrieve, ...), blanks and
+line ends, and it may be a key as list prints it: '{run=a}{variable=t}{step=6}'. Put values with blanks or one of
+, / = { } * into double quotes. The schema defines the meaning of values (dates, steps, parameters): fieldstone
+schema show STORE. To see the values that exist: fieldstone axes STORE.
 ",
     ),
     (
         "query",
-        "how attributes are asked for",
+        "how to select attributes",
         "\
-A query says which attributes are meant: terms, joined with and, or, not and brackets.
+A query selects attributes: terms, joined with and, or, not and brackets.
 
 Examples:
   fieldstone find store 'tag=maximum and variable=temp* and value>9000'
@@ -85,49 +85,49 @@ Examples:
             without … (…)
   last      first   last   order by -value, step   limit 10   transaction=ID
 
-Names are exact, with case; a bare word with * ? or [ is a pattern, in quotes it is what it says. Values are
-numbers, true, false, moments (2026-11-21T06:00), ranges (5..9), bytes (0x0aff) and texts. Boxes in elements
-and steps with : are half-open; between and .. hold both ends. A test of a range asks whether a number in
-it passes; contains asks whether it holds a number, a text a part, an array an element. A shell wants the
-query in quotes.
+Names are exact and case matters. A bare word with * ? or [ is a pattern; in quotes it is literal. Values are
+numbers, true, false, times (2026-11-21T06:00), ranges (5..9), bytes (0x0aff) and texts. Boxes in elements and
+steps with : are half-open; between and .. include both ends. A range passes a test if one of its numbers does;
+contains tests whether a range holds a number, a text a part, or an array an element. Put the query in quotes
+for the shell.
 ",
     ),
     (
         "output",
         "tables, lines and JSON",
         "\
-Data go to stdout and nothing else does; messages, progress and errors go to stderr.
+Only data go to stdout; messages, progress and errors go to stderr.
 
 Examples:
   fieldstone list store                    a table that fits the terminal
-  fieldstone list store | sort             a line per field, nothing cut
-  fieldstone list store --width 60 | less  the table, for so many columns
+  fieldstone list store | sort             a line per field, not truncated
+  fieldstone list store --width 60 | less  the table, 60 columns wide
   fieldstone list store --json             one JSON document
-  fieldstone list store --jsonl            one JSON object a line, as they are found
+  fieldstone list store --jsonl            one JSON object a line, as results are found
   NO_COLOR=1 fieldstone plot store run=a variable=t step=6
 
-Every verb takes --json and --jsonl; its help says what they hold. Where a line has several parts there
-are tabs between. Colours are for terminals alone, and never with NO_COLOR.
+Every verb takes --json and --jsonl; its help describes their content. Tabs separate the parts of a line. The
+program uses colours only on terminals, and not if NO_COLOR is set.
 ",
     ),
     (
         "errors",
         "exit codes and hints",
         "\
-An error says what failed and, as a hint, what to do or to type.
+An error reports the failure and, as a hint, what to do or to type.
 
 Examples:
   fieldstone get store run=a step=7 || test $? = 3
   fieldstone verify store || echo damaged
 
-  0  ok              also where the reader of a pipe went away
+  0  ok              also if the reader of a pipe has ended
   1  internal        a defect of fieldstone: report it
   2  invalid         correct the call
-  3  not found       ask for what exists
+  3  not found       ask for something that exists
   4  conflict        two statements contradict each other: decide
   5  corrupt         restore the named file; the rest can be read
-  6  denied          ask the owner who is named
-  7  unavailable     mend the disk, or make room, and try again
+  6  denied          ask the owner that the message names
+  7  unavailable     repair the disk, or make room, and try again
 ",
     ),
     (
@@ -146,7 +146,7 @@ Examples:
   fieldstone list store run=<TAB>          the store's runs
   fieldstone list store run=a step=0/<TAB> its steps, to/ and by/
 
-A store is asked for 40 milliseconds at most; FIELDSTONE_PATIENCE, in milliseconds, waits longer.
+The script waits for a store for at most 40 milliseconds; FIELDSTONE_PATIENCE sets another limit in milliseconds.
 ",
     ),
 ];
@@ -192,7 +192,7 @@ pub fn wrong_call(error: &clap::Error, arguments: &[OsString]) -> Error {
     }
     let rendered = error.render().to_string();
     let text = rendered.strip_prefix("error: ").unwrap_or(&rendered);
-    // What is wrong comes first, then tips, then the usage.
+    // The error comes first, then tips, then the usage.
     let first = text.split("\n\n").next().unwrap_or(text);
     let message: Vec<&str> = first.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let (verbs, at) = verb_of(arguments);

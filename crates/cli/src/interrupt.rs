@@ -22,7 +22,7 @@ static ASKED: OnceLock<[Arc<AtomicBool>; SIGNALS.len()]> = OnceLock::new();
 pub struct Interrupt(&'static [Arc<AtomicBool>; SIGNALS.len()]);
 
 impl Interrupt {
-    /// Begins to watch. Where the system lets nobody watch, signals end the program as ever.
+    /// Begins to watch for signals. If the system does not allow that, signals end the program as usual.
     pub fn watch() -> Interrupt {
         let asked = ASKED.get_or_init(|| {
             SIGNALS.map(|signal| {

@@ -12,6 +12,7 @@
 //! * no verb collects what it can print as it comes.
 
 pub mod arguments;
+pub mod caption;
 pub mod catalog;
 pub mod compact;
 pub mod complete;
@@ -24,6 +25,7 @@ pub mod help;
 pub mod ingested;
 pub mod interrupt;
 pub mod log;
+pub mod marks;
 pub mod mesh_picture;
 pub mod npy;
 pub mod output;
@@ -119,7 +121,7 @@ pub fn call(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             match asked {
                 true => drop(error.print()),
                 false => {
-                    // What was parsed is lost with the rest of the call.
+                    // The parsed arguments are lost with the rest of the call.
                     let json = arguments.iter().any(|word| word == "--json" || word == "--jsonl");
                     output::report(&help::wrong_call(&error, &arguments), json);
                 }
@@ -134,7 +136,7 @@ pub fn call(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     };
     let mut out = Out::stdout(format, program.quiet, program.width.map(usize::from));
     let done = verbs::run(&program.verb, &mut out);
-    // What a verb printed before it failed is printed all the same.
+    // Output of a verb that failed later still has to appear.
     let done = match (done, out.finish()) {
         (Ok(()), flushed) => flushed,
         (stopped, _) => stopped,

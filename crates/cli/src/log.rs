@@ -1,4 +1,4 @@
-//! What the program does inside, on stderr, for who asks for it.
+//! A trace of the program's work on stderr, if the user asks for it.
 //!
 //! `FIELDSTONE_LOG` holds a level (`debug`, `trace`) or targets with levels, separated by commas:
 //! `fieldstone_journal=trace,debug`. A span is one line when it ends, with what it counted and how long it took. Without
@@ -15,7 +15,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub fn start() {
     let Some(asked) = std::env::var_os("FIELDSTONE_LOG").filter(|asked| !asked.is_empty()) else { return };
     let Some(levels) = asked.to_str().and_then(|text| text.parse::<Targets>().ok()) else {
-        eprintln!("note: FIELDSTONE_LOG={} is no level and no list of targets", asked.to_string_lossy());
+        eprintln!(
+            "note: FIELDSTONE_LOG={} is neither a level nor a list of targets",
+            asked.to_string_lossy()
+        );
         return;
     };
     let lines = tracing_subscriber::fmt::layer()

@@ -1,14 +1,15 @@
 //! A field on an unstructured mesh, as it is drawn: where its values stand, and what of the mesh the helper draws.
 
 use fieldstone::Session;
-use fieldstone::arrays::{MeshArray, NodeRows, StoredMesh};
+use fieldstone::arrays::{MeshArray, MeshAxis, NodeRows, StoredMesh};
 use fieldstone::catalog::MeshLocation;
-use fieldstone::{FieldKey, Result, Store};
+use fieldstone::facts::{Coordinates, Direction};
+use fieldstone::{Error, FieldKey, Result, Store};
 use serde_json::{Value, json};
 
-use crate::elements::Axis;
+use crate::elements::of_coordinate;
 
-/// What of a mesh a field's values stand on.
+/// The part of a mesh on which a field's values stand.
 #[derive(Debug)]
 pub struct OnMesh {
     mesh: StoredMesh,
@@ -21,13 +22,12 @@ pub struct OnMesh {
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeshShapes {
     location: MeshLocation,
-    coordinates: Vec<Vec<f64>>,
-    labels: Vec<String>,
+    coordinates: Vec<Coordinates>,
     rows: Option<(MeshArray, NodeRows)>,
 }
 
 impl OnMesh {
-    /// Where the key's variable was declared on a mesh, and the array has its extent.
+    /// The mesh on which the key's variable was declared, if the array has its extent.
     pub fn of(store: &Store, key: &FieldKey, shape: &[u64]) -> Result<Option<OnMesh>> {
         let text = |keyword: &str| key.get(keyword).map(|value| value.text().into_owned());
         let (Some(run), Some(variable)) = (text("run"), text("variable")) else { return Ok(None) };
@@ -35,7 +35,7 @@ impl OnMesh {
         // A run that the catalog does not know has no groups.
         let run = fieldstone::Run::new(store, name, &Session::default());
         let Ok(Some((mesh, location))) = run.mesh_of(&variable) else { return Ok(None) };
-        let mesh = store.open_mesh(&mesh)?;
+        let mesh = StoredMesh::open(store, &mesh)?;
         let count = mesh.count(location);
         // In Fortran's order the mesh's dimension is the last one.
         let dimension = match (shape.first(), shape.last()) {
@@ -52,7 +52,7 @@ impl OnMesh {
         (0..rank).map(part).collect::<Vec<_>>().join(",")
     }
 
-    /// What is drawn.
+    /// The shapes that are drawn.
     pub fn shapes(&self) -> Result<MeshShapes> {
         let array = match self.location {
             MeshLocation::Edge => Some(MeshArray::Edges),
@@ -64,54 +64,52 @@ impl OnMesh {
                 .find(|array| self.mesh.arrays().contains(array)),
         };
         let rows = array.map(|array| Ok(self.mesh.rows(array)?.map(|rows| (array, rows)))).transpose()?;
-        let attrs = &self.mesh.info().attrs;
-        let on_sphere = attrs.iter().any(|(name, _)| name == "sphere_radius");
-        let words = if on_sphere { ["longitude", "latitude", "z"] } else { ["x", "y", "z"] };
-        Ok(MeshShapes {
-            location: self.location,
-            coordinates: self.mesh.coordinates()?,
-            labels: words.map(str::to_owned).to_vec(),
-            rows: rows.flatten(),
-        })
+        let nodes = self.mesh.axes().iter().zip(self.mesh.coordinates()?);
+        let coordinates = nodes.map(|(of, values)| coordinate(of, values)).collect();
+        Ok(MeshShapes { location: self.location, coordinates, rows: rows.flatten() })
+    }
+
+    /// The places of values, across and down: at a node, or in the middle of the nodes of an edge, face or volume. Of
+    /// three coordinates the two that reach farthest.
+    pub fn points(&self) -> Result<(Coordinates, Coordinates)> {
+        let points = self.mesh.points(self.location)?;
+        let reach = |axis: &Coordinates| {
+            let ends = (f64::INFINITY, f64::NEG_INFINITY);
+            let (least, greatest) =
+                axis.values.iter().fold(ends, |(a, b), value| (a.min(*value), b.max(*value)));
+            greatest - least
+        };
+        let axes = points.axes.iter().zip(points.values);
+        let mut axes: Vec<Coordinates> = axes.map(|(of, values)| coordinate(of, values)).collect();
+        if axes.len() == 3
+            && let Some(shortest) = (0..3).min_by(|a, b| reach(&axes[*a]).total_cmp(&reach(&axes[*b])))
+        {
+            axes.remove(shortest);
+        }
+        let mut axes = axes.into_iter();
+        let (Some(x), Some(y)) = (axes.next(), axes.next()) else {
+            return Err(Error::invalid("a mesh is drawn that has x and y"));
+        };
+        Ok((x, y))
+    }
+}
+
+/// A coordinate of a mesh: a longitude, a latitude, or `x`, `y` or `z`.
+fn coordinate(of: &MeshAxis, values: Vec<f64>) -> Coordinates {
+    let known = Coordinates::new(&of.axis, &of.axis.name, None, vec![values.len()], values);
+    match known.direction.is_on_globe() {
+        true => known,
+        false => Coordinates { direction: Direction::Other, ..known },
     }
 }
 
 impl MeshShapes {
-    /// Where each value stands, across and down: at a node, or in the middle of the nodes of an edge, face or volume. Of
-    /// three coordinates the two that reach farthest.
-    pub fn points(&self) -> (Axis, Axis) {
-        let reach = |values: &[f64]| {
-            let (least, greatest) = values
-                .iter()
-                .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), value| (a.min(*value), b.max(*value)));
-            greatest - least
-        };
-        let mut axes: Vec<usize> = (0..self.coordinates.len()).collect();
-        if axes.len() == 3 {
-            let shortest =
-                (0..3).min_by(|a, b| reach(&self.coordinates[*a]).total_cmp(&reach(&self.coordinates[*b])));
-            axes.retain(|axis| Some(*axis) != shortest);
-        }
-        let point = |axis: usize| {
-            let nodes = &self.coordinates[axis];
-            let values: Vec<f64> = match (&self.rows, self.location) {
-                (Some((_, rows)), MeshLocation::Edge | MeshLocation::Face | MeshLocation::Volume) => rows
-                    .iter()
-                    .map(|row| row.iter().map(|node| nodes[*node as usize]).sum::<f64>() / row.len() as f64)
-                    .collect(),
-                _ => nodes.clone(),
-            };
-            Axis { label: self.labels[axis].clone(), shape: vec![values.len()], values }
-        };
-        (point(axes[0]), point(axes[1]))
-    }
-
     /// The keywords of `plot` for it, and the bytes of its arrays in their order.
     pub fn request(&self) -> (Value, Vec<Value>, Vec<Vec<u8>>) {
         let (mut coords, mut parts) = (Vec::new(), Vec::new());
-        for ((axis, label), values) in ["x", "y", "z"].iter().zip(&self.labels).zip(&self.coordinates) {
-            coords.push(json!({"name": axis, "dtype": "<f8", "shape": [values.len()], "label": label}));
-            parts.push(values.iter().flat_map(|value| value.to_le_bytes()).collect());
+        for (name, axis) in ["x", "y", "z"].iter().zip(&self.coordinates) {
+            coords.push(of_coordinate(name, axis));
+            parts.push(axis.values.iter().flat_map(|value| value.to_le_bytes()).collect());
         }
         let mut mesh = json!({"location": self.location.name()});
         if let Some((array, rows)) = &self.rows {

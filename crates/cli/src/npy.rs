@@ -61,7 +61,7 @@ pub fn parse(file: &[u8]) -> Result<(DType, Vec<u64>, &[u8])> {
         Some(quote @ ('\'' | '"')) => descr[1..].split(quote).next().unwrap_or(""),
         _ => {
             return Err(Code::FileFormat
-                .error("the .npy file holds records, which are no array of numbers")
+                .error("the .npy file holds records, not an array of numbers")
                 .with_hint("save each of their fields as an array of its own"));
         }
     };
@@ -72,10 +72,10 @@ pub fn parse(file: &[u8]) -> Result<(DType, Vec<u64>, &[u8])> {
     }
     let shape = value("shape")?;
     let inside = shape.strip_prefix('(').and_then(|s| s.split_once(')')).map(|(inside, _)| inside);
-    let inside = inside.ok_or_else(|| wrong("its shape is no tuple".into()))?;
+    let inside = inside.ok_or_else(|| wrong("its shape is not a tuple".into()))?;
     let extents = inside.split(',').map(str::trim).filter(|n| !n.is_empty());
     let shape = extents
-        .map(|n| n.parse::<u64>().map_err(|_| wrong(format!("'{n}' in its shape is no number"))))
+        .map(|n| n.parse::<u64>().map_err(|_| wrong(format!("'{n}' in its shape is not a number"))))
         .collect::<Result<Vec<u64>>>()?;
     let dtype = DType::parse(descr)?;
     let bytes = element_count(&shape)?.checked_mul(dtype.size() as u64);

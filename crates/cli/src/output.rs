@@ -1,4 +1,4 @@
-//! Where the program's words go: data to stdout, through one buffer; everything else to stderr.
+//! The program's output: data go to stdout, through one buffer; everything else goes to stderr.
 //!
 //! Invariant: no failure to print is a panic. A closed pipe ends the program quietly
 //! ([`Stop::PipeClosed`]); a full disk behind stdout is an error like any other.
@@ -26,7 +26,7 @@ pub enum Stop {
     Exit(u8),
 }
 
-/// What a verb returns.
+/// The result of a verb.
 pub type Done<T = ()> = Result<T, Stop>;
 
 impl From<Error> for Stop {
@@ -72,7 +72,7 @@ pub fn file_failed(action: &str, path: &Path, cause: io::Error) -> Error {
     }
 }
 
-/// What stdout is to hold.
+/// The format of stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// Lines and tables.
@@ -97,7 +97,7 @@ pub struct Out {
 }
 
 impl Out {
-    /// The process's stdout; `width` as if it were a terminal of so many columns.
+    /// The process's stdout; with `width`, it is laid out as a terminal with that many columns.
     pub fn stdout(format: Format, quiet: bool, width: Option<usize>) -> Out {
         // Past std's own line buffer, which would cut binary data at every newline.
         let to: Box<dyn Write> = match io::stdout().as_fd().try_clone_to_owned() {
@@ -120,7 +120,7 @@ impl Out {
         looked.is_err() || !polled[0].revents().is_some_and(|events| events.intersects(gone))
     }
 
-    /// What `write` prints as text, for tests.
+    /// The text that `write` prints, for tests.
     #[cfg(test)]
     pub fn captured(width: Option<usize>, write: impl FnOnce(&mut Out) -> Done) -> String {
         #[derive(Clone, Default)]
@@ -147,7 +147,7 @@ impl Out {
         self.format != Format::Text
     }
 
-    /// What stdout is to hold.
+    /// The format of stdout.
     pub fn format(&self) -> Format {
         self.format
     }

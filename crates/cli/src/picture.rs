@@ -1,53 +1,73 @@
-//! What `fieldstone plot` draws: one or two dimensions of numbers, with their coordinates and words
+//! The picture that `fieldstone plot` draws: one or two dimensions of numbers, with their coordinates and words
 //! where the store has them.
 //!
 //! Three kinds of fields have a picture: arrays, unpacked and with the coordinates that their file or run says
 //! ([`Described`]); arrays on an unstructured mesh; and GRIB messages, which the helper process decodes.
 
-use fieldstone::facts::Described;
+use fieldstone::facts::{Coordinates, Described, Direction, with_unit};
 use fieldstone::helper::{Helper, HelperOptions};
-use fieldstone::{Code, DType, Error, Field, FieldKey, Result, Store, as_floats, element_count};
+use fieldstone::{
+    Code, CoordinateAxis, DType, Error, Field, FieldKey, IndexBox, Result, Store, as_floats, element_count,
+};
 use serde_json::json;
 
-use crate::elements::Axis;
+use crate::caption::{Caption, position};
+use crate::elements::of_coordinate;
+use crate::marks::Marks;
 use crate::mesh_picture::{MeshShapes, OnMesh};
 use crate::region::Region;
 
 /// Numbers to draw.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Picture {
     /// The numbers, NaN where there is none, in C order.
     pub values: Vec<f64>,
+    /// Elements that are NaN since their value is not valid; `None` where all NaN is missing.
+    pub masked: Option<Vec<bool>>,
     /// One or two extents.
     pub shape: Vec<usize>,
-    /// What they are, with their unit.
-    pub label: String,
+    /// The words above it.
+    pub caption: Caption,
+    /// The name of the numbers; empty for none.
+    pub name: String,
+    /// Their unit; empty for none.
+    pub units: String,
+    /// Names of the dimensions, as far as they are known.
+    pub dims: Vec<String>,
     /// Positions across.
-    pub x: Option<Axis>,
+    pub x: Option<Coordinates>,
     /// Positions down.
-    pub y: Option<Axis>,
+    pub y: Option<Coordinates>,
     /// The mesh that the numbers stand on; then `x` and `y` are the middles of its parts.
     pub mesh: Option<MeshShapes>,
     /// Which part of a larger array was taken without being asked for.
     pub taken: Option<String>,
+    /// Boxes and elements on which attributes stand.
+    pub marks: Option<Marks>,
 }
 
 impl Picture {
     /// The picture of a field, or of the part of it that `region` leaves.
-    pub fn of(store: &Store, field: &Field, region: Option<&Region>) -> Result<Picture> {
+    /// With `tag`, marked are boxes and elements on which attributes with that tag stand.
+    pub fn of(store: &Store, field: &Field, region: Option<&Region>, tag: Option<&str>) -> Result<Picture> {
         let key = field.key()?;
         let picture = match (field.dtype()?, field.shape()?) {
-            (Some(dtype), Some(shape)) => of_array(store, field, &key, dtype, &shape, region),
+            (Some(dtype), Some(shape)) => of_array(store, field, (&key, dtype, &shape), region, tag),
             _ if region.is_some() => {
                 Err(Code::NotAnArray.error("it is opaque bytes, and only an array has a box"))
             }
-            _ => of_grib(&field.read()?),
+            _ => of_grib(&key, &field.read()?),
         };
         picture.map_err(|e| e.context(&key))
     }
 
+    /// The name of the numbers with their unit; empty for neither.
+    pub fn label(&self) -> String {
+        with_unit(&self.name, &self.units)
+    }
+
     /// Its PNG, from the helper process.
-    pub fn png(&self, title: &str, size: [u32; 2]) -> Result<Vec<u8>> {
+    pub fn png(&self, size: [u32; 2]) -> Result<Vec<u8>> {
         let bytes = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         let mut parts = vec![bytes(&self.values)];
         let mut coords = Vec::new();
@@ -59,19 +79,26 @@ impl Picture {
         }
         for (name, axis) in [("x", &self.x), ("y", &self.y)] {
             if let (Some(axis), None) = (axis, &self.mesh) {
-                coords.push(json!({"name": name, "dtype": "<f8", "shape": axis.shape, "label": axis.label}));
+                coords.push(of_coordinate(name, axis));
                 parts.push(bytes(&axis.values));
             }
+        }
+        if let Some(masked) = &self.masked {
+            coords.push(json!({"name": "masked", "dtype": "|b1", "shape": self.shape}));
+            parts.push(masked.iter().map(|masked| u8::from(*masked)).collect());
         }
         let what = [
             ("dtype", "<f8".into()),
             ("shape", json!(self.shape)),
-            ("title", title.into()),
-            ("label", self.label.as_str().into()),
+            ("title", self.caption.title().into()),
+            ("label", self.name.as_str().into()),
+            ("units", self.units.as_str().into()),
+            ("dims", json!(self.dims)),
             ("size", json!(size)),
             ("coords", coords.into()),
         ];
-        let what = what.into_iter().chain(mesh.map(|mesh| ("mesh", mesh)));
+        let marks = self.marks.as_ref().map(|marks| ("marks", marks.request()));
+        let what = what.into_iter().chain(mesh.map(|mesh| ("mesh", mesh))).chain(marks);
         let what = what.map(|(name, value)| (name.to_owned(), value)).collect();
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         Helper::start(&HelperOptions::default())?.plot(&what, &parts)
@@ -81,10 +108,9 @@ impl Picture {
 fn of_array(
     store: &Store,
     field: &Field,
-    key: &FieldKey,
-    dtype: DType,
-    shape: &[u64],
+    (key, dtype, shape): (&FieldKey, DType, &[u64]),
     region: Option<&Region>,
+    tag: Option<&str>,
 ) -> Result<Picture> {
     let on = OnMesh::of(store, key, shape)?;
     let (region, taken) = match region {
@@ -104,37 +130,87 @@ fn of_array(
         extents.push(1);
     }
     let raw = field.read_box(Some(&inside))?;
-    let mut values = as_floats(dtype, &raw)?;
+    let described = Described::of(store, key);
     let mut picture = Picture {
-        values: Vec::new(),
+        values: as_floats(dtype, &raw)?,
         shape: extents,
-        label: String::new(),
-        x: None,
-        y: None,
-        mesh: None,
+        caption: Caption::of_array(store, key, described.as_ref()),
         taken,
+        ..Picture::default()
     };
-    if let Some(on) = on.filter(|on| kept.len() == 1 && inside.count()[on.dimension] == shape[on.dimension]) {
-        let shapes = on.shapes()?;
-        let (x, y) = shapes.points();
-        (picture.x, picture.y, picture.mesh) = (Some(x), Some(y), Some(shapes));
-    } else if let Some(described) = Described::of(store, key) {
-        described.packing(dtype).undo(&mut values);
-        picture.label = described.label();
-        let extents = inside.start().iter().zip(inside.count()).enumerate();
-        let drawn: Vec<_> =
-            extents.filter(|(_, (_, count))| **count > 1 || kept.len() == shape.len()).collect();
-        let axis = |(dim, (start, count)): &(usize, (&u64, &u64))| {
-            let found = described.coordinates(store, key, *dim, **start, **count)?;
-            Some(Axis { label: found.label, shape: vec![found.values.len()], values: found.values })
-        };
-        if drawn.len() == picture.shape.len() {
-            picture.x = drawn.last().and_then(axis);
-            picture.y = (drawn.len() == 2).then(|| drawn.first().and_then(axis)).flatten();
-        }
+    if let Some(described) = &described {
+        picture.unpack(described, dtype);
+        picture.place(store, key, described, &inside, kept.len() == shape.len());
     }
-    picture.values = values;
+    if let Some(tag) = tag {
+        let drawn = drawn_dims(&inside, kept.len() == shape.len()).0;
+        picture.marks = Some(Marks::find(store, key, tag, &inside, &drawn)?);
+    }
+    if let Some(on) = on.filter(|on| kept.len() == 1 && inside.count()[on.dimension] == shape[on.dimension]) {
+        let (x, y) = on.points()?;
+        (picture.x, picture.y, picture.mesh) = (Some(x), Some(y), Some(on.shapes()?));
+    }
     Ok(picture)
+}
+
+impl Picture {
+    /// Undoes packing, and takes values out that are not valid.
+    fn unpack(&mut self, described: &Described, dtype: DType) {
+        let packing = described.packing(dtype);
+        self.masked = packing.masked(&self.values).filter(|masked| masked.contains(&true));
+        packing.undo(&mut self.values);
+        for (value, _) in
+            self.values.iter_mut().zip(self.masked.iter().flatten()).filter(|(_, masked)| **masked)
+        {
+            *value = f64::NAN;
+        }
+        (self.name, self.units) = (described.name(), described.units().to_owned());
+    }
+
+    /// Finds where the elements of a box stand, and says where the box itself does.
+    fn place(
+        &mut self,
+        store: &Store,
+        key: &FieldKey,
+        described: &Described,
+        inside: &IndexBox,
+        whole: bool,
+    ) {
+        let (start, count) = (inside.start(), inside.count());
+        let (drawn, fixed) = drawn_dims(inside, whole);
+        let along = |dim: &usize| described.coordinates(store, key, *dim, start[*dim], count[*dim]);
+        for dim in &fixed {
+            let name = described.dims.get(*dim).map_or_else(|| format!("dimension {dim}"), Clone::clone);
+            self.caption.more.push(match along(dim) {
+                Some(axis) if axis.values.len() == 1 => {
+                    format!("{} {}", axis.name, position(&axis, axis.values[0]))
+                }
+                _ => format!("{name} [{}]", start[*dim]),
+            });
+        }
+        if drawn.len() != self.shape.len() {
+            return;
+        }
+        let within: (Vec<u64>, Vec<u64>) = drawn.iter().map(|dim| (start[*dim], count[*dim])).unzip();
+        let (mut x, mut y) = (drawn.last().and_then(along), None);
+        if drawn.len() == 2 {
+            y = drawn.first().and_then(along);
+        }
+        let on_globe =
+            |axis: &Option<Coordinates>| axis.as_ref().is_some_and(|axis| axis.direction.is_on_globe());
+        if !(on_globe(&x) && on_globe(&y))
+            && let Some((lon, lat)) = described.places(store, key, &drawn, (&within.0, &within.1))
+        {
+            (x, y) = (Some(lon), Some(lat));
+        }
+        (self.x, self.y) = (x, y);
+        self.dims = drawn.iter().map(|dim| described.dims.get(*dim).cloned().unwrap_or_default()).collect();
+    }
+}
+
+/// The dimensions of a box that are drawn, and those at one index. Of the `whole` array all are drawn.
+fn drawn_dims(inside: &IndexBox, whole: bool) -> (Vec<usize>, Vec<usize>) {
+    (0..inside.count().len()).partition(|dim| whole || inside.count()[*dim] > 1)
 }
 
 /// The part of an array that is drawn where none is asked for, and its text where it is not all of the array.
@@ -154,10 +230,10 @@ fn part_to_draw(on: Option<&OnMesh>, shape: &[u64]) -> Result<(Region, Option<St
 }
 
 /// The values of a GRIB message.
-fn of_grib(message: &[u8]) -> Result<Picture> {
+fn of_grib(key: &FieldKey, message: &[u8]) -> Result<Picture> {
     if !message.starts_with(b"GRIB") {
         return Err(
-            Code::NotAnArray.error("it is opaque bytes and no GRIB message: there is nothing to draw")
+            Code::NotAnArray.error("it is opaque bytes and not a GRIB message: there is nothing to draw")
         );
     }
     let (facts, payload) = Helper::start(&HelperOptions::default())?.decode(message)?;
@@ -176,18 +252,16 @@ fn of_grib(message: &[u8]) -> Result<Picture> {
     let (mut x, mut y) = (None, None);
     for coordinate in &facts.coords {
         let (shape, values) = take(coordinate.dtype, &coordinate.shape).ok_or_else(wrong)?;
-        let axis = Axis { label: coordinate.name.clone(), shape, values };
-        match coordinate.name.as_str() {
-            "longitude" => x = Some(axis),
-            "latitude" => y = Some(axis),
+        let axis = CoordinateAxis::new(&coordinate.name, &coordinate.name, "degrees");
+        let found = Coordinates::new(&axis, &coordinate.name, None, shape, values);
+        match found.direction {
+            Direction::Longitude => x = Some(found),
+            Direction::Latitude => y = Some(found),
             _ => {}
         }
     }
     let attribute = |name: &str| facts.attrs.iter().find(|(n, _)| n == name).map(|(_, text)| text.as_str());
-    let name = attribute("long_name").or(attribute("short_name")).unwrap_or_default();
-    let label = match attribute("units") {
-        Some(unit) => format!("{name} ({unit})"),
-        None => name.to_owned(),
-    };
-    Ok(Picture { values, shape, label, x, y, mesh: None, taken: None })
+    let caption = Caption::of_grib(key, attribute);
+    let (name, units) = (caption.name.clone(), attribute("units").unwrap_or_default().to_owned());
+    Ok(Picture { values, shape, caption, name, units, x, y, ..Picture::default() })
 }

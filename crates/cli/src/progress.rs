@@ -1,4 +1,4 @@
-//! What long work shows on a terminal while it is at it: a line on stderr, which is gone when the work is done.
+//! Progress of long work on a terminal: a line on stderr, which disappears when the work is done.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -21,7 +21,7 @@ pub struct Bar<'o> {
     shown: Cell<Option<(usize, u64)>>,
 }
 
-/// Parts of the work between which the line is drawn anew: more than a bar has, few for a terminal.
+/// The number of times that the line is redrawn: more than a bar has characters, and few for a terminal.
 const PARTS: u64 = 200;
 
 impl<'o> Bar<'o> {
@@ -87,7 +87,7 @@ impl Ticker {
                 line("");
             }
         };
-        // Where no thread can be started nothing is shown.
+        // If no thread can be started, no progress is shown.
         Ticker { over, thread: std::thread::Builder::new().name("progress".into()).spawn(count).ok() }
     }
 }

@@ -8,7 +8,7 @@ use fieldstone::{Code, IndexBox, Result};
 /// Largest part of an array that is held at once.
 const SLAB_BYTES: u64 = 32 << 20;
 
-/// What one dimension keeps.
+/// The part of one dimension to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RegionPart {
     Range(Option<u64>, Option<u64>),
@@ -44,8 +44,8 @@ impl Region {
         text.split(',').map(str::trim).enumerate().map(part).collect::<Result<_>>().map(Region)
     }
 
-    /// The box in an array of `shape`, and the shape of what it holds without the dimensions that a
-    /// single index takes away. Invalid where it does not lie in the array.
+    /// The box in an array of `shape`, and the shape of its content without the dimensions that have a single index.
+    /// Invalid if the box is not inside the array.
     pub fn within(&self, shape: &[u64]) -> Result<(IndexBox, Vec<u64>)> {
         let parts = self.0.len();
         if parts > shape.len() {

@@ -34,25 +34,25 @@ pub const COLUMNS: [&str; 14] = [
     "cells",
 ];
 
-/// What a row says where it has no cell.
+/// The values for rows without a cell of their own.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
     /// In the order of [`COLUMNS`].
     pub cells: [Option<String>; COLUMNS.len()],
 }
 
-/// What rows of one batch share.
+/// The values that all rows of a batch share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Group {
     /// The run.
     pub run: RunName,
     /// The tag's name.
     pub tag: String,
-    /// Its version, where given.
+    /// Its version, if given.
     pub tag_version: Option<i64>,
-    /// Its unit, where given.
+    /// Its unit, if given.
     pub unit: Option<String>,
-    /// The type of the values, where given.
+    /// The type of the values, if given.
     pub kind: Option<ValueType>,
     stepped: bool,
     on_variable: bool,
@@ -73,7 +73,7 @@ struct Columns {
     values: Vec<Cell>,
 }
 
-/// What one call annotates.
+/// The attributes of one call.
 #[derive(Debug)]
 pub struct Batch {
     /// The run.
@@ -82,7 +82,7 @@ pub struct Batch {
     pub tag: TagDecl,
     /// How many there are.
     pub rows: usize,
-    /// What they stand on.
+    /// The run, step or variable that they describe.
     pub target: Target,
     /// Their values.
     pub values: Values,
@@ -303,10 +303,12 @@ impl Columns {
         let mut values = Vec::with_capacity(rows);
         for (cell, line) in self.values.iter().zip(&self.lines) {
             values.push(typed(cell, tag.kind).ok_or_else(|| {
-                Error::invalid(format!("line {line}: '{}' is no {}", cell.text, tag.kind)).with_hint(format!(
-                    "the tag '{}' takes values of type {}; --type, or a column type, says another one",
-                    tag.name, tag.kind
-                ))
+                Error::invalid(format!("line {line}: '{}' is not of type {}", cell.text, tag.kind)).with_hint(
+                    format!(
+                        "the tag '{}' takes values of type {}; --type, or a column type, says another one",
+                        tag.name, tag.kind
+                    ),
+                )
             })?);
         }
         let mut target = match group.on_variable {
@@ -335,7 +337,7 @@ fn typed(cell: &Cell, kind: ValueType) -> Option<Value> {
     }
 }
 
-/// What a cell says by itself. In quotes it is text, but for lists and maps, whose commas have to stand in quotes of CSV.
+/// The value that a cell expresses. A quoted cell is text, except for lists and maps, whose commas CSV has to quote.
 fn read(cell: &Cell) -> Value {
     let nested = cell.text.trim_start().starts_with(['[', '{']);
     let value = if cell.quoted && !nested { None } else { parse_value(&cell.text).ok() };
@@ -370,7 +372,7 @@ fn integer(what: &str, word: &str) -> Result<i64> {
     let word = word.trim();
     // Tables write whole numbers as floats where a column has gaps.
     let whole = word.strip_suffix(".0").unwrap_or(word);
-    whole.parse().map_err(|_| Code::CommandLine.error(format!("{what}: '{word}' is no whole number")))
+    whole.parse().map_err(|_| Code::CommandLine.error(format!("{what}: '{word}' is not a whole number")))
 }
 
 /// `75 60 200`, with blanks, commas, semicolons or `x` between, in brackets or not.
@@ -512,9 +514,9 @@ mod tests {
             ("run,tag,value", &["r", "t"], "line 2 has 2 cells, the head has 3"),
             ("run,tag,value", &["r", "", "1"], "line 2: there is no tag"),
             ("run,tag,value", &["r", "t", ""], "line 2: there is no value"),
-            ("run,tag,value,step", &["r", "t", "1", "1.5"], "line 2: step: '1.5' is no whole number"),
-            ("run,tag,value,type", &["r", "t", "x", "float"], "line 2: 'x' is no float"),
-            ("run,tag,value,type", &["r", "t", "x", "flaot"], "'flaot' is no type"),
+            ("run,tag,value,step", &["r", "t", "1", "1.5"], "line 2: step: '1.5' is not a whole number"),
+            ("run,tag,value,type", &["r", "t", "x", "float"], "line 2: 'x' is not of type float"),
+            ("run,tag,value,type", &["r", "t", "x", "flaot"], "'flaot' is not a type"),
             (
                 "run,tag,value,variable,start",
                 &["r", "t", "1", "v", "1 2"],
@@ -525,7 +527,7 @@ mod tests {
                 &["r", "t", "1", "v", "1", "2"],
                 "a dimension is missing",
             ),
-            ("run,tag,value,variable,box", &["r", "t", "1", "v", "z:1:2"], "'z:1:2' is no box"),
+            ("run,tag,value,variable,box", &["r", "t", "1", "v", "z:1:2"], "'z:1:2' is not a box"),
         ] {
             let error = taken(head, &[row]).unwrap_err();
             assert!(error.message().contains(part), "{error}");

@@ -12,7 +12,7 @@ use crate::arguments::Selecting;
 use crate::output::{Done, Out, count, size};
 use crate::progress::Bar;
 
-/// What goes from a store, and where to.
+/// The fields to transfer, and the target.
 #[derive(Debug, Args)]
 pub struct Transfer {
     #[command(flatten)]
@@ -35,13 +35,13 @@ pub struct Transfer {
 type How = fn(&Store, What, &Store, &TransferOptions<'_>) -> Result<TransferReport>;
 
 impl Transfer {
-    /// Does it, with a bar on a terminal. Where it `removes` what it carried, names are taken as they stand.
+    /// Transfers, with a bar on a terminal. If it `removes` the originals, it takes names literally.
     pub fn run(&self, from: &Store, how: How, removes: bool, out: &Out) -> Done<TransferReport> {
         let what = match self.what()? {
             What::Query(query) if removes => What::Query(query.exact()),
             what => what,
         };
-        let to = open_target(&self.to, &**from)?;
+        let to = open_target(&self.to, from)?;
         let bar = Bar::new(out);
         let progress = |done: u64, of: u64| {
             bar.show(0, done, of, || format!("{done} of {of} fields"));
@@ -98,7 +98,7 @@ pub fn print(
     }
 }
 
-/// What arrived.
+/// The part that arrived.
 fn arrived(report: &TransferReport) -> String {
     let mut text = format!("{}, {}", count(report.fields, "field"), size(report.bytes));
     if report.unchanged > 0 {
@@ -110,7 +110,7 @@ fn arrived(report: &TransferReport) -> String {
     text
 }
 
-/// What stayed behind, one line per kind and on stderr.
+/// The part that was left behind: one line for each kind, on stderr.
 fn note_left(left: &[LeftBehind], out: &Out) {
     for LeftBehind { kind, count: n, names, why } in left {
         // An attribute is named by its tag, which many may share.

@@ -1,6 +1,9 @@
 //! How CF packs values, and what they stand for: `scale_factor`, `add_offset`, `_FillValue`, `missing_value` and
 //! netCDF's `_Unsigned`, undone as xarray does.
 //!
+//! Values outside `valid_min`, `valid_max` or `valid_range` stay what they are, as xarray keeps them; [`Packing::masked`]
+//! finds them for a caller that leaves them out.
+//!
 //! ```
 //! use fieldstone_core::dtype::DType;
 //! use fieldstone_core::packing::Packing;
@@ -21,20 +24,49 @@ use crate::value::Value;
 /// How the values of one variable are packed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packing {
-    /// What is added to numbers below the first, or from the second on, as they are stored: the other sign.
+    /// The sign that stored integers have, where it is not that of their type.
     wrap: Option<Wrap>,
     /// Stored numbers that stand for nothing.
     missing: Vec<f64>,
     scale: f64,
     offset: f64,
+    valid: Option<Valid>,
+}
+
+/// The least and the greatest value that is valid.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Valid {
+    ends: (f64, f64),
+    /// Whether the ends are numbers as stored; else they are unpacked.
+    as_stored: bool,
+}
+
+impl Valid {
+    /// CF compares stored numbers, unless the ends are floats and the elements are packed into integers.
+    fn of<'v>(
+        attr: impl Fn(&str) -> Option<&'v Value>,
+        stored: impl Fn(f64) -> f64,
+        dtype: DType,
+    ) -> Option<Valid> {
+        let one =
+            |name: &str, at: usize| attr(name).and_then(|value| Some((value, *numbers(value).get(at)?)));
+        let least = one("valid_range", 0).or_else(|| one("valid_min", 0));
+        let greatest = one("valid_range", 1).or_else(|| one("valid_max", 0));
+        let (value, _) = least.or(greatest)?;
+        let as_stored = dtype.kind() == DTypeKind::Float || !is_float(value);
+        let end = |end: Option<(&Value, f64)>, open: f64| {
+            end.map_or(open, |(_, end)| if as_stored { stored(end) } else { end })
+        };
+        Some(Valid { ends: (end(least, f64::NEG_INFINITY), end(greatest, f64::INFINITY)), as_stored })
+    }
 }
 
 /// Integers whose sign is not that of their type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Wrap {
-    /// Stored as signed, meant as unsigned: negative ones are so many more.
+    /// Stored as signed, meant as unsigned: this is added to negative ones.
     Unsigned(f64),
-    /// Stored as unsigned, meant as signed: those of the upper half are so many less.
+    /// Stored as unsigned, meant as signed: this is subtracted from the upper half.
     Signed(f64),
 }
 
@@ -74,6 +106,7 @@ impl Packing {
             missing: missing.map(stored).collect(),
             scale: one("scale_factor").unwrap_or(1.0),
             offset: one("add_offset").unwrap_or(0.0),
+            valid: Valid::of(&attr, stored, dtype),
         }
     }
 
@@ -82,7 +115,7 @@ impl Packing {
         self.wrap.is_none() && self.missing.is_empty() && self.scale == 1.0 && self.offset == 0.0
     }
 
-    /// What stored numbers stand for: NaN where they stand for nothing.
+    /// Turns stored numbers into the values that they stand for: NaN for nothing.
     pub fn undo(&self, values: &mut [f64]) {
         if self.is_plain() {
             return;
@@ -96,9 +129,21 @@ impl Packing {
         }
     }
 
-    /// What the least and the greatest of stored numbers, missing ones left out, say of what all of them stand for: its
-    /// least and greatest. `None` for an end that cannot be known so: where it is a number that stands for nothing
-    /// itself, or where the sign that is meant puts other numbers at the ends.
+    /// Finds stored numbers that stand for a value outside the valid range; `None` without such a range. A number that
+    /// stands for nothing is missing, and not masked.
+    pub fn masked(&self, stored: &[f64]) -> Option<Vec<bool>> {
+        let Valid { ends: (least, greatest), as_stored } = self.valid?;
+        let is_masked = |stored: &f64| {
+            let own = self.wrap.map_or(*stored, |wrap| wrap.apply(*stored));
+            let compared = if as_stored { own } else { own * self.scale + self.offset };
+            !self.missing.contains(&own) && (compared < least || compared > greatest)
+        };
+        Some(stored.iter().map(is_masked).collect())
+    }
+
+    /// The least and the greatest value, by the least and the greatest of stored numbers without missing ones. `None` for
+    /// an end that cannot be known so: the stored number stands for nothing itself, or the sign that is meant puts other
+    /// numbers at the ends.
     pub fn ends(&self, least: f64, greatest: f64) -> (Option<f64>, Option<f64>) {
         let apart = match self.wrap {
             Some(Wrap::Unsigned(_)) => least < 0.0 && greatest >= 0.0,
@@ -119,11 +164,19 @@ impl Packing {
         }
     }
 
-    /// The elements of an array as what they stand for. Invalid for elements that are no real numbers.
+    /// The elements of an array as the values that they stand for. Invalid for elements that are not real numbers.
     pub fn decode(&self, dtype: DType, data: &[u8]) -> Result<Vec<f64>> {
         let mut values = as_floats(dtype, data)?;
         self.undo(&mut values);
         Ok(values)
+    }
+}
+
+fn is_float(value: &Value) -> bool {
+    match value {
+        Value::Float(_) => true,
+        Value::Array(all) | Value::List(all) => all.iter().any(is_float),
+        _ => false,
     }
 }
 
@@ -164,6 +217,29 @@ mod tests {
     }
 
     #[test]
+    fn values_outside_the_valid_range_are_masked_and_missing_ones_are_not() {
+        let masked = |typestr: &str, data: &[f64], attrs: &[(&str, Value)]| {
+            let dtype = DType::parse(typestr).expect("a type");
+            let attr = |name: &str| attrs.iter().find(|(own, _)| *own == name).map(|(_, value)| value);
+            Packing::of(dtype, attr).masked(data)
+        };
+        assert_eq!(masked("<f4", &[1.0], &[]), None);
+        let range = Value::Array(vec![Value::Int(0), Value::Int(10)]);
+        let attrs =
+            [("valid_range", range), ("_FillValue", Value::Int(-1)), ("scale_factor", Value::Float(100.0))];
+        assert_eq!(
+            masked("<i2", &[-2.0, -1.0, 0.0, 10.0, 11.0], &attrs),
+            Some(vec![true, false, false, false, true]),
+            "as stored, and the fill value is missing"
+        );
+        let unpacked = [("valid_max", Value::Float(5.0)), ("scale_factor", Value::Float(0.5))];
+        assert_eq!(masked("<i2", &[-9.0, 10.0, 11.0], &unpacked), Some(vec![false, false, true]));
+        let unsigned = [("valid_min", Value::Int(-6)), ("_Unsigned", Value::Text("true".into()))];
+        assert_eq!(masked("|i1", &[-6.0, -7.0], &unsigned), Some(vec![false, true]), "250 is the least");
+        assert_eq!(masked("<f4", &[f64::NAN], &[("valid_min", Value::Float(0.0))]), Some(vec![false]));
+    }
+
+    #[test]
     fn ends_are_those_of_what_is_meant_or_unknown() {
         let of = |typestr: &str, attrs: &[(&str, Value)], least, greatest| {
             let dtype = DType::parse(typestr).expect("a type");
@@ -200,7 +276,7 @@ mod tests {
         assert!(values[0] == 65_534.0 * 0.5 - 1.0 && values[1].is_nan() && values[2] == 1.0, "{values:?}");
         let signed = [("_Unsigned", Value::Text("false".into()))];
         assert_eq!(decoded("|u1", &[0xff, 1], &signed), [-1.0, 1.0]);
-        // Where the type has that sign already nothing is done.
+        // A type that has that sign already stays as it is.
         assert_eq!(decoded("|i1", &[0xff], &signed), [-1.0]);
     }
 }

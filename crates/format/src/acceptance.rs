@@ -1,7 +1,7 @@
-//! Side records by which a loss is accepted (4.6 of the store format), since version 2.
+//! Side records that accept a loss (4.6 of the store format), since version 2.
 //!
-//! They stand in commits that [`schema_extension::mark`] marks, as settings do. A loss that is given up never counts
-//! again, also where the file comes back.
+//! They are in commits that [`schema_extension::mark`] marks, like settings. An accepted loss never counts
+//! again, even if the file comes back.
 //!
 //! ```text
 //! record  = side body of: writer: id  number: varint (0: its log, n: its data log n)  what  why: text
@@ -39,37 +39,37 @@ pub const KEYS_MAX: usize = 1000;
 /// The lost part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
-    /// Of a log: all commits behind `last`, of which `known` were known.
+    /// Of a log: all commits after `last`; commits up to `known` were known.
     Beyond {
-        /// The last commit that counts; 0: none does.
+        /// The last commit that counts; 0 if none does.
         last: u64,
-        /// The last one that was known.
+        /// The last known commit.
         known: u64,
     },
-    /// A data log as a whole: entries with bytes in it do not count.
+    /// A whole data log: entries with bytes in it do not count.
     Whole,
     /// Entries of the writer that do not count: sequence of the commit and ordinal, in order.
     Entries(Vec<(u64, u64)>),
 }
 
-/// A loss that somebody accepted.
+/// An accepted loss.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acceptance {
     /// The writer whose file lost something.
     pub writer: Id,
     /// The file: 0 is its log, n its data log n.
     pub number: u32,
-    /// The losses that are given up.
+    /// The accepted losses.
     pub lost: Lost,
-    /// Why, in words; empty where nobody said.
+    /// The reason, in words; empty if none was given.
     pub why: String,
-    /// How many fields are concerned, as far as they are known.
+    /// Number of lost fields, as far as they are known.
     pub fields: u64,
-    /// Keys of some of them, at most [`KEYS_MAX`].
+    /// Keys of some lost fields, at most [`KEYS_MAX`].
     pub keys: Vec<String>,
 }
 
-/// The record that accepts.
+/// Encodes an acceptance as a side record.
 pub fn encode(acceptance: &Acceptance) -> SideRecord {
     let mut body = Vec::new();
     body.put_id(acceptance.writer);
@@ -97,7 +97,7 @@ pub fn encode(acceptance: &Acceptance) -> SideRecord {
     side::encode(ACCEPTANCE, &body)
 }
 
-/// The acceptance that a record holds; `None` for a record of another kind.
+/// Decodes an acceptance; `None` for a record of another kind.
 pub fn decode(record: &SideRecord) -> Result<Option<Acceptance>> {
     if record.kind != ACCEPTANCE {
         return Ok(None);
@@ -117,10 +117,10 @@ pub fn decode(record: &SideRecord) -> Result<Option<Acceptance>> {
             }
             match entries.is_sorted_by(|a, b| a < b) {
                 true => Lost::Entries(entries),
-                false => return Err(cursor.fail("entries of an acceptance are not in order")),
+                false => return Err(cursor.fail("the entries of an acceptance are not in order")),
             }
         }
-        _ => return Err(cursor.fail("an acceptance of an unknown form")),
+        _ => return Err(cursor.fail("an acceptance has an unknown form")),
     };
     let (why, fields) = (cursor.text()?.to_owned(), cursor.varint()?);
     let mut keys = Vec::new();

@@ -1,4 +1,5 @@
-//! Where an array stands, as the rank that looked it up says to the others of its job.
+//! The message with which one rank of a job sends the location of an array to the others, after looking it
+//! up.
 //!
 //! ```text
 //! array source = 0 path: text offset: varint size: varint n: varint n x crc: u32 array      in a file
@@ -6,21 +7,22 @@
 //! array        = dtype: text r: varint r x extent: varint
 //! ```
 //!
-//! The message lives within one call of one release: it carries no version, and a rank that cannot read it says so.
+//! The message lives in one call of one release: it carries no version, and a rank that cannot read it
+//! reports an error.
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::{Code, Result};
 
 use crate::bytes::{Cursor, Put};
 
-/// What all ranks have to know of an array before they read it.
+/// Description of an array that all ranks need before they read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceMessage {
-    /// Its element type, with the byte order that it has there.
+    /// Its element type, with its byte order in the file.
     pub dtype: DType,
     /// Its shape.
     pub shape: Vec<u64>,
-    /// Where it is; `None`: in the store's logs.
+    /// Its location in a file; `None` for the store's logs.
     pub stored: Option<StoredSlab>,
 }
 
@@ -29,16 +31,16 @@ pub struct SourceMessage {
 pub struct StoredSlab {
     /// Path of the file.
     pub path: String,
-    /// Where the first element begins.
+    /// Offset of the first element.
     pub offset: u64,
-    /// Bytes of a block.
+    /// Bytes of one block.
     pub block: u64,
     /// The blocks' checksums.
     pub sums: Vec<u32>,
 }
 
 impl SourceMessage {
-    /// The message's bytes.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![u8::from(self.stored.is_none())];
         if let Some(stored) = &self.stored {
@@ -54,7 +56,7 @@ impl SourceMessage {
         out
     }
 
-    /// Reads a message.
+    /// Decodes a message.
     pub fn decode(bytes: &[u8]) -> Result<SourceMessage> {
         let mut cursor = Cursor::new(bytes);
         let stored = match cursor.u8()? {
@@ -65,10 +67,10 @@ impl SourceMessage {
                 Some(StoredSlab { path, offset, block, sums })
             }
             1 => None,
-            _ => return Err(cursor.fail("an array source of an unknown kind")),
+            _ => return Err(cursor.fail("an array source has an unknown kind")),
         };
-        let dtype = DType::parse(cursor.text()?)
-            .map_err(|_| Code::Corrupt.error("an element type that numpy does not have"))?;
+        let dtype =
+            DType::parse(cursor.text()?).map_err(|_| Code::Corrupt.error("not an element type of numpy"))?;
         let rank = cursor.count(1)?;
         let shape = (0..rank).map(|_| cursor.varint()).collect::<Result<_>>()?;
         match cursor.is_empty() {

@@ -1,12 +1,13 @@
-//! Attempts: which execution of a job a log belongs to (J-32), since version 2.
+//! Attempts: the execution of a job to which a log belongs (J-32), since version 2.
 //!
-//! A job that dies and is started again is a new attempt. Of one field a reader takes one attempt alone, so that
-//! pieces of the dead one and of the new one never add up. A log is of one attempt, or of none. Its header says so
-//! for people, with job and rank; every commit of it says so again, and that is what counts.
+//! A job that dies and starts again makes a new attempt. A reader takes each field from one attempt only, so
+//! that pieces of the dead attempt and of the new one never mix. A log belongs to one attempt, or to none.
+//! Its header names the attempt, the job and the rank for people to read; each of its commits names the
+//! attempt again, and only the commits count.
 //!
 //! ```text
-//! header, behind sealed:    attempt: text  job: text  rank: varint      "" and 0: none; a rank is counted from 1
-//! record, behind decision:  u8 0 | 1 { attempt: text  began: u64 }
+//! header, after sealed:     attempt: text  job: text  rank: varint      "" and 0: none; a rank is counted from 1
+//! record, after decision:   u8 0 | 1 { attempt: text  began: u64 }
 //! ```
 //! `began` is the stamp of the log's first commit.
 
@@ -14,25 +15,25 @@ use fieldstone_core::{Code, Result};
 
 use crate::bytes::{Cursor, Put};
 
-/// The first version of the format that has a place for attempts.
+/// The first version of the format that can store attempts.
 pub const ATTEMPTS_SINCE: u32 = 2;
 
-/// Longest name of an attempt, and of a job, bytes.
+/// Longest name of an attempt or a job, in bytes.
 pub const NAME_MAX: usize = 255;
 
-/// Of which job a log is.
+/// The job to which a log belongs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The attempt's name; empty where there is none.
+    /// The attempt's name; empty if there is none.
     pub attempt: String,
-    /// The scheduler's name of the job; empty where there is none.
+    /// The scheduler's name of the job; empty if there is none.
     pub job: String,
     /// The writer's rank in the job.
     pub rank: Option<u32>,
 }
 
 impl Origin {
-    /// Refuses names that are no names, or too long.
+    /// Refuses names that are too long or hold control characters.
     pub fn check(&self) -> Result<()> {
         for (what, name) in [("attempt", &self.attempt), ("job", &self.job)] {
             if name.len() > NAME_MAX || name.chars().any(char::is_control) {
@@ -62,10 +63,10 @@ impl Origin {
     }
 }
 
-/// The attempt that a commit belongs to.
+/// The attempt to which a commit belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// Its name, which is not empty.
+    /// Its name; never empty.
     pub name: String,
     /// Stamp of the first commit of the log.
     pub began: u64,

@@ -1,9 +1,9 @@
-//! Blocks: the unit in which a field's bytes are compressed and checksummed, and the tables that list
-//! the blocks of a field which has many.
+//! Blocks: the unit in which a field's bytes are compressed and checksummed, and the tables that list the
+//! blocks of a field with many blocks.
 //!
-//! A block is stored compressed if and only if its stored length differs from its raw length; a block
-//! that zstd does not shrink is stored raw. The checksum covers the stored bytes, so that damage is
-//! found before anything is decompressed.
+//! A block is stored compressed if and only if its stored length differs from its raw length; a block that
+//! zstd does not shrink is stored raw. The checksum covers the stored bytes, so that a reader finds damage
+//! before it decompresses anything.
 //!
 //! ```text
 //! blocks = { stored: varint, crc: u32 [, summary ] }     as many as the layout cuts; see `entry`
@@ -28,15 +28,15 @@ pub const OPAQUE_SPLIT: u64 = 256 << 10;
 /// Arrays up to this many bytes are one block; larger ones are cut into chunks of at most
 /// [`ARRAY_CHUNK`] bytes.
 pub const ARRAY_WHOLE: u64 = 1 << 20;
-/// Chunk length aimed at for large arrays.
+/// Target length of chunks of large arrays.
 pub const ARRAY_CHUNK: u64 = 64 << 10;
 /// An entry with more blocks than this keeps them in a table outside the index.
 pub const INLINE_BLOCKS: usize = 8;
 
-/// Most raw bytes per stored byte.
+/// Highest ratio of raw bytes to stored bytes.
 const MAX_RATIO: u64 = 32 << 10;
 
-/// Where one block stands and how it is checked.
+/// Stored length, checksum and summary of one block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
     /// Bytes in the file.
@@ -47,7 +47,7 @@ pub struct Block {
     pub summary: Option<Summary>,
 }
 
-/// Compresses with zstd at `level`, or keeps the bytes where that does not make them shorter.
+/// Compresses with zstd at `level`, or keeps the bytes if that does not make them shorter.
 pub fn pack(raw: &[u8], level: Option<i32>) -> Cow<'_, [u8]> {
     let Some(level) = level else { return Cow::Borrowed(raw) };
     match compress(raw, level) {
@@ -56,7 +56,7 @@ pub fn pack(raw: &[u8], level: Option<i32>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Checks a stored block and puts its raw bytes into `out`, which has the raw length.
+/// Checks a stored block and decompresses it into `out`, which has the raw length.
 pub fn unpack(stored: &[u8], block: &Block, out: &mut [u8]) -> Result<()> {
     check(stored, block)?;
     unpack_checked(stored, out)
@@ -70,8 +70,8 @@ pub fn check(stored: &[u8], block: &Block) -> Result<()> {
     Err(Code::Checksum.error("a block does not match its checksum"))
 }
 
-/// Refuses a raw length that no zstd frame of `stored` bytes can have, before room is made for it: four
-/// bytes of a frame stand for at most 128 KiB.
+/// Refuses a raw length that no zstd frame of `stored` bytes can have, before the caller allocates it: four
+/// bytes of a frame decompress to at most 128 KiB.
 pub fn check_raw_len(stored: u64, raw: u64) -> Result<()> {
     if raw > stored.saturating_mul(MAX_RATIO) {
         return Err(Error::corrupt(format!("a block of {stored} bytes cannot hold {raw}")));
@@ -79,7 +79,7 @@ pub fn check_raw_len(stored: u64, raw: u64) -> Result<()> {
     Ok(())
 }
 
-/// Decompresses a block whose checksum was compared before.
+/// Decompresses a block whose checksum was already checked.
 pub fn unpack_checked(stored: &[u8], out: &mut [u8]) -> Result<()> {
     if stored.len() == out.len() {
         out.copy_from_slice(stored);
@@ -93,9 +93,9 @@ pub fn unpack_checked(stored: &[u8], out: &mut [u8]) -> Result<()> {
 }
 
 thread_local! {
-    /// What takes longer to make than a small block takes to decompress.
+    /// Kept for each thread, because making a decompressor takes longer than decompressing a small block.
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
-    /// The same of compression, with the level that it was made for.
+    /// The same for compression, with the level that it was made for.
     static COMPRESSOR: RefCell<Option<(i32, Compressor<'static>)>> = const { RefCell::new(None) };
 }
 
@@ -108,7 +108,7 @@ fn compress(raw: &[u8], level: i32) -> io::Result<Vec<u8>> {
         };
         slot.insert((level, own)).1.compress(raw)
     });
-    // A thread that is ending has none any more.
+    // An ending thread no longer has one.
     with_own.unwrap_or_else(|_| Compressor::new(level)?.compress(raw))
 }
 
@@ -121,7 +121,7 @@ fn decompress(stored: &[u8], out: &mut [u8]) -> io::Result<usize> {
         };
         slot.insert(own).decompress_to_buffer(stored, out)
     });
-    // A thread that is ending has none any more.
+    // An ending thread no longer has one.
     with_own.unwrap_or_else(|_| Decompressor::new()?.decompress_to_buffer(stored, out))
 }
 
@@ -180,7 +180,7 @@ pub fn put_summary(summary: Option<&Summary>, out: &mut Vec<u8>) {
     out.put_varint(summary.missing);
 }
 
-/// Reads a summary; `None` where the element type has none.
+/// Reads a summary; `None` if the element type has none.
 pub fn read_summary(cursor: &mut Cursor<'_>) -> Result<Option<Summary>> {
     let (min, max) = match cursor.u8()? {
         0 => {

@@ -1,14 +1,14 @@
-//! The board of a host: a slot of 128 bytes for each writer, rewritten in place after every sync. A
-//! hint: a reader that has read the board reads only the logs that moved; a lost or damaged board
-//! loses nothing.
+//! The board of a host: 128 bytes for each writer, its board slot, rewritten in place after every sync. The
+//! board is a hint: a reader of the board reads only the logs that moved, and a lost or damaged board loses
+//! nothing.
 //!
 //! ```text
 //! slot = "FSbd"  version: u16  state: u16 (1 open, 2 closed)  writer: id
 //!        length: u64  sequence: u64  stamp: u64  frame: u64  hash: u32
 //!        process: u32  time: i64  zeros to byte 124  crc: u32
 //! ```
-//! `length` is the log's length up to and with its last commit, `frame` the offset of that commit's
-//! frame, `hash` the checksum in that frame's header.
+//! `length` is the log's length including its last commit, `frame` the offset of that commit's frame, `hash`
+//! the checksum in that frame's header.
 
 use fieldstone_core::{Code, Result};
 
@@ -19,14 +19,14 @@ use crate::{Id, crc, unknown_version};
 pub const SLOT: usize = 128;
 const MAGIC: &[u8; 4] = b"FSbd";
 
-/// What a writer says of its log.
+/// A writer's description of its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     /// The writer's id, which names its log.
     pub writer: Id,
     /// Whether the writer has closed its log for good.
     pub closed: bool,
-    /// Length of the log, all commits included.
+    /// Length of the log, including all commits.
     pub length: u64,
     /// Sequence of the last commit.
     pub sequence: u64,
@@ -43,7 +43,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The slot's bytes.
+    /// Encodes the slot.
     pub fn encode(&self) -> [u8; SLOT] {
         let mut out = Vec::with_capacity(SLOT);
         out.extend_from_slice(MAGIC);
@@ -64,8 +64,8 @@ impl Slot {
         slot
     }
 
-    /// The version of a whole slot of another version than ours. Every version keeps length, magic, version
-    /// and checksum of a slot.
+    /// The version of an intact slot whose version is not ours. Every version keeps length, magic, version
+    /// and checksum of a slot in place.
     pub fn foreign(bytes: &[u8]) -> Option<u32> {
         let (body, sum) = bytes.split_last_chunk()?;
         let version = u32::from(u16::from_le_bytes([*bytes.get(4)?, *bytes.get(5)?]));
@@ -73,14 +73,14 @@ impl Slot {
         (whole && version != crate::FIRST_VERSION).then_some(version)
     }
 
-    /// Reads one slot.
+    /// Decodes one slot.
     pub fn decode(bytes: &[u8]) -> Result<Slot> {
         if bytes.len() != SLOT || crc(&bytes[..SLOT - 4]).to_le_bytes() != bytes[SLOT - 4..] {
             return Err(Code::Checksum.error("a board slot does not match its checksum"));
         }
         let mut cursor = Cursor::new(bytes);
         if cursor.take(4)? != MAGIC {
-            return Err(cursor.fail("a board slot has another magic"));
+            return Err(cursor.fail("a board slot has the wrong magic"));
         }
         match u32::from(cursor.u16()?) {
             crate::FIRST_VERSION => {}

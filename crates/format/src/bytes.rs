@@ -1,5 +1,5 @@
-//! Reading and writing of primitive values. `Put` appends to a buffer; `Cursor` reads from one and
-//! never past its end.
+//! Reading and writing of primitive values. `Put` appends to a buffer; `Cursor` reads from one and never past
+//! its end.
 
 use fieldstone_core::{Error, Result};
 
@@ -75,7 +75,7 @@ impl<'a> Cursor<'a> {
         self.data.len() - self.position
     }
 
-    /// Whether all has been read.
+    /// Whether all bytes have been read.
     pub fn is_empty(&self) -> bool {
         self.remaining() == 0
     }
@@ -163,7 +163,8 @@ impl<'a> Cursor<'a> {
         usize::try_from(value).map_err(|_| self.fail("a length exceeds this machine's memory"))
     }
 
-    /// How many items follow, each of at least `item_bytes`: refused where they cannot be there.
+    /// Number of the items that follow, each of at least `item_bytes`: refused if the data are too short for
+    /// them.
     pub fn count(&mut self, item_bytes: usize) -> Result<usize> {
         let n = self.size()?;
         if n.saturating_mul(item_bytes.max(1)) > self.remaining() {

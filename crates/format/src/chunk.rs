@@ -1,10 +1,10 @@
-//! Chunks as readers of Zarr 3 take them: elements in C order, behind them the codecs `zstd` (or none) and
-//! `crc32c`.
+//! Chunks for readers of Zarr 3: elements in C order, followed by the codecs `zstd` (or none) and `crc32c`.
 //!
-//! A block of an array, as it is stored, and its checksum are such a chunk: codec `zstd` takes any frame of
-//! zstd, and `crc32c` the CRC-32C of all bytes before, little-endian. Elements that are not stored so become one
-//! of equal codecs here: under `zstd` a frame that holds them as they are (RFC 8878, blocks of type raw), which
-//! costs a copy. So the length of a chunk that is made is known before it is made.
+//! A stored block of an array, with its checksum, is such a chunk: codec `zstd` accepts any zstd frame, and
+//! `crc32c` is the CRC-32C of all preceding bytes, little-endian. This module makes chunks of equal codecs
+//! from elements that are not stored so: under `zstd` it writes a frame that holds the elements uncompressed
+//! (RFC 8878, raw blocks), which costs one copy. The length of such a chunk is therefore known before the
+//! chunk is made.
 //!
 //! ```
 //! use fieldstone_format::chunk;
@@ -19,21 +19,21 @@
 
 use crate::crc;
 
-/// Bytes of the checksum behind a chunk.
+/// Bytes of the checksum after a chunk.
 pub const SUM: usize = 4;
 
-/// What a frame of zstd begins with.
+/// The first bytes of a zstd frame.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Descriptor of a frame that says its content's length, in 8 bytes, and needs room for no more than that.
+/// Descriptor of a frame that gives its content's length in 8 bytes and needs a window no larger than that.
 const DESCRIPTOR: u8 = 0b1110_0000;
 /// Bytes before the first block of a frame.
 const HEADER: usize = 4 + 1 + 8;
 /// Most bytes of a block.
 const BLOCK: usize = 128 << 10;
-/// Bytes before those of a block.
+/// Bytes of a block's header.
 const BLOCK_HEADER: usize = 3;
 
-/// Bytes of the chunk that [`encode`] makes of `raw` bytes.
+/// Length of the chunk that [`encode`] makes from `raw` bytes.
 pub fn length(raw: usize, packed: bool) -> usize {
     match packed {
         true => HEADER + raw.div_ceil(BLOCK).max(1) * BLOCK_HEADER + raw + SUM,
@@ -41,7 +41,7 @@ pub fn length(raw: usize, packed: bool) -> usize {
     }
 }
 
-/// Writes `raw` as a chunk, `packed` as a frame of zstd, into `out`, which has its [`length`].
+/// Writes `raw` as a chunk into `out`, which has its [`length`]; `packed` chunks are zstd frames.
 pub fn encode(raw: &[u8], packed: bool, out: &mut [u8]) {
     let end = out.len() - SUM;
     match packed {
@@ -51,7 +51,7 @@ pub fn encode(raw: &[u8], packed: bool, out: &mut [u8]) {
     sum(out);
 }
 
-/// Writes the checksum behind the bytes of a chunk, which are there.
+/// Writes the checksum after the bytes of a chunk.
 fn sum(out: &mut [u8]) {
     let (bytes, behind) = out.split_at_mut(out.len() - SUM);
     behind.copy_from_slice(&crc(bytes).to_le_bytes());

@@ -13,8 +13,8 @@
 //! plain(n)  = ints(n) of lengths, then the bytes
 //! zigzag    = varint of (v << 1) ^ (v >> 63)
 //! ```
-//! Differences wrap around at 64 bits, so that every column has every form. Which form is taken is the
-//! writer's choice; here the shortest.
+//! Differences wrap around at 64 bits, so that every column can take every form. The writer chooses the form;
+//! this one takes the shortest.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -24,12 +24,12 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bytes::{Cursor, Put};
 
-/// Most distinct values of a column that are listed.
+/// Most distinct values of a listed column.
 const LISTED: usize = 256;
-/// Most bytes of a column of texts that a list stands for.
+/// Most bytes of a column of texts that is stored as a list.
 const LISTED_BYTES: usize = 64 << 20;
 
-/// Appends a signed number, small ones short.
+/// Appends a signed number; small numbers take few bytes.
 pub(crate) fn put_zigzag(out: &mut Vec<u8>, value: i64) {
     out.put_varint(((value << 1) ^ (value >> 63)) as u64);
 }
@@ -40,7 +40,7 @@ pub(crate) fn read_zigzag(cursor: &mut Cursor<'_>) -> Result<i64> {
     Ok((value >> 1) as i64 ^ -((value & 1) as i64))
 }
 
-/// Bits that hold `value`.
+/// Number of bits that hold `value`.
 fn width_of(value: u64) -> u32 {
     64 - value.leading_zeros()
 }
@@ -65,7 +65,7 @@ fn put_bits(out: &mut Vec<u8>, values: impl Iterator<Item = u64>, width: u32) {
     }
 }
 
-/// Gives `n` numbers of `width` bits to `take`.
+/// Passes `n` numbers of `width` bits to `take`.
 fn read_bits(cursor: &mut Cursor<'_>, n: usize, width: u32, mut take: impl FnMut(u64)) -> Result<()> {
     let bytes = cursor.take(packed_len(n, width))?;
     let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
@@ -100,6 +100,7 @@ pub(crate) fn put_ints(out: &mut Vec<u8>, values: &[i64]) {
     let (low, high) = differences().fold((i64::MAX, i64::MIN), |(low, high), d| (low.min(d), high.max(d)));
     let delta_width = width_of(high.wrapping_sub(low) as u64);
     let plain = packed_len(values.len(), width);
+    // The first value and the least difference take about four bytes more.
     let delta = packed_len(values.len() - 1, delta_width) + 4;
     if let Some((words, codes)) = listed(values) {
         let code_width = width_of(words.len() as u64 - 1);
@@ -127,10 +128,10 @@ pub(crate) fn put_ints(out: &mut Vec<u8>, values: &[i64]) {
     }
 }
 
-/// The distinct values, ascending, and each row's index; `None` where there are too many to be worth it.
+/// The distinct values, ascending, and each row's index; `None` if there are too many for a list to pay off.
 fn listed(values: &[i64]) -> Option<(Vec<i64>, Vec<u8>)> {
     let most = LISTED.min(values.len() / 2);
-    // Columns of many distinct values show it early: most do not cost more than this look.
+    // Columns of many distinct values show that early, so most columns cost no more than this loop.
     let mut words: Vec<i64> = Vec::with_capacity(most + 1);
     let mut seen: HashMap<i64, u8> = HashMap::new();
     for value in values {
@@ -150,8 +151,8 @@ fn listed(values: &[i64]) -> Option<(Vec<i64>, Vec<u8>)> {
     (words.len() >= 2).then_some((words, codes))
 }
 
-/// Reads a column of `n` integers, `n` at least 1. The caller bounds `n`: a constant column needs few
-/// bytes however long it is.
+/// Reads a column of `n` integers, `n` at least 1. The caller bounds `n`: a constant column takes few bytes
+/// however many rows it has.
 pub(crate) fn read_ints(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<i64>> {
     read_ints_within(cursor, n, true)
 }
@@ -177,6 +178,7 @@ fn read_ints_within(cursor: &mut Cursor<'_>, n: usize, lists: bool) -> Result<Ve
             })?;
             Ok(values)
         }
+        // A list must not hold a list: damage could nest them deeper than the stack.
         3 if lists => {
             let d = cursor.size()?;
             if !(2..=LISTED).contains(&d) {
@@ -188,7 +190,7 @@ fn read_ints_within(cursor: &mut Cursor<'_>, n: usize, lists: bool) -> Result<Ve
                 Some(word) => values.push(*word),
                 None => sound = false,
             })?;
-            if sound { Ok(values) } else { Err(cursor.fail("a column points behind its list of values")) }
+            if sound { Ok(values) } else { Err(cursor.fail("a column points past its list of values")) }
         }
         _ => Err(cursor.fail("a column of numbers has an unknown form")),
     }
@@ -201,9 +203,10 @@ fn read_width(cursor: &mut Cursor<'_>) -> Result<u32> {
     }
 }
 
-/// Appends a column of floats; at least one. Every bit is kept, of NaN too.
+/// Appends a column of floats; at least one. It keeps every bit, also of NaN.
 pub(crate) fn put_floats(out: &mut Vec<u8>, values: &[f64]) {
     let bits: Vec<i64> = values.iter().map(|value| value.to_bits() as i64).collect();
+    // The bits distinguish -0.0 from 0; above 9e15 floats skip whole numbers.
     let whole = |value: &f64| ((*value as i64) as f64).to_bits() == value.to_bits() && value.abs() < 9e15;
     let mut best = Vec::new();
     if values.iter().all(whole) {
@@ -220,12 +223,13 @@ pub(crate) fn put_floats(out: &mut Vec<u8>, values: &[f64]) {
     }
 }
 
-/// Whether 32 bits hold each exactly.
+/// Whether 32 bits hold each value exactly.
 fn narrow(values: &[f64]) -> bool {
     values.iter().all(|value| f64::from(*value as f32).to_bits() == value.to_bits())
 }
 
-/// Appends floats in planes of bytes: sign and exponent of all stand together, where they compress.
+/// Appends floats in planes of bytes: signs and exponents of all values are together, where they compress
+/// well.
 pub(crate) fn put_planes(out: &mut Vec<u8>, values: &[f64]) {
     let (bits, planes): (Vec<u64>, u32) = if narrow(values) {
         (values.iter().map(|value| u64::from((*value as f32).to_bits())).collect(), 4)
@@ -242,7 +246,7 @@ pub(crate) fn put_planes(out: &mut Vec<u8>, values: &[f64]) {
 pub(crate) fn read_planes(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<f64>> {
     match cursor.u8()? {
         form @ 0..=1 => read_planes_of(cursor, n, form),
-        _ => Err(cursor.fail("coordinates of an unknown form")),
+        _ => Err(cursor.fail("coordinates have an unknown form")),
     }
 }
 
@@ -267,8 +271,8 @@ pub(crate) fn read_floats(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<f64>>
     })
 }
 
-/// Hashes texts that are mostly short, and come from no attacker who gains by a slow table: a column has a bounded
-/// number of rows.
+/// Hashes texts, which are mostly short. A column has a bounded number of rows, so an attacker gains little
+/// from a slow table.
 #[derive(Default)]
 pub(crate) struct ShortHasher(u64);
 
@@ -278,7 +282,7 @@ impl Hasher for ShortHasher {
     }
 
     fn write_usize(&mut self, _: usize) {
-        // The length of a text: its bytes say it, too.
+        // Ignores the length of a text: its bytes suffice.
     }
 
     fn finish(&self) -> u64 {
@@ -296,7 +300,7 @@ pub(crate) fn put_strings<T: AsRef<[u8]>>(out: &mut Vec<u8>, values: &[T]) {
     let mut last: &[u8] = &[];
     for value in values {
         bytes += value.as_ref().len();
-        // One text for many rows is often the same bytes.
+        // Many rows often share one text, which then is the same memory.
         let again = codes.last().copied().filter(|_| std::ptr::eq(last, value.as_ref()));
         last = value.as_ref();
         let code = again.unwrap_or_else(|| {
@@ -336,10 +340,10 @@ pub(crate) fn read_strings<'a>(cursor: &mut Cursor<'a>, n: usize) -> Result<Vec<
             let codes = read_ints(cursor, n)?;
             let word = |code: i64| usize::try_from(code).ok().and_then(|code| words.get(code).copied());
             let found: Option<Vec<&[u8]>> = codes.into_iter().map(word).collect();
-            let found = found.ok_or_else(|| cursor.fail("a column points behind its list of texts"))?;
-            // The caller makes a text of each: few bytes must not become many.
+            let found = found.ok_or_else(|| cursor.fail("a column points past its list of texts"))?;
+            // The caller makes a text of each: few bytes must not expand to many.
             if found.iter().fold(0usize, |sum, text| sum.saturating_add(text.len())) > LISTED_BYTES {
-                return Err(cursor.fail("a column of texts is longer than a list may make it"));
+                return Err(cursor.fail("a list of texts expands to too long a column"));
             }
             Ok(found)
         }
@@ -357,7 +361,7 @@ fn read_plain<'a>(cursor: &mut Cursor<'a>, n: usize) -> Result<Vec<&'a [u8]>> {
     Ok(values)
 }
 
-/// Texts of byte strings.
+/// Converts byte strings to texts.
 pub(crate) fn texts(strings: Vec<&[u8]>) -> Result<Vec<String>> {
     let text = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned);
     strings

@@ -1,4 +1,4 @@
-//! The name of a commit, in whatever store: what lineage calls the result of one flush.
+//! The name of a commit, unique across stores: lineage uses it for the result of one flush.
 //!
 //! ```text
 //! id = store: 32 hex digits  "/"  log: 32 hex digits  "/"  sequence: decimal
@@ -16,19 +16,19 @@ use std::fmt;
 
 use crate::Id;
 
-/// Names a commit for ever: the store, the log it was appended to, and its sequence there.
+/// Names a commit forever: the store, the commit's log, and its sequence there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommitId {
     /// The store's id.
     pub store: Id,
-    /// The writer's id, as the log's header has it.
+    /// The writer's id, as in the log's header.
     pub log: Id,
-    /// The commit's sequence in that log, from 1 on.
+    /// The commit's sequence in that log, from 1.
     pub sequence: u64,
 }
 
 impl CommitId {
-    /// Reads the text that [`Display`](fmt::Display) writes, and no other.
+    /// Reads exactly the text that [`Display`](fmt::Display) writes.
     pub fn parse(text: &str) -> Option<CommitId> {
         let mut parts = text.split('/');
         let (store, log, sequence) = (parts.next()?, parts.next()?, parts.next()?);

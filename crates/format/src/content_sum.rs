@@ -1,10 +1,10 @@
-//! A checksum of long content that many ranks take in parts, in any order.
+//! A checksum of long content that many ranks compute in parts, in any order.
 //!
-//! Content is a set of items: each has the number of the array that it is of, its number there, and bytes. The checksum is
-//! the sum, modulo 2^128, of the XXH3-128 of each item: of the array's number and the item's (u64, little-endian), then
-//! its bytes. It is kept as 16 bytes, the most significant first.
+//! Content is a set of items. Each item has the number of its array, its number in the array, and bytes. The
+//! checksum is the sum, modulo 2^128, of the XXH3-128 of each item: of the array's number and the item's
+//! (u64, little-endian), then its bytes. It is stored as 16 bytes, the most significant first.
 //!
-//! Invariant: who takes which items, in which order, does not change the sum.
+//! Invariant: neither the distribution of items over ranks nor their order changes the sum.
 //!
 //! ```
 //! use fieldstone_format::content_sum::ContentSum;
@@ -19,16 +19,16 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-/// Bytes of an item where content is bytes without elements: 1 MiB, the last one of an array shorter.
+/// Bytes of an item if the content is bytes without elements: 1 MiB; the last one of an array is shorter.
 pub const BLOCK: u64 = 1 << 20;
 
 /// Bytes of the checksum.
 pub const BYTES: usize = 16;
 
-/// Items up to this many bytes are summed on the stack.
+/// Items up to this many bytes are copied to the stack and hashed at once.
 const SMALL: usize = 128;
 
-/// See the module's text.
+/// The sum over some items; see the module's description.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ContentSum(u128);
 
@@ -58,7 +58,7 @@ impl ContentSum {
         self.0 = self.0.wrapping_add(sum);
     }
 
-    /// Adds what another one has summed.
+    /// Adds the sum of other items.
     pub fn join(&mut self, other: &[u8; BYTES]) {
         self.0 = self.0.wrapping_add(u128::from_be_bytes(*other));
     }

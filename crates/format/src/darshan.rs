@@ -1,9 +1,9 @@
-//! What the helper says of a Darshan log: its job, the names of its files, and what was read and written.
-//! Normative text: `spec/helper-protocol.md`, "Darshan".
+//! The helper's frames on a Darshan log: its job, the names of its files, and its reads and writes. Normative
+//! text: `spec/helper-protocol.md`, "Darshan".
 //!
 //! Invariants:
-//! * numbers of records are 64 bits and never pass through a float;
-//! * what is not recorded is `None`, never a negative number;
+//! * the numbers of records are 64 bits and never pass through a float;
+//! * an unrecorded value is `None`, never a negative number;
 //! * a frame of another form is Corrupt.
 //!
 //! ```
@@ -21,7 +21,7 @@ use serde_json::Value;
 const SECOND: u64 = 1_000_000_000;
 /// Columns of a record in a frame.
 const COLUMNS: usize = 12;
-/// Seconds that no job runs: a moment beyond them is not recorded.
+/// Seconds that no job runs: a later moment counts as unrecorded.
 const LONGEST: f64 = 1e9;
 
 /// A part of a log.
@@ -35,7 +35,7 @@ pub enum DarshanPart {
     Records(String, Vec<DarshanRecord>),
 }
 
-/// What a log says of its job.
+/// A log's description of its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DarshanJob {
     /// Digest of the log's bytes, 64 hexadecimal digits.
@@ -48,7 +48,7 @@ pub struct DarshanJob {
     pub nprocs: i64,
     /// When it began, nanoseconds since 1970.
     pub start: u64,
-    /// When it ended; `None` where that is not recorded.
+    /// When it ended; `None` if that is not recorded.
     pub end: Option<u64>,
     /// The program and its arguments, as one line.
     pub exe: String,
@@ -56,16 +56,16 @@ pub struct DarshanJob {
     pub version: String,
     /// Modules that it has.
     pub modules: Vec<String>,
-    /// Modules that had no room for all they saw.
+    /// Modules that ran out of room for their records.
     pub partial: Vec<String>,
 }
 
 /// Reads or writes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DarshanAccess {
-    /// How many calls.
+    /// Number of calls.
     pub count: Option<u64>,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: Option<u64>,
     /// When the first began, nanoseconds since the job's start.
     pub begin: Option<u64>,
@@ -73,16 +73,16 @@ pub struct DarshanAccess {
     pub end: Option<u64>,
 }
 
-/// What a process, or all of them together, did to a file.
+/// Accesses of a process, or of all of them together, to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DarshanRecord {
     /// The file's number.
     pub file: u64,
     /// The process; `None` for all together.
     pub rank: Option<u64>,
-    /// What was read.
+    /// Reads.
     pub read: DarshanAccess,
-    /// What was written.
+    /// Writes.
     pub write: DarshanAccess,
     /// When it was first opened, nanoseconds since the job's start.
     pub opened: Option<u64>,
@@ -91,7 +91,7 @@ pub struct DarshanRecord {
 }
 
 impl DarshanPart {
-    /// Parses a frame of this kind; `None` for a kind that has nothing to do with Darshan.
+    /// Parses a frame of this kind; `None` for a kind that does not belong to Darshan.
     pub fn parse(kind: &str, frame: &Value) -> Result<Option<DarshanPart>> {
         let part = match kind {
             "darshan-job" => DarshanPart::Job(job(frame).ok_or_else(|| broken(kind))?),
@@ -114,7 +114,7 @@ impl DarshanPart {
 }
 
 fn broken(kind: &str) -> Error {
-    Error::corrupt(format!("the helper sent a frame {kind} of another form"))
+    Error::corrupt(format!("the helper sent a malformed frame {kind}"))
 }
 
 fn list<T>(frame: &Value, name: &str, one: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
@@ -132,7 +132,7 @@ fn job(frame: &Value) -> Option<DarshanJob> {
         uid: number("uid")?,
         nprocs: number("nprocs")?,
         start: moment(frame.get("start")?)?,
-        // 0 is the end of a log whose job was not seen to end.
+        // 0 is the end of a log that does not record the job's end.
         end: moment(frame.get("end")?).filter(|end| *end > 0),
         exe: text("exe")?,
         version: text("version")?,
@@ -150,11 +150,11 @@ fn moment(pair: &Value) -> Option<u64> {
 
 fn record(row: &Value) -> Option<DarshanRecord> {
     let row = row.as_array().filter(|row| row.len() == COLUMNS)?;
-    // Below zero a counter is not recorded; it must be a whole number all the same.
+    // A negative counter is not recorded; it must still be a whole number.
     let counter = |at: usize| Some(u64::try_from(row.get(at)?.as_i64()?).ok());
     let since_start = |at: usize| {
         let seconds = row.get(at)?.as_f64()?;
-        // 0 is the moment of what did not happen.
+        // 0 is the moment of an event that did not happen.
         let known = (seconds > 0.0 && seconds < LONGEST).then_some(seconds * SECOND as f64);
         Some(known.map(|nanoseconds| nanoseconds.round() as u64))
     };

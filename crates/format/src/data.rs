@@ -1,5 +1,5 @@
-//! The header of a data log, `data/<writer>-<number>.data`. Blocks follow it without gaps; what they
-//! are stands in the index alone.
+//! The header of a data log, `data/<writer>-<number>.data`. Blocks follow it without gaps; only the index
+//! describes them.
 //!
 //! ```text
 //! "FIELDSTONE-DATA\0"  version: u32  writer: id  number: u32  crc: u32     44 bytes
@@ -20,7 +20,7 @@ pub fn file_name(writer: Id, number: u32) -> String {
     format!("{writer}-{number}.data")
 }
 
-/// The writer and number that a data log's file name names.
+/// The writer and number in a data log's file name.
 pub fn parse_file_name(name: &str) -> Option<(Id, u32)> {
     let (writer, number) = name.strip_suffix(".data")?.split_once('-')?;
     let (writer, number) = (Id::parse(writer)?, number.parse().ok()?);
@@ -38,7 +38,7 @@ pub fn encode_header(writer: Id, number: u32) -> Vec<u8> {
     out
 }
 
-/// Checks the header of the data log that is named for (`writer`, `number`).
+/// Checks the header of the data log with the name of (`writer`, `number`).
 pub fn check_header(bytes: &[u8], writer: Id, number: u32) -> Result<()> {
     let mut cursor = Cursor::new(bytes);
     if cursor.take(16)? != MAGIC {

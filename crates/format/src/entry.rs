@@ -1,8 +1,8 @@
-//! The value of an index entry: what a field (or a piece of one) is, and where its bytes are.
+//! The value of an index entry: a field, a piece of one or a removal, and the location of its bytes.
 //!
 //! ```text
 //! entry   = commit: varint      index into the segment's commit table
-//!           ordinal: varint     place within its commit; the higher wins
+//!           ordinal: varint     position in its commit; the higher wins
 //!           flags: u8           1 array, 2 starts a generation, 4 piece, 8 chunked, 16 fill value
 //!           length: varint      raw bytes
 //!           [ array ]           if flag 1
@@ -13,11 +13,11 @@
 //!           [ fill: bytes ]                             if flag 16
 //!           summary
 //! ```
-//! [`location`](crate::location) says where the bytes are. Opaque bytes are cut into blocks every `size`
-//! bytes (0: one block), as are arrays in a file of the store that grows; other arrays by their chunk grid
-//! over the piece's own box, in C order.
+//! [`location`](crate::location) describes where the bytes are. Opaque bytes are cut into blocks every `size`
+//! bytes (0: one block), and so are arrays in a file of the store that grows; other arrays are cut by their
+//! chunk grid over the piece's own box, in C order.
 //!
-//! An entry of no bytes at a location of kind 06 is a **removal**: from it on the key has no field.
+//! An entry of no bytes at a location of kind 06 is a **removal**: after it the key has no field.
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{ChunkGrid, IndexBox, MAX_RANK, Summary, element_count};
@@ -38,7 +38,7 @@ const FILL: u8 = 16;
 pub struct Entry {
     /// Index into the segment's table of commits.
     pub commit: u64,
-    /// Place within its commit.
+    /// Position in its commit.
     pub ordinal: u64,
     /// Whether it hides everything older under its key.
     pub generation: bool,
@@ -46,22 +46,22 @@ pub struct Entry {
     pub length: u64,
     /// Present for arrays.
     pub array: Option<ArrayInfo>,
-    /// Where the bytes are.
+    /// Location of the bytes.
     pub location: Location,
 }
 
-/// What an array entry says of itself.
+/// Description of an array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArrayInfo {
     /// Element type.
     pub dtype: DType,
     /// Shape of the whole field.
     pub shape: Vec<u64>,
-    /// The box this entry holds; `None` for all of it.
+    /// The box of this entry; `None` for the whole field.
     pub piece: Option<IndexBox>,
-    /// Chunk extents the box is cut by; `None` for a single block.
+    /// Extents of the chunks into which the box is cut; `None` for a single block.
     pub chunk: Option<Vec<u64>>,
-    /// Value of elements nobody wrote.
+    /// Value of unwritten elements.
     pub fill: Option<Vec<u8>>,
     /// Extremes and missing elements of the box.
     pub summary: Option<Summary>,
@@ -74,7 +74,7 @@ impl Entry {
         array.piece.clone().map_or_else(|| IndexBox::whole(&array.shape), Ok).map(Some)
     }
 
-    /// How the raw bytes are cut into blocks.
+    /// The blocks of the raw bytes.
     pub fn layout(&self, size: u64) -> Result<Layout> {
         match &self.array {
             Some(_) if matches!(self.location, Location::Grown(_)) => {
@@ -151,13 +151,13 @@ impl Entry {
                 }
             }
             (Location::Grown(_), _) => {
-                return Err(Error::corrupt("a file of the store holds whole arrays, not cut into chunks"));
+                return Err(Error::corrupt("a file of the store holds whole arrays without chunks"));
             }
             _ => {}
         }
         let expected = match (&self.location, &self.array) {
             (Location::Removed { .. }, None) if self.generation => Ok(0),
-            (Location::Removed { .. }, _) => Err(Error::corrupt("a removal is no array and no piece")),
+            (Location::Removed { .. }, _) => Err(Error::corrupt("a removal is neither an array nor a piece")),
             (_, Some(_)) => self.layout(0).and_then(|layout| layout.total()),
             (Location::Inline { data, .. }, None) => Ok(data.len() as u64),
             (Location::None, None) => Err(Error::corrupt("opaque bytes have no location")),
@@ -175,7 +175,7 @@ impl Entry {
         Location::decode(cursor, self.array.is_some(), count, ranges)
     }
 
-    /// Whether from here on the key has no field.
+    /// Whether the key has no field after this entry.
     pub fn is_removal(&self) -> bool {
         matches!(self.location, Location::Removed { .. })
     }
@@ -192,7 +192,7 @@ pub fn is_removal(value: &[u8]) -> Result<bool> {
     Ok(cursor.u8()? == crate::location::REMOVED)
 }
 
-/// What stored bytes say wrongly is damage, whatever it is in a caller's argument.
+/// A wrong value in stored bytes is damage, even if it is another error in a caller's argument.
 fn wrong(e: Error) -> Error {
     Error::corrupt(format!("an index entry is wrong: {}", e.message()))
 }
@@ -245,7 +245,7 @@ impl ArrayInfo {
     }
 }
 
-/// How the raw bytes of an entry are cut into blocks.
+/// The blocks of an entry's raw bytes.
 #[derive(Debug, Clone)]
 pub enum Layout {
     /// Opaque bytes, cut every `size` bytes (0: not at all).
@@ -260,7 +260,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Number of blocks. Bytes of length 0 have none, nor have arrays without elements.
+    /// Number of blocks. Empty bytes and arrays without elements have none.
     pub fn count(&self) -> Result<u64> {
         Ok(match self {
             Layout::Bytes { length: 0, .. } => 0,

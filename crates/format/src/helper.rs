@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Invariants:
-//! * a frame is parsed into a [`Reply`] whose array types, shapes and boxes agree with one another and
-//!   with the length of the payload, or refused as Corrupt;
-//! * memory grows with the bytes that arrive and not with the lengths that are announced.
+//! * a parsed frame becomes a [`Reply`] whose array types, shapes and boxes agree with one another and with
+//!   the length of the payload; any other frame is refused as Corrupt;
+//! * memory grows with the bytes that arrive and not with the announced lengths.
 //!
 //! ```
 //! use fieldstone_format::helper::{Reply, Request, read_reply, write_frame, write_request};
@@ -35,7 +35,7 @@ use crate::darshan::DarshanPart;
 
 pub use declared::{DeclaredAttrs, DeclaredFile, DeclaredVariable, attribute_value};
 
-/// Version of the protocol. Every request carries it; a helper of another version refuses.
+/// Version of the protocol. Every request carries it; a helper of another version refuses the request.
 pub const PROTOCOL: u32 = 1;
 /// Longest header of a frame.
 pub const MAX_HEADER: usize = 16 << 20;
@@ -44,75 +44,76 @@ pub const MAX_PAYLOAD: u64 = 4 << 30;
 /// Most dimensions of an array (netCDF allows 1024, numpy 64).
 const MAX_RANK: usize = 64;
 
-/// What the program asks.
+/// A request of the program.
 #[derive(Debug, Clone, Copy)]
 pub enum Request<'a> {
-    /// The fields of a file.
+    /// Asks for the fields of a file.
     Ingest {
-        /// Its path, as the system has it.
+        /// Its path, in the system's bytes.
         path: &'a [u8],
-        /// Whether to be sent a netCDF file's name and digest first.
+        /// Whether the helper first offers a netCDF file's name and digest.
         offer: bool,
-        /// Whether the values come along; otherwise their places in the file do.
+        /// Whether the helper sends the values; otherwise it sends their positions in the file.
         copy: bool,
-        /// Along which dimension variables are fields per step.
+        /// The dimension along which variables are split into one field for each step.
         step_dim: &'a StepDim,
     },
     /// Accepts an offer.
     Go,
-    /// Accepts an offer, but for the keys that the fields had.
+    /// Accepts an offer, but ignores the recorded keys of the fields.
     GoPlain,
     /// Declines an offer.
     Stop,
-    /// The values of the GRIB message in the payload.
+    /// Asks for the values of the GRIB message in the payload.
     Decode,
-    /// The keys of the GRIB messages in the payload.
+    /// Asks for the keys of the GRIB messages in the payload.
     GribKeys {
         /// The length of each.
         lengths: &'a [usize],
-        /// Whether also what distinguishes a message from others of its key.
+        /// Whether to include the parts that distinguish messages with the same key.
         apart: bool,
     },
-    /// What a catalog keeps of the GRIB messages in the payload.
+    /// Asks for the catalog's content of the GRIB messages in the payload.
     GribDeclared {
         /// The length of each.
         lengths: &'a [usize],
     },
-    /// The fields of an FDB, or its schema.
+    /// Asks for the fields of an FDB, or for its schema.
     Fdb {
         /// Path of its configuration.
         config: &'a str,
-        /// Keywords with their values, ranges as `a`, `to`, `b`; all fields where empty. Absent: the schema.
+        /// Keywords with their values, ranges as `a`, `to`, `b`; empty for all fields. `None` asks for the
+        /// schema.
         request: Option<&'a Map<String, Value>>,
     },
-    /// A picture of the arrays in the payload; what else the request says.
+    /// Asks for a picture of the arrays in the payload, with further options.
     Plot(&'a Map<String, Value>),
-    /// netCDF files from a store; what else the request says.
+    /// Asks for netCDF files from a store, with further options.
     Export(&'a Map<String, Value>),
-    /// The rows of a table in a Parquet file, as CSV.
+    /// Asks for the rows of a table in a Parquet file, as CSV.
     Rows {
         /// Its path.
         path: &'a str,
     },
-    /// The records of a Darshan log.
+    /// Asks for the records of a Darshan log.
     Darshan {
-        /// Its path, as the system has it.
+        /// Its path, in the system's bytes.
         path: &'a [u8],
     },
-    /// The unstructured mesh of a file.
+    /// Asks for the unstructured mesh of a file.
     Mesh {
-        /// Its path, as the system has it.
+        /// Its path, in the system's bytes.
         path: &'a [u8],
     },
 }
 
-/// Along which dimension a variable of a netCDF file is split into fields per step.
+/// The dimension along which a variable of a netCDF file is split into one field for each step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum StepDim {
-    /// Its first one, where that is of time or levels (`spec/netcdf-header.md`).
+    /// The first one, if it is time or a level (`spec/netcdf-header.md`).
     #[default]
     Leading,
-    /// Its first one, where it has this name.
+    /// The first one, if it has this name.
     Named(String),
     /// None: each variable is one field.
     Nothing,
@@ -121,93 +122,94 @@ pub enum StepDim {
 /// Keyword and text, in the order of the frame.
 pub type Texts = Vec<(String, String)>;
 
-/// What the helper answers.
+/// A reply of the helper.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// A netCDF file is about to be sent; `Go` or `Stop` decides.
+    /// The helper is about to send a netCDF file; `Go` or `Stop` decides.
     Offer {
-        /// The run that the file's name gives.
+        /// The run of the file's name.
         run: String,
         /// Digest of the file's bytes, 64 hexadecimal digits.
         sha256: String,
-        /// Of an exported file that says under which keys its fields were: some of these, from each variable.
+        /// For an exported file that records the keys of its fields: some of these keys, from each variable.
         keys: Option<Vec<Texts>>,
     },
-    /// What an exported file has of the catalog: the payload is its lines (`spec/exported-metadata.md`).
+    /// The catalog's part of an exported file: the payload is its lines (`spec/exported-metadata.md`).
     Metadata,
     /// A field, or a piece of one; the payload has its bytes.
     Field(FieldFrame),
-    /// What a netCDF file says of its variables; the payload has coordinates and times.
+    /// The declarations of a netCDF file's variables; the payload has coordinates and times.
     Declared(DeclaredFile),
     /// The decoded values of a GRIB message.
     Decoded(Decoded),
-    /// The key of each GRIB message asked about, or why it has none.
+    /// The key of each requested GRIB message, or the reason why it has none.
     GribKeys(Vec<std::result::Result<GribKey, String>>),
-    /// A part of the file that is not taken.
+    /// A part of the file that was not taken.
     Skipped {
-        /// Which part.
+        /// The part.
         what: String,
         /// The reason.
         why: String,
     },
-    /// How much of the file is done.
+    /// Progress in the file.
     Progress {
         /// Bytes done.
         done: u64,
-        /// Bytes in all.
+        /// Bytes in total.
         of: u64,
     },
     /// The text of an FDB's schema.
     Schema(String),
     /// A PNG file.
     Image,
-    /// Files that were written: `files`, `format`, `fields`, `bytes`.
+    /// Report of an export: `files`, `format`, `fields`, `bytes`.
     Exported(Map<String, Value>),
-    /// What a written file has not, or not as it was.
+    /// A part that a written file lacks, or that it has in another form.
     LeftOut {
         /// The file.
         file: String,
-        /// Which part.
+        /// The part.
         what: String,
         /// The reason.
         why: String,
     },
-    /// Rows of a table: the payload is CSV without a head.
+    /// Rows of a table: the payload is CSV without a header line.
     Rows {
-        /// Names of the columns and the types of their values, as the catalog names them.
+        /// Names of the columns and the catalog's names of their types.
         columns: Texts,
-        /// Rows up to and with these.
+        /// Number of rows up to the last one of this frame.
         done: u64,
-        /// Rows in all.
+        /// Rows in total.
         of: u64,
     },
     /// A part of a Darshan log.
     Darshan(DarshanPart),
-    /// A mesh; the payload has its arrays, one behind the other.
+    /// A mesh; the payload has its arrays, concatenated.
     Mesh(MeshFrame),
     /// The request is finished.
     Done,
     /// The request failed.
     Failed {
-        /// What exactly went wrong; the kind's general code where the helper gives no narrower one.
+        /// Code of the error; the general code of its kind if the helper gives no narrower one.
         code: Code,
-        /// What is wrong.
+        /// The message.
         message: String,
         /// The next step.
         hint: Option<String>,
     },
 }
 
-/// What the header of a GRIB message says.
+/// The key of a GRIB message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GribKey {
     /// Its key.
     pub key: Texts,
-    /// What distinguishes it from other messages of that key, in the order to be tried; empty if not asked for.
+    /// Parts that distinguish it from other messages with that key, in the order to try; empty unless
+    /// requested.
     pub apart: Texts,
 }
 
-/// Where a field comes from, and so what its name is.
+/// Name of a field, by its source.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Name {
     /// A netCDF field: its key.
@@ -216,14 +218,14 @@ pub enum Name {
     Grib {
         /// Its key.
         key: Texts,
-        /// What distinguishes it from other messages of that key, in the order to be tried.
+        /// Parts that distinguish it from other messages with that key, in the order to try.
         apart: Texts,
-        /// Where it begins in its file.
+        /// Offset of the message in its file.
         offset: u64,
     },
 }
 
-/// What the payload of a field frame holds.
+/// Content of the payload of a field frame.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// Opaque bytes.
@@ -235,18 +237,18 @@ pub enum Content {
         /// Extents.
         shape: Vec<u64>,
     },
-    /// A whole array that is in the file, and not in the payload: `parts` ranges of equal length,
-    /// `stride` bytes from beginning to beginning, are its bytes in order.
+    /// A whole array in the file, not in the payload: its bytes are `parts` ranges of equal length in order,
+    /// whose beginnings are `stride` bytes apart.
     Outside {
-        /// Element type, with the byte order that the file has.
+        /// Element type, with the file's byte order.
         dtype: DType,
         /// Extents.
         shape: Vec<u64>,
-        /// Where the first part begins in the file.
+        /// Offset of the first part in the file.
         offset: u64,
-        /// How many parts there are.
+        /// Number of parts.
         parts: u64,
-        /// Distance of the parts.
+        /// Distance from the beginning of one part to the next.
         stride: u64,
     },
     /// A box of an array.
@@ -255,7 +257,7 @@ pub enum Content {
         dtype: DType,
         /// Extents of the whole array.
         shape: Vec<u64>,
-        /// Where the box begins.
+        /// Start of the box.
         start: Vec<u64>,
         /// Extents of the box.
         count: Vec<u64>,
@@ -267,11 +269,11 @@ pub enum Content {
 pub struct FieldFrame {
     /// Its name.
     pub name: Name,
-    /// What the payload holds.
+    /// Content of the payload.
     pub content: Content,
-    /// The dataset that it comes from, where its source has datasets (an FDB).
+    /// Its dataset, if the source has datasets (an FDB).
     pub dataset: Option<String>,
-    /// Elements that stand for nothing, one behind the other.
+    /// Elements that mark missing values, concatenated.
     pub missing: Vec<u8>,
 }
 
@@ -293,7 +295,7 @@ pub struct Decoded {
     pub dtype: DType,
     /// Extents of the values.
     pub shape: Vec<u64>,
-    /// What the values mean: `short_name`, `units` and so on.
+    /// Meaning of the values: `short_name`, `units` and so on.
     pub attrs: Texts,
     /// The coordinates, in the order of the payload.
     pub coords: Vec<Coordinate>,
@@ -306,7 +308,7 @@ pub struct MeshFrameArray {
     pub name: String,
     /// Extents: nodes, or rows and entries of a row.
     pub shape: Vec<u64>,
-    /// What a coordinate is: `standard_name`, `units` and so on.
+    /// Attributes of a coordinate: `standard_name`, `units` and so on.
     pub attrs: Map<String, Value>,
 }
 
@@ -315,13 +317,13 @@ pub struct MeshFrameArray {
 pub struct MeshFrame {
     /// The format of the file.
     pub format: String,
-    /// What else the file says of the mesh.
+    /// Other attributes of the mesh in the file.
     pub attrs: Map<String, Value>,
     /// Its arrays, in the order of the payload.
     pub arrays: Vec<MeshFrameArray>,
 }
 
-/// Writes a request; the parts of the payload follow one another.
+/// Writes a request; the parts of the payload are concatenated.
 pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]]) -> Result<()> {
     let mut named = &[][..];
     let mut header = match request {
@@ -398,7 +400,7 @@ pub fn write_frame(to: &mut dyn Write, header: &Value, payload: &[&[u8]]) -> Res
     write().map_err(|e| Code::HelperFailed.error(format!("cannot write to the helper: {e}")).with_source(e))
 }
 
-/// Reads a frame; `None` where the stream ends between two frames.
+/// Reads a frame; `None` if the stream ends between two frames.
 pub fn read_frame(from: &mut dyn Read) -> Result<Option<(Value, Vec<u8>)>> {
     let Some(length) = read_some(from, 4)? else { return Ok(None) };
     let length = length.iter().rev().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
@@ -407,7 +409,7 @@ pub fn read_frame(from: &mut dyn Read) -> Result<Option<(Value, Vec<u8>)>> {
     }
     let header = read_some(from, length)?.ok_or_else(cut)?;
     let header =
-        serde_json::from_slice(&header).map_err(|e| broken(format!("a header that is no JSON: {e}")))?;
+        serde_json::from_slice(&header).map_err(|e| broken(format!("a header that is not JSON: {e}")))?;
     let length = read_some(from, 8)?.ok_or_else(cut)?;
     let length = length.iter().rev().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
     if length > MAX_PAYLOAD {
@@ -417,16 +419,16 @@ pub fn read_frame(from: &mut dyn Read) -> Result<Option<(Value, Vec<u8>)>> {
     Ok(Some((header, payload)))
 }
 
-/// Reads a reply of the helper; `None` where the stream ends between two frames.
+/// Reads a reply of the helper; `None` if the stream ends between two frames.
 pub fn read_reply(from: &mut dyn Read) -> Result<Option<(Reply, Vec<u8>)>> {
     let Some((header, payload)) = read_frame(from)? else { return Ok(None) };
     let reply = parse(&header, payload.len() as u64)?;
     Ok(Some((reply, payload)))
 }
 
-/// Exactly `n` bytes; `None` where there is not one. The buffer grows as bytes come.
+/// Exactly `n` bytes; `None` at the end of the stream. The buffer grows as bytes arrive.
 fn read_some(from: &mut dyn Read, n: u64) -> Result<Option<Vec<u8>>> {
-    // Payloads of known size are the common case; a lie costs at most this much.
+    // Payloads of known size are the common case; a false length costs at most this much.
     let mut bytes = Vec::with_capacity(usize::try_from(n.min(32 << 20)).unwrap_or(0));
     let read = from
         .take(n)
@@ -455,7 +457,8 @@ fn parse(header: &Value, payload: u64) -> Result<Reply> {
             sha256: frame.text("sha256").and_then(digest)?.to_owned(),
             keys: match header.get("keys") {
                 Some(keys) => {
-                    let keys = keys.as_array().ok_or_else(|| broken("keys that are no list".to_owned()))?;
+                    let keys =
+                        keys.as_array().ok_or_else(|| broken("keys that are not a list".to_owned()))?;
                     Some(keys.iter().map(texts).collect::<Result<_>>()?)
                 }
                 None => None,
@@ -516,7 +519,7 @@ fn digest(text: &str) -> Result<&str> {
     Err(broken(format!("'{text}' as a digest")))
 }
 
-/// A header, with a reader for each form that its values have.
+/// A frame's header, with a reader for each form of its values.
 struct Frame<'a>(&'a Value);
 
 impl<'a> Frame<'a> {
@@ -556,7 +559,9 @@ impl<'a> Frame<'a> {
             Content::Outside { .. } if payload == 0 => {
                 return Ok(FieldFrame { name, content, dataset, missing });
             }
-            Content::Outside { .. } => return Err(broken(format!("{payload} bytes that are in the file"))),
+            Content::Outside { .. } => {
+                return Err(broken(format!("{payload} bytes of payload for an array in the file")));
+            }
             Content::Array { dtype, shape } => (*dtype, shape),
             Content::Piece { dtype, count, .. } => (*dtype, count),
         };
@@ -566,13 +571,13 @@ impl<'a> Frame<'a> {
         Ok(FieldFrame { name, content, dataset, missing })
     }
 
-    /// The elements that stand for nothing: hexadecimal digits of whole elements.
+    /// The elements that mark missing values: hexadecimal digits of whole elements.
     fn missing(&self, content: &Content) -> Result<Vec<u8>> {
         let Some(digits) = self.0.get("missing") else { return Ok(Vec::new()) };
         let (Content::Outside { dtype, .. } | Content::Array { dtype, .. } | Content::Piece { dtype, .. }) =
             content
         else {
-            return Err(broken("missing elements of bytes".to_owned()));
+            return Err(broken("missing elements for opaque bytes".to_owned()));
         };
         let pairs = digits.as_str().map(str::as_bytes).unwrap_or_default().chunks(2);
         let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
@@ -584,7 +589,7 @@ impl<'a> Frame<'a> {
 
     fn grib_keys(&self) -> Result<Vec<std::result::Result<GribKey, String>>> {
         let list = self.0.get("keys").and_then(Value::as_array);
-        let list = list.ok_or_else(|| broken("keys that are no list".to_owned()))?;
+        let list = list.ok_or_else(|| broken("keys that are not a list".to_owned()))?;
         let one = |facts: &Value| {
             let facts = Frame(facts);
             if let Ok(why) = facts.text("why") {
@@ -627,7 +632,7 @@ impl<'a> Frame<'a> {
             || count.len() != shape.len()
             || !start.iter().zip(&count).zip(&shape).all(inside)
         {
-            return Err(broken(format!("a box {start:?} {count:?} outside of {shape:?}")));
+            return Err(broken(format!("a box {start:?} {count:?} outside {shape:?}")));
         }
         Ok(Content::Piece { dtype, shape, start, count })
     }
@@ -648,7 +653,7 @@ impl<'a> Frame<'a> {
                     _ => (DType::I8, 2),
                 };
                 if shape.len() != rank || facts.dtype()? != dtype.with_order(ByteOrder::Little) {
-                    return Err(broken(format!("an array '{name}' of a mesh that is none")));
+                    return Err(broken(format!("an invalid array '{name}' of a mesh")));
                 }
                 Ok(MeshFrameArray { name, shape, attrs: facts.map("attrs") })
             })
@@ -683,7 +688,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Bytes of an array; `None` beyond 64 bits.
+/// Size of an array in bytes; `None` above 64 bits.
 pub fn nbytes(dtype: DType, shape: &[u64]) -> Option<u64> {
     if shape.contains(&0) {
         return Some(0);
@@ -702,5 +707,5 @@ fn texts(object: &Value) -> Result<Texts> {
         Some((keyword.clone(), text))
     };
     let object = object.as_object().and_then(|object| object.iter().map(one).collect());
-    object.ok_or_else(|| broken("a key that is no mapping of texts".to_owned()))
+    object.ok_or_else(|| broken("a key that is not a mapping of texts".to_owned()))
 }

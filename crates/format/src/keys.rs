@@ -1,6 +1,6 @@
-//! Keys as bytes. The order of the bytes (memcmp) is the order of the keys: level by level, value by
-//! value, each in its typed order. The bytes are self-describing, so that a store is listed without
-//! its schema.
+//! Keys as bytes. The order of the bytes (memcmp) is the order of the keys: level by level, value by value,
+//! each in its typed order. The bytes describe themselves, so that a reader can list a store without its
+//! schema.
 //!
 //! ```text
 //! key    = level level level
@@ -34,7 +34,7 @@ const TEXT: u8 = 0x30;
 pub struct EncodedKey {
     /// The bytes; their order is the keys' order.
     pub bytes: Vec<u8>,
-    /// Where each level ends.
+    /// The end of each level.
     pub ends: [usize; LEVELS],
 }
 
@@ -49,7 +49,7 @@ pub fn encode_key(key: &FieldKey) -> EncodedKey {
     EncodedKey { bytes, ends }
 }
 
-/// Encodes one level: the first level alone is the prefix of every key of a dataset.
+/// Encodes one level. The first level alone is the prefix of every key of a dataset.
 pub fn encode_level(level: &Level, out: &mut Vec<u8>) {
     encode_names(&level.names, out);
     for value in &level.values {
@@ -100,7 +100,7 @@ fn encode_int(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&(value as u64).to_be_bytes()[8 - n..]);
 }
 
-/// The fewest bytes that hold the value, or its complement where it is negative.
+/// The fewest bytes that hold the value, or its complement if it is negative.
 fn magnitude_bytes(value: i64) -> usize {
     let magnitude = if value < 0 { !value } else { value } as u64;
     8 - magnitude.leading_zeros() as usize / 8
@@ -116,18 +116,18 @@ fn encode_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 1]);
 }
 
-/// Decodes keys, keeping what the last key had so that neighbours in a segment share it.
+/// Decodes keys. It keeps the levels of the last key, so that neighbours in a segment share them.
 #[derive(Debug, Default, Clone)]
 pub struct KeyDecoder {
     levels: [Option<LastDecoded<Arc<Level>>>; LEVELS],
     names: [Option<LastDecoded<Names>>; LEVELS],
 }
 
-/// What was decoded last, and the bytes it was decoded from.
+/// The last decoded value, and its bytes.
 type LastDecoded<T> = (Box<[u8]>, T);
 
 impl KeyDecoder {
-    /// A decoder that has seen nothing.
+    /// A decoder without an earlier key.
     pub fn new() -> KeyDecoder {
         KeyDecoder::default()
     }
@@ -145,7 +145,7 @@ impl KeyDecoder {
     }
 
     fn level(&mut self, index: usize, rest: &mut &[u8]) -> Result<Arc<Level>> {
-        // The last level always differs; the outer two mostly repeat.
+        // The last level always differs; the outer two usually repeat.
         if index + 1 < LEVELS
             && let Some((seen, level)) = &self.levels[index]
             && rest.starts_with(seen)
@@ -236,7 +236,7 @@ fn skip_names(rest: &mut &[u8]) -> Result<usize> {
     Ok(n)
 }
 
-/// Passes over one value and returns its bytes.
+/// Skips one value and returns its bytes.
 pub fn skip_value<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8]> {
     let whole = *rest;
     match next(rest)? {
@@ -275,7 +275,7 @@ fn next(rest: &mut &[u8]) -> Result<u8> {
 fn expect(rest: &mut &[u8], wanted: u8) -> Result<()> {
     match next(rest)? {
         byte if byte == wanted => Ok(()),
-        byte => Err(Error::corrupt(format!("a key has {byte:#04x} where {wanted:#04x} is due"))),
+        byte => Err(Error::corrupt(format!("a key has {byte:#04x} instead of {wanted:#04x}"))),
     }
 }
 
@@ -290,13 +290,13 @@ fn decode_int(rest: &mut &[u8]) -> Result<i64> {
     let (negative, n) = if head >= 0x80 { (false, head - 0x80) } else { (true, 0x7f - head) };
     let n = usize::from(n);
     if n > 8 || n > rest.len() {
-        return Err(Error::corrupt("a key holds a whole number that is cut or too long"));
+        return Err(Error::corrupt("a key holds a whole number that is truncated or too long"));
     }
     let mut bytes = [if negative { 0xff } else { 0 }; 8];
     bytes[8 - n..].copy_from_slice(&rest[..n]);
     *rest = &rest[n..];
     let value = i64::from_be_bytes(bytes);
-    // Longer than need be, or of the other sign: equal keys would have unequal bytes.
+    // Longer than needed, or with the wrong sign: equal keys would have unequal bytes.
     if (value < 0) != negative || magnitude_bytes(value) != n {
         return Err(Error::corrupt("a key holds a whole number that is not in its shortest form"));
     }
@@ -316,7 +316,7 @@ fn text_end(rest: &[u8]) -> Result<(usize, bool)> {
             _ => break,
         }
     }
-    Err(Error::corrupt("a key holds a text without its end"))
+    Err(Error::corrupt("a key holds an unterminated text"))
 }
 
 fn skip_text(rest: &mut &[u8]) -> Result<()> {
@@ -334,7 +334,7 @@ fn decode_text(rest: &mut &[u8]) -> Result<Arc<str>> {
         return Ok(std::str::from_utf8(raw).map_err(not_utf8)?.into());
     }
     let mut plain = Vec::with_capacity(raw.len());
-    // text_end has seen that every 00 is followed by ff.
+    // `text_end` has checked that every 00 is followed by ff.
     let mut bytes = raw.iter();
     while let Some(&byte) = bytes.next() {
         plain.push(byte);

@@ -1,37 +1,37 @@
-//! Every byte of a Fieldstone store that outlives a process, parsed and written in one place each.
-//! Pure: nothing here opens a file. The normative text is `spec/store-format.md`.
+//! The formats of every byte of a Fieldstone store that outlives a process: each is parsed and written in one
+//! place. Pure: no code here opens a file. The normative text is `spec/store-format.md`.
 //!
 //! | module | bytes |
 //! |---|---|
 //! | [`marker`] | `fieldstone.store`: identity and schema of a store |
 //! | [`log`] | `logs/<id>.log`: header, frames, commit records |
-//! | [`attempt`] | what a log and its commits say of the job that writes them |
+//! | [`attempt`] | the job to which a log and its commits belong |
 //! | [`data`] | `data/<id>-<n>.data`: header in front of blocks |
 //! | [`segment`] | segments: sorted entries, directory, axes, filter |
-//! | [`entry`] | the value of an index entry: what a field is and where its blocks are |
+//! | [`entry`] | the value of an index entry: the description of a field and the location of its blocks |
 //! | [`block`] | blocks and block tables |
-//! | [`chunk`] | chunks as readers of Zarr take them |
+//! | [`chunk`] | chunks for readers of Zarr |
 //! | [`keys`] | keys as bytes whose order is the typed order |
-//! | [`board`] | `boards/*.board`: one slot per writer |
-//! | [`claim`] | `logs/<hash>.claim`: who owns a dataset, in a store of several users |
+//! | [`board`] | `boards/*.board`: a board slot for each writer |
+//! | [`claim`] | `logs/<hash>.claim`: the owner of a dataset, in a store of several users |
 //! | [`version`], [`commit_id`] | texts that name a snapshot, a commit |
-//! | [`grib`] | GRIB messages: where they are, their fields, what their headers say |
-//! | [`netcdf`] | netCDF classic files, and what the partitioned header shares with them |
+//! | [`grib`] | GRIB messages: their bounds, their fields, their headers |
+//! | [`netcdf`] | netCDF classic files, and the parts that the partitioned header shares with them |
 //! | [`partitioned`] | the partitioned header: index table, metadata blocks, indexes of paths and names |
 //! | [`pio`] | decomposition files of ParallelIO |
 //! | [`catalog`] | side records of runs, steps, variables, tags and attributes |
-//! | [`partition`] | partitions of meshes that are kept: edges by node, and finished parts |
+//! | [`partition`] | history files of partitioned meshes: edges by node, and finished parts |
 //! | [`graph`] | side records of vertices and relations |
-//! | [`graph_segment`] | segments of the view of the graph, and their list |
-//! | [`graph_message`] | messages between the slots of that view |
+//! | [`graph_segment`] | segments of the graph's index, and their list |
+//! | [`graph_message`] | messages between the slots of that index |
 //! | [`schema_extension`] | side records that extend the schema |
-//! | [`setting`] | side records that set what holds for a whole store |
-//! | [`acceptance`] | side records by which a loss is accepted |
-//! | [`side`] | bodies of side records, compressed where that is shorter |
+//! | [`setting`] | side records with settings for a whole store |
+//! | [`acceptance`] | side records that accept a loss |
+//! | [`side`] | bodies of side records, compressed if that is shorter |
 //! | [`value`], [`value_test`], `columns` | one value; a test of values; columns of numbers and texts |
-//! | [`content_sum`] | the checksum of what ranks hold in parts |
+//! | [`content_sum`] | the checksum of content that ranks hold in parts |
 //! | [`helper`] | frames on the pipe to the helper process |
-//! | [`darshan`] | what those frames say of a Darshan log |
+//! | [`darshan`] | those frames for a Darshan log |
 //!
 //! Invariants: integers are little-endian except inside keys and containers; every parse checks bounds and returns
 //! `Corrupt` with the offset and the rule broken; nothing allocates more than its input justifies.
@@ -74,11 +74,11 @@ pub mod version;
 
 use fieldstone_core::{Code, Error};
 
-/// Newest version of the on-disk format: what a log is written in that holds something new.
+/// Newest version of the on-disk format: a log that uses something new has it.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// Oldest version, which is written as long as it can say everything. Markers, data logs, boards and claims
-/// have no other.
+/// Oldest version, written unless a log needs a newer one. Markers, data logs, boards and claims have no
+/// other version.
 pub const FIRST_VERSION: u32 = 1;
 
 /// Whether this release reads logs of a version.
@@ -86,7 +86,7 @@ pub(crate) fn is_known(version: u32) -> bool {
     (FIRST_VERSION..=FORMAT_VERSION).contains(&version)
 }
 
-/// What is said of a file whose version this release does not know.
+/// The error for a file whose version this release does not know.
 pub fn unknown_version(what: impl std::fmt::Display, version: impl std::fmt::Display) -> Error {
     let version = version.to_string();
     let hint = match version.as_str() {
@@ -98,7 +98,7 @@ pub fn unknown_version(what: impl std::fmt::Display, version: impl std::fmt::Dis
         .with_hint(hint)
 }
 
-/// Checksum of everything: CRC-32C (Castagnoli).
+/// The checksum of all formats: CRC-32C (Castagnoli).
 pub fn crc(data: &[u8]) -> u32 {
     crc32c::crc32c(data)
 }
@@ -113,7 +113,7 @@ pub fn crc_append(sum: u32, data: &[u8]) -> u32 {
 pub struct Id(pub [u8; 16]);
 
 impl Id {
-    /// All zeros, the least of all: where a range of ids begins.
+    /// All zeros, the lowest id: the beginning of every range of ids.
     pub const LEAST: Id = Id([0; 16]);
 
     /// Parses 32 hexadecimal digits.

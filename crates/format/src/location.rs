@@ -1,4 +1,4 @@
-//! Where the bytes of an entry are.
+//! The location of an entry's bytes.
 //!
 //! ```text
 //! location = 00                                           no bytes yet (a created field)
@@ -13,16 +13,16 @@
 //! grown    = path: text offset: varint size: varint holes: varint
 //! external = url: text nbytes: u64 mtime: i64 offset: varint parts: varint stride: varint size: varint
 //! ```
-//! `file` 0 is the log that holds the segment, n its writer's data log n. Blocks stand one behind the other
-//! from `offset` on. An external location is `parts` equal ranges of a file that the store does not own,
-//! `stride` bytes from beginning to beginning: together they are the raw bytes, in order. Its blocks are
-//! never compressed, and each has its checksum like any other.
+//! `file` 0 is the log with the segment, n its writer's data log n. Blocks follow one another from `offset`.
+//! An external location is `parts` equal ranges of a file that the store does not own, whose beginnings are
+//! `stride` bytes apart: together they are the raw bytes, in order. Its blocks are never compressed, and each
+//! has its checksum like any other.
 //!
 //! A grown location (since version 2) is one range of a file that the store owns, named relative to the
-//! store's folder, to which others may add while the entry stands. It holds a whole array, uncompressed, in
-//! blocks of `size` raw bytes (0: one block). The blocks' checksums say whether the bytes are the entry's;
-//! the file's length and change time say nothing. `holes` elements of the array were written by nobody: what
-//! stands there is the value of what is missing.
+//! store's folder. Others may append to the file while the entry exists. The location holds a whole array,
+//! uncompressed, in blocks of `size` raw bytes (0: one block). Only the blocks' checksums show whether the
+//! bytes are the entry's; the file's length and change time do not. `holes` elements of the array are
+//! unwritten: they hold the missing value.
 //!
 //! ```
 //! use fieldstone_format::location::{file_url, url_path};
@@ -44,28 +44,28 @@ use crate::{FIRST_VERSION, Id};
 
 /// First byte of the location of a removal.
 pub(crate) const REMOVED: u8 = 6;
-/// Version of the format from which on there are locations in files that grow.
+/// The first version of the format that has locations in growing files.
 pub const GROWN_SINCE: u32 = 2;
 
-/// Where an entry's bytes are.
+/// The location of an entry's bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Location {
     /// Nowhere yet: the field was created and waits for pieces.
     None,
     /// Blocks in a file of the segment's writer.
     Blocks {
-        /// 0 for the writer's log, else the number of its data log.
+        /// 0 for the writer's log, otherwise the number of its data log.
         file: u32,
         /// Offset of the first block.
         offset: u64,
         /// Raw length of all blocks but the last (opaque bytes only).
         size: u64,
-        /// The blocks, or where they are listed.
+        /// The blocks, or the position of their list.
         blocks: Blocks,
     },
     /// Ranges of a file that the store does not own.
     External(Box<External>),
-    /// A range of a file that the store owns and that grows.
+    /// A range of a growing file that the store owns.
     Grown(Box<Grown>),
     /// In the entry itself.
     Inline {
@@ -74,49 +74,49 @@ pub enum Location {
         /// Their CRC-32C.
         crc: u32,
     },
-    /// There are none: from here on the key has no field.
+    /// None: after this entry the key has no field.
     Removed {
-        /// The one entry that is to be the newest under the key for the removal to count.
+        /// The removal counts only if this entry is the newest under the key.
         only: Option<EntryId>,
     },
 }
 
-/// The name of an entry within its store.
+/// The name of an entry in its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EntryId {
     /// The writer that committed it.
     pub writer: Id,
     /// Sequence of the commit in the writer's log.
     pub sequence: u64,
-    /// Place within the commit.
+    /// Position in the commit.
     pub ordinal: u64,
 }
 
-/// Ranges of a file outside the store, and what the file was when they were taken.
+/// Ranges of a file outside the store, and the file's size and time when they were recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct External {
-    /// Where the file is.
+    /// URL of the file.
     pub url: String,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub nbytes: u64,
     /// Its change time, nanoseconds since 1970.
     pub mtime: i64,
-    /// Where the first part begins.
+    /// Offset of the first part.
     pub offset: u64,
-    /// How many parts of equal length there are, at least one.
+    /// Number of parts of equal length, at least one.
     pub parts: u64,
     /// Bytes from the beginning of a part to that of the next.
     pub stride: u64,
     /// Raw length of all blocks but the last (opaque bytes only).
     pub size: u64,
-    /// The file of the segment's writer that holds the table of blocks; 0 where they are listed.
+    /// The file of the segment's writer with the table of blocks; 0 if the entry lists them.
     pub file: u32,
-    /// The blocks, or where they are listed.
+    /// The blocks, or the position of their list.
     pub blocks: Blocks,
 }
 
 impl External {
-    /// Corrupt unless parts of `length` bytes in all lie within the file and do not overlap.
+    /// Corrupt unless parts of `length` bytes in total are inside the file and do not overlap.
     pub fn check(&self, length: u64) -> Result<()> {
         let part = self.part(length);
         let whole = part.checked_mul(self.parts) == Some(length) && (self.parts == 1 || self.stride >= part);
@@ -127,41 +127,44 @@ impl External {
             .and_then(|n| n.checked_add(self.offset)?.checked_add(part));
         match end {
             Some(end) if whole && end <= self.nbytes => Ok(()),
-            _ => Err(Error::corrupt("an external location does not lie within its file")),
+            _ => Err(Error::corrupt("an external location is not inside its file")),
         }
     }
 
-    /// Bytes of one of the parts that have `length` bytes together.
+    /// Bytes of one part, if all have `length` bytes together.
     pub fn part(&self, length: u64) -> u64 {
         length / self.parts.max(1)
     }
 }
 
-/// A range of a file that the store owns and that grows: a whole array.
+/// A range of a growing file that the store owns: a whole array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grown {
     /// The file, relative to the store's folder, with `/` between its parts.
     pub path: String,
-    /// Where the array begins.
+    /// Offset of the array.
     pub offset: u64,
-    /// Raw length of all blocks but the last, whole elements; 0 for one block.
+    /// Raw length of all blocks but the last, in whole elements; 0 for one block.
     pub size: u64,
-    /// How many elements nobody wrote.
+    /// Number of unwritten elements.
     pub holes: u64,
-    /// The file of the segment's writer that holds the table of blocks; 0 where they are listed.
+    /// The file of the segment's writer with the table of blocks; 0 if the entry lists them.
     pub file: u32,
-    /// The blocks, or where they are listed.
+    /// The blocks, or the position of their list.
     pub blocks: Blocks,
 }
 
 impl Grown {
-    /// Corrupt unless the path stays within the store, and `length` bytes of elements of `item` bytes are
-    /// some, cut between elements, and end within 64 bits.
+    /// Corrupt unless the path stays inside the store, and the `length` bytes are not empty, end below 2^64,
+    /// and have blocks cut between elements of `item` bytes.
     pub fn check(&self, length: u64, item: u64) -> Result<()> {
         let inside =
             self.path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'));
         if !inside {
-            return Err(Error::corrupt(format!("'{}' names no file below the store's folder", self.path)));
+            return Err(Error::corrupt(format!(
+                "'{}' does not name a file inside the store's folder",
+                self.path
+            )));
         }
         if length == 0 || self.offset.checked_add(length).is_none() {
             return Err(Error::corrupt("a location in a file of the store has no bytes within 64 bits"));
@@ -171,7 +174,7 @@ impl Grown {
             return Err(Error::corrupt("a location in a file of the store is not cut between elements"));
         }
         if self.holes > length / item {
-            return Err(Error::corrupt("a location in a file of the store lacks more elements than it has"));
+            return Err(Error::corrupt("a location in a file of the store has more holes than elements"));
         }
         Ok(())
     }
@@ -222,7 +225,7 @@ impl Location {
         }
     }
 
-    /// The elements of a whole array that nobody wrote, though it has a place; 0 of all others.
+    /// The unwritten elements of a whole array with a place in a file; 0 for all others.
     pub fn holes(&self) -> u64 {
         match self {
             Location::Grown(grown) => grown.holes,
@@ -230,8 +233,8 @@ impl Location {
         }
     }
 
-    /// The file of the writer, offset and length of what stands in the writer's files: stored bytes and
-    /// table, one behind the other. `None` where nothing does.
+    /// File, offset and length of the range in the writer's files: stored bytes followed by the table. `None`
+    /// if it has none.
     pub fn own_range(&self) -> Option<(u32, u64, u64)> {
         let (file, begin, blocks) = match self {
             Location::Blocks { file, offset, blocks, .. } => (file, Some(*offset), blocks),
@@ -249,12 +252,12 @@ impl Location {
         (length > 0).then_some((*file, begin, length))
     }
 
-    /// Moves what stands in the writer's files by `base` bytes, and to another file where one is given.
+    /// Moves the range in the writer's files by `base` bytes, and to another file if one is given.
     pub fn shift(&mut self, to: Option<u32>, base: u64) {
         self.place(to, |offset| offset + base);
     }
 
-    /// Moves what stands in the writer's files from an offset to an offset of another file.
+    /// Moves the range in the writer's files from an offset to an offset of another file.
     pub fn relocate(&mut self, file: u32, from: u64, to: u64) {
         self.place(Some(file), |offset| offset.saturating_sub(from) + to);
     }
@@ -279,7 +282,7 @@ impl Location {
         }
     }
 
-    /// Writes the location; `arrays`: whether blocks have summaries.
+    /// Encodes the location; `arrays`: whether blocks have summaries.
     pub fn encode(&self, arrays: bool, out: &mut Vec<u8>) {
         match self {
             Location::None => out.push(0),
@@ -334,8 +337,8 @@ impl Location {
         }
     }
 
-    /// Reads a location. `count` says how many blocks there are of a size, and `ranges` how many where they
-    /// are ranges of the raw bytes.
+    /// Decodes a location. `count` gives the number of blocks for a size, and `ranges` the number if they are
+    /// ranges of the raw bytes.
     pub fn decode(
         cursor: &mut Cursor<'_>,
         arrays: bool,
@@ -406,7 +409,7 @@ impl Location {
     }
 }
 
-/// The URL of an absolute path: bytes that a URL cannot hold are written as `%` and two digits.
+/// The URL of an absolute path: bytes that a URL cannot hold become `%` and two digits.
 pub fn file_url(path: &Path) -> String {
     let mut url = "file://".to_owned();
     for &byte in path.as_os_str().as_bytes() {
@@ -420,9 +423,9 @@ pub fn file_url(path: &Path) -> String {
     url
 }
 
-/// The path of a file's URL. Corrupt where it is none: such a URL stands in an index.
+/// The path of a file's URL. Any other URL in an index is Corrupt.
 pub fn url_path(url: &str) -> Result<PathBuf> {
-    let wrong = || Error::corrupt(format!("'{url}' is no URL of a file"));
+    let wrong = || Error::corrupt(format!("'{url}' is not the URL of a file"));
     let mut rest =
         url.strip_prefix("file://").filter(|path| path.starts_with('/')).ok_or_else(wrong)?.bytes();
     let mut path = Vec::new();

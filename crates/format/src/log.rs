@@ -1,5 +1,5 @@
-//! A writer's log, `logs/<writer>.log`: a header, then frames without gaps. A frame is written by one
-//! write and made durable by one sync; its commit record is the only thing that makes anything visible.
+//! A writer's log, `logs/<writer>.log`: a header, then frames without gaps. A frame is written by one write
+//! and made durable by one sync; only its commit record makes anything visible.
 //!
 //! ```text
 //! header = "FIELDSTONE-LOG\0\0"  version: u32  length: u32  writer: id  store: id
@@ -13,14 +13,14 @@
 //! foot   = "FSnd"  version: u16  0: u16  frame offset: u64  length: u64  sequence: u64
 //!          record length: u32  record crc: u32  body crc: u32  hash: u32  crc: u32    52 bytes
 //! ```
-//! The head's own checksum (the commit's *hash*) is taken over its first 36 bytes followed by the
-//! frame's offset (u64), so that a frame copied elsewhere is not a frame. It covers the checksums of
-//! record and body, hence the whole commit. `length` counts head to foot. The foot repeats the head, so
-//! that one read at the end of a log finds its last commit, and the record stands there twice: no single
-//! damaged place hides a commit.
+//! The head's own checksum (the commit's *hash*) covers its first 36 bytes followed by the frame's offset
+//! (u64), so that a frame copied elsewhere is not a valid frame. It covers the checksums of record and body,
+//! hence the whole commit. `length` counts from head to foot. The foot repeats the head, so that one read at
+//! the end of a log finds its last commit. The record is stored twice, so that no single damaged place hides
+//! a commit.
 //!
-//! `sealed` names earlier logs of the same process whose last write or sync failed, and the length at
-//! which they end: what stands behind was never flushed.
+//! `sealed` names earlier logs of the same process whose last write or sync failed, and the lengths at which
+//! they end: later bytes were never flushed.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ const FOOT_MAGIC: &[u8; 4] = b"FSnd";
 pub const HEAD: usize = 40;
 /// Length of a frame's foot.
 pub const FOOT: usize = 52;
-/// Bytes that are enough to read `length` of a log's header.
+/// Number of bytes from which `length` of a log's header can be read.
 pub const HEADER_PREFIX: usize = 24;
 /// Longest header accepted.
 pub const HEADER_MAX: u32 = 16 << 20;
@@ -48,21 +48,21 @@ pub fn file_name(writer: Id) -> String {
     format!("{writer}.log")
 }
 
-/// The writer that a log's file name names.
+/// The writer in a log's file name.
 pub fn parse_file_name(name: &str) -> Option<Id> {
     Id::parse(name.strip_suffix(".log")?)
 }
 
-/// Who writes a log, and under which schema.
+/// The header of a log: its writer, and the schema of its commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogHeader {
-    /// Version of the format, which all frames and segments of the log have, too.
+    /// Version of the format, shared by all frames and segments of the log.
     pub version: u32,
     /// The writer's id.
     pub writer: Id,
-    /// The store's id; zeros where the header is damaged, see [`LogHeader::known_store`].
+    /// The store's id; zeros if the header is damaged, see [`LogHeader::known_store`].
     pub store: Id,
-    /// When the log was begun, by the writer's clock, nanoseconds since 1970.
+    /// Time when the log began, by the writer's clock, nanoseconds since 1970.
     pub created: i64,
     /// Numeric user.
     pub uid: u32,
@@ -78,12 +78,12 @@ pub struct LogHeader {
     pub schema: String,
     /// Logs that end earlier than their files do.
     pub sealed: Vec<(Id, u64)>,
-    /// The job it is of; version 1 has no place for one.
+    /// The job to which it belongs; version 1 cannot store one.
     pub origin: Origin,
 }
 
 impl LogHeader {
-    /// What stands in for a header that is damaged.
+    /// A placeholder for a damaged header.
     pub fn unknown(writer: Id) -> LogHeader {
         let unknown = || "unknown".to_owned();
         LogHeader {
@@ -107,7 +107,7 @@ impl LogHeader {
         Some(self.store).filter(|store| *store != Id::LEAST)
     }
 
-    /// The header's bytes.
+    /// Encodes the header.
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
         body.put_id(self.writer);
@@ -151,9 +151,9 @@ impl LogHeader {
         }
     }
 
-    /// The version of a log of another version than ours, and the length of its header, from its first
-    /// [`HEADER_PREFIX`] bytes. Every version keeps magic, version and length, and the header's checksum at
-    /// its end: without that it may be a damaged header of ours.
+    /// The version of a log whose version is not ours, and the length of its header, from its first
+    /// [`HEADER_PREFIX`] bytes. Every version keeps magic, version and length in place, and the header's
+    /// checksum at its end. If that does not match, the header may be a damaged one of ours.
     pub fn foreign(prefix: &[u8]) -> Option<(u32, u32)> {
         let mut cursor = Cursor::new(prefix);
         let (magic, version, length) = (cursor.take(16).ok()?, cursor.u32().ok()?, cursor.u32().ok()?);
@@ -166,10 +166,11 @@ impl LogHeader {
         bytes.split_last_chunk().is_some_and(|(body, sum)| crc(body).to_le_bytes() == *sum)
     }
 
-    /// Reads the header from its `length` bytes.
+    /// Decodes the header from its `length` bytes.
     pub fn decode(bytes: &[u8]) -> Result<LogHeader> {
         let length = LogHeader::length(bytes)? as usize;
-        let whole = bytes.get(..length).ok_or_else(|| Code::Truncated.error("a log's header is cut"))?;
+        let whole =
+            bytes.get(..length).ok_or_else(|| Code::Truncated.error("a log's header is truncated"))?;
         let (body, sum) = whole.split_at(length - 4);
         if crc(body).to_le_bytes() != sum {
             return Err(Code::Checksum.error("a log's header does not match its checksum"));
@@ -200,22 +201,21 @@ impl LogHeader {
     }
 }
 
-/// A catalog or graph change carried by a commit: a kind that its reader knows, and bytes. Cheap to
-/// clone.
+/// A catalog or graph change in a commit: a kind that its reader knows, and bytes. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SideRecord {
-    /// What the bytes are.
+    /// Kind of the bytes.
     pub kind: u16,
     /// The change.
     pub bytes: Arc<[u8]>,
 }
 
-/// The verdict on a transaction.
+/// The decision on a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// The transaction.
     pub transaction: Id,
-    /// Whether it committed; else it was aborted.
+    /// Whether it committed; otherwise it was aborted.
     pub committed: bool,
     /// Kinds of content that are visible, see [`kinds`]; all ones for everything.
     pub kinds: u32,
@@ -223,7 +223,7 @@ pub struct Decision {
     pub covers: Vec<(Id, u64)>,
 }
 
-/// Kinds of what a transaction holds, as bits of a decision's mask: EMPRESS activates by these.
+/// Kinds of a transaction's content, as bits of a decision's mask: EMPRESS activates by these.
 pub mod kinds {
     /// Fields.
     pub const FIELDS: u32 = 1;
@@ -256,7 +256,7 @@ pub struct Section {
     pub crc: u32,
 }
 
-/// What a log has prepared under one transaction.
+/// The commits that a log has prepared under one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepared {
     /// The transaction.
@@ -269,7 +269,7 @@ pub struct Prepared {
     pub since: i64,
 }
 
-/// Adds a commit to what is prepared under its transaction.
+/// Adds a commit to the prepared commits of its transaction.
 pub fn note_prepared(all: &mut Vec<Prepared>, transaction: Id, sequence: u64, fields: u64, time: i64) {
     match all.iter_mut().find(|p| p.transaction == transaction) {
         Some(known) => {
@@ -280,7 +280,7 @@ pub fn note_prepared(all: &mut Vec<Prepared>, transaction: Id, sequence: u64, fi
     }
 }
 
-/// What a commit says: everything visible in a log follows from its last commit record.
+/// The record of a commit. Everything visible in a log follows from its last commit record.
 ///
 /// ```text
 /// record = stamp: u64  time: i64  previous: u64  previous decision: u64  previous side: u64
@@ -297,39 +297,39 @@ pub fn note_prepared(all: &mut Vec<Prepared>, transaction: Id, sequence: u64, fi
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommitRecord {
-    /// Number of the commit in its log, from 1. Stands in the frame's head.
+    /// Number of the commit in its log, from 1. Stored in the frame's head.
     pub sequence: u64,
     /// Order among all commits of the store; ties by writer id.
     pub stamp: u64,
-    /// The writer's clock, nanoseconds since 1970, for people.
+    /// The writer's clock, nanoseconds since 1970; the time that people see.
     pub time: i64,
-    /// Offset of the frame before, 0 for none.
+    /// Offset of the previous frame, 0 for none.
     pub previous: u64,
-    /// Offset of the last earlier frame that holds a decision, 0 for none.
+    /// Offset of the last earlier frame with a decision, 0 for none.
     pub previous_decision: u64,
-    /// Offset of the last earlier frame that holds side records, 0 for none.
+    /// Offset of the last earlier frame with side records, 0 for none.
     pub previous_side: u64,
-    /// The transaction this commit is prepared under.
+    /// The transaction under which this commit is prepared.
     pub transaction: Option<Id>,
-    /// Transactions that this log has prepared commits for, as far as its writer knows them undecided.
+    /// Transactions for which this log has prepared commits, as far as its writer knows them to be undecided.
     pub prepared: Vec<Prepared>,
     /// Entries published by this commit.
     pub fields: u64,
     /// Raw bytes of these entries.
     pub bytes: u64,
-    /// The writer's data logs and the lengths that are durable.
+    /// The writer's data logs and their durable lengths.
     pub data_logs: Vec<(u32, u64)>,
     /// The segments that together hold every entry of this log, oldest first.
     pub segments: Vec<SegmentRef>,
-    /// Where the side records of this commit stand.
+    /// Position of this commit's side records.
     pub side: Section,
-    /// How many there are.
+    /// Number of side records.
     pub side_count: u64,
-    /// Files that nothing refers to any more from this commit on.
+    /// Files without references from this commit on.
     pub condemned: Vec<String>,
-    /// A verdict on a transaction.
+    /// A decision on a transaction.
     pub decision: Option<Decision>,
-    /// The attempt it is of; version 1 has no place for one.
+    /// The attempt to which it belongs; version 1 cannot store one.
     pub attempt: Option<Attempt>,
 }
 
@@ -470,27 +470,26 @@ pub fn decode_side(bytes: &[u8], count: u64) -> Result<Vec<SideRecord>> {
         records.push(SideRecord { kind: cursor.u16()?, bytes: cursor.bytes()?.into() });
     }
     if records.len() as u64 != count {
-        return Err(cursor.fail("a commit has another number of side records than it says"));
+        return Err(cursor.fail("a commit's number of side records does not match its count"));
     }
     Ok(records)
 }
 
-/// What stands around the body of a frame.
+/// The parts of a frame around its body.
 #[derive(Debug)]
 pub struct Envelope {
     /// The head, before the body.
     pub head: Vec<u8>,
-    /// The record, which stands twice behind the body.
+    /// The record, stored twice after the body.
     pub record: Vec<u8>,
     /// The foot, at the end.
     pub foot: Vec<u8>,
-    /// What head and foot say.
+    /// The content that head and foot share.
     pub ends: FrameInfo,
 }
 
 impl Envelope {
-    /// What stands around a body in parts, which follow one another, in a frame at `offset` of a log of a
-    /// version.
+    /// The parts around a body, which may come in pieces, in a frame at `offset` of a log of a version.
     pub fn new(version: u32, offset: u64, record: &CommitRecord, body: &[&[u8]]) -> Envelope {
         let record_bytes = record.encode(version);
         let body_len: usize = body.iter().map(|part| part.len()).sum();
@@ -513,7 +512,7 @@ impl Envelope {
     }
 }
 
-/// The bytes of a frame at `offset` of a log of the first version, and the commit's hash.
+/// Encodes a frame at `offset` of a log of the first version; also returns the commit's hash.
 pub fn encode_frame(offset: u64, record: &CommitRecord, body: &[u8]) -> (Vec<u8>, u32) {
     let Envelope { head, record, foot, ends } = Envelope::new(FIRST_VERSION, offset, record, &[body]);
     ([&head, body, &record, &record, &foot].concat(), ends.hash)
@@ -523,7 +522,7 @@ fn head_crc(first: &[u8], offset: u64) -> u32 {
     crc32c::crc32c_append(crc(first), &offset.to_le_bytes())
 }
 
-/// What head and foot of a frame both say.
+/// The content that head and foot of a frame share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameInfo {
     /// Version of the format.
@@ -571,7 +570,7 @@ impl FrameInfo {
         out.put_u32(sum);
     }
 
-    /// Reads the head of the frame at `offset`.
+    /// Decodes the head of the frame at `offset`.
     pub fn decode_head(bytes: &[u8], offset: u64) -> Result<FrameInfo> {
         let mut cursor = Cursor::new(bytes);
         if cursor.take(4)? != HEAD_MAGIC {
@@ -594,7 +593,7 @@ impl FrameInfo {
         ends.check(zero)
     }
 
-    /// Reads the foot that ends a log of `log_len` bytes.
+    /// Decodes the foot that ends a log of `log_len` bytes.
     pub fn decode_foot(bytes: &[u8], log_len: u64) -> Result<FrameInfo> {
         let mut cursor = Cursor::new(bytes);
         if cursor.take(4)? != FOOT_MAGIC {
@@ -618,7 +617,7 @@ impl FrameInfo {
         let mut head = Vec::with_capacity(HEAD);
         ends.put_head(&mut head);
         if ends.frame.checked_add(ends.length) != Some(log_len) || head_crc(&head, ends.frame) != ends.hash {
-            return Err(cursor.fail("a frame's foot contradicts its place or its head"));
+            return Err(cursor.fail("a frame's foot contradicts its position or its head"));
         }
         Ok(ends)
     }
@@ -635,7 +634,7 @@ impl FrameInfo {
         Ok(self)
     }
 
-    /// Where the frame ends.
+    /// Offset of the frame's end.
     pub fn end(&self) -> u64 {
         self.frame + self.length
     }
@@ -652,7 +651,7 @@ impl FrameInfo {
         [last, last - u64::from(self.record_len)]
     }
 
-    /// Reads the record from its bytes.
+    /// Decodes the record.
     pub fn record(&self, bytes: &[u8]) -> Result<CommitRecord> {
         if bytes.len() != self.record_len as usize || crc(bytes) != self.record_crc {
             return Err(Code::Checksum.error("a commit record does not match its checksum"));
@@ -663,7 +662,7 @@ impl FrameInfo {
         let end = side.offset.checked_add(side.length);
         let inside = side.offset >= start && end.is_some_and(|end| end <= start + length);
         if (*side != Section::default() || record.side_count > 0) && !inside {
-            return Err(Error::corrupt("side records lie outside their commit"));
+            return Err(Error::corrupt("side records are outside their commit"));
         }
         Ok(record)
     }

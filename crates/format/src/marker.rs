@@ -1,6 +1,5 @@
-//! `fieldstone.store`: the small text file that makes a folder a store. Written once, whole, when the
-//! first commit creates the store; every log repeats identity and schema, so that a store whose marker
-//! is damaged is still read.
+//! `fieldstone.store`: the small text file that makes a folder a store. The first commit writes it once,
+//! whole. Every log repeats identity and schema, so that a store with a damaged marker stays readable.
 //!
 //! ```text
 //! fieldstone store\n
@@ -28,7 +27,7 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// The file's bytes.
+    /// Encodes the file.
     pub fn encode(&self) -> Vec<u8> {
         let head = self.head();
         let tail = format!("schema\n{}", self.schema);
@@ -40,7 +39,7 @@ impl Marker {
         format!("fieldstone store\nformat {FIRST_VERSION}\nid {}\n", self.id)
     }
 
-    /// Reads the file.
+    /// Decodes the file.
     pub fn decode(bytes: &[u8]) -> Result<Marker> {
         let bad = |rule: &str| Error::corrupt(format!("{FILE_NAME}: {rule}"));
         let text = std::str::from_utf8(bytes).map_err(|_| bad("not UTF-8"))?;
@@ -56,14 +55,14 @@ impl Marker {
             return Err(unknown_version(FILE_NAME, version));
         }
         if line("format ")? != FIRST_VERSION.to_string() {
-            return Err(bad("the line of the version is damaged"));
+            return Err(bad("the version line is damaged"));
         }
         let id = Id::parse(line("id ")?).ok_or_else(|| bad("the id is not 32 hexadecimal digits"))?;
         let sum = line("crc32c ")?.to_owned();
         line("schema")?;
         let schema = lines.next().ok_or_else(|| bad("the schema is missing"))?.to_owned();
         let marker = Marker { id, schema };
-        // Written again and compared whole: every byte of the file counts.
+        // Encode it again and compare the whole: every byte of the file counts.
         if marker.encode() != bytes {
             return Err(bad(&format!("the text does not match its checksum {sum}")));
         }
@@ -71,14 +70,14 @@ impl Marker {
     }
 }
 
-/// Whether bytes stand where a marker's should. Another host may see the file's name first, then its length, at last
-/// what it holds.
+/// Whether a marker's content has arrived. Another host may see the file's name first, then its length, and
+/// its content last.
 pub fn is_filled(bytes: &[u8]) -> bool {
     !bytes.is_empty() && !bytes.contains(&0)
 }
 
-/// The version of a whole marker of another version than ours. Every version keeps the first two lines,
-/// and a line with the checksum of all others.
+/// The version of an intact marker whose version is not ours. Every version keeps the first two lines, and a
+/// line with the checksum of all others.
 pub fn foreign(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut lines = text.lines();

@@ -1,11 +1,11 @@
-//! Decomposition files of ParallelIO (PIO, SCORPIO): for each task of a job, which elements of a global array it holds.
-//! Normative text: `spec/array-files.md`, "Decomposition files of ParallelIO".
+//! Decomposition files of ParallelIO (PIO, SCORPIO): the elements of a global array that each task of a job
+//! holds. Normative text: `spec/array-files.md`, "Decomposition files of ParallelIO".
 //!
-//! There are two forms. [`PioText`] parses the text as it comes, so that a file of any size is read in pieces; [`PioTable`]
-//! says where the netCDF form has its numbers, and [`PioTable::entries`] reads them.
+//! There are two forms. [`PioText`] parses the text as it comes, so that a file of any size can be read in
+//! pieces; [`PioTable`] locates the numbers in the netCDF form, and [`PioTable::entries`] reads them.
 //!
-//! Invariants: entries come out counted from 0, -1 for no element, each below the number of elements; every error is
-//! `Corrupt` and names the offset or the task; nothing is allocated but the extents.
+//! Invariants: entries come out counted from 0, with -1 for no element, each below the number of elements;
+//! every error is `Corrupt` and names the offset or the task; nothing but the extents is allocated.
 //!
 //! ```
 //! use fieldstone_format::pio::PioText;
@@ -26,15 +26,15 @@ use crate::netcdf::{Header, NcType, Var};
 pub const TEXT: &[u8] = b"version";
 /// The version of the text form.
 const VERSION: u64 = 2001;
-/// Dimensions of an array at most: what netCDF's library allows.
+/// Most dimensions of an array: the limit of netCDF's library.
 const DIMS: u64 = 1024;
-/// Tasks at most: they are counted by a C int.
+/// Most tasks: they are counted by a C int.
 const TASKS: u64 = 1 << 31;
 
-/// What is decomposed, and among how many.
+/// The shape of a decomposed array, and the number of tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PioShape {
-    /// Tasks that have a map.
+    /// Tasks with a map.
     pub tasks: u64,
     /// Extents of the array, the slowest first.
     pub shape: Vec<u64>,
@@ -47,7 +47,7 @@ impl PioShape {
     }
 }
 
-/// What the next word of the text is.
+/// The word that the parser expects next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Expected {
     /// `version`, `npes` and `ndims`, each before its number.
@@ -62,11 +62,11 @@ enum Expected {
     Task,
     Length,
     Entry,
-    /// All maps were there; what follows means nothing.
+    /// All maps are complete; the rest of the file has no meaning.
     Nothing,
 }
 
-/// The text form, taken in piece by piece.
+/// A parser of the text form, piece by piece.
 #[derive(Debug, Default)]
 pub struct PioText {
     expected: Expected,
@@ -74,18 +74,18 @@ pub struct PioText {
     dims: u64,
     elements: u64,
     task: u64,
-    /// Entries of this task's map that are still to come.
+    /// Remaining entries of this task's map.
     left: u64,
-    /// A word that the last piece ended in.
+    /// An incomplete word at the end of the last piece.
     word: Vec<u8>,
     offset: u64,
 }
 
-/// Bytes of a word at most.
+/// Most bytes of a word.
 const WORD: usize = 20;
 
 impl PioText {
-    /// Takes in the next bytes of the file, and calls `act` with task and element of each entry.
+    /// Parses the next bytes of the file, and calls `act` with task and element of each entry.
     pub fn take(&mut self, bytes: &[u8], mut act: impl FnMut(u64, i64)) -> Result<()> {
         for byte in bytes {
             if self.is_complete() {
@@ -105,12 +105,12 @@ impl PioText {
         Ok(())
     }
 
-    /// Whether all maps were there.
+    /// Whether all maps are complete.
     pub fn is_complete(&self) -> bool {
         self.expected == Expected::Nothing
     }
 
-    /// What is decomposed, once the first map has begun.
+    /// The shape, after the first map has begun.
     pub fn shape(&self) -> &PioShape {
         &self.found
     }
@@ -118,8 +118,8 @@ impl PioText {
     /// Ends the file.
     pub fn end(mut self) -> Result<PioShape> {
         if !self.word.is_empty() {
-            // Who takes in the last entry has it by now, but for a file without a last line feed.
-            return Err(self.corrupt("is the last word, and no line ends behind it"));
+            // The last entry has been passed on by now, except in a file without a last line feed.
+            return Err(self.corrupt("is the last word, without an end of line"));
         }
         match self.is_complete() {
             true => Ok(std::mem::take(&mut self.found)),
@@ -139,20 +139,20 @@ impl PioText {
     fn is(&self, word: &str) -> Result<()> {
         match self.word == word.as_bytes() {
             true => Ok(()),
-            false => Err(self.corrupt(&format!("stands where `{word}` belongs"))),
+            false => Err(self.corrupt(&format!("is in the place of `{word}`"))),
         }
     }
 
     fn number(&self, most: u64, what: &str) -> Result<u64> {
         let number = std::str::from_utf8(&self.word).ok().and_then(|word| word.parse::<u64>().ok());
-        let number = number.ok_or_else(|| self.corrupt(&format!("is no {what}")))?;
+        let number = number.ok_or_else(|| self.corrupt(&format!("is not a valid {what}")))?;
         match number <= most {
             true => Ok(number),
-            false => Err(self.corrupt(&format!("is beyond {most}, the greatest {what}"))),
+            false => Err(self.corrupt(&format!("exceeds {most}, the greatest {what}"))),
         }
     }
 
-    /// Takes one word.
+    /// Parses one word.
     fn word(&mut self, act: &mut impl FnMut(u64, i64)) -> Result<()> {
         self.expected = match self.expected {
             Expected::VersionWord => self.is("version").map(|()| Expected::Version)?,
@@ -184,7 +184,7 @@ impl PioText {
             }
             Expected::Task => {
                 if self.number(TASKS, "task")? != self.task {
-                    return Err(self.corrupt(&format!("stands where the map of task {} belongs", self.task)));
+                    return Err(self.corrupt(&format!("is in the place of the map of task {}", self.task)));
                 }
                 Expected::Length
             }
@@ -222,19 +222,19 @@ impl PioText {
     }
 }
 
-/// Numbers of one variable of the netCDF form.
+/// Numbers of one variable in the netCDF form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PioNumbers {
-    /// Offset of the first.
+    /// Offset of the first number.
     pub begin: u64,
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Bytes of each: 4 or 8.
     pub size: usize,
 }
 
 impl PioNumbers {
-    /// Where `count` numbers from the `at`-th on are: offset and bytes. `None` where there are none there.
+    /// Offset and size of `count` numbers from number `at`; `None` if there are fewer.
     pub fn range(&self, at: u64, count: u64) -> Option<(u64, u64)> {
         let end = at.checked_add(count).filter(|end| *end <= self.count)?;
         let size = self.size as u64;
@@ -242,7 +242,7 @@ impl PioNumbers {
         Some((self.begin + at * size, count * size))
     }
 
-    /// The numbers of some bytes.
+    /// Decodes the numbers in some bytes.
     pub fn read<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = i64> + use<'a> {
         let size = self.size;
         bytes.chunks_exact(size).map(move |number| match number.first_chunk::<8>() {
@@ -252,16 +252,16 @@ impl PioNumbers {
     }
 }
 
-/// Where the netCDF form has its numbers.
+/// Positions of the numbers in the netCDF form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PioTable {
     /// Extents of the array.
     pub extents: PioNumbers,
     /// Length of each task's map.
     pub lengths: PioNumbers,
-    /// Maps of all tasks, each with room for the longest.
+    /// Maps of all tasks, each padded to the longest.
     pub maps: PioNumbers,
-    /// Entries of that room.
+    /// Entries of a padded map.
     pub room: u64,
 }
 
@@ -300,7 +300,7 @@ impl PioTable {
         Ok(PioTable { extents, lengths, maps, room: lens.get(1).copied().unwrap_or(0) })
     }
 
-    /// The shape, of the bytes of [`extents`](PioTable::extents).
+    /// Decodes the shape from the bytes of [`extents`](PioTable::extents).
     pub fn shape(&self, bytes: &[u8]) -> Result<PioShape> {
         let extent = |(dim, len): (usize, i64)| {
             u64::try_from(len).map_err(|_| Error::corrupt(format!("`global_size[{dim}]` is {len}")))
@@ -320,7 +320,7 @@ impl PioTable {
         })
     }
 
-    /// The entries of a task's map from the `at`-th on, of their bytes.
+    /// Decodes entries of a task's map from entry `at`.
     pub fn entries(&self, shape: &PioShape, (task, at): (u64, u64), bytes: &[u8]) -> Result<Vec<i64>> {
         let elements = shape.elements().unwrap_or(0) as i64;
         let entry = |(place, entry): (u64, i64)| match (-1..elements).contains(&entry) {
@@ -364,14 +364,14 @@ mod tests {
             assert!(parse(&FILE[..end], 7).is_err(), "{end}");
         }
         for (from, to, says) in [
-            ("version", "Version", "offset 0: `Version` stands where `version` belongs"),
+            ("version", "Version", "offset 0: `Version` is in the place of `version`"),
             ("2001", "2002", "version 2002"),
             ("npes 3", "npes 0", "offset 18: `0` tasks hold nothing"),
-            ("npes 3", "npes x", "`x` is no number of tasks"),
-            ("4 5", "4 -5", "`-5` is no extent"),
+            ("npes 3", "npes x", "`x` is not a valid number of tasks"),
+            ("4 5", "4 -5", "`-5` is not a valid extent"),
             ("4 5", "4611686018427387904 5", "2^63 elements or more"),
-            ("1 20", "1 21", "`21` is beyond 20, the greatest element"),
-            ("1 0", "2 0", "`2` stands where the map of task 1 belongs"),
+            ("1 20", "1 21", "`21` exceeds 20, the greatest element"),
+            ("1 0", "2 0", "`2` is in the place of the map of task 1"),
             ("0 7", "0 777777777777777777777", "is longer than any number"),
         ] {
             let error = parse(&FILE.replacen(from, to, 1), 5).unwrap_err();

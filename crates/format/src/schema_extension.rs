@@ -1,7 +1,8 @@
 //! Side records that extend a store's schema (4.4 of the store format).
 //!
-//! A commit with such a record also holds a decision on [`MARK`], which no transaction has as its id: a reader walks
-//! the chain of decisions at every open, and so finds these commits without a look at any other with side records.
+//! A commit with such a record also holds a decision on [`MARK`], which no transaction has as its id: a
+//! reader walks the chain of decisions at every open, and so finds these commits without reading other
+//! commits with side records.
 //!
 //! ```
 //! use fieldstone_format::schema_extension;
@@ -19,10 +20,10 @@ use crate::{Id, side};
 pub const KINDS: std::ops::RangeInclusive<u16> = 0x0300..=0x03ff;
 const EXTENSION: u16 = 0x0300;
 
-/// What the decision in a commit with such a record is on.
+/// The id that the decision in a commit with such a record names.
 pub const MARK: Id = Id(*b"FIELDSTONESCHEMA");
 
-/// The record that adds this text to the schema.
+/// Encodes an addition to the schema.
 pub fn encode(text: &str) -> SideRecord {
     side::encode(EXTENSION, text.as_bytes())
 }
@@ -37,7 +38,7 @@ pub fn decode(record: &SideRecord) -> Result<Option<String>> {
     text.map(Some).map_err(|_| Error::corrupt("an extension of the schema is not UTF-8"))
 }
 
-/// The decision that marks a commit with such a record. It decides nothing.
+/// The decision that flags a commit with such a record. It decides nothing.
 pub fn mark() -> Decision {
     Decision { transaction: MARK, committed: true, kinds: u32::MAX, covers: Vec::new() }
 }

@@ -1,5 +1,5 @@
-//! Segments: the sorted, searchable lists of what a log holds. A commit adds one; a writer merges
-//! its own so that few remain.
+//! Segments: sorted, searchable lists of a log's entries. A commit adds one; a writer merges its own so that
+//! few remain.
 //!
 //! ```text
 //! segment = meta  blocks  filter  meta      the same meta twice: either copy will do
@@ -18,10 +18,10 @@
 //! reference = file: varint  offset: varint  length: varint  meta length: varint  meta crc: u32
 //!               weight: varint  entries: varint
 //! ```
-//! Entries are sorted by key, then newest first (later commit of the table, then higher ordinal).
-//! The first entry of a block shares nothing. The commit table is in ascending order of sequence; its
-//! sequences and stamps are given as the growth over the commit before (over 0 for the first), its times
-//! as the difference from the stamp, zigzag coded (0, -1, 1, -2, … as 0, 1, 2, 3, …).
+//! Entries are sorted by key, then newest first (later commit of the table, then higher ordinal). The first
+//! entry of a block shares nothing. The commit table is in ascending order of sequence. Its sequences and
+//! stamps are stored as increments over the previous commit (over 0 for the first), its times as the
+//! difference from the stamp, zigzag coded (0, -1, 1, -2, … as 0, 1, 2, 3, …).
 
 mod build;
 mod filter;
@@ -39,21 +39,21 @@ use crate::bytes::{Cursor, Put};
 
 /// Raw length at which a block of entries is closed.
 pub const BLOCK_TARGET: usize = 4 << 10;
-/// Most distinct values an axis keeps; beyond, the axis is incomplete and empty.
+/// Most distinct values of an axis; with more, the axis is incomplete and empty.
 pub const AXIS_MAX: usize = 4096;
-/// Most datasets a segment lists; beyond, the list is incomplete and empty.
+/// Most datasets in a segment's list; with more, the list is incomplete and empty.
 pub const DATASETS_MAX: usize = 1024;
 
-/// Where a segment stands.
+/// Position and size of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SegmentRef {
-    /// 0 for the writer's log, else the number of its data log.
+    /// 0 for the writer's log, otherwise the number of its data log.
     pub file: u32,
     /// First byte.
     pub offset: u64,
-    /// Bytes in all.
+    /// Bytes in total.
     pub length: u64,
-    /// Bytes of the meta part, which stands at the beginning and at the end.
+    /// Bytes of the meta part, which is stored at the beginning and at the end.
     pub meta_len: u64,
     /// CRC-32C of the meta part.
     pub meta_crc: u32,
@@ -64,7 +64,7 @@ pub struct SegmentRef {
 }
 
 impl SegmentRef {
-    /// Writes the reference.
+    /// Encodes the reference.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_varint(u64::from(self.file));
         out.put_varint(self.offset);
@@ -75,7 +75,7 @@ impl SegmentRef {
         out.put_varint(self.entries);
     }
 
-    /// Reads a reference.
+    /// Decodes a reference.
     pub fn decode(cursor: &mut Cursor<'_>) -> Result<SegmentRef> {
         let segment = SegmentRef {
             file: u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a file number is too large"))?,
@@ -123,7 +123,7 @@ impl<B: AsRef<[u8]>> BlockCursor<B> {
         let mut cursor = Cursor::new(&data[self.position..]);
         let (shared, rest) = (cursor.size()?, cursor.size()?);
         if shared > self.key.len() {
-            return Err(Error::corrupt("an index entry shares more than the key before it has"));
+            return Err(Error::corrupt("an index entry shares more than the previous key has"));
         }
         let rest = cursor.take(rest)?;
         let length = cursor.size()?;

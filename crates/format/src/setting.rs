@@ -1,6 +1,6 @@
-//! Side records that set what holds for a whole store (4.5 of the store format).
+//! Side records with settings for a whole store (4.5 of the store format).
 //!
-//! They stand in commits that [`schema_extension::mark`] marks, so that a reader finds them at every open.
+//! They are in commits that [`schema_extension::mark`] marks, so that a reader finds them at every open.
 //!
 //! ```
 //! use fieldstone_format::setting::{self, Setting};
@@ -21,7 +21,7 @@ const SETTING: u16 = 0x0301;
 /// The setting that pins the version of the format: a number.
 pub const FORMAT: &str = "format";
 
-/// What an archive does where its key has a field already.
+/// The behaviour of an archive to a key that has a field already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Exist {
     /// It makes a newer version. "new"
@@ -43,7 +43,7 @@ impl Exist {
         }
     }
 
-    /// As it is written.
+    /// Its name in settings.
     pub fn name(self) -> &'static str {
         match self {
             Exist::New => "new",
@@ -55,13 +55,13 @@ impl Exist {
 /// A setting of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// What is set, such as `exist`.
+    /// Name of the setting, such as `exist`.
     pub name: String,
-    /// How.
+    /// Its value.
     pub value: String,
 }
 
-/// The record that sets it.
+/// Encodes a setting.
 pub fn encode(setting: &Setting) -> SideRecord {
     let mut bytes = Vec::new();
     bytes.put_bytes(setting.name.as_bytes());
@@ -69,7 +69,7 @@ pub fn encode(setting: &Setting) -> SideRecord {
     SideRecord { kind: SETTING, bytes: bytes.into() }
 }
 
-/// What a record sets; `None` for a record of another kind.
+/// Decodes a setting; `None` for a record of another kind.
 pub fn decode(record: &SideRecord) -> Result<Option<Setting>> {
     if record.kind != SETTING {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Bodies of side records, compressed where that is shorter.
+//! Bodies of side records, compressed if that is shorter.
 //!
 //! ```text
 //! side record = 0 body | 1 raw length: varint  body as one zstd frame
@@ -26,7 +26,7 @@ const SMALL: usize = 64;
 const BODY_MAX: usize = 1 << 30;
 const LEVEL: i32 = 1;
 
-/// A side record of this kind with this body.
+/// Makes a side record of this kind with this body.
 pub fn encode(kind: u16, body: &[u8]) -> SideRecord {
     let packed = pack(body, (body.len() >= SMALL).then_some(LEVEL));
     let mut bytes = Vec::with_capacity(packed.len() + 6);
@@ -48,17 +48,17 @@ pub fn body(side: &SideRecord) -> Result<Cow<'_, [u8]>> {
         1 => {
             let raw = cursor.size()?;
             if raw > BODY_MAX {
-                return Err(cursor.fail("a body of an impossible length"));
+                return Err(cursor.fail("a body has an impossible length"));
             }
             let stored = &side.bytes[cursor.position()..];
             check_raw_len(stored.len() as u64, raw as u64)?;
             if stored.len() == raw {
-                return Err(cursor.fail("a body is as long as it was before compression"));
+                return Err(cursor.fail("a compressed body is not shorter than its content"));
             }
             let mut body = vec![0; raw];
             unpack_checked(stored, &mut body)?;
             Ok(Cow::Owned(body))
         }
-        _ => Err(cursor.fail("a body of an unknown form")),
+        _ => Err(cursor.fail("a body has an unknown form")),
     }
 }

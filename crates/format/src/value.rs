@@ -27,7 +27,7 @@ pub fn put_value(out: &mut Vec<u8>, value: &Value) {
     put_rest(out, value);
 }
 
-/// Appends a text, as [`put_value`] has it.
+/// Appends a text, in the form of [`put_value`].
 pub fn put_text(out: &mut Vec<u8>, text: &str) {
     out.push(ValueType::Text as u8);
     out.put_bytes(text.as_bytes());
@@ -80,7 +80,7 @@ pub fn read_value(cursor: &mut Cursor<'_>) -> Result<Value> {
     read_rest(cursor, kind, 0)
 }
 
-/// Reads over a value, with the checks of [`read_value`].
+/// Skips a value, with the checks of [`read_value`].
 pub(crate) fn skip_value(cursor: &mut Cursor<'_>) -> Result<()> {
     let mut ahead = cursor.clone();
     match ahead.u8()? {
@@ -120,12 +120,12 @@ fn read_rest(cursor: &mut Cursor<'_>, kind: u8, depth: usize) -> Result<Value> {
             _ => return Err(cursor.fail("a range ends before it begins")),
         },
         10 => {
-            // Room is made item by item: a count alone justifies none.
+            // Allocates item by item: a count alone does not justify an allocation.
             let n = cursor.count(1)?;
             let mut items = Vec::new();
             let kind = if n > 0 { cursor.u8()? } else { 2 };
             if !matches!(kind, 1..=5 | 7) {
-                return Err(cursor.fail("an array of a type that arrays do not hold"));
+                return Err(cursor.fail("an array has a type that arrays cannot hold"));
             }
             for _ in 0..n {
                 items.push(read_rest(cursor, kind, depth + 1)?);
@@ -154,7 +154,7 @@ fn read_rest(cursor: &mut Cursor<'_>, kind: u8, depth: usize) -> Result<Value> {
             }
             Value::Map(pairs)
         }
-        _ => return Err(cursor.fail("a value of an unknown type")),
+        _ => return Err(cursor.fail("a value has an unknown type")),
     })
 }
 

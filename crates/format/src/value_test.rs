@@ -12,7 +12,8 @@ use fieldstone_core::value::{Size, Test};
 use crate::bytes::{Cursor, Put};
 use crate::value::{put_value, read_value};
 
-/// Appends a test. It is not deeper than [`Size::MOST`]: whoever takes tests from outside sees to that.
+/// Appends a test, which must not be deeper than [`Size::MOST`]: code that accepts tests from outside checks
+/// that.
 pub fn put_test(out: &mut Vec<u8>, test: &Test) {
     let mut one = |kind: u8, value| {
         out.push(kind);
@@ -35,7 +36,7 @@ pub fn put_test(out: &mut Vec<u8>, test: &Test) {
             values.iter().for_each(|value| put_value(out, value));
         }
         Test::Contains(value) => one(8, value),
-        // What is asked over a wire is a read.
+        // Tests that come over a wire belong to reads.
         Test::Glob(pattern) | Test::Typed(pattern) => {
             out.push(9);
             out.put_bytes(pattern.as_bytes());
@@ -82,7 +83,7 @@ fn read_within(cursor: &mut Cursor<'_>, level: u32) -> Result<Test> {
         10 => Test::All(tests(cursor)?),
         11 => Test::Any(tests(cursor)?),
         12 => Test::Not(Box::new(read_within(cursor, level + 1)?)),
-        _ => return Err(cursor.fail("a test of an unknown kind")),
+        _ => return Err(cursor.fail("a test has an unknown kind")),
     })
 }
 

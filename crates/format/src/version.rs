@@ -1,14 +1,13 @@
-//! The text that names a snapshot: for every writer, the sequence of its last commit that belongs to
-//! the snapshot (J-14). Stamps alone could not name one: a writer whose clock is behind may publish an older
-//! stamp later.
+//! The text that names a snapshot: for every writer, the sequence of its last commit in the snapshot (J-14).
+//! Stamps alone could not name one: a writer with a late clock may publish an older stamp later.
 //!
 //! ```text
 //! version = "v" base64url(without padding) of
 //!           n: varint  { prefix: 8 bytes of the writer's id, sequence: varint }  crc: u32
-//!         | "w" the same with all 16 bytes of each id, where the first 8 bytes of two ids are equal
+//!         | "w" the same with all 16 bytes of each id, if the first 8 bytes of two ids are equal
 //! ```
-//! in the order of the ids. A writer that is not named has no commit in the snapshot. Ids are random: two
-//! that begin alike were made so, and where one of them was made after the text, the text means both.
+//! in the order of the ids. A writer that is not named has no commit in the snapshot. Ids are random, so only
+//! made-up ids begin alike; if one of two such ids appeared after the text was written, the text means both.
 
 use fieldstone_core::{Code, Result};
 
@@ -17,21 +16,21 @@ use crate::{Id, crc};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The commits that a snapshot holds.
+/// The commits in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Version {
-    /// Each writer's id, and the sequence of its last commit; sorted. Of a text with prefixes, the other
+    /// Each writer's id, and the sequence of its last commit; sorted. From a text with prefixes, the other
     /// bytes are zero.
     writers: Vec<(Id, u64)>,
-    /// Whether the ids are whole.
+    /// Whether the ids are complete.
     whole: bool,
 }
 
-/// Bytes of an id that name it where no other id begins with them.
+/// Bytes of an id that name it if no other id begins with them.
 const PREFIX: usize = 8;
 
 impl Version {
-    /// The version that holds of each writer the commits up to a sequence.
+    /// The version that holds each writer's commits up to a sequence.
     pub fn new(mut writers: Vec<(Id, u64)>) -> Version {
         writers.sort_unstable();
         let whole = Version::has_twins(&writers);
@@ -41,7 +40,7 @@ impl Version {
         Version { writers, whole }
     }
 
-    /// Each writer that it names, as far as it does, and the sequence of its last commit.
+    /// Each named writer (only the prefix, in a text with prefixes), and the sequence of its last commit.
     pub fn writers(&self) -> &[(Id, u64)] {
         &self.writers
     }
@@ -59,8 +58,8 @@ impl Version {
         }
     }
 
-    /// Whether each writer named has one among these logs, given in the order of their ids with their last
-    /// sequences, that reaches its commit.
+    /// Whether these logs, in the order of their ids with their last sequences, contain for each named writer
+    /// a log that reaches its commit.
     pub fn is_reached(&self, logs: &[(Id, u64)]) -> bool {
         let prefix = self.prefix();
         self.writers.iter().all(|(id, sequence)| {
@@ -74,7 +73,7 @@ impl Version {
         writers.windows(2).any(|pair| pair[0].0.0[..PREFIX] == pair[1].0.0[..PREFIX])
     }
 
-    /// The text.
+    /// Encodes the text.
     pub fn encode(&self) -> String {
         let mut bytes = Vec::new();
         bytes.put_varint(self.writers.len() as u64);
@@ -95,12 +94,12 @@ impl Version {
         text
     }
 
-    /// Reads the text.
+    /// Decodes the text.
     pub fn decode(text: &str) -> Result<Version> {
         let bad = || {
             Code::Value
                 .error(format!("'{text}' is not a version of a store"))
-                .with_hint("take the text that store.version gave")
+                .with_hint("use the text of store.version")
         };
         let whole = text.starts_with('w');
         let digits = text.strip_prefix(if whole { 'w' } else { 'v' }).ok_or_else(bad)?.as_bytes();
@@ -132,7 +131,7 @@ impl Version {
             return Err(bad());
         }
         let version = Version { writers, whole };
-        // Base64 has spare bits and varints have long forms: one version has one text.
+        // Base64 has spare bits and varints have long forms: each version has only one valid text.
         if version.encode() == text { Ok(version) } else { Err(bad()) }
     }
 }

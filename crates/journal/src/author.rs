@@ -1,14 +1,14 @@
-//! Who writes: on whose behalf values are taken, and what he adds to the commits that hold them.
+//! Authors: the executions on whose behalf values are archived, and the records that they add to commits.
 //!
-//! An execution is the author of what it archives. A call's [`Session`](crate::Session) names him, and the journal keeps
-//! him with the batch. Before a commit begins to be written the author hands in what
-//! goes into it; the commit's name and stamp, which nobody knows yet, are blanks that the writer fills in.
+//! An execution is the author of the values that it archives. A call's [`Session`](crate::Session) names the author,
+//! and the journal keeps the name with the batch. Before the journal writes a commit, the author hands in its
+//! records; the commit's name and stamp, which do not exist yet, are blanks that the writer fills in.
 //!
 //! Invariants:
-//! * a commit holds values of one author, or of none: who archives into a session in which values of another one wait
-//!   has these committed first (G-31);
-//! * an author is called before a commit is written and after it is durable, never in between, and no lock of the journal
-//!   is held.
+//! * a commit holds values of one author, or of none: when a session archives values while values of another author
+//!   wait in it, the journal commits those first (G-31);
+//! * the journal calls an author before a commit is written and after it is durable, never in between, and holds no
+//!   lock during the call.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl CommitFacts {
     }
 }
 
-/// Who writes commits.
+/// An author of commits.
 pub trait CommitAuthor: Send + Sync + Debug {
     /// Hands in the rows for the next commit to a store. A commit does not fail for them: the author notes those that he
     /// cannot make.

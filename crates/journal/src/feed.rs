@@ -1,9 +1,8 @@
-//! What the logs hold, commit by commit: what an index over side records and fields is built from.
+//! The content of the logs, commit by commit: the source of every index over side records and fields.
 //!
-//! A feed is pinned to one snapshot (J-23), so that an index that has followed it to its end shows one moment.
-//! Each log is followed by itself, from the sequence on that was followed to before; what a log says
-//! never changes, only the decisions on transactions do. Parts that are damaged are passed over and
-//! named in [`Feed::problems`].
+//! A feed is pinned to one snapshot (J-23), so that an index that has followed it to its end shows one moment. An
+//! index follows each log separately, from the sequence that it reached before. The content of a log never changes;
+//! only the decisions on transactions do. A feed skips damaged parts and names them in [`Feed::problems`].
 //!
 //! ```text
 //! for (writer, head) in feed.heads()
@@ -36,7 +35,7 @@ pub const OWN_LOG: Id = Id::LEAST;
 /// A commit that carries side records.
 #[derive(Debug, Clone)]
 pub struct Commit {
-    /// The log; [`OWN_LOG`] of what is not flushed.
+    /// The log; [`OWN_LOG`] for unflushed content.
     pub writer: Id,
     /// The user who owns the log.
     pub owner: u32,
@@ -48,7 +47,7 @@ pub struct Commit {
     pub time: i64,
     /// The transaction it is prepared under.
     pub transaction: Option<Id>,
-    /// What it carries.
+    /// The records and fields that it carries.
     pub side: Vec<SideRecord>,
 }
 
@@ -75,7 +74,7 @@ pub struct EntryChange {
     pub shape: Option<Vec<u64>>,
 }
 
-/// What is decided about a transaction, by each user for the logs of his own.
+/// The decisions on a transaction, by each user for the user's own logs.
 #[derive(Debug, Clone)]
 pub struct TransactionState {
     /// The transaction.
@@ -88,14 +87,14 @@ pub struct TransactionState {
     pub kinds: u32,
     /// The greatest place of a decision in force.
     pub order: Order,
-    /// What is covered, by writer: up to which sequence.
+    /// The highest sequence that is covered, by writer.
     pub covers: Vec<(Id, u64)>,
     /// By user, in the order of their numbers.
     by_user: Vec<(u32, Arc<UserState>)>,
     users: Users,
 }
 
-/// Whose a log is.
+/// The owner of a log.
 #[derive(Debug, Clone)]
 enum Users {
     /// All logs are of the one user who decides.
@@ -114,8 +113,8 @@ impl Users {
 }
 
 impl TransactionState {
-    /// What follows from these decisions, each with its place in the order of commits, where all logs are of
-    /// one user: what a test or another medium than files has.
+    /// The result of these decisions, each with its position in the order of commits, if all logs belong to one user:
+    /// for tests, and for media other than files.
     pub fn of_one_user(transaction: Id, decisions: &[(Order, Decision)]) -> TransactionState {
         let decided = |decision: &Decision, order: &Order| {
             Arc::new(Decided { decision: decision.clone(), stamp: order.0 })
@@ -164,8 +163,8 @@ impl TransactionState {
         self.committed && self.closed && self.kinds == ALL_KINDS
     }
 
-    /// Where what a commit holds of the kinds `bits` stands in the order of all commits: at the decision
-    /// that made them visible last. `None` where they are not visible.
+    /// The position, in the order of all commits, of the content of kinds `bits` of a commit: the decision that last
+    /// made it visible. `None` if it is not visible.
     pub fn visible(&self, bits: u32, writer: Id, sequence: u64) -> Option<Order> {
         self.state(writer)?.visible(bits, writer, sequence)
     }
@@ -188,17 +187,17 @@ impl TransactionState {
     }
 }
 
-/// What the logs of a store hold at one moment. Cheap to clone.
+/// The content of a store's logs at one moment. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Feed {
     snapshot: Arc<Snapshot>,
     medium: Arc<dyn Medium>,
-    /// What was passed over.
+    /// Damaged or unreadable parts that were skipped.
     passed: Arc<Mutex<Vec<Problem>>>,
 }
 
 impl Feed {
-    /// What the logs held when a snapshot was taken.
+    /// The content of the logs when a snapshot was taken.
     pub fn new(snapshot: Arc<Snapshot>, medium: Arc<dyn Medium>) -> Feed {
         Feed { snapshot, medium, passed: Arc::default() }
     }
@@ -223,7 +222,7 @@ impl Feed {
         self.snapshot.owner(level)
     }
 
-    /// Who owns the folder of logs, and could replace what others wrote into it.
+    /// The owner of the folder of logs, who could replace files that others wrote into it.
     pub fn folder_owner(&self) -> Option<u32> {
         self.snapshot.folder_owner
     }
@@ -248,8 +247,8 @@ impl Feed {
         Ok(Commits { feed: self.clone(), writer, left })
     }
 
-    /// Records of a log's commits, oldest first: when they were made, of what is not in its index any more. The whole log
-    /// is read for them; what stands behind a damaged one, but for the last, is not found.
+    /// Records of commits that are no longer in the log's index, with the stamps of their commits, oldest first. This
+    /// reads the whole log; it does not find records after a damaged one, except for the last.
     pub fn records(&self, writer: Id) -> Result<Vec<CommitRecord>> {
         let Some(log) = self.snapshot.log(writer) else { return Ok(Vec::new()) };
         let ahead = self.medium.first_commits(writer, log.ends.frame)?;
@@ -285,7 +284,7 @@ impl Feed {
         marks.iter().any(|(log, mark)| self.snapshot.accepted.is_beyond(*log, *mark))
     }
 
-    /// What is decided about transactions.
+    /// The decisions on transactions.
     pub fn decisions(&self) -> Vec<TransactionState> {
         let mut by_user: HashMap<Id, Vec<(u32, Arc<UserState>)>> = HashMap::new();
         for (transaction, user, state) in self.snapshot.transaction_states() {
@@ -308,7 +307,7 @@ impl Feed {
         all
     }
 
-    /// What is damaged: in the logs as they were found, and what was passed over since.
+    /// All damage: found in the logs by the snapshot, or skipped since.
     pub fn problems(&self) -> Vec<Problem> {
         let passed = self.passed.lock();
         self.snapshot.problems.iter().chain(passed.iter()).cloned().collect()
@@ -532,7 +531,7 @@ impl Iterator for Entries {
     fn next(&mut self) -> Option<Result<EntryChange>> {
         let outcome = self.step();
         if outcome.is_err() {
-            // An error that is no damage may come again and again: it ends the reading.
+            // An error other than damage may come back each time, so it ends the reading.
             self.segments.clear();
             self.cursor = None;
         }

@@ -1,4 +1,4 @@
-//! Where reads of fields take their bytes from: the store's medium, and files outside of it.
+//! The sources of bytes for reading fields: the store's medium, and files outside the store.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use fieldstone_format::Id;
 
 use crate::medium::{Address, Medium};
 
-/// What a store's fields are read from.
+/// The source of the bytes of a store's fields.
 #[derive(Debug)]
 pub struct Files {
     medium: Arc<dyn Medium>,
@@ -21,7 +21,7 @@ impl Files {
         Files { medium, outside }
     }
 
-    /// Where the store's own bytes are.
+    /// The medium with the store's own bytes.
     pub fn medium(&self) -> &Arc<dyn Medium> {
         &self.medium
     }

@@ -10,7 +10,7 @@
 //! * damaged parts are passed over, the same ones by everybody.
 //!
 //! ```text
-//! let feed = journal.feed()?;
+//! let feed = journal.looks().feed()?;
 //! match follow(&mut view, &feed, &fields, &Following { wait: Wait::Yes, newest: false, pace })? {
 //!     Followed::Done => …             the view shows the feed's moment, or a later one
 //!     Followed::Busy => …             another process has it; only without waiting
@@ -58,7 +58,7 @@ pub struct Following<'a> {
     pub pace: Pace<'a>,
 }
 
-/// What following came to.
+/// The outcome of following.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Followed {
     /// The marks reach the heads of all logs.
@@ -69,7 +69,7 @@ pub enum Followed {
     Behind,
 }
 
-/// What was applied.
+/// Counts of applied commits and records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Logs of the feed.
@@ -110,7 +110,7 @@ pub fn follow(view: &mut dyn View, feed: &Feed, fields: &dyn Holds, how: &Follow
     followed
 }
 
-/// Makes a view anew, from the first commit on.
+/// Rebuilds a view from the first commit on.
 pub fn rebuild(
     view: &mut dyn View,
     feed: &Feed,
@@ -225,7 +225,7 @@ impl Replay<'_> {
             match self.go_on_from_marks(view)? {
                 Round::Done => return Ok(Followed::Done),
                 Round::Stopped(how) => return Ok(how),
-                // Others may go on meanwhile, or begin anew: then the marks say where.
+                // Other processes may go on or rebuild meanwhile; the marks then say how far.
                 Round::Again => {}
             }
         }
@@ -316,7 +316,7 @@ impl Replay<'_> {
         if view.generation()? != before.wrapping_add(1) {
             return Ok(Some(Round::Again));
         }
-        // What is decided is known per transaction of the view.
+        // Decisions are known for each transaction of the view.
         view.decide(states)?;
         Ok(None)
     }

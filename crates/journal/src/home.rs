@@ -1,11 +1,11 @@
-//! Where and what a store is.
+//! The location and identity of a store.
 
 use std::path::PathBuf;
 
 use fieldstone_core::env::Env;
 use fieldstone_format::Id;
 
-/// Where and what a store is.
+/// The location and identity of a store.
 #[derive(Debug, Clone)]
 pub struct Home {
     /// Its id; of a store that has no commit yet, the one it will have if this handle makes it.

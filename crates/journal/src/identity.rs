@@ -1,9 +1,9 @@
-//! Who a store is, and the random names of what its writers make.
+//! The identity of a store, and the random names of files that its writers create.
 
 use fieldstone_core::env::Env;
 use fieldstone_format::Id;
 
-/// Who the store is, as this writer writes it into its logs.
+/// The identity of the store, as this writer records it in its logs.
 #[derive(Debug, Clone)]
 pub struct StoreIdentity {
     /// The store's id.

@@ -50,7 +50,7 @@ impl BlockCache {
 pub struct Segment {
     /// The log's writer.
     pub writer: Id,
-    /// Where the segment stands.
+    /// The position of the segment.
     pub reference: SegmentRef,
     medium: Arc<dyn Medium>,
     cache: Arc<BlockCache>,
@@ -203,7 +203,7 @@ impl SegmentCursor {
         SegmentCursor { tolerant: true, ..SegmentCursor::new(segment, index) }
     }
 
-    /// What the cursor passed over so far.
+    /// The damaged parts that the cursor has skipped so far.
     pub fn take_damage(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.damage)
     }

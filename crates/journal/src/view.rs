@@ -1,7 +1,7 @@
-//! What follows the logs: an index over side records and fields, such as the catalog's tables.
+//! Followers of the logs: indexes over side records and fields, such as the catalog's tables.
 //!
-//! A [`View`] keeps, with its rows, how far it has applied every log: its marks. [`follow`] brings it up to
-//! a feed; what a view does with a commit is its own affair, when it does it is not.
+//! A [`View`] keeps, with its rows, how far it has applied every log: its marks. [`follow`] brings it up to a feed
+//! and decides when the view applies a commit; the view decides how.
 //!
 //! ```text
 //! attend(feed)                        what is followed from here on
@@ -47,7 +47,7 @@ pub enum Wait {
     Yes,
 }
 
-/// What a view must be given again after decisions.
+/// The content that a view needs again after decisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Again {
     /// Entries of these transactions: their fields may have become visible or invisible.
@@ -65,14 +65,13 @@ pub struct HeldField {
     pub array: Option<(DType, Vec<u64>)>,
 }
 
-/// What a view asks of the field store: a port, so that neither needs to know the other.
+/// The calls that a view makes to the field store: a port, so that neither needs to know the other.
 ///
 /// An answer is of the very snapshot that is followed. A newer one would show commits that the view has
 /// not applied, an older one would not know of commits that it has.
 pub trait Holds {
-    /// Gives the fields that a request selects, in the order of their keys, until `field` says that it has
-    /// enough; with those that a transaction has prepared. What is damaged ends it, as it ends the reading of
-    /// entries.
+    /// Gives the fields that a request selects, in the order of their keys, until `field` says that it has enough,
+    /// including those that a transaction has prepared. Damage ends it, as it ends the reading of entries.
     fn fields(
         &self,
         request: &Request,

@@ -1,8 +1,9 @@
 //! A client of slots: it puts rows, and begins traversals.
 //!
-//! It knows which partitions are split as far as slots said it: what it sends to a slot that has given it away comes
-//! back with what is split, and goes to the right one. One client of a view leads: it says when what was given away
-//! need not be shown any more, at a moment when no traversal begins.
+//! It knows the splits that slots have reported. If it sends a row to a slot that has handed the partition
+//! over, the row comes back with the splits, and the client sends it to the right slot. One client of an
+//! index leads: at a moment when no traversal begins, it permits slots to drop rows that they have handed
+//! over.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -28,23 +29,23 @@ use fieldstone_graph::travel::{SlotFigures, StepFigures};
 use crate::delivery::Delivery;
 use crate::network::{Arrival, Network};
 
-/// How long a client waits before it looks whether anything is to be sent again.
+/// Time that a client waits before it looks for frames to send again.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a traversal of slots came to.
+/// The results of a traversal of slots.
 #[derive(Debug)]
 pub struct WalkedSlots {
-    /// Vertices of the sets that are asked for.
+    /// Vertices of the requested sets.
     pub nodes: Vec<WalkNode>,
-    /// What led to what.
+    /// Links between vertices.
     pub links: Vec<WalkLink>,
-    /// What each hop of each round did.
+    /// Counts of each hop of each round.
     pub steps: Vec<StepFigures>,
-    /// What each slot did.
+    /// Counts of each slot.
     pub figures: SlotFigures,
 }
 
-/// A client. See the module.
+/// A client; see the module's description.
 #[derive(Debug)]
 pub struct SlotClient {
     id: Id,
@@ -54,21 +55,21 @@ pub struct SlotClient {
     clock: Arc<dyn Clock>,
     splits: PlaceMap<Splits>,
     next: u64,
-    /// Splits that are complete, and not finished.
+    /// Splits that are complete but not finished.
     complete: Vec<VertexPartition>,
-    /// Answers to finishing that are still to come.
+    /// Number of outstanding answers to `Finish`.
     finishing: usize,
-    /// How often rows came back.
+    /// Number of times that rows came back.
     redirects: u64,
-    /// Slots that are gone.
+    /// Slots that have gone.
     gone: BTreeSet<SlotNumber>,
 }
 
-/// What slots sent of a traversal, and whether all of it was received.
+/// The frames that slots sent for a traversal, and whether all of them arrived.
 struct Counts {
-    /// What this client sent to each slot.
+    /// Frames from this client to each slot.
     own: Vec<u64>,
-    /// What each slot said that it sent, received, and has waiting.
+    /// The counts in each slot's report: sent, received, waiting.
     slots: Vec<(Vec<u64>, Vec<u64>, u64)>,
 }
 
@@ -78,7 +79,7 @@ impl Counts {
         Counts { own: vec![0; slots], slots: vec![none; slots] }
     }
 
-    /// Whether everything that was sent was received, so that nobody has anything to do.
+    /// Whether everything sent has arrived, so that no end has anything to do.
     fn are_even(&self) -> bool {
         let n = self.slots.len();
         let from = |sender: usize, receiver: usize| match sender == n {
@@ -90,7 +91,7 @@ impl Counts {
 }
 
 impl SlotClient {
-    /// A client of this name, which joins a network.
+    /// A client with this name, which joins a network.
     pub fn new(
         id: Id,
         network: Arc<dyn Network>,
@@ -126,7 +127,7 @@ impl SlotClient {
         Address::Client(self.id)
     }
 
-    /// Whether all slots serve, by what has come so far.
+    /// Whether all slots serve, as far as this client knows.
     pub fn all_serve(&self) -> bool {
         self.gone.is_empty()
     }
@@ -137,7 +138,7 @@ impl SlotClient {
         self.next
     }
 
-    /// How often rows came back because they were elsewhere.
+    /// Number of times that rows came back because they belong elsewhere.
     pub fn redirects(&self) -> u64 {
         self.redirects
     }
@@ -152,9 +153,10 @@ impl SlotClient {
         (0..self.slots()).for_each(|slot| self.say(slot, message.clone()));
     }
 
-    /// The next message and the slot that sent it; Unavailable where a slot does not serve any more.
+    /// The next message and its slot; Unavailable if a slot no longer serves.
     pub(crate) fn receive(&mut self) -> Result<(SlotNumber, Message)> {
         loop {
+            // After a slot has gone, take the frames that are there already, and then fail.
             let wait = if self.all_serve() { LOOK } else { Duration::ZERO };
             match self.network.receive(self.address(), wait) {
                 Arrival::Frame(frame) => match self.take(&frame) {
@@ -170,8 +172,8 @@ impl SlotClient {
                 Arrival::Gone(end) => self.note_gone(end),
                 Arrival::Nothing => {
                     if let Some(lost) = self.gone.first() {
-                        return Err(Error::unavailable(format!("slot {lost} of the graph's view stopped"))
-                            .with_hint("ask again: the view is made from what is on disk and in the logs"));
+                        return Err(Error::unavailable(format!("slot {lost} of the graph's index stopped"))
+                            .with_hint("ask again: the index is made again from its files and the logs"));
                     }
                     let mut out = Vec::new();
                     self.delivery.again(self.clock.monotonic(), &mut out);
@@ -188,10 +190,10 @@ impl SlotClient {
         }
     }
 
-    /// Takes a frame: notes what is said of splits, and gives other messages of slots.
+    /// Takes a frame: records splits, and returns other messages of slots.
     fn take(&mut self, frame: &[u8]) -> Option<(SlotNumber, Message)> {
         let mut out = Vec::new();
-        // Its sender repeats a frame that arrives damaged.
+        // The sender repeats a frame that arrives damaged.
         let taken = self.delivery.take(frame, &mut out).unwrap_or(None);
         out.into_iter().for_each(|(to, frame)| self.network.send(to, frame));
         match taken? {
@@ -203,7 +205,7 @@ impl SlotClient {
         None
     }
 
-    /// Puts rows where they belong.
+    /// Puts rows into the slots to which they belong.
     pub fn insert(&mut self, rows: &Rows) -> Result<()> {
         let (partitioner, splits) = (self.partitioner.clone(), &self.splits);
         let none = Splits::default();
@@ -217,6 +219,8 @@ impl SlotClient {
                 self.send_rows(slot, rows, &mut open);
             }
         }
+        // Partitions may go on splitting, so a row can come back several times; each answer brings newer
+        // splits.
         while !open.is_empty() {
             let (_, message) = self.receive()?;
             let Message::Inserted { batch, refused, splits } = message else { continue };
@@ -242,7 +246,7 @@ impl SlotClient {
         }
     }
 
-    /// Sends what came back to where it is now.
+    /// Sends rows that came back to their present slot.
     fn send_again(
         &mut self,
         rows: &PlacedRows,
@@ -255,7 +259,7 @@ impl SlotClient {
         for pick in refused {
             let (source, target) = *places
                 .get(pick.row as usize)
-                .ok_or_else(|| Error::corrupt("a slot refuses a relation that it was not sent"))?;
+                .ok_or_else(|| Error::corrupt("a slot refused a relation that it was not sent"))?;
             let (near, far) = if pick.ends == FOR_SOURCE { (source, target) } else { (target, source) };
             let splits = self.splits.get(&near).unwrap_or(&none);
             let slot = self.partitioner.slot_of(near, far, splits);
@@ -267,8 +271,8 @@ impl SlotClient {
         Ok(())
     }
 
-    /// Says of splits that are complete that what was given away need not be shown any more. No traversal is
-    /// beginning: whoever calls it sees to that.
+    /// Permits slots to drop the rows that completed splits have handed over. The caller ensures that no
+    /// traversal is beginning.
     pub fn finish(&mut self) {
         let mut by_slot: BTreeMap<SlotNumber, Vec<VertexPartition>> = BTreeMap::new();
         for of in std::mem::take(&mut self.complete) {
@@ -282,7 +286,7 @@ impl SlotClient {
         }
     }
 
-    /// Takes what came meanwhile, without waiting.
+    /// Takes the frames that have arrived, without waiting.
     pub fn look(&mut self) {
         loop {
             match self.network.receive(self.address(), Duration::ZERO) {
@@ -293,9 +297,10 @@ impl SlotClient {
         }
     }
 
-    /// Waits until nothing is being split any more.
+    /// Waits until all splits have ended.
     pub fn settle(&mut self) -> Result<()> {
         loop {
+            // Arriving rows may cause further splits: ask again until a whole round finds none.
             self.finish();
             self.say_to_all(&Message::Settle);
             let (mut left, mut moving) = (self.slots(), 0);
@@ -311,8 +316,8 @@ impl SlotClient {
         }
     }
 
-    /// Begins a traversal in all slots: what is put from here on is not seen by it. `own`: for each slot, rows that only
-    /// who asks sees. Gives its name.
+    /// Begins a traversal in all slots, which does not see later puts. `own` has rows for each slot that only
+    /// this traversal sees. Returns the traversal's name.
     pub fn begin(&mut self, plan: &WalkPlan, engine: Engine, own: Vec<PlacedRows>) -> Result<QueryId> {
         let query = QueryId { client: self.id, number: self.fresh_number() };
         let mut own = own.into_iter();
@@ -325,6 +330,7 @@ impl SlotClient {
             match self.receive() {
                 Ok((_, Message::Begun { query: begun })) if begun == query => left -= 1,
                 Ok(_) => {}
+                // Some slots may have begun it.
                 Err(error) => {
                     self.end_walk(query);
                     return Err(error);
@@ -334,12 +340,12 @@ impl SlotClient {
         Ok(query)
     }
 
-    /// A traversal is over: slots forget it.
+    /// Ends a traversal: slots forget it.
     pub fn end_walk(&mut self, query: QueryId) {
         self.say_to_all(&Message::End { query });
     }
 
-    /// Walks what was begun, from these vertices.
+    /// Walks the traversal from these vertices.
     pub fn walk(
         &mut self,
         query: QueryId,
@@ -358,6 +364,7 @@ impl SlotClient {
             counts.own[usize::from(slot)] += 1;
             self.say(slot, Message::Reach { query, set: 0, round: 1, reached });
         }
+        // The starts must be in their sets before the first hop.
         self.wait(query, &mut counts)?;
         let mut times: HashMap<(u32, u32), u64> = HashMap::new();
         if engine != Engine::Async {
@@ -366,6 +373,7 @@ impl SlotClient {
                 for hop in 0..body {
                     self.step(query, (hop, round), &mut counts, &mut times)?;
                 }
+                // No vertex waits for another round.
                 if counts.slots.iter().all(|(.., fresh)| *fresh == 0) {
                     break;
                 }
@@ -392,7 +400,7 @@ impl SlotClient {
         Ok(())
     }
 
-    /// Waits until nobody has anything to do.
+    /// Waits until no end has anything to do.
     fn wait(&mut self, query: QueryId, counts: &mut Counts) -> Result<()> {
         while !counts.are_even() {
             let (from, message) = self.receive()?;
@@ -441,7 +449,8 @@ impl Drop for SlotClient {
     }
 }
 
-/// What each hop of each round did in all slots. Where no step was timed, its time is that of the busiest slot.
+/// Counts of each hop of each round over all slots. A step that was not timed gets the time of the busiest
+/// slot.
 fn steps_of(figures: &SlotFigures, times: &HashMap<(u32, u32), u64>) -> Vec<StepFigures> {
     let mut all: BTreeMap<(u32, u32, u32), StepFigures> = BTreeMap::new();
     for step in figures.steps.iter().flatten() {

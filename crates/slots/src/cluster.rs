@@ -1,4 +1,4 @@
-//! All slots of a view: each a thread with a shelf of its own, between them a network.
+//! All slots of an index: a thread with a shelf for each, and a network between them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,26 +26,26 @@ use crate::shelf::{SlotShelf, stored};
 use crate::shelves::ShownShelf;
 use crate::storage::SharedSegments;
 
-/// How long a slot waits for a frame before it looks whether anything is to be sent again.
+/// Time that a slot waits for a frame before it looks for frames to send again.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How slots run.
+/// Options of slots.
 #[derive(Debug, Clone, Default)]
 pub struct SlotOptions {
-    /// The carrier of frames; mailboxes in memory, where nothing is given.
+    /// The networks that carry frames; by default mailboxes in memory.
     pub networks: Option<Arc<dyn Networks>>,
-    /// Nanoseconds that reading the relations of a vertex takes besides, by slot: slow disks, as tests have them.
+    /// Additional nanoseconds for reading the relations of a vertex, by slot: simulates slow disks in tests.
     pub delays: Vec<u64>,
 }
 
 impl SlotOptions {
-    /// Whether nothing is asked for: mailboxes in memory, and no delays.
+    /// Whether all options are defaults: mailboxes in memory, and no delays.
     pub fn is_plain(&self) -> bool {
         self.networks.is_none() && self.delays.is_empty()
     }
 }
 
-/// All slots of a view.
+/// All slots of an index.
 #[derive(Debug)]
 pub struct SlotCluster {
     pub(crate) partitioning: Partitioning,
@@ -60,14 +60,14 @@ pub struct SlotCluster {
 /// A traversal that has begun in all slots.
 #[derive(Debug)]
 pub struct BegunWalk {
-    /// Slots go on until it has ended.
+    /// Keeps the slots running until it ends.
     _cluster: Arc<SlotCluster>,
     client: SlotClient,
     query: QueryId,
     engine: Engine,
 }
 
-/// An id that no client of any process has.
+/// A random id, different from that of any client in any process.
 pub fn fresh_id(rand: &dyn Rand) -> Id {
     let mut id = [0; 16];
     rand.fill(&mut id);
@@ -75,7 +75,7 @@ pub fn fresh_id(rand: &dyn Rand) -> Id {
 }
 
 impl SlotCluster {
-    /// Starts slots that hold this.
+    /// Starts slots with this content.
     pub fn start(
         partitioning: Partitioning,
         contents: Vec<ShelfContent>,
@@ -105,7 +105,8 @@ impl SlotCluster {
         Ok(cluster)
     }
 
-    /// Slots that somebody else runs on a network. `lead`: the name of the client that leads, as these slots know it.
+    /// Slots that another process runs on a network. `lead` is the name of the leading client, as these slots
+    /// know it.
     pub fn over(
         partitioning: Partitioning,
         network: Arc<dyn Network>,
@@ -134,14 +135,14 @@ impl SlotCluster {
         self.lead.lock()
     }
 
-    /// A client besides the one that leads.
+    /// A client in addition to the leading one.
     pub fn client(&self) -> SlotClient {
         let id = fresh_id(&*self.env.rand);
         SlotClient::new(id, self.network.clone(), self.partitioner.clone(), self.env.clock.clone())
     }
 
-    /// Begins a traversal: what is put from here on is not seen by it. `over`: segments that only its asker sees, placed by
-    /// the splits of this moment.
+    /// Begins a traversal, which does not see later puts. `over` has segments that only this traversal sees;
+    /// they are placed by the present splits.
     pub fn begin_walk(
         self: &Arc<SlotCluster>,
         plan: &TravelPlan,
@@ -154,7 +155,7 @@ impl SlotCluster {
         let own = if over.is_empty() {
             Vec::new()
         } else {
-            // Nothing else is finished while no other traversal begins.
+            // No split is finished until this traversal has begun.
             let shown = lead.show(false, true)?;
             let tables: Vec<SplitTable> = shown.iter().map(|shelf| split_table(&shelf.splits)).collect();
             let splits = |vertex: VertexPlace| {
@@ -169,7 +170,7 @@ impl SlotCluster {
         Ok(BegunWalk { _cluster: self.clone(), client, query, engine })
     }
 
-    /// The content that slots reported.
+    /// Reads the content that slots reported.
     pub(crate) fn read(&self, shown: &[ShownShelf]) -> Result<Vec<ShelfContent>> {
         let content = |shelf: &ShownShelf| {
             let segments = stored(&self.storage, &shelf.segments)?;
@@ -180,7 +181,7 @@ impl SlotCluster {
 }
 
 impl BegunWalk {
-    /// Walks it, from these vertices.
+    /// Walks the traversal from these vertices.
     pub fn walk(&mut self, plan: &TravelPlan, starts: &[(VertexPlace, VertexName)]) -> Result<WalkedSlots> {
         self.client.walk(self.query, plan, self.engine, starts)
     }
@@ -188,7 +189,7 @@ impl BegunWalk {
 
 impl Drop for BegunWalk {
     fn drop(&mut self) {
-        // Slots forget it, whether it was walked to its end or not.
+        // Slots must forget it, even if it was not walked to its end.
         self.client.end_walk(self.query);
     }
 }
@@ -200,13 +201,13 @@ impl Drop for SlotCluster {
             self.network.send(to, Frame { from, to, number: 0, message: Message::Stop }.encode());
         }
         for thread in self.threads.drain(..) {
-            // One that panicked has nothing that is not in the logs.
+            // A thread that panicked had nothing that is not in the logs.
             drop(thread.join());
         }
     }
 }
 
-/// Says that a slot does not serve any more.
+/// Reports that a slot no longer serves.
 struct Leaving {
     end: Address,
     network: Arc<dyn Network>,
@@ -218,20 +219,20 @@ impl Drop for Leaving {
     }
 }
 
-/// Serves on a thread of its own.
+/// Serves a slot on its own thread.
 fn serve_beside(slot: SlotServer, network: Arc<dyn Network>) -> Result<JoinHandle<()>> {
     let number: SlotNumber = slot.number;
     let leaving = Leaving { end: Address::Slot(number), network: network.clone() };
     let thread = thread::Builder::new().name(format!("graph-slot-{number}"));
     let serving = thread.spawn(move || {
-        // However the thread ends, all learn of it.
+        // However the thread ends, all ends are notified.
         let _leaving = leaving;
         serve(slot, &*network);
     });
-    serving.map_err(|e| Error::unavailable(format!("a slot of the graph's view does not start: {e}")))
+    serving.map_err(|e| Error::unavailable(format!("a slot of the graph's index does not start: {e}")))
 }
 
-/// Serves until the slot is to stop, or the network does not have it any more.
+/// Serves until the slot must stop, or the network has closed it.
 fn serve(mut slot: SlotServer, network: &dyn Network) {
     let own = Address::Slot(slot.number);
     let mut out = Vec::new();

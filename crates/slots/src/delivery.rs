@@ -1,8 +1,8 @@
-//! Each message once, on a network that loses, repeats and reorders frames.
+//! Delivery of each message once, on a network that loses, repeats and reorders frames.
 //!
-//! Frames to each end are numbered and kept until they are acknowledged; those that are not in time are sent again.
-//! Numbers that came are noted, so that none is taken twice. On a reliable network nothing of this is needed, and
-//! frames have no numbers.
+//! Frames to each end are numbered and kept until they are acknowledged; late ones are sent again. The
+//! receiver records the numbers that arrived, so that it takes none twice. A reliable network needs none of
+//! this, and its frames have no numbers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,10 +10,10 @@ use fieldstone_core::Result;
 use fieldstone_format::graph_message::ends::Address;
 use fieldstone_format::graph_message::{Frame, Message};
 
-/// Nanoseconds after which a frame that was not acknowledged is sent again.
+/// Nanoseconds after which an unacknowledged frame is sent again.
 const AGAIN: u64 = 20_000_000;
 
-/// What goes out: to whom, bytes.
+/// Frames to send: receiver and bytes.
 pub type Outgoing = Vec<(Address, Vec<u8>)>;
 
 /// One end's deliveries.
@@ -26,25 +26,25 @@ pub struct Delivery {
 
 #[derive(Debug, Default)]
 struct Peer {
-    /// The last number that was sent.
+    /// The last number sent.
     last: u64,
-    /// Frames that are not acknowledged, each with when it was sent.
+    /// Unacknowledged frames, each with the time when it was sent.
     open: BTreeMap<u64, (u64, Vec<u8>)>,
-    /// All numbers up to this came.
+    /// All numbers up to this one arrived.
     through: u64,
-    /// Those behind it that came.
+    /// Later numbers that arrived.
     beyond: BTreeSet<u64>,
-    /// Nothing goes there any more, and what comes late is passed over.
+    /// The end has gone: nothing is sent to it, and its late frames are ignored.
     gone: bool,
 }
 
 impl Delivery {
-    /// Those of an end.
+    /// The deliveries of an end.
     pub fn new(own: Address, reliable: bool) -> Delivery {
         Delivery { own, reliable, peers: HashMap::new() }
     }
 
-    /// The frame that carries a message.
+    /// Wraps a message into a frame.
     pub fn wrap(&mut self, to: Address, message: Message, now: u64) -> Vec<u8> {
         if self.reliable {
             return Frame { from: self.own, to, number: 0, message }.encode();
@@ -58,7 +58,8 @@ impl Delivery {
         frame
     }
 
-    /// The message of a frame and who sent it; `None` where it came before or is none. Corrupt for what is no frame.
+    /// The message of a frame and its sender; `None` for a repeated frame, an acknowledgement, and a frame for
+    /// another end or from one that has gone. Corrupt for an invalid frame.
     pub fn take(&mut self, bytes: &[u8], out: &mut Outgoing) -> Result<Option<(Address, Message)>> {
         let Frame { from, to, number, message } = Frame::decode(bytes)?;
         if to != self.own {
@@ -89,14 +90,15 @@ impl Delivery {
         Ok(Some((from, message)))
     }
 
-    /// An end is gone: nothing is sent there again. Where frames come late, those of it are passed over from now on.
+    /// Forgets an end that has gone: nothing is sent to it again. If the network is unreliable, its late
+    /// frames are ignored from now on.
     pub fn forget(&mut self, end: Address) {
         if !self.reliable {
             self.peers.insert(end, Peer { gone: true, ..Peer::default() });
         }
     }
 
-    /// Frames that are to be sent again by now.
+    /// Collects the frames that must be sent again by now.
     pub fn again(&mut self, now: u64, out: &mut Outgoing) {
         for (to, peer) in &mut self.peers {
             for (sent, frame) in peer.open.values_mut() {
@@ -164,6 +166,6 @@ mod tests {
         assert_eq!(delivery.take(&frame, &mut out).unwrap(), None);
         drop(delivery.wrap(two, Message::Settle, 0));
         delivery.again(10 * AGAIN, &mut out);
-        assert!(out.is_empty(), "nothing is sent there again");
+        assert!(out.is_empty(), "nothing is sent to that end again");
     }
 }

@@ -1,5 +1,5 @@
-//! What must be known of all relations of a vertex that several slots have, before its task goes on: when it was
-//! replaced, the job of a process, the processes of a job.
+//! Facts that need all relations of a vertex, which several slots may have, before the vertex's task
+//! continues: the stamps at which it was replaced, the job of a process, the processes of a job.
 
 use fieldstone_core::Result;
 use fieldstone_format::graph::VertexName;
@@ -11,7 +11,7 @@ use fieldstone_format::graph_segment::VertexPlace;
 use crate::query::{Gathering, SlotQuery, SlotSide, Task};
 
 impl SlotQuery {
-    /// Gathers something of all relations of a vertex, and then does a task with it.
+    /// Gathers facts from all relations of a vertex, and then runs a task with them.
     pub(crate) fn gather(
         &mut self,
         id: QueryId,
@@ -64,7 +64,7 @@ impl SlotQuery {
         self.tasks.push_back(Task::Gathered { found, then: Box::new(then) });
     }
 
-    /// What was gathered is there: the task goes on.
+    /// Continues a task when its facts are complete.
     pub(crate) fn go_on(&mut self, found: Vec<(u128, Option<VertexName>)>, then: Task, side: &SlotSide<'_>) {
         match then {
             Task::Expand { hop, round, mut expansion } => {

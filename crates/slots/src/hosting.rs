@@ -1,4 +1,5 @@
-//! Slots as the graph knows them: it starts them, hands them rows, asks what they hold, has them walk.
+//! Slots behind the interface of the graph, which starts them, hands them rows, asks for their content and
+//! has them walk.
 
 use std::sync::Arc;
 
@@ -62,7 +63,7 @@ impl Slots for SlotCluster {
     }
 
     fn thaw(&self, saved: Option<Vec<Vec<Arc<Segment>>>>) -> Result<()> {
-        // The storage has them until each slot has taken its own.
+        // The storage keeps them until each slot has taken its own.
         let put = |segments: Vec<Arc<Segment>>| -> Vec<u64> {
             segments.into_iter().map(|segment| self.storage.put(segment)).collect()
         };

@@ -1,40 +1,41 @@
-//! Slots: parts of the graph's view, each with relations and vertices of its own, that know of one another by messages
-//! alone. They run as threads of a process here; every message names its ends by addresses that all processes share, so that
-//! a server can carry the same frames.
+//! Slots: parts of the graph's index, each with its own relations and vertices, which communicate only by
+//! messages. Here they run as threads of a process; every message names its ends by addresses that all
+//! processes share, so that a server can carry the same frames.
 //!
 //! ```text
-//! client ──Insert──▶ slot ──Move──▶ slot        what is put; what a split gives away
+//! client ──Insert──▶ slot ──Move──▶ slot        puts; rows that a split hands over
 //!        ◀Inserted──      ◀─Moved──
 //! client ──Begin, Step──▶ slots ──Expand, Reach──▶ slots        a traversal
 //!        ◀──Report, Collected──
-//! client ──Show, Thaw──▶ slots                    what each holds
+//! client ──Show, Thaw──▶ slots                    the content of slots
 //!        ◀──Shown──
 //! ```
 //!
-//! | module | |
+//! | module | content |
 //! |---|---|
-//! | [`network`] | what carries frames from one end to another, and says which ends are gone: threads, or a simulation |
-//! | [`storage`] | segments that all ends reach, by the numbers that messages name |
-//! | `delivery` | each frame once, on a network that loses them |
-//! | [`shelf`] | what a slot has: its segments, and which partitions are split |
+//! | [`network`] | carries frames from one end to another, and reports ends that have gone: threads, or a simulation |
+//! | [`storage`] | segments that all ends reach, by the numbers in messages |
+//! | `delivery` | delivers each frame once, on a network that loses them |
+//! | [`shelf`] | the content of a slot: its segments, and the split partitions |
 //! | `placed` | rows on their way to a slot |
-//! | `put`, `split` | rows come in; partitions split |
-//! | `walk`, `query`, `gather`, `progress` | a traversal, as one slot has it |
-//! | [`server`] | a slot: one frame after another |
+//! | `put`, `split` | arriving rows; splits of partitions |
+//! | `walk`, `query`, `gather`, `progress` | a traversal in one slot |
+//! | [`server`] | a slot: it handles one frame after another |
 //! | [`client`] | an end that puts rows and begins traversals |
-//! | [`shelves`] | the same end asks slots what they hold |
-//! | [`cluster`], `hosting` | all slots of a view, each a thread |
-//! | [`travels`] | a traversal, as who asks has it |
+//! | [`shelves`] | the same end asks slots for their content |
+//! | [`cluster`], `hosting` | all slots of an index, a thread for each |
+//! | [`travels`] | a traversal at its client |
 //! | [`simulated`] | slots and their network in one thread, from a seed |
 //!
 //! Invariants:
-//! * a slot alone reads and writes its shelf; other ends know what it sent;
-//! * an end has one [address](fieldstone_format::graph_message::ends::Address) in all processes: a slot's follows from how the
-//!   view is cut, a client draws its own at random;
-//! * a relation that a split gives away is shown where it was until all that the split gives away is where it belongs,
-//!   and no traversal is beginning;
-//! * what clients put is never held up by a split;
-//! * all that slots hold is in the logs: one that is lost is made from the list on disk and the logs behind it.
+//! * only a slot itself reads and writes its shelf; other ends know what it sent;
+//! * an end has one [address](fieldstone_format::graph_message::ends::Address) in all processes: a slot's
+//!   follows from the partitioning of the index, and a client draws its own at random;
+//! * a relation that a split hands over stays visible at its old slot until all relations of the split have
+//!   arrived and no traversal is beginning;
+//! * a split never blocks the puts of clients;
+//! * the logs hold all content of slots: a lost slot is made again from its files and the later commits in
+//!   the logs.
 //!
 //! ```
 //! use fieldstone_core::env::Env;

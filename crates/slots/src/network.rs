@@ -1,4 +1,4 @@
-//! The network that carries frames between slots and clients, and says which ends are gone.
+//! The network that carries frames between slots and clients, and reports ends that have gone.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Debug;
@@ -13,7 +13,7 @@ use fieldstone_format::graph_message::ends::Address;
 pub enum Arrival {
     /// A frame.
     Frame(Vec<u8>),
-    /// Another end is gone, or this one was closed: no frame of it comes any more.
+    /// Another end has gone, or this one was closed: no more frames come from it.
     Gone(Address),
     /// Nothing came in time.
     Nothing,
@@ -21,30 +21,30 @@ pub enum Arrival {
 
 /// Carries frames between the ends of one start of the slots.
 pub trait Network: Debug + Send + Sync {
-    /// An end is there from now on. It learns of slots that are gone.
+    /// Adds an end, and notifies it of slots that have gone.
     fn open(&self, end: Address);
 
-    /// Sends a frame. On a network that is not reliable it may come late, twice or never; to an end that is not open it
-    /// never comes.
+    /// Sends a frame. An unreliable network may deliver it late, twice or never. A frame to an end that is
+    /// not open is lost.
     fn send(&self, to: Address, frame: Vec<u8>);
 
-    /// The next arrival for an end, within some time.
+    /// The next arrival for an end, waiting up to `wait`.
     fn receive(&self, end: Address, wait: Duration) -> Arrival;
 
-    /// Whether every frame comes once, and those of two ends in order.
+    /// Whether every frame arrives once, and those between two ends in order.
     fn is_reliable(&self) -> bool;
 
-    /// An end is gone. Slots learn of clients, and all learn of slots, behind what came before.
+    /// Removes an end. Slots are notified of clients, and all ends of slots, after the earlier frames.
     fn close(&self, end: Address);
 }
 
-/// Makes networks, one for each time that slots are started.
+/// Makes networks, one for each start of slots.
 pub trait Networks: Debug + Send + Sync {
-    /// A network on which nobody is yet.
+    /// A new network without ends.
     fn network(&self) -> Arc<dyn Network>;
 }
 
-/// The arrivals that wait for one end.
+/// Pending arrivals of one end.
 #[derive(Debug, Default)]
 struct Mailbox {
     arrivals: Mutex<VecDeque<Arrival>>,
@@ -65,7 +65,7 @@ pub struct Mailboxes(Mutex<MailboxTable>);
 #[derive(Debug, Default)]
 struct MailboxTable {
     boxes: HashMap<Address, Arc<Mailbox>>,
-    /// Slots that are gone.
+    /// Slots that have gone.
     gone: BTreeSet<Address>,
 }
 
@@ -129,7 +129,7 @@ mod tests {
         boxes.send(client, vec![7]);
         boxes.close(one);
         let next = |end| boxes.receive(end, Duration::ZERO);
-        assert_eq!(next(client), Arrival::Frame(vec![7]), "what came before comes first");
+        assert_eq!(next(client), Arrival::Frame(vec![7]), "earlier frames come first");
         boxes.open(late);
         for end in [one, two, client, late] {
             assert_eq!(next(end), Arrival::Gone(one), "{end:?}");

@@ -15,7 +15,7 @@ use fieldstone_graph::state::{Edge, GraphState, RelationReader, VertexVersion};
 #[derive(Debug, Default)]
 pub struct RowsFor {
     commits: Vec<RowsCommit>,
-    /// By commit, and whether its rows are marks.
+    /// Indices by commit, and by whether its rows are stubs.
     numbers: HashMap<(CommitKnown, u32, bool), u32>,
     vertices: Vec<VertexRow>,
     of_vertices: Vec<u32>,
@@ -46,17 +46,17 @@ impl RowsFor {
         self.relations.push(row);
     }
 
-    /// How many relations there are.
+    /// Number of relations.
     pub fn relations(&self) -> usize {
         self.relations.len()
     }
 
-    /// Whether there is nothing.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.vertices.is_empty() && self.relations.is_empty()
     }
 
-    /// What goes to the slot.
+    /// The rows for the slot.
     pub fn finish(self) -> PlacedRows {
         fn texts<'a>(rows: &'a [RelationRow], text: impl Fn(&'a RelationRow) -> &'a str) -> Vec<&'a [u8]> {
             rows.iter().map(|row| text(row).as_bytes()).collect()
@@ -79,12 +79,12 @@ impl RowsFor {
     }
 }
 
-/// The commit of a version, or of a mark.
+/// The commit of a version or of a stub.
 fn commit(state: &GraphState, known: CommitKnown, user: u32, archived: bool) -> RowsCommit {
     RowsCommit { known, user, archive: archived.then(|| state.archive_of(known, user)) }
 }
 
-/// The versions of a relation that one of its ends has, as rows.
+/// The versions of a relation at one of its ends, as rows.
 pub fn relation_rows(
     reader: &mut RelationReader<'_>,
     near: (&VertexName, VertexPlace),
@@ -103,7 +103,7 @@ pub fn relation_rows(
             target,
             version: Version { stamp: version.stamp, time, deleted: version.deleted },
             until: version.until,
-            // A mark has no others.
+            // A stub has no other properties.
             props: if version.archived && version.replaces { Props::replacing() } else { props },
         };
         rows.push((commit(reader.state(), version.known, version.user, version.archived), row, ends));

@@ -1,4 +1,4 @@
-//! How a traversal gets on in one slot, between its messages: what is read ahead, what goes out, what the asker learns.
+//! Work of a traversal in one slot between its messages: reading ahead, sending, reporting to the client.
 
 use fieldstone_core::Result;
 use fieldstone_format::graph_message::Message;
@@ -9,13 +9,14 @@ use fieldstone_graph::travel::expand::Moment;
 
 use crate::query::{Pacing, SlotQuery, SlotSide, count};
 
-/// Relations that are read before their step, at most.
+/// Most relations to read ahead of their step.
 const AHEAD_MAX: usize = 1 << 20;
-/// Vertices of one message.
+/// Most vertices in one message.
 const TOGETHER: usize = 1000;
 
 impl SlotQuery {
-    /// Reads the relations of one vertex that waits for the next hop; says whether there may be more to read.
+    /// Reads the relations of one vertex that waits for the next hop; returns whether there may be more to
+    /// read.
     pub fn read_ahead(&mut self, side: &SlotSide<'_>) -> Result<bool> {
         if self.pacing != Pacing::StepsAhead || self.ahead.len() >= AHEAD_MAX {
             return Ok(false);
@@ -46,7 +47,7 @@ impl SlotQuery {
         Ok(false)
     }
 
-    /// What goes out, each with the hop and round it is counted for.
+    /// Messages to send, each with the hop and round that count it.
     pub fn outgoing(&mut self, id: QueryId) -> Vec<(Address, (u32, u32), Message)> {
         let mut out = Vec::new();
         for ((to, set, round), reached) in std::mem::take(&mut self.reach) {
@@ -75,7 +76,7 @@ impl SlotQuery {
         out
     }
 
-    /// A frame of the traversal was sent.
+    /// Counts a frame of the traversal that was sent.
     pub fn was_sent(&mut self, to: Address, (hop, round): (u32, u32), bytes: usize) {
         count(&mut self.sent, to);
         self.reported = false;
@@ -84,9 +85,11 @@ impl SlotQuery {
         step.bytes += bytes as u64;
     }
 
-    /// What the asker does not know yet of frames that were sent and received.
+    /// A report of the frames sent and received since the last report; `None` if the client knows all of
+    /// them.
     pub fn report(&mut self, id: QueryId) -> Option<Message> {
-        // After a failure a report might come first, and the asker take what is there for all.
+        // After a failure a report could arrive first, and the client would take the partial result for the
+        // whole.
         if self.reported || self.failed {
             return None;
         }
@@ -95,7 +98,7 @@ impl SlotQuery {
         Some(Message::Report { query: id, sent: self.sent.clone(), received: self.received.clone(), fresh })
     }
 
-    /// What came out of it here.
+    /// The results of this slot.
     pub fn collect(&self, id: QueryId) -> Message {
         let last = self.expander.plan.hops.len() as u32;
         let asked = |set: u32| self.linked || set == last;

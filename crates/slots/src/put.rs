@@ -1,12 +1,12 @@
-//! Rows come into a slot; its partitions split.
+//! Rows arrive in a slot; its partitions split.
 //!
-//! | | |
+//! | event | action |
 //! |---|---|
-//! | a client's rows | what is elsewhere by now is refused, with the splits, and the client sends it there |
-//! | another slot's | what is elsewhere by now is given on, and acknowledged when it is there |
-//! | many in a row | they are gathered, and one segment is made of them; each is answered when that is on the shelf |
-//! | a partition of more than the threshold | is split: its right part is given away in batches; rows that come for it from now on are refused |
-//! | all of it is there | the client that leads learns it, and says when it need not be shown here any more |
+//! | rows from a client | the slot refuses rows that belong elsewhere by now and reports the splits; the client sends them there |
+//! | rows from another slot | the slot passes on rows that belong elsewhere by now, and acknowledges them when they have arrived |
+//! | many messages in a row | their rows are gathered into one segment; each message is answered when the segment is on the shelf |
+//! | a partition exceeds the threshold | it splits: the slot hands its right part over in batches, and refuses rows that arrive for it from then on |
+//! | all of it has arrived | the slot notifies the leading client, which decides when the slot may drop the old rows |
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -29,13 +29,13 @@ use crate::placed::{RowsFor, relation_rows, vertex_rows};
 use crate::server::SlotServer;
 use crate::split::{Counted, Moving, Then, WaitingAnswer};
 
-/// Relations of a batch that a split gives away.
+/// Relations in a batch that a split hands over.
 const MOVE_ROWS: usize = 1000;
 
-/// So many relations are gathered at most.
+/// Most relations that are gathered.
 const GATHER_ROWS: usize = 4096;
 
-/// The number by which relations of a type, as one end has them, are counted.
+/// The number under which relations of a type are counted at one end.
 fn number_of(kinds: &mut HashMap<Arc<str>, u32>, kind: &Arc<str>, reverse: bool) -> u32 {
     let next = kinds.len() as u32;
     let number = match kinds.get(kind) {
@@ -47,10 +47,10 @@ fn number_of(kinds: &mut HashMap<Arc<str>, u32>, kind: &Arc<str>, reverse: bool)
 
 fn partition_of(of: &VertexPartition) -> Result<Partition> {
     let known = Partition::of_number(of.partition);
-    known.ok_or_else(|| fieldstone_core::Error::corrupt("a partition of an impossible number"))
+    known.ok_or_else(|| fieldstone_core::Error::corrupt("a partition has an impossible number"))
 }
 
-/// Where a relation of a vertex is that came to a slot, as far as that knows.
+/// The slot of a relation of a vertex, as far as this slot knows.
 fn leaf(
     partitioner: &dyn Partitioner,
     slot: SlotNumber,
@@ -70,7 +70,7 @@ impl SlotServer {
         }
     }
 
-    /// A client's rows.
+    /// Takes rows from a client.
     pub(crate) fn insert(
         &mut self,
         from: Address,
@@ -92,6 +92,7 @@ impl SlotServer {
         let answer = Message::Inserted { batch, refused, splits };
         let mut batches = Vec::new();
         if !placed.of_vertices.is_empty() {
+            // Contradictions are searched on the shelf, so these rows must be on it first.
             self.shelve()?;
             let echoes = self.contradictions(placed)?;
             let others = (0..self.partitioner.slots()).filter(|slot| *slot != self.number);
@@ -101,7 +102,7 @@ impl SlotServer {
         self.add_if_many(out)
     }
 
-    /// Another slot's rows.
+    /// Takes rows from another slot.
     pub(crate) fn moved_here(
         &mut self,
         from: Address,
@@ -125,7 +126,7 @@ impl SlotServer {
         self.add_if_many(out)
     }
 
-    /// Gathers rows; gives those that are elsewhere, each with its vertex and the slot.
+    /// Gathers rows; returns those that belong elsewhere, each with its vertex and slot.
     fn gather(&mut self, placed: &PlacedRows) -> Result<Vec<(Refused, VertexPlace, SlotNumber)>> {
         let rows = &mut self.gathered.rows;
         let first = rows.relations();
@@ -134,6 +135,8 @@ impl SlotServer {
         if matches!(self.partitioner.splitting(), Splitting::Beyond(_)) {
             let table = self.shelf.splits();
             let (partitioner, number) = (&*self.partitioner, self.number);
+            // All rows were added and those of split partitions are dropped here, since most rows belong
+            // here.
             rows.retain_ends(first, |row, ends, near, far| {
                 let Some(own) = table.get(&near) else { return Ok(true) };
                 let leaf = leaf(partitioner, number, &own.known, near, far);
@@ -151,7 +154,7 @@ impl SlotServer {
         if self.gathered.rows.relations() >= GATHER_ROWS { self.add_gathered(out) } else { Ok(()) }
     }
 
-    /// Makes a segment of what was gathered.
+    /// Makes a segment from the gathered rows.
     fn shelve(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.gathered.rows);
         if !rows.is_empty() {
@@ -162,19 +165,20 @@ impl SlotServer {
         Ok(())
     }
 
-    /// The same, and answers who waits for it.
+    /// Does the same, and answers the ends that wait for it.
     pub(crate) fn add_gathered(&mut self, out: &mut Outgoing) -> Result<()> {
         if self.gathered.answers.is_empty() {
             return Ok(());
         }
         self.shelve()?;
+        // An answer promises that the rows are visible, so it waits until they are on the shelf.
         for WaitingAnswer { to, answer, batches } in std::mem::take(&mut self.gathered.answers) {
             self.give(batches, Then::Say { to, answer: Box::new(answer) }, out);
         }
         self.split_what_grew(out)
     }
 
-    /// Counts what a segment brings, before it is on the shelf.
+    /// Counts the relations in a segment, before it is on the shelf.
     fn count(&mut self, segment: &Segment) -> Result<()> {
         let Some(threshold) = self.grows() else { return Ok(()) };
         let mut before: Option<GraphState> = None;
@@ -190,7 +194,7 @@ impl SlotServer {
             let place = segment.place(number)?;
             let counted = match self.counted.entry(place) {
                 Entry::Occupied(known) => known.into_mut(),
-                // All that came since the slot began was counted.
+                // Everything since the slot began has been counted.
                 Entry::Vacant(new) if self.began_empty => new.insert(Counted::AtMost(0)),
                 Entry::Vacant(new) => {
                     let before =
@@ -199,6 +203,8 @@ impl SlotServer {
                     new.insert(Counted::AtMost(known))
                 }
             };
+            // An upper bound is enough for most vertices: only those that exceed the threshold by it are
+            // counted exactly, in `holds_more_than`.
             let here = match counted {
                 Counted::AtMost(n) => {
                     *n += brings;
@@ -224,7 +230,7 @@ impl SlotServer {
         Ok(())
     }
 
-    /// Splits partitions that hold more than the threshold.
+    /// Splits partitions that exceed the threshold.
     fn split_what_grew(&mut self, out: &mut Outgoing) -> Result<()> {
         let Some(threshold) = self.grows() else { return Ok(()) };
         if self.grown.is_empty() {
@@ -232,6 +238,7 @@ impl SlotServer {
         }
         let state = GraphState::of(self.shelf.content().segments.clone());
         for vertex in std::mem::take(&mut self.grown) {
+            // One split may leave too many relations on the left side.
             while self.holds_more_than(threshold, vertex, &state)? {
                 let own = self.own_leaf(vertex, &self.splits_of(vertex));
                 let Some(right) = self.partitioner.given_away(own) else {
@@ -248,7 +255,7 @@ impl SlotServer {
         self.shelf.splits().get(&vertex).map(|splits| splits.known.clone()).unwrap_or_default()
     }
 
-    /// The partition of a vertex that is here and not split.
+    /// The unsplit partition of a vertex in this slot.
     fn own_leaf(&self, vertex: VertexPlace, splits: &Splits) -> Partition {
         let mut at = self.partitioner.top(vertex, self.number);
         while splits.has(at) {
@@ -267,7 +274,7 @@ impl SlotServer {
         let own = self.own_leaf(vertex, &splits);
         let mut all = RelationSet::default();
         for edge in state.edges(vertex, &|_, _| true)? {
-            // What was given away may still lie here.
+            // Relations that were handed over may still be here.
             if leaf(&*self.partitioner, self.number, &splits, vertex, edge.far) == own {
                 let kind = number_of(&mut self.kinds, &edge.direction.kind, edge.direction.reverse);
                 all.insert((kind, edge.far));
@@ -286,6 +293,7 @@ impl SlotServer {
         state: &GraphState,
         out: &mut Outgoing,
     ) -> Result<()> {
+        // Record the split before any row leaves, so that rows that arrive from now on are refused.
         self.shelf.split(vertex, |splits| splits.known.add(own));
         if let Some(Counted::Exactly(all)) = self.counted.get_mut(&vertex) {
             let leaves = |far: VertexPlace| right.is_on(self.partitioner.path(vertex, far));
@@ -294,7 +302,7 @@ impl SlotServer {
         self.give_away(vertex, own, right, state, out)
     }
 
-    /// Gives away the right part of a partition that is split.
+    /// Hands over the right part of a split partition.
     fn give_away(
         &mut self,
         vertex: VertexPlace,
@@ -306,6 +314,7 @@ impl SlotServer {
         self.unfinished += 1;
         let of = VertexPartition { vertex, partition: own.number() };
         let home = self.partitioner.home(vertex);
+        // Walks ask a vertex's home for the slots with its relations.
         if home != self.number {
             self.say(Address::Slot(home), Message::Split { of }, out);
         }
@@ -330,7 +339,7 @@ impl SlotServer {
         Ok(())
     }
 
-    /// Sends batches to slots, and does what is to be done when they are there.
+    /// Sends batches to slots, with an action for their arrival.
     fn give(&mut self, batches: Vec<(SlotNumber, PlacedRows)>, then: Then, out: &mut Outgoing) {
         let group = self.fresh_number();
         self.moves.insert(group, Moving { open: batches.len(), then });
@@ -339,10 +348,11 @@ impl SlotServer {
             self.moving.insert(batch, group);
             self.say(Address::Slot(slot), Message::Move { batch, rows }, out);
         }
+        // Without any batch the action runs at once.
         self.end_move(group, out);
     }
 
-    /// A batch is where it belongs.
+    /// Handles the arrival of a batch.
     pub(crate) fn moved_there(&mut self, batch: u64, out: &mut Outgoing) -> Result<()> {
         if let Some(group) = self.moving.remove(&batch) {
             if let Some(moving) = self.moves.get_mut(&group) {
@@ -363,14 +373,14 @@ impl SlotServer {
         }
     }
 
-    /// A partition of a vertex that is at home here is split.
+    /// Records the split of a partition of a vertex whose home is this slot.
     pub(crate) fn note_split(&mut self, of: VertexPartition) -> Result<()> {
         let partition = partition_of(&of)?;
         self.shelf.split(of.vertex, |splits| splits.known.add(partition));
         Ok(())
     }
 
-    /// What was given away of these need not be shown any more.
+    /// Marks these splits as finished: the rows that they handed over are no longer visible here.
     pub(crate) fn finish(&mut self, of: &[VertexPartition]) -> Result<()> {
         for of in of {
             let partition = partition_of(of)?;
@@ -381,12 +391,13 @@ impl SlotServer {
         Ok(())
     }
 
-    /// Gives away again what was not finished when the slot stopped.
+    /// Hands over again what was not finished when the slot stopped.
     pub(crate) fn split_again(&mut self, out: &mut Outgoing) -> Result<()> {
         let table = self.shelf.splits().clone();
         let state = GraphState::of(self.shelf.content().segments.clone());
         for (vertex, VertexSplitting { known, finished }) in table.iter() {
             for partition in known.partitions().filter(|partition| !finished.has(*partition)) {
+                // The receiver may have some of these rows already; it replaces them by equal ones.
                 let own = self.partitioner.slot(*vertex, partition) == self.number;
                 if let Some(right) = self.partitioner.given_away(partition).filter(|_| own) {
                     self.give_away(*vertex, partition, right, &state, out)?;
@@ -396,8 +407,8 @@ impl SlotServer {
         Ok(())
     }
 
-    /// Of vertices that were put and deleted by one user at one stamp, what all slots must know: which of the two counts
-    /// is decided by what is known of both.
+    /// Versions that all slots must know: a put and a deletion of a vertex by one user at one stamp. Only
+    /// their known stamps decide which of the two counts.
     fn contradictions(&self, placed: &PlacedRows) -> Result<PlacedRows> {
         let mut rows = RowsFor::default();
         if placed.of_vertices.is_empty() {

@@ -1,13 +1,15 @@
-//! A traversal as one slot has it: the vertices of its sets that are at home here, and the relations that are here.
+//! A traversal in one slot: the vertices of its sets whose home is this slot, and the relations that are
+//! here.
 //!
-//! | task | where | |
+//! | task | in | action |
 //! |---|---|---|
-//! | `Vertex` | home of a vertex of the frontier | asks the slots that have relations of it |
-//! | `Expand` | a slot that has some | walks them, and sends what they lead to home |
-//! | `Reach` | home of what was reached | tests it, and keeps it for the next hop, once |
+//! | `Vertex` | the home of a vertex of the frontier | asks the slots that have relations of it |
+//! | `Expand` | a slot that has some of them | walks them, and sends the vertices at their far ends home |
+//! | `Reach` | the home of a reached vertex | tests it, and keeps it for the next hop, once |
 //!
-//! What must be known of all relations of a vertex that several slots have (when it was replaced; its job; its
-//! processes) is gathered before its task goes on (`gather`). What goes out and what comes out of it is in `progress`.
+//! Some tasks need facts from all relations of a vertex, which several slots may have: when it was replaced,
+//! its job, its processes. `gather` collects these before such a task continues. Sending and results are in
+//! `progress`.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -25,18 +27,18 @@ use fieldstone_graph::state::{Edge, GraphState};
 use fieldstone_graph::travel::expand::{Expander, Moment};
 use fieldstone_graph::travel::plan::TravelPlan;
 
-/// How hops follow one another.
+/// The synchronisation of hops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
-    /// A hop begins when the last one has ended everywhere; whoever waits for that reads ahead.
+    /// A hop begins when the last one has ended everywhere; waiting slots read ahead.
     StepsAhead,
-    /// The same; who waits does nothing.
+    /// The same, but waiting slots do nothing.
     Steps,
-    /// Each vertex goes on when it is reached.
+    /// Each vertex continues as soon as it is reached.
     Free,
 }
 
-/// What a query needs of its slot.
+/// The parts of its slot that a query needs.
 pub struct SlotSide<'a> {
     pub number: SlotNumber,
     pub partitioner: &'a dyn Partitioner,
@@ -44,7 +46,7 @@ pub struct SlotSide<'a> {
     pub delay: u64,
 }
 
-/// Something to do.
+/// A task of a traversal.
 #[derive(Debug)]
 pub(crate) enum Task {
     Vertex {
@@ -70,29 +72,29 @@ pub(crate) enum Task {
         round: u32,
         reaching: Reaching,
     },
-    /// The vertex stands for itself, or is the job that stands for it.
+    /// The vertex itself, or the job that stands for it, arrives.
     Arrive {
         set: u32,
         round: u32,
         reaching: Reaching,
     },
-    /// What was gathered for a task is there.
+    /// The facts for a task are complete.
     Gathered {
         found: Vec<(u128, Option<VertexName>)>,
         then: Box<Task>,
     },
 }
 
-/// What is gathered from several slots, and what is done then.
+/// Facts gathered from several slots, and the task that needs them.
 #[derive(Debug)]
 pub(crate) struct Gathering {
-    /// So many slots have not answered.
+    /// Number of slots that have not answered.
     pub left: usize,
     pub found: Vec<(u128, Option<VertexName>)>,
     pub then: Task,
 }
 
-/// A traversal in one slot. See the module.
+/// A traversal in one slot; see the module's description.
 #[derive(Debug)]
 pub struct SlotQuery {
     pub asker: Address,
@@ -102,34 +104,34 @@ pub struct SlotQuery {
     pub(crate) splits: Arc<SplitTable>,
     pub(crate) expander: Expander,
     pub(crate) nodes: HashMap<(u32, VertexPlace, Moment), u32>,
-    /// New vertices of each set and round, which wait for their hop. Those of a round that has begun elsewhere may come
-    /// before it begins here.
+    /// New vertices of each set and round, which wait for their hop. Those of a round that has begun
+    /// elsewhere may arrive before it begins here.
     pub(crate) fresh: BTreeMap<(u32, u32), Vec<(VertexPlace, Moment)>>,
     pub(crate) links: Vec<WalkLink>,
     pub(crate) steps: BTreeMap<(u32, u32), SlotStep>,
-    /// The step that was begun last: round, hop.
+    /// The last step that began: round, hop.
     pub(crate) last: (u32, u32),
     pub(crate) tasks: VecDeque<Task>,
     pub(crate) gatherings: HashMap<u64, Gathering>,
     pub(crate) next: u64,
-    /// What was sent home already, and in which round.
+    /// Vertices sent home already, with the round.
     pub(crate) forwarded: HashMap<(u32, VertexPlace, Moment), u32>,
-    /// Relations that were read before their step.
+    /// Relations that were read ahead of their step.
     pub(crate) ahead: HashMap<(u32, VertexPlace), Vec<Edge>>,
-    /// How many vertices of a waiting set and round were looked at for that.
+    /// Number of vertices of a waiting set and round that were considered for reading ahead.
     pub(crate) ahead_of: HashMap<(u32, u32), usize>,
     pub(crate) reach: BTreeMap<(SlotNumber, u32, u32), Vec<Reaching>>,
     pub(crate) expand: BTreeMap<(SlotNumber, u32, u32), Vec<Expansion>>,
     pub(crate) others: Vec<(Address, Message)>,
     pub(crate) sent: Vec<u64>,
     pub(crate) received: Vec<u64>,
-    /// The asker knows of all that was sent and received.
+    /// Whether the client knows of all frames sent and received.
     pub(crate) reported: bool,
-    /// It has no end any more but the failure that the asker is sent.
+    /// Whether the traversal has failed; the client gets the failure and no other end.
     pub(crate) failed: bool,
 }
 
-/// Counts a frame to or from an end: slots by number, and behind them the asker.
+/// Counts a frame to or from an end: slots by number, then the client.
 pub(crate) fn count(frames: &mut [u64], end: Address) {
     let place = match end {
         Address::Slot(number) => frames.get_mut(usize::from(number)),
@@ -140,7 +142,7 @@ pub(crate) fn count(frames: &mut [u64], end: Address) {
 
 fn named(plan: &TravelPlan, hop: u32) -> Result<usize> {
     let known = (hop as usize) < plan.hops.len();
-    if known { Ok(hop as usize) } else { Err(Error::corrupt("a message names a hop that is not walked")) }
+    if known { Ok(hop as usize) } else { Err(Error::corrupt("a message names a hop outside the plan")) }
 }
 
 impl SlotQuery {
@@ -183,7 +185,7 @@ impl SlotQuery {
         }
     }
 
-    /// Takes a message of the traversal, and does what follows from it.
+    /// Handles a message of the traversal.
     pub fn take(&mut self, from: Address, message: Message, id: QueryId, side: &SlotSide<'_>) -> Result<()> {
         let taken = self.take_one(from, message, id, side);
         self.failed |= taken.is_err();
@@ -191,6 +193,7 @@ impl SlotQuery {
     }
 
     fn take_one(&mut self, from: Address, message: Message, id: QueryId, side: &SlotSide<'_>) -> Result<()> {
+        // The client counts every frame to detect the end, even one that causes no work.
         count(&mut self.received, from);
         self.reported = false;
         match message {
@@ -201,7 +204,7 @@ impl SlotQuery {
             }
             Message::Expand { hop, round, vertices, .. } => {
                 for expansion in vertices {
-                    // A process of a job is begun at its home; elsewhere its part is walked.
+                    // A process of a job begins at its home; other slots walk their part.
                     let home = side.partitioner.home(expansion.vertex) == side.number;
                     self.tasks.push_back(match home {
                         true => {
@@ -227,12 +230,13 @@ impl SlotQuery {
         self.work(id, side)
     }
 
-    /// The vertices that a hop begins with.
+    /// The vertices at which a hop begins.
     fn begin_step(&mut self, hop: u32, round: u32) -> Result<()> {
         let plan = self.expander.plan.clone();
         let body = plan.body() as u32;
         let i = named(&plan, hop)?;
         self.last = (round, hop);
+        // The first hop after the repeated part begins at the vertices that any round reached.
         let mut frontier: Vec<(VertexPlace, Moment)> = if body > 0 && hop == body && round == 0 {
             let of_body = self.nodes.keys().filter(|(set, ..)| *set == body);
             of_body.map(|(_, vertex, moment)| (*vertex, *moment)).collect()
@@ -245,6 +249,7 @@ impl SlotQuery {
             self.ahead_of.remove(&waiting);
             self.fresh.remove(&waiting).unwrap_or_default()
         };
+        // One task for each vertex, with all its moments, so that its relations are read once.
         frontier.sort_unstable();
         for same in frontier.chunk_by(|a, b| a.0 == b.0) {
             let moments = same.iter().map(|(_, moment)| *moment).collect();
@@ -281,7 +286,7 @@ impl SlotQuery {
         side.partitioner.slots_of(vertex, splits)
     }
 
-    /// A vertex of the frontier, at its home.
+    /// Processes a vertex of the frontier, at its home.
     fn vertex(
         &mut self,
         id: QueryId,
@@ -303,6 +308,7 @@ impl SlotQuery {
             return Ok(());
         }
         let task = Task::Read { vertex, node: vertex, moments, hop, round };
+        // A job stands for its processes, whose relations count as its own.
         if plan.jobs && &*self.expander.name(number)?.kind == "job" {
             return self.gather(id, Asked::Processes, vertex, task, side);
         }
@@ -310,7 +316,7 @@ impl SlotQuery {
         Ok(())
     }
 
-    /// Asks the slots that have relations of a vertex, this one among them.
+    /// Asks the slots that have relations of a vertex, including this one.
     fn read(
         &mut self,
         id: QueryId,
@@ -321,6 +327,7 @@ impl SlotQuery {
     ) -> Result<()> {
         let plan = self.expander.plan.clone();
         let replaces = plan.causal && plan.hops[named(&plan, hop)?].follows_data();
+        // A walk by cause needs all stamps at which the vertex was replaced, and each slot has only some.
         if replaces && self.slots_of(vertex, side).len() > 1 {
             let (replacing, splits) = (None, Vec::new());
             let expansion = Expansion { vertex, node, moments, replacing, splits };
@@ -355,7 +362,7 @@ impl SlotQuery {
         }
     }
 
-    /// Walks the relations of a vertex that are here.
+    /// Walks the relations of a vertex in this slot.
     fn walk(&mut self, expansion: Expansion, (hop, round): (u32, u32), side: &SlotSide<'_>) -> Result<()> {
         let plan = self.expander.plan.clone();
         let i = named(&plan, hop)?;
@@ -385,6 +392,7 @@ impl SlotQuery {
                 let same = |(place, reverse, kind): &(VertexPlace, bool, Arc<str>)| {
                     (*place, *reverse) == (far, direction.reverse) && *kind == direction.kind
                 };
+                // Steps along versions of one relation are adjacent: count the relation once.
                 if !last.as_ref().is_some_and(same) {
                     forwards += u64::from(home != side.number);
                     last = Some((far, direction.reverse, direction.kind.clone()));
@@ -411,6 +419,8 @@ impl SlotQuery {
         reaching: Reaching,
         side: &SlotSide<'_>,
     ) {
+        // Without links one message for each vertex and moment is enough, unless a later one has an earlier
+        // round.
         if !self.linked {
             let key = (set, reaching.vertex, reaching.moment);
             match self.forwarded.get_mut(&key) {
@@ -426,25 +436,27 @@ impl SlotQuery {
         }
     }
 
-    /// The relations of a vertex that are here and were not given away.
+    /// The relations of a vertex that are here and not handed over.
     pub(crate) fn edges(&self, vertex: VertexPlace, i: usize, side: &SlotSide<'_>) -> Result<Vec<Edge>> {
         if side.delay > 0 {
             side.clock.sleep(side.delay);
         }
         let mut edges = self.expander.edges(vertex, &self.expander.plan.hops[i])?;
+        // After a split is finished, only the new slot shows the relations that it handed over.
         if let Some(finished) = self.splits.get(&vertex).map(|s| &s.finished).filter(|f| !f.is_empty()) {
             edges.retain(|edge| side.partitioner.shows(side.number, vertex, edge.far, finished));
         }
         Ok(edges)
     }
 
-    /// Sends a request on to slots that who asked did not know of: something was split since.
+    /// Passes a request on to slots that the sender did not know, because of a later split.
     fn pass_on(&mut self, expansion: &Expansion, (hop, round): (u32, u32), side: &SlotSide<'_>) {
         let Some(own) = self.splits.get(&expansion.vertex) else { return };
         let asked = Splits::of_numbers(&expansion.splits);
         if own.known.partitions().all(|partition| asked.has(partition)) {
             return;
         }
+        // The receivers get the merged splits, so that they do not pass the request on to one another.
         let mut all = asked.clone();
         all.merge(&own.known);
         let known = side.partitioner.slots_of(expansion.vertex, &asked);
@@ -458,7 +470,7 @@ impl SlotQuery {
         }
     }
 
-    /// A vertex that was reached, at its home.
+    /// Processes a reached vertex, at its home.
     fn reach(
         &mut self,
         id: QueryId,
@@ -478,7 +490,7 @@ impl SlotQuery {
         let Reaching { vertex, moment, name, from } = reaching;
         let plan = self.expander.plan.clone();
         if set as usize > plan.hops.len() {
-            return Err(Error::corrupt("a message names a set that is not walked"));
+            return Err(Error::corrupt("a message names a set outside the plan"));
         }
         let begun = side.clock.monotonic();
         let number = self.expander.number(*vertex);
@@ -487,6 +499,7 @@ impl SlotQuery {
         }
         let passes = self.expander.passes(number, set as usize)?;
         let before = self.nodes.get(&(set, *vertex, *moment)).copied();
+        // A vertex that is reached again in an earlier round continues again: it has more rounds left.
         let new = passes && before.is_none_or(|before| round < before);
         if let Some(hop) = set.checked_sub(1) {
             let step = self.step(hop, round);
@@ -514,7 +527,7 @@ impl SlotQuery {
     }
 }
 
-/// The hops that begin at a vertex of a set, which was reached in a round, each with its own round.
+/// The hops that begin at a vertex of a set that was reached in a round, each with its own round.
 fn next_hops(plan: &TravelPlan, set: u32, round: u32, first: bool) -> Vec<(u32, u32)> {
     let (body, hops) = (plan.body() as u32, plan.hops.len() as u32);
     let most = plan.repeat.map_or(0, |(_, most)| most);

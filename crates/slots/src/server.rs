@@ -1,6 +1,6 @@
-//! A slot: it takes one frame after another, and says what goes out.
+//! A slot: it handles one frame after another, and returns the frames to send.
 //!
-//! It waits for nothing and reads no clock but to time its work, so that a simulation can run many of them in one
+//! It never waits, and reads a clock only to time its work, so that a simulation can run many slots in one
 //! thread, in any order.
 
 use std::collections::{BTreeSet, HashMap};
@@ -20,24 +20,24 @@ use crate::query::SlotQuery;
 use crate::shelf::SlotShelf;
 use crate::split::{Counted, Gathered, Moving};
 
-/// How a slot begins.
+/// Setup of a slot.
 #[derive(Debug)]
 pub struct SlotSetup {
     /// Its number.
     pub number: SlotNumber,
-    /// The client that leads: it learns when a split is complete.
+    /// The leading client, which is notified of complete splits.
     pub lead: Address,
-    /// How the view is cut.
+    /// The partitioning of the index.
     pub partitioner: Arc<dyn Partitioner>,
-    /// By which it times its work.
+    /// The clock that times its work.
     pub clock: Arc<dyn Clock>,
     /// Whether its network is reliable.
     pub is_reliable: bool,
-    /// Nanoseconds that reading the relations of a vertex takes besides: a slow disk, as tests have it.
+    /// Additional nanoseconds for reading the relations of a vertex: simulates a slow disk in tests.
     pub delay: u64,
 }
 
-/// A slot. See the module.
+/// A slot; see the module's description.
 #[derive(Debug)]
 pub struct SlotServer {
     pub(crate) number: SlotNumber,
@@ -46,38 +46,38 @@ pub struct SlotServer {
     pub(crate) shelf: SlotShelf,
     pub(crate) clock: Arc<dyn Clock>,
     delivery: Delivery,
-    /// How many relations a vertex has here at most, where it has a partition that may still split.
+    /// Upper bound of a vertex's relations here, if it has a partition here that may still split.
     pub(crate) counted: PlaceMap<Counted>,
-    /// Numbers of types of relations, as they are counted.
+    /// Numbers of relation types, for counting.
     pub(crate) kinds: HashMap<Arc<str>, u32>,
-    /// Nothing was here when the slot began: what is not counted is not here.
+    /// Whether the slot began empty: then everything that is here has been counted.
     pub(crate) began_empty: bool,
-    /// Vertices that may have too many by what came, and that were not looked at since.
+    /// Vertices that may exceed the threshold and have not been examined since.
     pub(crate) grown: Vec<VertexPlace>,
-    /// Rows that came in a row.
+    /// Rows of consecutive messages.
     pub(crate) gathered: Gathered,
-    /// Batches that were given away and not acknowledged.
+    /// Batches that were handed over and not acknowledged.
     pub(crate) moving: HashMap<u64, u64>,
-    /// What waits for them.
+    /// Actions that wait for them.
     pub(crate) moves: HashMap<u64, Moving>,
-    /// Splits of which what was given away is still shown here.
+    /// Number of splits whose old rows are still visible here.
     pub(crate) unfinished: u64,
     pub(crate) queries: HashMap<QueryId, SlotQuery>,
     pub(crate) next: u64,
     pub(crate) delay: u64,
 }
 
-/// Whether a slot goes on.
+/// Whether a slot continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Serving {
-    /// It does.
+    /// It continues.
     On,
-    /// It was to stop.
+    /// It was asked to stop.
     Stopped,
 }
 
 impl SlotServer {
-    /// A slot that has what its shelf holds.
+    /// A slot with the content of this shelf.
     pub fn new(setup: SlotSetup, shelf: SlotShelf) -> SlotServer {
         let SlotSetup { number, lead, partitioner, clock, is_reliable, delay } = setup;
         let delivery = Delivery::new(Address::Slot(number), is_reliable);
@@ -105,7 +105,7 @@ impl SlotServer {
         }
     }
 
-    /// The client that learns of a failure: the end that asked, or the one that leads where that is a slot.
+    /// The client to notify of a failure: the end that asked, or the leading client if that end is a slot.
     fn client_of(&self, end: Address) -> Address {
         match end {
             Address::Client(_) => end,
@@ -118,20 +118,20 @@ impl SlotServer {
         &self.shelf
     }
 
-    /// An end is gone: what a client asked is forgotten.
+    /// Handles an end that has gone: forgets a client's traversals.
     pub fn forget(&mut self, end: Address) {
         self.delivery.forget(end);
         self.queries.retain(|_, query| query.asker != end);
     }
 
-    /// Gives away again what was being given away when the slot stopped.
+    /// Hands over again the rows whose handover was unfinished when the slot stopped.
     pub fn resume(&mut self, out: &mut Outgoing) -> Result<()> {
         let begun = self.split_again(out);
         self.flush(out);
         begun
     }
 
-    /// Takes a frame. What is no frame, or none for this slot, is passed over: who sent it sends it again.
+    /// Handles a frame. Invalid frames, and those for another slot, are ignored: the sender sends them again.
     pub fn handle(&mut self, frame: &[u8], out: &mut Outgoing) -> Serving {
         let Ok(Some((from, message))) = self.delivery.take(frame, out) else { return Serving::On };
         let is_rows = matches!(message, Message::Insert { .. } | Message::Move { .. });
@@ -145,7 +145,7 @@ impl SlotServer {
         if let Err(error) = self.take(from, message, out) {
             let asker = query.and_then(|query| self.queries.get(&query)).map(|query| query.asker);
             match asker {
-                // Some of them may be among what was gathered.
+                // Some of them may be among the gathered rows.
                 None if is_rows => self.fail_gathered(Some(from), &error, out),
                 asker => {
                     let to = asker.unwrap_or(self.client_of(from));
@@ -198,14 +198,14 @@ impl SlotServer {
         }
     }
 
-    /// Says what is here.
+    /// Reports the slot's content.
     fn show(&mut self, to: Address, token: u64, splits: bool, out: &mut Outgoing) {
         let segments = self.shelf.names();
         let splits = if splits { split_rows(&**self.shelf.splits()) } else { Vec::new() };
         self.say(to, Message::Shown { token, segments, splits }, out);
     }
 
-    /// What there is to do when no frame waits; says whether there may be more.
+    /// Works while no frame waits; returns whether there may be more to do.
     pub fn idle(&mut self, out: &mut Outgoing) -> bool {
         let gathered = !self.gathered.answers.is_empty();
         self.add_or_fail(out);
@@ -214,15 +214,15 @@ impl SlotServer {
         more || gathered
     }
 
-    /// Adds what was gathered; where that fails, whoever waits for it learns why.
+    /// Adds the gathered rows; if that fails, the waiting ends get the error.
     fn add_or_fail(&mut self, out: &mut Outgoing) {
         if let Err(error) = self.add_gathered(out) {
             self.fail_gathered(None, &error, out);
         }
     }
 
-    /// Whoever waits for what was gathered learns that it is not here, and who sent more; the client that leads does
-    /// for slots, and where nobody waits.
+    /// Sends an error to the ends that wait for gathered rows, and to the sender of more. The leading client
+    /// gets it in place of slots, and if no end waits.
     fn fail_gathered(&mut self, from: Option<Address>, error: &Error, out: &mut Outgoing) {
         let waiting = std::mem::take(&mut self.gathered).answers;
         let asked = waiting.iter().map(|answer| answer.to).chain(from);
@@ -235,12 +235,12 @@ impl SlotServer {
         }
     }
 
-    /// Sends again what was not acknowledged in time.
+    /// Sends frames again that were not acknowledged in time.
     pub fn again(&mut self, out: &mut Outgoing) {
         self.delivery.again(self.clock.monotonic(), out);
     }
 
-    /// Sends a message; counts it, where it is of a traversal.
+    /// Sends a message, and counts it if it belongs to a traversal.
     pub(crate) fn say(&mut self, to: Address, message: Message, out: &mut Outgoing) {
         let frame = self.delivery.wrap(to, message, self.clock.monotonic());
         out.push((to, frame));
@@ -253,7 +253,7 @@ impl SlotServer {
     }
 }
 
-/// The traversal that a message is of.
+/// The traversal to which a message belongs.
 pub(crate) fn query_of(message: &Message) -> Option<QueryId> {
     match message {
         Message::Begin { query, .. }
@@ -267,7 +267,7 @@ pub(crate) fn query_of(message: &Message) -> Option<QueryId> {
     }
 }
 
-/// A message that no slot takes.
+/// The error for a message that no slot accepts.
 pub(crate) fn unexpected(message: &Message) -> Error {
     Error::internal(format!("a slot was sent {message:?}"))
 }

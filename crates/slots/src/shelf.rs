@@ -1,7 +1,7 @@
-//! The shelf of a slot: its segments, and the partitions of its vertices that are split.
+//! The shelf of a slot: its segments, and the split partitions of its vertices.
 //!
-//! The slot alone reads and writes it. Other ends ask by messages, whose answers name segments by their numbers in
-//! [`SharedSegments`]. Segments in front, which are being written to disk, stay as they are meanwhile.
+//! Only the slot itself reads and writes it. Other ends ask by messages, whose answers name segments by their
+//! numbers in [`SharedSegments`]. The first segments may be frozen while they are written to disk.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use fieldstone_graph::slot::{ShelfContent, SplitTable, VertexSplitting};
 
 use crate::storage::SharedSegments;
 
-/// The shelf of a slot. See the module.
+/// The shelf of a slot; see the module's description.
 #[derive(Debug)]
 pub struct SlotShelf {
     content: ShelfContent,
-    /// So many segments are being written to disk.
+    /// Number of segments that are being written to disk.
     frozen: usize,
     storage: Arc<SharedSegments>,
-    /// Segments that an answer named, with their numbers.
+    /// Segments in earlier answers, with their numbers.
     named: Vec<(u64, Arc<Segment>)>,
 }
 
 impl SlotShelf {
-    /// One that holds this.
+    /// A shelf with this content.
     pub fn new(content: ShelfContent, storage: Arc<SharedSegments>) -> SlotShelf {
         SlotShelf { content, frozen: 0, storage, named: Vec::new() }
     }
@@ -39,13 +39,13 @@ impl SlotShelf {
         &self.content.splits
     }
 
-    /// Changes what is known of a vertex's splits.
+    /// Changes the known splits of a vertex.
     pub fn split<T>(&mut self, vertex: VertexPlace, change: impl FnOnce(&mut VertexSplitting) -> T) -> T {
-        // A traversal that has the table keeps it as it was.
+        // A traversal that holds the table keeps its old state.
         change(Arc::make_mut(&mut self.content.splits).entry(vertex).or_default())
     }
 
-    /// Adds a segment, and merges young ones.
+    /// Adds a segment, and merges young segments.
     pub fn add(&mut self, segment: Arc<Segment>) -> Result<()> {
         let segments = &mut self.content.segments;
         let mut young = segments[self.frozen..].to_vec();
@@ -56,14 +56,14 @@ impl SlotShelf {
         Ok(())
     }
 
-    /// Leaves what is there now as it is, until [`thaw`](Self::thaw).
+    /// Freezes the present content until [`thaw`](Self::thaw).
     pub fn freeze(&mut self) {
         self.frozen = self.content.segments.len();
     }
 
-    /// Takes what was written to disk in place of what was frozen; `None`: nothing was written.
+    /// Replaces the frozen content by the content written to disk; `None`: nothing was written.
     ///
-    /// Errors: `Unavailable` where the storage does not have it.
+    /// Errors: `Unavailable` if the storage does not have it.
     pub fn thaw(&mut self, saved: Option<&[u64]>) -> Result<()> {
         let frozen = std::mem::take(&mut self.frozen);
         if let Some(saved) = saved {
@@ -73,7 +73,7 @@ impl SlotShelf {
         Ok(())
     }
 
-    /// The numbers of its segments, which stay in the storage until it names them no more.
+    /// The numbers of its segments, which stay in the storage as long as answers name them.
     pub fn names(&mut self) -> Vec<u64> {
         let mut before = std::mem::take(&mut self.named);
         for segment in &self.content.segments {
@@ -88,11 +88,11 @@ impl SlotShelf {
     }
 }
 
-/// Segments that a message names.
+/// The segments that a message names.
 ///
-/// Errors: `Unavailable` where the storage does not have one.
+/// Errors: `Unavailable` if the storage does not have one.
 pub fn stored(storage: &SharedSegments, numbers: &[u64]) -> Result<Vec<Arc<Segment>>> {
-    let gone = || Error::unavailable("a segment of the graph's view is gone").with_hint("ask again");
+    let gone = || Error::unavailable("a segment of the graph's index is gone").with_hint("ask again");
     numbers.iter().map(|number| storage.get(*number).ok_or_else(gone)).collect()
 }
 
@@ -117,7 +117,7 @@ mod tests {
         shelf.thaw(Some(&[storage.put(written.clone())])).unwrap();
         assert!(Arc::ptr_eq(&shelf.content().segments[0], &written));
         assert_eq!(shelf.names().len(), 2);
-        assert!(stored(&storage, &names).is_err(), "what was replaced is forgotten");
+        assert!(stored(&storage, &names).is_err(), "replaced segments are forgotten");
         assert!(shelf.thaw(Some(&names)).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! A client asks slots what they hold, and has them keep that while it is written to disk.
+//! A client asks slots for their content, and freezes it while it is written to disk.
 
 use fieldstone_core::Result;
 use fieldstone_format::graph_message::Message;
@@ -6,25 +6,27 @@ use fieldstone_format::graph_segment::manifest::SplitVertex;
 
 use crate::client::SlotClient;
 
-/// The content that a slot reports: its segments, by their numbers in the storage, and its splits where they are asked for.
+/// The content that a slot reports: its segments, by their numbers in the storage, and its splits if
+/// requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShownShelf {
-    /// The segments, the older first.
+    /// The segments, the oldest first.
     pub segments: Vec<u64>,
     /// The splits.
     pub splits: Vec<SplitVertex>,
 }
 
 impl SlotClient {
-    /// Asks all slots what they hold; with `freeze` they leave that as it is until they thaw. In the order of slots.
+    /// Asks all slots for their content, in the order of slots; with `freeze` they do not change it until
+    /// they are thawed.
     pub fn show(&mut self, freeze: bool, splits: bool) -> Result<Vec<ShownShelf>> {
         let token = self.fresh_number();
         self.say_to_all(&Message::Show { token, freeze, splits });
         self.shown(token)
     }
 
-    /// Has slots take what was written to disk, for each slot its segments, in place of what is frozen; `None`: nothing was
-    /// written. Gives what they hold then.
+    /// Replaces the frozen content of slots by the content written to disk, a list of segments for each slot;
+    /// `None`: nothing was written. Returns their content afterwards.
     pub fn thaw(&mut self, saved: Option<Vec<Vec<u64>>>) -> Result<Vec<ShownShelf>> {
         let token = self.fresh_number();
         let mut saved = saved.map(Vec::into_iter);

@@ -1,6 +1,7 @@
-//! A network and slots in one thread, from a seed: which frame comes next, what is lost, what comes twice.
+//! A network and slots in one thread, from a seed that decides which frame comes next, is lost or comes
+//! twice.
 //!
-//! Time passes only when nothing else can happen, so that what was lost is sent again.
+//! Time passes only when nothing else can happen, so that lost frames are sent again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::server::{Serving, SlotServer, SlotSetup};
 use crate::shelf::SlotShelf;
 use crate::storage::SharedSegments;
 
-/// Time that passes only where somebody waits.
+/// Time that passes only when an end waits.
 #[derive(Debug, Default)]
 pub struct SimulatedTime(AtomicU64);
 
@@ -39,14 +40,14 @@ impl Clock for SimulatedTime {
     }
 }
 
-/// What goes wrong, each of so many thousand frames.
+/// Faults of the network, as frames in each thousand.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NetworkFaults {
-    /// Never come.
+    /// Frames that never arrive.
     pub lost: u64,
-    /// Come twice.
+    /// Frames that arrive twice.
     pub twice: u64,
-    /// Come with a bit flipped.
+    /// Frames that arrive with a flipped bit.
     pub damaged: u64,
 }
 
@@ -126,7 +127,7 @@ impl SimulatedState {
         }
     }
 
-    /// Lets slots do what they do when no frame waits; says whether any did something.
+    /// Lets slots work while no frame waits; returns whether any of them did something.
     fn idle(&mut self) -> bool {
         let (mut out, mut more) = (Vec::new(), false);
         let first = self.random(self.slots.len());
@@ -145,7 +146,7 @@ impl SimulatedState {
 }
 
 impl SimulatedNetwork {
-    /// A network with as many slots as a partitioner has, which hold this.
+    /// A network with the slots of a partitioner and this content.
     pub fn new(
         partitioner: &Arc<dyn Partitioner>,
         contents: Vec<ShelfContent>,
@@ -175,12 +176,12 @@ impl SimulatedNetwork {
         Ok(SimulatedNetwork { state: Mutex::new(state), clock, lead, storage })
     }
 
-    /// The client that leads, and the storage that slots share with it.
+    /// The leading client, and the storage that slots share with it.
     pub fn lead(&self) -> (Id, Arc<SharedSegments>) {
         (self.lead, self.storage.clone())
     }
 
-    /// The content of the slots at this moment, whatever is on its way; no message is sent for it.
+    /// The present content of the slots, without any message; frames in transit do not matter.
     pub fn contents(&self) -> Vec<ShelfContent> {
         let content = |slot: &Option<SlotServer>| {
             slot.as_ref().map(|slot| slot.shelf().content().clone()).unwrap_or_default()
@@ -188,12 +189,12 @@ impl SimulatedNetwork {
         self.state.lock().slots.iter().map(content).collect()
     }
 
-    /// Its time.
+    /// Its clock.
     pub fn clock(&self) -> Arc<SimulatedTime> {
         self.clock.clone()
     }
 
-    /// Frames that came so far.
+    /// Number of frames delivered so far.
     pub fn delivered(&self) -> u64 {
         self.state.lock().delivered
     }
@@ -225,7 +226,7 @@ impl Network for SimulatedNetwork {
                 continue;
             }
             if state.wire.is_empty() {
-                // Nothing can happen but that time passes.
+                // Nothing can happen except that time passes.
                 self.clock.sleep(wait.as_nanos() as u64 + 1);
                 let mut out = Vec::new();
                 state.slots.iter_mut().flatten().for_each(|slot| slot.again(&mut out));

@@ -1,4 +1,4 @@
-//! What a slot notes of partitions that grow, of what it gave away, and of rows that it has gathered.
+//! A slot's records of growing partitions, of rows that it handed over, and of rows that it has gathered.
 
 use fieldstone_format::graph_message::ends::Address;
 use fieldstone_format::graph_message::rows::PlacedRows;
@@ -7,49 +7,49 @@ use fieldstone_graph::hashing::RelationSet;
 use fieldstone_graph::partition::SlotNumber;
 use fieldstone_graph::segment::Rows;
 
-/// How many relations of a vertex are here: in the one partition of it that may still grow.
+/// Number of a vertex's relations here: in its one partition that may still grow.
 #[derive(Debug)]
 pub enum Counted {
-    /// At most so many: a relation that was put twice may be in it twice.
+    /// At most this many: a relation that was put twice may be counted twice.
     AtMost(u64),
-    /// These.
+    /// Exactly these.
     Exactly(RelationSet),
-    /// Any number: there is no slot to give some to.
+    /// Any number: there is no slot to take some of them.
     Final,
 }
 
-/// What waits until batches are where they belong.
+/// An action that waits for the arrival of batches.
 #[derive(Debug)]
 pub struct Moving {
-    /// How many batches.
+    /// Number of outstanding batches.
     pub open: usize,
-    /// What is done then.
+    /// The action.
     pub then: Then,
 }
 
-/// What is done when all batches are where they belong.
+/// The action after all batches have arrived.
 #[derive(Debug)]
 pub enum Then {
-    /// A split is complete.
+    /// Completes a split.
     Complete(VertexPartition),
-    /// Another slot, or a client, is answered.
+    /// Answers another slot or a client.
     Say { to: Address, answer: Box<Message> },
 }
 
-/// Rows that came, and are not on the shelf.
+/// Rows that have arrived but are not on the shelf.
 #[derive(Debug, Default)]
 pub struct Gathered {
     pub rows: Rows,
-    /// Who waits for them.
+    /// The answers that wait for them.
     pub answers: Vec<WaitingAnswer>,
 }
 
 /// An answer that waits until rows are on the shelf.
 #[derive(Debug)]
 pub struct WaitingAnswer {
-    /// Whose rows they are.
+    /// The sender of the rows.
     pub to: Address,
     pub answer: Message,
-    /// What goes to other slots first.
+    /// Batches that must reach other slots first.
     pub batches: Vec<(SlotNumber, PlacedRows)>,
 }

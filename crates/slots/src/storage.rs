@@ -1,6 +1,6 @@
-//! Storage that all ends of a network reach, and in which messages name segments by numbers.
+//! Storage that all ends of a network reach; messages name its segments by numbers.
 //!
-//! Here it is memory of one process. Slots of several processes will have a file system or a bucket in its place.
+//! Here it is memory of one process. Slots of several processes need a file system or a bucket in its place.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fieldstone_core::sync::Mutex;
 use fieldstone_graph::segment::Segment;
 
-/// Segments by number. A number is never given twice.
+/// Segments by number. No number is used twice.
 #[derive(Debug, Default)]
 pub struct SharedSegments(Mutex<Stored>);
 
@@ -19,7 +19,7 @@ struct Stored {
 }
 
 impl SharedSegments {
-    /// Keeps a segment; gives its number.
+    /// Stores a segment; returns its number.
     pub fn put(&self, segment: Arc<Segment>) -> u64 {
         let mut stored = self.0.lock();
         stored.last += 1;
@@ -28,12 +28,12 @@ impl SharedSegments {
         number
     }
 
-    /// The segment of a number, where it is still kept.
+    /// The segment with a number, if it is still stored.
     pub fn get(&self, number: u64) -> Option<Arc<Segment>> {
         self.0.lock().segments.get(&number).cloned()
     }
 
-    /// Keeps the segment of a number no longer.
+    /// Removes the segment with a number.
     pub fn forget(&self, number: u64) {
         self.0.lock().segments.remove(&number);
     }

@@ -1,4 +1,5 @@
-//! A traversal of a view that is cut into slots: who asks begins it, slots walk it, and what they found is put together.
+//! A traversal of an index that is divided into slots: the client begins it, slots walk it, and their results
+//! are combined.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use fieldstone_graph::travel::{TravelPlan, Travelled};
 
 use crate::cluster::{BegunWalk, SlotCluster};
 
-/// A traversal that has begun: what is put from here on does not show.
+/// A traversal that has begun; it does not see later puts.
 #[derive(Debug)]
 pub struct SlotTravel {
     walk: BegunWalk,
@@ -22,8 +23,8 @@ pub struct SlotTravel {
     starts: Vec<(VertexPlace, VertexName)>,
 }
 
-/// Begins a traversal in all slots. `state`: what they have together, with what lies over it; `over`: the segments that
-/// do, and that no slot has.
+/// Begins a traversal in all slots. `state` is their combined content with the overlay; `over` are the
+/// overlay's segments, which no slot has.
 pub fn begin(
     cluster: &Arc<SlotCluster>,
     state: &Arc<GraphState>,

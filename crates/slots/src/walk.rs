@@ -1,4 +1,4 @@
-//! Traversals of a slot: each takes its messages; what they send goes out together.
+//! Traversals of a slot: each handles its messages; the slot sends their output together.
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph_message::Message;
@@ -14,7 +14,7 @@ use crate::query::{Pacing, SlotQuery, SlotSide};
 use crate::server::{SlotServer, query_of, unexpected};
 
 impl SlotServer {
-    /// A traversal begins: from here on it sees what is here now.
+    /// Begins a traversal, which sees the slot's present content.
     pub(crate) fn begin(
         &mut self,
         from: Address,
@@ -27,7 +27,7 @@ impl SlotServer {
             0 => Pacing::StepsAhead,
             1 => Pacing::Steps,
             2 => Pacing::Free,
-            _ => return Err(Error::corrupt("an engine of an unknown number")),
+            _ => return Err(Error::corrupt("an engine has an unknown number")),
         };
         let content = self.shelf.content().clone();
         let mut segments = content.segments;
@@ -43,7 +43,7 @@ impl SlotServer {
         Ok(())
     }
 
-    /// Takes a message of a traversal; one that is over is passed over.
+    /// Handles a message of a traversal; ignores it if the traversal has ended.
     pub(crate) fn walk(&mut self, from: Address, message: Message, out: &mut Outgoing) -> Result<()> {
         let Some(id) = query_of(&message) else { return Err(unexpected(&message)) };
         let Some(mut query) = self.queries.remove(&id) else { return Ok(()) };
@@ -67,7 +67,7 @@ impl SlotServer {
         }
     }
 
-    /// Sends what traversals have to send.
+    /// Sends the output of traversals.
     pub(crate) fn flush(&mut self, out: &mut Outgoing) {
         let ids: Vec<QueryId> = self.queries.keys().copied().collect();
         for id in ids {
@@ -81,7 +81,8 @@ impl SlotServer {
         }
     }
 
-    /// Reports what was sent and received; then reads ahead, one vertex. Says whether there may be more to do.
+    /// Reports frames sent and received, then reads ahead for one vertex. Returns whether there may be more
+    /// to do.
     pub(crate) fn between_frames(&mut self, out: &mut Outgoing) -> bool {
         let ids: Vec<QueryId> = self.queries.keys().copied().collect();
         let mut more = false;

@@ -1,11 +1,11 @@
-//! The SHA-256 of files that programs in several languages write alike.
+//! The SHA-256 of files that programs in several languages must write identically.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// What `tests/array-files.sha256` says of a level: the sum of the files of the case that it describes.
+/// The sum in `tests/array-files.sha256` for a level: over the files of the described case.
 pub fn of_level(level: u64) -> &'static str {
     let text = include_str!("../../../tests/array-files.sha256");
     let found = text.lines().filter_map(|line| line.split_once("  level "));

@@ -2,12 +2,12 @@
 
 use fieldstone_core::{Error, ErrorKind, Result};
 
-/// The error of an outcome that must be one of this kind.
+/// The error of an outcome, which must be of this kind.
 #[track_caller]
 pub fn error<T>(outcome: Result<T>, kind: ErrorKind) -> Error {
     match outcome {
-        Ok(_) => panic!("succeeds, where {} is due", kind.name()),
+        Ok(_) => panic!("succeeds, but {} is expected", kind.name()),
         Err(e) if e.kind() == kind => e,
-        Err(e) => panic!("{} is due, not {}: {e}", kind.name(), e.kind().name()),
+        Err(e) => panic!("{} is expected, not {}: {e}", kind.name(), e.kind().name()),
     }
 }

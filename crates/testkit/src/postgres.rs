@@ -1,7 +1,7 @@
-//! A PostgreSQL server for tests, from Debian's package: made in a temporary folder, reached by a Unix
-//! socket, and gone when the process that asked for it ends, however it ends.
+//! A PostgreSQL server for tests, from Debian's package: made in a temporary folder and reached by a Unix
+//! socket. It stops when the process that started it ends, however that ends.
 //!
-//! The server refuses to run as root; there it runs as the user `postgres`, which the package makes.
+//! The server refuses to run as root; root runs it as the user `postgres`, which the package creates.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -18,15 +18,16 @@ pub struct Server {
     folder: PathBuf,
     user: Option<(u32, u32)>,
     database: String,
-    /// Reads from a pipe whose other end is here; at its end it stops the server and removes the folder. `None` for a
-    /// server that somebody else started.
+    /// Reads from a pipe whose other end is in this process; at the pipe's end it stops the server and
+    /// removes the folder. `None` for a server that another process started.
     _warden: Option<Child>,
 }
 
 /// The server of this test process; `None` skips the test: PostgreSQL is not installed.
 ///
-/// Where `FIELDSTONE_TEST_POSTGRESQL` names the folder of a running server (`python/tests/pg_server.py` sets it for the
-/// command that it runs), the process gets a database of its own there: a server takes seconds to make.
+/// Starting a server takes seconds. If `FIELDSTONE_TEST_POSTGRESQL` names the folder of a running server
+/// (`python/tests/pg_server.py` sets it for the command that it runs), the process only gets a database
+/// there.
 pub fn shared() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     let get = || match std::env::var_os("FIELDSTONE_TEST_POSTGRESQL") {
@@ -36,7 +37,7 @@ pub fn shared() -> Option<&'static Server> {
     SERVER.get_or_init(get).as_ref()
 }
 
-/// Where the programs are: Debian keeps the server's outside of PATH.
+/// The folder of the server's programs, which Debian keeps outside PATH.
 fn programs() -> Option<PathBuf> {
     let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
         .map(|entries| entries.flatten().map(|e| e.path().join("bin")).collect())
@@ -63,7 +64,7 @@ impl Server {
     fn attach(folder: PathBuf) -> Option<Server> {
         let bin = installed()?;
         let database = format!("test_{}", std::process::id());
-        // Only some of the programs may be linked to from elsewhere.
+        // Only some of the programs may have links elsewhere.
         let programs = bin.join("initdb").canonicalize().unwrap();
         let mut psql = Command::new(programs.with_file_name("psql"));
         psql.args(["-qX", "-U", "postgres", "-h"]).arg(&folder);
@@ -74,7 +75,7 @@ impl Server {
         Some(Server { bin, folder, user: None, database, _warden: None })
     }
 
-    /// A server of one's own, for tests that stop it.
+    /// A separate server, for tests that stop it.
     pub fn start() -> Option<Server> {
         let bin = installed()?;
         let root = own_user() == 0;
@@ -136,7 +137,7 @@ impl Server {
 
     fn run(&self, program: &str, arguments: &[&str]) {
         let mut command = Command::new(self.bin.join(program));
-        // Not captured: the server would keep the pipe open.
+        // Do not capture the output: the server would keep the pipe open.
         command.args(arguments).current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::null());
         if let Some((uid, gid)) = self.user {
             command.uid(uid).gid(gid);
@@ -146,7 +147,7 @@ impl Server {
     }
 }
 
-/// The user that runs this, without a library for it.
+/// The user id of this process, without a library.
 fn own_user() -> u32 {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").map_or(0, |m| m.uid())

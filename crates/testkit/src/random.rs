@@ -1,16 +1,16 @@
-//! Numbers from a seed, which is printed where the test fails.
+//! Numbers from a seed, which a failing test prints.
 //!
 //! ```
 //! let mut random = fieldstone_testkit::seeded(7);
 //! let piece = random.below(100);
-//! assert!(piece < 100); // or `seed 7` stands beside the failure
+//! assert!(piece < 100); // or the test prints `seed 7` with the failure
 //! ```
 
 use std::ops::{Deref, DerefMut};
 
 pub use fieldstone_core::env::sim::Random;
 
-/// A [`Random`] that prints its seed where its test fails.
+/// A [`Random`] that prints its seed if its test fails.
 #[derive(Debug)]
 pub struct Seeded {
     seed: u64,
@@ -43,7 +43,7 @@ impl Drop for Seeded {
     }
 }
 
-/// The seeds of a test: below `count`, or the one that `FIELDSTONE_SEED` names.
+/// The seeds of a test: those below `count`, or the one in `FIELDSTONE_SEED`.
 pub fn seeds(count: u64) -> std::ops::Range<u64> {
     let only = std::env::var("FIELDSTONE_SEED").ok().and_then(|seed| seed.parse().ok());
     only.map_or(0..count, |seed: u64| seed..seed + 1)

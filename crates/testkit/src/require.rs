@@ -1,7 +1,8 @@
-//! What a test needs that may be absent: a program, a folder of data, a right.
+//! Requirements of a test that may be absent: a program, a folder of data, a permission.
 //!
-//! A test goes on where it is there, skips where it is not, and fails where `FIELDSTONE_REQUIRE` holds its name
-//! or `all`. CI sets `all`, so that nothing is skipped in silence. The names are listed in `CONTRIBUTING.md`.
+//! A test runs if the requirement is present and is skipped otherwise. It fails if the requirement is absent
+//! and `FIELDSTONE_REQUIRE` holds its name or `all`. CI sets `all`, so that no test is skipped silently.
+//! `CONTRIBUTING.md` lists the names.
 //!
 //! ```
 //! use fieldstone_testkit::require::require;
@@ -12,7 +13,7 @@
 
 use std::process::Command;
 
-/// Whether to go on: false skips, and panics where `FIELDSTONE_REQUIRE` holds `name` or `all`.
+/// Whether to continue: false skips the test. Panics if `FIELDSTONE_REQUIRE` holds `name` or `all`.
 #[track_caller]
 pub fn require(name: &str, condition: bool, why: &str) -> bool {
     let required = std::env::var("FIELDSTONE_REQUIRE").unwrap_or_default();
@@ -27,7 +28,7 @@ fn is_required(required: &str, name: &str) -> bool {
     required.split([',', ' ']).any(|word| word == name || word == "all")
 }
 
-/// Whether a program is installed; its name is that of the requirement.
+/// Whether a program is installed; the requirement has its name.
 #[track_caller]
 pub fn program(name: &str) -> bool {
     let found = Command::new("sh").args(["-c", &format!("command -v {name}")]).output();

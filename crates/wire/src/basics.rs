@@ -32,11 +32,11 @@ impl Wire for Code {
     fn read(input: &mut In<'_>) -> Result<Code> {
         let text = input.cursor.text()?;
         let known = Code::ALL.iter().find(|code| code.as_str() == text);
-        known.copied().ok_or_else(|| input.cursor.fail(&format!("there is no code {text}")))
+        known.copied().ok_or_else(|| input.cursor.fail(&format!("the code {text} is unknown")))
     }
 }
 
-/// Code, message and hint; the causes stay where they arose, and their words with the message.
+/// Code, message and hint. Causes do not cross; the message has their words.
 impl Wire for Error {
     fn put(&self, out: &mut Out<'_>) {
         self.code().put(out);
@@ -83,7 +83,7 @@ impl Wire for PathBuf {
     }
 }
 
-/// Its text: the reader parses it.
+/// Its text, which the reader parses.
 impl Wire for Schema {
     fn put(&self, out: &mut Out<'_>) {
         out.bytes().put_bytes(self.text().as_bytes());

@@ -17,7 +17,7 @@ use fieldstone_format::catalog::{
 use crate::fields::one_of;
 use crate::{In, Out, Wire, wire_enum, wire_struct};
 
-/// Kinds of names that may be missing, as [`MissingName::what`] has them.
+/// Kinds of names that may be missing, the values of [`MissingName::what`].
 const NAMED: [&str; 6] = ["run", "variable", "level", "tag", "parameter", "value"];
 
 impl<T: Wire> Wire for Column<T> {

@@ -1,4 +1,4 @@
-//! Numbers, texts and lists as bytes, and the macros by which structs and enums list their fields.
+//! Numbers, texts and lists as bytes, and the macros with which structs and enums list their fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use fieldstone_journal::Session;
 use fieldstone_journal::author::CommitAuthor;
 use fieldstone_journal::session::Cancel;
 
-/// Deepest nesting of requests, queries and tests that is read.
+/// Deepest nesting of requests, queries and tests that a reader accepts.
 const LEVELS: u32 = 256;
-/// Most items that room is made for before they are read.
+/// Most items for which memory is allocated before they are read.
 const ROOM: usize = 4096;
 
-/// An end of a connection, as far as arguments refer to it: authors stay with the client and are named by numbers, and a
-/// call that can be cancelled is watched by the client and ended by the server.
+/// An end of a connection, for arguments that refer to it. Authors stay with the client, and numbers name
+/// them. The client watches a call that can be cancelled, and the server ends it.
 pub trait Ends {
-    /// Nanoseconds of this end's monotonic clock: deadlines cross as the time that is left.
+    /// Nanoseconds of this end's monotonic clock: deadlines cross as the remaining time.
     fn now(&self) -> u64;
 
-    /// The number by which the far end names the author of a session, where it has one.
+    /// The number with which the far end names the author of a session, if it has one.
     fn author_of(&self, session: &Session) -> Option<u64>;
 
-    /// The author at the far end that has a number.
+    /// The author with this number at the far end.
     fn author(&self, number: u64) -> Result<Arc<dyn CommitAuthor>>;
 
-    /// Watches, while the call lasts, for the moment at which it is to be cancelled.
+    /// Watches, during the call, for its cancellation.
     fn watch(&self, due: Interrupt);
 
-    /// The switch that the far end's wish to cancel the call turns.
+    /// The switch that the far end turns to cancel the call.
     fn cancel(&self) -> Cancel;
 }
 
-/// The end of what refers to nobody: tests, and bytes that are kept.
+/// An end for bytes that refer to no connection: tests, and stored bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct NoEnds;
 
@@ -48,7 +48,7 @@ impl Ends for NoEnds {
     }
 
     fn author(&self, _number: u64) -> Result<Arc<dyn CommitAuthor>> {
-        Err(Error::corrupt("an author is named where nobody can be one"))
+        Err(Error::corrupt("these bytes cannot name an author"))
     }
 
     fn watch(&self, _due: Interrupt) {}
@@ -58,7 +58,7 @@ impl Ends for NoEnds {
     }
 }
 
-/// Bytes that are being written.
+/// A buffer for writing.
 pub struct Out<'a> {
     bytes: Vec<u8>,
     /// The writing end.
@@ -76,15 +76,15 @@ impl<'a> Out<'a> {
         self.bytes
     }
 
-    /// The bytes so far, for appending.
+    /// The bytes so far, to append to.
     pub fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 }
 
-/// Bytes that are being read.
+/// A reader of bytes.
 pub struct In<'a> {
-    /// The bytes that are left.
+    /// The remaining bytes.
     pub cursor: Cursor<'a>,
     /// The reading end.
     pub ends: &'a dyn Ends,
@@ -97,10 +97,10 @@ impl<'a> In<'a> {
         In { cursor: Cursor::new(bytes), ends, levels: 0 }
     }
 
-    /// Reads something that may nest: one level deeper.
+    /// Reads a nested item, one level deeper.
     pub fn nested<T: Wire>(&mut self) -> Result<T> {
         if self.levels >= LEVELS {
-            return Err(self.cursor.fail("it nests too deeply"));
+            return Err(self.cursor.fail("the message nests too deeply"));
         }
         self.levels += 1;
         let item = T::read(self);
@@ -108,16 +108,16 @@ impl<'a> In<'a> {
         item
     }
 
-    /// A tag that the type does not have.
+    /// The error for a tag that the type does not have.
     pub fn unknown(&self, of: &str, tag: u8) -> Error {
         self.cursor.fail(&format!("{of} has no variant {tag}"))
     }
 
-    /// Corrupt where bytes are left.
+    /// Corrupt if bytes remain.
     pub fn end(&self) -> Result<()> {
         match self.cursor.is_empty() {
             true => Ok(()),
-            false => Err(self.cursor.fail("bytes follow the message's end")),
+            false => Err(self.cursor.fail("bytes follow the end of the message")),
         }
     }
 }
@@ -127,7 +127,7 @@ pub trait Wire: Sized {
     /// Appends its bytes.
     fn put(&self, out: &mut Out<'_>);
 
-    /// Reads it; every defect is Corrupt.
+    /// Decodes it; every defect is Corrupt.
     fn read(input: &mut In<'_>) -> Result<Self>;
 
     /// Appends the bytes of several.
@@ -145,7 +145,7 @@ pub trait Wire: Sized {
     }
 }
 
-/// Structs by their fields, in the order in which they cross.
+/// Implements [`Wire`] for structs by their fields, in wire order.
 #[macro_export]
 macro_rules! wire_struct {
     ($($name:ident { $($field:ident),* $(,)? })*) => {$(
@@ -161,7 +161,7 @@ macro_rules! wire_struct {
     )*};
 }
 
-/// Enums by the tags of their variants and the fields of these, in the order in which they cross.
+/// Implements [`Wire`] for enums by the tags of their variants and the variants' fields, in wire order.
 #[macro_export]
 macro_rules! wire_enum {
     ($($name:ident { $($tag:literal $variant:ident $(($($part:ident),*))? $({$($field:ident),*})?),* $(,)? })*) => {$(

@@ -17,10 +17,10 @@ use fieldstone_store::api::{
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
 
-/// States of writers, as [`WriterStatus::state`] has them.
+/// States of writers, the values of [`WriterStatus::state`].
 const STATES: [&str; 4] = ["open", "closed", "gone", "silent"];
 
-/// A [`Value`] with data of its own.
+/// A [`Value`] that owns its data.
 #[derive(Debug, Clone)]
 pub enum ArchivedValue {
     /// Opaque bytes.
@@ -32,7 +32,7 @@ pub enum ArchivedValue {
 }
 
 impl ArchivedValue {
-    /// Appends a value's bytes as this type reads them, without a copy of its data.
+    /// Appends a value in the form that this type reads, without copying its data.
     pub fn put_value(value: &Value<'_>, out: &mut Out<'_>) {
         let put = |out: &mut Out<'_>, tag: u8, data: &[u8]| {
             out.bytes().push(tag);
@@ -54,7 +54,7 @@ impl ArchivedValue {
         }
     }
 
-    /// The value over this one's data.
+    /// The value that borrows this one's data.
     pub fn lend(&self) -> Value<'_> {
         match self {
             ArchivedValue::Bytes(data) => Value::Bytes(data),
@@ -66,7 +66,7 @@ impl ArchivedValue {
     }
 }
 
-/// An [`ExternalSpec`] with data of its own.
+/// An [`ExternalSpec`] that owns its data.
 #[derive(Debug, Clone)]
 pub struct ExternalValue {
     path: PathBuf,
@@ -79,7 +79,7 @@ pub struct ExternalValue {
 }
 
 impl ExternalValue {
-    /// The same, to be sent.
+    /// A copy to send.
     pub fn of(spec: &ExternalSpec<'_>) -> ExternalValue {
         let (bytes, array) = match spec.content {
             ExternalContent::Bytes(bytes) => (bytes, None),
@@ -89,7 +89,7 @@ impl ExternalValue {
         ExternalValue { path: path.to_owned(), offset, parts, stride, bytes, array, seen }
     }
 
-    /// The spec over this one's data.
+    /// The spec that borrows this one's data.
     pub fn lend(&self) -> ExternalSpec<'_> {
         let content = match &self.array {
             None => ExternalContent::Bytes(self.bytes),
@@ -100,7 +100,7 @@ impl ExternalValue {
     }
 }
 
-/// A [`StoredArraySpec`] with data of its own.
+/// A [`StoredArraySpec`] that owns its data.
 #[derive(Debug, Clone)]
 pub struct StoredValue {
     path: String,
@@ -114,7 +114,7 @@ pub struct StoredValue {
 }
 
 impl StoredValue {
-    /// The same, to be sent.
+    /// A copy to send.
     pub fn of(spec: &StoredArraySpec<'_>) -> StoredValue {
         StoredValue {
             path: spec.path.to_owned(),
@@ -128,7 +128,7 @@ impl StoredValue {
         }
     }
 
-    /// The spec over this one's data.
+    /// The spec that borrows this one's data.
     pub fn lend(&self) -> StoredArraySpec<'_> {
         StoredArraySpec {
             path: &self.path,
@@ -143,18 +143,18 @@ impl StoredValue {
     }
 }
 
-/// The facts of a field that its handle has without asking again; the bytes stay with the store.
+/// The facts about a field that its handle knows without another request; the bytes stay with the store.
 #[derive(Debug)]
 pub struct FieldFacts {
-    /// The store's name, as all its handles have it.
+    /// The store's name, equal in all its handles.
     pub store: PathBuf,
     /// The encoded key.
     pub key: Vec<u8>,
     /// Its newest part.
     pub entry: EntryId,
-    /// Names the moment it belongs to.
+    /// The version that it belongs to.
     pub version: String,
-    /// The commits that its parts came by.
+    /// The commits of its parts.
     pub commits: Vec<(CommitId, u64)>,
     /// When its newest part was flushed, nanoseconds since 1970.
     pub time: i64,
@@ -166,11 +166,11 @@ pub struct FieldFacts {
     pub chunks: Option<Vec<u64>>,
     /// Extremes and missing elements.
     pub summary: Option<Summary>,
-    /// Whether elements that nobody wrote are filled.
+    /// Whether unwritten elements are filled.
     pub lenient: bool,
 }
 
-/// A result that crosses as data.
+/// A result that crosses the connection as data.
 pub type Outcome<T> = std::result::Result<T, Error>;
 
 impl<T: Wire> Wire for Outcome<T> {
@@ -223,11 +223,11 @@ impl Wire for WriterStatus {
     }
 }
 
-/// Reads one of some words.
+/// Reads a word, which must be one of these.
 pub(crate) fn one_of(input: &mut In<'_>, words: &'static [&'static str]) -> Result<&'static str> {
     let text = input.cursor.text()?;
     let known = words.iter().find(|word| **word == text);
-    known.copied().ok_or_else(|| input.cursor.fail(&format!("the word {text} is not known")))
+    known.copied().ok_or_else(|| input.cursor.fail(&format!("the word {text} is unknown")))
 }
 
 wire_enum! {

@@ -23,7 +23,7 @@ use fieldstone_graph::travel::{
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
 
-/// As records have them.
+/// In the form of graph records.
 impl Wire for Props {
     fn put(&self, out: &mut Out<'_>) {
         out.bytes().put_bytes(self.bytes());

@@ -1,4 +1,5 @@
-//! The calls of a store as bytes: one codec for what crosses a connection, arguments and answers alike.
+//! The calls of a store as bytes: one codec for everything that crosses a connection, arguments and answers
+//! alike.
 //!
 //! ```text
 //! number  = varint                  signed  = varint, zigzag       float = 8 bytes, IEEE 754, little endian
@@ -17,9 +18,10 @@
 //! | `graph` | vertices, relations, lineages and traversals |
 //!
 //! Invariants:
-//! * each type is written and read in one place, and whatever is written is read back equal;
-//! * bytes from outside are an error at worst: no count is trusted beyond the bytes that follow, nesting is bounded;
-//! * an object that stays with its store (a field, a list, a traversal) does not cross: its number does.
+//! * each type is written and read in one place, and every value is equal after a round trip;
+//! * bytes from outside cause an error at worst: no count is trusted beyond the bytes that follow, and
+//!   nesting is bounded;
+//! * an object that stays with its store (a field, a list, a traversal) does not cross; its number does.
 //!
 //! ```
 //! use fieldstone_core::request::Request;

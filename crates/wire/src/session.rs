@@ -9,7 +9,8 @@ use fieldstone_journal::session::SessionId;
 
 use crate::{In, Out, Wire, wire_struct};
 
-/// Client, transaction, user; the author's number; the nanoseconds that are left; whether it may be cancelled, or is.
+/// Client, transaction, user; the author's number; the remaining nanoseconds; whether it can be cancelled, or
+/// is.
 impl Wire for Session {
     fn put(&self, out: &mut Out<'_>) {
         let ends = out.ends;
@@ -43,7 +44,8 @@ impl Wire for Session {
     }
 }
 
-/// Whether it is due already. Else the client watches it, and the server ends the call as the client says.
+/// Whether it is due already. If not, the client watches it, and the server ends the call when the client
+/// asks.
 impl Wire for Interrupt {
     fn put(&self, out: &mut Out<'_>) {
         self.is_due().put(out);

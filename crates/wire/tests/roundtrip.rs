@@ -1,4 +1,4 @@
-//! All that crosses is read back equal; bytes that are cut off or changed are an error at worst, and never a panic.
+//! Everything is equal after a round trip; truncated or changed bytes are an error at worst, never a panic.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -25,7 +25,8 @@ use fieldstone_journal::session::SessionId;
 use fieldstone_store::api::{Extremes, ListEntry, PlaceFile};
 use fieldstone_wire::{In, NoEnds, Out, Wire};
 
-/// Crosses, is read back equal, and is an error wherever it is cut off; a changed byte never panics.
+/// Checks that an item survives a round trip, that every truncation is an error, and that a changed byte
+/// never panics.
 fn crosses<T: Wire + Debug>(item: &T) {
     let mut out = Out::new(&NoEnds);
     item.put(&mut out);
@@ -155,7 +156,7 @@ fn every_term_of_a_query() {
 
 #[test]
 fn a_refusal_is_left_to_the_call() {
-    // A value that no graph takes crosses all the same: the store says why it refuses it.
+    // A value that no graph accepts crosses all the same: the store explains why it refuses it.
     crosses(&Partitioning { slots: 0, threshold: 0, ..Partitioning::default() });
 }
 

@@ -2,8 +2,8 @@
 
 Invariants:
 
-* a row of nodes ends at its first -1; a shape that has a missing value is not drawn;
-* a shape that crosses the meridian at which a map of the whole globe is cut is drawn at both of its sides;
+* a row of nodes ends at its first -1; a shape without a value has the colour that says why;
+* on the globe shapes lie as :mod:`.plot_globe` says: across the cut, and up to the poles;
 * of volumes the faces that only one of them has are drawn, in space.
 """
 
@@ -12,10 +12,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.tri import Triangulation
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
+
+from fieldstone._helper import plot_globe as globe
+from fieldstone._helper.plot_colours import Colours
+from fieldstone._helper.plot_grid import add_polygons, limits
 
 # Faces of a volume by how many nodes it has, in the order of VTK, which is UGRID's.
 FACES_OF = {
@@ -24,12 +28,10 @@ FACES_OF = {
     6: ((0, 2, 1), (3, 4, 5), (0, 1, 4, 3), (1, 2, 5, 4), (2, 0, 3, 5)),
     8: ((0, 3, 2, 1), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7)),
 }
-# Axes of lengths that differ more than this are stretched to fill the picture.
-MAX_ASPECT = 8
 
 
 def draw_on_mesh(
-    figure: Figure, data: np.ndarray, coords: dict[str, Any], mesh: dict[str, Any], label: str
+    figure: Figure, data: np.ndarray, coords: dict[str, Any], mesh: dict[str, Any], colours: Colours
 ) -> Any:
     """Draws values at a mesh's nodes, edges, faces or volumes; gives the axes."""
     location, kind = str(mesh.get("location")), mesh.get("rows")
@@ -48,11 +50,19 @@ def draw_on_mesh(
         rows, owners = skin(rows)
         data = data if location == "node" else data[owners]
         location = location if location == "node" else "face"
-    axes = figure.add_subplot(projection="3d" if len(points) == 3 else None)
-    draw = in_space if len(points) == 3 else in_plane
-    shown = draw(axes, data, points, location, kind, rows)
-    figure.colorbar(shown, ax=axes, label=label, shrink=0.8)
-    limits(axes, points)
+    if len(points) == 3:
+        axes = figure.add_subplot(projection="3d")
+        in_space(axes, data, points, location, kind, rows, colours)
+        space_limits(axes, points, coords)
+        return axes
+    axes = figure.add_subplot()
+    on_globe = [coords[axis][0].get("direction") for axis in "xy"] == ["longitude", "latitude"]
+    west = globe.west_of(points[0]) if on_globe else None
+    in_plane(axes, data, points, location, kind, rows, colours, west)
+    x = points[0] if west is None else globe.onto(points[0], west)
+    limits(axes, x, points[1], west, margin=0.0 if west is not None else 0.01)
+    if not on_globe:
+        globe.shape_axes(axes, False)
     return axes
 
 
@@ -78,112 +88,134 @@ def skin(volumes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_plane(
-    axes: Any, data: np.ndarray, points: list[np.ndarray], location: str, kind: Any, rows: np.ndarray | None
-) -> Any:
-    """Draws in the plane, or on a map."""
+    axes: Any,
+    data: np.ndarray,
+    points: list[np.ndarray],
+    location: str,
+    kind: Any,
+    rows: np.ndarray | None,
+    colours: Colours,
+    west: float | None,
+) -> None:
+    """Draws in the plane, or on a map that begins in the west at `west`."""
     x, y = points
-    if location == "edge" and rows is not None:
-        shapes, values = cut(x, y, rows, data)
-        return axes.add_collection(LineCollection(shapes, array=values))
-    if location == "face" and rows is not None:
-        shapes, values = cut(x, y, rows, data)
-        return axes.add_collection(PolyCollection(shapes, array=values, edgecolors="face", linewidths=0.2))
+    if location in ("edge", "face") and rows is not None:
+        shapes = globe.Shapes(x, y, rows, west)
+        rgba = colours.rgba(data)
+        for polygons, owners in ((shapes.plain, shapes.plain_owner), (shapes.parts, shapes.parts_owner)):
+            if location == "face":
+                add_polygons(axes, list(polygons), rgba[owners])
+            elif len(polygons):
+                axes.add_collection(LineCollection(list(polygons), colors=rgba[owners]), autolim=False)
+        return
     if kind != "faces" or rows is None:
-        return axes.scatter(x, y, c=data, s=4, linewidths=0)
-    triangles = fans(rows)
-    triangles = triangles[np.isfinite(data[triangles]).all(axis=1)]
-    across = crossing(x, y, triangles)
-    least, greatest = extremes(data)
-    if across.any():
-        shapes, values = cut(x, y, triangles[across], data[triangles[across]].mean(axis=1))
-        edge = axes.add_collection(PolyCollection(shapes, array=values, edgecolors="face", linewidths=0.2))
-        edge.set_clim(least, greatest)
-    if across.all():
-        return axes.scatter(x, y, c=data, s=4, linewidths=0)
-    mesh = Triangulation(x, y, triangles[~across])
-    # Values of nodes that no triangle has are never drawn.
-    return axes.tripcolor(mesh, np.nan_to_num(data), shading="gouraud", vmin=least, vmax=greatest)
+        x = x if west is None else globe.onto(x, west)
+        axes.scatter(x, y, c=colours.rgba(data), s=4, linewidths=0)
+        return
+    # Faces with a node that has no value have the colour of that node; the others are shaded.
+    present = rows >= 0
+    known = np.isfinite(data)
+    shaded = (known[rows] | ~present).all(axis=1) & present.any(axis=1)
+    gaps = rows[~shaded & present.any(axis=1)]
+    if len(gaps):
+        first = gaps[np.arange(len(gaps)), (~known[gaps] & (gaps >= 0)).argmax(axis=1)]
+        shapes = globe.Shapes(x, y, gaps, west)
+        rgba = colours.rgba(data[first])
+        add_polygons(axes, list(shapes.plain), rgba[shapes.plain_owner])
+        add_polygons(axes, shapes.parts, rgba[shapes.parts_owner])
+    shade(axes, data, x, y, rows[shaded], colours, west)
+
+
+def shade(
+    axes: Any,
+    data: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    rows: np.ndarray,
+    colours: Colours,
+    west: float | None,
+) -> None:
+    """Shades faces between the values of their nodes: triangles around the middle of each."""
+    shapes = globe.Shapes(x, y, rows, west)
+    (crossing,) = np.nonzero(~np.isin(np.arange(len(rows)), shapes.plain_owner))
+    parts: list[np.ndarray] = []
+    across = x if west is None else globe.onto(x, west)
+    for size in np.unique((rows[shapes.plain_owner] >= 0).sum(axis=1)):
+        some = rows[shapes.plain_owner]
+        some = some[(some >= 0).sum(axis=1) == size][:, :size]
+        if size >= 3:
+            parts.append(fans(np.stack([across[some], y[some], data[some]], axis=-1)))
+    if west is not None:
+        for row in rows[crossing]:
+            row = row[row >= 0]
+            if len(row) < 3 or not (np.isfinite(x[row]).all() and np.isfinite(y[row]).all()):
+                continue
+            corners = np.stack(globe.outline(x[row], y[row], data[row]), axis=-1)
+            if corners.size:
+                triangles = around_pole(corners) if np.ptp(corners[:, 0]) > 359 else fans(corners[None])
+                parts += [np.add(triangles, [move, 0, 0]) for move in globe.copies(west, corners[:, 0])]
+    if parts:
+        corners = np.concatenate(parts).reshape(-1, 3)
+        mesh = Triangulation(corners[:, 0], corners[:, 1], np.arange(len(corners)).reshape(-1, 3))
+        axes.tripcolor(mesh, corners[:, 2], shading="gouraud", cmap=colours.map, norm=colours.norm)
+
+
+def fans(corners: np.ndarray) -> np.ndarray:
+    """Triangles of polygons of one size (polygon, corner, x y value): around their middles."""
+    count = corners.shape[1]
+    if count == 3:
+        return corners
+    middle = corners.mean(axis=1)
+    sides = [np.stack([corners[:, n], corners[:, (n + 1) % count], middle], axis=1) for n in range(count)]
+    return np.concatenate(sides)
+
+
+def around_pole(corners: np.ndarray) -> np.ndarray:
+    """Triangles of an outline around a pole, which ends at that pole: two between each side and the pole."""
+    first, second = corners[:-3], corners[1:-2]
+    pole = corners[-1]
+    above = [
+        np.stack([side[:, 0], *(np.full(len(side), part) for part in pole[1:])], axis=-1)
+        for side in (first, second)
+    ]
+    return np.concatenate(
+        [np.stack([first, second, above[1]], axis=1), np.stack([first, above[1], above[0]], axis=1)]
+    )
 
 
 def in_space(
-    axes: Any, data: np.ndarray, points: list[np.ndarray], location: str, kind: Any, rows: np.ndarray | None
-) -> Any:
+    axes: Any,
+    data: np.ndarray,
+    points: list[np.ndarray],
+    location: str,
+    kind: Any,
+    rows: np.ndarray | None,
+    colours: Colours,
+) -> None:
     """Draws surfaces, lines or points in three dimensions."""
     xyz = np.stack(points, axis=1)
     if rows is None or (location == "node" and kind == "edges"):
-        return axes.scatter(*points, c=data, s=4, linewidths=0)
+        axes.scatter(*points, c=colours.rgba(data), s=4, linewidths=0)
+        return
     if location == "node":
         present = rows >= 0
         data = np.where(present, data[rows], 0).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
-    keep = np.isfinite(data)
-    shapes = [xyz[row[row >= 0]] for row in rows[keep]]
+    shapes = [xyz[row[row >= 0]] for row in rows]
+    rgba = colours.rgba(data)
     if kind == "edges":
-        return axes.add_collection3d(Line3DCollection(shapes, array=data[keep]))
-    return axes.add_collection3d(Poly3DCollection(shapes, array=data[keep], edgecolors="none"))
+        axes.add_collection3d(Line3DCollection(shapes, colors=rgba))
+    else:
+        axes.add_collection3d(Poly3DCollection(shapes, facecolors=rgba, edgecolors="none"))
 
 
-def extremes(data: np.ndarray) -> tuple[float, float]:
-    """Least and greatest value that is there."""
-    there = data[np.isfinite(data)]
-    return (float(there.min()), float(there.max())) if there.size else (0.0, 1.0)
-
-
-def fans(rows: np.ndarray) -> np.ndarray:
-    """The triangles of polygons: each from their first node."""
-    parts = [rows[:, [0, n, n + 1]] for n in range(1, rows.shape[1] - 1)]
-    triangles = np.concatenate(parts) if parts else np.empty((0, 3), dtype=rows.dtype)
-    return triangles[(triangles >= 0).all(axis=1)]
-
-
-def spans(x: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Least and greatest x of each row."""
-    present = rows >= 0
-    return np.where(present, x[rows], np.inf).min(axis=1), np.where(present, x[rows], -np.inf).max(axis=1)
-
-
-def crossing(x: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Which shapes reach round a map of the globe, which is cut at one meridian."""
-    is_globe = x.size and 180 < np.ptp(x) <= 360 and np.abs(y).max() <= 90
-    if not is_globe or not len(rows):
-        return np.zeros(len(rows), dtype=bool)
-    least, greatest = spans(x, rows)
-    return greatest - least > 180
-
-
-def cut(
-    x: np.ndarray, y: np.ndarray, rows: np.ndarray, values: np.ndarray
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Corners of each shape that has a value; of those that cross the map's edge at both of its sides."""
-    keep = np.isfinite(values) & (rows >= 0).any(axis=1)
-    rows, values = rows[keep], values[keep]
-    across = crossing(x, y, rows)
-    middle = (x.min() + x.max()) / 2 if x.size else 0.0
-    shapes, colours = [], []
-    for row, value, crosses in zip(rows, values, across, strict=True):
-        row = row[row >= 0]
-        corners = np.stack([x[row], y[row]], axis=1)
-        if not crosses:
-            shapes.append(corners)
-            colours.append(value)
-            continue
-        for side in (360.0, -360.0):
-            moved = corners.copy()
-            moved[(corners[:, 0] < middle) == (side > 0), 0] += side
-            shapes.append(moved)
-            colours.append(value)
-    return shapes, np.asarray(colours)
-
-
-def limits(axes: Any, points: list[np.ndarray]) -> None:
-    """All nodes are within; a picture's axes have one scale where that leaves something to see."""
+def space_limits(axes: Any, points: list[np.ndarray], coords: dict[str, Any]) -> None:
+    """All nodes are within; axes have one scale where that leaves something to see."""
     reach = []
-    for axis, values in zip("xyz", points, strict=False):
-        least, greatest = extremes(values)
+    for axis, values in zip("xyz", points, strict=True):
+        there = values[np.isfinite(values)]
+        least, greatest = (float(there.min()), float(there.max())) if there.size else (0.0, 1.0)
         margin = 0.01 * (greatest - least) or 0.5
         getattr(axes, f"set_{axis}lim")(least - margin, greatest + margin)
         reach.append(greatest - least or 1.0)
-    if len(points) == 3:
-        axes.set_box_aspect([max(one, max(reach) / MAX_ASPECT) for one in reach])
-        axes.set_zlabel("z")
-    elif max(reach) <= MAX_ASPECT * min(reach):
-        axes.set_aspect("equal")
+    axes.set_box_aspect([max(one, max(reach) / globe.MAX_ASPECT) for one in reach])
+    axes.set_zlabel(str(coords["z"][0].get("label") or "z"), parse_math=False)

@@ -68,7 +68,7 @@ impl FlushParticipant for Inner {
 
     fn flushed(&self, session: &Session) {
         let (registry, reader) = (self.registry(), self.reader());
-        let all = !self.store.journal.has_pending(session);
+        let all = !self.store.journal.unflushed().holds(session);
         let session = session.key();
         registry.declarations().flushed(session, all);
         reader.overlays.end(session);

@@ -255,7 +255,7 @@ impl CatalogLookup for Catalog {
         variable: Option<&str>,
         step: Option<i64>,
     ) -> Result<Vec<(String, String)>> {
-        roles::key_of(&self.inner.store.journal.schema(), run, variable, step)
+        roles::key_of(&self.inner.store.journal.schema().now(), run, variable, step)
     }
 
     fn has_declarations(&self) -> Result<bool> {

@@ -131,7 +131,7 @@ fn run(name: &str) -> RunName {
 
 fn flush(catalog: &Catalog) {
     catalog.inner.hand_over(&Session::default());
-    catalog.inner.store.journal.flush(&Session::default()).unwrap();
+    catalog.inner.store.journal.committer().flush(&Session::default()).unwrap();
 }
 
 #[test]

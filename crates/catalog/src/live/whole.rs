@@ -31,7 +31,7 @@ fn any_record(feed: &Feed, is: fn(&SideRecord) -> bool) -> Result<bool> {
 
 /// Whether some commit of the logs declares something.
 pub fn has_declarations(reader: &EngineReader) -> Result<bool> {
-    any_record(&reader.store.journal.feed()?, declares)
+    any_record(&reader.store.journal.looks().feed()?, declares)
 }
 
 /// Whether the logs, or this handle, hold anything for the catalog. Does not use or create the engine.
@@ -43,7 +43,7 @@ pub fn has_records(reader: &EngineReader) -> Result<bool> {
 /// Builds the engine's tables again.
 pub fn rebuild(reader: &EngineReader) -> Result<RebuildReport> {
     reader.forget_apply_error();
-    let feed = reader.store.journal.feed()?;
+    let feed = reader.store.journal.looks().feed()?;
     let place = reader.connections.location_for(&feed.heads())?;
     let mut work = |engine: &mut Connection| reader.follower.replay(engine.index()?, &feed);
     let outcome = reader.connections.with(&place, Patience::Full, &mut work);
@@ -61,7 +61,7 @@ pub fn rebuild(reader: &EngineReader) -> Result<RebuildReport> {
 /// Compares the engine with a replay, both as lines of text in memory.
 pub fn verify(reader: &EngineReader) -> Result<CatalogCheck> {
     reader.raise_apply_error()?;
-    let feed = reader.store.journal.feed()?;
+    let feed = reader.store.journal.looks().feed()?;
     let mut replayed = Index::open(Box::new(Sqlite::memory()?), reader.store.journal.home().id)?;
     reader.follower.replay(&mut replayed, &feed)?;
     let mut check = CatalogCheck::default();

@@ -55,14 +55,14 @@ impl Pending {
         });
         self.count(session, rows.sum());
         self.hand_over(session);
-        self.journal.take_side(records.iter().map(Record::encode).collect(), session)
+        self.journal.unflushed().add(records.iter().map(Record::encode).collect(), session)
     }
 
     /// Adds one attribute, which may become part of a larger record. Until then the journal counts it, and
     /// knows which session a failure concerns.
     pub fn buffer(&self, session: &Session, single: AttributeBatch) {
         self.count(session, 1);
-        self.attributes.put(&self.journal, session, 1, |batches| batches.add(single));
+        self.attributes.put(self.journal.unflushed(), session, 1, |batches| batches.add(single));
     }
 
     fn count(&self, session: &Session, rows: u64) {
@@ -71,7 +71,7 @@ impl Pending {
 
     /// Hands the gathered attributes to the journal.
     pub fn hand_over(&self, session: &Session) {
-        self.attributes.hand_over(&self.journal, session);
+        self.attributes.hand_over(self.journal.unflushed(), session);
     }
 
     /// Drops the records that a session holds.

@@ -33,7 +33,7 @@ impl EngineReader {
 
     /// Applies the content of the logs unless another process is doing so at this moment; never waits.
     pub fn catch_up(&self) -> Result<bool> {
-        let (mut feed, mut newest) = (self.store.journal.feed()?, false);
+        let (mut feed, mut newest) = (self.store.journal.looks().feed()?, false);
         for _ in 0..ROUNDS {
             let place = self.connections.location_for(&feed.heads())?;
             let work = &mut |engine: &mut Connection| {

@@ -44,7 +44,7 @@ impl ConsistentView {
     /// The unflushed records of the view's session; `None` if some of them are flushed or dropped by now.
     pub fn unflushed(&self, journal: &Journal, session: &Session) -> Option<OwnRecords> {
         match &self.seen.held {
-            None => OwnRecords::between(journal, Cursors::default(), self.seen.pending, session),
+            None => OwnRecords::between(journal.unflushed(), Cursors::default(), self.seen.pending, session),
             held => held.clone(),
         }
     }

@@ -216,7 +216,7 @@ impl EngineReader {
                 }
             }
         }
-        Ok(ConsistentView { seen: Instant::of(self.store.journal.feed()?), newest: false })
+        Ok(ConsistentView { seen: Instant::of(self.store.journal.looks().feed()?), newest: false })
     }
 }
 

@@ -38,7 +38,8 @@ impl Follower {
         let insist = Box::new(move |index: &mut Index, begin: &mut dyn FnMut(&mut Index) -> Result<bool>| {
             self.connections.insist(index, patience, begin)
         });
-        IndexView::with(index, self.store.journal.schema(), user, insist).of_process(self.store.own_writer())
+        IndexView::with(index, self.store.journal.schema().now(), user, insist)
+            .of_process(self.store.own_writer())
     }
 
     fn following(&self, patience: Patience, newest: bool) -> Following<'_> {

@@ -38,7 +38,7 @@ impl OpenStore {
 
     /// This process, as in the header of its log.
     pub fn own_writer(&self) -> Writer {
-        let (identity, origin) = (&self.env.identity, self.journal.origin());
+        let (identity, origin) = (&self.env.identity, self.journal.access().origin());
         Writer {
             host: identity.host(),
             process: identity.process(),
@@ -51,12 +51,12 @@ impl OpenStore {
     /// The writer of a log, by the id in a hit; `None` if its header is damaged, or the log does not exist.
     pub fn writer(&self, log: Option<Id>) -> Result<Option<Writer>> {
         let Some(log) = log else { return Ok(Some(self.own_writer())) };
-        self.journal.snapshot().map(|snapshot| writer_of(&snapshot, log))
+        self.journal.looks().snapshot().map(|snapshot| writer_of(&snapshot, log))
     }
 
     /// The owner of a run; `first` is the user who declared it first.
     pub fn owner(&self, run: &RunName, first: Option<u32>) -> Result<Option<u32>> {
-        Ok(self.owner_at(&self.journal.feed()?, run, first))
+        Ok(self.owner_at(&self.journal.looks().feed()?, run, first))
     }
 
     /// The owner of a run at the moment of a feed.
@@ -64,13 +64,13 @@ impl OpenStore {
         if first.is_some() && first == feed.folder_owner() {
             return first;
         }
-        feed.owner(&owner_level(&self.journal.schema(), run)).or(first)
+        feed.owner(&owner_level(&self.journal.schema().now(), run)).or(first)
     }
 
     /// A feed taken after a look at every log; the flag is true if it holds nothing that `feed` lacks.
     pub fn newer(&self, feed: &Feed) -> Result<(Feed, bool)> {
-        self.journal.refresh()?;
-        let later = self.journal.feed()?;
+        self.journal.looks().refresh()?;
+        let later = self.journal.looks().feed()?;
         let newest = later.heads() == feed.heads();
         Ok((later, newest))
     }

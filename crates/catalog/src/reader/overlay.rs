@@ -286,7 +286,8 @@ impl Overlays {
         view: &ConsistentView,
         session: &Session,
     ) -> Result<Option<LaidOver>> {
-        let own = OwnRecords::between(&follower.store.journal, laid.pending, view.seen.pending, session);
+        let own =
+            OwnRecords::between(follower.store.journal.unflushed(), laid.pending, view.seen.pending, session);
         let Some(own) = own else { return Ok(None) };
         let (pending, firsts) = (own.end, own.parts.iter().map(|part| part.before).collect::<Vec<_>>());
         self.note(&own);

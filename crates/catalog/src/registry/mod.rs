@@ -72,7 +72,7 @@ impl Registry {
 
     /// Forgets the entries of sessions that have lost records since the last check.
     fn forget_lost(&self) {
-        let losses = self.store.journal.all_losses();
+        let losses = self.store.journal.unflushed().all_losses();
         let mut seen = self.losses_seen.lock();
         for (session, losses) in losses {
             if seen.insert(session, losses) != Some(losses) {

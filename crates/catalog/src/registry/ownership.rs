@@ -40,7 +40,11 @@ impl Registry {
         }
         match owner {
             Some(owner) if owner != self.store.user(session) => return Err(self.owned_by(run, owner)),
-            _ => self.store.journal.claim(owner_level(&self.store.journal.schema(), run), session)?,
+            _ => self
+                .store
+                .journal
+                .datasets()
+                .claim(owner_level(&self.store.journal.schema().now(), run), session)?,
         }
         self.declarations().cache_mine(session.key(), run);
         Ok(())

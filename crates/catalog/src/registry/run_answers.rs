@@ -45,7 +45,7 @@ fn moves_on(journal: &Journal, session: &Session, cursor: &mut PendingCursor, to
     if *cursor == to {
         return true;
     }
-    let pending = journal.pending_behind(session, *cursor);
+    let pending = journal.unflushed().behind(session, *cursor);
     let holds = pending.continues && pending.records.iter().all(keeps_runs);
     *cursor = pending.end;
     holds

@@ -132,13 +132,13 @@ impl Registry {
         run: &RunName,
         name: &VariableName,
     ) -> Result<Option<VariableInfo>> {
-        let schema = self.store.journal.schema();
+        let schema = self.store.journal.schema().now();
         let place = (run, Some(name));
         let outside = session.within(None);
         let sessions = [&outside, session];
         let mut decoder = KeyDecoder::new();
         for session in &sessions[..if session.transaction().is_some() { 2 } else { 1 }] {
-            for (key, array) in self.store.journal.pending_arrays(session) {
+            for (key, array) in self.store.journal.unflushed().arrays(session) {
                 let found = place_of(&schema, &decoder.decode(&key)?);
                 if found.as_ref().map(|found| (&found.run, found.variable.as_ref())) != Some(place) {
                     continue;

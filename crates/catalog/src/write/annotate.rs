@@ -30,7 +30,7 @@ pub fn annotate(registry: &Registry, batch: AttributeBatch, session: &Session) -
 
 /// Adds attributes of several tags, one batch after another; equal targets are looked up once.
 pub fn annotate_all(registry: &Registry, batches: Vec<AttributeBatch>, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     let mut known: Option<StandsOn> = None;
     for mut batch in batches.into_iter().filter(|batch| batch.rows > 0) {
         batch.values = validate::values(&batch.tag, batch.values)?;
@@ -40,7 +40,8 @@ pub fn annotate_all(registry: &Registry, batches: Vec<AttributeBatch>, session: 
             batch.keywords = registry
                 .store
                 .journal
-                .by_schema(|schema| validate::keywords(schema, run, columns.clone()))?;
+                .schema()
+                .make(|schema| validate::keywords(schema, run, columns.clone()))?;
         }
         batch.check()?;
         let place = match known.take().filter(|known| known.is_of(&batch)) {

@@ -109,7 +109,7 @@ pub fn create_groups(
     groups: Vec<ArrayGroup>,
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Groups(run.clone(), groups.clone()).check()?;
     let _declaring = registry.declaring();
     let mut there = array_groups(registry, run, session)?;
@@ -145,7 +145,7 @@ pub fn create_imports(
     imports: Vec<ImportDecl>,
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Imports(run.clone(), imports.clone()).check()?;
     let _declaring = registry.declaring();
     let there = self::imports(registry, run, session)?;
@@ -167,7 +167,7 @@ pub fn create_imports(
 
 /// Declares meshes.
 pub fn create_meshes(registry: &Registry, meshes: Vec<MeshDecl>, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Meshes(meshes.clone()).check()?;
     let _declaring = registry.declaring();
     let there = self::meshes(registry, session)?;
@@ -195,7 +195,7 @@ pub fn create_meshes(registry: &Registry, meshes: Vec<MeshDecl>, session: &Sessi
 
 /// Declares histories.
 pub fn create_histories(registry: &Registry, histories: Vec<HistoryDecl>, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Histories(histories.clone()).check()?;
     let _declaring = registry.declaring();
     let fresh = fresh(

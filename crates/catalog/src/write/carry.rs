@@ -15,7 +15,7 @@ use crate::registry::Registry;
 
 /// Adds attributes of another store. Conflict if a variable is declared with another shape here.
 pub fn carry(registry: &Registry, batch: AttributeBatch, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     batch.check()?;
     if let Some(info) = registry.find_run(session, &batch.run)? {
         registry.need_annotate(session, &batch.run, info.decl.annotate)?;
@@ -42,7 +42,7 @@ pub fn remove_attributes(
     attributes: &[(AttributeId, u32)],
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     let me = registry.store.user(session);
     if let Some((_, user)) = attributes.iter().find(|(_, user)| *user != me)
         && registry.run_owner(session, run)? != Some(me)
@@ -63,7 +63,7 @@ pub fn remove_declarations(
     rows: &[DeclarationRow],
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     registry.need_own(session, run)?;
     let ids: Vec<AttributeId> = rows.iter().map(|row| row.id).collect();
     remove_written(registry, run, &ids, session)
@@ -76,7 +76,7 @@ pub fn declare_again(
     records: Vec<Record>,
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     records.iter().try_for_each(Record::check)?;
     registry.need_own(session, run)?;
     registry.reader.pending.emit(session, records)

@@ -17,7 +17,7 @@ use crate::registry::{Registry, run_row, run_text, variable_text};
 
 /// Declares a run.
 pub fn create_run(registry: &Registry, mut run: RunDecl, exist_ok: bool, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     if run.created == 0 {
         run.created = registry.store.env.clock.now();
     }
@@ -52,7 +52,7 @@ pub fn create_variables(
     variables: Vec<VariableDecl>,
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     for variable in &variables {
         check_variable(variable)?;
     }
@@ -113,7 +113,7 @@ pub fn create_steps(
     steps: Vec<StepDecl>,
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Steps(run.clone(), steps.clone()).check()?;
     let _declaring = registry.declaring();
     registry.need_run(session, run)?;

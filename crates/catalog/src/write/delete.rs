@@ -56,7 +56,7 @@ pub fn delete(
     session: &Session,
 ) -> Result<DeleteReport> {
     if doit {
-        registry.store.journal.check_writable()?;
+        registry.store.journal.access().check_writable()?;
     }
     if fields && matches!(what, Deletion::Tags(_) | Deletion::Attributes(_)) {
         return Err(Error::invalid("tags and attributes have no fields")
@@ -65,7 +65,7 @@ pub fn delete(
     // A pattern that was typed as a name must not delete more than that name.
     let what = &what.exact();
     let mut plan = registry.reader.look(Visibility::All(session), &mut |index| {
-        plan(&registry.store.journal.schema(), index, what, registry.store.user(session))
+        plan(&registry.store.journal.schema().now(), index, what, registry.store.user(session))
     })?;
     only_own(registry, session, &mut plan, matches!(what, Deletion::Attributes(_)))?;
     if fields {

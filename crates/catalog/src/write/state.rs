@@ -10,7 +10,7 @@ use crate::registry::{Registry, run_text};
 
 /// Sets the state of a declared run. Denied if another user owns it.
 pub fn set_state(registry: &Registry, run: &RunName, state: RunState, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     let records = Record::States(vec![(run.clone(), state.clone())]);
     records.check()?;
     let _declaring = registry.declaring();
@@ -31,7 +31,7 @@ pub fn set_state(registry: &Registry, run: &RunName, state: RunState, session: &
 /// Records new places for the data of declared runs. Denied, without any effect, if another user owns one of
 /// the runs.
 pub fn move_outside(registry: &Registry, moved: Vec<(RunName, Value)>, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Moved(moved.clone()).check()?;
     let _declaring = registry.declaring();
     let mut known = Vec::with_capacity(moved.len());

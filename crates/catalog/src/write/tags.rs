@@ -21,7 +21,7 @@ use crate::registry::{Registry, free_version};
 
 /// Declares tags; returns them as they are shown.
 pub fn create_tags(registry: &Registry, tags: Vec<TagDecl>, session: &Session) -> Result<Vec<TagInfo>> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Tags(tags.clone()).check()?;
     // Two threads that declare one name at once would otherwise take the same free version.
     let _declaring = registry.declaring();

@@ -19,7 +19,7 @@ pub fn create_versions(
     mut variables: Vec<VariableDecl>,
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     for variable in &variables {
         check_variable(variable)?;
     }

@@ -1,8 +1,8 @@
 //! Keywords and values that a store holds, within a time that nobody notices.
 //!
-//! Two threads look: one at the values of the keyword under the rest of the request, entry by entry; one
-//! at the values in the whole store, which segments know. Whoever presses TAB gets what the first has
-//! found when the time is over, and where that is not all, what the second knows as well.
+//! Two threads look: one for the values of the keyword under the rest of the request, entry by entry; one
+//! for the values in the whole store, which segments know. When the time is over, TAB offers the findings of the
+//! first, and adds those of the second if the first has not finished.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use fieldstone::prelude::*;
 use fieldstone::{
     Env, FieldStore, KeyValue, ListOptions, Mode, OpenOptions, ReadOptions, Request, Result, Schema,
 };
@@ -31,7 +32,7 @@ pub(super) fn patience() -> Duration {
 /// Values beyond these are not collected.
 const MOST: usize = 20_000;
 
-/// What a store, or a schema by its name, knows.
+/// The source of keywords and values: a store, or a schema by its name.
 pub struct Vocabulary {
     pub schema: Schema,
     store: Option<fieldstone::Store>,
@@ -86,7 +87,7 @@ impl Vocabulary {
         let constrained = !others.is_empty();
         if constrained {
             thread::spawn(move || {
-                let _ = search(&*store, &request, &name, &sender);
+                let _ = search(&store, &request, &name, &sender);
             });
         }
         let name = keyword.to_owned();

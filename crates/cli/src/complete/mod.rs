@@ -1,4 +1,4 @@
-//! Completion of what stands before the cursor: verbs, options, files, stores, and the keywords and
+//! Completion of the word before the cursor: verbs, options, files, stores, and the keywords and
 //! values that a store holds now.
 //!
 //! A shell's script ([`scripts`]) calls `fieldstone __complete SHELL …` at each TAB. [`candidates`] walks
@@ -21,7 +21,7 @@ use clap::{Arg, ArgAction, Command};
 
 use crate::help::TOPICS;
 
-/// At most so many are offered.
+/// The most candidates that it offers.
 const MOST: usize = 1000;
 
 /// Something that the word at the cursor may become.
@@ -29,7 +29,7 @@ const MOST: usize = 1000;
 pub struct Candidate {
     /// The whole word. One that ends in `=` or `/` goes on: no blank follows it.
     pub word: String,
-    /// What it is, in few words.
+    /// A short description.
     pub about: String,
 }
 
@@ -62,7 +62,7 @@ pub fn main(arguments: &[String]) {
     let _ = std::io::stdout().write_all(answer(arguments).as_bytes());
 }
 
-/// What the last of `words` may become.
+/// The candidates for the last of `words`.
 pub fn candidates(words: &[String]) -> Vec<Candidate> {
     let Some((current, before)) = words.split_last() else { return Vec::new() };
     let mut command = crate::command();
@@ -74,7 +74,7 @@ pub fn candidates(words: &[String]) -> Vec<Candidate> {
     found
 }
 
-/// Where on the command line the cursor is.
+/// The position of the cursor on the command line.
 struct CursorPosition<'a> {
     command: &'a Command,
     positional: Vec<&'a str>,

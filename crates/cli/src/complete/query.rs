@@ -9,7 +9,7 @@ use fieldstone::{Mode, OpenOptions, Result};
 use super::Candidate;
 use super::live::patience;
 
-/// What begins a term, and what it is about.
+/// The beginnings of terms, each with a description.
 const TERMS: [(&str, &str); 17] = [
     ("tag=", "name of the tag"),
     ("run=", "name of the run"),
@@ -32,7 +32,7 @@ const TERMS: [(&str, &str); 17] = [
 /// Words that stand between terms, or behind them.
 const JOINTS: [&str; 9] = ["and", "or", "not", "with", "without", "first", "last", "order", "limit"];
 
-/// What the last word of a query may become.
+/// The candidates for the last word of a query.
 pub fn candidates(store: &str, before: &[&str], current: &str) -> Vec<Candidate> {
     for (subject, list) in [("tag", 0), ("run", 1), ("variable", 2)] {
         if let Some(begun) = current.strip_prefix(subject).and_then(|rest| rest.strip_prefix('=')) {
@@ -67,7 +67,8 @@ fn names(store: &str, list: usize) -> Vec<String> {
 
 fn ask(url: &str, list: usize) -> Result<Vec<String>> {
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
-    let catalog = fieldstone::open(url, &reading)?.catalog().clone();
+    let store = fieldstone::open(url, &reading)?;
+    let catalog = store.catalog();
     let all = Query::all();
     Ok(match list {
         0 => catalog.tags(&all)?.into_iter().map(|tag| tag.decl.name).collect(),

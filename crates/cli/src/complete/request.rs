@@ -15,7 +15,7 @@ use super::Candidate;
 use super::live::Vocabulary;
 use crate::arguments::join;
 
-/// What the word `current` of a request may become, after the words before it.
+/// The candidates for the word `current` of a request, given the words before it.
 pub fn candidates(store: &str, before: &[&str], current: &str) -> Vec<Candidate> {
     let Some(known) = Vocabulary::of(store) else { return Vec::new() };
     let (head, tail) = split_behind(current, ',');
@@ -34,7 +34,7 @@ pub fn candidates(store: &str, before: &[&str], current: &str) -> Vec<Candidate>
     }
 }
 
-/// What stands already, as a request. A word that cannot be read is passed over.
+/// The words that are complete, as a request. Words that cannot be parsed are skipped.
 fn given(before: &[&str], head: &str) -> Request {
     let mut all = Request::new();
     let head = [head.trim_end_matches(',')];
@@ -132,6 +132,7 @@ fn split_behind(text: &str, sign: char) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fieldstone::prelude::*;
     use fieldstone::{ArchiveOptions, OpenOptions, Value};
 
     /// A folder with a store of three runs.

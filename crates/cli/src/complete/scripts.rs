@@ -1,7 +1,7 @@
-//! What a shell runs at TAB: a function that asks the program itself. Nothing in the scripts knows a verb
-//! or an option, so that they need not be made anew with a new version.
+//! The function that a shell runs at TAB: it asks the program itself. The scripts know neither verbs nor options, so
+//! a new version of the program needs no new scripts.
 
-/// A shell that can be taught.
+/// A supported shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Shell {
     /// bash

@@ -16,7 +16,7 @@ use crate::explain::shell_word;
 /// Lines of the history that are kept.
 const HISTORY: usize = 10_000;
 
-/// What came from the terminal.
+/// An input from the terminal.
 pub enum Read {
     /// A line.
     Line(String),
@@ -36,7 +36,7 @@ fn failed(error: ReadlineError) -> Error {
     Error::unavailable(format!("the terminal cannot be read: {error}"))
 }
 
-/// Where the history of all shells of a user is.
+/// The file with the history of all shells of a user.
 fn history_file() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
     let home = || std::env::var_os("HOME").filter(|path| !path.is_empty()).map(PathBuf::from);

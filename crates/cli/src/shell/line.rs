@@ -5,7 +5,7 @@ use fieldstone::{Error, Result};
 
 use crate::complete::words::{Split, split};
 
-/// What a line asks for.
+/// The request of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     /// Nothing: it is empty, or a comment.
@@ -31,7 +31,7 @@ fn words(line: &str) -> Result<Vec<String>> {
     Ok(words)
 }
 
-/// Where a traversal ends on its line, and options begin: at the first blank behind closed brackets and quotes.
+/// The end of a traversal on its line, after which options begin: the first blank outside brackets and quotes.
 fn steps_end(line: &str) -> usize {
     let (mut depth, mut quote) = (0usize, None);
     for (at, c) in line.char_indices() {
@@ -49,7 +49,7 @@ fn steps_end(line: &str) -> usize {
     line.len()
 }
 
-/// What a line asks for, of a store; `global` are options that every call gets.
+/// Parses a line for a store; `global` are options that every call gets.
 pub fn parse(line: &str, store: Option<&str>, global: &[String], program: &Command) -> Result<Line> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {

@@ -21,7 +21,7 @@ use crate::output::{self, Done, Stop};
 use editor::{Editor, Read};
 use line::Line;
 
-/// What is the same for all lines.
+/// The state that all lines share.
 #[derive(Debug)]
 pub struct Session {
     store: Option<String>,

@@ -1,4 +1,4 @@
-//! `fieldstone accept`: a loss is given up for good, on record.
+//! `fieldstone accept`: gives up lost data for good, and records that.
 
 use clap::Args;
 use fieldstone::json;
@@ -12,15 +12,16 @@ Examples:
   fieldstone accept store logs/00112233445566778899aabbccddeeff.log --why 'removed by mistake, no backup'
   fieldstone accept store data/00112233445566778899aabbccddeeff-1.data
 
-The file is named as messages name it. Of a log that is missing, or shorter than it was, all commits that cannot be read
-are given up; of a data log that is missing, all fields with bytes in it; else the fields of the file that are damaged. It
-is final: what is given up never counts again, also where the file comes back from a backup, so look for one first. From
-then on list, axes, find, verify and all else go on without it; status and verify list what was accepted, by whom and when.
-Only the owner of the lost file, the owner of the store (of its folder logs) and root may do so.
+Name the file as messages name it. For a log that is missing or has become shorter, this gives up all commits that
+cannot be read; for a missing data log, all fields with bytes in it; otherwise the damaged fields of the file. The
+decision is final: data given up never count again, even if the file comes back from a backup, so look for a backup
+first. From then on list, axes, find, verify and all other verbs work without those data; status and verify list what
+was accepted, by whom and when. Only the owner of the lost file, the owner of the store (of its folder logs) and root
+may accept a loss.
 
 With --json: file, what, fields, keys, user, time and why.";
 
-/// Give up what a log or data log lost, for good
+/// Give up data that a log or data log lost, for good
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -29,12 +30,12 @@ pub struct Arguments {
     /// The file that lost something
     #[arg(value_name = "FILE")]
     name: String,
-    /// Why, for those who read the record
+    /// The reason, for those who read the record
     #[arg(long, value_name = "TEXT")]
     why: Option<String>,
 }
 
-/// Accepts, and says what was given up.
+/// Accepts the loss, and prints what was given up.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = arguments.store.open_existing()?;
     let report = store.accept(&arguments.name, arguments.why.as_deref().unwrap_or_default())?;

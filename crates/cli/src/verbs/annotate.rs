@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use fieldstone::Session;
-use fieldstone::catalog::Catalog;
+use fieldstone::catalog::CatalogAccess;
 use fieldstone::catalog::query::Term;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{RunName, TagDecl};
 use fieldstone::helper::{Helper, HelperOptions};
+use fieldstone::prelude::*;
 use fieldstone::{Code, Error, ErrorKind, Request, Result, Run, Target, json};
 
 use crate::arguments::{Writing, join};
-use crate::catalog::{exactly, writing};
+use crate::catalog::exactly;
 use crate::csv::{Cell, Csv};
 use crate::output::{Done, Out, count, file_error};
 use crate::rows::{COLUMNS, Defaults, Group, Rows};
@@ -34,21 +35,23 @@ Examples:
   fieldstone annotate store --csv features.csv --run a
   fieldstone annotate store --parquet features.parquet --run a --unit K
 
-An attribute stands on the run, with --step on a step, with --variable on a variable, with --box on a box of
-it, in elements and half-open, with --cells on cells of its mesh (or along its first dimension). The tag is made where there is none; its type is that of the values, or
---type: bool int uint float text bytes datetime int_range float_range array json. Values are written as in
-queries: 310.5, true, 2026-11-21T06:00, 5..9, 0x0aff, [1, 2], all else is text, and so is what stands in quotes
-('\"0042\"') and what a number would not keep: leading zeros, more than 64 bits, a commit such as 12e4567. A second
-value for the same place corrects the first, but for one that another user gave.
+Without further options the attribute describes the run; --step makes it describe a step, --variable a variable,
+--box a half-open box of elements, and --cells some cells of a mesh (or indices along the first dimension).
+A tag that does not exist is created. Its type is the type of the values, or --type: bool int uint float text
+bytes datetime int_range float_range array json. Write values as in queries: 310.5, true, 2026-11-21T06:00,
+5..9, 0x0aff, [1, 2]. Everything else is text. So are values in quotes ('\"0042\"') and those that a number
+would change: leading zeros, more than 64 bits, a commit such as 12e4567. A second value for the same place
+corrects the first, unless another user gave the first.
 
-A table has a line of names first: tag, value, run, project, variable, version, step, box (75:81,60:81) or
-start and count (75 60; or start_0, start_1 …), cells (4 17 5), unit, type, tag_version. What all rows share can be given as
-an option instead. An empty cell is none. A file is taken whole or not at all, and its rows do not correct
-one another. Parquet is read by a Python that has pyarrow (FIELDSTONE_PYTHON names one).
+The first line of a table names its columns: tag, value, run, project, variable, version, step, box (75:81,60:81)
+or start and count (75 60; or start_0, start_1 …), cells (4 17 5), unit, type, tag_version. Give a value that all
+rows share as an option instead. An empty cell means no value. Either all rows of a file are added or none, and
+rows of one file do not correct one another. To read Parquet, the program runs a Python with pyarrow
+(FIELDSTONE_PYTHON names one).
 
-With --json: attributes, runs and tags (how many), and the store's version.";
+With --json: the number of attributes, runs and tags, and the store's version.";
 
-/// Who may annotate a run.
+/// The users who may annotate a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Annotators {
     All,
@@ -87,7 +90,7 @@ pub struct Arguments {
     /// Cells of a variable on a mesh, in place of a box: 4,17,5
     #[arg(long, value_name = "CELL,…", requires = "variable", conflicts_with = "region")]
     cells: Option<String>,
-    /// A further keyword of the schema, of the field that all of it stands on: number=3
+    /// A further keyword of the schema that all attributes of this call share: number=3
     #[arg(long = "keyword", value_name = "KEYWORD=VALUE")]
     keywords: Vec<String>,
     /// The unit of the values
@@ -99,19 +102,19 @@ pub struct Arguments {
     /// The tag's version
     #[arg(long, value_name = "N")]
     tag_version: Option<i64>,
-    /// Make the runs that are not there
+    /// Create the runs that do not exist
     #[arg(long)]
     create: bool,
-    /// Who may annotate the runs that --create makes: all, each under the own name, or their owner alone
+    /// The users who may annotate the runs that --create makes: all, each under their own name, or their owner alone
     #[arg(long = "annotate", value_name = "WHO", value_enum, default_value = "all", requires = "create")]
     annotators: Annotators,
-    /// Take the rows of this CSV file; - is stdin
+    /// Read rows from this CSV file; - is stdin
     #[arg(long, value_name = "FILE", conflicts_with = "parquet")]
     csv: Option<PathBuf>,
-    /// Take the rows of this Parquet file
+    /// Read rows from this Parquet file
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
-    /// Do it under this transaction: visible when it commits
+    /// Annotate in this transaction: attributes become visible when it commits
     #[arg(long, value_name = "ID")]
     txn: Option<String>,
 }
@@ -135,11 +138,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Some(id) => fieldstone::catalog::query::text::parse(&format!("transaction={id}"))?.session,
         None => Session::default(),
     };
-    let (store, catalog) = writing(&arguments.store)?;
+    let store = arguments.store.open()?;
+    let catalog = store.catalog();
     let keywords = Request::parse(&join(&arguments.keywords))?.single_pairs()?;
     let taken = Taken::default();
-    let mut taking =
-        Taking { store: &store, catalog: &catalog, arguments, session: session.clone(), keywords, taken };
+    let mut taking = Taking { store: &store, catalog, arguments, session: session.clone(), keywords, taken };
     let outcome = match (&arguments.csv, &arguments.parquet) {
         (Some(path), _) => taking.csv(path, out),
         (_, Some(path)) => taking.parquet(path, out),
@@ -161,11 +164,10 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         let done = count(attributes, "attribute");
         out.note(format_args!("annotated {done}: {}", parts.join(", ")));
     }
-    drop(catalog);
     Ok(store.close()?)
 }
 
-/// What was taken so far.
+/// Counts of the rows added so far.
 #[derive(Debug, Default)]
 struct Taken {
     attributes: u64,
@@ -173,10 +175,10 @@ struct Taken {
     tags: Vec<String>,
 }
 
-/// One call on its way.
+/// A call that is being made.
 struct Taking<'a> {
     store: &'a fieldstone::Store,
-    catalog: &'a Catalog,
+    catalog: &'a dyn CatalogAccess,
     arguments: &'a Arguments,
     session: Session,
     /// Further keywords of all rows.
@@ -377,7 +379,7 @@ impl Arguments {
     }
 }
 
-/// An error about the one attribute of the command line, which has no lines.
+/// An error about the single attribute of the command line, which has no line number.
 fn without_line(error: Error) -> Error {
     let message = error.message().strip_prefix("line 1: ").unwrap_or(error.message()).to_owned();
     let hint = error.hint().map(str::to_owned);
@@ -388,7 +390,7 @@ fn without_line(error: Error) -> Error {
     }
 }
 
-/// Progress on stderr: a bar on a terminal, nothing where there is none.
+/// Progress on stderr: a bar on a terminal, otherwise nothing.
 struct Bar {
     on_terminal: bool,
 }

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, Code, DType, IndexBox, Request, Result, Value, json};
 use rustix::fs::{OFlags, Stat, fcntl_getfl, fstat, stat};
 
@@ -20,7 +21,7 @@ Examples:
   fieldstone archive store run=a variable=q step=6 q.bin --dtype f4 --shape 180,360
   fieldstone archive store --key run=a,variable=t,step=6 'name=with=signs.grib'";
 
-/// Archive the bytes of a file, of stdin, or an array under a key
+/// Archive an array, or the bytes of a file or of stdin, under a key
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -29,7 +30,7 @@ pub struct Arguments {
     /// The key as keyword=value, and at most one file (- or none: stdin)
     #[arg(value_name = "KEY|FILE")]
     words: Vec<String>,
-    /// The key; what stands in KEY|FILE is then the file
+    /// The key; KEY|FILE then names the file alone
     #[arg(long)]
     key: Option<String>,
     /// Archive the array in this .npy file
@@ -44,7 +45,7 @@ pub struct Arguments {
     /// The bytes are the piece of the array that starts here
     #[arg(long, value_name = "N,N…", requires = "shape")]
     start: Option<String>,
-    /// Extents of the piece; a .npy file has its own
+    /// Extents of the piece; a .npy file says its own
     #[arg(long, value_name = "N,N…", requires = "start", conflicts_with = "npy")]
     count: Option<String>,
     /// Extents of the chunks that the array is stored in

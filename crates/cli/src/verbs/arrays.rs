@@ -1,4 +1,4 @@
-//! `fieldstone arrays`: distributed arrays of runs, and the files that they stand in; and writing them anew.
+//! `fieldstone arrays`: lists the distributed arrays of runs and their files, or rewrites them.
 
 use clap::Args;
 use fieldstone::arrays::{GroupInventory, LevelChoice, groups_of, opens, rewrite, show};
@@ -19,43 +19,45 @@ Examples:
   fieldstone arrays store astro3d-42 --rewrite --level 2
   fieldstone arrays store astro3d-42 --show
 
-Lists groups of distributed arrays, of all runs or of one: sets, steps, and how many files their arrays stand
-in; of one run also the files. With --rewrite the arrays of a run are written anew, into one file a group
-(level 3), set (2) or set and step (1), whatever the number of jobs that wrote them; fields keep their keys,
-and the new versions become visible at once. No job may be writing the run meanwhile. The files of before
-stay, for older versions.
+Lists the groups of distributed arrays of all runs, or of one: their sets, their steps, and the number of files that
+hold their arrays. For a single run it also names the files.
 
-A job that is killed within a flush may leave files that other programs cannot open, or that show a step less than is
-flushed: the list of a run's files names those that do not open. The next job of the run mends them, and so does --show.
+--rewrite writes the arrays of a run into fewer files: one for each group (level 3), set (2), or set and step (1),
+no matter how many jobs wrote them. Fields keep their keys, and all new versions become visible at the same moment.
+No job may write the run at that time. The old files stay, because older versions refer to them.
+
+A job that is killed during a flush may leave files that other programs cannot open, or that lack the last flushed
+step. The list of a run's files names those that do not open. The run's next job repairs them, and so does --show.
 
 With --json: {\"groups\": [...]} of project, run, name, layout, level, method, order, mesh, location, attrs, sets
-(name, dtype, shape, dims, view), steps, arrays, incomplete and files (path, arrays, bytes; of one run also opens: whether
-other programs can open it); with --rewrite of name, level, arrays, bytes, before (a number of files) and files. With --show
---json: {\"files\": [...], \"left\": [...]}, of paths that were changed, and of path and why of those that could not be.";
+(name, dtype, shape, dims, view), steps, arrays, incomplete and files (path, arrays, bytes; for a single run also
+opens: whether other programs can open it). With --rewrite: name, level, arrays, bytes, before (the number of files
+before) and files. With --show: {\"files\": [...], \"left\": [...]}, the paths that it changed, and path and why for
+those that it could not change.";
 
-/// List distributed arrays of runs, or write them anew
+/// List distributed arrays of runs, or rewrite them
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     store: Reading,
-    /// A run
+    /// The run
     run: Option<String>,
     /// The run's project
     #[arg(long, requires = "run")]
     project: Option<String>,
-    /// Write the arrays of the run anew
+    /// Rewrite the arrays of the run into fewer files
     #[arg(long, requires = "run", conflicts_with = "at")]
     rewrite: bool,
-    /// 1: a file per set and step; 2: per set; 3: per group; without it as the group was declared
+    /// 1: a file per set and step; 2: per set; 3: per group; by default the level that the group was declared with
     #[arg(long, requires = "rewrite", value_name = "LEVEL")]
     level: Option<u64>,
-    /// Have the files of the run show all that is flushed into them, after a job that was killed
+    /// Repair the run's files after a job was killed, so that they show everything flushed into them
     #[arg(long, requires = "run", conflicts_with_all = ["rewrite", "at"])]
     show: bool,
 }
 
-/// Lists, or writes anew.
+/// Lists, rewrites or repairs.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if arguments.rewrite {
         return write_anew(arguments, out);
@@ -133,7 +135,7 @@ fn set_cell(set: &ArraySet) -> String {
     format!("{} {} {}", set.variable.name, set.dtype.name(), extents.join("x"))
 }
 
-/// The store, opened to write, and the run that is named.
+/// The store, opened for writing, and the named run.
 fn open_to_write(arguments: &Arguments) -> Done<(Store, RunName)> {
     let name = RunName {
         project: arguments.project.clone().unwrap_or_default(),

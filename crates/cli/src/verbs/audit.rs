@@ -1,4 +1,4 @@
-//! `fieldstone audit`: who did what, and all that a file reached.
+//! `fieldstone audit`: the actions of a user, or everything that a file influenced.
 
 use clap::Args;
 use fieldstone::Session;
@@ -16,15 +16,16 @@ Examples:
   fieldstone audit store --file /data/mesh.nc
   fieldstone audit store --file mesh.nc --since 2026-11-21T06:00 --json
 
-Of a user: what was run, and what that executed, read and wrote; processes count with their job; and what was archived,
-declared, annotated and deleted without an execution, by commits and datasets. Of a file: who
-executed, read and wrote it; then all that came from it, by cause: with --since, from when it was damaged. Where a
-program reads, a line has time, user, execution, action and object, with tabs between; `derived` and a vertex is a
-line of what came from the file.
+For a user it lists executions with what they executed, read and wrote (processes count with their job), and what
+the user archived, declared, annotated and deleted outside of executions, by commit and dataset. For a file it lists
+the executions that executed, read and wrote it, then everything derived from it; with --since only what was derived
+after that moment, for example since the file was damaged. When the output is not a terminal, each line has time,
+user, execution, action and object, separated by tabs; a line of `derived` and a vertex names something derived
+from the file.
 
 With --json: rows of time, stamp, user, execution, action and object; derived, a list of type and id; and truncated.";
 
-/// Show who did what, and all that a file reached
+/// Show the actions of a user, or everything that a file influenced
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -36,13 +37,13 @@ pub struct Arguments {
     /// The path of a file, or TYPE:ID
     #[arg(long)]
     file: Option<String>,
-    /// What ended before this moment is left out: a date, seconds since 1970, or a stamp
+    /// Leave out actions that ended before this moment: a date, seconds since 1970, or a stamp
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// What began after this moment is left out
+    /// Leave out actions that began after this moment
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Rows, and vertices that came from the file, at most
+    /// The most rows, and the most vertices derived from the file
     #[arg(long, value_name = "ROWS", default_value_t = 100_000)]
     limit: usize,
 }

@@ -1,4 +1,4 @@
-//! `fieldstone axes`: the values present, per keyword.
+//! `fieldstone axes`: the values that each keyword has.
 
 use clap::Args;
 use fieldstone::{KeyValue, Quoted, ReadOptions, json};
@@ -12,7 +12,7 @@ Examples:
   fieldstone axes store
   fieldstone axes store run=a,variable=t
 
-Each line is a part of a request: step=0/6/12. A terminal shows how many values there are, too.
+Each line is a part of a request: step=0/6/12. On a terminal it also shows the number of values.
 With --json: {\"step\": [\"0\", \"6\"], ...}; with --jsonl: {\"keyword\": \"step\", \"values\": [...]} a line.";
 
 /// Show the values that each keyword has
@@ -28,7 +28,8 @@ pub struct Arguments {
 /// Prints a line per keyword.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
-    let axes = arguments.store.open()?.axes_of_all(requests, &ReadOptions::default())?;
+    let store = arguments.store.open()?;
+    let axes = store.all_of(requests).axes(&ReadOptions::default())?;
     match out.format() {
         Format::Json => out.document(&json::fields::axes(&axes)),
         Format::JsonLines => out.items("axes", axes.iter().map(|axis| Ok(json::fields::axis(axis)))),

@@ -1,4 +1,4 @@
-//! `fieldstone completions`: what a shell needs to complete verbs, options, keywords and values.
+//! `fieldstone completions`: scripts by which shells complete verbs, options, keywords and values.
 
 use clap::Args;
 
@@ -12,8 +12,8 @@ Examples:
   fieldstone completions zsh > \"${fpath[1]}/_fieldstone\"
   fieldstone completions fish > ~/.config/fish/completions/fieldstone.fish
 
-The script asks the program at each TAB, and the program the store: it offers verbs, options, files,
-stores, keywords that are not given yet, and the values that are there under the rest of the request.";
+At each TAB the script asks the program, which asks the store. It offers verbs, options, files, stores, keywords
+that the request does not have yet, and the values that exist under the rest of the request.";
 
 /// Print a completion script for a shell
 #[derive(Debug, Args)]

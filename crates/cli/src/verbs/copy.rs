@@ -1,4 +1,4 @@
-//! `fieldstone copy`: fields, and what stands on them, into another store.
+//! `fieldstone copy`: copies fields, with their attributes and declarations, into another store.
 
 use clap::Args;
 use fieldstone::json;
@@ -14,14 +14,15 @@ Examples:
   fieldstone copy store run=a --to /archive/store --lenient --json
   fieldstone copy store --find 'tag=maximum and value>9000' --to extremes
 
-Attributes, tags, parameters of runs, times of steps and declarations of variables come along; with
---fields-only they stay, and are counted. What the target declares otherwise is a conflict, and nothing is
-copied. Arrays keep type, shape, chunks and whether they are compressed; fields that are not complete are copied
-as they are. A new target gets the schema of the source, an old one keeps its own. All fields arrive or
-none; what the other store has is read back and compared first. Fields that are there already and equal
-are not written again. Fields that cannot be read are passed over and named, and it ends with 5.";
+Copies attributes, tags, parameters of runs, times of steps and declarations of variables along with the fields;
+--fields-only leaves them and prints their number. If the target declares a variable or tag differently, the copy
+is a conflict and copies nothing. Arrays keep their type, shape, chunks and compression; incomplete fields are
+copied as they are. A new target gets the schema of the source, an existing one keeps its own. Either all fields
+arrive or none: the program reads the copies back and compares them before they become visible. It does not
+write fields again that the target already has with equal content. It skips and names fields that cannot be
+read, and then ends with 5.";
 
-/// Copy fields, and what stands on them, into another store
+/// Copy fields, with their attributes and declarations, into another store
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -1,4 +1,4 @@
-//! `fieldstone delete`: runs, steps, variables, tags and attributes out of the catalog.
+//! `fieldstone delete`: deletes runs, steps, variables, tags and attributes from the catalog.
 
 use clap::{Args, ValueEnum};
 use fieldstone::catalog::query::Expr;
@@ -6,7 +6,7 @@ use fieldstone::catalog::{DeleteReport, Deletion};
 use fieldstone::{Code, json};
 
 use crate::arguments::Writing;
-use crate::catalog::{Asking, note_why_nothing_goes, writing};
+use crate::catalog::{Asking, note_why_nothing_goes};
 use crate::output::{Done, Out, count};
 
 const EXAMPLES: &str = "\
@@ -18,16 +18,16 @@ Examples:
   fieldstone delete store runs run=a --fields --doit
   fieldstone delete store runs \"run like 'scratch*'\" --doit
 
-Says what would go; with --doit it goes. Names are taken as they stand, with *, ? and [; `like` asks for a
-pattern. A run that several projects have needs its project: project=p and run=a. A run takes its steps, variables and attributes with it, a step or
-a variable its attributes, a tag its attributes in all runs. Fields stay unless --fields is given. What is
-deleted can still be read with --at until it is purged. Everybody deletes what is his own: attributes that he
-wrote, and all of runs that he made.
+Without --doit it only prints what it would delete. It takes names literally, including *, ? and [; write `like`
+for a pattern. If several projects have a run of that name, name the project too: project=p and run=a.
+Deleting a run deletes its steps, variables and attributes; deleting a step or a variable deletes its attributes;
+deleting a tag deletes its attributes in all runs. Fields stay unless you give --fields. Deleted content can still be
+read with --at. Users delete only what is theirs: attributes that they wrote, and everything in runs that they made.
 
-With --json: runs, steps, variables, tags, attributes, fields, others (attributes of other users that stay)
-and done.";
+With --json: the numbers of runs, steps, variables, tags, attributes and fields, others (attributes of other users
+that stay) and done.";
 
-/// What goes.
+/// The kind of object to delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
     Runs,
@@ -43,20 +43,20 @@ enum What {
 pub struct Arguments {
     #[command(flatten)]
     store: Writing,
-    /// What goes: runs, steps, variables, tags or attributes
+    /// The kind of object to delete: runs, steps, variables, tags or attributes
     #[arg(value_enum)]
     what: What,
     #[command(flatten)]
     asking: Asking,
-    /// Delete their fields, too
+    /// Also delete their fields
     #[arg(long)]
     fields: bool,
-    /// Do it; without it only say what would go
+    /// Do it; without this option it only prints what it would delete
     #[arg(long)]
     doit: bool,
 }
 
-/// Deletes, or says what would go.
+/// Deletes, or prints what it would delete.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let query = arguments.asking.parse()?;
     if matches!(&query.expr, Expr::All(all) if all.is_empty()) {
@@ -66,7 +66,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             .into());
     }
     let session = query.session.clone();
-    let (store, catalog) = writing(&arguments.store)?;
+    let store = arguments.store.open()?;
+    let catalog = store.catalog();
     let what = match arguments.what {
         What::Runs => Deletion::Runs(query),
         What::Steps => Deletion::Steps(query),
@@ -76,9 +77,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let report = catalog.delete(&what, arguments.fields, arguments.doit, &session)?;
     if report == (DeleteReport { done: report.done, ..DeleteReport::default() }) {
-        note_why_nothing_goes(&catalog, what.query(), out);
+        note_why_nothing_goes(catalog, what.query(), out);
     }
-    drop(catalog);
     store.close()?;
     if out.json() {
         return out.document(&json::catalog::deleted(&report));

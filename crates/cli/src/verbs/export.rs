@@ -18,14 +18,14 @@ Examples:
   fieldstone export forecasts param=130,levelist=500 t500.grib
   fieldstone export store copies/
 
-The path is the last argument; what stands before it is the request, all where there is none. A path that
-ends in .grib, .grib2, .grb or .bin gets GRIB messages, byte for byte, in the order of the request; .nc gets
-netCDF. A file that was ingested comes back as it was: dimensions, attributes and their types, packing,
-chunks and compression, in its own format where --format names no other. A folder gets a file for each run.
-What stands on the fields (tags, attributes, parameters, steps) is kept in netCDF files, and ingest reads it back.
-Nothing half is ever seen: a file is written beside its place and gets its name when it is whole.
+The last argument is the path; the arguments before it are the request, by default all fields. The program writes
+GRIB messages, byte for byte and in the order of the request, to a path that ends in .grib, .grib2, .grb or .bin,
+and netCDF to .nc. An ingested file comes back as it was: dimensions, attributes and their types, packing, chunks,
+compression, and its own format unless --format names another. In a folder, each run gets a file. netCDF files
+also keep tags, attributes, parameters and steps; ingest reads them back. No reader ever sees a partial file: it
+gets its name once it is complete.
 
-netCDF is written by a Python that has the package fieldstone with netCDF4 (FIELDSTONE_PYTHON names one).";
+To write netCDF, the program runs a Python that has the packages fieldstone and netCDF4 (FIELDSTONE_PYTHON names one).";
 
 /// Write GRIB and netCDF files
 #[derive(Debug, Args)]
@@ -33,18 +33,18 @@ netCDF is written by a Python that has the package fieldstone with netCDF4 (FIEL
 pub struct Arguments {
     #[command(flatten)]
     store: Reading,
-    /// Which fields, all where it is not given, and then the file or folder to write
+    /// A request, by default all fields, and then the file or folder to write
     #[arg(value_name = "[REQUEST] PATH", required = true)]
     words: Vec<String>,
     /// grib, netcdf4, netcdf4-classic, netcdf3, cdf1, cdf2 or cdf5
     #[arg(long)]
     format: Option<String>,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     overwrite: bool,
 }
 
-/// Exports, and prints a line per file and per thing left out.
+/// Exports, and prints a line for each file and for each part left out.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let (path, words) = match arguments.words.split_last() {
         Some((path, words)) => (PathBuf::from(path), words),
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         overwrite: arguments.overwrite,
         ..ExportOptions::default()
     };
-    let report = export(&*store, &requests, &path, &options)?;
+    let report = export(&store, &requests, &path, &options)?;
     let failed = report.skipped.iter().filter(|skipped| skipped.is_whole()).count();
     print(&report, out)?;
     match failed {

@@ -8,8 +8,8 @@ use fieldstone::{Code, json};
 
 use crate::arguments::Reading;
 use crate::catalog::{
-    Asking, box_cell, float_cell, note_why_nothing, or_dash, reading, run_cell, step_cell, value_cell,
-    variable_cell, variable_name_cell,
+    Asking, box_cell, float_cell, note_why_nothing, or_dash, run_cell, step_cell, value_cell, variable_cell,
+    variable_name_cell,
 };
 use crate::output::{Done, Out, count};
 use crate::table::{self, Column};
@@ -25,13 +25,14 @@ Examples:
   fieldstone find store 'value>=300 and step=0:24' --count
   fieldstone find store 'user=ann and writer.rank=3 and writer.job=1177*' --writer
 
-How queries are written: fieldstone help query. Where a program reads, a line has run, step, variable, tag,
-value, unit and box (and with --user who annotated, with --writer by which process), with tabs between and - for what an attribute has not; a project stands before its run
-(project:run), a version behind its variable (name;1), and a box is FROM:TO for each dimension.
+For the query language see: fieldstone help query. When the output is not a terminal, each line has run, step,
+variable, tag, value, unit and box, separated by tabs, and - for a missing part; --user adds the annotating user,
+--writer the annotating process. A run may have its project in front (project:run), a variable its version behind
+(name;1), and a box is FROM:TO for each dimension.
 
 With --json: {\"attributes\": [...]}, with --jsonl the same objects, one a line: project, run, step, time,
-variable, variable_version, tag, tag_version, unit, type, value, start, count, user and writer; with --also a list `also` of
-such objects. With --by: groups with count, min, max and mean of the numbers; with --boxes the distinct boxes.";
+variable, variable_version, tag, tag_version, unit, type, value, start, count, user and writer; with --also a list
+`also` of such objects. With --by: groups with count, min, max and mean of the numbers; with --boxes the distinct boxes.";
 
 /// Find attributes by tag, value, place and time
 #[derive(Debug, Args)]
@@ -41,26 +42,26 @@ pub struct Arguments {
     store: Reading,
     #[command(flatten)]
     asking: Asking,
-    /// Print how many there are
+    /// Print the number of attributes
     #[arg(long, conflicts_with_all = ["by", "boxes", "explain"])]
     count: bool,
     /// Print count, least, greatest and mean for each run, step, variable, tag; --by run,step is a time series
     #[arg(long, value_delimiter = ',', value_name = "WHAT,…", conflicts_with_all = ["boxes", "explain"])]
     #[arg(value_parser = ["run", "step", "variable", "tag"])]
     by: Vec<String>,
-    /// Print who annotated, too
+    /// Also print the user who annotated
     #[arg(long, conflicts_with_all = ["count", "by", "boxes", "explain"])]
     user: bool,
-    /// Print the process that annotated, too: host, number, and what it names of rank, job and attempt
+    /// Also print the process that annotated: host, process id, and rank, job and attempt if it named them
     #[arg(long, conflicts_with_all = ["count", "by", "boxes", "explain"])]
     writer: bool,
-    /// Print beside each what `with …` found related to it; an attribute with several of them is in several rows
+    /// Print next to each attribute those that `with …` relates to it; with several it takes several rows
     #[arg(long, conflicts_with_all = ["count", "by", "boxes", "explain"])]
     also: bool,
     /// Print the distinct boxes
     #[arg(long, conflicts_with = "explain")]
     boxes: bool,
-    /// Print how the query is answered
+    /// Print the plan of the query
     #[arg(long)]
     explain: bool,
 }
@@ -68,7 +69,8 @@ pub struct Arguments {
 /// Finds.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let query = arguments.asking.parse()?;
-    let catalog = reading(&arguments.store)?;
+    let store = arguments.store.open()?;
+    let catalog = store.catalog();
     if arguments.explain {
         return out.text(catalog.explain(&query)? + "\n");
     }
@@ -91,29 +93,29 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if arguments.also {
         let found = catalog.pairs(&query)?;
         if found.hits.value.is_empty() {
-            note_why_nothing(&catalog, &query, out);
+            note_why_nothing(catalog, &query, out);
         }
-        return pairs(&found, arguments.who(), &Users::of(&catalog), out);
+        return pairs(&found, arguments.who(), &Users::of(catalog), out);
     }
     let mut hits = catalog.stream(&query)?.peekable();
     if hits.peek().is_none() {
-        note_why_nothing(&catalog, &query, out);
+        note_why_nothing(catalog, &query, out);
     }
-    let users = Users::of(&catalog);
+    let users = Users::of(catalog);
     let shape = |hit| json::catalog::hit(&hit, &users);
     table::list(out, "attributes", hits, shape, columns(arguments.who(), ""), |hit| {
         cells(&hit, arguments.who(), &users)
     })
 }
 
-/// Which columns say who annotated.
+/// The columns that name the annotating user and process.
 #[derive(Clone, Copy)]
 struct Who {
     user: bool,
     writer: bool,
 }
 
-/// Hits, each with what is beside it.
+/// Hits, each with its related attributes.
 fn pairs(found: &PairTable, who: Who, users: &Users, out: &mut Out) -> Done {
     let rows = (0..found.hits.value.len()).filter_map(|row| {
         let beside: Vec<Hit> = found.also.iter().filter_map(|table| table.hit(row)).collect();

@@ -1,4 +1,4 @@
-//! `fieldstone get`: the bytes of what a request names, in request order.
+//! `fieldstone get`: the bytes of the fields that a request names, in request order.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -18,10 +18,10 @@ use crate::output::{Done, Out, Stop, count, file_error};
 use crate::region::{Region, slabs};
 use crate::{explain, npy};
 
-/// Bytes of an opaque field that are held at once.
+/// Bytes of an opaque field that are in memory at once.
 const PART: u64 = 32 << 20;
 
-/// Missing fields that are named.
+/// The most missing fields that a message names.
 const NAMED: usize = 3;
 
 const EXAMPLES: &str = "\
@@ -33,9 +33,9 @@ Examples:
   fieldstone get store run=a variable=t step=0/to/48/by/6 --lenient -o found.grib
   fieldstone get store @requests.mars
 
-A box has a half-open range, an index or a colon per dimension. A target in the request names the file, as
-MARS has it: retrieve, run=a, target=\"all.grib\"; -o names another one. A file may hold several
-requests, each with its verb; those with one target follow one another in it.";
+A box has a half-open range, an index or a colon for each dimension. As in MARS, a target in the request names the
+output file: retrieve, run=a, target=\"all.grib\"; -o overrides it. A request file may hold several requests, each
+with its verb; fields of requests with the same target go into that file one after another.";
 
 /// Write the fields that a request names to stdout or a file
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub struct Arguments {
     store: Reading,
     #[command(flatten)]
     selecting: Selecting,
-    /// Write to this file, whatever target the request names; it appears when it is complete
+    /// Write to this file instead of the request's target; it appears when it is complete
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Only this part of each array, such as 0:10,:,3
@@ -54,32 +54,32 @@ pub struct Arguments {
     /// Write a .npy file; several arrays of one type and shape are stacked along a new first dimension
     #[arg(long)]
     npy: bool,
-    /// Take what exists, and fill the parts of arrays that nobody wrote
+    /// Write the fields that exist, and fill unwritten parts of arrays
     #[arg(long)]
     lenient: bool,
 }
 
-/// What is written of a field: all of it, or a box of an array.
+/// The part of a field to write: all of it, or a box of an array.
 struct OutputPiece {
     field: Field,
     array: Option<(DType, IndexBox, Vec<u64>)>,
 }
 
-/// Fields that go to one place.
+/// Fields that go to the same output.
 struct Job {
     target: Option<PathBuf>,
     fields: Fields,
 }
 
-/// Gets. All requests are found before the first byte is written; those with one target follow one another
-/// in it.
+/// Gets. All requests are resolved before the first byte is written; requests with the same target follow one
+/// another in it.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let region = arguments.region.as_deref().map(Region::parse).transpose()?;
     let requests = arguments.selecting.requests()?;
     let store = arguments.store.open()?;
     let mut jobs: Vec<Job> = Vec::new();
     for request in requests {
-        let (request, named) = without_target(&*store, request.clone())?;
+        let (request, named) = without_target(&store, request.clone())?;
         let target = arguments.output.clone().or(named).filter(|path| path != Path::new("-"));
         if out.json() && target.is_none() {
             return Err(Code::CommandLine
@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
                 .with_hint("add -o FILE, and --json reports what was written; or see list --json")
                 .into());
         }
-        let fields = find(&*store, &request, arguments.lenient, out)?;
+        let fields = find(&store, &request, arguments.lenient, out)?;
         match jobs.iter_mut().find(|job| job.target == target) {
             Some(job) => job.fields = job.fields.clone().concat(fields),
             None => jobs.push(Job { target, fields }),
@@ -130,7 +130,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// The fields of one request; what is wrong with it where there are none.
+/// The fields of one request, or the reason why there are none.
 fn find(store: &dyn FieldStore, request: &Request, lenient: bool, out: &mut Out) -> Done<Fields> {
     let explained = |error: Error| match explain::why(store, request) {
         Some(why) => error.with_hint(why),
@@ -160,8 +160,8 @@ fn find(store: &dyn FieldStore, request: &Request, lenient: bool, out: &mut Out)
     Ok(fields)
 }
 
-/// Takes `target` out of a request, the file that the answer goes to, and the request without it. Where
-/// the store's schema has such a keyword it is one like any other.
+/// Splits a request into its `target`, the file that the answer goes to, and the rest. If the store's schema has a
+/// keyword of that name, it is a keyword like any other.
 fn without_target(store: &dyn FieldStore, request: Request) -> Result<(Request, Option<PathBuf>)> {
     let is_target = |name: &str| name.eq_ignore_ascii_case("target");
     if store.schema().keywords().iter().any(|name| is_target(name)) {
@@ -178,7 +178,7 @@ fn without_target(store: &dyn FieldStore, request: Request) -> Result<(Request, 
                 .with_hint("name one file, in quotes where it holds a /: target=\"out/all.grib\"")),
         },
         Values::Any | Values::Present | Values::Absent | Values::Like(_) => Err(Code::Option
-            .error(format!("target={values} is no file"))
+            .error(format!("target={values} does not name one file"))
             .with_hint("name one file: target=\"all.grib\"")),
     }
 }
@@ -244,7 +244,7 @@ fn resize(buffer: &mut Vec<u8>, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// The head of one array, or of several stacked; they must be alike.
+/// The .npy header of one array, or of several stacked ones, which must have the same type and shape.
 fn npy_head(fields: &Fields, region: Option<&Region>) -> Result<Vec<u8>> {
     let mut first: Option<(DType, Vec<u64>)> = None;
     for field in fields.iter() {
@@ -274,8 +274,8 @@ fn npy_head(fields: &Fields, region: Option<&Region>) -> Result<Vec<u8>> {
     Ok(npy::head(dtype, &shape))
 }
 
-/// Writes a file that is complete or not there: under a name of its own first. What is no plain file
-/// (a device, a pipe) is written directly.
+/// Writes a file that is either complete or absent: it has a temporary name until it is whole. A device or a pipe
+/// is written directly.
 fn whole_file(path: &Path, write: &mut dyn FnMut(&mut dyn Write) -> Done) -> Done {
     let failed = |action: &'static str| move |e| file_error(action, path, e);
     let direct = std::fs::metadata(path).is_ok_and(|m| !m.is_file());
@@ -311,7 +311,7 @@ fn whole_file(path: &Path, write: &mut dyn FnMut(&mut dyn Write) -> Done) -> Don
         false => std::fs::rename(&part, path).map_err(failed("write")),
     });
     if done.is_err() && !direct {
-        // What is in the buffer is not worth writing.
+        // The bytes in the buffer are not worth writing.
         drop(to.into_parts());
         let _ = std::fs::remove_file(&part);
     }
@@ -321,7 +321,7 @@ fn whole_file(path: &Path, write: &mut dyn FnMut(&mut dyn Write) -> Done) -> Don
     }
 }
 
-/// A file that takes no more once a signal asked the program to end.
+/// A file that refuses further bytes once a signal has asked the program to end.
 struct Stoppable<'a> {
     to: File,
     interrupt: &'a Interrupt,

@@ -12,7 +12,7 @@ Examples:
   fieldstone help schema check
   fieldstone help request
 
-Topics: request (how fields are named), query (how attributes are asked for), output (tables, lines and
+Topics: request (how to select fields), query (how to select attributes), output (tables, lines and
 JSON), errors (exit codes and hints), completion (TAB for keywords and values).";
 
 /// Print the help of a verb or of a topic

@@ -1,4 +1,4 @@
-//! `fieldstone ingest`: netCDF and GRIB files, fields of an FDB, and recorded provenance, into a store.
+//! `fieldstone ingest`: adds netCDF and GRIB files, fields of an FDB, and recorded provenance to a store.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -26,30 +26,30 @@ Examples:
   fieldstone ingest store grid.su2 --mesh wing
   fieldstone ingest store fdb:config.yaml class=rd,expver=xxxx,step=0/to/24/by/6
 
-netCDF: a field per variable and value of its leading coordinate, under run (the file's name), variable
-and step, for stores of schema simulation. GRIB: a field per message, byte for byte, under its MARS keys,
-for stores of schema mars. Stores of schema mixed take both. A new store gets the schema that fits: mars for GRIB,
-mixed for GRIB and netCDF, else simulation; --schema says otherwise.
+From netCDF it makes a field for each variable and value of its leading coordinate, with the keywords run (the file's
+name), variable and step, in stores with the schema simulation. From GRIB it makes a field for each message, byte for
+byte, with its MARS key, in stores with the schema mars. Stores with the schema mixed accept both. A new store gets the
+schema that fits: mars for GRIB, mixed for GRIB and netCDF, else simulation, unless --schema names one.
 
-Folders are walked; names that begin with a dot are left out. A file is taken whole or not at all, and a file taken
-twice adds nothing: after Ctrl-C, which prints the report so far, the same command goes on. The report has the key of
-each file, what could not be taken by reasons, and totals. Ends with 2 where a file could not be taken; what was left
-out of the others is reported and is no error.
+It walks folders and leaves out names that begin with a dot. It adds either all of a file or nothing, and adding the
+same file again changes nothing: after Ctrl-C, which prints the report so far, run the same command again to go on. The
+report has the key of each file, the rejected files grouped by reason, and totals. Ends with 2 if it rejected a file.
+Parts left out of accepted files are in the report, and are not errors.
 
-fdb:CONFIG is an FDB, by the path of its configuration; a request after it selects fields. A new store gets
-the FDB's schema. Each of its datasets is taken whole or not at all; run again, it goes on where it broke off.
+fdb:CONFIG is an FDB, by the path of its configuration; a request after it selects fields. A new store gets the FDB's
+schema. Each dataset is added whole or not at all; if you run the command again, it goes on where it stopped.
 
-Darshan logs, text of sacct -P with its header (times in UTC, or as --tz says), OpenLineage events and, with --tree, directories go into
-the provenance graph: see `fieldstone trace`.
+Darshan logs, the text of sacct -P with its header (times in UTC, or as --tz says), OpenLineage events and, with --tree,
+directories go into the provenance graph: see `fieldstone trace`.
 
-With --mesh the unstructured mesh of a file is taken, and nothing else of it: UGRID, MPAS, ICON, ESMF, SCRIP, Exodus,
-FESOM, GEOS, SU2, gmsh, VTK, AFLR3, Medit, Abaqus and others. It is kept once, by its content, with nodes and cells in
-the file's order: see `fieldstone mesh`.
+With --mesh it adds only the unstructured mesh of a file: UGRID, MPAS, ICON, ESMF, SCRIP, Exodus, FESOM, GEOS, SU2,
+gmsh, VTK, AFLR3, Medit, Abaqus and others. The store keeps each mesh once, by its content, with nodes and cells in the
+file's order: see `fieldstone mesh`.
 
-The files are read by a Python that has the package fieldstone with netCDF4, eccodes,
-darshan, pyfdb, uxarray and meshio (FIELDSTONE_PYTHON names another one).";
+To read the files, the program runs a Python that has the package fieldstone with netCDF4, eccodes, darshan, pyfdb,
+uxarray and meshio (FIELDSTONE_PYTHON names another one).";
 
-/// Take netCDF and GRIB files, and recorded provenance, into a store
+/// Add netCDF and GRIB files, and recorded provenance, to a store
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -61,30 +61,30 @@ pub struct Arguments {
     /// Further keywords for every field, such as run=experiment-7
     #[arg(long)]
     key: Option<String>,
-    /// Take the unstructured mesh of the file, under this name
+    /// Add only the unstructured mesh of the file, under this name
     #[arg(long, value_name = "NAME", conflicts_with_all = ["key", "tree", "no_copy"])]
     mesh: Option<String>,
-    /// Take directories, too: what stands in them, as vertices of the graph
+    /// Also add the directories and what they contain, as vertices of the graph
     #[arg(long)]
     tree: bool,
-    /// Where sacct ran, local time was so far ahead of UTC: +01:00
+    /// The offset from UTC of the times that sacct printed: +01:00
     #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
     tz: Option<String>,
-    /// Take of a folder only its own files, and none of the folders below it
+    /// Add only the files directly in a folder, not those of folders below it
     #[arg(long)]
     no_recursive: bool,
     /// Split variables of netCDF files into steps along this dimension alone
     #[arg(long, value_name = "NAME")]
     step_dim: Option<String>,
-    /// Split no variable into steps: each is one field
+    /// Do not split variables into steps: each becomes one field
     #[arg(long, conflicts_with = "step_dim")]
     no_step_dim: bool,
-    /// Leave the values in their files (netCDF classic and GRIB); the store keeps places and checksums
+    /// Leave the values in their files (netCDF classic and GRIB); the store keeps offsets and checksums
     #[arg(long)]
     no_copy: bool,
 }
 
-/// Ingests, and prints a line per file taken and per thing left out.
+/// Ingests, and prints a line for each file added and for each part left out.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let key = match &arguments.key {
         Some(key) => Request::parse(key)?.single_pairs()?,
@@ -118,7 +118,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let mut report = IngestReport::default();
     let outcome = match &source {
-        Some(source) => fieldstone::ingest_fdb(&*store, source, &options).map(|done| report = done),
+        Some(source) => fieldstone::ingest_fdb(&store, source, &options).map(|done| report = done),
         None => fieldstone::ingest_into(&store, &arguments.files, &options, &mut report),
     };
     let interrupted = outcome.is_err() && stop.is_asked();
@@ -130,7 +130,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         store.close()?;
     }
 
-    // What was taken before an error stays, and is reported.
+    // The files added before an error stay, and are reported.
     if outcome.is_ok() || report.done > 0 || interrupted {
         match out.json() {
             true => out.document(&json::moved::ingested(&report, interrupted))?,
@@ -151,7 +151,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
 }
 
 impl Arguments {
-    /// The FDB that is meant, where it is one: `fdb:CONFIG` and a request in one or several words.
+    /// The FDB that the arguments name, if they name one: `fdb:CONFIG`, and a request in one or several words.
     fn fdb(&self) -> Done<Option<FdbSource>> {
         let Some(config) = self.files.first().and_then(|first| FdbSource::config_of(first)) else {
             return Ok(None);

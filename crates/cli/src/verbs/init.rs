@@ -1,6 +1,7 @@
-//! `fieldstone init`: a store with a schema, before the first field.
+//! `fieldstone init`: creates a store with a schema, before the first field.
 
 use clap::Args;
+use fieldstone::prelude::*;
 use fieldstone::{ErrorKind, Exist, Mode, OpenOptions};
 use serde_json::json;
 
@@ -15,33 +16,34 @@ Examples:
   fieldstone init store --format 1
   fieldstone init /group/store --shared
 
-A store need not be made before something is archived into it; this is for the schema to be settled, and
-the folder to be there, before many writers begin. With --shared all members of the folder's group write into it:
-what they make has the group, and nobody removes what another made. A store that is there already stays as it is; ends
-with 4 where it has another schema. See also fieldstone schema.
+Archiving creates a store if it does not exist. Use init to choose the schema and create the folder before many
+writers begin. With --shared all members of the folder's group can write: new files get that group, and members cannot
+remove each other's files. init does not change an existing store; it ends with 4 if that store has another schema.
+See also fieldstone schema.
 
---exist error: from now on nobody archives a field that is there again, unless the call says so: a job that is run
-again by mistake ends with a Conflict. --exist new takes that back. Only the store's owner may say it.
+--exist error: from now on, archiving a field that already exists is a Conflict, unless the call overrides it. That
+stops a job that someone starts twice by mistake. --exist new restores the default. Only the store's owner may set it.
 
---format 1 pins the version of the format: older releases write the store, too, and what needs a newer one (attempts, files
-of arrays, accepted losses) is refused, until the store's owner says fieldstone upgrade.";
+--format 1 pins the version of the format, so that older releases can also write the store. Until the store's owner
+runs fieldstone upgrade, the store refuses everything that needs a newer format: attempts, files of arrays, accepted
+losses.";
 
-/// Make a store without fields
+/// Create an empty store
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The store: a folder
     store: String,
-    /// simulation, mars, or a schema file's path; simulation for a new store where it is not given
+    /// simulation, mars, or the path of a schema file; a new store gets simulation by default
     #[arg(long)]
     schema: Option<String>,
-    /// What an archive does where its field is there: new (a newer version) or error
+    /// The result of archiving a field that already exists: new (a newer version) or error
     #[arg(long, value_name = "WHAT", value_parser = ["new", "error"])]
     exist: Option<String>,
-    /// Pin the version of the format; the newest where it is not given
+    /// Pin the version of the format; by default the newest
     #[arg(long, value_name = "VERSION")]
     format: Option<u32>,
-    /// Let the folder's group write into it; a store that is there is opened to the group, too
+    /// Let the folder's group write into the store, also into an existing one
     #[arg(long)]
     shared: bool,
 }

@@ -1,4 +1,4 @@
-//! `fieldstone list`: what exists, a line each, as it is found.
+//! `fieldstone list`: lists fields, a line each, as it finds them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use clap::Args;
 use fieldstone::Session;
 use fieldstone::env::Clock;
 use fieldstone::json::values::time_in_seconds;
+use fieldstone::prelude::*;
 use fieldstone::unpacked::unpacked;
 use fieldstone::{
     Env, Error, ErrorKind, ListEntry, ListOptions, Listing, Mode, OpenOptions, Quoted, Request, Store, json,
@@ -28,18 +29,18 @@ Examples:
   fieldstone list store run=live --follow
   fieldstone list store --since $(cat seen) --long
 
-Where a program reads, a line is a key, and a key can be used as a request. With --location a tab and
-file:offset follow. With --long a line has bytes, element type, shape, time of the flush, owner, location
-and key, with tabs between. A terminal gets a table that fits it.
+When the output is not a terminal, each line is a key, which you can use as a request. --location adds a tab and
+file:offset. With --long, each line has bytes, element type, shape, time of the flush, owner, location and key,
+separated by tabs. On a terminal it prints a table that fits the width.
 
---since lists what became visible after a version (`fieldstone version`): fields that are new, or have a newer version
-or piece. --follow goes on with what is flushed from now on, or after --since; a field comes again with each piece. It
-waits for a store that is not there yet, and ends with Ctrl-C, when nothing came for --timeout seconds, or when
-nobody reads its output any more, as in: fieldstone list store --follow | grep -m1 step=240
+--since lists the fields that became visible after a version (`fieldstone version`): new fields, and those with a newer
+version or piece. --follow then goes on with each field that is flushed from now on; a field appears again with each new
+piece. It waits for the store if that does not exist yet. It ends on Ctrl-C, when nothing arrived for --timeout seconds,
+or when its output is closed, as in: fieldstone list store --follow | grep -m1 step=240
 
 With --json: {\"fields\": [...]}, with --jsonl the same objects, one a line: key, nbytes, dtype, shape,
-complete, masked, time, owner, location and, for arrays of numbers, min, max and missing: of packed variables of
-ingested files those of what they stand for, null where the index has a fill value alone.";
+complete, masked, time, owner, location and, for arrays of numbers, min, max and missing. For packed variables of
+ingested files these describe the unpacked values; they are null if the index knows only a fill value.";
 
 /// List fields in key order
 #[derive(Debug, Args)]
@@ -52,16 +53,16 @@ pub struct Arguments {
     /// 1: datasets, 2: indexes, 3: fields
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=3))]
     depth: u8,
-    /// List versions that newer ones hide, too
+    /// Also list versions that newer ones hide
     #[arg(long)]
     masked: bool,
-    /// List what became visible after this version, or with @FILE after that in a file
+    /// List fields that became visible after this version, or with @FILE after the version in a file
     #[arg(long, value_name = "VERSION", conflicts_with_all = ["masked", "at"])]
     since: Option<String>,
-    /// Go on with what is flushed from now on
+    /// Go on listing fields as they are flushed
     #[arg(short, long, conflicts_with_all = ["masked", "compact", "at"])]
     follow: bool,
-    /// End when nothing came for so many seconds
+    /// End when no field arrived for this number of seconds
     #[arg(long, value_name = "SECONDS", requires = "follow")]
     timeout: Option<f64>,
     /// Show size, type, shape, time, owner and location
@@ -70,7 +71,7 @@ pub struct Arguments {
     /// Show where the bytes of each field begin
     #[arg(long)]
     location: bool,
-    /// Print requests that name the fields instead of the fields: variable=t/u,step=0/to/24/by/6
+    /// Print requests that select the fields, instead of the fields: variable=t/u,step=0/to/24/by/6
     #[arg(short, long, conflicts_with_all = ["depth", "masked", "long", "location"])]
     compact: bool,
 }
@@ -85,14 +86,14 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     let store = arguments.store.open()?;
     if let Some(since) = &arguments.since {
-        let (entries, _) = store.list_all_since(requests, &version(since)?, &options)?;
+        let (entries, _) = store.all_of(requests).list_since(&version(since)?, &options)?;
         return arguments.print(&store, requests, entries, out);
     }
-    let mut entries = store.list_all(requests, &options)?.peekable();
+    let mut entries = store.all_of(requests).list(&options)?.peekable();
     if entries.peek().is_none()
         && let [request] = requests
         && !request.is_empty()
-        && let Some(why) = explain::why(&*store, request)
+        && let Some(why) = explain::why(&store, request)
     {
         out.note(format_args!("nothing: {why}"));
     }
@@ -125,10 +126,10 @@ impl Arguments {
     }
 }
 
-/// How often whoever follows looks whether somebody still reads, and whether a store is there by now.
+/// How often `--follow` checks that its output is still read, and whether the store exists by now.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long one waits for news, and since when.
+/// The time limit of `--follow`, and the moment from which it counts.
 struct Patience {
     clock: Arc<dyn Clock>,
     timeout: Duration,
@@ -136,14 +137,15 @@ struct Patience {
 }
 
 impl Patience {
-    /// What is left; nothing where it is over.
+    /// The time that is left; none once it is over.
     fn left(&self) -> Option<Duration> {
         let waited = Duration::from_nanos(self.clock.monotonic() - self.last);
         self.timeout.checked_sub(waited).filter(|left| !left.is_zero())
     }
 }
 
-/// The store, once it is there, and whether it came meanwhile; nothing where that takes too long, or nobody reads any more.
+/// The store, once it exists, and whether it was created during the wait; none if the time ran out or the output was
+/// closed.
 fn opened(arguments: &Arguments, patience: &Patience, out: &Out) -> Done<Option<(Store, bool)>> {
     let mut waits = false;
     loop {
@@ -160,16 +162,16 @@ fn opened(arguments: &Arguments, patience: &Patience, out: &Out) -> Done<Option<
     }
 }
 
-/// Lists what becomes visible, as it does, until the time is over or nobody reads it any more.
+/// Lists fields as they become visible, until the time is over or the output is closed.
 fn follow(arguments: &Arguments, requests: &[Request], options: &ListOptions, out: &mut Out) -> Done {
     if out.format() == Format::Json {
-        return Err(Error::invalid("a list that goes on is no JSON document")
+        return Err(Error::invalid("--follow cannot print one JSON document")
             .with_hint("use --jsonl: an object a line")
             .into());
     }
     let timeout = match arguments.timeout.map(Duration::try_from_secs_f64).transpose() {
         Ok(timeout) => timeout.unwrap_or(Duration::MAX),
-        Err(_) => return Err(Error::invalid("--timeout is no number of seconds").into()),
+        Err(_) => return Err(Error::invalid("--timeout is not a number of seconds").into()),
     };
     let clock = Env::real().clock;
     let mut patience = Patience { last: clock.monotonic(), clock, timeout };
@@ -202,13 +204,13 @@ fn follow(arguments: &Arguments, requests: &[Request], options: &ListOptions, ou
             &arguments.store.store,
             &OpenOptions { mode: Mode::Read, at, ..OpenOptions::default() },
         )?;
-        if print(then.list_all(requests, options)?, &then, out)? {
+        if print(then.all_of(requests).list(options)?, &then, out)? {
             patience.last = patience.clock.monotonic();
         }
     }
     while let Some(left) = patience.left().filter(|_| out.is_read()) {
         if store.wait(&seen, left.min(LOOK))? {
-            let (entries, now) = store.list_all_since(requests, &seen, options)?;
+            let (entries, now) = store.all_of(requests).list_since(&seen, options)?;
             seen = now;
             if print(entries, &store, out)? {
                 patience.last = patience.clock.monotonic();

@@ -1,19 +1,18 @@
-//! `fieldstone runs`, `steps`, `variables` and `tags`: those that exist, or that matching attributes touch.
+//! `fieldstone runs`, `steps`, `variables` and `tags`: list those that exist, or those that matching attributes touch.
 //!
-//! The four differ in whom they ask and in their columns; their arguments, and the note where nothing is found, are
-//! the same.
+//! The four verbs differ in the table they ask and in their columns; they share their arguments, and the note that they
+//! print if they find nothing.
 
 use clap::Args;
 use fieldstone::Result;
 use fieldstone::catalog::query::Query;
 use fieldstone::catalog::value::Value;
-use fieldstone::catalog::{Catalog, step_number};
+use fieldstone::catalog::{CatalogAccess, step_number};
 use fieldstone::json::{self, values::time_in_seconds};
 
 use crate::arguments::Reading;
 use crate::catalog::{
-    Asking, float_cell, moment_cell, note_why_nothing, or_dash, reading, run_cell, value_cell,
-    variable_name_cell,
+    Asking, float_cell, moment_cell, note_why_nothing, or_dash, run_cell, value_cell, variable_name_cell,
 };
 use crate::output::{Done, Out};
 use crate::table::{self, Column};
@@ -27,7 +26,7 @@ Examples:
   fieldstone runs store 'tag=maximum and value>9000' --json
 
 A term about a tag, a value or a box lists the runs that such attributes touch; without one, those that
-exist. Where a program reads, a line has run, created, job and parameters, with tabs between.
+exist. When the output is not a terminal, each line has run, created, job and parameters, separated by tabs.
 
 With --json: {\"runs\": [...]} of project, name, job, created, params, grid, notes and declared: whether the
 run was created, or only fields name it.";
@@ -40,7 +39,7 @@ Examples:
   fieldstone steps store 'tag=vortex and box=z:50:100 first'
 
 A term about a tag, a value or a box lists the steps that such attributes touch; without one, those that
-exist. Where a program reads, a line has run, step and time, with tabs between.
+exist. When the output is not a terminal, each line has run, step and time, separated by tabs.
 
 With --json: {\"steps\": [...]} of project, run, step and time.";
 
@@ -52,8 +51,8 @@ Examples:
   fieldstone variables store 'tag=maximum and value>9000' --json
 
 A term about a tag, a value or a box lists the variables that such attributes touch; without one, those
-that exist. Where a program reads, a line has run, variable, type, shape, dimensions and attributes, with
-tabs between.
+that exist. When the output is not a terminal, each line has run, variable, type, shape, dimensions and attributes,
+separated by tabs.
 
 With --json: {\"variables\": [...]} of project, run, name, version, dtype, shape, dims, attrs, decomposition
 and declared: whether the variable was created, or only fields name it.";
@@ -65,8 +64,8 @@ Examples:
   fieldstone tags store tag=max*
   fieldstone tags store 'run=astro3d-42 and box=z:50:100'
 
-A term about a value, a box, a run, a step or a variable lists the tags of such attributes. Where a program
-reads, a line has tag, version, type and unit, with tabs between.
+A term about a value, a box, a run, a step or a variable lists the tags of such attributes. When the output
+is not a terminal, each line has tag, version, type and unit, separated by tabs.
 
 With --json: {\"tags\": [...]} of name, version, type and unit.";
 
@@ -81,12 +80,13 @@ pub struct Arguments {
 
 impl Arguments {
     /// The rows that `ask` finds; a note says why there are none.
-    fn found<T>(&self, ask: fn(&Catalog, &Query) -> Result<Vec<T>>, out: &Out) -> Done<Vec<T>> {
+    fn found<T>(&self, ask: fn(&dyn CatalogAccess, &Query) -> Result<Vec<T>>, out: &Out) -> Done<Vec<T>> {
         let query = self.asking.parse()?;
-        let catalog = reading(&self.store)?;
-        let found = ask(&catalog, &query)?;
+        let store = self.store.open()?;
+        let catalog = store.catalog();
+        let found = ask(catalog, &query)?;
         if found.is_empty() {
-            note_why_nothing(&catalog, &query, out);
+            note_why_nothing(catalog, &query, out);
         }
         Ok(found)
     }

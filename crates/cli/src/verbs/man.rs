@@ -14,14 +14,14 @@ Examples:
   fieldstone man | man -l -                        read the program's page
   fieldstone man --into ~/.local/share/man/man1    a page for the program and one for each verb
 
-pip installs the pages with the program: where its bin folder is in PATH, man fieldstone and
-man fieldstone-list find them.";
+pip installs the pages with the program. If its bin folder is in PATH, man fieldstone and man fieldstone-list
+find them.";
 
 /// Print the program's page for man, or write a page for each verb
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Write fieldstone.1 and a page for each verb into this folder, which is made
+    /// Write fieldstone.1 and a page for each verb into this folder, and create it if needed
     #[arg(long, value_name = "FOLDER")]
     into: Option<PathBuf>,
 }
@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// A page in roff. Verbs of verbs are named in their verb's page; its help has theirs.
+/// A page in roff. A verb's page names its subcommands; their own help describes them.
 fn page(command: clap::Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     let release = concat!("fieldstone ", env!("CARGO_PKG_VERSION"));

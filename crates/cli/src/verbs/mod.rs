@@ -49,8 +49,8 @@ use clap::Subcommand;
 
 use crate::output::{Done, Out};
 
-/// What the program can do.
-#[allow(missing_docs)] // what a verb does is said once, at its arguments, where its help is
+/// The verbs of the program.
+#[allow(missing_docs)] // the help at each verb's arguments describes it
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     Init(init::Arguments),

@@ -1,4 +1,4 @@
-//! `fieldstone move`: fields, and what stands on them, into another store.
+//! `fieldstone move`: moves fields, with their attributes and declarations, into another store.
 
 use clap::Args;
 use fieldstone::transfer::move_to;
@@ -13,14 +13,14 @@ Examples:
   fieldstone move store run=a --to /archive/store --lenient --json
   fieldstone list store --compact > old.req; fieldstone move store @old.req --to archive
 
-Copies as `fieldstone copy` does, and removes here what it carried, after what the other store has was compared.
-With --find names are taken as they stand; `like` asks for a pattern: --find \"run like 'a*'\".
-Attributes go with their field, runs, steps and variables once nothing of them stays.
-A newer version written meanwhile stays, and is reported on stderr. What was moved stays readable in older
-versions (--at). A crash leaves a field in one store or in both, also where other moves cross this one. For that,
-what the other store has already is written there again.";
+Copies as `fieldstone copy` does, compares the copies, and then removes the originals. --find takes names literally;
+write `like` for a pattern: --find \"run like 'a*'\". Attributes move with their field; runs, steps and variables go
+once nothing in them is left. If a newer version of a field arrives during the move, that version stays, and a line on
+stderr reports it. Older versions of the store (--at) still show the moved fields. After a crash, each field is in one
+of the stores or in both, even if other moves cross this one. For that reason the program writes a field again that the
+target already has.";
 
-/// Move fields, and what stands on them, into another store
+/// Move fields, with their attributes and declarations, into another store
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

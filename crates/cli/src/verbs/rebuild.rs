@@ -1,7 +1,8 @@
-//! `fieldstone rebuild`: the catalog's engine and the graph's segments, made again from the store's logs.
+//! `fieldstone rebuild`: rebuilds the catalog's engine and the graph's segments from the store's logs.
 
 use clap::Args;
 use fieldstone::json;
+use fieldstone::prelude::*;
 
 use crate::arguments::Reading;
 use crate::output::{Done, Out, count};
@@ -11,13 +12,13 @@ const EXAMPLES: &str = "\
 Examples:
   fieldstone rebuild store
 
-The truth is in the store's logs; the catalog's engine and the graph's segments, which answer questions, are indexes over
-them. They follow them by themselves, and are made again where they are lost or damaged: this does so at once. No
+The store's logs hold the truth; the catalog's engine and the graph's segments are indexes over them that answer
+queries. The store keeps them up to date, and rebuilds them when they are lost or damaged. This verb does so now. No
 answer changes.
 
 With --json: logs, commits, attributes, fields and engine, the file or server where it is, and of the graph relations.";
 
-/// Make the catalog's engine and the graph's segments again from the logs
+/// Rebuild the catalog's engine and the graph's segments from the logs
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -1,10 +1,11 @@
-//! `fieldstone repoint`: data outside of the store that were moved.
+//! `fieldstone repoint`: records that data outside the store were moved.
 
 use clap::Args;
+use fieldstone::outside::repoint;
 use fieldstone::{Error, json};
 
 use crate::arguments::Writing;
-use crate::catalog::{Asking, writing};
+use crate::catalog::Asking;
 use crate::output::{Done, Out, count};
 
 const EXAMPLES: &str = "\
@@ -12,22 +13,22 @@ Examples:
   fieldstone repoint store /scratch/me /archive/me
   fieldstone repoint store /scratch/me /archive/me \"run like 'astro*'\"
 
-Runs whose data lie in files outside of the store say where. All that say a folder below OLD say the same one
-below NEW from then on; with a query those that it finds, in which names are taken as they stand: `like` asks
-for a pattern. Files are not touched, and older versions (--at) answer
-as they were recorded. A run of another user is denied, and nothing changes.
+Runs with data in files outside the store name a folder. This verb replaces OLD with NEW in each folder at or below OLD,
+for all runs or for those that the query finds; the query takes names literally, and `like` asks for a pattern. It does
+not touch any file, and older versions (--at) keep the old folder. If one of the runs belongs to another user, the call
+is Denied and changes nothing.
 
 With --json: {\"runs\": [...]}, their names.";
 
-/// Say where data outside lie that were moved
+/// Record the new folder of data outside the store
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     store: Writing,
-    /// The folder below which they lay
+    /// The old folder
     old: String,
-    /// The folder below which they lie
+    /// The new folder
     new: String,
     #[command(flatten)]
     asking: Asking,
@@ -36,9 +37,8 @@ pub struct Arguments {
 /// Repoints.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let query = arguments.asking.parse()?;
-    let (store, catalog) = writing(&arguments.store)?;
-    drop(catalog);
-    let runs = store.repoint(&absolute(&arguments.old)?, &absolute(&arguments.new)?, &query)?;
+    let store = arguments.store.open()?;
+    let runs = repoint(&store, &absolute(&arguments.old)?, &absolute(&arguments.new)?, &query)?;
     store.close()?;
     if out.json() {
         return out.document(&json::moved::repointed(&runs));

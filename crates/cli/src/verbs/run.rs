@@ -1,4 +1,4 @@
-//! `fieldstone run`: a command, with a record of what it was and what it read and wrote.
+//! `fieldstone run`: runs a command and records its arguments, environment, inputs and outputs.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,44 +15,45 @@ Examples:
   fieldstone run store --reads 'in/*.nc' --writes 'out/*.nc' -- ./model namelist
   fieldstone run store --watch out --env MODEL_* --name forecast -- srun ./model
 
-The store then says who ran what: arguments, executable with its checksum, folder, host, environment, git commit, SLURM's
-numbers, beginning, end, and exit code or signal; what the command archived in stores and read from them, and the
-files that were named. See fieldstone trace. Processes that the command starts belong to its job.
+The store records the user, the arguments, the executable with its checksum, folder, host, environment, git commit,
+SLURM's numbers, begin, end, and exit code or signal of the command. It also records the fields that the command
+archived and read, and the files that you name. See fieldstone trace. Processes that the command starts belong to its
+job.
 
-Arguments that look like secrets are masked before anything is written. Of the environment only variables of a list are
-kept (PATH, PYTHONPATH, OMP_*, SLURM_* and such), and those that --env names.
+Arguments that look like secrets are masked before anything is written. The record keeps only listed environment
+variables (PATH, PYTHONPATH, OMP_*, SLURM_* and such), and those that --env names.
 
-It ends as the command does: with its exit code, or 128 and the signal's number; 127 where there is no such command. Signals
-are passed on to it. With --json nothing else is printed either.";
+The program passes signals on to the command and ends with its exit code, or with 128 plus the signal's number, or with
+127 if there is no such command. It prints nothing of its own, also with --json.";
 
 /// Run a command and record where its results come from
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The store for the record: a folder; made where it is absent
+    /// The store for the record: a folder; created if it does not exist
     store: String,
-    /// A name for it; the program's, where it is not given
+    /// A name for the execution; by default the program's name
     #[arg(long)]
     name: Option<String>,
-    /// Files that it reads, as a shell names them; may be given several times
+    /// Files that the command reads, or shell patterns of them; may be given several times
     #[arg(long, value_name = "GLOB")]
     reads: Vec<String>,
-    /// Files that it writes: those that are new or changed at its end
+    /// Files that the command writes: those of them that are new or changed when it ends
     #[arg(long, value_name = "GLOB")]
     writes: Vec<String>,
-    /// A folder whose new and changed files it wrote
+    /// A folder; the command wrote all files there that are new or changed when it ends
     #[arg(long, value_name = "DIR")]
     watch: Vec<PathBuf>,
-    /// A variable of the environment that is kept, too; * at the end stands for anything
+    /// A further environment variable to record; * at the end matches anything
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
-    /// Of a store that is made: simulation, mars, or a schema file's path
+    /// The schema of a new store: simulation, mars, or the path of a schema file
     #[arg(long)]
     schema: Option<String>,
-    /// End with 3, and run nothing, where no store is; FIELDSTONE_CREATE=0 says so for all calls
+    /// If there is no store, run nothing and end with 3; FIELDSTONE_CREATE=0 says so for all calls
     #[arg(long)]
     existing: bool,
-    /// The command and its arguments, behind --
+    /// The command and its arguments, after --
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -73,7 +74,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = fieldstone::open(&arguments.store, &opened)?;
     let ended = execution::run(&store, &arguments.command, options)?;
     let json = out.json();
-    // What is wrong with the record does not make the command's result another one.
+    // A failure to record does not change the command's result.
     for note in ended.notes {
         out.note(format_args!("not recorded: {note}"));
     }

@@ -1,10 +1,10 @@
-//! `fieldstone schema`: what a schema says, whether it is right, which key it makes of keywords; and how a store's
-//! grows.
+//! `fieldstone schema`: shows and checks schemas, applies them to keys, and extends the schema of a store.
 
 use std::io::Read;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
+use fieldstone::prelude::*;
 use fieldstone::{Error, Mode, OpenOptions, Request, Result, RuleView, Schema, json};
 
 use crate::arguments::{Selecting, join};
@@ -34,8 +34,8 @@ Examples:
   fieldstone schema check my.schema
   generate-schema | fieldstone schema check -
 
-Ends with 2 where it is wrong: with line, column and the place in the line. A rule that no key reaches,
-because an earlier one takes all its keys, is a warning.
+Ends with 2 if the schema is wrong, and shows line, column and the place in the line. A rule that no key reaches,
+because an earlier rule takes all its keys, is a warning.
 With --json: {\"ok\", \"errors\": [{\"line\", \"column\", \"message\", \"hint\"}], \"warnings\": [...], \"rules\"}";
 
 const SHOW: &str = "\
@@ -51,15 +51,16 @@ Examples:
   fieldstone schema key simulation run=a step=06 variable=t
   fieldstone schema key store class=od,expver=1,stream=oper,date=20260101,type=an,param=t
 
-Says by which rule and in what words a field would be archived, and at which level each keyword stands.";
+Prints the rule by which a field with this key would be archived, the canonical form of the key, and the level of each
+keyword.";
 
 const EXPAND: &str = "\
 Examples:
   fieldstone schema expand simulation run=a variable=t/u step=0/to/24/by/6
   fieldstone schema expand mars @request.mars | wc -l
 
-Prints a key a line, whether there is such a field or not. Every keyword that the rule requires must be
-listed.";
+Prints one key on each line, whether or not such a field exists. The request must list every keyword that the rule
+requires.";
 
 const ADD: &str = "\
 Examples:
@@ -67,10 +68,10 @@ Examples:
   fieldstone schema add store more.schema
   echo '[centre [type [step]]]' | fieldstone schema add store -
 
-What is added stands behind the rules that are there: every key that they make stays the same, down to its
-bytes. `number?: Integer;` adds an optional keyword to every rule that takes no further ones (`*`). A rule
-of which one that is there takes all keys is refused. Only the owner of the store may do it; everybody who
-has the store open follows. With --json: {\"url\", \"rules\", \"added\": [...]}";
+New rules come after the existing ones, so that every key made by these stays the same, down to its bytes.
+`number?: Integer;` adds an optional keyword to every rule that does not accept further ones (`*`). A new rule is
+refused if an existing one takes all its keys. Only the owner of the store may extend the schema; every process that
+has the store open picks up the new rules. With --json: {\"url\", \"rules\", \"added\": [...]}";
 
 #[derive(Debug, Subcommand)]
 enum Action {
@@ -83,7 +84,7 @@ enum Action {
         #[arg(value_name = "TEXT|FILE")]
         text: String,
     },
-    /// Read a schema and say what is wrong with it
+    /// Read a schema and report its errors
     #[command(after_help = CHECK)]
     Check {
         /// A schema file; - reads stdin
@@ -96,7 +97,7 @@ enum Action {
         #[arg(value_name = "SCHEMA|STORE")]
         of: String,
     },
-    /// Say which key keywords make
+    /// Show the key that keywords make
     #[command(after_help = KEY)]
     Key {
         /// simulation, mars, a store or a schema file
@@ -117,7 +118,7 @@ enum Action {
     },
 }
 
-/// Does what the second word says.
+/// Runs the subcommand.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     match &arguments.action {
         Action::Add { store, text } => add(store, text, out),
@@ -212,7 +213,7 @@ fn check(file: &str, out: &mut Out) -> Done {
     ))
 }
 
-/// Adds to the schema of a store that is there.
+/// Extends the schema of an existing store.
 fn add(url: &str, given: &str, out: &mut Out) -> Done {
     // No path that anybody has holds these, and no extension lacks them.
     let is_text = given.contains(['[', ';', '?']);

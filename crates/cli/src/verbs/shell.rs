@@ -10,11 +10,12 @@ Examples:
   fieldstone shell store
   echo 'v(file:/plot.png).e(wasWrittenBy).e(read).repeat()' | fieldstone shell store
 
-A line is a verb with its arguments, without the store: list run=a, find tag=maximum, trace plot.png, graph stats. What
-begins with v( is a traversal, with the options of graph travel behind it. Words are split as by sh; # begins a comment.
-open STORE takes another store, exit or Ctrl-D ends. TAB completes, the arrows go through former lines.
+Each line is a verb with its arguments, without the store: list run=a, find tag=maximum, trace plot.png, graph stats.
+A line that begins with v( is a traversal; options of graph travel may follow it. Words are split as in sh; # begins a
+comment. open STORE changes to another store; exit or Ctrl-D ends the shell. TAB completes, and the arrow keys recall
+earlier lines.
 
-Where lines do not come from a terminal, it ends with the code of the first one that failed.";
+If the lines do not come from a terminal, it ends with the code of the first line that failed.";
 
 /// Type verbs and traversals, line after line
 #[derive(Debug, Args)]

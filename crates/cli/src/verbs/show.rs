@@ -4,6 +4,7 @@ use clap::Args;
 use fieldstone::catalog::query::Aggregate;
 use fieldstone::facts::{CatalogFacts, FieldFacts, Overview};
 use fieldstone::json::values::{scalar, time_in_seconds};
+use fieldstone::prelude::*;
 use fieldstone::{Extremes, ListEntry, ListOptions, Result, Scalar, Store, json};
 use serde_json::Value;
 
@@ -22,14 +23,14 @@ Examples:
   fieldstone show store run=a variable=t step=6
   fieldstone show store run=a --json | jq .axes
 
-A request that names one field shows it: key, type, shape, times, owner, place, extremes, versions, tags of
-attributes on it, the first values and, for variables of an ingested netCDF file, their attributes; for GRIB
-messages what eccodes says of them. Any other shows what it selects: counts, and the values of each keyword;
-of a whole store also its runs, the times of their steps, and how many attributes each tag has.
+If the request names one field, it shows the field: key, type, shape, times, owner, location, extremes, versions, tags
+of its attributes, the first values and, for variables of an ingested netCDF file, their attributes; for GRIB messages
+it shows the keys that eccodes reads. For any other request it shows an overview: counts, and the values of each
+keyword; for a whole store also its runs, the times of their steps, and the number of attributes of each tag.
 
-With --json a field has what list --json has, and chunks, stored, versions, content, attributes, values and
-tags; an overview has url, schema, version, counts as in stats, axes: per keyword count, first and last, and
-catalog: runs, times and tags.";
+With --json, a field has the members of list --json, and chunks, stored, versions, content, attributes, values and
+tags. An overview has url, schema, version, counts as in stats, axes (count, first and last of each keyword), and
+catalog (runs, times and tags).";
 
 /// Show one field, or an overview
 #[derive(Debug, Args)]
@@ -50,7 +51,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         let mut found = entries.take(2).collect::<Result<Vec<ListEntry>>>()?;
         if found.len() < 2 {
             // Absent: the error says why.
-            let field = one_field(&*store, &request)?.lenient();
+            let field = one_field(&store, &request)?.lenient();
             let Some(entry) = found.pop() else { return Ok(()) };
             return one(&store, &FieldFacts::of(&store, entry, &field)?, out);
         }

@@ -4,7 +4,7 @@ use clap::Args;
 use fieldstone::json;
 
 use crate::arguments::Reading;
-use crate::catalog::{reading, value_cell};
+use crate::catalog::value_cell;
 use crate::output::{Done, Out};
 use crate::table::{self, Column};
 
@@ -13,10 +13,10 @@ Examples:
   fieldstone sql store 'select run, count(*) from attributes group by run'
   fieldstone sql store 'select name, type, unit from tags' --json
 
-One SELECT over the views runs, steps, variables, tags and attributes, which the guide \"tag and find\"
-describes. Nothing can be written. Where a program reads, a line has the columns with tabs between.
+Runs one SELECT over the views runs, steps, variables, tags and attributes, which the guide \"tag and find\" describes.
+It cannot write. When the output is not a terminal, tabs separate the columns.
 
-With --json: {\"rows\": [...]}, an object a row, by the names of the columns.";
+With --json: {\"rows\": [...]}, an object for each row, with the names of the columns.";
 
 /// Ask the catalog's views in SQL
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub struct Arguments {
 
 /// Asks.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let (names, rows) = reading(&arguments.store)?.sql(&arguments.statement)?;
+    let (names, rows) = arguments.store.open()?.catalog().sql(&arguments.statement)?;
     let columns = names.iter().map(|name| Column::text(name).least(6));
     let shape = |row| json::catalog::row(&names, row);
     let rows = rows.iter().map(Vec::as_slice).map(Ok);

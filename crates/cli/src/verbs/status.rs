@@ -2,6 +2,7 @@
 
 use clap::Args;
 use fieldstone::json::values::time_in_seconds;
+use fieldstone::prelude::*;
 use fieldstone::{Status, WriterStatus, json};
 
 use crate::arguments::Reading;
@@ -16,16 +17,16 @@ Examples:
   fieldstone status store --job 1177
   fieldstone status store --json | jq .problems
 
-Ends with the exit code of the worst problem, so that a monitor needs nothing else: 5 for damage and what is missing, 7 for
-a full disk, 6 for logs that this user may not read. Notes, which are only worth knowing, count for nothing.
+Ends with the exit code of the worst problem, so that a monitor needs nothing else: 5 for damaged or missing data, 7 for
+a full disk, 6 for logs that this user may not read. Notes do not change the exit code.
 
-Of the writers those are listed that are open, that ended without closing, that are silent (of another host, and without a
-flush for an hour: nobody here knows whether they live), or that something is wrong with, the latest first and at most 20;
-the others are counted. --job lists those of a job of the batch system, or of an attempt: all of it.
+It lists writers that are open, that ended without closing, that are silent (on another host and without a flush for an
+hour, so this host cannot know whether they live), or that have a problem: the latest first, and at most 20. It counts
+all others. --job lists all writers of a job of the batch system, or of an attempt.
 
 With --json: url, id, schema, format, format_pinned (user, time), version (null beyond 1 KB: fieldstone version prints it),
 owners, free_bytes, free_inodes, bytes_by_user, states (writers by state), transactions and problems (each with code, file
-and why), accepted, code; of owners, transactions and problems the first 100, with their numbers under totals. With
+and why), accepted, code. It has the first 100 owners, transactions and problems, and their numbers under totals. With
 --writers or --job also writers.";
 /// Writers that are listed unless all are asked for.
 const LISTED: usize = 20;

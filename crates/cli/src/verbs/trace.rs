@@ -21,18 +21,19 @@ Examples:
   fieldstone trace store --compare run=a,variable=t run=b,variable=t
   fieldstone trace store plot.png --script > rebuild.sh
 
-WHAT is a request (KEYWORD=…), the path of a file, or TYPE:ID. Fields came by commits, each of which an execution
-wrote: fieldstone graph fields lists what is in one. The walk goes by cause: what was read after a result was written did not go
-into it, and what a later write replaced did not come from the earlier one. A job and its processes count as one.
+WHAT is a request (KEYWORD=…), the path of a file, or TYPE:ID. An execution writes fields by commits; fieldstone graph
+fields lists the fields of one. The walk follows causes: data read after a result was written did not go into the
+result, and a value that replaced another did not come from it. A job and its processes count as one.
 
-What was read from another store is followed there, where that can be read; a note says which cannot. --one-store stays.
+If an execution read from another store, the walk goes on in that store if it can be read; a note names the stores that
+cannot. --one-store stays in this store.
 
 With --json: root, vertices of type, id and depth, edges of type, src, dst, props, stamp, time, until, user and deleted,
-truncated, and stores of id, url, commits and left, the reason why one was not followed.
+truncated, and stores of id, url, commits and left (the reason why the walk did not go there).
 
---compare prints what differs between executions, or between those that wrote several results: executable, argument,
-environment, folder, host, input, version; a line each, with a value for each of WHAT. --script prints commands for sh
-that rebuild a result. --format prints prov-json, openlineage, ro-crate, dot or svg.";
+--compare prints the differences between executions, or between the executions that wrote several results: executable,
+argument, environment, folder, host, input, version. Each line has a value for each WHAT. --script prints commands for
+sh that rebuild a result. --format prints prov-json, openlineage, ro-crate, dot or svg.";
 
 /// Show where a result came from, or what came from it
 #[derive(Debug, Args)]
@@ -43,7 +44,7 @@ pub struct Arguments {
     /// A request, the path of a file, or TYPE:ID; several with --compare
     #[arg(required = true)]
     what: Vec<String>,
-    /// What differs between several
+    /// Print the differences between several
     #[arg(long, conflicts_with_all = ["down", "depth", "since", "any_time", "script", "format"])]
     compare: bool,
     /// Commands for sh that rebuild it
@@ -52,7 +53,7 @@ pub struct Arguments {
     /// prov-json, openlineage, ro-crate, dot or svg
     #[arg(long, value_name = "FORMAT")]
     format: Option<LineageFormat>,
-    /// What came from it, not what it came from
+    /// Walk down to results derived from it, instead of up to its sources
     #[arg(long)]
     down: bool,
     /// Hops, at most
@@ -97,19 +98,20 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         limit: arguments.limit,
     };
     let store = arguments.store.open()?;
-    let graph = store.graph();
+    let (graph, session) = (store.graph(), Session::default());
+    let tracer = store.tracer(&session);
     let limit = if arguments.script { arguments.limit.max(ALL) } else { arguments.limit };
     let options = TraceOptions { limit, ..options };
     if arguments.script {
-        let dossier = store.dossier(&what, &options, &Session::default())?;
+        let dossier = tracer.dossier(&what, &options)?;
         note_archived(&dossier.lineage, out);
         out.text(script(&dossier)?)?;
         return Ok(store.close()?);
     }
     if let Some(format) = arguments.format {
         let (dossier, stores) = match arguments.one_store {
-            true => (store.dossier(&what, &options, &Session::default())?, Vec::new()),
-            false => store.dossier_across(&what, &options, &Session::default())?,
+            true => (tracer.dossier(&what, &options)?, Vec::new()),
+            false => tracer.dossier_across(&what, &options)?,
         };
         note_archived(&dossier.lineage, out);
         note_left(&stores, out);
@@ -117,8 +119,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         return Ok(store.close()?);
     }
     let (lineage, stores) = match arguments.one_store {
-        true => (store.trace(&what, &options, &Session::default())?, Vec::new()),
-        false => store.trace_across(&what, &options, &Session::default())?,
+        true => (tracer.trace(&what, &options)?, Vec::new()),
+        false => tracer.trace_across(&what, &options)?,
     };
     note_archived(&lineage, out);
     note_left(&stores, out);
@@ -138,7 +140,8 @@ fn compared(arguments: &Arguments, what: &[LineageSubject], out: &mut Out) -> Do
     }
     let at = arguments.at.as_deref().map(stamp).transpose()?;
     let store = arguments.store.open()?;
-    let dossier = |subject| store.dossier(subject, &compared_by(subject, at), &Session::default());
+    let session = Session::default();
+    let dossier = |subject| store.tracer(&session).dossier(subject, &compared_by(subject, at));
     let dossiers = what.iter().map(dossier).collect::<fieldstone::Result<Vec<Dossier>>>()?;
     let rows = compare(&dossiers)?;
     if out.json() {

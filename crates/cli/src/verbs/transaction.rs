@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use fieldstone::json::values::time_in_seconds;
+use fieldstone::prelude::*;
 use fieldstone::{Code, Error, Id, json};
 
 use crate::arguments::{Reading, Writing};
@@ -26,31 +27,32 @@ const BEGIN: &str = "\
 Examples:
   TX=$(fieldstone transaction begin store)
 
-Prints the id. Each process of the job joins by it, as with store.transaction(id=os.environ[\"TX\"]) in Python: what
-it flushes is durable, and invisible until the commit. Nothing is written now: an id that nobody uses leaves no
-trace. With --json: {\"id\"}";
+Prints the id. Each process of the job joins the transaction by this id, in Python with
+store.transaction(id=os.environ[\"TX\"]); the fields that it flushes are durable, and invisible until the commit. This
+verb writes nothing: an unused id leaves no trace. With --json: {\"id\"}";
 
 const LIST: &str = "\
 Examples:
   fieldstone transaction list store
   fieldstone transaction list store --json | jq -r '.[].id'
 
-Those into which something was flushed, and which nobody has decided. With --json: [{\"id\", \"since\", \"fields\",
-\"owners\"}]";
+Lists transactions with flushed fields that are neither committed nor aborted. With --json: [{\"id\", \"since\",
+\"fields\", \"owners\"}]";
 
 const COMMIT: &str = "\
 Examples:
   fieldstone transaction commit store $TX
 
-Makes visible, in one moment, all that was flushed into it by any process of this user. What comes later under the
-id is refused, so the job has to have ended. Ends with 3 where nothing was flushed into it, and with 4 where it was
-aborted; to commit it again changes nothing. With --json: {\"id\", \"fields\"}";
+Makes everything visible at once that processes of this user flushed into the transaction. Later flushes under the id
+are refused, so commit after the job has ended. Ends with 3 if nothing was flushed into it, and with 4 if it was
+aborted; committing it again changes nothing. With --json: {\"id\", \"fields\"}";
 
 const ABORT: &str = "\
 Examples:
   fieldstone transaction list store --json | jq -r '.[].id' | xargs -n1 fieldstone transaction abort store
 
-What was flushed into it is never visible. Ends with 4 where it was committed; to abort it again changes nothing.
+Everything flushed into the transaction stays invisible for good. Ends with 4 if it was committed; aborting it again
+changes nothing.
 With --json: {\"id\", \"fields\"}";
 
 #[derive(Debug, Subcommand)]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use fieldstone::json;
+use fieldstone::prelude::*;
 
 use crate::arguments::Writing;
 use crate::output::{Done, Out};
@@ -11,9 +12,9 @@ Examples:
   fieldstone status store
   fieldstone upgrade store
 
-A store stays of the version of the format that it was made with, so that releases of several hosts write it. Once it is
-upgraded, older releases read on what they know, and write nothing; so upgrade the software of all hosts first. Nothing
-that is there is written again. There is no way back. Only the store's owner may do it.
+A store keeps the format version that it was created with, so that hosts with different releases can write it. After an
+upgrade, older releases can still read the parts that they know, but can no longer write; so upgrade the software on all
+hosts first. Existing data are not rewritten. An upgrade cannot be undone. Only the store's owner may upgrade it.
 
 With --json: before and format, the versions before and after.";
 

@@ -1,6 +1,7 @@
 //! `fieldstone verify`: every stored byte against its checksum.
 
 use clap::Args;
+use fieldstone::prelude::*;
 use fieldstone::{Error, json};
 
 use crate::arguments::{Reading, Selecting};
@@ -12,8 +13,8 @@ Examples:
   fieldstone verify store
   fieldstone verify store run=a && echo intact
 
-Ends with 5 where something is damaged. All else is readable. A loss that was accepted (see fieldstone accept)
-is listed, and does not count as damage.";
+Ends with 5 if it finds damage; everything else is readable. It lists accepted losses (see fieldstone accept), which do
+not count as damage.";
 
 /// Read and check everything that a request selects, and the store's own structures
 #[derive(Debug, Args)]
@@ -30,7 +31,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
     let store = arguments.store.open()?;
     let ticker = Ticker::start(format!("verifying {}", store.url()), out);
-    let report = store.verify_all(requests)?;
+    let report = store.all_of(requests).verify()?;
     drop(ticker);
     let damaged = report.damaged.len();
     if out.json() {

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
+use fieldstone::prelude::*;
 use serde_json::json;
 
 use crate::arguments::Reading;
@@ -15,8 +16,8 @@ Examples:
   fieldstone version store > before.txt
   fieldstone list store --at @before.txt
 
-A version is longer the more writers a store has had: a few bytes for each. A file of it has no limit.
-The program's own version is shown by fieldstone --version.";
+A version grows by a few bytes with each writer that the store has had. If it is too long for a command line, put it
+into a file. For the program's own version see fieldstone --version.";
 
 /// Print the store's version, for reading it as it is now later on
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ Examples:
   fieldstone where store run=a,variable=t,step=6
   fieldstone where store run=a | cut -f1 | cut -d: -f1 | sort -u
 
-A line holds file:offset, a tab, and the key. Files are named relative to the store's folder.
+Each line has file:offset, a tab, and the key. File names are relative to the store's folder.
 With --json: {\"fields\": [{\"key\", \"location\"}, ...]}; with --jsonl these objects, one a line.";
 
 /// Show where the bytes of fields are
@@ -30,7 +30,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
     let store = arguments.store.open()?;
-    let entries = store.list_all(requests, &ListOptions::default())?;
+    let entries = store.all_of(requests).list(&ListOptions::default())?;
     let columns = [Column::text("location").least(12), Column::text("key").least(12)];
     let shape = |entry| json::fields::located(&entry);
     table::list(out, "fields", entries, shape, columns, |entry| {

@@ -1,4 +1,4 @@
-//! Distributed arrays in the program: what is listed, and what is written anew.
+//! Distributed arrays in the program: how they are listed and rewritten.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fieldstone::arrays::{ArrayJob, GroupOptions, JobOptions, LevelChoice, SetOptions};

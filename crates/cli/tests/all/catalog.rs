@@ -168,7 +168,7 @@ fn a_table_is_taken_whole_or_not_at_all() {
     let done = t.run_with(["annotate", "store", "front", "--csv", "-", "--run", "a"], b"value,step\n3,6\n");
     assert!(done.ok().err().contains("annotated 1 attribute"));
     for (csv, words) in [
-        ("tag,value\nfront,1\nfront,hot\n", &["line 3", "'hot' is no float"][..]),
+        ("tag,value\nfront,1\nfront,hot\n", &["line 3", "'hot' is not of type float"][..]),
         ("tag,value,variable,step\nfront,1,t,0\nfront,1,none,0\n", &["none"]),
         ("tag,valeu\nfront,1\n", &["'valeu'", "`value`"]),
         ("", &["the file is empty"]),
@@ -183,7 +183,7 @@ fn a_table_is_taken_whole_or_not_at_all() {
 
 #[test]
 fn parquet_is_taken_through_python() {
-    // What `make build` made, where it did.
+    // The file that `make build` made, if it did.
     let built = checkout().join(".venv/bin/python");
     let python = match std::env::var("FIELDSTONE_PYTHON") {
         Ok(named) => named,
@@ -268,7 +268,7 @@ fn errors_name_what_is_meant() {
     let on = |words: &str| t.run(["annotate", "store"].into_iter().chain(words.split(' ')));
     on("maximum 3 --run c").code(3).says(&["'c'"]);
     on("maximum 3 --run a --variable v --step 6").code(3).says(&["'v'"]);
-    on("maximum hot --run a").code(2).says(&["'hot' is no float"]);
+    on("maximum hot --run a").code(2).says(&["'hot' is not of type float"]);
     on("maximum 3 --run a --variable t --step 6 --box 0:99,0:1").code(2);
     on("maximum 3").code(2).says(&["--run"]);
     on("maximum --run a").code(2).says(&["--csv"]);

@@ -249,7 +249,7 @@ fn a_wrong_word_is_answered_with_the_right_one() {
 #[test]
 fn what_is_not_there_is_told_beside_what_is() {
     let t = TestStore::with(&[KEY, "run=a variable=t step=12", "run=b variable=u step=0"]);
-    // The schema lets keys have further keywords, so that this is no error.
+    // The schema lets keys have further keywords, so this is valid.
     let none = t.run(["list", "store", "varable=t"]).ok();
     assert_eq!(
         (none.out(), none.err()),

@@ -32,7 +32,7 @@ fn store() -> TestStore {
     t
 }
 
-/// What bash holds in COMPREPLY after TAB at the end of `line`, and whether no blank follows.
+/// The content of COMPREPLY in bash after TAB at the end of `line`, and whether no blank follows.
 fn bash(t: &TestStore, line: &str) -> Vec<String> {
     let program = env!("CARGO_BIN_EXE_fieldstone");
     // Bash breaks the word at COMP_WORDBREAKS; inside quotes only at the quote.

@@ -3,6 +3,7 @@
 
 use crate::harness::TestStore;
 use fieldstone::Session;
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, OpenOptions, Value};
 use serde_json::json;
 
@@ -99,7 +100,7 @@ fn verify_forgets_damage_that_newer_versions_hide() {
         notes.contains("{run=a}{variable=t}{step=6}") && notes.contains("{run=b}{variable=t}"),
         "{notes}"
     );
-    // What is visible and damaged fails it, whatever else is hidden.
+    // A field that is visible and damaged fails it, even if others are hidden.
     t.damage(b"run=c variable=t");
     t.run(["verify", "store"]).code(5).says(&["damaged"]);
 }
@@ -140,10 +141,10 @@ fn doctor_tests_a_disk_and_leaves_nothing() {
 #[test]
 fn arrays_are_drawn_as_text() {
     let t = TestStore::empty();
-    let values: Vec<f32> = (0..40).map(|i| (i % 10) as f32).collect();
-    t.archive_floats(KEY, &values, "2,2,10");
+    let values: Vec<f32> = (0..36).map(|i| (i % 9) as f32).collect();
+    t.archive_floats(KEY, &values, "2,2,9");
     let drawn = t.run(["plot", "store", "run=a"]).ok();
-    assert_eq!(drawn.out(), " .:-=+*#%@\n{run=a}{variable=t}{step=6}: 0 to 9\n");
+    assert_eq!(drawn.out(), ".:-=+*#%@\nt, step 6, run a: 0 to 8\n");
     assert!(drawn.err().contains("drawing [0,:,:]"), "{}", drawn.err());
     let drawn = t.run(["plot", "store", "run=a", "--box", "0,1,:", "--width", "5"]).ok().out();
     assert_eq!(drawn.lines().count(), 13, "{drawn}");
@@ -170,7 +171,7 @@ fn a_helper_that_cannot_start_is_told() {
 }
 
 #[test]
-fn a_log_that_is_passed_over_is_told_beside_the_output() {
+fn a_skipped_log_is_reported_on_stderr() {
     let t = TestStore::with(&[KEY]);
     assert_eq!(t.run(["list", "store"]).ok().err(), "");
     let name = format!("{}.log", "ab".repeat(16));

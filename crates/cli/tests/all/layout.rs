@@ -1,4 +1,4 @@
-//! What the program prints for people and for programs: tables for a width, bare lines, JSON, JSON lines.
+//! Output for people and for programs: tables for a width, bare lines, JSON, JSON lines.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::harness::TestStore;
@@ -210,7 +210,7 @@ fn requests_come_from_files_and_stdin_too() {
     t.run(["list", "store", "@absent.req"]).code(3).says(&["absent.req"]);
 }
 
-/// What `list --compact` prints is taken by every verb that takes requests.
+/// Every verb that takes requests accepts the output of `list --compact`.
 #[test]
 fn a_file_holds_a_request_a_line() {
     let t = store();

@@ -1,4 +1,4 @@
-//! run: a command with a record of what it was, what it read and wrote, and how it ended.
+//! run: runs a command and records it, its inputs and outputs, and its end.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -332,7 +332,7 @@ fn files_that_a_command_is_redirected_to_are_what_it_reads_and_writes() {
     let made = rebuild(&t, "out.txt");
     assert!(made.contains(&format!(" < '{0}/in 1.txt' > {0}/out.txt\n", root.display())), "{made}");
 
-    // What is appended leaves older writers among the ancestors.
+    // Appending keeps older writers among the ancestors.
     shell(&t, "$F run store --name more -- echo more >> out.txt");
     let (more, _) = job(&t, "more");
     assert_eq!(edges(&t, &more, "write")[0].1["replaces"], Value::Null);
@@ -403,7 +403,7 @@ fn signals_are_passed_on_to_the_command() {
     for (signal, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
         let t = TestStore::empty();
         let body = format!("trap 'exit {}' {signal}; touch ready; while :; do sleep 0.05; done", 40 + number);
-        // Who runs the tests may ignore signals, and what it starts then does.
+        // The process that runs the tests may ignore signals, and its children inherit that.
         let asked = script(&t, &["--name", "x"], &body);
         let mut command = Command::new("env");
         command.arg("--default-signal").arg(asked.get_program()).args(asked.get_args());

@@ -23,7 +23,7 @@ fn props(pairs: &[(&str, Value)]) -> Props {
     Props::of(pairs.iter().map(|(name, value)| (*name, value))).unwrap()
 }
 
-/// An execution that ran, as capture records it: what it is, and the checksums of what it read and wrote by then.
+/// An execution that ran, as capture records it: its description, and the checksums of its inputs and outputs so far.
 struct Ran<'a> {
     id: &'a str,
     time: u64,
@@ -195,7 +195,7 @@ fn a_script_runs_writers_before_readers_and_no_more_than_needed() {
     let at = |what: &str| script.find(what).unwrap_or_else(|| panic!("no {what}: {script}"));
     assert!(at("\n    cp a b\n") < at("\n    cp b c\n"), "{script}");
     assert!(!script.contains("cp a d"), "{script}");
-    // What the job without a command wrote is given, and checked.
+    // The test gives the output of the job without a command, and checks it.
     assert!(at("check ") < at("cp a b") && script.contains("2 executions"), "{script}");
     t.run(["trace", "store", "a", "--script"]).code(3).says(&["job:silent"]);
     t.run(["trace", "store", "job:none", "--script"]).code(3);

@@ -71,137 +71,137 @@ codes! {
         "The call itself is wrong; no narrower code fits.",
         "Correct the call.";
     KeywordUnknown = "keyword-unknown", Invalid, final,
-        "The schema has no such keyword, or a word cannot be one.",
-        "Look at the schema with `fieldstone schema`.";
+        "The schema has no such keyword, or the word is not a valid keyword.",
+        "See the schema with `fieldstone schema show`.";
     KeywordMissing = "keyword-missing", Invalid, final,
         "A key lacks a keyword that the schema requires.",
-        "Give it.";
+        "Add the keyword.";
     KeywordValue = "keyword-value", Invalid, final,
-        "A value does not fit its keyword's type or list.",
+        "A value does not fit the type of its keyword, or the values that the schema lists.",
         "Give a value that the message allows.";
     KeyContradiction = "key-contradiction", Invalid, final,
         "A key or request names a keyword twice, or two of its values contradict each other.",
-        "Give one of them.";
+        "Keep one of them.";
     RequestSyntax = "request-syntax", Invalid, final,
-        "A request cannot be parsed, or a range of it is empty or endless; the message says where.",
+        "A request cannot be parsed, or one of its ranges is empty or endless; the message names the place.",
         "Correct the text.";
     RequestTooBroad = "request-too-broad", Invalid, final,
-        "A request names more, or less definitely, than the call needs.",
+        "A request selects more than the call can take, or leaves open a keyword that the call needs.",
         "Narrow it.";
     SchemaSyntax = "schema-syntax", Invalid, final,
-        "A schema cannot be parsed; the message says where.",
+        "A schema cannot be parsed; the message names the place.",
         "Correct the text.";
     SchemaRole = "schema-role", Invalid, final,
-        "The schema lacks a keyword for what is asked, such as the run's.",
+        "The schema has no keyword for the part that the call needs, such as the run.",
         "Use a schema that has one.";
     RuleTaken = "rule-taken", Invalid, final,
-        "A rule, or an optional keyword, that is to be added would make no key: rules that are there take all of them.",
+        "A new rule, or optional keyword, would make no key: existing rules match all of its keys.",
         "Leave it out.";
     QuerySyntax = "query-syntax", Invalid, final,
-        "A query cannot be parsed; the message says where.",
+        "A query cannot be parsed; the message names the place.",
         "Correct the text.";
     Sql = "sql", Invalid, final,
-        "A statement is not taken, or the engine refuses it.",
-        "Correct it: only reading is possible.";
+        "Fieldstone or the engine refuses a statement.",
+        "Correct it: statements may only read.";
     Url = "url", Invalid, final,
-        "No store or catalog is reached by this URL.",
+        "This URL does not lead to a store or catalog.",
         "Correct scheme and path.";
     Option = "option", Invalid, final,
-        "An option has a value that it does not take, or goes with no other that is given.",
-        "Give one that the message names.";
+        "An option has an invalid value, or does not go with another option.",
+        "Use a value that the message names.";
     Argument = "argument", Invalid, final,
-        "A pointer, handle or buffer of a call is null, not aligned or not ours.",
+        "A pointer, handle or buffer of a call is null, misaligned or not one of Fieldstone's.",
         "Correct the program.";
     Closed = "closed", Invalid, final,
-        "The handle was closed or given up.",
+        "The handle was closed, or discarded after an error.",
         "Open it again.";
     Dtype = "dtype", Invalid, final,
-        "A text is no element type, or one that is not possible here.",
-        "Give one that the message names.";
+        "A text is not an element type, or the call does not support that type.",
+        "Use one that the message names.";
     DtypeMismatch = "dtype-mismatch", Invalid, final,
-        "Elements are of another type than is asked for or declared.",
-        "Convert them, or ask for theirs.";
+        "Elements have another type than the call asks for or the declaration has.",
+        "Convert them, or ask for their type.";
     Shape = "shape", Invalid, final,
         "A shape or its chunks have wrong dimensions or too many elements.",
-        "Give others.";
+        "Correct the shape or the chunks.";
     ShapeMismatch = "shape-mismatch", Invalid, final,
-        "An array has another shape than is asked for or declared.",
-        "Give one of that shape.";
+        "An array has another shape than the call asks for or the declaration has.",
+        "Use an array of that shape.";
     BufferSize = "buffer-size", Invalid, final,
-        "A buffer does not have the bytes that the box takes.",
-        "Give one of that size.";
+        "A buffer has another size than the box needs.",
+        "Use a buffer of that size.";
     Box = "box", Invalid, final,
         "A box or index is malformed, or not inside the array.",
-        "Give one inside the shape.";
+        "Use a box inside the shape.";
     NotAnArray = "not-an-array", Invalid, final,
-        "Opaque bytes were used as an array.",
+        "A call for arrays met opaque bytes.",
         "Read them as bytes.";
     Value = "value", Invalid, final,
-        "A value cannot be kept or parsed.",
+        "A value cannot be stored or parsed.",
         "Change it.";
     ValueType = "value-type", Invalid, final,
-        "A value is of another type than its tag or attribute has.",
-        "Give one of that type.";
+        "A value has another type than its tag or attribute.",
+        "Use a value of that type.";
     Name = "name", Invalid, final,
-        "A name or path is not possible here.",
+        "A name or path is not valid here.",
         "Choose another.";
     FileKind = "file-kind", Invalid, final,
-        "A path leads to no file of the kind that is needed, such as a folder or a pipe.",
-        "Give another path.";
+        "A path is not of the kind that the call needs: it is, for example, a folder or a pipe.",
+        "Name another path.";
     FileFormat = "file-format", Invalid, final,
-        "A file is of a format that is not read here.",
+        "Fieldstone does not read the file's format here.",
         "Convert it.";
     NothingTaken = "nothing-taken", Invalid, final,
-        "Of all files that were named none could be taken.",
+        "Fieldstone could take in none of the named files.",
         "See the reasons in the message, and in the report of the error.";
     TooLarge = "too-large", Invalid, final,
-        "A limit on size is exceeded; the message names it.",
-        "Give less at once.";
+        "The input exceeds a limit on size; the message names it.",
+        "Pass less at once.";
     ContainerMode = "container-mode", Invalid, final,
-        "A container is in define mode where data mode is needed, or the other way round.",
+        "A container is in define mode and the call needs data mode, or the other way round.",
         "Call `enddef` or `redef`.";
     ContainerLimit = "container-limit", Invalid, final,
-        "A limit of the container's format is exceeded.",
-        "Take another format, such as cdf5.";
+        "An object exceeds a limit of the container's format.",
+        "Choose another format, such as cdf5.";
     ContainerFormat = "container-format", Invalid, final,
-        "A container's format does not have what is asked for.",
-        "Take another format or strategy.";
+        "The container's format does not support the call.",
+        "Choose another format or strategy.";
     WrongStore = "wrong-store", Invalid, final,
-        "The call is not for this store: a field of another one, source and target the same, a checkpoint of a folder.",
+        "The call does not fit this store: a field of another store, one store as source and target, a checkpoint of a folder.",
         "Use the store that the message asks for.";
     CommandLine = "command-line", Invalid, final,
-        "The program was called with wrong arguments.",
+        "The arguments of the program are wrong.",
         "See the verb's `--help`.";
     NotFound = "not-found", NotFound, final,
-        "What was asked for does not exist.",
+        "The object that the call names does not exist.",
         "Look with `axes` or `list`.";
     StoreNotFound = "store-not-found", NotFound, final,
         "There is no store under this URL.",
-        "Check it; a first flush makes a store.";
+        "Check it; the first flush creates a store.";
     FieldNotFound = "field-not-found", NotFound, final,
         "No field has this key or matches this request.",
-        "See what there is with `axes` or `list`.";
+        "List the existing fields with `axes` or `list`.";
     FieldIncomplete = "field-incomplete", NotFound, final,
         "Pieces of the array have not been written.",
-        "Wait for their writer, or read what is there.";
+        "Wait for their writer, or read the pieces that exist.";
     RunNotFound = "run-not-found", NotFound, final,
         "There is no run of this name.",
-        "Make it with `create_run`.";
+        "Create it with `create_run`.";
     VariableNotFound = "variable-not-found", NotFound, final,
         "The run or container has no variable of this name or number.",
         "See the list of variables.";
     VersionNotFound = "version-not-found", NotFound, final,
-        "The store does not reach back to this version, or it is of another store.",
-        "Take a later one.";
+        "The store no longer holds this version, or the version belongs to another store.",
+        "Use a later one.";
     VertexNotFound = "vertex-not-found", NotFound, final,
         "The graph has no vertex of this type and id.",
         "Write its id out: a file's is its full path.";
     VersionArchived = "version-archived", NotFound, final,
-        "The version of a vertex or relation was moved to another store.",
-        "Ask the store that the hint names.";
+        "A user moved this version of a vertex or relation to another store.",
+        "Read it from the store that the hint names.";
     RelationNotFound = "relation-not-found", NotFound, final,
         "The graph has no such relation between these vertices.",
-        "See those of one of them with `edges`.";
+        "List the relations of one of them with `edges`.";
     FileNotFound = "file-not-found", NotFound, final,
         "A file or folder does not exist.",
         "Check the path.";
@@ -209,67 +209,67 @@ codes! {
         "Two statements contradict each other; no narrower code fits.",
         "Look at both and decide.";
     StoreExists = "store-exists", Conflict, final,
-        "There is a store already.",
+        "A store exists already.",
         "Open it with mode `a`.";
     StoreReplaced = "store-replaced", Conflict, final,
-        "Another store stands in the place of the one that was opened.",
-        "Open it anew.";
+        "Another store has replaced the one that was opened.",
+        "Open it again.";
     SchemaDiffers = "schema-differs", Conflict, final,
         "The store has another schema than the one asked for.",
         "Leave the schema out.";
     SchemaRaced = "schema-raced", Conflict, final,
-        "Another writer extended the schema at the same time, and the two extensions do not go together.",
+        "Another writer extended the schema at the same time, and the two extensions contradict each other.",
         "Look at the schema, and add what it still lacks.";
     RunExists = "run-exists", Conflict, final,
-        "There is a run of this name already.",
-        "Say that it may exist, or take another name.";
+        "A run of this name exists already.",
+        "Allow an existing run, or choose another name.";
     RunDiffers = "run-differs", Conflict, final,
-        "The run is there with another declaration.",
-        "Take another name, or attributes for what can change.";
+        "The run exists with another declaration.",
+        "Choose another name, or use attributes for properties that change.";
     VariableDiffers = "variable-differs", Conflict, final,
-        "The variable is there with another declaration.",
-        "Declare it as it is, or as another version.";
+        "The variable exists with another declaration.",
+        "Repeat its declaration, or declare another version.";
     TypeDiffers = "type-differs", Conflict, final,
-        "The type of vertices or relations is declared otherwise.",
-        "Declare it as it is, or take another name.";
+        "The type of vertices or relations has another declaration.",
+        "Repeat its declaration, or choose another name.";
     StepDiffers = "step-differs", Conflict, final,
-        "The step is there with another time.",
-        "Give the time that it has.";
+        "The step exists with another time.",
+        "Use its time.";
     FieldExists = "field-exists", Conflict, final,
-        "A field, or the piece of one, is there, and may not be archived again.",
-        "Go on behind what is there, or say that a newer version is meant: exist=\"new\".";
+        "A field, or a piece of it, exists, and the call may not archive it again.",
+        "Continue after the existing fields, or ask for a newer version: exist=\"new\".";
     PiecesDiffer = "pieces-differ", Conflict, final,
         "Pieces of one array disagree in type, shape or chunks.",
         "Archive the whole array again.";
     TransactionDecided = "transaction-decided", Conflict, final,
-        "The transaction was committed or aborted already.",
+        "The transaction has already been committed or aborted.",
         "Begin a new one.";
     TransactionRaced = "transaction-raced", Conflict, final,
-        "A writer flushed into the transaction while it was being decided.",
-        "Commit or archive again what the message names.";
+        "A writer flushed into the transaction during its decision.",
+        "Commit or archive again the fields that the message names.";
     TargetExists = "target-exists", Conflict, final,
         "The file or folder to be written exists.",
-        "Say that it may be replaced, or take another.";
+        "Allow it to be replaced, or choose another.";
     TargetDiffers = "target-differs", Conflict, final,
-        "The target of a checkpoint is no earlier state of this store.",
-        "Give a new folder.";
+        "The target of a checkpoint is not an earlier state of this store.",
+        "Choose a new folder.";
     FileChanged = "file-changed", Conflict, final,
-        "A file was changed while it was being read.",
-        "Take it again when nobody writes it.";
+        "A file changed while Fieldstone read it.",
+        "Try again when no program writes to it.";
     FileReplaced = "file-replaced", Conflict, final,
         "A container's file was removed or replaced while it was open.",
         "Open it again.";
     DefinitionExists = "definition-exists", Conflict, final,
-        "A container has an object of this name already.",
-        "Take another name.";
+        "A container already has an object of this name.",
+        "Choose another name.";
     DefinitionDiffers = "definition-differs", Conflict, final,
-        "Definitions of one container contradict each other, such as those of two ranks.",
-        "Define the object once, or equally on all of them.";
+        "Definitions in one container contradict each other, such as those of two ranks.",
+        "Define the object once, or identically on all ranks.";
     CollectiveMismatch = "collective-mismatch", Conflict, final,
         "Ranks make different collective calls, or one call with different options.",
-        "Make the same calls in the same order on all.";
+        "Make the same calls in the same order on all ranks.";
     LaterTables = "later-tables", Conflict, final,
-        "The catalog's tables are of a later release.",
+        "A later release made the catalog's tables.",
         "Use that release, or another engine.";
     Corrupt = "corrupt", Corrupt, final,
         "Stored bytes break their grammar.",
@@ -278,31 +278,31 @@ codes! {
         "Stored bytes do not match their checksum.",
         "Restore the named file; the rest is readable.";
     Truncated = "truncated", Corrupt, final,
-        "A file is shorter than what it must hold.",
+        "A file is shorter than its content requires.",
         "Restore the named file.";
     LogShortened = "log-shortened", Corrupt, final,
-        "A log lost commits that others know of.",
+        "A log has lost commits that other files mention.",
         "Restore it, or accept the loss.";
     DataGone = "data-gone", Corrupt, final,
-        "A data log that commits name is missing.",
+        "A data log is missing, and commits refer to it.",
         "Restore it, or accept the loss.";
     LogsGone = "logs-gone", Corrupt, final,
-        "A store's folder of logs is missing: it is half mounted, or half restored.",
+        "A store's folder of logs is missing: the store is partly mounted, or partly restored.",
         "Mount it, or restore the folder from a backup.";
     FormatVersion = "format-version", Corrupt, final,
-        "A file is of a format version that this release does not know.",
+        "A file has a format version that this release does not know.",
         "Use a later release.";
     OutsideChanged = "outside-changed", Corrupt, final,
-        "A file outside the store that holds its data is gone or changed.",
-        "Put it back, or take it again.";
+        "A file outside the store that holds its data is missing or has changed.",
+        "Put it back, or ingest it again.";
     EngineDamaged = "engine-damaged", Corrupt, final,
         "The catalog's engine is damaged.",
-        "`fieldstone rebuild` makes it again from the logs.";
+        "Run `fieldstone rebuild`, which builds it again from the logs.";
     ContainerUnfinished = "container-unfinished", Corrupt, final,
         "A container's writer has not closed it.",
         "Wait for it, or write it again.";
     CopyDiffers = "copy-differs", Corrupt, final,
-        "What was copied is not what came back.",
+        "The copy, read back, differs from its source.",
         "Check the target's disk, then copy again.";
     Denied = "denied", Denied, final,
         "The caller may not do this; no narrower code fits.",
@@ -314,85 +314,85 @@ codes! {
         "The store, container or file system is open for reading, or at an older version.",
         "Open it for writing.";
     DatasetOwned = "dataset-owned", Denied, final,
-        "The dataset is another user's.",
-        "Ask its owner, or take another dataset.";
+        "The dataset belongs to another user.",
+        "Ask its owner, or use another dataset.";
     StoreOwned = "store-owned", Denied, final,
-        "What concerns the whole store, such as its schema, is another user's to change.",
+        "The call changes the whole store, such as its schema, and another user owns it.",
         "Ask its owner.";
     RunOwned = "run-owned", Denied, final,
-        "The run is another user's.",
+        "The run belongs to another user.",
         "Ask its owner.";
     RelationOwned = "relation-owned", Denied, final,
         "Another user put the vertex or relation.",
-        "Ask who put it, or put a version of your own.";
+        "Ask that user, or put a version of your own.";
     AttributeOwned = "attribute-owned", Denied, final,
-        "The attributes or tags to be changed are other users'.",
+        "The attributes or tags to be changed belong to other users.",
         "Ask them, or change your own.";
     TransactionOwned = "transaction-owned", Denied, final,
-        "The transaction is another user's.",
+        "The transaction belongs to another user.",
         "Ask its owner to decide.";
     OutsideFilter = "outside-filter", Denied, final,
         "The key or call goes beyond the part of the store that this handle shows.",
-        "Give it to the whole store.";
+        "Use a handle of the whole store.";
     LaterStore = "later-store", Denied, final,
-        "The store holds logs of a later release, beside which nothing is written.",
+        "The store holds logs of a later release, so this release does not write to it.",
         "Write with that release.";
     FormatPinned = "format-pinned", Denied, final,
-        "The store is of an older version of the format, which has no place for what is asked for.",
+        "The store has an older format version, which does not support the call.",
         "Ask its owner for `fieldstone upgrade`, which raises it.";
     EngineDenied = "engine-denied", Denied, final,
-        "The catalog's engine refuses user, password or a permission.",
+        "The catalog's engine refuses the user, the password or a permission.",
         "Correct or grant it.";
     Unavailable = "unavailable", Unavailable, final,
         "The medium failed or is full; no narrower code fits.",
-        "Mend it, then repeat the call.";
+        "Repair it, then repeat the call.";
     DiskFull = "disk-full", Unavailable, final,
         "The disk or a quota is full.",
-        "Free some space, then archive again what the message names.";
+        "Free some space, then archive again the fields that the message names.";
     InodesFull = "inodes-full", Unavailable, final,
-        "The file system, or a quota, takes no further file, whatever its free bytes.",
-        "Remove files that nobody needs, then archive again what the message names.";
+        "The file system, or a quota, allows no further file, even with free bytes left.",
+        "Remove unneeded files, then archive again the fields that the message names.";
     IoFailed = "io-failed", Unavailable, final,
         "The operating system failed to read or write.",
-        "Look at the disk and its cables, then repeat the call.";
+        "Check the disk and its cables, then repeat the call.";
     OutOfMemory = "out-of-memory", Unavailable, final,
-        "Memory does not suffice.",
-        "Take less at once, or a larger machine.";
+        "The process has too little memory.",
+        "Read or write less at once, or use a larger machine.";
     ProcessLimit = "process-limit", Unavailable, final,
-        "The system gives the process no further thread or open file.",
+        "The system allows the process no further thread or open file.",
         "Raise the limit.";
     LogGone = "log-gone", Unavailable, final,
-        "A log was removed, renamed or replaced while it was written.",
-        "Put it back, or archive again what the message names.";
+        "Someone removed, renamed or replaced a log while the process was writing it.",
+        "Put it back, or archive again the fields that the message names.";
     StoreGone = "store-gone", Unavailable, final,
-        "The store's folder was removed or renamed while it was open.",
+        "Someone removed or renamed the store's folder while it was open.",
         "Put it back, or open a new one.";
     EngineBusy = "engine-busy", Unavailable, retry,
-        "Others hold the catalog's engine, or make it anew.",
+        "Other processes hold the catalog's engine, or are building it.",
         "Repeat the call.";
     EngineLost = "engine-lost", Unavailable, retry,
-        "The connection to the catalog's server ended, or it restarts.",
+        "The connection to the catalog's server ended, or the server restarts.",
         "Repeat the call.";
     EngineUnreachable = "engine-unreachable", Unavailable, final,
-        "The catalog's server cannot be reached under this address.",
+        "No server of the catalog answers at this address.",
         "Check host and port.";
     Forked = "forked", Unavailable, final,
         "A handle cannot be used on this side of a fork.",
         "Open it again in this process.";
     Cancelled = "cancelled", Unavailable, final,
-        "The call was cancelled before it was done.",
-        "Repeat it where its answer is still wanted.";
+        "The call was cancelled before it finished.",
+        "Repeat it if you still need its answer.";
     DeadlinePassed = "deadline-passed", Unavailable, final,
-        "The call's deadline passed before it was done.",
-        "Give it more time, or ask for less at once.";
+        "The call's deadline passed before it finished.",
+        "Allow more time, or ask for less at once.";
     RankFailed = "rank-failed", Unavailable, final,
-        "A rank of the job is gone or its communication failed.",
-        "End the job, look at that rank first.";
+        "A rank of the job ended, or communication with it failed.",
+        "End the job, and examine that rank first.";
     HelperFailed = "helper-failed", Unavailable, final,
-        "The Python helper or a library in it ended.",
-        "See the message; repeat with other data.";
+        "The Python helper, or a library in it, ended unexpectedly.",
+        "See the message; try with other data.";
     LibraryMissing = "library-missing", Unavailable, final,
-        "The Python helper or an optional library cannot be loaded.",
+        "The Python helper cannot load, or lacks an optional library.",
         "Install what the hint names.";
 }
 

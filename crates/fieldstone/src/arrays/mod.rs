@@ -62,7 +62,9 @@ mod xdmf;
 
 pub use attributes::netcdf_attrs;
 pub use fieldstone_array::distributed::group::{Memory, MemoryMut, READ, WRITE, dense_strides};
-pub use fieldstone_array::distributed::mesh::{EdgeShare, MeshArray, MeshContent, MeshCoordinate, MeshRows};
+pub use fieldstone_array::distributed::mesh::{
+    EdgeShare, MeshArray, MeshAxis, MeshContent, MeshCoordinate, MeshPoints, MeshRows,
+};
 pub use fieldstone_array::distributed::partition::{Partition, PartitionMethod, PartitionSource};
 pub use fieldstone_array::distributed::plan::Method;
 pub use fieldstone_array::distributed::view::{Halo, View};
@@ -79,8 +81,8 @@ pub use rewrite::{RewrittenGroup, rewrite};
 pub use show::{ShownFiles, opens, show};
 pub use spec::{GroupOptions, LevelChoice, SetOptions};
 pub(crate) use stored::check_mesh_of;
-pub use stored::{NodeRows, StoredMesh, check_mesh};
-pub use xdmf::XdmfReport;
+pub use stored::{NodeRows, StoredMesh, check_mesh, mesh_path};
+pub use xdmf::{XdmfReport, write_xdmf};
 
 use fieldstone_core::env::comm::{Step, Team};
 use fieldstone_core::{Error, Result};

@@ -2,28 +2,21 @@
 //! ingested netCDF file has them in the file's header (the field `@header` of the same run,
 //! `spec/netcdf-header.md`), any other in what its run declares.
 
+use fieldstone_catalog::query::{Expr, NameTest, Query, Term};
 use fieldstone_core::dtype::DType;
 use fieldstone_core::elements::as_floats;
-use fieldstone_core::geometry::IndexBox;
+use fieldstone_core::geometry::{CoordinateAxis, IndexBox};
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::packing::Packing;
 use fieldstone_core::value::Value;
-use fieldstone_store::api::FieldStore;
+use fieldstone_store::api::{FieldAccess, FieldStore};
 use serde_json::Value as Json;
 
+use super::coordinates::{Coordinates, Direction, since, with_unit};
 use crate::catalog::{Coordinate, RunName, VariableDecl};
 use crate::interop::ingest::HEADER;
 use crate::unpacked::{attributes, beside, header_of, variable_of};
 use crate::{Session, Store};
-
-/// Positions along a dimension.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Coordinates {
-    /// Their name, with their unit.
-    pub label: String,
-    /// The positions, all finite.
-    pub values: Vec<f64>,
-}
 
 /// An array, described.
 #[derive(Debug, Clone)]
@@ -48,7 +41,7 @@ enum Coords {
 impl Described {
     /// The description of a field; `None` for a field without one.
     pub fn of(store: &Store, key: &FieldKey) -> Option<Described> {
-        Described::of_file(&**store, key).or_else(|| Described::of_run(store, key))
+        Described::of_file(store, key).or_else(|| Described::of_run(store, key))
     }
 
     /// The description out of the header of the netCDF file that the key's run was ingested from. `None` in any doubt
@@ -56,16 +49,18 @@ impl Described {
     fn of_file(store: &dyn FieldStore, key: &FieldKey) -> Option<Described> {
         let name = key.get("variable")?.text().into_owned();
         let header = header_of(&beside(store, key, HEADER)?)?;
-        Described::in_header(header, &name)
+        let found = Described::in_header(&header, &name)?;
+        Some(Described { coords: Coords::File(header), ..found })
     }
 
-    fn in_header(header: Json, path: &str) -> Option<Described> {
-        let facts = variable_of(&header, path)?;
+    /// The description that a header has of a variable, without its coordinates.
+    fn in_header(header: &Json, path: &str) -> Option<Described> {
+        let facts = variable_of(header, path)?;
         let own = facts["name"].as_str()?.to_owned();
         let dims = facts["dims"].as_array()?.iter().filter_map(|dim| Some(dim.as_str()?.to_owned()));
         let dims = dims.skip(usize::from(facts["split"] == true)).collect();
         let attrs = attributes(facts);
-        Some(Described { name: own, dims, attrs, coords: Coords::File(header) })
+        Some(Described { name: own, dims, attrs, coords: Coords::Declared(Vec::new()) })
     }
 
     /// The description that the key's run declares for its variable.
@@ -97,13 +92,31 @@ impl Described {
         Packing::of(dtype, |name| self.attr(name))
     }
 
-    /// Its long name, or else its own, with its unit.
+    /// Whether it is of a netCDF file or a Dataset, whose steps have moments for times.
+    pub fn is_of_file(&self) -> bool {
+        matches!(self.coords, Coords::File(_))
+    }
+
+    /// Its long name, else its standard name or its own, as words.
+    pub fn name(&self) -> String {
+        let name = self.text("long_name").map(str::trim).filter(|name| !name.is_empty());
+        let name = name.or_else(|| self.text("standard_name")).unwrap_or(&self.name);
+        if name.contains(' ') { name.to_owned() } else { name.replace('_', " ") }
+    }
+
+    /// Its unit; empty for none.
+    pub fn units(&self) -> &str {
+        self.text("units").map(str::trim).unwrap_or_default()
+    }
+
+    /// Its long name with its unit.
     pub fn label(&self) -> String {
-        let name = self.text("long_name").or_else(|| self.text("standard_name")).unwrap_or(&self.name);
-        match self.text("units") {
-            Some(unit) => format!("{name} ({unit})"),
-            None => name.to_owned(),
-        }
+        with_unit(&self.name(), self.units())
+    }
+
+    /// How it stands as a coordinate.
+    fn axis(&self) -> CoordinateAxis {
+        CoordinateAxis::new(&self.name, self.text("standard_name").unwrap_or_default(), self.units())
     }
 
     /// Part of the coordinate along a dimension, by its number, where there is one.
@@ -115,10 +128,9 @@ impl Described {
         start: u64,
         count: u64,
     ) -> Option<Coordinates> {
+        let own = self.dims.get(dim);
         let found = match &self.coords {
-            Coords::File(header) => {
-                file_coordinates(&**store, key, header, self.dims.get(dim)?, start, count)?
-            }
+            Coords::File(header) => file_coordinates(&**store, key, header, own?, &[start], &[count])?,
             Coords::Declared(coords) => {
                 let coordinate = coords.iter().find(|(own, _)| *own as usize == dim).map(|(_, one)| one)?;
                 let at = |i: u64| match coordinate {
@@ -127,28 +139,98 @@ impl Described {
                     Coordinate::Other(_) => None,
                 };
                 let values = (start..start.checked_add(count)?).map(at).collect::<Option<Vec<f64>>>()?;
-                let label = self.dims.get(dim).cloned().unwrap_or_default();
-                Coordinates { label, values }
+                let name = own.map(String::as_str).unwrap_or_default();
+                Coordinates::new(&CoordinateAxis::new(name, "", ""), name, None, vec![values.len()], values)
             }
         };
         found.values.iter().all(|value| value.is_finite()).then_some(found)
     }
+
+    /// Longitudes and latitudes of each element along these dimensions, of the box that `start` and `count` are within
+    /// them: those of a curvilinear grid, or of points. NaN where the file has none.
+    pub fn places(
+        &self,
+        store: &Store,
+        key: &FieldKey,
+        dims: &[usize],
+        (start, count): (&[u64], &[u64]),
+    ) -> Option<(Coordinates, Coordinates)> {
+        let Coords::File(header) = &self.coords else { return None };
+        let variable = key.get("variable")?.text().into_owned();
+        let path = variable.rsplit_once('/').map_or("", |(path, _)| path);
+        let group = header["groups"].as_array()?.iter().find(|group| group["path"] == path)?;
+        let along: Vec<&str> =
+            dims.iter().map(|dim| self.dims.get(*dim).map(String::as_str)).collect::<Option<_>>()?;
+        let stands_there = |facts: &&Json| {
+            let own = facts["dims"].as_array().into_iter().flatten().map(Json::as_str);
+            facts["split"] != true && own.eq(along.iter().map(|dim| Some(*dim)))
+        };
+        let others = group["variables"].as_array()?.iter().filter(stands_there);
+        let paths = others.filter_map(|facts| {
+            let name = facts["name"].as_str()?;
+            Some(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })
+        });
+        let axes: Vec<(String, CoordinateAxis)> = paths
+            .filter_map(|path| Some((path.clone(), Described::in_header(header, &path)?.axis())))
+            .collect();
+        let find = |is: fn(&CoordinateAxis) -> bool| {
+            // Several grids may share dimensions: the attribute `coordinates` names the variable's own.
+            let listed = self.text("coordinates").unwrap_or_default();
+            let is_listed =
+                |path: &str| listed.split_whitespace().any(|name| path.rsplit('/').next() == Some(name));
+            let all = axes.iter().filter(|(_, axis)| is(axis));
+            let (path, _) = all.clone().find(|(path, _)| is_listed(path)).or_else(|| all.clone().next())?;
+            file_coordinates(&**store, key, header, path, start, count)
+        };
+        let (lon, lat) = (find(CoordinateAxis::is_longitude)?, find(CoordinateAxis::is_latitude)?);
+        let known = |axis: &Coordinates| axis.values.iter().filter(|value| value.is_finite()).count();
+        (2 * known(&lon).min(known(&lat)) > lon.values.len()).then_some((lon, lat))
+    }
+
+    /// The time of all that a file holds, in seconds since 1970, where it has a time of no dimension.
+    pub fn time(&self, store: &Store, key: &FieldKey) -> Option<f64> {
+        let Coords::File(header) = &self.coords else { return None };
+        let root = header["groups"].as_array()?.iter().find(|group| group["path"] == "")?;
+        let scalars =
+            root["variables"].as_array()?.iter().filter(|facts| facts["dims"] == Json::Array(Vec::new()));
+        let mut times = scalars.filter_map(|facts| {
+            let found = Described::in_header(header, facts["name"].as_str()?)?;
+            (found.text("standard_name") == Some("time") || found.name == "time").then_some(found)
+        });
+        let found = file_coordinates(&**store, key, header, &times.next()?.name, &[], &[])?;
+        found.values.first().copied().filter(|time| found.direction == Direction::Time && time.is_finite())
+    }
 }
 
-/// Part of the coordinate variable of a file's dimension.
+/// The time of the step that a key names, as its run declares it: a file's in seconds since 1970.
+pub fn time_of(store: &Store, key: &FieldKey) -> Option<f64> {
+    let schema = store.schema();
+    let ((project, run), step) = (schema.run_of(key)?, schema.step_of(key)?);
+    let terms =
+        [Term::Project(NameTest::Is(project)), Term::Run(NameTest::Is(run)), Term::Step(vec![(step, step)])];
+    let query = Query { expr: Expr::All(terms.map(Expr::Term).into()), ..Query::all() };
+    store.catalog().steps(&query).ok()?.first()?.time.filter(|time| time.is_finite())
+}
+
+/// Part of a coordinate variable of a file.
 fn file_coordinates(
     store: &dyn FieldStore,
     key: &FieldKey,
     header: &Json,
-    dim: &str,
-    start: u64,
-    count: u64,
+    path: &str,
+    start: &[u64],
+    count: &[u64],
 ) -> Option<Coordinates> {
-    let field = beside(store, key, dim)?;
+    let field = beside(store, key, path)?;
     let (dtype, shape) = (field.dtype().ok()??, field.shape().ok()??);
-    let inside = IndexBox::new(vec![start], vec![count], &shape).ok()?;
+    let inside = IndexBox::new(start.to_vec(), count.to_vec(), &shape).ok()?;
     let mut values = as_floats(dtype, &field.read_box(Some(&inside)).ok()?).ok()?;
-    let coordinate = Described::in_header(header.clone(), dim)?;
+    let coordinate = Described::in_header(header, path)?;
     coordinate.packing(dtype).undo(&mut values);
-    Some(Coordinates { label: coordinate.label(), values })
+    let shape = count.iter().map(|n| usize::try_from(*n).ok()).collect::<Option<_>>()?;
+    let positive = coordinate.text("positive");
+    let found = Coordinates::new(&coordinate.axis(), &coordinate.name(), positive, shape, values);
+    let Some((length, begin)) = since(&found.units, coordinate.text("calendar")) else { return Some(found) };
+    let values = found.values.iter().map(|value| begin + value * length).collect();
+    Some(Coordinates { direction: Direction::Time, units: String::new(), values, ..found })
 }

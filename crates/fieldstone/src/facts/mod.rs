@@ -5,6 +5,7 @@
 //! Invariant: nothing here writes, and nothing reads more of a field than it needs for what it says.
 //!
 //! ```
+//! use fieldstone::prelude::*;
 //! use fieldstone::facts::{FieldFacts, Overview};
 //! use fieldstone::{ArchiveOptions, ListOptions, OpenOptions, ReadOptions, Request, Value, json};
 //! use fieldstone::{FieldStore, FieldStoreExt};
@@ -27,11 +28,13 @@
 //! ```
 
 mod content;
+mod coordinates;
 mod described;
 mod field;
 mod overview;
 
 pub use content::Content;
-pub use described::{Coordinates, Described};
+pub use coordinates::{Coordinates, Direction, with_unit};
+pub use described::{Described, time_of};
 pub use field::FieldFacts;
 pub use overview::{CatalogFacts, Overview};

@@ -3,6 +3,7 @@
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Deletion, Query, Values};
 use fieldstone::finders::Finder;
+use fieldstone::prelude::*;
 use fieldstone::{
     ArchiveOptions, Array, ByteOrder, DType, ErrorKind, ListOptions, OpenOptions, Request, Run, Store,
     Target, Value, WriteOptions,

@@ -36,7 +36,7 @@ use crate::value::{put_value, read_value};
 /// Longest checksum, in bytes.
 const CHECKSUM_MAX: usize = 64;
 
-/// Where the arrays of a group lie.
+/// Storage of a group's arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArrayLayout {
     /// In netCDF files that belong to the store.
@@ -45,7 +45,7 @@ pub enum ArrayLayout {
     Fields,
 }
 
-/// In which order elements of an array stand in a file.
+/// Order of an array's elements in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StorageOrder {
     /// The last dimension varies fastest.
@@ -54,7 +54,7 @@ pub enum StorageOrder {
     Fortran,
 }
 
-/// What of a mesh values stand on.
+/// Part of a mesh to which values belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MeshLocation {
     /// Nodes.
@@ -83,17 +83,17 @@ pub struct ArraySet {
     pub variable: VariableName,
     /// Element type.
     pub dtype: DType,
-    /// Global shape; an extent of `None` is open: the sum of what the ranks hold, anew each step.
+    /// Global shape; an extent of `None` is open: at each step it is the sum over the ranks' parts.
     pub shape: Vec<Option<u64>>,
-    /// Names of the dimensions; empty where not named.
+    /// Names of the dimensions; empty if they have none.
     pub dims: Vec<String>,
-    /// What elements that nobody wrote have.
+    /// Value of unwritten elements.
     pub fill: Option<Value>,
     /// Its own attributes.
     pub attrs: Vec<(String, Value)>,
-    /// Whether it is written by boxes or by a map.
+    /// Whether ranks write it by boxes or by a map.
     pub pattern: BasicPattern,
-    /// The view in words, such as `block 2x2x1 halo 1`; empty where none is known.
+    /// Description of the view, such as `block 2x2x1 halo 1`; empty if none is known.
     pub view: String,
 }
 
@@ -102,17 +102,17 @@ pub struct ArraySet {
 pub struct ArrayGroup {
     /// Its name, unique in its run.
     pub name: String,
-    /// 1: a file per set and step; 2: per set; 3: per group.
+    /// 1: a file for each set and step; 2: for each set; 3: for each group.
     pub level: u8,
-    /// Where the arrays lie.
+    /// Storage of the arrays.
     pub layout: ArrayLayout,
-    /// How elements come to those who write them, by name.
+    /// How elements get to the ranks that write them, by name.
     pub method: String,
     /// Order of the elements.
     pub order: StorageOrder,
-    /// The mesh that values stand on, by name.
+    /// The mesh to which values belong, by name.
     pub mesh: Option<String>,
-    /// What of the mesh they stand on.
+    /// Part of the mesh to which they belong.
     pub location: Option<MeshLocation>,
     /// Extents of chunks.
     pub chunks: Option<Vec<u64>>,
@@ -124,48 +124,48 @@ pub struct ArrayGroup {
     pub sets: Vec<ArraySet>,
 }
 
-/// What a file that is imported is.
+/// Format of an imported file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportFormat {
-    /// Arrays one behind another, without a header.
+    /// Concatenated arrays, without a header.
     Raw,
     /// A netCDF file.
     NetCdf,
 }
 
-/// A variable of a file that is imported.
+/// A variable of an imported file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedVariable {
     /// Its name.
     pub name: String,
     /// Element type.
     pub dtype: DType,
-    /// Where it begins in the file, in bytes.
+    /// Offset of its first byte in the file.
     pub offset: u64,
     /// Its shape.
     pub shape: Vec<u64>,
 }
 
-/// A file from outside, and what a run takes from it.
+/// An outside file, and the variables that a run imports from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportDecl {
     /// Its name, unique in its run.
     pub name: String,
     /// Path or URL of the file.
     pub source: String,
-    /// What the file is.
+    /// Format of the file.
     pub format: ImportFormat,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub size: u64,
-    /// When the file was changed last, nanoseconds since 1970.
+    /// Time of the file's last change, nanoseconds since 1970.
     pub mtime: i64,
-    /// Its checksum, where it was taken.
+    /// Its checksum, if one was computed.
     pub checksum: Option<Vec<u8>>,
-    /// Variables that are imported.
+    /// Imported variables.
     pub variables: Vec<ImportedVariable>,
 }
 
-/// A mesh that the store keeps.
+/// A mesh of the store.
 #[derive(Debug, Clone)]
 pub struct MeshDecl {
     /// Its name, unique in the store.
@@ -174,7 +174,7 @@ pub struct MeshDecl {
     pub checksum: Vec<u8>,
     /// Its file, relative to the store.
     pub path: String,
-    /// How many nodes, edges, faces and volumes it has.
+    /// Number of its nodes, edges, faces and volumes.
     pub counts: [u64; 4],
     /// Attributes.
     pub attrs: Vec<(String, Value)>,
@@ -182,10 +182,10 @@ pub struct MeshDecl {
     pub sums: Option<FileSums>,
 }
 
-/// What one rank has of a partition.
+/// Size of one rank's part of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankSizes {
-    /// Nodes that it owns.
+    /// Own nodes.
     pub nodes: u64,
     /// Ghosts.
     pub ghosts: u64,
@@ -193,7 +193,7 @@ pub struct RankSizes {
     pub edges: u64,
 }
 
-/// What a history keeps.
+/// Content of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HistoryContent {
     /// Edges sorted by node: they serve any vector and any number of ranks.
@@ -202,15 +202,15 @@ pub enum HistoryContent {
     Parts {
         /// Checksum of the partitioning vector.
         vector: Vec<u8>,
-        /// What each rank has.
+        /// Size of each rank's part.
         ranks: Vec<RankSizes>,
     },
 }
 
-/// A kept partition, by its file.
+/// A history of a partition, named by its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryDecl {
-    /// Its file, relative to the store; no other history has it.
+    /// Its file, relative to the store; no other history has the same one.
     pub path: String,
     /// Checksum of the mesh.
     pub mesh: Vec<u8>,
@@ -218,14 +218,14 @@ pub struct HistoryDecl {
     pub nodes: u64,
     /// Edges of the mesh.
     pub edges: u64,
-    /// What it keeps.
+    /// Its content.
     pub content: HistoryContent,
 }
 
 macro_rules! words {
     ($($kind:ident { $($word:ident => $text:literal),+ })+) => {$(
         impl $kind {
-            /// Its word, as tables and programs have it.
+            /// Its name in tables and programs.
             pub fn name(self) -> &'static str {
                 match self {
                     $($kind::$word => $text),+
@@ -244,9 +244,9 @@ words! {
 }
 
 impl ArrayGroup {
-    /// Takes the sets of a declaration of the same group that this one has not, and the views of those of which it knows
-    /// none. Where the other says of the group or
-    /// of a set what this one does not say, nothing is taken: the error says of what.
+    /// Merges another declaration of the same group: adds sets that this one lacks, and views of sets whose
+    /// view it does not know. If the other declaration contradicts this one, nothing is merged, and the error
+    /// names the group's or set's part that differs.
     pub fn merge(&mut self, again: &ArrayGroup) -> std::result::Result<(), String> {
         let properties = |group: &ArrayGroup| {
             let mut bytes = Vec::new();
@@ -292,8 +292,8 @@ impl ArrayGroup {
 }
 
 impl ArraySet {
-    /// The set with the view that is known, which is none where it was written whole: a view is what a job held, and no
-    /// property.
+    /// The set with the known view, or without one if it was written whole: a view describes the part that a
+    /// job held and does not belong to the set.
     fn seen_as(&self, known: &ArraySet) -> ArraySet {
         match known.view.is_empty() {
             true => ArraySet { pattern: known.pattern, view: String::new(), ..self.clone() },
@@ -301,14 +301,14 @@ impl ArraySet {
         }
     }
 
-    /// What it says, as bytes, whatever the order of its attributes.
+    /// Its content as bytes, independent of the order of its attributes.
     fn content(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_set(&mut bytes, &ArraySet { attrs: sorted(&self.attrs), ..self.clone() });
         bytes
     }
 
-    /// Elements of one step; `None` where an extent is open, or the number is beyond 2^63.
+    /// Elements of one step; `None` if an extent is open, or if the number exceeds 2^63.
     pub fn elements(&self) -> Option<u64> {
         let all = self.shape.iter().try_fold(1u64, |all, extent| all.checked_mul((*extent)?));
         all.filter(|all| i64::try_from(*all).is_ok())
@@ -316,7 +316,8 @@ impl ArraySet {
 }
 
 impl MeshDecl {
-    /// In what a mesh, declared again, says otherwise. Checksums are of its file, which may be made again.
+    /// Name of the part in which a second declaration of the mesh differs. Checksums of its file may differ,
+    /// because the file may have been written again.
     pub fn difference(&self, again: &MeshDecl) -> Option<&'static str> {
         let attrs = |mesh: &MeshDecl| {
             let mut bytes = Vec::new();
@@ -339,7 +340,7 @@ fn sorted(named: &[(String, Value)]) -> Vec<(String, Value)> {
     named
 }
 
-/// A code as one of the words that it may be.
+/// Reads a code as one of `words`.
 fn read_code<T: Copy>(cursor: &mut Cursor<'_>, words: &[T], what: &str) -> Result<T> {
     let code = usize::from(cursor.u8()?);
     words.get(code).copied().ok_or_else(|| cursor.fail(&format!("an unknown {what}")))
@@ -362,7 +363,7 @@ fn put_dtype(out: &mut Vec<u8>, dtype: DType) {
 
 fn read_dtype(cursor: &mut Cursor<'_>) -> Result<DType> {
     let text = cursor.text()?;
-    DType::parse(text).map_err(|_| cursor.fail("an element type that numpy does not have"))
+    DType::parse(text).map_err(|_| cursor.fail("not an element type of numpy"))
 }
 
 fn put_set(out: &mut Vec<u8>, set: &ArraySet) {
@@ -477,7 +478,7 @@ pub(super) fn read_imports(cursor: &mut Cursor<'_>) -> Result<(RunName, Vec<Impo
     Ok((run, imports))
 }
 
-/// Whether a mesh needs the form that has checksums.
+/// Whether a record of these meshes needs the form with checksums.
 pub(super) fn have_sums(meshes: &[MeshDecl]) -> bool {
     meshes.iter().any(|mesh| mesh.sums.is_some())
 }
@@ -543,7 +544,7 @@ pub(super) fn read_histories(cursor: &mut Cursor<'_>) -> Result<Vec<HistoryDecl>
             1 => {
                 let (vector, n) = (cursor.bytes()?.to_vec(), cursor.size()?);
                 if n == 0 || n > left {
-                    return Err(cursor.fail("a history of an impossible number of ranks"));
+                    return Err(cursor.fail("a history has an impossible number of ranks"));
                 }
                 left -= n;
                 let columns = [read_ints(cursor, n)?, read_ints(cursor, n)?, read_ints(cursor, n)?];
@@ -552,13 +553,13 @@ pub(super) fn read_histories(cursor: &mut Cursor<'_>) -> Result<Vec<HistoryDecl>
                 let ranks = ranks.map(|((nodes, ghosts), edges)| RankSizes { nodes, ghosts, edges });
                 HistoryContent::Parts { vector, ranks: ranks.collect() }
             }
-            _ => return Err(cursor.fail("a history of an unknown kind")),
+            _ => return Err(cursor.fail("a history has an unknown kind")),
         };
         Ok(HistoryDecl { path, mesh, nodes, edges, content })
     })
 }
 
-/// Ranks that a history has sizes of.
+/// Number of ranks whose sizes a history has.
 pub(super) fn history_ranks(history: &HistoryDecl) -> usize {
     match &history.content {
         HistoryContent::Edges => 0,
@@ -584,11 +585,11 @@ fn check_checksum(what: &str, checksum: &[u8]) -> Result<()> {
     }
 }
 
-/// Refuses a path that does not lead to a file below the store.
+/// Refuses a path that does not lead to a file inside the store.
 fn check_path(what: &str, path: &str) -> Result<()> {
     let strange = |part: &str| part.is_empty() || part == "." || part == "..";
     if path.split('/').any(strange) || path.contains('\0') {
-        return wrong(what, format!("'{path}' is no path relative to the store"));
+        return wrong(what, format!("'{path}' is not a path relative to the store"));
     }
     Ok(())
 }
@@ -604,10 +605,10 @@ fn check_set(group: &str, set: &ArraySet) -> Result<()> {
     check_sizes(&what, set.shape.iter().flatten().copied())?;
     let (names, rank) = (set.dims.len(), set.shape.len());
     if names != 0 && names != rank {
-        return wrong(&what, format!("{names} names of dimensions for {rank} dimensions"));
+        return wrong(&what, format!("{names} names for {rank} dimensions"));
     }
     match set.dims.iter().enumerate().find(|(i, dim)| set.dims[..*i].contains(dim)) {
-        Some((i, dim)) => wrong(&what, format!("dimension {i} has the name '{dim}' of another one")),
+        Some((i, dim)) => wrong(&what, format!("dimension {i} and another one are both named '{dim}'")),
         None => Ok(()),
     }
 }
@@ -673,7 +674,7 @@ pub(super) fn check_history(history: &HistoryDecl) -> Result<()> {
     let HistoryContent::Parts { vector, ranks } = &history.content else { return Ok(()) };
     check_checksum(&what, vector)?;
     if !(1..=ROWS_MAX).contains(&ranks.len()) {
-        return wrong(&what, format!("parts are of 1 to {ROWS_MAX} ranks, not {}", ranks.len()));
+        return wrong(&what, format!("a partition has parts of 1 to {ROWS_MAX} ranks, not {}", ranks.len()));
     }
     check_sizes(&what, ranks.iter().flat_map(|rank| [rank.nodes, rank.ghosts, rank.edges]))
 }

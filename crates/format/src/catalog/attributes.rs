@@ -4,12 +4,12 @@
 //! attributes = project: text  run: text  tag  flags: u8  rows: varint
 //!              n: varint  n x { name: text  version: zigzag }              the variables
 //!              [steps: ints(rows)]                                         flag 1
-//!              [variable: ints(rows)]                                      where n is 2 or more
+//!              [variable: ints(rows)]                                      if n is 2 or more
 //!              [rank: varint  rank x { start: ints(b)  count: ints(b) }]   flag 2; b = 1 with flag 16
 //!              [dim: varint  sizes: ints(b)  b x cells: ints(size)]        flag 64
 //!              [keywords]                                                  flag 128, see `keywords`
 //!              form: u8  values(v)                                         v = 1 with flag 32
-//! flags      = 1 steps  2 boxes  4 goes on with the call of the record before  8 each row is a call
+//! flags      = 1 steps  2 boxes  4 continues the previous record's call  8 each row is a call
 //!              16 all rows have the same box  32 all rows have the same value  64 boxes hold sets of cells
 //!              128 rows have further keywords
 //! values(v)  = 0 bits(v, 1) | 1 ints(v) | 2 ints(v) of the bits | 3 floats(v) | 4 texts(v)
@@ -51,7 +51,7 @@ pub const CELLS_MAX: usize = 1 << 24;
 const SPLIT_BYTES: usize = 16 << 20;
 
 impl Values {
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Values::Bool(v) => v.len(),
@@ -63,12 +63,12 @@ impl Values {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value at `index`, of type `kind`; nothing where there is none.
+    /// The value at `index`, of type `kind`; `Null` if there is none.
     pub fn get(&self, index: usize, kind: ValueType) -> Value {
         let value = match self {
             Values::Bool(v) => v.get(index).map(|b| Value::Bool(*b)),
@@ -113,7 +113,7 @@ impl Values {
         }
     }
 
-    /// About how many bytes the value at `index` takes.
+    /// Approximate number of bytes that the value at `index` takes.
     fn weight(&self, index: usize) -> usize {
         match self {
             Values::Text(v) => v[index].len(),
@@ -155,7 +155,7 @@ impl<T: Copy + PartialEq> Column<T> {
 }
 
 impl Boxes {
-    /// Whether one row's worth stands for all of `rows`.
+    /// Whether one box holds for all of `rows`.
     pub fn is_one(&self) -> bool {
         self.start.len() == self.rank
     }
@@ -166,18 +166,18 @@ impl Boxes {
         Some((self.start.get(at..at + self.rank)?, self.count.get(at..at + self.rank)?))
     }
 
-    /// The dimension of a row's cells, and which they are; `None` where its box holds all of its elements.
+    /// The dimension and the indices of a row's cells; `None` if its box contains all of its elements.
     pub fn cells(&self, row: usize) -> Option<(usize, &Arc<[i64]>)> {
         let cells = self.cells.as_ref()?;
         Some((cells.dim, cells.sets.get(if self.is_one() { 0 } else { row })?))
     }
 
-    /// Cells of the largest set.
+    /// Number of cells of the largest set.
     fn most_cells(&self) -> usize {
         self.cells.iter().flat_map(|cells| &cells.sets).map(|set| set.len()).max().unwrap_or(0)
     }
 
-    /// Cells of all boxes.
+    /// Number of cells of all boxes.
     fn cell_count(&self) -> usize {
         self.cells.iter().flat_map(|cells| &cells.sets).map(|set| set.len()).sum()
     }
@@ -198,27 +198,31 @@ impl Boxes {
         }
     }
 
-    /// Refuses sets of cells whose boxes are not the least that hold them.
+    /// Refuses sets of cells whose boxes are not the smallest around them.
     fn check_cells(&self) -> std::result::Result<(), String> {
         let Some(CellSets { dim, sets }) = &self.cells else { return Ok(()) };
         if *dim >= self.rank {
-            return Err(format!("cells along dimension {dim} of boxes of rank {}", self.rank));
+            return Err(format!("the cells are along dimension {dim} of boxes of rank {}", self.rank));
         }
         if sets.len() * self.rank != self.start.len() {
-            return Err(format!("{} sets of cells in {} boxes", sets.len(), self.start.len() / self.rank));
+            return Err(format!(
+                "there are {} sets of cells for {} boxes",
+                sets.len(),
+                self.start.len() / self.rank
+            ));
         }
         for (row, set) in sets.iter().enumerate() {
             let (start, count) = (self.start[row * self.rank + dim], self.count[row * self.rank + dim]);
             if let Some(at) = set.windows(2).position(|two| two[0] >= two[1]) {
                 return Err(format!(
-                    "row {row}: cell {} follows cell {}: cells ascend",
+                    "row {row}: cell {} follows cell {}; cells must ascend",
                     set[at + 1],
                     set[at]
                 ));
             }
             if set.first() != Some(&start) || set.last() != Some(&(start + (count - 1))) {
                 return Err(format!(
-                    "row {row}: a box from {start} with {count} is not the least for its cells"
+                    "row {row}: a box from {start} with {count} is not the smallest around its cells"
                 ));
             }
         }
@@ -253,7 +257,7 @@ impl AttributeBatch {
         self.values.get(if self.one_value { 0 } else { row }, self.tag.kind)
     }
 
-    /// Bit of [`kinds`].
+    /// The bit of [`kinds`] that makes it visible.
     pub fn kind_bit(&self) -> u32 {
         match (self.variables.is_empty(), &self.step) {
             (false, _) => kinds::VARIABLE_ATTRIBUTE,
@@ -262,8 +266,9 @@ impl AttributeBatch {
         }
     }
 
-    /// Refuses what no record may hold: columns that do not have `rows` rows, empty names, boxes that are
-    /// empty or not within 0 and 2^63 - 1, boxes without a variable, values that are not of the tag's type.
+    /// Refuses content that a record may not hold: columns without exactly `rows` rows, empty names, boxes
+    /// that are empty or outside 0 to 2^63 - 1, boxes without a variable, values of another type than the
+    /// tag's.
     pub fn check(&self) -> Result<()> {
         let what = || format!("attributes '{}' of run '{}'", self.tag.name, self.run.name);
         let wrong = |why: String| Err(Error::invalid(format!("{}: {why}", what())));
@@ -271,10 +276,10 @@ impl AttributeBatch {
             return wrong("there are no rows".into());
         }
         if self.run.name.is_empty() || self.tag.name.is_empty() {
-            return wrong("a run and a tag have a name".into());
+            return wrong("a run and a tag need a name".into());
         }
         if self.variables.iter().any(|variable| variable.name.is_empty()) {
-            return wrong("a variable has a name".into());
+            return wrong("a variable needs a name".into());
         }
         let columns = [
             (self.step.as_ref().is_some_and(|step| step.fits(self.rows)), "step"),
@@ -285,9 +290,9 @@ impl AttributeBatch {
             return wrong(format!("the column '{name}' does not have {} rows", self.rows));
         }
         match &self.step {
-            Some(Column::One(i64::MIN)) => return wrong(format!("{} is no step", i64::MIN)),
+            Some(Column::One(i64::MIN)) => return wrong(format!("{} is not a valid step", i64::MIN)),
             Some(Column::Each(steps)) if steps.contains(&i64::MIN) => {
-                return wrong(format!("{} is no step", i64::MIN));
+                return wrong(format!("{} is not a valid step", i64::MIN));
             }
             _ => {}
         }
@@ -297,7 +302,7 @@ impl AttributeBatch {
             Column::Each(indices) => indices.iter().max().copied(),
         };
         if points.is_some_and(|index| index as usize >= self.variables.len()) {
-            return wrong("a row names a variable that is not there".into());
+            return wrong("a row names a missing variable".into());
         }
         self.check_boxes().or_else(wrong)?;
         keywords::check(&self.keywords, self.rows).or_else(wrong)?;
@@ -315,12 +320,15 @@ impl AttributeBatch {
         }
         let len = if boxes.is_one() { Some(rank) } else { self.rows.checked_mul(rank) };
         if Some(boxes.start.len()) != len || Some(boxes.count.len()) != len {
-            return Err(format!("the boxes do not have {} rows of {rank} dimensions", self.rows));
+            return Err(format!(
+                "the number of boxes does not match {} rows of {rank} dimensions",
+                self.rows
+            ));
         }
         for (i, (start, count)) in boxes.start.iter().zip(&boxes.count).enumerate() {
             if *start < 0 || *count < 1 || start.checked_add(*count).is_none() {
                 return Err(format!(
-                    "row {}: a box from {start} with {count} elements in dimension {} is none",
+                    "row {}: a box from {start} with {count} elements in dimension {} is not valid",
                     i / rank,
                     i % rank
                 ));
@@ -345,7 +353,7 @@ impl AttributeBatch {
                 for (row, value) in values.iter().enumerate() {
                     value.check().map_err(|error| format!("row {row}: {}", error.message()))?;
                     if value.kind() != kind && kind != ValueType::Json {
-                        return Err(format!("row {row}: {value} is no {kind}"));
+                        return Err(format!("row {row}: {value} is not of type {kind}"));
                     }
                 }
                 !matches!(
@@ -362,7 +370,7 @@ impl AttributeBatch {
         if fits { Ok(()) } else { Err(format!("the values are not of type {kind}")) }
     }
 
-    /// Rows `from..to` as a batch that goes on with this one's call, unless it begins it.
+    /// Rows `from..to` as a batch. Unless it begins this batch's call, it continues that call.
     pub fn rows(&self, from: usize, to: usize) -> AttributeBatch {
         AttributeBatch {
             run: self.run.clone(),
@@ -380,8 +388,8 @@ impl AttributeBatch {
         }
     }
 
-    /// The batch in parts that fit a record, each but the first with `continues`. The batch has passed
-    /// [`check`](AttributeBatch::check).
+    /// Splits the batch into parts that fit a record, each but the first with `continues`. The batch has
+    /// passed [`check`](AttributeBatch::check).
     pub fn split(self) -> Vec<AttributeBatch> {
         let rank = self.boxes.as_ref().map_or(1, |boxes| if boxes.is_one() { 1 } else { boxes.rank });
         let most = ROWS_MAX.min(EXTENTS_MAX / rank.max(1));
@@ -475,7 +483,7 @@ pub(super) fn put_batch(out: &mut Vec<u8>, batch: &AttributeBatch) {
     put_values(out, &batch.values);
 }
 
-/// Whether all rows have the same box, whichever way it is given.
+/// Whether all rows have the same box, in either form.
 fn same_boxes(boxes: &Boxes, rows: usize) -> bool {
     let same = |side: &[i64]| side.chunks_exact(boxes.rank.max(1)).all(|one| one == &side[..boxes.rank]);
     let same_sets = || boxes.cells.iter().all(|cells| cells.sets.windows(2).all(|two| two[0] == two[1]));
@@ -511,7 +519,7 @@ fn put_values(out: &mut Vec<u8>, values: &Values) {
     }
 }
 
-/// Ranges and bytes in columns where all are; else one value after another.
+/// Writes ranges and bytes in columns if all values are of one of these types; else one value after another.
 fn put_any(out: &mut Vec<u8>, values: &[Value]) {
     macro_rules! all {
         ($pattern:pat => $part:expr) => {
@@ -564,7 +572,7 @@ pub(super) fn read_batch(cursor: &mut Cursor<'_>) -> Result<AttributeBatch> {
         column(
             indices
                 .collect::<std::result::Result<Vec<u32>, _>>()
-                .map_err(|_| cursor.fail("a row names a variable that is not there"))?,
+                .map_err(|_| cursor.fail("a row names a missing variable"))?,
         )
     } else {
         Column::One(0)
@@ -594,7 +602,7 @@ pub(super) fn read_batch(cursor: &mut Cursor<'_>) -> Result<AttributeBatch> {
     Ok(batch)
 }
 
-/// One value where all rows have the same.
+/// One value if all rows have the same.
 fn column<T: Copy + PartialEq>(values: Vec<T>) -> Column<T> {
     match values.first() {
         Some(first) if values.iter().all(|value| value == first) => Column::One(*first),
@@ -624,7 +632,7 @@ fn read_cells(cursor: &mut Cursor<'_>, sets: usize) -> Result<CellSets> {
     let mut cells = CellSets { dim, sets: Vec::with_capacity(sets) };
     for size in read_ints(cursor, sets)? {
         let size = usize::try_from(size).ok().filter(|size| (1..=left).contains(size));
-        let size = size.ok_or_else(|| cursor.fail("sets of an impossible number of cells"))?;
+        let size = size.ok_or_else(|| cursor.fail("sets have an impossible number of cells"))?;
         left -= size;
         cells.sets.push(read_ints(cursor, size)?.into());
     }
@@ -661,6 +669,6 @@ fn read_values(cursor: &mut Cursor<'_>, rows: usize) -> Result<Values> {
             let strings = read_strings(cursor, rows)?;
             Values::Any(strings.into_iter().map(|bytes| Value::Bytes(bytes.to_vec())).collect())
         }
-        _ => return Err(cursor.fail("values of an unknown form")),
+        _ => return Err(cursor.fail("values have an unknown form")),
     })
 }

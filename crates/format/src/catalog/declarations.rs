@@ -7,8 +7,8 @@
 //! named      = n: varint  n x { name: text  value }
 //! runs       = n: varint  n x { run  job: optional text  params: named  created: i64
 //!              grid: optional value  notes: optional text  outside: optional value }
-//! runs with flags: the same, each with flags: u8 behind it (1: its owner alone annotates it;
-//!              2: fields that are there are not written again; 4: they are, whatever the store says)
+//! runs with flags: the same, each with flags: u8 after it (1: only its owner annotates it;
+//!              2: existing fields are not written again; 4: they are, despite the store's setting)
 //! steps      = run  n: varint  ints(n) of numbers  times: u8 0 none | 1 floats(n)
 //!              | 2 bits(n, 1) m: varint  floats(m) of those with a time
 //! variables  = run  n: varint  n x { name: text  version: zigzag  dtype: optional text
@@ -55,7 +55,7 @@ pub(super) fn read_optional<T>(
     match cursor.u8()? {
         0 => Ok(None),
         1 => read(cursor).map(Some),
-        _ => Err(cursor.fail("a part is neither there nor absent")),
+        _ => Err(cursor.fail("a part is marked neither present nor absent")),
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) fn read_text(cursor: &mut Cursor<'_>) -> Result<String> {
     cursor.text().map(str::to_owned)
 }
 
-/// Reads `n` items, making room as they come: a count alone justifies none.
+/// Reads `n` items and allocates as they come: a count alone does not justify an allocation.
 pub(super) fn read_all<T>(
     cursor: &mut Cursor<'_>,
     item_bytes: usize,
@@ -119,19 +119,19 @@ pub(super) fn put_tag(out: &mut Vec<u8>, tag: &TagDecl) {
 
 pub(super) fn read_tag(cursor: &mut Cursor<'_>) -> Result<TagDecl> {
     let (name, version) = (read_text(cursor)?, read_zigzag(cursor)?);
-    let kind = ValueType::from_u8(cursor.u8()?).ok_or_else(|| cursor.fail("a tag of an unknown type"))?;
+    let kind = ValueType::from_u8(cursor.u8()?).ok_or_else(|| cursor.fail("a tag has an unknown type"))?;
     Ok(TagDecl { name, version, kind, unit: read_text(cursor)? })
 }
 
-/// The flag of a run that its owner alone annotates.
+/// The flag of a run that only its owner annotates.
 const OWNER_ANNOTATES: u8 = 1;
-/// The flags of a run that says what a write does where its field is there.
+/// The first flag of a run that sets the behaviour of a write to an existing field.
 const EXIST_ERROR: u8 = 2;
 const EXIST_NEW: u8 = 4;
-/// The flag of a run with a state, as engines keep it: what is said of it, why, and the log that says so.
+/// The flag of a run with a state, as engines keep it: the state, its reason, and the log that recorded it.
 const STATE: u8 = 8;
 
-/// Whether runs need the form that has flags.
+/// Whether a record of these runs needs the form with flags.
 pub(super) fn need_flags(runs: &[RunDecl]) -> bool {
     runs.iter().any(|decl| flags_of(decl) != 0)
 }
@@ -164,7 +164,7 @@ pub(super) fn put_runs(out: &mut Vec<u8>, runs: &[RunDecl]) {
     }
 }
 
-/// Reads runs, each with its flags where the form has them.
+/// Reads runs, each with its flags if the form has them.
 pub(super) fn read_runs(cursor: &mut Cursor<'_>, flags: bool) -> Result<Vec<RunDecl>> {
     read_all(cursor, 15, |cursor| {
         let mut decl = RunDecl {
@@ -259,7 +259,7 @@ pub(super) fn read_steps(cursor: &mut Cursor<'_>) -> Result<(RunName, Vec<StepDe
     let run = read_run(cursor)?;
     let n = cursor.size()?;
     if !(1..=ROWS_MAX).contains(&n) {
-        return Err(cursor.fail("steps of an impossible number"));
+        return Err(cursor.fail("an impossible number of steps"));
     }
     let numbers = read_ints(cursor, n)?;
     let times: Vec<Option<f64>> = match cursor.u8()? {
@@ -270,12 +270,12 @@ pub(super) fn read_steps(cursor: &mut Cursor<'_>) -> Result<(RunName, Vec<StepDe
             let there: Vec<bool> = (0..n).map(|i| bits[i / 8] >> (i % 8) & 1 == 1).collect();
             let m = cursor.size()?;
             if m == 0 || m != there.iter().filter(|there| **there).count() {
-                return Err(cursor.fail("times of another number than their bits"));
+                return Err(cursor.fail("the number of times does not match their bits"));
             }
             let mut times = read_floats(cursor, m)?.into_iter();
             there.into_iter().map(|there| if there { times.next() } else { None }).collect()
         }
-        _ => return Err(cursor.fail("times of an unknown form")),
+        _ => return Err(cursor.fail("times have an unknown form")),
     };
     let steps = numbers.into_iter().zip(times).map(|(number, time)| StepDecl { number, time });
     Ok((run, steps.collect()))
@@ -331,7 +331,7 @@ fn read_coordinate(cursor: &mut Cursor<'_>) -> Result<Coordinate> {
             Coordinate::Rectilinear(read_planes(cursor, m)?)
         }
         2 => Coordinate::Other(read_text(cursor)?),
-        _ => return Err(cursor.fail("coordinates of an unknown form")),
+        _ => return Err(cursor.fail("coordinates have an unknown form")),
     })
 }
 
@@ -341,7 +341,7 @@ pub(super) fn read_variables(cursor: &mut Cursor<'_>) -> Result<(RunName, Vec<Va
         let variable = VariableName { name: read_text(cursor)?, version: read_zigzag(cursor)? };
         let dtype = read_optional(cursor, |cursor| {
             let text = cursor.text()?;
-            DType::parse(text).map_err(|_| cursor.fail("an element type that numpy does not have"))
+            DType::parse(text).map_err(|_| cursor.fail("not an element type of numpy"))
         })?;
         Ok(VariableDecl {
             variable,
@@ -351,7 +351,7 @@ pub(super) fn read_variables(cursor: &mut Cursor<'_>) -> Result<(RunName, Vec<Va
             attrs: read_named(cursor)?,
             coords: read_all(cursor, 3, |cursor| {
                 let dim = u32::try_from(cursor.varint()?)
-                    .map_err(|_| cursor.fail("a dimension of an impossible number"))?;
+                    .map_err(|_| cursor.fail("a dimension has an impossible number"))?;
                 Ok((dim, read_coordinate(cursor)?))
             })?,
             decomposition: read_optional(cursor, read_list)?,
@@ -430,17 +430,17 @@ pub(super) fn read_removals(cursor: &mut Cursor<'_>) -> Result<Vec<Removal>> {
             }
             3 => Removal::Tag(read_tag(cursor)?),
             4 => Removal::Attributes(read_ids(cursor, &mut left)?),
-            _ => return Err(cursor.fail("a deletion of an unknown kind")),
+            _ => return Err(cursor.fail("a deletion has an unknown kind")),
         })
     })
 }
 
-/// Reads attributes, at most `left` of them.
+/// Reads up to `left` attributes.
 fn read_ids(cursor: &mut Cursor<'_>, left: &mut usize) -> Result<Vec<AttributeId>> {
     let writers = read_all(cursor, 16, read_log)?;
     let n = cursor.size()?;
     if n == 0 || n > *left {
-        return Err(cursor.fail("a deletion of an impossible number of attributes"));
+        return Err(cursor.fail("a deletion has an impossible number of attributes"));
     }
     *left -= n;
     let columns =
@@ -457,7 +457,7 @@ fn read_ids(cursor: &mut Cursor<'_>, left: &mut usize) -> Result<Vec<AttributeId
     ids.ok_or_else(|| cursor.fail("a deletion names an impossible attribute"))
 }
 
-/// Writes the log that something stands in; zeros, the id of no log, where it is not flushed.
+/// Writes the log of a row; zeros, the id of no log, if it is not flushed.
 fn put_log(out: &mut Vec<u8>, log: Option<Id>) {
     out.put_id(log.unwrap_or(Id::LEAST));
 }
@@ -486,12 +486,12 @@ pub(super) fn check_run(decl: &RunDecl) -> Result<()> {
 
 pub(super) fn check_step(run: &RunName, step: &StepDecl) -> Result<()> {
     if step.number == i64::MIN {
-        return Err(Error::invalid(format!("run '{}': {} is no step", run.name, i64::MIN)));
+        return Err(Error::invalid(format!("run '{}': {} is not a valid step", run.name, i64::MIN)));
     }
     Ok(())
 }
 
-/// Refuses a variable whose parts contradict one another.
+/// Refuses a variable with contradictory parts.
 pub(super) fn check_variable(decl: &VariableDecl) -> Result<()> {
     check_name("variable", &decl.variable.name)?;
     let what = format!("variable '{}'", decl.variable.name);
@@ -506,19 +506,21 @@ pub(super) fn check_variable(decl: &VariableDecl) -> Result<()> {
         return wrong(format!("an extent of {extent} is too large"));
     }
     if let Some(rank) = rank.filter(|rank| !decl.dims.is_empty() && decl.dims.len() != *rank) {
-        return wrong(format!("{} names of dimensions for {rank} dimensions", decl.dims.len()));
+        return wrong(format!("{} names for {rank} dimensions", decl.dims.len()));
     }
     if let Some((i, dim)) = decl.dims.iter().enumerate().find(|(i, dim)| decl.dims[..*i].contains(dim)) {
-        return wrong(format!("dimension {i} has the name '{dim}' of another one"));
+        return wrong(format!("dimension {i} and another one are both named '{dim}'"));
     }
     let pieces = decl.decomposition.as_ref();
     if pieces.is_some_and(|pieces| pieces.contains(&0) || rank.is_some_and(|rank| rank != pieces.len())) {
-        return wrong(format!("a decomposition into {pieces:?} does not fit its shape"));
+        return wrong(format!("the decomposition into {pieces:?} does not fit its shape"));
     }
     for (i, (dim, coordinate)) in decl.coords.iter().enumerate() {
         let extent = decl.shape.as_ref().map(|shape| shape.get(*dim as usize).copied());
         if extent == Some(None) || decl.coords[..i].iter().any(|(other, _)| other == dim) {
-            return wrong(format!("coordinates of dimension {dim}, which is not there or has some already"));
+            return wrong(format!(
+                "there are coordinates for dimension {dim}, which is missing or has some already"
+            ));
         }
         check_coordinate(coordinate, extent.flatten())
             .or_else(|why| wrong(format!("dimension {dim}: {why}")))?;

@@ -1,11 +1,11 @@
-//! Further keywords of attributes: columns of texts, one for each keyword.
+//! Further keywords of attributes: a column of texts for each keyword.
 //!
 //! ```text
 //! keywords = n: varint  n x { keyword: text  values: texts(rows) }
 //! ```
 //!
-//! Keywords ascend, none comes twice; an empty value says that the row has not the keyword, and each keyword has a
-//! value in some row.
+//! Keywords ascend and are unique; an empty value means that the row does not have the keyword, and each
+//! keyword has a value in at least one row.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub const KEYWORDS_MAX: usize = 64;
 pub const KEYWORD_VALUE_MAX: usize = 1024;
 
 impl KeywordColumn {
-    /// The value of a row; `None` where it has not the keyword.
+    /// The value of a row; `None` if it does not have the keyword.
     pub fn get(&self, row: usize) -> Option<&Arc<str>> {
         let value = match &self.values[..] {
             [one] => one,
@@ -58,14 +58,14 @@ pub(super) fn slice(columns: &[KeywordColumn], from: usize, to: usize) -> Vec<Ke
 
 pub(super) fn check(columns: &[KeywordColumn], rows: usize) -> std::result::Result<(), String> {
     if columns.len() > KEYWORDS_MAX {
-        return Err(format!("{} keywords: {KEYWORDS_MAX} at most", columns.len()));
+        return Err(format!("{} keywords; at most {KEYWORDS_MAX} are allowed", columns.len()));
     }
     if let Some(two) = columns.windows(2).find(|two| two[0].keyword >= two[1].keyword) {
         return Err(format!("the keyword '{}' follows '{}'", two[1].keyword, two[0].keyword));
     }
     for KeywordColumn { keyword, values } in columns {
         if keyword.is_empty() {
-            return Err("a keyword has a name".into());
+            return Err("a keyword needs a name".into());
         }
         if values.len() != 1 && values.len() != rows {
             return Err(format!("the keyword '{keyword}' does not have {rows} rows"));
@@ -75,7 +75,10 @@ pub(super) fn check(columns: &[KeywordColumn], rows: usize) -> std::result::Resu
         }
         if let Some(long) = values.iter().find(|value| value.len() > KEYWORD_VALUE_MAX) {
             let most = KEYWORD_VALUE_MAX;
-            return Err(format!("a value of '{keyword}' has {} bytes: {most} at most", long.len()));
+            return Err(format!(
+                "a value of '{keyword}' has {} bytes; at most {most} are allowed",
+                long.len()
+            ));
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Side records of the catalog: what a commit says of runs, steps, variables, tags, attributes and distributed
-//! arrays.
+//! Side records of the catalog: the runs, steps, variables, tags, attributes and distributed arrays of a
+//! commit.
 //! The normative text is `spec/catalog-records.md`.
 //!
 //! Records name runs, variables and tags by their names, so that writers need not agree on numbers.
@@ -40,7 +40,7 @@ pub use keywords::{KEYWORD_VALUE_MAX, KEYWORDS_MAX};
 pub use line::{line_of, record_of};
 pub use record::{KINDS, ROWS_MAX, declares, is_catalog, keeps_runs};
 
-/// A run's name, unique within its project.
+/// A run's name, unique in its project.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunName {
     /// The project; empty for none.
@@ -49,50 +49,50 @@ pub struct RunName {
     pub name: String,
 }
 
-/// A run, as it is declared.
+/// Declaration of a run.
 #[derive(Debug, Clone)]
 pub struct RunDecl {
     /// Its name.
     pub run: RunName,
-    /// The job that made it, as the batch system names it.
+    /// The job that created it, in the batch system's name.
     pub job: Option<String>,
-    /// Parameters, in the order they were given.
+    /// Parameters, in the caller's order.
     pub params: Vec<(String, Value)>,
     /// When it was created, nanoseconds since 1970.
     pub created: i64,
-    /// What its grid is; free.
+    /// Description of its grid; free.
     pub grid: Option<Value>,
     /// Notes.
     pub notes: Option<String>,
-    /// Where its data lie, if outside of the store: free here, read by the facade.
+    /// Location of its data outside the store: free here, interpreted by the facade.
     pub outside: Option<Value>,
-    /// Who may annotate it.
+    /// Users who may annotate it.
     pub annotate: Annotate,
-    /// What a write does where its field is there; as the store says where absent.
+    /// Behaviour of a write to an existing field; `None` for the store's setting.
     pub exist: Option<Exist>,
-    /// How it goes, as its writers said last. No part of a declaration: a record of its own says so.
+    /// Its state, as its writers last reported it. A separate record holds it; a declaration does not.
     pub state: Option<RunState>,
 }
 
-/// How a run goes.
+/// State of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunState {
-    /// As its writer says.
+    /// Phase that its writer reported.
     pub phase: RunPhase,
-    /// Why, of a run that failed.
+    /// Reason, for a failed run.
     pub note: String,
-    /// The log that says so; `None` in a record, and before its flush.
+    /// The log that reported it; `None` in a record, and before its flush.
     pub writer: Option<Id>,
 }
 
-/// What is said of a run.
+/// Phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunPhase {
-    /// It is being written.
+    /// A writer is writing it.
     Running = 1,
-    /// It came to its end.
+    /// It finished.
     Finished = 2,
-    /// It came to none.
+    /// It failed.
     Failed = 3,
 }
 
@@ -104,18 +104,18 @@ impl RunPhase {
     }
 }
 
-/// Who may annotate a run.
+/// Users who may annotate a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Annotate {
-    /// Everybody, each under the own name.
+    /// Everyone, each under their own name.
     #[default]
     All,
-    /// Its owner alone: attributes of others do not count.
+    /// Its owner only: attributes of others do not count.
     Owner,
 }
 
 impl RunDecl {
-    /// A run of which nothing is said but its name; created now, as whoever takes it says.
+    /// A run with nothing but a name; its writer sets `created`.
     pub fn named(run: RunName) -> RunDecl {
         RunDecl {
             run,
@@ -132,7 +132,7 @@ impl RunDecl {
     }
 }
 
-/// A step, as it is declared.
+/// Declaration of a step.
 #[derive(Debug, Clone, Copy)]
 pub struct StepDecl {
     /// Its number.
@@ -153,7 +153,7 @@ pub struct VariableName {
 /// Coordinates along one dimension.
 #[derive(Debug, Clone)]
 pub enum Coordinate {
-    /// Element i lies at first + i * spacing.
+    /// Element i is at first + i * spacing.
     Uniform {
         /// Coordinate of element 0.
         first: f64,
@@ -166,7 +166,7 @@ pub enum Coordinate {
     Other(String),
 }
 
-/// A variable of a run, as it is declared.
+/// Declaration of a variable of a run.
 #[derive(Debug, Clone)]
 pub struct VariableDecl {
     /// Its name and version.
@@ -175,7 +175,7 @@ pub struct VariableDecl {
     pub dtype: Option<DType>,
     /// Global shape, in elements.
     pub shape: Option<Vec<u64>>,
-    /// Names of the dimensions; empty where not named.
+    /// Names of the dimensions; empty if they have none.
     pub dims: Vec<String>,
     /// Its own attributes, such as units.
     pub attrs: Vec<(String, Value)>,
@@ -183,12 +183,12 @@ pub struct VariableDecl {
     pub coords: Vec<(u32, Coordinate)>,
     /// Extents of the pieces in which it is written.
     pub decomposition: Option<Vec<u64>>,
-    /// Features that are looked for while it is written; free here, read by the facade.
+    /// Features that finders look for during writes; free here, interpreted by the facade.
     pub finders: Option<Value>,
 }
 
 impl VariableDecl {
-    /// A variable of which nothing is said but its name.
+    /// A variable with nothing but a name.
     pub fn named(variable: VariableName) -> VariableDecl {
         VariableDecl {
             variable,
@@ -203,12 +203,12 @@ impl VariableDecl {
     }
 }
 
-/// A tag, as it is declared. Two that differ in any part are two tags.
+/// Declaration of a tag. Two tags that differ in any part are different tags.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TagDecl {
     /// The name.
     pub name: String,
-    /// The version asked for. Where another type or unit holds this number already, the next free one is
+    /// The requested version. If a tag of another type or unit has this number already, the next free one is
     /// shown.
     pub version: i64,
     /// Type of its values.
@@ -222,12 +222,12 @@ pub struct TagDecl {
 pub enum Column<T> {
     /// The same in all rows.
     One(T),
-    /// One a row.
+    /// One for each row.
     Each(Vec<T>),
 }
 
-/// Boxes of a batch, half-open: `start[row * rank + d]`, `count[row * rank + d]`; one row's worth where
-/// all rows have the same.
+/// Boxes of a batch, half-open: `start[row * rank + d]`, `count[row * rank + d]`; only one row if all rows
+/// have the same box.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boxes {
     /// Dimensions.
@@ -236,17 +236,17 @@ pub struct Boxes {
     pub start: Vec<i64>,
     /// Extents, in elements.
     pub count: Vec<i64>,
-    /// The cells that the boxes hold, where those are not all of their elements.
+    /// The cells inside the boxes, if those are not all of their elements.
     pub cells: Option<CellSets>,
 }
 
-/// Cells along one dimension: a set for each box, which is the least that holds it there. All elements of other
-/// dimensions belong to it that the box holds.
+/// Cells along one dimension: a set for each box, which is the smallest box around its cells in that
+/// dimension. In other dimensions the cells cover the whole box.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellSets {
     /// The dimension.
     pub dim: usize,
-    /// Indices along it, ascending, none twice; a set for each box.
+    /// Indices along the dimension, ascending and unique; a set for each box.
     pub sets: Vec<Arc<[i64]>>,
 }
 
@@ -255,7 +255,8 @@ pub struct CellSets {
 pub struct KeywordColumn {
     /// The keyword.
     pub keyword: Arc<str>,
-    /// Its canonical values: one a row, or a single one for all. Empty where a row's key is not said to have it.
+    /// Its canonical values: one for each row, or a single one for all. Empty if a row's key does not have
+    /// the keyword.
     pub values: Vec<Arc<str>>,
 }
 
@@ -277,50 +278,51 @@ pub enum Values {
 }
 
 /// Attributes of one run and one tag: a typed value on the run (no step, no variable), on steps, or on
-/// variables, each with a box or without.
+/// variables, each with or without a box.
 #[derive(Debug, Clone)]
 pub struct AttributeBatch {
     /// The run.
     pub run: RunName,
-    /// The tag; its kind says what the values are.
+    /// The tag, with the type of the values.
     pub tag: TagDecl,
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
     /// The steps; `None` for attributes of the run, or of a variable at no step.
     pub step: Option<Column<i64>>,
-    /// The variables that rows name by index; empty for attributes of the run or of steps.
+    /// The variables, which rows name by index; empty for attributes of the run or of steps.
     pub variables: Vec<VariableName>,
-    /// Index into `variables`, a row; means nothing where that is empty.
+    /// Index into `variables` for each row; without meaning if that is empty.
     pub variable: Column<u32>,
     /// The boxes; `None` for the whole variable.
     pub boxes: Option<Boxes>,
-    /// Further keywords of the keys that rows lead to, beside those of run, step and variable; by name, ascending.
+    /// Further keywords of the rows' keys, in addition to those of run, step and variable; by name,
+    /// ascending.
     pub keywords: Vec<KeywordColumn>,
-    /// The values: one a row, or a single one for all rows where `one_value` is set.
+    /// The values: one for each row, or a single one for all rows if `one_value` is set.
     pub values: Values,
     /// Whether all rows have the same value.
     pub one_value: bool,
-    /// Whether this goes on with the call of the record before: rows of one call never replace each
-    /// other, those of a later call replace earlier ones at the same place.
+    /// Whether this continues the call of the previous record: rows of one call never replace each other;
+    /// rows of a later call replace earlier ones in the same cell.
     pub continues: bool,
     /// Whether each row is a call of its own.
     pub singles: bool,
 }
 
-/// One attribute, or one declaration, named by where it was written.
+/// One attribute or declaration, named by its position in the logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttributeId {
-    /// The log; `None` of what is not flushed, and in a deletion of what its own commit holds.
+    /// The log; `None` for unflushed rows, and in a deletion for rows of the same commit.
     pub writer: Option<crate::Id>,
     /// The commit's sequence.
     pub sequence: u64,
     /// Index among the commit's side records.
     pub record: u32,
-    /// Row of the record, or the place of a declaration in it.
+    /// Row of the record, or the position of a declaration in it.
     pub row: u32,
 }
 
-/// What is deleted; each takes with it all that stands below.
+/// The subject of a deletion; everything inside it is deleted with it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Removal {
     /// A run: its steps, variables and attributes.
@@ -331,12 +333,12 @@ pub enum Removal {
     Variable(RunName, VariableName),
     /// A tag, with its attributes in all runs.
     Tag(TagDecl),
-    /// These attributes, and these declarations of runs, steps and variables: nothing else goes with them.
+    /// These attributes, and these declarations of runs, steps and variables, and nothing else.
     Attributes(Vec<AttributeId>),
 }
 
 /// A side record of the catalog.
-// Records are made, written and read one at a time: a box would only be in the way.
+// Records are made, written and read one at a time, so a box would save nothing.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 pub enum Record {
@@ -360,8 +362,8 @@ pub enum Record {
     Meshes(Vec<MeshDecl>),
     /// Histories of partitions.
     Histories(Vec<HistoryDecl>),
-    /// Where data outside of the store lie from now on.
+    /// New locations of data outside the store.
     Moved(Vec<(RunName, Value)>),
-    /// How runs go.
+    /// States of runs.
     States(Vec<(RunName, RunState)>),
 }

@@ -1,4 +1,4 @@
-//! A record as a side record: its kind, and its bytes.
+//! Records of the catalog as side records: kinds and bytes.
 
 use fieldstone_core::{Code, Error, Result};
 
@@ -25,7 +25,7 @@ const VARIABLES: u16 = 0x0102;
 const TAGS: u16 = 0x0103;
 const ATTRIBUTES: u16 = 0x0104;
 const REMOVALS: u16 = 0x0105;
-/// Runs of which one has a flag. Others keep the older form, which every release reads.
+/// Runs of which at least one has a flag. Other runs keep the older form, which every release reads.
 const RUNS_WITH_FLAGS: u16 = 0x0106;
 const GROUPS: u16 = 0x0107;
 const IMPORTS: u16 = 0x0108;
@@ -33,7 +33,8 @@ const MESHES: u16 = 0x0109;
 const HISTORIES: u16 = 0x010a;
 const MOVED: u16 = 0x010b;
 const STATES: u16 = 0x010c;
-/// Meshes of which one has the checksums of its file. Others keep the older form, which every release reads.
+/// Meshes of which at least one has checksums of its file. Other meshes keep the older form, which every
+/// release reads.
 const MESHES_WITH_SUMS: u16 = 0x010d;
 
 /// Most rows of a record: attributes, steps, deleted attributes.
@@ -49,8 +50,8 @@ pub fn declares(side: &SideRecord) -> bool {
     [RUNS, RUNS_WITH_FLAGS, STEPS, VARIABLES, GROUPS].contains(&side.kind)
 }
 
-/// Whether a side record, by its kind alone, says nothing of which runs there are and what they are declared as:
-/// steps, variables, tags and attributes stand in a run that is there, and groups and imports make none.
+/// Whether a side record, by its kind alone, neither adds runs nor changes their declarations: steps,
+/// variables, tags and attributes belong to an existing run, and groups and imports create none.
 pub fn keeps_runs(side: &SideRecord) -> bool {
     const KEEP: [u16; 9] =
         [STEPS, VARIABLES, TAGS, ATTRIBUTES, GROUPS, IMPORTS, MESHES, MESHES_WITH_SUMS, HISTORIES];
@@ -58,7 +59,7 @@ pub fn keeps_runs(side: &SideRecord) -> bool {
 }
 
 impl Record {
-    /// The side record. The record has passed [`check`](Record::check), and where it may be long
+    /// Encodes the record, which has passed [`check`](Record::check) and, if it may be long,
     /// [`split`](Record::split).
     pub fn encode(&self) -> SideRecord {
         let mut body = Vec::new();
@@ -115,15 +116,14 @@ impl Record {
         side::encode(kind, &body)
     }
 
-    /// Reads a side record of the catalog; every defect is Corrupt, and a kind of a later release is
-    /// Conflict.
+    /// Decodes a side record of the catalog. Every defect is Corrupt; a kind of a later release is Conflict.
     pub fn decode(side: &SideRecord) -> Result<Record> {
         let named =
             |error: Error| error.context(format!("a record of the catalog (kind {:#06x})", side.kind));
         side::body(side).and_then(|body| read_body(side.kind, &body)).map_err(named)
     }
 
-    /// Bits of [`kinds`] that must all be on before it is visible.
+    /// Bits of [`kinds`] that must all be set before it is visible.
     pub fn kind_bit(&self) -> u32 {
         match self {
             Record::Runs(_) | Record::Imports(..) | Record::Moved(_) | Record::States(_) => kinds::RUN,
@@ -135,7 +135,7 @@ impl Record {
         }
     }
 
-    /// Refuses what no record may hold.
+    /// Refuses content that a record may not hold.
     pub fn check(&self) -> Result<()> {
         match self {
             Record::Runs(runs) => runs.iter().try_for_each(check_run),
@@ -165,8 +165,8 @@ impl Record {
         }
     }
 
-    /// The record in parts of at most [`ROWS_MAX`] rows, each of a length that is read again; none where
-    /// there is nothing in it.
+    /// Splits the record into parts of at most [`ROWS_MAX`] rows, short enough to be read again; an empty
+    /// record has no parts.
     pub fn split(self) -> Vec<Record> {
         match self {
             Record::Attributes(batch) => batch.split().into_iter().map(Record::Attributes).collect(),
@@ -206,7 +206,7 @@ impl Record {
     }
 }
 
-/// Removals, those of more than [`ROWS_MAX`] attributes in parts; none that names no attribute.
+/// Splits removals with more than [`ROWS_MAX`] attributes; leaves out removals without any attribute.
 fn in_parts(removals: Vec<Removal>) -> Vec<Removal> {
     let mut parts = Vec::with_capacity(removals.len());
     for removal in removals {
@@ -220,7 +220,8 @@ fn in_parts(removals: Vec<Removal>) -> Vec<Removal> {
     parts
 }
 
-/// Items in groups of at most [`ROWS_MAX`] rows, in their order; one that has more is a group of its own.
+/// Groups items in their order, with at most [`ROWS_MAX`] rows in a group; a larger item is a group of its
+/// own.
 fn grouped<T>(items: impl IntoIterator<Item = T>, rows_of: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
     let (mut groups, mut rows): (Vec<Vec<T>>, usize) = (Vec::new(), 0);
     for item in items {
@@ -240,7 +241,7 @@ fn grouped<T>(items: impl IntoIterator<Item = T>, rows_of: impl Fn(&T) -> usize)
 }
 
 impl Removal {
-    /// Bits of [`kinds`] that must all be on before it is visible. Attributes may be of any of the three.
+    /// Bits of [`kinds`] that must all be set before it is visible. Attributes may be of any of the three.
     pub fn kind_bit(&self) -> u32 {
         match self {
             Removal::Run(_) => kinds::RUN,
@@ -284,14 +285,14 @@ fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
         MOVED => Record::Moved(read_moved(&mut cursor)?),
         STATES => Record::States(read_states(&mut cursor)?),
         _ => {
-            let message = "it was written by a later release";
+            let message = "a later release wrote it";
             return Err(Code::LaterTables.error(message).with_hint("use that release to read the catalog"));
         }
     };
     if !cursor.is_empty() {
         return Err(cursor.fail("a record is longer than its content"));
     }
-    // Attributes have been checked as they were read.
+    // Attributes were checked while they were read.
     if !matches!(record, Record::Attributes(_)) {
         record.check().map_err(|error| Error::corrupt(error.message()))?;
     }

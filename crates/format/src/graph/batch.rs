@@ -1,4 +1,5 @@
-//! Many relations that are put at once: columns of texts in one piece each, which become side records as they are.
+//! Many relations of one put: columns of texts, each in one piece, which become side records without
+//! conversion.
 
 use std::sync::Arc;
 
@@ -13,12 +14,12 @@ use crate::log::SideRecord;
 use crate::side;
 use crate::value::{put_text, put_value};
 
-/// Texts or other bytes, one a row: one behind the other, or one for all rows.
+/// Texts or other bytes, one for each row: concatenated, or one for all rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextColumn {
     /// The same in all rows.
     One(Vec<u8>),
-    /// All bytes, and where each row ends.
+    /// All bytes, and the end of each row.
     Each(Vec<u8>, Vec<usize>),
 }
 
@@ -29,7 +30,7 @@ impl Default for TextColumn {
 }
 
 impl TextColumn {
-    /// How many rows there are; `None` where one stands for all.
+    /// Number of rows; `None` if one text holds for all.
     pub fn rows(&self) -> Option<usize> {
         match self {
             TextColumn::One(_) => None,
@@ -37,7 +38,7 @@ impl TextColumn {
         }
     }
 
-    /// Adds a row: what `write` appends. A column with one for all stays as it is.
+    /// Adds a row with the bytes that `write` appends. Does not change a column with one text for all rows.
     pub fn push_with<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> Option<T> {
         let TextColumn::Each(bytes, ends) = self else { return None };
         let outcome = write(bytes);
@@ -61,13 +62,13 @@ impl TextColumn {
         }
     }
 
-    /// The text of a row, where it is one.
+    /// The text of a row, if it is valid UTF-8.
     pub fn text(&self, row: usize) -> Result<&str> {
-        std::str::from_utf8(self.get(row)).map_err(|_| Error::invalid("a text that is not UTF-8"))
+        std::str::from_utf8(self.get(row)).map_err(|_| Error::invalid("a text is not UTF-8"))
     }
 }
 
-/// A value of a property, where it stands.
+/// A reference to the value of a property.
 #[derive(Debug, Clone, Copy)]
 pub enum PropValue<'a> {
     /// Any value.
@@ -77,8 +78,8 @@ pub enum PropValue<'a> {
 }
 
 impl Props {
-    /// Appends the bytes of properties to `out`, as [`Props::of`] has them. Names are not empty and each is there
-    /// once: the caller sees to that once for all rows.
+    /// Appends the bytes of properties to `out`, in the form of [`Props::of`]. Names must be unique and not
+    /// empty: the caller checks that once for all rows.
     pub fn put<'a>(
         out: &mut Vec<u8>,
         pairs: impl ExactSizeIterator<Item = (&'a str, PropValue<'a>)>,
@@ -102,10 +103,10 @@ impl Props {
     }
 }
 
-/// Relations that are put at once. Columns of texts have as many rows as there are versions, or one text for all.
+/// Relations of one put. A column of texts has as many rows as there are versions, or one text for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelationBatch {
-    /// Types, as the sources call them.
+    /// Types of the relations, in the sources' direction.
     pub kinds: TextColumn,
     /// Types of the sources.
     pub source_kinds: TextColumn,
@@ -119,14 +120,14 @@ pub struct RelationBatch {
     pub props: TextColumn,
     /// Stamps at which they began; `None`: now.
     pub times: Option<Vec<Option<u64>>>,
-    /// Stamps at which they ended; `None`: nothing is said of that.
+    /// Stamps at which they ended; `None`: unknown.
     pub until: Option<Vec<Option<u64>>>,
-    /// How many there are.
+    /// Number of relations.
     pub rows: usize,
 }
 
 impl RelationBatch {
-    /// Whether each column has as many rows as there are.
+    /// Whether each column has the same number of rows.
     pub fn is_even(&self) -> bool {
         let texts = [&self.kinds, &self.source_kinds, &self.source_ids, &self.target_kinds, &self.target_ids];
         let even = |n: Option<usize>| n.is_none_or(|n| n == self.rows);
@@ -134,13 +135,13 @@ impl RelationBatch {
             && [&self.times, &self.until].into_iter().all(|column| even(column.as_ref().map(Vec::len)))
     }
 
-    /// The stamps at which one of them began and ended, where they are given.
+    /// The stamps at which one of them began and ended, if given.
     pub fn moments(&self, row: usize) -> (Option<u64>, Option<u64>) {
         let of = |column: &Option<Vec<Option<u64>>>| column.as_ref().and_then(|stamps| stamps[row]);
         (of(&self.times), of(&self.until))
     }
 
-    /// One of them, by itself.
+    /// One of them as a single row.
     pub fn row(&self, row: usize, version: Version) -> Result<RelationRow> {
         let shared = |column: &TextColumn| column.text(row).map(Arc::<str>::from);
         Ok(RelationRow {
@@ -153,7 +154,7 @@ impl RelationBatch {
         })
     }
 
-    /// All of them as side records, each with its version.
+    /// Encodes all of them as side records, each with its version.
     pub fn encode(&self, versions: &[Version]) -> Vec<SideRecord> {
         let texts = [&self.kinds, &self.source_kinds, &self.source_ids, &self.target_kinds, &self.target_ids];
         let weight = |row: usize| {
@@ -201,7 +202,7 @@ mod tests {
     use crate::graph::Record;
     use proptest::prelude::*;
 
-    /// A column of these texts, or of the first for all.
+    /// A column of these texts, or of the first for all rows.
     fn column(texts: &[String], one: bool) -> TextColumn {
         if one {
             return TextColumn::One(texts[0].clone().into_bytes());

@@ -1,4 +1,4 @@
-//! Relations of a record in columns, read where their bytes are: who takes in many makes no text of each.
+//! Relations of a record in columns that refer to its bytes: a reader of many relations copies no text.
 
 use fieldstone_core::{Error, Result};
 
@@ -9,7 +9,7 @@ use crate::columns::{read_ints, read_strings};
 /// Most rows of a record.
 pub const ROWS_MAX: usize = 65_536;
 
-/// Rows of relations, each part of all rows in one column.
+/// Relations of a record, with one column for each part.
 ///
 /// ```
 /// use fieldstone_format::graph::{Props, Record, RelationColumns, RelationRow, Version, VertexName};
@@ -39,18 +39,18 @@ pub struct RelationColumns<'a> {
     pub target_kinds: Vec<&'a str>,
     /// Their ids.
     pub target_ids: Vec<&'a str>,
-    /// When they began.
+    /// Versions, with the stamps at which they began.
     pub versions: Vec<Version>,
     /// Stamps at which they ended.
     pub until: Vec<Option<u64>>,
     /// Properties, as their bytes.
     pub props: Vec<&'a [u8]>,
-    /// Whether they replace what their target was before.
+    /// Whether each replaces the earlier content of its target.
     pub replaces: Vec<bool>,
 }
 
 impl<'a> RelationColumns<'a> {
-    /// Reads a body; every defect is Corrupt.
+    /// Decodes a body; every defect is Corrupt.
     pub fn of_body(body: &'a [u8]) -> Result<RelationColumns<'a>> {
         let mut cursor = Cursor::new(body);
         let columns = RelationColumns::read(&mut cursor)?;
@@ -94,12 +94,12 @@ impl<'a> RelationColumns<'a> {
         })
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.versions.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.versions.is_empty()
     }
@@ -112,10 +112,10 @@ pub(super) fn read_rows(cursor: &mut Cursor<'_>) -> Result<usize> {
     }
 }
 
-/// Reads a column of names: they are not empty.
+/// Reads a column of names, which must not be empty.
 pub(super) fn read_names<'a>(cursor: &mut Cursor<'a>, n: usize) -> Result<Vec<&'a str>> {
     let wrong = || Error::corrupt("a name is empty or not UTF-8");
-    // Rows of a listed text point to the same bytes, which are looked at once.
+    // Rows of a listed text point to the same bytes, which are checked once.
     let mut last: (&[u8], &str) = (&[], "");
     let name = |bytes: &'a [u8]| {
         if bytes.is_empty() {

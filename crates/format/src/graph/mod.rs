@@ -1,8 +1,8 @@
-//! Side records of the graph: what a commit says of vertices and relations. The normative text is
+//! Side records of the graph: the vertices and relations of a commit. The normative text is
 //! `spec/graph-records.md`.
 //!
-//! A row is one version: a put or a deletion of a vertex or of a relation, with the stamp of the moment it was
-//! made. A relation is written once; the view keeps it at both of its ends. Rows travel in columns, compressed.
+//! A row is one version: a put or a deletion of a vertex or of a relation, with the stamp of that moment. A
+//! relation is written once; the index keeps it at both of its ends. Rows travel in columns, compressed.
 //!
 //! ```
 //! use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName};
@@ -31,12 +31,12 @@ pub use props::Props;
 pub use record::{KINDS, Record, RelationParts, RelationsBody, is_graph, put_relation_parts};
 pub use types::{EdgeType, TypeDecl, VertexType};
 
-/// A vertex's type and id: what it is named by.
+/// A vertex's type and id, which name it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VertexName {
     /// The type, such as `file`.
     pub kind: Arc<str>,
-    /// The id within the type: of a user the uid, of a file the full path.
+    /// The id in the type: for a user the uid, for a file the full path.
     pub id: Arc<str>,
 }
 
@@ -53,22 +53,22 @@ impl fmt::Display for VertexName {
     }
 }
 
-/// When a version was made, and whether it ends what was before.
+/// The moment of a version, and whether it is a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Version {
-    /// Its place among all versions: nanoseconds since 1970 where clocks are right, and always above every
+    /// Its position among all versions: nanoseconds since 1970 if clocks are right, and always above every
     /// stamp that its process had read.
     pub stamp: u64,
-    /// The clock of its process, nanoseconds since 1970; what people are shown.
+    /// The clock of its process, nanoseconds since 1970; the time that people see.
     pub time: i64,
     /// Whether it is a deletion.
     pub deleted: bool,
 }
 
-/// Where versions were moved to.
+/// The destination of versions that moved to another store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Archive {
-    /// The stamp from which on nothing that was moved is seen.
+    /// Reads at this stamp and later do not see the moved versions.
     pub before: u64,
     /// The store that has them.
     pub url: Arc<str>,
@@ -81,7 +81,7 @@ pub struct VertexRow {
     pub vertex: VertexName,
     /// When.
     pub version: Version,
-    /// Static properties; `None`: those given before stay.
+    /// Static properties; `None` keeps the earlier ones.
     pub fixed: Option<Props>,
     /// The user's properties.
     pub props: Props,

@@ -1,7 +1,7 @@
-//! Properties of a vertex or relation: names with values, kept as their bytes until somebody looks at them.
+//! Properties of a vertex or relation: names with values, kept as bytes until a caller reads them.
 //!
 //! ```text
-//! props = nothing, where there is none | n: varint  n x { name: text  value }
+//! props = nothing, if there are none | n: varint  n x { name: text  value }
 //! ```
 
 use fieldstone_core::value::Value;
@@ -10,12 +10,12 @@ use fieldstone_core::{Error, Result};
 use crate::bytes::{Cursor, Put};
 use crate::value::{put_value, read_value, skip_value};
 
-/// Longest properties of one version, bytes.
+/// Longest properties of one version, in bytes.
 const PROPS_MAX: usize = 16 << 20;
-/// The property by which a relation replaces what its target was before.
+/// The property with which a relation replaces the earlier content of its target.
 const REPLACES: &str = "replaces";
 
-/// Names with values, in the order they were given; names are unique.
+/// Names with values, in the caller's order; names are unique.
 ///
 /// ```
 /// use fieldstone_core::value::Value;
@@ -29,8 +29,8 @@ const REPLACES: &str = "replaces";
 pub struct Props(Box<[u8]>);
 
 impl Props {
-    /// These properties. Invalid for a name that is there twice or is empty, for a value that may not be stored, and
-    /// for what is too long for a record.
+    /// Makes properties. Invalid for an empty or repeated name, for a value that may not be stored, and for
+    /// properties that are too long for a record.
     pub fn of<'a, P>(pairs: P) -> Result<Props>
     where
         P: IntoIterator<Item = (&'a str, &'a Value)>,
@@ -45,7 +45,7 @@ impl Props {
         for (i, (name, value)) in pairs.clone().enumerate() {
             value.check().map_err(|e| e.context(format!("the property '{name}'")))?;
             if name.is_empty() || pairs.clone().take(i).any(|(other, _)| other == name) {
-                return Err(Error::invalid(format!("the property '{name}' is empty or there twice")));
+                return Err(Error::invalid(format!("the property name '{name}' is empty or repeated")));
             }
             bytes.put_bytes(name.as_bytes());
             put_value(&mut bytes, value);
@@ -62,19 +62,19 @@ impl Props {
         Ok(())
     }
 
-    /// Properties whose bytes were [read](Props::read) before.
+    /// Properties from bytes that passed [`read`](Props::read) before.
     pub fn of_bytes(bytes: &[u8]) -> Props {
         Props(bytes.into())
     }
 
-    /// Reads properties that take all of these bytes; every defect is Corrupt.
+    /// Reads properties that take up all of these bytes; every defect is Corrupt.
     pub fn read(bytes: &[u8]) -> Result<Props> {
         let (bytes, _) = Props::check(bytes)?;
         Ok(Props(bytes.into()))
     }
 
-    /// What [`read`](Props::read) does, without keeping them: gives their bytes, which are none where there are no
-    /// properties, and whether `replaces` is true among them.
+    /// Checks like [`read`](Props::read), without keeping the properties: returns their bytes (empty if there
+    /// are no properties) and whether `replaces` is true among them.
     pub fn check(bytes: &[u8]) -> Result<(&[u8], bool)> {
         if bytes == [0] {
             return Ok((&[], false));
@@ -88,9 +88,9 @@ impl Props {
                 let value = read_value(&mut Cursor::new(&bytes[begin..]))?;
                 replaces = matches!(value, Value::Bool(true));
             }
-            // Most have one, and room for names is made for the others alone.
+            // Most have one property; only the others allocate a list of names.
             if names.contains(&name) {
-                return Err(Error::corrupt(format!("the property '{name}' is there twice")));
+                return Err(Error::corrupt(format!("the property '{name}' is repeated")));
             }
             if !cursor.is_empty() {
                 names.push(name);
@@ -105,7 +105,7 @@ impl Props {
         &self.0
     }
 
-    /// Whether there are none.
+    /// Whether there are no properties.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -120,12 +120,12 @@ impl Props {
         Ok(pairs)
     }
 
-    /// Whether `replaces` is true among them. Those that cannot be read replace nothing.
+    /// Whether `replaces` is true among them. Unreadable properties replace nothing.
     pub fn replaces(&self) -> bool {
         Props::check(&self.0).is_ok_and(|(_, replaces)| replaces)
     }
 
-    /// Nothing but that `replaces` is true.
+    /// Properties with `replaces` as true and nothing else.
     pub fn replacing() -> Props {
         let mut bytes = vec![1];
         bytes.put_bytes(REPLACES.as_bytes());
@@ -147,7 +147,7 @@ impl Props {
     }
 }
 
-/// Gives each name to `pair`, with the cursor in front of its value, until it says that it has enough.
+/// Passes each name to `pair`, with the cursor at its value, until `pair` returns that it has enough.
 fn each<'a>(bytes: &'a [u8], mut pair: impl FnMut(&'a str, &mut Cursor<'a>) -> Result<bool>) -> Result<()> {
     if bytes.is_empty() {
         return Ok(());

@@ -7,7 +7,7 @@
 //! versions  = ints(n) stamps  ints(n) time - stamp  ints(n) whether deleted
 //! archived  = before: u64  url: text  vertices, or relations
 //! ```
-//! Static properties of no bytes are those that are not given; of none that are given the count 0 is there.
+//! No bytes mean that static properties are not given; the count 0 means that they are given and empty.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -49,23 +49,24 @@ pub enum Record {
     Relations(Vec<RelationRow>),
     /// Declared types.
     Types(Vec<TypeDecl>),
-    /// Versions of vertices whose content was moved to another store.
+    /// Versions of vertices whose content moved to another store.
     ArchivedVertices(Archive, Vec<VertexRow>),
-    /// Versions of relations whose content was moved to another store.
+    /// Versions of relations whose content moved to another store.
     ArchivedRelations(Archive, Vec<RelationRow>),
 }
 
 /// The body of a record of relations.
 #[derive(Debug)]
 pub struct RelationsBody<'a> {
-    /// For [`RelationColumns`].
+    /// The bytes to decode with [`RelationColumns`].
     pub body: Cow<'a, [u8]>,
-    /// Where the content of these versions was moved to; `None`: it is here.
+    /// The destination of these versions' content; `None` if it is here.
     pub archive: Option<Archive>,
 }
 
 impl Record {
-    /// The side record. It has at most [`ROWS_MAX`] rows and at least one: see [`encode_rows`](Record::encode_rows).
+    /// Encodes the record. It has at least one row and at most [`ROWS_MAX`]: see
+    /// [`encode_rows`](Record::encode_rows).
     pub fn encode(&self) -> SideRecord {
         let mut body = Vec::new();
         let kind = match self {
@@ -95,7 +96,7 @@ impl Record {
         side::encode(kind, &body)
     }
 
-    /// Rows as side records, each of a length that is read again; none where there are no rows.
+    /// Encodes rows as side records, each short enough to be read again; none if there are no rows.
     pub fn encode_rows(vertices: &[VertexRow], relations: &[RelationRow]) -> Vec<SideRecord> {
         let mut records = Vec::new();
         for part in parts(vertices, VertexRow::weight) {
@@ -111,7 +112,7 @@ impl Record {
         records
     }
 
-    /// Marks of versions whose content was moved, as side records, each of a length that is read again.
+    /// Encodes stubs of versions whose content moved, as side records, each short enough to be read again.
     pub fn encode_archived(
         archive: &Archive,
         vertices: &[VertexRow],
@@ -142,22 +143,22 @@ impl Record {
         }
     }
 
-    /// Reads the bytes of a side record of types.
+    /// Decodes the bytes of a side record of types.
     pub fn decode_types(bytes: &[u8]) -> Result<Vec<TypeDecl>> {
         match Record::decode(&SideRecord { kind: TYPES, bytes: bytes.into() })? {
             Record::Types(types) => Ok(types),
-            _ => Err(Error::corrupt("a record of types holds something else")),
+            _ => Err(Error::corrupt("a record of types has another kind")),
         }
     }
 
-    /// Reads a side record of the graph; every defect is Corrupt, and a kind of a later release is Conflict.
+    /// Decodes a side record of the graph. Every defect is Corrupt; a kind of a later release is Conflict.
     pub fn decode(side: &SideRecord) -> Result<Record> {
         let named = |error: Error| error.context(format!("a record of the graph (kind {:#06x})", side.kind));
         side::body(side).and_then(|body| read_body(side.kind, &body)).map_err(named)
     }
 }
 
-/// Rows in parts of bounded count and weight.
+/// Splits rows into parts of bounded count and size.
 fn parts<T>(rows: &[T], weight: impl Fn(&T) -> usize) -> Vec<&[T]> {
     let (mut parts, mut begin, mut bytes) = (Vec::new(), 0, 0);
     for (i, row) in rows.iter().enumerate() {
@@ -220,7 +221,7 @@ fn put_vertices(out: &mut Vec<u8>, rows: &[VertexRow]) {
     put_strings(out, &rows.iter().map(|row| row.props.bytes()).collect::<Vec<&[u8]>>());
 }
 
-/// Relations, each part of all rows.
+/// Relations, with one column for each part.
 #[derive(Debug)]
 pub struct RelationParts<'a> {
     /// Types.
@@ -229,7 +230,7 @@ pub struct RelationParts<'a> {
     pub source: [Vec<&'a [u8]>; 2],
     /// Types and ids of the targets.
     pub target: [Vec<&'a [u8]>; 2],
-    /// When they began.
+    /// Versions, with the stamps at which they began.
     pub versions: &'a [Version],
     /// Stamps at which they ended.
     pub until: &'a [Option<u64>],
@@ -252,7 +253,7 @@ fn put_relations(out: &mut Vec<u8>, rows: &[RelationRow]) {
     put_relation_parts(out, &parts);
 }
 
-/// Appends the body of a record of relations; there is one at least.
+/// Appends the body of a record of at least one relation.
 pub fn put_relation_parts(out: &mut Vec<u8>, parts: &RelationParts<'_>) {
     out.put_varint(parts.versions.len() as u64);
     put_strings(out, &parts.kinds);
@@ -286,7 +287,7 @@ fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
             Record::ArchivedRelations(archive, rows)
         }
         _ => {
-            let message = "it was written by a later release";
+            let message = "a later release wrote it";
             return Err(Code::LaterTables.error(message).with_hint("use that release to read the graph"));
         }
     };
@@ -302,15 +303,15 @@ fn read_archive(cursor: &mut Cursor<'_>) -> Result<Archive> {
     Ok(Archive { before: cursor.u64()?, url: cursor.text()?.into() })
 }
 
-/// Deletions are never moved.
+/// Refuses deletions, which never move.
 pub(super) fn check_archived(mut versions: impl Iterator<Item = Version>) -> Result<()> {
     match versions.any(|version| version.deleted) {
-        true => Err(Error::corrupt("a deletion is said to be archived")),
+        true => Err(Error::corrupt("a deletion is marked as archived")),
         false => Ok(()),
     }
 }
 
-/// Texts of a column, of which equal ones are one.
+/// Texts of a column, with equal texts stored once.
 #[derive(Default)]
 struct Texts<'a>(HashMap<&'a str, Arc<str>, BuildHasherDefault<ShortHasher>>);
 

@@ -18,9 +18,9 @@ pub struct VertexType {
     pub name: String,
     /// Static properties with the types of their values.
     pub fixed: Vec<(String, ValueType)>,
-    /// Properties that are found by value.
+    /// Properties that queries can find by value.
     pub index: Vec<String>,
-    /// Properties that are found by their words.
+    /// Properties that queries can find by their words.
     pub text: Vec<String>,
 }
 
@@ -29,13 +29,13 @@ pub struct VertexType {
 pub struct EdgeType {
     /// Its name.
     pub name: String,
-    /// What it is called from the far end.
+    /// Its name from the far end.
     pub reverse: String,
-    /// The type of vertex it leads from; `None` for any.
+    /// The type of its source vertex; `None` for any.
     pub source: Option<String>,
-    /// The type of vertex it leads to; `None` for any.
+    /// The type of its target vertex; `None` for any.
     pub target: Option<String>,
-    /// Properties that are found by value.
+    /// Properties that queries can find by value.
     pub index: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ fn read_type(cursor: &mut Cursor<'_>) -> Result<TypeDecl> {
                 let property = read_name(cursor)?;
                 let number = cursor.u8()?;
                 let kind = ValueType::ALL.into_iter().find(|kind| *kind as u8 == number);
-                fixed.push((property, kind.ok_or_else(|| cursor.fail("a property of an unknown type"))?));
+                fixed.push((property, kind.ok_or_else(|| cursor.fail("a property has an unknown type"))?));
             }
             TypeDecl::Vertex(VertexType {
                 name,
@@ -114,13 +114,13 @@ fn read_type(cursor: &mut Cursor<'_>) -> Result<TypeDecl> {
             let (source, target) = (read_end(cursor)?, read_end(cursor)?);
             TypeDecl::Edge(EdgeType { name, reverse, source, target, index: read_names(cursor)? })
         }
-        _ => return Err(cursor.fail("a type of an unknown form")),
+        _ => return Err(cursor.fail("a type has an unknown form")),
     })
 }
 
 fn read_name(cursor: &mut Cursor<'_>) -> Result<String> {
     match cursor.text()? {
-        "" => Err(Error::corrupt("a type or property without a name")),
+        "" => Err(Error::corrupt("a type or property has no name")),
         name => Ok(name.to_owned()),
     }
 }
@@ -137,6 +137,6 @@ fn read_end(cursor: &mut Cursor<'_>) -> Result<Option<String>> {
     match cursor.u8()? {
         0 => Ok(None),
         1 => read_name(cursor).map(Some),
-        _ => Err(cursor.fail("an end that is neither there nor not")),
+        _ => Err(cursor.fail("an end is marked neither present nor absent")),
     }
 }

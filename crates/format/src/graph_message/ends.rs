@@ -1,12 +1,12 @@
-//! Names of the ends of a network and of the traversals on it, which are the same in all processes.
+//! Names of the ends of a network and of the traversals on it, the same in all processes.
 //!
 //! ```text
 //! address = varint: number of the slot + 1; 0: a client, then its id: 16 bytes
 //! query   = id of the client: 16 bytes  number: varint
 //! ```
 //!
-//! Invariant: a client draws its id at random, so that two clients of two processes never have one name, and so no two
-//! traversals have.
+//! Invariant: a client draws its id at random, so that no two clients, in any processes, share a name. No two
+//! traversals do either.
 
 use fieldstone_core::Result;
 
@@ -14,21 +14,21 @@ use super::fields::{Field, fields};
 use crate::Id;
 use crate::bytes::{Cursor, Put};
 
-/// Names an end of a network.
+/// The name of an end of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
-    /// A slot of the view, by its number.
+    /// A slot of the graph's index, by its number.
     Slot(u16),
     /// A client.
     Client(Id),
 }
 
-/// Names a traversal.
+/// The name of a traversal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueryId {
-    /// The client that asks.
+    /// The client that runs it.
     pub client: Id,
-    /// Its number, among those of the client.
+    /// Its number among the client's traversals.
     pub number: u64,
 }
 
@@ -62,7 +62,7 @@ impl Field for Address {
             0 => Ok(Address::Client(Id::read(cursor)?)),
             number => match u16::try_from(number - 1) {
                 Ok(number) => Ok(Address::Slot(number)),
-                Err(_) => Err(cursor.fail("a slot of an impossible number")),
+                Err(_) => Err(cursor.fail("a slot has an impossible number")),
             },
         }
     }

@@ -1,4 +1,4 @@
-//! How fields of messages are written: one behind the other, each by its type.
+//! The encoding of message fields: concatenated, each by its type.
 //!
 //! ```text
 //! number = varint        bool = u8, 0 or 1        text, bytes = length: varint, then they
@@ -59,7 +59,7 @@ macro_rules! message_kinds {
                     $($number => $name::$kind {
                         $($field: $crate::graph_message::fields::Field::read(cursor)?),*
                     },)*
-                    _ => return Err(cursor.fail("a message of an unknown kind")),
+                    _ => return Err(cursor.fail("a message has an unknown kind")),
                 })
             }
         }

@@ -1,21 +1,21 @@
-//! Messages between the slots of the graph's view, and between them and who asks them. The normative text is
+//! Messages between the slots of the graph's index, and between them and their clients. The normative text is
 //! `spec/graph-messages.md`.
 //!
 //! ```text
-//! frame   = crc: u32 of all behind it  from: address  to: address  number: varint  message
+//! frame   = crc: u32 of the rest  from: address  to: address  number: varint  message
 //! message = kind: u8  fields
 //! ```
-//! Frames from one end to another are numbered from 1; an acknowledgement has no number of its own, which is 0. Frames may
-//! come twice, late, in any order or not at all: the sender keeps a frame until it is acknowledged, the receiver takes each
-//! number once.
+//! Frames from one end to another are numbered from 1; an acknowledgement has the number 0. Frames may arrive
+//! twice, late, in any order or never: the sender keeps a frame until it is acknowledged, and the receiver
+//! accepts each number once.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | [`ends`] | names of ends and of traversals, the same in all processes |
-//! | `fields` | how fields of messages are written |
-//! | [`rows`] | rows that go to a slot, with the commits they are of |
-//! | [`walk`] | what a traversal sends from slot to slot |
-//! | [`plan`] | what is walked |
+//! | `fields` | the encoding of message fields |
+//! | [`rows`] | rows for a slot, with their commits |
+//! | [`walk`] | content that a traversal sends from slot to slot |
+//! | [`plan`] | the plan of a traversal |
 //!
 //! ```
 //! use fieldstone_format::graph_message::ends::Address;
@@ -44,20 +44,20 @@ use plan::WalkPlan;
 use rows::{PlacedRows, Refused};
 use walk::{Asked, Expansion, Reaching, SlotStep, WalkLink, WalkNode};
 
-/// What goes from one end to another.
+/// A message from one end to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
-    /// The end that sends it.
+    /// The sender.
     pub from: Address,
-    /// The end that is to have it.
+    /// The receiver.
     pub to: Address,
-    /// Its number among those from here to there; 0: it is not acknowledged.
+    /// Its number among the frames from this sender to this receiver; 0: it is not acknowledged.
     pub number: u64,
-    /// What it says.
+    /// The message.
     pub message: Message,
 }
 
-/// Partitions of a vertex that are split, by their numbers.
+/// The split partitions of a vertex, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VertexSplits {
     /// The vertex.
@@ -75,78 +75,78 @@ pub struct VertexPartition {
     pub partition: u32,
 }
 
-/// What one end says to another.
+/// A message of one end to another.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
-    /// Frames of these numbers came.
+    /// Frames with these numbers arrived.
     Acknowledge {
         /// The numbers.
         numbers: Vec<u64>,
     },
     /// A client puts rows.
     Insert {
-        /// Its number, by the sender.
+        /// The sender's number for it.
         batch: u64,
         /// The rows.
         rows: PlacedRows,
     },
-    /// The answer: what is elsewhere by now, and what its vertices' splits are.
+    /// The answer: rows that belong elsewhere now, and the splits of the batch's vertices.
     Inserted {
-        /// Its number, by the sender.
+        /// The sender's number for it.
         batch: u64,
-        /// What is elsewhere by now.
+        /// Rows that belong elsewhere now.
         refused: Vec<Refused>,
-        /// What is split of the vertices it is of.
+        /// Splits of the batch's vertices.
         splits: Vec<VertexSplits>,
     },
-    /// A slot gives away part of a partition that splits.
+    /// A slot hands over rows of a splitting partition.
     Move {
-        /// Its number, by the sender.
+        /// The sender's number for it.
         batch: u64,
         /// The rows.
         rows: PlacedRows,
     },
-    /// The answer: the rows are where they belong.
+    /// The answer: the rows have arrived.
     Moved {
-        /// Its number, by the sender.
+        /// The sender's number for it.
         batch: u64,
     },
-    /// To a vertex's home: a partition of it is split.
+    /// To a vertex's home: a partition of the vertex has split.
     Split {
-        /// Which.
+        /// The partition.
         of: VertexPartition,
     },
-    /// To the client that leads: all of a split partition is where it belongs.
+    /// To the leading client: all rows of a split partition have arrived.
     Complete {
-        /// Which.
+        /// The partition.
         of: VertexPartition,
     },
-    /// The answer: no traversal is beginning; what was moved need not be shown any more.
+    /// The answer: no traversal is beginning, so the old slot may drop the moved rows.
     Finish {
-        /// Which.
+        /// The partitions.
         of: Vec<VertexPartition>,
     },
-    /// Finishing was noted.
+    /// The slot has recorded the end of the splits.
     Finished,
-    /// How many partitions of this slot are being split?
+    /// Asks for the number of partitions of this slot that are splitting.
     Settle,
     /// The answer.
     Settled {
-        /// How many are.
+        /// The number of splitting partitions.
         moving: u64,
     },
-    /// A traversal begins: what is put from here on is not seen by it. The rows are the asker's own.
+    /// Begins a traversal, which does not see later puts. The rows are the client's own.
     Begin {
         /// The traversal.
         query: QueryId,
         /// 0: by steps, reading ahead; 1: by steps; 2: without steps.
         engine: u8,
-        /// What is walked.
+        /// The plan.
         plan: WalkPlan,
         /// The rows.
         rows: PlacedRows,
     },
-    /// It is known here.
+    /// The answer: the slot knows the traversal.
     Begun {
         /// The traversal.
         query: QueryId,
@@ -157,38 +157,38 @@ pub enum Message {
         query: QueryId,
         /// The hop.
         hop: u32,
-        /// The round of what is repeated, from 1; 0 behind it.
+        /// The round of the repeated part, from 1; 0 after it.
         round: u32,
     },
-    /// Vertices are reached, at their home.
+    /// Reached vertices, sent to their home.
     Reach {
         /// The traversal.
         query: QueryId,
         /// The set: 0 is the start.
         set: u32,
-        /// The round of what is repeated, from 1; 0 behind it.
+        /// The round of the repeated part, from 1; 0 after it.
         round: u32,
         /// The vertices.
         reached: Vec<Reaching>,
     },
-    /// Relations of vertices are walked, where they are.
+    /// Asks a slot to walk the relations of vertices that it has.
     Expand {
         /// The traversal.
         query: QueryId,
         /// The hop.
         hop: u32,
-        /// The round of what is repeated, from 1; 0 behind it.
+        /// The round of the repeated part, from 1; 0 after it.
         round: u32,
         /// The vertices.
         vertices: Vec<Expansion>,
     },
-    /// What must be known of all relations of a vertex is asked, where they are.
+    /// Asks a slot for facts that need all relations of a vertex.
     Gather {
         /// The traversal.
         query: QueryId,
-        /// By which the answer is known.
+        /// Identifies the answer.
         token: u64,
-        /// What is asked.
+        /// The question.
         what: Asked,
         /// The vertex.
         vertex: VertexPlace,
@@ -197,25 +197,25 @@ pub enum Message {
     Gathered {
         /// The traversal.
         query: QueryId,
-        /// By which the answer is known.
+        /// Identifies the answer.
         token: u64,
         /// Stamps, or places.
         found: Vec<u128>,
         /// Names of the places.
         names: Vec<VertexName>,
     },
-    /// How many frames of a traversal a slot has sent to each end and has received from each, so far.
+    /// The number of a traversal's frames that a slot has sent to each end and received from each, so far.
     Report {
         /// The traversal.
         query: QueryId,
-        /// To each slot, then to the asker.
+        /// To each slot, then to the client.
         sent: Vec<u64>,
-        /// From each slot, then from the asker.
+        /// From each slot, then from the client.
         received: Vec<u64>,
         /// Vertices that wait for the next hop.
         fresh: u64,
     },
-    /// What came out is asked for.
+    /// Asks for the results of a traversal.
     Collect {
         /// The traversal.
         query: QueryId,
@@ -226,19 +226,19 @@ pub enum Message {
         query: QueryId,
         /// Vertices of the sets.
         nodes: Vec<WalkNode>,
-        /// What led to what.
+        /// Links between vertices of the sets.
         links: Vec<WalkLink>,
-        /// What was done.
+        /// Counts of the slot's work.
         steps: Vec<SlotStep>,
     },
-    /// A traversal is over.
+    /// Ends a traversal.
     End {
         /// The traversal.
         query: QueryId,
     },
-    /// A slot cannot do what was asked of it, and why.
+    /// The answer of a slot that failed, with the reason.
     Failed {
-        /// The traversal, where it is one that failed.
+        /// The traversal, if one failed.
         query: Option<QueryId>,
         /// The error's code.
         code: String,
@@ -247,29 +247,30 @@ pub enum Message {
         /// The next step.
         hint: Option<String>,
     },
-    /// A slot stops.
+    /// Stops a slot.
     Stop,
-    /// To a slot: what does it hold?
+    /// Asks a slot for its content.
     Show {
-        /// By which the answer is known.
+        /// Identifies the answer.
         token: u64,
-        /// Whether it leaves that as it is until it is thawed.
+        /// Whether the slot must not change the content until it is thawed.
         freeze: bool,
-        /// Whether its splits are asked for, too.
+        /// Whether to include its splits.
         splits: bool,
     },
     /// The answer.
     Shown {
-        /// By which the answer is known.
+        /// Identifies the answer.
         token: u64,
-        /// Its segments, the older first, by their numbers in the storage that all ends share.
+        /// Its segments, the oldest first, by their numbers in the storage that all ends share.
         segments: Vec<u64>,
-        /// Its splits, where they were asked for.
+        /// Its splits, if requested.
         splits: Vec<SplitVertex>,
     },
-    /// To a slot: what was written to disk takes the place of what was frozen; the answer is what it holds then.
+    /// Replaces the frozen content of a slot by the content written to disk; the answer is its content
+    /// afterwards.
     Thaw {
-        /// By which the answer is known.
+        /// Identifies the answer.
         token: u64,
         /// The written content, as in [`Message::Shown`]; `None`: nothing was written.
         saved: Option<Vec<u64>>,
@@ -307,13 +308,13 @@ message_kinds! { Message {
 } }
 
 impl Message {
-    /// That something failed.
+    /// The message for a failure.
     pub fn failed(query: Option<QueryId>, error: &fieldstone_core::Error) -> Message {
         let (code, hint) = (error.code().as_str().to_owned(), error.hint().map(str::to_owned));
         Message::Failed { query, code, why: error.message().to_owned(), hint }
     }
 
-    /// The error of a failure: Internal, where nobody knows its code.
+    /// The error of a failure; Internal if its code is unknown.
     pub fn error(code: &str, why: String, hint: Option<String>) -> fieldstone_core::Error {
         let error = Code::of_text(code).unwrap_or(Code::Internal).error(why);
         match hint {
@@ -324,7 +325,7 @@ impl Message {
 }
 
 impl Frame {
-    /// Its bytes.
+    /// Encodes the frame.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; 4];
         self.from.put(&mut out);
@@ -336,7 +337,7 @@ impl Frame {
         out
     }
 
-    /// Reads a frame; every defect is Corrupt.
+    /// Decodes a frame; every defect is Corrupt.
     pub fn decode(bytes: &[u8]) -> Result<Frame> {
         let mut cursor = Cursor::new(bytes);
         let sum = cursor.u32()?;

@@ -1,6 +1,6 @@
-//! What is walked: the start, and hop by hop what is taken.
+//! The plan of a traversal: its start, and the relations that each hop follows.
 //!
-//! Types stand as they are stored, each with whether it is walked from the far end, so that a slot needs no
+//! Types have their stored names, each with the direction in which it is walked, so that a slot needs no
 //! declarations.
 
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use fieldstone_core::value::Test;
 use super::fields::fields;
 use crate::graph::VertexName;
 
-/// What is walked.
+/// The plan of a traversal.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct WalkPlan {
-    /// The moment that is asked about.
+    /// The moment that the traversal sees.
     pub at: u64,
-    /// Whether times count.
+    /// Whether the walk goes by cause.
     pub causal: bool,
     /// Whether a job and its processes count as the job.
     pub jobs: bool,
-    /// Whether what led to what is to be noted.
+    /// Whether to record the links between vertices.
     pub linked: bool,
-    /// Tests of the vertices where it starts.
+    /// Tests of the vertices at the start.
     pub starting: Vec<WalkTest>,
     /// The hops.
     pub hops: Vec<WalkHop>,
-    /// The first so many hops are repeated, at most so many times.
+    /// How many of the first hops are repeated, and how often at most.
     pub repeat: Option<(u32, u32)>,
 }
 
@@ -34,7 +34,7 @@ pub struct WalkPlan {
 pub struct WalkHop {
     /// It leads from each vertex to itself.
     pub stays: bool,
-    /// Types of relations, each with whether it is walked from its target; none: all.
+    /// Types of relations, each with whether it is walked from its target; empty for all.
     pub directions: Vec<(Arc<str>, bool)>,
     /// Versions between these stamps.
     pub versions: Option<(u64, u64)>,
@@ -51,9 +51,9 @@ pub struct WalkTest {
     pub named: Option<Vec<VertexName>>,
     /// Of this type.
     pub kind: Option<String>,
-    /// These properties pass.
+    /// Properties must pass these tests.
     pub tests: Vec<(String, Test)>,
-    /// A version between these stamps passes.
+    /// A version between these stamps must pass.
     pub versions: Option<(u64, u64)>,
 }
 

@@ -1,17 +1,17 @@
-//! Rows that go to a slot: versions of vertices and relations, each with the commit it is of, and of relations which
-//! of their two ends they are placed for.
+//! Rows for a slot: versions of vertices and relations, each with its commit. A relation version also names
+//! the end, or both, for which it is placed in this slot.
 //!
 //! ```text
 //! rows      = commits: list { since  stamp  user  archive: option { before  url } }
 //!             vertices: bytes  of: list  relations: bytes  of: list
 //!             types: list { commit: varint  record: bytes }
-//! vertices  = side record of vertices, its kind and bytes; nothing where there is none
+//! vertices  = side record of vertices, its kind and bytes; nothing if there are none
 //! of        = for each vertex: index of its commit
-//! relations = body of a side record of relations; nothing where there is none
+//! relations = body of a side record of relations; nothing if there are none
 //! of        = for each relation: index of its commit << 2 | 1 it is placed for its source | 2 for its target
 //! ```
 //!
-//! Rows of a commit with an archive are marks: versions of which the store at that URL has the properties.
+//! Rows of a commit with an archive are stubs: the store at that URL has the properties of these versions.
 
 use fieldstone_core::{Error, Result};
 
@@ -27,14 +27,14 @@ pub const FOR_SOURCE: u8 = 1;
 /// A relation is placed for its target.
 pub const FOR_TARGET: u8 = 2;
 
-/// A commit that brought rows, or what of it are marks.
+/// A commit that brought rows, or its stubs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsCommit {
     /// When it became known.
     pub known: CommitKnown,
-    /// Whose log it is of.
+    /// The user of its log.
     pub user: u32,
-    /// Where its rows were moved to, where they are marks.
+    /// The destination of its rows, if they are stubs.
     pub archive: Option<Archive>,
 }
 
@@ -49,23 +49,23 @@ pub struct PlacedRows {
     pub of_vertices: Vec<u32>,
     /// The body of a side record of versions of relations.
     pub relations: Box<[u8]>,
-    /// The commit of each, and which ends it is placed for.
+    /// The commit of each, and the ends for which it is placed.
     pub of_relations: Vec<u32>,
     /// Side records of declared types, each with its commit.
     pub types: Vec<(u32, Box<[u8]>)>,
 }
 
-/// A row that a slot does not take: what it is placed for is elsewhere.
+/// A row that a slot refuses, because the partition for which it is placed is elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// Which relation of the batch.
+    /// The relation's index in the batch.
     pub row: u32,
-    /// For which of its ends.
+    /// The ends that are refused.
     pub ends: u8,
 }
 
 impl PlacedRows {
-    /// Whether there is nothing.
+    /// Whether there are no rows and types.
     pub fn is_empty(&self) -> bool {
         self.of_vertices.is_empty() && self.of_relations.is_empty() && self.types.is_empty()
     }
@@ -78,13 +78,13 @@ impl PlacedRows {
                 let side = SideRecord { kind: u16::from_le_bytes(*kind), bytes: bytes.into() };
                 match Record::decode(&side)? {
                     Record::Vertices(rows) => rows,
-                    _ => return Err(Error::corrupt("a record of vertices holds something else")),
+                    _ => return Err(Error::corrupt("a record of vertices has another kind")),
                 }
             }
         };
         match rows.len() == self.of_vertices.len() {
             true => Ok(rows),
-            false => Err(Error::corrupt("vertices and their commits are not equally many")),
+            false => Err(Error::corrupt("the numbers of vertices and their commits differ")),
         }
     }
 
@@ -93,7 +93,8 @@ impl PlacedRows {
         self.types.iter().map(|(commit, bytes)| Ok((*commit, Record::decode_types(bytes)?))).collect()
     }
 
-    /// Takes versions of vertices, each with the index of its commit; at most [`ROWS_MAX`](crate::graph::ROWS_MAX).
+    /// Sets versions of vertices, each with the index of its commit; at most
+    /// [`ROWS_MAX`](crate::graph::ROWS_MAX).
     pub fn set_vertices(&mut self, rows: Vec<VertexRow>, of: Vec<u32>) {
         let mut bytes = Vec::new();
         if !rows.is_empty() {
@@ -109,11 +110,11 @@ impl PlacedRows {
         self.types.push((commit, Record::Types(types).encode().bytes.to_vec().into()));
     }
 
-    /// Some of the relations, each for these ends alone; of vertices and types nothing.
+    /// Selects some of the relations, each only for these ends; no vertices and types.
     pub fn some(&self, picked: &[Refused]) -> Result<PlacedRows> {
         let columns = RelationColumns::of_body(&self.relations)?;
         if picked.iter().any(|pick| pick.row as usize >= columns.len().min(self.of_relations.len())) {
-            return Err(Error::corrupt("a relation is refused that was not sent"));
+            return Err(Error::corrupt("a slot refused a relation that it was not sent"));
         }
         fn texts<'a>(column: &[&'a str], picked: &[Refused]) -> Vec<&'a [u8]> {
             picked.iter().map(|pick| column[pick.row as usize].as_bytes()).collect()
@@ -145,7 +146,7 @@ impl PlacedRows {
         Ok((0..columns.len()).map(|i| (source(i), target(i))).collect())
     }
 
-    /// Takes relations, each with the index of its commit and the ends it is placed for.
+    /// Sets relations, each with the index of its commit and the ends for which it is placed.
     pub fn set_relations(&mut self, parts: &RelationParts<'_>, of: Vec<u32>) {
         let mut body = Vec::new();
         if !of.is_empty() {

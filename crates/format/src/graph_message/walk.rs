@@ -1,6 +1,7 @@
-//! What a traversal sends from slot to slot.
+//! Content that a traversal sends from slot to slot.
 //!
-//! A *moment* is the time that a walk by cause carries; none before a relation gave it one, and none otherwise.
+//! A *moment* is the time that a walk by cause carries. There is none before a relation has given one, and
+//! none in other walks.
 
 use fieldstone_core::Result;
 
@@ -16,9 +17,9 @@ pub struct Reaching {
     pub vertex: VertexPlace,
     /// Its moment.
     pub moment: Option<u64>,
-    /// Type and id, where the walk asks for them.
+    /// Type and id, if the walk needs them.
     pub name: Option<VertexName>,
-    /// What led there, where that is noted: vertex and moment in the set before.
+    /// The vertex and moment in the previous set that led there, if the walk records links.
     pub from: Option<(VertexPlace, Option<u64>)>,
 }
 
@@ -27,17 +28,17 @@ pub struct Reaching {
 pub struct Expansion {
     /// The vertex.
     pub vertex: VertexPlace,
-    /// The vertex of the walk: the job, where this is one of its processes.
+    /// The vertex that the walk sees: the job, if this is one of its processes.
     pub node: VertexPlace,
     /// The moments from which it is walked.
     pub moments: Vec<Option<u64>>,
-    /// When it was replaced, ascending, where that was gathered.
+    /// The stamps at which it was replaced, ascending, if they were gathered.
     pub replacing: Option<Vec<u64>>,
-    /// Its partitions that the sender knows to be split.
+    /// Its partitions that have split, as far as the sender knows.
     pub splits: Vec<u32>,
 }
 
-/// What is asked of all slots that have relations of a vertex.
+/// A question to all slots that have relations of a vertex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// The stamps at which it was replaced.
@@ -51,9 +52,9 @@ pub enum Asked {
 /// A vertex in one of the sets of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WalkNode {
-    /// Which set: 0 is the start, i the far ends of the i-th hop.
+    /// The set's number: 0 is the start, i the far ends of hop i.
     pub set: u32,
-    /// The round in which it was reached first.
+    /// The first round in which it was reached.
     pub round: u32,
     /// The vertex.
     pub vertex: VertexPlace,
@@ -61,7 +62,7 @@ pub struct WalkNode {
     pub moment: Option<u64>,
 }
 
-/// What led to what: a node of one set, a node of another.
+/// A link from a vertex of one set to a vertex of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkLink {
     /// The set of the first.
@@ -74,34 +75,34 @@ pub struct WalkLink {
     pub to: (VertexPlace, Option<u64>),
 }
 
-/// What a slot did in one hop of one round.
+/// Counts of a slot's work in one hop of one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SlotStep {
-    /// Which hop.
+    /// The hop.
     pub hop: u32,
-    /// The round of what is repeated, from 1; 0 behind it.
+    /// The round of the repeated part, from 1; 0 after it.
     pub round: u32,
-    /// Vertices of the frontier that are at home here.
+    /// Vertices of the frontier whose home is this slot.
     pub frontier: u64,
-    /// Vertices that were reached here, and that nothing had reached before.
+    /// Vertices that were reached here for the first time.
     pub reached: u64,
-    /// Relations that were read here.
+    /// Relations read here.
     pub relations: u64,
-    /// Vertices whose relations were asked for at another slot.
+    /// Vertices whose relations another slot had to read.
     pub requests: u64,
-    /// Relations whose far end is at home in another slot.
+    /// Relations whose far end has its home in another slot.
     pub forwards: u64,
-    /// Frames and bytes that were sent.
+    /// Frames sent.
     pub frames: u64,
     /// Bytes of these frames.
     pub bytes: u64,
-    /// Nanoseconds with vertices: whether they pass, what they are.
+    /// Nanoseconds spent on vertices: tests, names and versions.
     pub vertex_time: u64,
-    /// Nanoseconds with relations.
+    /// Nanoseconds spent on relations.
     pub edge_time: u64,
-    /// Nanoseconds with relations that were read before their step.
+    /// Nanoseconds spent on reading relations ahead of their step.
     pub prefetch_time: u64,
-    /// Vertices whose relations were read before their step.
+    /// Vertices whose relations were read ahead of their step.
     pub prefetched: u64,
 }
 

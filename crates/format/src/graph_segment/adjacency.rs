@@ -1,10 +1,10 @@
-//! What leaves and reaches one vertex.
+//! The incoming and outgoing relations of one vertex.
 //!
 //! ```text
 //! adjacency = n: varint  n x group                          in ascending order of codes
 //! group     = code: varint  flags: u8  far ends: varint  length of numbers: varint  length of versions: varint
 //!             rows: varint  numbers  versions
-//! code      = index of the type's name << 1 | 1 where the vertex is the target
+//! code      = index of the type's name << 1 | 1 if the vertex is the target
 //! flags     = 1 each far end has one version  2 none of them is a deletion
 //! numbers   = varint, the first number; then varints, the differences
 //! versions  = for each far end [count: varint, without flag 1] and its versions, newest first
@@ -13,8 +13,9 @@
 //! head      = 1 deletion  2 until  4 replaces  8 user is not 0  16 there is a row
 //!             32 its content was moved to another store
 //! ```
-//! `rows` is where the group's rows begin behind the vertex's own; rows of a group follow one another in the order
-//! of its versions. Groups of relations that reach the vertex have none: the row stands with the source.
+//! `rows` is the position of the group's first row, counted from the end of the vertex's own rows; rows of a
+//! group follow one another in the order of its versions. Groups of incoming relations have no rows: the row
+//! is stored with the source.
 
 use fieldstone_core::Result;
 
@@ -31,22 +32,22 @@ const USER: u8 = 8;
 const ROW: u8 = 16;
 const ARCHIVED: u8 = 32;
 
-/// One version of a relation, as adjacency has it.
+/// One version of a relation in an adjacency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EdgeVersion {
     /// Its stamp.
     pub stamp: u64,
-    /// Stamp of the commit that made it visible, as index into the segment's list.
+    /// Stamp of the commit that made it visible, as an index into the segment's list.
     pub known: u32,
     /// The stamp at which it ended.
     pub until: Option<u64>,
-    /// Who put it, as index into the segment's list.
+    /// The user who put it, as an index into the segment's list.
     pub user: u32,
     /// Whether it is a deletion.
     pub deleted: bool,
-    /// Whether it replaces what its target was before.
+    /// Whether it replaces the earlier content of its target.
     pub replaces: bool,
-    /// Whether its properties were moved to another store.
+    /// Whether its properties moved to another store.
     pub archived: bool,
     /// Length of its row.
     pub row: u32,
@@ -57,12 +58,12 @@ pub struct EdgeVersion {
 pub struct FarEnd {
     /// Its number in the segment.
     pub number: u32,
-    /// At least one.
+    /// Its versions; at least one.
     pub versions: Vec<EdgeVersion>,
 }
 
-/// What leaves and reaches one vertex, as it is written: groups in the order of their codes, in each the far ends in
-/// the order of their numbers. It is used for one vertex after another.
+/// Writes the adjacency of one vertex after another: groups in the order of their codes, in each the far ends
+/// in the order of their numbers.
 ///
 /// ```
 /// use fieldstone_format::graph_segment::adjacency::{AdjacencyWriter, EdgeVersion, groups};
@@ -81,9 +82,9 @@ pub struct AdjacencyWriter {
     base: u64,
     groups: u64,
     written: Vec<u8>,
-    /// Code of the group that is open, and where its rows begin.
+    /// Code of the open group, and the position of its rows.
     open: Option<(u32, u64)>,
-    /// Its far ends by number, each with how many versions it has.
+    /// Its far ends by number, each with its number of versions.
     ends: Vec<(u32, u32)>,
     versions: Vec<EdgeVersion>,
     numbers_bytes: Vec<u8>,
@@ -91,7 +92,7 @@ pub struct AdjacencyWriter {
 }
 
 impl AdjacencyWriter {
-    /// Stamps are counted from `base`.
+    /// A writer whose stamps are relative to `base`.
     pub fn new(base: u64) -> AdjacencyWriter {
         AdjacencyWriter {
             base,
@@ -105,13 +106,14 @@ impl AdjacencyWriter {
         }
     }
 
-    /// Begins a group; `rows`: where its rows begin, behind the vertex's own.
+    /// Begins a group; `rows` is the position of its rows after the vertex's own.
     pub fn group(&mut self, code: u32, rows: u64) {
         self.close();
         self.open = Some((code, rows));
     }
 
-    /// Adds a version to the open group, under the far end of this number; of one far end the newest first.
+    /// Adds a version to the open group, under the far end of this number. The newest version of a far end
+    /// comes first.
     #[inline]
     pub fn version(&mut self, number: u32, version: EdgeVersion) {
         match self.ends.last_mut() {
@@ -139,6 +141,7 @@ impl AdjacencyWriter {
             own.iter().for_each(|version| put_version(versions, self.base, version));
             of_end = behind;
         }
+        // The lengths come before the columns, so that a reader can skip a group without decoding it.
         let out = &mut self.written;
         out.put_varint(u64::from(code));
         out.push((u8::from(single) * SINGLE) | (u8::from(live) * LIVE));
@@ -153,7 +156,7 @@ impl AdjacencyWriter {
         self.versions.clear();
     }
 
-    /// Ends the vertex: appends its adjacency, which has no byte where there is no relation.
+    /// Ends the vertex: appends its adjacency, which is empty if it has no relations.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.close();
         if self.groups > 0 {
@@ -218,16 +221,16 @@ fn small(cursor: &mut Cursor<'_>) -> Result<u32> {
     u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a number of a segment exceeds 32 bits"))
 }
 
-/// A group as its bytes have it.
+/// The encoded form of a group.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupBytes<'a> {
-    /// Index of the type's name, times two; plus one where the vertex is the target.
+    /// Index of the type's name, times two; plus one if the vertex is the target.
     pub code: u32,
-    /// How many far ends there are.
+    /// Number of far ends.
     pub len: usize,
     /// Whether each far end has one version, and no version is a deletion.
     pub plain: bool,
-    /// Where its rows begin, behind the vertex's own.
+    /// Position of its rows after the vertex's own.
     pub rows: u64,
     single: bool,
     numbers: &'a [u8],
@@ -241,7 +244,7 @@ pub fn groups(bytes: &[u8]) -> Result<Groups<'_>> {
     Ok(Groups { cursor, left })
 }
 
-/// See [`groups`].
+/// Iterator of [`groups`].
 #[derive(Debug, Clone)]
 pub struct Groups<'a> {
     cursor: Cursor<'a>,
@@ -286,7 +289,7 @@ impl<'a> GroupBytes<'a> {
         Numbers { cursor: Cursor::new(self.numbers), left: self.len, last: 0 }
     }
 
-    /// One far end, with the offset of the row of its first version; `None` where it is not there.
+    /// Finds one far end, with the offset of the row of its first version; `None` if it is missing.
     pub fn find(&self, number: u32, base: u64) -> Result<Option<(FarEnd, u64)>> {
         let mut before = 0;
         for known in self.numbers() {
@@ -326,7 +329,7 @@ impl<'a> GroupBytes<'a> {
         Ok(())
     }
 
-    /// Gives each version to `take`: the number of its far end, the version, and where its row begins.
+    /// Passes each version to `take`: the number of its far end, the version, and the position of its row.
     pub fn each_version(
         &self,
         base: u64,
@@ -345,14 +348,14 @@ impl<'a> GroupBytes<'a> {
         Ok(())
     }
 
-    /// The far ends with their versions; each time with the offset of the row of its first version.
+    /// The far ends with their versions, each with the offset of the row of its first version.
     pub fn far_ends(&self, base: u64) -> FarEnds<'a> {
         let cursor = Cursor::new(self.versions);
         FarEnds { numbers: self.numbers(), cursor, single: self.single, base, row: self.rows }
     }
 }
 
-/// See [`GroupBytes::numbers`].
+/// Iterator of [`GroupBytes::numbers`].
 #[derive(Debug, Clone)]
 pub struct Numbers<'a> {
     cursor: Cursor<'a>,
@@ -373,7 +376,7 @@ impl Iterator for Numbers<'_> {
     }
 }
 
-/// See [`GroupBytes::far_ends`].
+/// Iterator of [`GroupBytes::far_ends`].
 #[derive(Debug, Clone)]
 pub struct FarEnds<'a> {
     numbers: Numbers<'a>,
@@ -427,7 +430,7 @@ mod tests {
         )
     }
 
-    /// A group as it is put.
+    /// A group as the test writes it.
     #[derive(Debug, Clone)]
     struct Group {
         code: u32,
@@ -462,7 +465,7 @@ mod tests {
         fn groups_come_back(all in proptest::collection::vec(group(), 0..4), base in any::<u64>()) {
             let mut writer = AdjacencyWriter::new(base);
             let bytes = write(&mut writer, &all);
-            prop_assert_eq!(&write(&mut writer, &all), &bytes, "nothing is left of the vertex before");
+            prop_assert_eq!(&write(&mut writer, &all), &bytes, "the previous vertex leaves nothing behind");
             let back: Vec<GroupBytes<'_>> = groups(&bytes).unwrap().map(Result::unwrap).collect();
             prop_assert_eq!(back.len(), all.len());
             for (group, bytes) in all.iter().zip(back) {

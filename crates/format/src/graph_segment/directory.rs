@@ -1,4 +1,5 @@
-//! What a segment's file holds, and where: the directory behind its pages, and the trailer that finds it.
+//! The directory of a segment's file, which follows the pages and lists the sections; and the trailer, which
+//! locates the directory.
 //!
 //! ```text
 //! file      = pages  directory  trailer
@@ -7,7 +8,7 @@
 //! section   = length: varint  pages: varint  pages x { offset: varint  stored: varint  crc: u32 }
 //! trailer   = offset: u64  length: u64  crc: u32 of the directory  crc: u32 of the 20 bytes before  magic: 8 bytes
 //! ```
-//! Page i of a section holds its bytes from 16,384 i on; it is compressed where it is stored shorter than it is.
+//! Page i of a section holds its bytes from 16,384 i; it is compressed if its stored length is shorter.
 
 use fieldstone_core::Result;
 
@@ -27,13 +28,14 @@ const VERSION: u64 = 3;
 pub enum Section {
     /// Places of vertices, ascending.
     Places,
-    /// For each vertex, and behind the last: where its rows begin, where its adjacency does, and its name.
+    /// For each vertex, and once after the last: the positions of its rows, its adjacency and its name.
     Offsets,
     /// Rows.
     Rows,
     /// Adjacency.
     Adjacency,
-    /// Commits that brought something: the stamp that made one visible and its own, `u64` each, ascending.
+    /// Commits that brought content: for each the stamp that made it visible and its own, `u64` each,
+    /// ascending.
     Known,
     /// Deletions of vertices: place, stamp `u64`, index of the user `u32`; by place, newest first.
     Tombstones,
@@ -41,7 +43,7 @@ pub enum Section {
     Types,
     /// Names of vertices.
     Names,
-    /// Stores to which content was moved.
+    /// Stores to which content moved.
     Archives,
 }
 
@@ -60,7 +62,7 @@ impl Section {
     ];
 }
 
-/// Where one page stands.
+/// The position of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     /// Offset in the file.
@@ -87,18 +89,18 @@ impl Pages {
     }
 }
 
-/// What is known of a segment before any page is read.
+/// Summary of a segment, known before any page is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Vertices.
     pub vertices: u64,
     /// Versions of relations.
     pub relations: u64,
-    /// What stamps are counted from.
+    /// The stamp to which other stamps are relative.
     pub base: u64,
-    /// The greatest stamp.
+    /// The highest stamp.
     pub most: u64,
-    /// Names of types, of vertices and relations.
+    /// Names of types of vertices and relations.
     pub names: Vec<String>,
     /// Users.
     pub users: Vec<u32>,
@@ -109,14 +111,14 @@ pub struct Summary {
 pub struct Directory {
     /// The store's id.
     pub store: Id,
-    /// What there is.
+    /// Its summary.
     pub summary: Summary,
     /// Its sections, in the order of [`Section::ALL`].
     pub sections: Vec<Pages>,
 }
 
 impl Directory {
-    /// Its bytes.
+    /// Encodes the directory.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let Summary { vertices, relations, base, most, names, users } = &self.summary;
@@ -142,7 +144,7 @@ impl Directory {
         out
     }
 
-    /// The trailer of a directory that stands at an offset.
+    /// The trailer of a directory at an offset.
     pub fn trailer(bytes: &[u8], offset: u64) -> Vec<u8> {
         let mut out = Vec::with_capacity(TRAILER);
         out.put_u64(offset);
@@ -153,7 +155,7 @@ impl Directory {
         out
     }
 
-    /// Where the directory stands, how long it is, and its checksum.
+    /// Position, length and checksum of the directory.
     pub fn find(trailer: &[u8; TRAILER], file: u64) -> Result<(u64, u64, u32)> {
         let mut cursor = Cursor::new(trailer);
         let (offset, length, sum) = (cursor.u64()?, cursor.u64()?, cursor.u32()?);
@@ -166,7 +168,7 @@ impl Directory {
         }
     }
 
-    /// Reads a directory whose checksum was compared, of pages that stand in front of an offset.
+    /// Decodes a directory whose checksum was checked; its pages must be before `end`.
     pub fn decode(bytes: &[u8], end: u64) -> Result<Directory> {
         let mut cursor = Cursor::new(bytes);
         let version = cursor.varint()?;
@@ -201,14 +203,14 @@ fn read_pages(cursor: &mut Cursor<'_>, end: u64) -> Result<Pages> {
     let length = cursor.varint()?;
     let n = cursor.count(6)?;
     if length.div_ceil(PAGE as u64) != n as u64 {
-        return Err(cursor.fail("a section has another number of pages than its length needs"));
+        return Err(cursor.fail("a section's number of pages does not match its length"));
     }
     let mut pages = Pages { length, pages: Vec::with_capacity(n) };
     for i in 0..n {
         let (offset, stored, crc) = (cursor.varint()?, cursor.varint()?, cursor.u32()?);
         let fits = offset.checked_add(stored).is_some_and(|to| to <= end);
         if !fits || stored as usize > pages.raw_len(i) {
-            return Err(cursor.fail("a page lies outside of its file"));
+            return Err(cursor.fail("a page is outside its file"));
         }
         pages.pages.push(Page { offset, stored: stored as u32, crc });
     }
@@ -232,7 +234,7 @@ mod tests {
     fn a_directory_comes_back() {
         let bytes = directory().encode();
         assert_eq!(Directory::decode(&bytes, 30).unwrap(), directory());
-        assert!(Directory::decode(&bytes, 29).is_err(), "a page behind the end");
+        assert!(Directory::decode(&bytes, 29).is_err(), "a page after the end");
         for cut in 0..bytes.len() {
             assert!(Directory::decode(&bytes[..cut], 30).is_err());
         }

@@ -1,4 +1,5 @@
-//! The list of live segments, with a mark per log: what the view is. It is replaced by rename.
+//! The list of live segments, with a mark for each log: the state of the graph's index. A new list replaces
+//! the old one by rename.
 //!
 //! ```text
 //! manifest = magic: 8 bytes  version: varint  store: id  generation: varint
@@ -11,8 +12,8 @@
 //!                                                                            these those that are finished
 //!            crc: u32 of all before
 //! ```
-//! A commit that stands under *prepared* is below its log's mark and in no segment: its transaction was not ended.
-//! *decided* are transactions of which segments hold something, each with a digest of what was decided on it.
+//! A commit under *prepared* is below its log's mark and in no segment: its transaction was undecided.
+//! *decided* lists the transactions that have content in segments, each with a digest of the decision.
 
 use fieldstone_core::{Code, Result};
 
@@ -26,7 +27,7 @@ const VERSION: u64 = 2;
 /// A segment of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Live {
-    /// The slot it is of; 0 where there is one.
+    /// Its slot; 0 if there is only one.
     pub slot: u16,
     /// Name of its file.
     pub name: String,
@@ -34,14 +35,14 @@ pub struct Live {
     pub bytes: u64,
 }
 
-/// Partitions of a vertex that are split, by their numbers.
+/// The split partitions of a vertex, by their numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SplitVertex {
     /// The vertex.
     pub vertex: u128,
-    /// All of them.
+    /// All split partitions.
     pub split: Vec<u32>,
-    /// Those of which all that they gave away is where it belongs.
+    /// Those whose rows have all arrived at their new slots.
     pub finished: Vec<u32>,
 }
 
@@ -56,18 +57,18 @@ pub struct Manifest {
     pub marks: Vec<(Id, u64)>,
     /// Commits below the marks that no segment holds.
     pub prepared: Vec<(Id, u64)>,
-    /// Transactions of which segments hold something.
+    /// Transactions that have content in segments.
     pub decided: Vec<(Id, Vec<u8>)>,
-    /// How the view is cut into slots.
+    /// The division of the index into slots.
     pub partitioning: Partitioning,
     /// The segments.
     pub segments: Vec<Live>,
-    /// Vertices of which partitions are split.
+    /// Vertices with split partitions.
     pub splits: Vec<SplitVertex>,
 }
 
 impl Manifest {
-    /// Its bytes.
+    /// Encodes the list.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.put_varint(VERSION);
@@ -104,11 +105,11 @@ impl Manifest {
         out
     }
 
-    /// Reads a list; every defect is Corrupt, one of a later release Conflict.
+    /// Decodes a list. Every defect is Corrupt; a list of a later release is Conflict.
     pub fn decode(bytes: &[u8]) -> Result<Manifest> {
         let mut cursor = Cursor::new(bytes);
         if cursor.array()? != MAGIC {
-            return Err(cursor.fail("this is no list of segments"));
+            return Err(cursor.fail("this is not a list of segments"));
         }
         let body = bytes.len().saturating_sub(4);
         if bytes[body..] != crc(&bytes[..body]).to_le_bytes() {
@@ -134,13 +135,13 @@ impl Manifest {
         for _ in 0..cursor.count(3)? {
             let slot = u16::try_from(cursor.varint()?).ok();
             let slot = slot.filter(|slot| *slot < manifest.partitioning.slots);
-            let slot = slot.ok_or_else(|| cursor.fail("a segment is of a slot that is not there"))?;
+            let slot = slot.ok_or_else(|| cursor.fail("a segment belongs to a missing slot"))?;
             manifest.segments.push(Live { slot, name: cursor.text()?.to_owned(), bytes: cursor.varint()? });
         }
         for _ in 0..cursor.count(18)? {
             let vertex = u128::from_le_bytes(cursor.array()?);
             let mut partitions = || -> Result<Vec<u32>> {
-                let too_large = |cursor: &Cursor<'_>| cursor.fail("a partition of an impossible number");
+                let too_large = |cursor: &Cursor<'_>| cursor.fail("a partition has an impossible number");
                 let n = cursor.count(1)?;
                 (0..n).map(|_| u32::try_from(cursor.varint()?).map_err(|_| too_large(&cursor))).collect()
             };

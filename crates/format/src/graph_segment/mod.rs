@@ -1,19 +1,19 @@
-//! Segments of the graph's view: sorted, immutable, made from the logs. The normative text is
+//! Segments of the graph's index: sorted, immutable, made from the logs. The normative text is
 //! `spec/graph-segments.md`.
 //!
-//! A segment has two tables of vertices in the order of their places: **rows** (the versions of a vertex and the
-//! properties of the relations that leave it, one contiguous read) and **adjacency** (far ends as numbers within
-//! the segment, stamps, lengths of rows; of both directions). Names of vertices stand apart. Sections are cut into
-//! pages of 16 KiB, each compressed where that is shorter, with a checksum; the directory behind them says where they
-//! stand.
+//! A segment has two tables of vertices in the order of their places. **Rows** hold the versions of a vertex
+//! and the properties of its outgoing relations; one contiguous read gets them. **Adjacency** holds the
+//! relations in both directions: far ends as numbers in the segment, stamps, lengths of rows. Names of
+//! vertices are a section of their own. Sections are cut into pages of 16 KiB, each with a checksum and
+//! compressed if that is shorter; the directory after them gives their positions.
 //!
 //! | module | bytes |
 //! |---|---|
-//! | [`adjacency`] | what leaves and reaches one vertex |
+//! | [`adjacency`] | incoming and outgoing relations of one vertex |
 //! | [`rows`] | name and versions of one vertex, properties of one relation |
 //! | [`directory`] | sections, pages, names, users |
-//! | [`manifest`] | the list of live segments, with a mark per log |
-//! | [`partitioning`] | how the view is cut into slots |
+//! | [`manifest`] | the list of live segments, with a mark for each log |
+//! | [`partitioning`] | the division of the index into slots |
 
 pub mod adjacency;
 pub mod directory;
@@ -25,11 +25,12 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use crate::graph::VertexName;
 
-/// Where a vertex stands in a segment, and which slot it is of: a hash of its type and id, 128 bits.
+/// The place of a vertex, which gives its position in a segment and its slot: a hash of its type and id, 128
+/// bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VertexPlace(pub u128);
 
-/// Longest name, with the length in front of it, that is hashed in one piece.
+/// Longest name, including its length prefix, that is hashed in one piece.
 const NAME_SHORT: usize = 256;
 
 impl VertexPlace {
@@ -42,7 +43,7 @@ impl VertexPlace {
     pub fn named(kind: &str, id: &str) -> VertexPlace {
         let parts = [&(kind.len() as u64).to_le_bytes(), kind.as_bytes(), id.as_bytes()];
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        // A hasher of parts is set up for long texts, which takes some times as long as a short one.
+        // Setting up a hasher for parts takes several times as long as hashing a short text.
         let mut short = [0; NAME_SHORT];
         if let Some(name) = short.get_mut(..length) {
             let mut at = 0;
@@ -58,11 +59,11 @@ impl VertexPlace {
     }
 }
 
-/// When a commit became known: the stamp that made it visible, which is its own or that of the decision on its
-/// transaction, and its own. What became known later counts of two versions that are otherwise the same.
+/// The two stamps of a visible commit: the stamp that made it visible (its own, or that of the decision on
+/// its transaction), and its own. Of two otherwise equal versions the one that became known later counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommitKnown {
-    /// Stamp of what made it visible.
+    /// Stamp of the commit or decision that made it visible.
     pub since: u64,
     /// Its own stamp.
     pub stamp: u64,

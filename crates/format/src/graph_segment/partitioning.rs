@@ -1,4 +1,4 @@
-//! How a view of the graph is cut into slots.
+//! The division of the graph's index into slots.
 //!
 //! ```text
 //! partitioning = slots: varint  scheme: u8  threshold: varint  labels: u8
@@ -10,43 +10,43 @@ use crate::bytes::{Cursor, Put};
 
 /// Most slots.
 pub const SLOTS_MAX: u16 = 1024;
-/// Relations that a partition holds before it splits, where nothing else is asked for: the paper's choice.
+/// Relations that a partition holds before it splits, by default: the paper's choice.
 pub const THRESHOLD: u32 = 128;
 
-/// Which rule places relations.
+/// The rule that places relations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PartitionScheme {
-    /// With the vertex.
+    /// Relations are in the slot of their vertex.
     EdgeCut,
-    /// By a hash of both ends.
+    /// A hash of both ends chooses the slot.
     VertexCut,
     /// Partitions split by a hash of the far end.
     Giga,
-    /// Partitions split on the way to the far end's home.
+    /// Partitions split towards the far end's home.
     #[default]
     Dido,
 }
 
-/// How slots of DIDO's tree are numbered.
+/// The numbering of slots in DIDO's tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SlotLabels {
-    /// Within a level, by the label of the partition that splits.
+    /// In each level by the label of the splitting partition.
     #[default]
     Low,
-    /// Within a level, from left to right, as in the paper's Fig. 6.
+    /// In each level from left to right, as in the paper's Fig. 6.
     Paper,
 }
 
-/// How a view is cut into slots.
+/// The division of an index into slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partitioning {
-    /// How many slots there are.
+    /// Number of slots.
     pub slots: u16,
     /// The rule.
     pub scheme: PartitionScheme,
     /// Relations that a partition holds before it splits.
     pub threshold: u32,
-    /// How slots are numbered.
+    /// The numbering of slots.
     pub labels: SlotLabels,
 }
 
@@ -58,11 +58,11 @@ impl Default for Partitioning {
 }
 
 impl PartitionScheme {
-    /// All of them.
+    /// All schemes.
     pub const ALL: [PartitionScheme; 4] =
         [PartitionScheme::EdgeCut, PartitionScheme::VertexCut, PartitionScheme::Giga, PartitionScheme::Dido];
 
-    /// What people call it.
+    /// Its name in options and reports.
     pub fn name(self) -> &'static str {
         match self {
             PartitionScheme::EdgeCut => "edge-cut",
@@ -74,10 +74,10 @@ impl PartitionScheme {
 }
 
 impl SlotLabels {
-    /// All of them.
+    /// All numberings.
     pub const ALL: [SlotLabels; 2] = [SlotLabels::Low, SlotLabels::Paper];
 
-    /// What people call them.
+    /// Its name in options and reports.
     pub fn name(self) -> &'static str {
         match self {
             SlotLabels::Low => "low",
@@ -87,7 +87,7 @@ impl SlotLabels {
 }
 
 impl Partitioning {
-    /// Appends its bytes.
+    /// Appends the encoded form.
     pub fn put(&self, out: &mut Vec<u8>) {
         out.put_varint(u64::from(self.slots));
         out.push(self.scheme as u8);
@@ -95,7 +95,7 @@ impl Partitioning {
         out.push(self.labels as u8);
     }
 
-    /// Reads it; every defect is Corrupt.
+    /// Decodes it; every defect is Corrupt.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Partitioning> {
         let slots = cursor.varint()?;
         let slots = u16::try_from(slots).ok().filter(|slots| (1..=SLOTS_MAX).contains(slots));

@@ -2,17 +2,18 @@
 //!
 //! ```text
 //! name    = index of the type's name: varint  the bytes of the id
-//! vertex  = length of what follows: varint  n: varint  n x version
+//! vertex  = length of the rest: varint  n: varint  n x version
 //! version = head: u8  stamp - base: zigzag  index of known: varint  user: varint  time - stamp: zigzag
 //!           [static: bytes]  [properties: bytes]
 //! head    = 1 deletion  2 static properties are given  4 there are properties
-//!           8 what it says was moved to another store
+//!           8 its content moved to another store
 //! row     = time - stamp: zigzag  the bytes of the properties
 //! ```
-//! Names stand apart: who follows relations reads those of many vertices and the rows of few.
+//! Names are a section of their own: a reader that follows relations needs the names of many vertices and the
+//! rows of few.
 //!
-//! A relation that has no properties and whose time is its stamp has no row. Versions stand newest first. Rows of
-//! relations follow the vertex.
+//! A relation without properties whose time equals its stamp has no row. Versions are stored newest first.
+//! Rows of relations follow the vertex.
 
 use fieldstone_core::Result;
 
@@ -25,22 +26,22 @@ const FIXED: u8 = 2;
 const PROPS: u8 = 4;
 const ARCHIVED: u8 = 8;
 
-/// One version of a vertex, as a segment has it.
+/// One version of a vertex in a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VertexVersion {
     /// Its stamp.
     pub stamp: u64,
-    /// The clock of who put it, nanoseconds since 1970.
+    /// The clock of the process that put it, nanoseconds since 1970.
     pub time: i64,
-    /// Stamp of the commit that made it visible, as index into the segment's list.
+    /// Stamp of the commit that made it visible, as an index into the segment's list.
     pub known: u32,
-    /// Who put it, as index into the segment's list.
+    /// The user who put it, as an index into the segment's list.
     pub user: u32,
     /// Whether it is a deletion.
     pub deleted: bool,
-    /// Whether its properties were moved to another store.
+    /// Whether its properties moved to another store.
     pub archived: bool,
-    /// Static properties, where they are given.
+    /// Static properties, if given.
     pub fixed: Option<Props>,
     /// The user's properties.
     pub props: Props,
@@ -52,7 +53,7 @@ pub fn put_name(out: &mut Vec<u8>, kind: u32, id: &str) {
     out.extend_from_slice(id.as_bytes());
 }
 
-/// Reads a name, which takes all of the bytes.
+/// Reads a name that takes up all of the bytes.
 pub fn read_name(bytes: &[u8]) -> Result<(u32, &str)> {
     let mut cursor = Cursor::new(bytes);
     let kind = small(&mut cursor)?;
@@ -61,9 +62,9 @@ pub fn read_name(bytes: &[u8]) -> Result<(u32, &str)> {
     Ok((kind, id))
 }
 
-/// Appends the versions of a vertex, newest first; none of one that relations alone name.
+/// Appends the versions of a vertex, newest first. A vertex that only relations name has none.
 pub fn put_vertex(out: &mut Vec<u8>, base: u64, versions: &[VertexVersion]) {
-    // Most have no version: where the length takes one byte, what follows need not be moved.
+    // Most vertices have no version: their length takes one byte, so the versions need not move.
     let begin = out.len();
     out.push(0);
     out.put_varint(versions.len() as u64);
@@ -96,7 +97,7 @@ pub fn put_vertex(out: &mut Vec<u8>, base: u64, versions: &[VertexVersion]) {
     }
 }
 
-/// Reads the versions at the front of a vertex's rows; with the offset at which rows of relations begin.
+/// Reads the versions at the front of a vertex's rows, and the offset of its relations' rows.
 pub fn read_vertex(bytes: &[u8], base: u64) -> Result<(Vec<VertexVersion>, usize)> {
     let mut outer = Cursor::new(bytes);
     let body = outer.bytes()?;
@@ -115,18 +116,19 @@ pub fn read_vertex(bytes: &[u8], base: u64) -> Result<(Vec<VertexVersion>, usize
     Ok((versions, outer.position()))
 }
 
-/// Where rows of relations begin, by the first ten bytes of a vertex's rows, or all where there are fewer.
+/// The offset of the rows of relations, from the first ten bytes of a vertex's rows, or from all if there are
+/// fewer.
 pub fn relations_at(front: &[u8]) -> Result<usize> {
     let mut cursor = Cursor::new(front);
     let length = cursor.size()?;
-    length.checked_add(cursor.position()).ok_or_else(|| cursor.fail("a vertex of an impossible length"))
+    length.checked_add(cursor.position()).ok_or_else(|| cursor.fail("a vertex has an impossible length"))
 }
 
 fn small(cursor: &mut Cursor<'_>) -> Result<u32> {
     u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a number of a segment exceeds 32 bits"))
 }
 
-/// Appends the row of a relation's version; returns its length, 0 where it needs none.
+/// Appends the row of a relation's version; returns its length, 0 if it needs none.
 pub fn put_row(out: &mut Vec<u8>, stamp: u64, time: i64, props: &[u8]) -> usize {
     let (lag, before) = (time.wrapping_sub(stamp as i64), out.len());
     if lag != 0 || !props.is_empty() {
@@ -136,8 +138,8 @@ pub fn put_row(out: &mut Vec<u8>, stamp: u64, time: i64, props: &[u8]) -> usize 
     out.len() - before
 }
 
-/// Appends the row of a relation's version that stands at the relation's target, as in a slot: it is never of no bytes,
-/// so that one that is not there and one that says nothing differ.
+/// Appends the row of a relation's version at the relation's target, as slots keep it. The row is never
+/// empty, so that a missing row differs from a row without content.
 pub fn put_target_row(out: &mut Vec<u8>, stamp: u64, time: i64, props: &[u8]) {
     put_zigzag(out, time.wrapping_sub(stamp as i64));
     out.extend_from_slice(props);

@@ -1,9 +1,9 @@
-//! Messages of several fields. GRIB2 may repeat sections 2 to 7 inside one message, each repetition being
-//! a field; each becomes a message of its own, with the sections that are in force for it.
+//! Messages with several fields. GRIB2 may repeat sections 2 to 7 in one message; each repetition is a field.
+//! This module makes each a message of its own, with the sections that are in force for it.
 //!
-//! Invariant: what comes out has the bytes that eccodes gives with its support for several fields: the
-//! latest sections 1 to 7 in order, under a length of their own; a field that refers to the bitmap of an
-//! earlier one (indicator 254) gets that bitmap.
+//! Invariant: the results have the bytes that eccodes gives with its multi-field support: the latest sections
+//! 1 to 7 in order, under a length of their own; a field that refers to the bitmap of an earlier one
+//! (indicator 254) gets that bitmap.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use super::length;
 /// Indicator of a bitmap that an earlier field of the message defined.
 const EARLIER: u8 = 254;
 
-/// The fields of a message whose sections add up (see [`messages`](super::messages)), each as a message.
-/// Says what is wrong where the repeated sections make no fields.
+/// The fields of a message, each as a message of its own. The lengths of the message's sections must add up
+/// (see [`messages`](super::messages)). An error describes repeated sections that make no fields.
 pub fn fields(message: &[u8]) -> Result<Vec<Cow<'_, [u8]>>, String> {
     let sections = sections(message);
     let data = sections.iter().filter(|(number, _)| *number == 7).count();
@@ -26,17 +26,17 @@ pub fn fields(message: &[u8]) -> Result<Vec<Cow<'_, [u8]>>, String> {
     let mut found = Vec::with_capacity(data);
     let mut before = 0;
     for (number, range) in sections {
-        // After its section 7 a field may go on with 2, 3 or 4.
+        // After its section 7 a message may continue with section 2, 3 or 4.
         let follows = if before == 7 { (2..=4).contains(&number) } else { number > before };
         if !follows {
-            return Err(format!("its section {number} at byte {} stands out of order", range.start));
+            return Err(format!("its section {number} at byte {} is out of order", range.start));
         }
         before = number;
         if number == 6 {
             if message.get(range.start + 5) == Some(&EARLIER) {
                 let Some(bitmap) = &bitmap else {
                     let at = range.start;
-                    return Err(format!("its section 6 at byte {at} refers to a bitmap that is not there"));
+                    return Err(format!("its section 6 at byte {at} refers to a missing bitmap"));
                 };
                 latest[6] = Some(bitmap.clone());
                 continue;
@@ -60,7 +60,7 @@ pub fn fields(message: &[u8]) -> Result<Vec<Cow<'_, [u8]>>, String> {
     Ok(found)
 }
 
-/// Number and place of each section of a GRIB2 message; none of other editions.
+/// Number and range of each section of a GRIB2 message; empty for other editions.
 pub(super) fn sections(message: &[u8]) -> Vec<(u8, Range<usize>)> {
     let end = message.len().saturating_sub(4);
     let (mut found, mut at) = (Vec::with_capacity(7), 16);
@@ -75,7 +75,7 @@ pub(super) fn sections(message: &[u8]) -> Vec<(u8, Range<usize>)> {
     found
 }
 
-/// A GRIB2 message of the given sections.
+/// Assembles a GRIB2 message from the given sections.
 fn assemble(message: &[u8], sections: impl Iterator<Item = Range<usize>> + Clone) -> Vec<u8> {
     let total = 20 + sections.clone().map(|range| range.len()).sum::<usize>();
     let mut made = Vec::with_capacity(total);

@@ -1,24 +1,24 @@
-//! The header of a field: the sections that decide its key, and the few numbers in them that are read here.
+//! The header of a field: the sections that decide its key, and the few numbers that this module reads from
+//! them.
 //!
-//! The key of a GRIB field follows from sections 0 to 4 (GRIB1: 0 to 2); what comes behind describes how
-//! the values are packed. A **read** number is one that changes from field to field and enters the key in
-//! one way only: date, time, step, level, number of the ensemble member. Where that is certain stands in
-//! `rules` below and nowhere else:
+//! The key of a GRIB field follows from sections 0 to 4 (GRIB1: 0 to 2); the later sections describe the
+//! packing of values. A **read** number changes from field to field and enters the key in only one way: date,
+//! time, step, level, number of the ensemble member. Only the `rules` below know where that is certain:
 //!
 //! * ECMWF's local section 1 or 36, streams of forecasts and analyses, types an, fc, cf, pf; or no local
-//!   section at all. Other streams derive their dates and periods from several numbers;
+//!   section. Other streams derive their dates and periods from several numbers;
 //! * products 0, 1, 8 and 11 of GRIB2, plain instants of GRIB1; steps in hours;
-//! * levels of pressure and of hybrid coordinates, but for three tables of GRIB1: no parameter of eccodes'
-//!   tables depends on them, as 2 m temperature does on its height (a test reads the tables);
-//! * never a zero: "no member", "the surface", "since the beginning" may mean something else than a value;
+//! * levels of pressure and of hybrid coordinates, except in three tables of GRIB1: no parameter in eccodes'
+//!   tables depends on them, in the way that 2 m temperature depends on its height (a test reads the tables);
+//! * never a zero: "no member", "the surface", "since the beginning" may not mean a value;
 //! * not the time of day of statistics: the name of their span may depend on it.
 //!
-//! Invariant: two headers of equal [`Header::pattern`] differ in numbers that are read, and nowhere else.
+//! Invariant: two headers of equal [`Header::pattern`] differ only in read numbers.
 
 use super::fields::sections;
 use super::{length, number};
 
-/// What a read number is.
+/// The meaning of a read number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// Year, month and day of the start.
@@ -31,12 +31,12 @@ pub enum What {
     Level,
     /// Number of the ensemble member.
     Number,
-    /// The end of an interval, where it is what date, time and step make.
+    /// The end of an interval, if it follows from date, time and step.
     End,
 }
 
 impl What {
-    /// The keyword that it decides; none for what decides nothing.
+    /// The keyword that it decides; `None` if it decides none.
     pub fn keyword(self) -> Option<&'static str> {
         match self {
             What::Date => Some("date"),
@@ -49,18 +49,18 @@ impl What {
     }
 }
 
-/// A number that is read.
+/// A read number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Read {
     what: What,
-    /// Where it stands in the header's bytes; of a date, where its parts do.
+    /// Its position in the header's bytes; for a date, the positions of its parts.
     at: usize,
     len: usize,
-    /// Divisor of a level, hours to add to a step or its begin.
+    /// Divisor of a level, or hours to add to a step or its beginning.
     scale: u64,
 }
 
-/// What a message says of its grid, as bytes: equal ones are the same grid.
+/// A message's description of its grid, as bytes: equal bytes mean the same grid.
 pub fn grid_of(message: &[u8]) -> &[u8] {
     if message.get(7) == Some(&2) {
         let grid = sections(message).into_iter().find(|(number, _)| *number == 3);
@@ -84,17 +84,17 @@ pub struct Header {
     reads: Vec<Read>,
 }
 
-/// Where section 1 begins in a header's bytes.
+/// Offset of section 1 in a header's bytes.
 const SECTION1: usize = 8;
-/// GRIB1: the octet of section 1 that says whether a grid and a bitmap follow.
+/// GRIB1: the octet of section 1 whose flags announce a grid and a bitmap.
 const FLAGS: usize = SECTION1 + 7;
 const BITMAP: u8 = 0x40;
-/// The largest step, in hours, and level that are read.
+/// The highest step, in hours, and level to read.
 const MAX_STEP: u64 = 100_000;
 const MAX_LEVEL: u64 = 100_000;
 
 impl Header {
-    /// The header of a message of one field whose sections add up.
+    /// The header of a message of one field, whose sections add up.
     pub fn new(message: &[u8]) -> Header {
         let mut bytes = message.get(..8).unwrap_or(message).to_vec();
         let reads = if message.get(7) == Some(&2) {
@@ -119,7 +119,7 @@ impl Header {
         Header { bytes, reads }
     }
 
-    /// What all headers have in common that differ only in numbers that are read.
+    /// The common part of all headers that differ only in read numbers.
     pub fn pattern(&self) -> Box<[u8]> {
         let mut pattern = self.whole().into_vec();
         for read in &self.reads {
@@ -127,7 +127,7 @@ impl Header {
                 pattern[place] = 0;
             }
         }
-        // Which numbers were read: a zero that was not is no number that was.
+        // The pattern includes which numbers were read: a zero that was skipped differs from a read number.
         let end = pattern.len() - 1;
         pattern.truncate(end);
         pattern.extend(self.reads.iter().map(|read| read.what as u8));
@@ -135,7 +135,7 @@ impl Header {
         pattern.into_boxed_slice()
     }
 
-    /// All of it, so that no other header is equal.
+    /// All of the header, so that no other header is equal.
     pub fn whole(&self) -> Box<[u8]> {
         let mut whole = self.bytes.clone();
         if !self.is_grib2()
@@ -147,17 +147,17 @@ impl Header {
         whole.into_boxed_slice()
     }
 
-    /// Whether anything in it is read here.
+    /// Whether this module reads any number of it.
     pub fn is_read(&self) -> bool {
         !self.reads.is_empty()
     }
 
-    /// Keywords and values that are read here.
+    /// Keywords and values of its read numbers.
     pub fn pairs(&self) -> impl Iterator<Item = (What, String)> + '_ {
         self.reads.iter().filter_map(|read| Some((read.what, self.text(read)?)))
     }
 
-    /// What the key says of a number that is read.
+    /// The key's value for a read number.
     pub fn value(&self, what: What) -> Option<String> {
         self.reads.iter().find(|read| read.what == what).and_then(|read| self.text(read))
     }
@@ -185,7 +185,7 @@ impl Header {
         date(&self.bytes, at)
     }
 
-    /// A small message with this header: one value, no bitmap. It is what eccodes is asked about.
+    /// A small message with this header, one value and no bitmap, to ask eccodes about.
     pub fn message(&self) -> Vec<u8> {
         let mut made = Vec::with_capacity(self.bytes.len() + 64);
         made.extend_from_slice(self.bytes.get(..SECTION1).unwrap_or(&self.bytes));
@@ -203,7 +203,7 @@ impl Header {
             made.extend_from_slice(&[0, 0, 0, 6, 6, 255, 0, 0, 0, 5, 7]);
         } else {
             if made.get(start + 7).is_some_and(|flags| flags & BITMAP != 0) {
-                // A bitmap that is agreed on elsewhere, so that none stands here.
+                // Indicator of a predefined bitmap, so that none is stored here.
                 made.extend_from_slice(&[0, 0, 6, 0, 0, 1]);
             }
             made.extend_from_slice(&[0, 0, 12, 8, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -218,7 +218,7 @@ impl Header {
         made
     }
 
-    /// A header of the same pattern in which every number that is read is another one.
+    /// A header of the same pattern in which every read number differs.
     pub fn probe(&self) -> Header {
         let mut probe = self.clone();
         for read in &self.reads {
@@ -232,7 +232,7 @@ impl Header {
                 What::Time => ((((value >> 8) + 7) % 24) << 8) | (((value & 0xFF) + 30) % 60),
                 What::Step | What::Number => other(value, 23),
                 What::Level => other(value / read.scale, 23) * read.scale,
-                // It follows from the others, once these are changed.
+                // It follows from the others, after they are changed.
                 What::End => continue,
             };
             if let Some(place) = probe.bytes.get_mut(read.at..read.at + read.len) {
@@ -244,7 +244,7 @@ impl Header {
         probe
     }
 
-    /// Makes the end of the interval what date, time and step say.
+    /// Sets the end of the interval to the one that follows from date, time and step.
     fn set_end(&mut self) {
         let Some(read) = self.reads.iter().find(|read| read.what == What::End).cloned() else { return };
         let Some(step) = product_of(&self.bytes).and_then(|at| number(&self.bytes, at + 18, 4)) else {
@@ -271,13 +271,13 @@ impl Header {
     }
 }
 
-/// The places of a number's bytes. A date of GRIB1 has its century elsewhere.
+/// The positions of a number's bytes. A GRIB1 date has its century elsewhere.
 fn places(read: &Read) -> impl Iterator<Item = usize> {
     let century = (read.what == What::Date && read.len == 3).then_some(SECTION1 + 24);
     (read.at..read.at + read.len).chain(century)
 }
 
-/// Where section 4 of GRIB2 begins in a header's bytes.
+/// Offset of section 4 of GRIB2 in a header's bytes.
 fn product_of(bytes: &[u8]) -> Option<usize> {
     let mut at = SECTION1;
     while number(bytes, at + 4, 1)? != 4 {
@@ -286,12 +286,13 @@ fn product_of(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// Year, month, day, hour, minute and second of a start of GRIB2, `hours` later; `None` where it is no moment.
+/// Year, month, day, hour, minute and second, `hours` after a start of GRIB2; `None` if that is not a valid
+/// moment.
 fn end_of(bytes: &[u8], start: usize, hours: u64) -> Option<[u8; 7]> {
     let (year, month, day) = date(bytes, start)?;
     let hour = number(bytes, start + 4, 1)?.checked_add(hours)?;
     let (minute, second) = (*bytes.get(start + 5)?, *bytes.get(start + 6)?);
-    // Days from 0000-03-01: a leap day is the last of its year.
+    // Count days from 0000-03-01, so that a leap day is the last of its year.
     let (y, m) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
     let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 + hour / 24;
     let cycle = days % 146_097;
@@ -306,7 +307,7 @@ fn end_of(bytes: &[u8], start: usize, hours: u64) -> Option<[u8; 7]> {
     Some([high, low, month, day, hour, minute, second])
 }
 
-/// A date that is one: GRIB2 has years of two bytes, GRIB1 of the century.
+/// A valid date: GRIB2 has years of two bytes, GRIB1 of the century.
 fn date(bytes: &[u8], at: usize) -> Option<(u64, u64, u64)> {
     let (year, rest) = if bytes.get(7) == Some(&2) {
         (number(bytes, at, 2)?, at + 2)
@@ -332,7 +333,7 @@ fn is_time(bytes: &[u8], at: usize) -> bool {
     number(bytes, at, 1).is_some_and(|hour| hour < 24) && number(bytes, at + 1, 1).is_some_and(|m| m < 60)
 }
 
-/// The streams and types of ECMWF whose dates, steps and members are what their numbers say.
+/// The streams and types of ECMWF whose dates, steps and members are the plain numbers.
 fn is_plain(stream: u64, kind: u64) -> bool {
     const STREAMS: [u64; 9] = [1025, 1026, 1027, 1030, 1035, 1045, 1081, 1088, 1249];
     const TYPES: [u64; 4] = [2, 9, 10, 11];
@@ -342,7 +343,7 @@ fn is_plain(stream: u64, kind: u64) -> bool {
 const ECMWF: u64 = 98;
 const LOCAL: [u64; 2] = [1, 36];
 
-/// Whether the local section of a GRIB2 header is one of ECMWF's whose labels are what their numbers say.
+/// Whether the local section of a GRIB2 header is one of ECMWF's whose labels are the plain numbers.
 fn is_local_plain(bytes: &[u8], s1: usize, s2: usize) -> Option<bool> {
     let local = number(bytes, s2 + 5, 2)?;
     let (centre, sub) = (number(bytes, s1 + 5, 2)?, number(bytes, s1 + 7, 2)?);
@@ -350,7 +351,8 @@ fn is_local_plain(bytes: &[u8], s1: usize, s2: usize) -> Option<bool> {
     Some((centre == ECMWF || sub == ECMWF) && LOCAL.contains(&local) && is_plain(stream, kind))
 }
 
-/// What is read of a GRIB2 header; nothing where it is not certain. `places`: where its sections begin.
+/// The numbers to read from a GRIB2 header; `None` if their meaning is uncertain. `places` are the offsets of
+/// its sections.
 fn rules2(bytes: &[u8], places: &[Option<usize>; 5]) -> Option<Vec<Read>> {
     let (s1, s4) = (places[1]?, places[4]?);
     let octet = |section: usize, octet: usize| number(bytes, section + octet - 1, 1);
@@ -359,7 +361,7 @@ fn rules2(bytes: &[u8], places: &[Option<usize>; 5]) -> Option<Vec<Read>> {
     {
         return None;
     }
-    // Beyond 3 the production status stands for projects with labels of their own.
+    // Above 3 the production status means projects with labels of their own.
     let status = octet(s1, 20)?;
     if length(bytes, s1, 4)? != 21 || (status > 3 && status != 255) || octet(s1, 19)? != 0 {
         return None;
@@ -382,7 +384,7 @@ fn rules2(bytes: &[u8], places: &[Option<usize>; 5]) -> Option<Vec<Read>> {
     }
     let lasts = match interval {
         None => Some(0),
-        // One range, in hours: its length is part of the pattern.
+        // One range, in hours: its length belongs to the pattern.
         Some(at) if octet(at, 8)? == 1 && octet(at, 15)? == 1 => {
             number(bytes, at + 15, 4).filter(|n| *n <= MAX_STEP)
         }
@@ -421,7 +423,7 @@ fn rules2(bytes: &[u8], places: &[Option<usize>; 5]) -> Option<Vec<Read>> {
     Some(reads)
 }
 
-/// What is read of a GRIB1 header; nothing where it is not certain.
+/// The numbers to read from a GRIB1 header; `None` if their meaning is uncertain.
 fn rules1(bytes: &[u8]) -> Option<Vec<Read>> {
     let octet = |octet: usize| number(bytes, SECTION1 + octet - 1, 1);
     let mut member = None;
@@ -435,7 +437,7 @@ fn rules1(bytes: &[u8]) -> Option<Vec<Read>> {
     }
     let mut reads = Vec::with_capacity(5);
     let mut read = |what, at, len, scale| reads.push(Read { what, at, len, scale });
-    // An instant: a step of one octet, of an analysis, or of two octets.
+    // An instant: a step of one octet, an analysis, or a step of two octets.
     let range = octet(21)?;
     if !matches!(range, 0 | 1 | 10) {
         return None;
@@ -449,7 +451,7 @@ fn rules1(bytes: &[u8]) -> Option<Vec<Read>> {
         read(What::Step, SECTION1 + 18, len, 0);
     }
     let level = number(bytes, SECTION1 + 10, 2)?;
-    // These tables of some centres have parameters that a level decides.
+    // These tables of some centres have parameters that depend on a level.
     if !matches!(octet(4)?, 2 | 129 | 202) && matches!(octet(10)?, 100 | 109) && (1..0xFFFF).contains(&level)
     {
         read(What::Level, SECTION1 + 10, 2, 1);

@@ -1,29 +1,29 @@
 //! The messages of a file or of bytes in memory, one after another.
 //!
-//! A message begins with `GRIB` and an edition of 1 or 2, runs over its own length and ends in `7777`.
-//! What lies between messages (bulletin headers, padding) is passed over in silence; what begins like a
-//! message and is none is reported with its offset, and the search goes on behind its first four bytes.
+//! A message begins with `GRIB` and an edition of 1 or 2, has its own length and ends in `7777`. Bytes
+//! between messages (bulletin headers, padding) are skipped silently. Bytes that begin like a message but are
+//! not one are reported with their offset, and the search continues after their first four bytes.
 //!
-//! Invariants: messages do not overlap and come in the order of the stream; a message that is given has
-//! sections that add up to it, so that nothing that reads it later is led out of it.
+//! Invariants: messages do not overlap and come in the order of the stream; the sections of a returned
+//! message add up to its length, so that no later reader runs past its end.
 
 use fieldstone_core::Result;
 
 use super::{length, number};
 
-/// Most bytes that are looked at in one piece for the beginning of a message.
+/// Most bytes that one search for the beginning of a message reads at a time.
 const CHUNK: usize = 1 << 20;
-/// The first look: messages usually follow one another.
+/// The first search is short: messages usually follow one another.
 const FIRST_LOOK: usize = 64;
 const END: &[u8] = b"7777";
 /// GRIB1 lengths above this count in units of 120 bytes.
 const LARGE: usize = 0x7F_FFFF;
 
-/// Where bytes come from.
+/// A source of bytes.
 pub trait Source {
-    /// How many there are.
+    /// Number of bytes.
     fn size(&self) -> u64;
-    /// The `len` bytes at `at`, from the source itself or read into `buffer`. Only asked within the size.
+    /// The `len` bytes at `at`, from the source itself or read into `buffer`. Callers stay inside the size.
     fn view<'a>(&'a self, at: u64, len: usize, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]>;
 }
 
@@ -44,16 +44,16 @@ impl Source for [u8] {
 pub enum Stretch<'a> {
     /// A message whose sections add up.
     Message {
-        /// Where it begins.
+        /// Offset of its first byte.
         offset: u64,
-        /// It, from `GRIB` to `7777`.
+        /// Its bytes, from `GRIB` to `7777`.
         bytes: &'a [u8],
     },
-    /// Bytes that begin like a message and are none.
+    /// Bytes that begin like a message but are not one.
     Damaged {
-        /// Where they begin.
+        /// Offset of the first byte.
         offset: u64,
-        /// What is wrong with them.
+        /// Description of the defect.
         why: String,
     },
 }
@@ -65,17 +65,17 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// At the beginning.
+    /// Starts at the beginning.
     pub fn new() -> Messages {
         Messages::default()
     }
 
-    /// How many bytes are done.
+    /// Number of bytes done.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The next message or damage; none at the end. Where a file is read, `buffer` holds the message.
+    /// The next message or damage; `None` at the end. If the source is a file, `buffer` holds the message.
     pub fn next<'a, S: Source + ?Sized>(
         &mut self,
         source: &'a S,
@@ -107,7 +107,7 @@ impl Messages {
     }
 }
 
-/// Where the next `GRIB` with a known edition is, at or after `from`.
+/// Offset of the next `GRIB` with a known edition, at or after `from`.
 fn find<S: Source + ?Sized>(source: &S, from: u64, buffer: &mut Vec<u8>) -> Result<Option<u64>> {
     let (mut at, mut look) = (from, FIRST_LOOK);
     loop {
@@ -126,7 +126,7 @@ fn find<S: Source + ?Sized>(source: &S, from: u64, buffer: &mut Vec<u8>) -> Resu
     }
 }
 
-/// Length of the message at `start`, or why it cannot be one.
+/// Length of the message at `start`, or the reason why there is none.
 fn length_at<S: Source + ?Sized>(
     source: &S,
     start: u64,
@@ -178,7 +178,7 @@ fn large_grib1<S: Source + ?Sized>(source: &S, start: u64, coded: u64, buffer: &
     })
 }
 
-/// The length as one of memory, where the message ends in `7777`.
+/// The length as a size in memory, if the message ends in `7777`.
 fn ends_well<S: Source + ?Sized>(
     source: &S,
     start: u64,
@@ -192,7 +192,8 @@ fn ends_well<S: Source + ?Sized>(
     })
 }
 
-/// Where the sections of a message do not add up to it. Libraries may crash on lengths that lead out.
+/// The offset at which the sections of a message stop adding up. Libraries may crash on lengths that lead out
+/// of the message.
 fn bad_sections(message: &[u8]) -> Option<usize> {
     let end = message.len().saturating_sub(END.len());
     if message.get(7) == Some(&2) {
@@ -211,7 +212,7 @@ fn bad_sections(message: &[u8]) -> Option<usize> {
     for flag in [0x80, 0x40, 0] {
         let Some(len) = length(message, at, 3).filter(|_| at + 3 <= end) else { return Some(at) };
         if flag == 0 {
-            // Above 8 MB the length of section 4 is a correction and not a length.
+            // Above 8 MB the length of section 4 is a correction, not a length.
             return (message.len() <= LARGE && at + len > end).then_some(at);
         }
         if flags & flag != 0 {

@@ -1,18 +1,18 @@
-//! GRIB messages, editions 1 and 2: where they begin and end, their fields, and what their header says.
+//! GRIB messages, editions 1 and 2: their bounds, their fields, and the content of their headers.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`messages`] | the messages of a stream of bytes, and the damage between them |
 //! | [`fields`] | a message of several fields as messages of one |
-//! | [`header`] | the sections that decide a field's key, and what is read from them here |
-//! | [`template`] | the key of all headers that differ only in what is read here |
+//! | [`header`] | the sections that decide a field's key, and the numbers read from them |
+//! | [`template`] | the key of all headers that differ only in read numbers |
 //!
-//! eccodes knows what every key of every centre means; this module knows where things stand and a few
-//! that change from field to field (date, time, step, level, number). So eccodes is asked once for all
-//! fields that differ in nothing else. The rules are in `spec/helper-protocol.md`, "GRIB keys".
+//! eccodes knows the meaning of every key of every centre. This module knows the layout, and a few numbers
+//! that change from field to field (date, time, step, level, number), so it asks eccodes once for all fields
+//! that differ in nothing else. The rules are in `spec/helper-protocol.md`, "GRIB keys".
 //!
-//! Invariants: no bytes whatsoever make a panic; memory is bounded by one message; what is said about a
-//! header depends on its bytes only, never on sizes or numbers of templates.
+//! Invariants: no input makes a panic; memory is bounded by one message; results for a header depend only on
+//! its bytes, never on sizes or numbers of templates.
 //!
 //! ```
 //! use fieldstone_format::grib::messages::{Stretch, Messages};
@@ -30,7 +30,7 @@ pub mod header;
 pub mod messages;
 pub mod template;
 
-/// An unsigned number of `n` bytes (at most 8) at `at`; `None` where they are not all there.
+/// An unsigned number of `n` bytes (at most 8) at `at`; `None` if some of them are missing.
 fn number(bytes: &[u8], at: usize, n: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(n)?)?;
     Some(bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))

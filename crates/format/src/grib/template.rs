@@ -1,4 +1,4 @@
-//! The key of all headers of one pattern: what eccodes said once, with gaps for what is read.
+//! The key of all headers of one pattern: eccodes' answer for one of them, with gaps for read numbers.
 //!
 //! ```
 //! use fieldstone_format::grib::header::Header;
@@ -28,8 +28,8 @@ enum Slot {
 }
 
 impl Template {
-    /// Of a header and its key; none where the key says something else than the numbers that are read:
-    /// then they mean something else, and nothing follows for other headers.
+    /// Makes a template from a header and its key. `None` if the key's values differ from the read numbers:
+    /// then the numbers mean something else, and other headers cannot use the template.
     pub fn new(header: &Header, key: &Texts) -> Option<Template> {
         let mut pairs: Vec<_> =
             key.iter().map(|(keyword, value)| (keyword.clone(), Slot::Text(value.clone()))).collect();
@@ -45,7 +45,7 @@ impl Template {
         Some(Template { pairs })
     }
 
-    /// The key of one header alone.
+    /// The key of a single header.
     pub fn fixed(key: &Texts) -> Template {
         let slot = |(keyword, value): &(String, String)| (keyword.clone(), Slot::Text(value.clone()));
         Template { pairs: key.iter().map(slot).collect() }
@@ -60,7 +60,7 @@ impl Template {
         self.pairs.iter().map(|(keyword, slot)| (keyword.clone(), value(slot))).collect()
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Approximate number of bytes that it takes in memory.
     pub fn size(&self) -> usize {
         let slot = |slot: &Slot| match slot {
             Slot::Text(text) => text.len(),

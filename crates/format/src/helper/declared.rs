@@ -1,7 +1,7 @@
-//! What a netCDF file says of its variables, as the helper gives it to the catalog.
+//! The declarations of a netCDF file's variables, as the helper sends them for the catalog.
 //!
-//! Invariants: every coordinate that is named is in the payload; an attribute has the value that its JSON form
-//! stands for (`spec/netcdf-header.md`, "Attributes").
+//! Invariants: every named coordinate is in the payload; an attribute has the value of its JSON form
+//! (`spec/netcdf-header.md`, "Attributes").
 
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
@@ -18,35 +18,35 @@ pub type DeclaredAttrs = Vec<(String, Value)>;
 pub struct DeclaredFile {
     /// Attributes of the file.
     pub attrs: DeclaredAttrs,
-    /// Its variables that have fields.
+    /// Its variables with fields.
     pub variables: Vec<DeclaredVariable>,
     /// Elements of each array in the payload.
     pub arrays: Vec<u64>,
-    /// The array that has a time for each step, NaN where there is none.
+    /// The array with a time for each step, NaN for a step without a time.
     pub times: Option<usize>,
 }
 
-/// A variable of a file: what one of its fields is.
+/// A variable of a file: the description of one of its fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeclaredVariable {
-    /// Its name, with its groups in front.
+    /// Its name, prefixed by its groups.
     pub name: String,
     /// Element type of its fields.
     pub dtype: DType,
     /// Extents of a field.
     pub shape: Vec<u64>,
-    /// Names of its dimensions; none where two are the same.
+    /// Names of its dimensions; empty if two are equal.
     pub dims: Vec<String>,
     /// Its attributes.
     pub attrs: DeclaredAttrs,
-    /// Dimensions, and the arrays that have their coordinates.
+    /// Dimensions, and the arrays with their coordinates.
     pub coords: Vec<(u32, usize)>,
 }
 
 impl DeclaredFile {
     pub(super) fn parse(frame: &Frame<'_>, payload: u64) -> Result<DeclaredFile> {
         let arrays: Option<Vec<u64>> = list(frame.0, "arrays")?.iter().map(Json::as_u64).collect();
-        let arrays = arrays.ok_or_else(|| broken("lengths of arrays that are no numbers".to_owned()))?;
+        let arrays = arrays.ok_or_else(|| broken("lengths of arrays that are not numbers".to_owned()))?;
         let bytes = arrays.iter().try_fold(0u64, |sum, n| sum.checked_add(n.checked_mul(8)?));
         if bytes != Some(payload) {
             return Err(broken(format!("{payload} bytes for {} coordinates", arrays.len())));
@@ -77,7 +77,7 @@ impl DeclaredFile {
             Ok(DeclaredVariable {
                 name: facts.text("name")?.to_owned(),
                 dtype: facts.dtype()?,
-                dims: dims.ok_or_else(|| broken("names of dimensions that are none".to_owned()))?,
+                dims: dims.ok_or_else(|| broken("invalid names of dimensions".to_owned()))?,
                 attrs: attrs(facts.0)?,
                 coords: list(facts.0, "coords")?.iter().map(coord).collect::<Result<_>>()?,
                 shape,
@@ -105,15 +105,15 @@ fn attrs(facts: &Json) -> Result<DeclaredAttrs> {
     let one = |pair: &Json| {
         let name = pair[0].as_str().zip(attribute_value(&pair[1]));
         name.map(|(name, value)| (name.to_owned(), value))
-            .ok_or_else(|| broken(format!("an attribute {} of no known form", pair[0])))
+            .ok_or_else(|| broken(format!("an attribute {} of an unknown form", pair[0])))
     };
     list(facts, "attrs")?.iter().map(one).collect()
 }
 
-/// The value that the JSON form of an attribute stands for (`spec/netcdf-header.md`, "Attributes"): one number or text
-/// by itself, several as an array.
+/// The value of an attribute's JSON form (`spec/netcdf-header.md`, "Attributes"): a single number or text as
+/// itself, several as an array.
 pub fn attribute_value(coded: &Json) -> Option<Value> {
-    // Files pad characters with NUL, which no reader of netCDF shows.
+    // Files pad characters with NUL, which netCDF readers do not show.
     let shown = |text: &Json| text.as_str().map(|text| Value::Text(text.replace('\0', "")));
     if let Some(text) = coded.get("text") {
         return shown(text);
@@ -136,7 +136,7 @@ pub fn attribute_value(coded: &Json) -> Option<Value> {
         },
         _ => None,
     };
-    // A float that is whole is written as 1.0, and read as a float.
+    // A whole float is written as 1.0 and read as a float.
     let mut values: Vec<Value> = match texts {
         true => items.iter().map(shown).collect(),
         false => items.iter().map(number).collect::<Option<_>>(),
@@ -144,7 +144,7 @@ pub fn attribute_value(coded: &Json) -> Option<Value> {
     if values.len() == 1 {
         return values.pop();
     }
-    // An array has one type: where some numbers are beyond those of others, all are unsigned.
+    // An array has one type: if some numbers exceed the signed range, all become unsigned.
     if values.iter().any(|value| matches!(value, Value::UInt(_))) {
         for value in &mut values {
             if let Value::Int(int) = value {

@@ -1,10 +1,10 @@
-//! A netCDF header in memory, by columns: all names in one buffer, all attribute values in another.
-//! A million variables are a dozen vectors, not a million small allocations.
+//! A netCDF header in memory, by columns: all names in one buffer, all attribute values in another. A million
+//! variables take a dozen vectors instead of a million small allocations.
 //!
-//! The same columns hold what is being defined, what was read from a file, and what ranks send to one
-//! another. Names are as the caller says; whether they are legal netCDF names is checked elsewhere.
+//! The same columns hold definitions in progress, headers read from files, and the parts that ranks send to
+//! one another. Names are the caller's; other code checks whether they are legal netCDF names.
 //!
-//! Invariants: columns of one table are of equal length; ends ascend and the last is the buffer's length;
+//! Invariants: columns of one table have equal lengths; ends ascend and the last one is the buffer's length;
 //! attribute values are external bytes (big-endian, not padded), a whole number of elements.
 //!
 //! ```
@@ -30,15 +30,15 @@ pub struct Names {
 }
 
 impl Names {
-    /// An empty list with room for `names` of `bytes` together.
+    /// An empty list with room for `names` names that take `bytes` together.
     pub fn with_capacity(names: usize, bytes: usize) -> Names {
         Names { text: String::with_capacity(bytes), ends: Vec::with_capacity(names) }
     }
-    /// How many there are.
+    /// Number of names.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
-    /// Whether there are none.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -47,7 +47,7 @@ impl Names {
         self.text.push_str(name);
         self.ends.push(self.text.len() as u64);
     }
-    /// The `i`-th name. Panics where there is none, as a slice does.
+    /// Name number `i`. Panics if there is none, like a slice.
     pub fn get(&self, i: usize) -> &str {
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         &self.text[start as usize..self.ends[i] as usize]
@@ -56,15 +56,15 @@ impl Names {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len()).map(|i| self.get(i))
     }
-    /// All names, one after another.
+    /// All names, concatenated.
     pub fn text(&self) -> &str {
         &self.text
     }
-    /// Where each name ends in [`text`](Names::text).
+    /// The end of each name in [`text`](Names::text).
     pub fn ends(&self) -> &[u64] {
         &self.ends
     }
-    /// Bytes of memory it holds.
+    /// Bytes of memory that it holds.
     pub fn memory(&self) -> u64 {
         (self.text.capacity() + self.ends.capacity() * 8) as u64
     }
@@ -85,7 +85,7 @@ pub struct Dims {
     pub names: Names,
     /// Their lengths; 0 for the record dimension.
     pub lens: Vec<u64>,
-    /// Which one is the record dimension.
+    /// Number of the record dimension.
     pub record: Option<u32>,
 }
 
@@ -101,27 +101,27 @@ pub struct Dim<'a> {
 }
 
 impl Dims {
-    /// How many there are.
+    /// Number of dimensions.
     pub fn len(&self) -> usize {
         self.lens.len()
     }
-    /// Whether there are none.
+    /// Whether there are no dimensions.
     pub fn is_empty(&self) -> bool {
         self.lens.is_empty()
     }
-    /// Appends a dimension of fixed length, and gives its number.
+    /// Appends a dimension of fixed length and returns its number.
     pub fn push(&mut self, name: &str, len: u64) -> u32 {
         self.names.push(name);
         self.lens.push(len);
         self.lens.len() as u32 - 1
     }
-    /// Appends the record dimension, and gives its number.
+    /// Appends the record dimension and returns its number.
     pub fn push_record(&mut self, name: &str) -> u32 {
         let id = self.push(name, 0);
         self.record = Some(id);
         id
     }
-    /// The `i`-th dimension. Panics where there is none, as a slice does.
+    /// Dimension number `i`. Panics if there is none, like a slice.
     pub fn get(&self, i: usize) -> Dim<'_> {
         Dim { name: self.names.get(i), len: self.lens[i], is_record: self.record == Some(i as u32) }
     }
@@ -129,7 +129,7 @@ impl Dims {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Dim<'_>> {
         (0..self.len()).map(|i| self.get(i))
     }
-    /// Bytes of memory they hold.
+    /// Bytes of memory that they hold.
     pub fn memory(&self) -> u64 {
         self.names.memory() + self.lens.capacity() as u64 * 8
     }
@@ -158,22 +158,22 @@ pub struct Attr<'a> {
 }
 
 impl Attr<'_> {
-    /// How many elements it has.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         self.value.len() / self.ty.size()
     }
-    /// Whether it has no element.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.value.is_empty()
     }
 }
 
 impl Attrs {
-    /// How many there are.
+    /// Number of attributes.
     pub fn len(&self) -> usize {
         self.types.len()
     }
-    /// Whether there are none.
+    /// Whether there are no attributes.
     pub fn is_empty(&self) -> bool {
         self.types.is_empty()
     }
@@ -184,7 +184,7 @@ impl Attrs {
         self.values.extend_from_slice(value);
         self.ends.push(self.values.len() as u64);
     }
-    /// The `i`-th attribute. Panics where there is none, as a slice does.
+    /// Attribute number `i`. Panics if there is none, like a slice.
     pub fn get(&self, i: usize) -> Attr<'_> {
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         let value = &self.values[start as usize..self.ends[i] as usize];
@@ -194,11 +194,11 @@ impl Attrs {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Attr<'_>> {
         (0..self.len()).map(|i| self.get(i))
     }
-    /// The first attribute of that name.
+    /// The first attribute with that name.
     pub fn find(&self, name: &str) -> Option<Attr<'_>> {
         self.iter().find(|attr| attr.name == name)
     }
-    /// Bytes of memory they hold.
+    /// Bytes of memory that they hold.
     pub fn memory(&self) -> u64 {
         self.names.memory()
             + (self.types.capacity() + self.values.capacity() + self.ends.capacity() * 8) as u64
@@ -230,15 +230,15 @@ pub struct Var<'a> {
 }
 
 impl Vars {
-    /// How many there are.
+    /// Number of variables.
     pub fn len(&self) -> usize {
         self.types.len()
     }
-    /// Whether there are none.
+    /// Whether there are no variables.
     pub fn is_empty(&self) -> bool {
         self.types.is_empty()
     }
-    /// Appends a variable over the dimensions with these numbers, and gives its number.
+    /// Appends a variable over the dimensions with these numbers and returns its number.
     pub fn push(&mut self, name: &str, ty: NcType, dims: &[u32]) -> u32 {
         self.names.push(name);
         self.types.push(ty);
@@ -247,14 +247,14 @@ impl Vars {
         self.attr_ends.push(self.attrs.len() as u64);
         self.types.len() as u32 - 1
     }
-    /// Gives the variable that was pushed last a further attribute. Without a variable it does nothing.
+    /// Adds an attribute to the last variable; does nothing without a variable.
     pub fn attrs_of_last(&mut self, name: &str, ty: NcType, value: &[u8]) {
         if let Some(end) = self.attr_ends.last_mut() {
             self.attrs.push(name, ty, value);
             *end += 1;
         }
     }
-    /// The `i`-th variable. Panics on use where there is none, as a slice does.
+    /// Variable number `i`. Its use panics if there is none, like a slice.
     pub fn get(&self, i: usize) -> Var<'_> {
         Var { vars: self, i }
     }
@@ -262,11 +262,11 @@ impl Vars {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Var<'_>> {
         (0..self.len()).map(|i| self.get(i))
     }
-    /// Attributes of all variables, one after another.
+    /// Attributes of all variables, concatenated.
     pub fn attrs(&self) -> &Attrs {
         &self.attrs
     }
-    /// Bytes of memory they hold.
+    /// Bytes of memory that they hold.
     pub fn memory(&self) -> u64 {
         let words = self.dim_ends.capacity() + self.attr_ends.capacity();
         let words = words + self.vsizes.capacity() + self.begins.capacity();
@@ -317,7 +317,7 @@ impl<'a> Var<'a> {
 pub struct Header {
     /// The format.
     pub version: Version,
-    /// Number of records; `None` for a streaming file, where the file's size gives it.
+    /// Number of records; `None` for a streaming file, whose size determines it.
     pub numrecs: Option<u64>,
     /// Dimensions.
     pub dims: Dims,
@@ -342,7 +342,7 @@ impl Header {
     pub fn is_record(&self, var: Var<'_>) -> bool {
         self.dims.record.is_some() && var.dims().first().copied() == self.dims.record
     }
-    /// Bytes of memory it holds.
+    /// Bytes of memory that it holds.
     pub fn memory(&self) -> u64 {
         self.dims.memory() + self.attrs.memory() + self.vars.memory()
     }

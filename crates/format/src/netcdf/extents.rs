@@ -1,12 +1,12 @@
-//! Where elements stand: from a box of a variable (start, count, stride) to ranges of bytes in the file.
+//! From a box of a variable (start, count, stride) to ranges of bytes in the file.
 //!
-//! [`extents`] gives contiguous runs, all of one length and as long as that allows, in the order of memory:
-//! the box is dense there, the last dimension varying fastest. Inner dimensions that are taken whole join into
-//! one run; a stride above 1 in the innermost dimension makes each element a run of its own. Runs also ascend
-//! in the file, because strides are positive and records follow one another, so that several requests can be
-//! merged as they come.
+//! [`extents`] returns contiguous runs, all of one length and as long as possible, in memory order: in memory
+//! the box is dense, with the last dimension varying fastest. Whole inner dimensions join into one run; with
+//! a stride above 1 in the innermost dimension each element is a run of its own. Runs also ascend in the
+//! file, because strides are positive and records follow one another, so that several requests can be merged
+//! as they come.
 //!
-//! Invariants: every offset is checked against overflow before the first run is given; a run is never
+//! Invariants: every offset is checked against overflow before the first run is returned; a run is never
 //! empty; memory is a few words for each dimension with more than one index, however large the box.
 //!
 //! ```
@@ -25,38 +25,38 @@ use fieldstone_core::{Code, Error, Result};
 
 use super::{Dim, NcType};
 
-/// A variable's place in its file.
+/// The position of a variable in its file.
 #[derive(Debug, Clone, Copy)]
 pub struct VariableExtent<'a> {
     /// Its name, for errors.
     pub name: &'a str,
     /// Its type.
     pub ty: NcType,
-    /// Its dimensions, outermost first; the record dimension with the number of records there are.
+    /// Its dimensions, outermost first; the record dimension has the current number of records as its length.
     pub dims: &'a [Dim<'a>],
     /// Offset of its first byte.
     pub begin: u64,
-    /// Bytes from one of its records to the next, where its first dimension is the record dimension.
+    /// Bytes from one of its records to the next, if its first dimension is the record dimension.
     pub record_stride: u64,
 }
 
-/// How far a box may reach along the record dimension.
+/// Limit of a box along the record dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// To the last record: for reading.
+    /// The last record: for reading.
     Existing,
-    /// As far as offsets go: for writing, which adds records.
+    /// The largest offset: for writing, which adds records.
     Growing,
 }
 
-/// Elements that stand side by side in the file and in memory.
+/// Elements that are contiguous in the file and in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     /// Offset of the first one in the file.
     pub offset: u64,
-    /// How many there are, at least one.
+    /// Number of elements, at least one.
     pub elements: u64,
-    /// Place of the first one among the elements of the box.
+    /// Position of the first one among the elements of the box.
     pub at: u64,
 }
 
@@ -68,7 +68,7 @@ struct Axis {
     index: u64,
 }
 
-/// The runs of a box. See the module's text.
+/// The runs of a box; see the module's description.
 #[derive(Debug, Clone)]
 pub struct Extents {
     /// Innermost first.
@@ -87,7 +87,7 @@ impl Extents {
         self.elements
     }
 
-    /// Elements of each run; all runs of a box are of one length.
+    /// Elements of each run; all runs of a box have the same length.
     pub fn run(&self) -> u64 {
         self.run
     }
@@ -97,8 +97,8 @@ impl Extents {
         self.end
     }
 
-    /// How many records the file has at least once the box is written; 0 for an empty box and for a
-    /// variable without record dimension.
+    /// Lowest number of records after a write of the box; 0 for an empty box and for a variable without
+    /// record dimension.
     pub fn records(&self) -> u64 {
         self.records
     }
@@ -126,12 +126,12 @@ impl Iterator for Extents {
     }
 }
 
-/// The runs of the box that takes `count` indices from `start` on, `stride` apart, in each dimension. An
-/// empty `stride` means 1 everywhere.
+/// The runs of the box that takes `count` indices from `start`, `stride` apart, in each dimension. An empty
+/// `stride` means 1 everywhere.
 ///
-/// Errors: `Invalid` where lists are not of the variable's number of dimensions, a stride is 0, or the box
-/// reaches beyond a dimension, which is named with the index and its length; where an offset is not below 2^63
-/// `Invalid` too, but `Corrupt` for what a file is said to have already.
+/// Errors: `Invalid` if a list does not match the variable's number of dimensions, if a stride is 0, or if
+/// the box reaches beyond a dimension; the message names the dimension, the index and the length. An offset
+/// of 2^63 or more is also `Invalid`, or `Corrupt` if the header claims that the file has it already.
 pub fn extents(
     place: &VariableExtent<'_>,
     start: &[u64],
@@ -150,7 +150,7 @@ pub fn extents(
     }
     let too_far = || match reach {
         Reach::Existing => {
-            let text = format!("variable `{}`: the header says that it reaches to byte 2^63", place.name);
+            let text = format!("variable `{}`: according to the header it reaches to byte 2^63", place.name);
             Error::corrupt(text).with_hint("no file is that long: the header is damaged")
         }
         Reach::Growing => beyond(place),
@@ -182,7 +182,8 @@ pub fn extents(
 }
 
 impl Extents {
-    /// Adds a dimension outside of those so far. Counts multiply without overflow, as `elements` did.
+    /// Adds a dimension outside the present ones. The product of counts does not overflow, because `elements`
+    /// has computed it.
     fn join(&mut self, count: u64, apart: u64, size: u64) {
         match self.axes.last_mut() {
             None if self.run.checked_mul(size) == Some(apart) => self.run *= count,
@@ -211,7 +212,7 @@ fn check_lists(place: &VariableExtent<'_>, start: &[u64], count: &[u64], stride:
     Ok(())
 }
 
-/// The last index in each dimension; `start` where the box is empty.
+/// The last index in each dimension; `start` if the box is empty.
 fn check_box(
     place: &VariableExtent<'_>,
     start: &[u64],
@@ -224,13 +225,13 @@ fn check_box(
         let steps = count[i].saturating_sub(1).checked_mul(stride(i));
         let end = steps.and_then(|steps| start[i].checked_add(steps)).ok_or_else(|| beyond(place))?;
         let grows = reach == Reach::Growing && i == 0 && dim.is_record;
-        // An empty box may stand just behind the last index, as a half-open range may.
+        // An empty box may be just after the last index, like a half-open range.
         let fits = if count[i] == 0 { start[i] <= dim.len } else { end < dim.len };
         if !fits && !grows {
             let (name, dim_name, len) = (place.name, dim.name, dim.len);
             let (what, hint) = match dim.is_record {
                 true => (format!("there are {len} records"), "records are added by writing them"),
-                false => (format!("its length is {len}"), "boxes lie within the variable's shape"),
+                false => (format!("its length is {len}"), "a box must be inside the variable's shape"),
             };
             let index = if count[i] == 0 { start[i] } else { end };
             return Err(Code::Box

@@ -1,9 +1,9 @@
-//! What stands where nobody wrote: netCDF's fill values, in external bytes.
+//! Fill values of unwritten elements, by netCDF's rules, in external bytes.
 //!
-//! A variable's own is its attribute [`ATTRIBUTE`], of the variable's type and of one element; where there is
-//! none like that, its type's default.
+//! A variable's own fill value is its attribute [`ATTRIBUTE`], with the variable's type and one element;
+//! without such an attribute the default of its type applies.
 //!
-//! Invariants: a fill value is exactly one element.
+//! Invariant: a fill value is exactly one element.
 //!
 //! ```
 //! use fieldstone_format::netcdf::{NcType, fill::default_fill};

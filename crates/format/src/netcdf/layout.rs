@@ -1,10 +1,11 @@
-//! Where data lie: `vsize` and `begin` of every variable, the record, and the limits of each version.
+//! The layout of data: `vsize` and `begin` of every variable, the record, and the limits of each version.
 //!
-//! Fixed variables follow the header in the order of their definition, each at a multiple of four; then
-//! records, each holding one slab of every record variable. A file's **only** record variable is not padded.
+//! Fixed variables follow the header in the order of their definition, each at a multiple of four; then come
+//! records, each with one slab of every record variable. The **only** record variable of a file is not
+//! padded.
 //!
-//! Invariants: nothing overlaps; every product and sum is checked; a variable never moves towards the begin of
-//! its file when a file is laid out anew.
+//! Invariants: nothing overlaps; every product and sum is checked; a second layout never moves a variable
+//! towards the beginning of its file.
 //!
 //! ```
 //! use fieldstone_format::netcdf::{Header, NcType, Version, layout};
@@ -21,7 +22,7 @@ use fieldstone_core::{Code, Error, Result};
 use super::names::check_length;
 use super::{Header, NcType, Var, Version, pad4, write};
 
-/// Free space and alignment that a writer asks for.
+/// Free space and alignment that a writer requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alignment {
     /// The data part begins at a multiple of this.
@@ -40,25 +41,25 @@ impl Default for Alignment {
     }
 }
 
-/// Where the parts of a file lie.
+/// Positions of the parts of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Bytes of the header.
     pub header_len: u64,
     /// Offset of the first fixed variable.
     pub data_begin: u64,
-    /// Offset behind the last fixed variable and its padding.
+    /// Offset after the last fixed variable and its padding.
     pub data_end: u64,
     /// Offset of the first record.
     pub record_begin: u64,
     /// Bytes from one record to the next; 0 without record variables.
     pub record_size: u64,
-    /// Whether exactly one variable has records, which then are not padded.
+    /// Whether exactly one variable has records; those are not padded.
     pub one_record_var: bool,
 }
 
 impl Layout {
-    /// The layout of a header that was read; sizes are computed from shapes, not taken from `vsize`.
+    /// The layout of a header that was read. Sizes are computed from shapes, not taken from `vsize`.
     pub fn of(header: &Header, header_len: u64) -> Result<Layout> {
         let mut layout = Layout { header_len, ..Layout::default() };
         let mut records = Records::default();
@@ -82,8 +83,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Bytes of the file with `numrecs` records; `None` where that is beyond all files. Without any data it ends
-    /// with its header: ncvalidator refuses what comes after that.
+    /// Size of the file with `numrecs` records; `None` if no file can be that large. Without any data it ends
+    /// with its header, because ncvalidator refuses further bytes.
     pub fn file_len(&self, numrecs: u64) -> Option<u64> {
         let records = numrecs.checked_mul(self.record_size)?;
         let fixed = if self.data_end > self.data_begin { self.data_end } else { self.header_len };
@@ -91,17 +92,18 @@ impl Layout {
         Some(end).filter(|end| *end <= i64::MAX as u64)
     }
 
-    /// The number of records that a file of `len` bytes holds whole: what a streaming file's is.
+    /// The number of complete records in a file of `len` bytes: the number of a streaming file.
     pub fn records_in(&self, len: u64) -> u64 {
         len.saturating_sub(self.record_begin).checked_div(self.record_size).unwrap_or(0)
     }
 }
 
-/// Record variables whose data in the first record do not end within it, with where they end: none in a file that
-/// keeps the format, where a record holds its variables without gaps. `layout` is that of `header`.
+/// Record variables whose data in the first record end outside it, with their ends. A valid file has none,
+/// because its records hold their variables without gaps. `layout` is that of `header`.
 ///
-/// Readers that go by `begin` read such a file; but records of these variables lie over or behind those of others,
-/// and it may have data behind [`Layout::file_len`], so that nobody can add to it or change it safely.
+/// Readers that use `begin` can read such a file. But records of these variables overlap those of others or
+/// come after them, and the file may have data after [`Layout::file_len`], so that no writer can extend or
+/// change it safely.
 pub fn outside_record<'h>(
     header: &'h Header,
     layout: &Layout,
@@ -113,7 +115,7 @@ pub fn outside_record<'h>(
     })
 }
 
-/// Sizes of record variables, added up.
+/// The sum of the sizes of record variables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Records {
     vars: u64,
@@ -122,7 +124,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Adds a variable whose record takes `bytes`.
+    /// Adds a variable whose records take `bytes`.
     pub fn add(&mut self, name: &str, bytes: u64) -> Result<()> {
         let padded = pad4(bytes).and_then(|bytes| self.padded.checked_add(bytes));
         self.padded = padded.filter(|sum| *sum <= i64::MAX as u64).ok_or_else(|| beyond(name))?;
@@ -131,12 +133,12 @@ impl Records {
         Ok(())
     }
 
-    /// How many variables were added.
+    /// Number of variables added.
     pub fn vars(&self) -> u64 {
         self.vars
     }
 
-    /// Bytes from one record to the next, and whether a lone variable has records.
+    /// Bytes from one record to the next, and whether only one variable has records.
     pub fn size(&self) -> (u64, bool) {
         if self.vars == 1 { (self.bytes, true) } else { (self.padded, false) }
     }
@@ -147,8 +149,8 @@ fn beyond(name: &str) -> Error {
         .error(format!("variable `{name}` ends beyond byte {} of its file; no file is larger", i64::MAX))
 }
 
-/// Bytes of a variable with these lengths, or of one of its records (whose first length is left out), before
-/// padding; `None` beyond 2^63 - 4.
+/// Bytes of a variable with these lengths, or of one of its records (without the first length), before
+/// padding; `None` above 2^63 - 4.
 pub fn var_bytes(ty: NcType, lens: impl Iterator<Item = u64> + Clone, is_record: bool) -> Option<u64> {
     let mut lens = lens.skip(usize::from(is_record));
     if lens.clone().any(|len| len == 0) {
@@ -170,8 +172,8 @@ pub fn bytes_of(header: &Header, var: Var<'_>) -> Result<u64> {
         .ok_or_else(|| too_large(header.version, var.name(), None, header.is_record(var)))
 }
 
-/// The `vsize` that stands in the file for a variable of `bytes`: padded, and all ones where a CDF-1 or
-/// CDF-2 field cannot hold that.
+/// The `vsize` in the file for a variable of `bytes`: padded, and all ones if a field of CDF-1 or CDF-2
+/// cannot hold that.
 pub fn vsize(version: Version, bytes: u64) -> u64 {
     let padded = bytes.next_multiple_of(4);
     if version != Version::Cdf5 && padded > u64::from(u32::MAX) - 3 { u64::from(u32::MAX) } else { padded }
@@ -207,8 +209,8 @@ fn too_large(version: Version, name: &str, bytes: Option<u64>, is_record: bool) 
         })
 }
 
-/// Checks a variable's size against the limit of `version`. In CDF-1 and CDF-2 one may be larger: the last
-/// record variable, or the last fixed one where no variable has records.
+/// Checks a variable's size against the limit of `version`. In CDF-1 and CDF-2 one variable may be larger:
+/// the last record variable, or the last fixed one if no variable has records.
 pub fn check_var_bytes(
     version: Version,
     name: &str,
@@ -238,25 +240,25 @@ pub fn check_begin(version: Version, name: &str, begin: u64) -> Result<()> {
         .with_hint("use the format cdf2 or cdf5, or define large variables last"))
 }
 
-/// Largest length of a dimension, number of objects in a list, of elements of an attribute, of dimensions of
-/// a variable.
+/// Largest length of a dimension, and largest number of objects in a list, of elements of an attribute and of
+/// dimensions of a variable.
 pub fn max_count(version: Version) -> u64 {
     if version == Version::Cdf5 { i64::MAX as u64 } else { i32::MAX as u64 }
 }
 
-/// Checks the length of a dimension of fixed length against the limits of `version`.
+/// Checks the length of a fixed dimension against the limits of `version`.
 pub fn check_dim_len(version: Version, name: &str, len: u64) -> Result<()> {
     if len == 0 {
         return Err(Code::Shape
             .error(format!(
-                "dimension `{name}` has length 0, by which netCDF classic marks the record dimension"
+                "dimension `{name}` has length 0, which marks the record dimension in netCDF classic"
             ))
             .with_hint("leave the dimension and its variables out, or make it the record dimension"));
     }
     check_count(version, len, || format!("length of dimension `{name}`"))
 }
 
-/// Checks a count against the limit of `version`; `what` says of what, for the message.
+/// Checks a count against the limit of `version`; `what` names the count for the message.
 pub fn check_count(version: Version, count: u64, what: impl Fn() -> String) -> Result<()> {
     let limit = max_count(version);
     if count <= limit {
@@ -268,7 +270,8 @@ pub fn check_count(version: Version, count: u64, what: impl Fn() -> String) -> R
         .with_hint(if version == Version::Cdf5 { "make it smaller" } else { "use the format cdf5" }))
 }
 
-/// Checks what does not depend on offsets: lengths, types, lengths of names as they stand in the file.
+/// Checks everything that does not depend on offsets: lengths, types, lengths of names as written to the
+/// file.
 pub fn check_limits(header: &Header, escaped: bool) -> Result<()> {
     let version = header.version;
     let check_name = |name: &str| check_length(name, write::name_len(name, escaped));
@@ -316,26 +319,26 @@ fn align(at: u64, to: u64) -> Option<u64> {
     at.checked_next_multiple_of(to.max(1))?.checked_next_multiple_of(4).filter(|at| *at <= i64::MAX as u64)
 }
 
-/// Where data begin after a header of `header_len`, where there are variables.
+/// Offset of data after a header of `header_len`, if there are variables.
 pub fn data_begin(header_len: u64, alignment: &Alignment) -> Result<u64> {
     header_len.checked_add(alignment.h_minfree).and_then(|at| align(at, alignment.v_align)).ok_or_else(|| {
         let free = alignment.h_minfree;
         Code::ContainerLimit
-            .error(format!("a header of {header_len} bytes with {free} bytes free is beyond all files"))
+            .error(format!("a header of {header_len} bytes with {free} free bytes exceeds the largest file"))
     })
 }
 
-/// Where records begin after fixed data that end at `data_end`.
+/// Offset of records after fixed data that end at `data_end`.
 pub fn record_begin(data_end: u64, alignment: &Alignment) -> Result<u64> {
     data_end.checked_add(alignment.v_minfree).and_then(|at| align(at, alignment.r_align)).ok_or_else(|| {
         let free = alignment.v_minfree;
         Code::ContainerLimit
-            .error(format!("{free} free bytes after data that end at {data_end} are beyond all files"))
+            .error(format!("{free} free bytes after data that end at {data_end} exceed the largest file"))
     })
 }
 
-/// Fills in `vsizes` and `begins`, after checking all limits. `old` is the header that the file has so far,
-/// whose dimensions and variables are the first of the new one: its variables keep their place where they can.
+/// Sets `vsizes` and `begins`, after checking all limits. `old` is the present header of the file, whose
+/// dimensions and variables come first in the new one: its variables keep their positions if possible.
 pub fn lay_out(
     header: &mut Header,
     alignment: &Alignment,
@@ -360,6 +363,7 @@ pub fn lay_out(
     }
     let old_begin = |i: usize| old.and_then(|old| old.vars.begins.get(i).copied()).unwrap_or(0);
     let old_layout = old.map(|old| Layout::of(old, 0)).transpose()?.unwrap_or_default();
+    // Data stay in place as long as the new header fits before them; only a larger one gets new free space.
     let data_begin = if count == 0 && alignment.h_minfree == 0 {
         header_len.max(old_layout.data_begin)
     } else if header_len <= old_layout.data_begin {
@@ -373,6 +377,7 @@ pub fn lay_out(
     for var in header.vars.iter().filter(|var| !header.is_record(*var)) {
         let (i, name) = (var.id(), var.name());
         check_var_bytes(version, name, sizes[i], false, last_fixed == Some(i), records.vars)?;
+        // Free space before an old variable remains, so that the variable does not move down.
         begins[i] = at.max(old_begin(i));
         check_begin(version, name, begins[i])?;
         let end = begins[i].checked_add(sizes[i].next_multiple_of(4));
@@ -380,6 +385,7 @@ pub fn lay_out(
     }
     let data_end = at;
     let had_records = old.is_some_and(|old| old.vars.iter().any(|var| old.is_record(var)));
+    // Existing records stay in place unless the fixed variables have grown into them.
     let record_begin = if had_records && data_end <= old_layout.record_begin {
         old_layout.record_begin
     } else if records.vars > 0 {

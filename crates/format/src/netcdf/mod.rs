@@ -1,22 +1,23 @@
-//! netCDF classic: CDF-1, CDF-2 and CDF-5, and what our own formats share with them (names, types, values).
+//! netCDF classic: CDF-1, CDF-2 and CDF-5, and the parts that our own formats share with them (names, types,
+//! values).
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
 //! | [`columns`] | a header in memory: dimensions, attributes, variables, kept by columns |
-//! | [`names`] | which names are legal, and their normal form |
+//! | [`names`] | legal names, and their normal form |
 //! | [`paths`] | paths as names: the reversible escaping |
 //! | [`fill`] | fill values |
 //! | [`trailer`] | the name index after the last data byte |
 //! | [`extents`] | from a box of a variable to ranges of bytes |
 //! | [`values`] | between the file's values and memory's: byte order, conversions, range errors |
 //! | [`write`] | a header's bytes: sizes beforehand, entries of any range |
-//! | [`parse`] | reading a header, whole or by entries; what is wrong with one |
+//! | [`parse`] | reading a header, whole or by entries; findings about its defects |
 //! | [`layout`] | vsizes, offsets, the record; the limits of each version |
 //!
 //! The normative text is `spec/netcdf-classic.md`.
 //!
-//! Invariants: what is on disk is big-endian; sizes and offsets are checked, never wrapped; a header of a
-//! million objects costs little more memory than its bytes.
+//! Invariants: files are big-endian; sizes and offsets are checked, never wrapped; a header of a million
+//! objects takes little more memory than its bytes.
 
 pub mod columns;
 pub mod extents;
@@ -31,7 +32,7 @@ pub mod write;
 
 pub use columns::{Attr, Attrs, Dim, Dims, Header, Names, Var, Vars};
 
-/// Which netCDF classic format a file is in. The numbers are those of its magic.
+/// The netCDF classic format of a file. The numbers are those of its magic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Version {
@@ -44,7 +45,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version that the fourth byte of a file names.
+    /// The version for the fourth byte of a file.
     pub fn from_byte(byte: u8) -> Option<Version> {
         match byte {
             1 => Some(Version::Cdf1),
@@ -64,7 +65,7 @@ impl Version {
         if self == Version::Cdf1 { 4 } else { 8 }
     }
 
-    /// The name people use.
+    /// Its usual name.
     pub fn name(self) -> &'static str {
         match self {
             Version::Cdf1 => "CDF-1",
@@ -74,13 +75,13 @@ impl Version {
     }
 }
 
-/// An external type. The numbers are those in the file.
+/// An external type. The numbers are those in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum NcType {
     /// 8-bit signed integer (`byte`).
     Byte = 1,
-    /// Text, one byte an element.
+    /// Text, one byte for each element.
     Char = 2,
     /// 16-bit signed integer.
     Short = 3,
@@ -90,7 +91,7 @@ pub enum NcType {
     Float = 5,
     /// IEEE double.
     Double = 6,
-    /// 8-bit unsigned integer; from here on CDF-5 only.
+    /// 8-bit unsigned integer; this and the following types are CDF-5 only.
     UByte = 7,
     /// 16-bit unsigned integer.
     UShort = 8,
@@ -155,7 +156,7 @@ impl NcType {
         }
     }
 
-    /// The type of a numpy dtype text without its byte order (`f4`, `i1`, `S1`), as netCDF4 maps them.
+    /// The type for a numpy dtype text without its byte order (`f4`, `i1`, `S1`), by the mapping of netCDF4.
     pub fn from_numpy(text: &str) -> Option<NcType> {
         Some(match text.trim_start_matches(['<', '>', '=', '|']) {
             "i1" | "int8" => NcType::Byte,
@@ -191,7 +192,7 @@ impl NcType {
     }
 }
 
-/// `len` rounded up to a multiple of four; `None` where that overflows.
+/// `len` rounded up to a multiple of four; `None` on overflow.
 pub fn pad4(len: u64) -> Option<u64> {
     Some(len.checked_add(3)? & !3)
 }

@@ -1,10 +1,11 @@
-//! Which names a netCDF classic file may hold, and the normal form in which it holds them.
+//! Legal names of netCDF classic files, and their normal form.
 //!
-//! A name is 1 to [`MAX_NAME`] bytes of UTF-8 in normal form C; its first character is a letter, a digit, an
-//! underscore or any character beyond ASCII; none is `/`, a control character or DEL; the last is no space.
+//! A name is 1 to [`MAX_NAME`] bytes of UTF-8 in normal form C. Its first character is a letter, a digit, an
+//! underscore or any character beyond ASCII. It contains no `/`, control character or DEL, and does not end
+//! in a space.
 //!
-//! Invariants: the same rules hold for dimensions, variables and attributes and in all versions; a name of
-//! plain ASCII costs one pass over its bytes.
+//! Invariants: the same rules hold for dimensions, variables and attributes and in all versions; checking a
+//! name of plain ASCII costs one pass over its bytes.
 //!
 //! ```
 //! use fieldstone_format::netcdf::names::{check_name, nfc};
@@ -21,7 +22,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 /// Bytes of the longest name that a file may hold.
 pub const MAX_NAME: usize = 256;
 
-/// `name` in normal form C, which is how files hold names; what is in it already is not copied.
+/// `name` in normal form C, the form of names in files; a name in this form is not copied.
 pub fn nfc(name: &str) -> Cow<'_, str> {
     if name.is_ascii() || is_nfc(name) { Cow::Borrowed(name) } else { Cow::Owned(name.nfc().collect()) }
 }
@@ -31,7 +32,7 @@ pub fn check_name(name: &str) -> Result<()> {
     check_characters(name).and_then(|()| check_length(name, name.len()))
 }
 
-/// All rules but the length.
+/// Checks all rules but the length.
 pub(super) fn check_characters(name: &str) -> Result<()> {
     match broken_rule(name.as_bytes()) {
         None if name.is_ascii() || is_nfc(name) => Ok(()),
@@ -42,7 +43,7 @@ pub(super) fn check_characters(name: &str) -> Result<()> {
     }
 }
 
-/// Whether a name that takes `bytes` in the file fits in.
+/// Checks that a name that takes `bytes` in the file fits.
 pub(super) fn check_length(name: &str, bytes: usize) -> Result<()> {
     if bytes <= MAX_NAME {
         return Ok(());
@@ -53,7 +54,7 @@ pub(super) fn check_length(name: &str, bytes: usize) -> Result<()> {
         .with_hint("shorten the name or one of the parts of its path"))
 }
 
-/// The rule on characters that the bytes of a name break, in words.
+/// The rule about characters that a name breaks, in words.
 pub fn broken_rule(name: &[u8]) -> Option<&'static str> {
     let (Some(first), Some(last)) = (name.first(), name.last()) else {
         return Some("a name has at least one character");

@@ -1,12 +1,13 @@
 //! Reading a header: of a whole file, and of single entries found through an index.
 //!
 //! The header is read in chunks that grow from 8 KiB to 1 MiB, so that a small one costs one read and a large
-//! one is never held twice. Readers live with what netCDF's own readers live with (padding that is not zero
-//! or counted as a part of a name, a wrong `vsize`, odd names); [`examine`] reports that too, and goes on after what readers refuse.
+//! one is never in memory twice. Readers tolerate the same defects as netCDF's own readers (padding that is
+//! not zero or is counted as a part of a name, a wrong `vsize`, odd names). [`examine`] reports these as
+//! well, and continues after defects that readers refuse.
 //!
-//! Invariants: what is allocated is bounded by bytes that the source really holds; every error is `Corrupt`
-//! and names the offset, the object and the rule; nothing is read beyond the header but the end of its last
-//! chunk; of a header that [`header`] accepts every dimension id is in range and nothing overlaps.
+//! Invariants: allocations are bounded by the bytes that the source really holds; every error is `Corrupt`
+//! and names the offset, the object and the rule; no read goes beyond the last chunk of the header; in a
+//! header that [`header`] accepts every dimension id is in range and nothing overlaps.
 //!
 //! ```
 //! use fieldstone_format::netcdf::{Header, NcType, Version, layout, parse, write};
@@ -40,11 +41,11 @@ use super::{Header, Version, names};
 use crate::partitioned;
 
 /// Bytes that can be read at any offset: a file, a part of one, or memory.
-#[allow(clippy::len_without_is_empty)] // Its length may be a question to a disk.
+#[allow(clippy::len_without_is_empty)] // Its length may need a disk access.
 pub trait Source {
-    /// Reads into `buffer` from `offset` on; fewer bytes than asked for only at the end.
+    /// Reads into `buffer` from `offset`; returns fewer bytes than requested only at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
-    /// How many bytes there are.
+    /// Number of bytes.
     fn len(&self) -> Result<u64>;
 }
 
@@ -69,7 +70,7 @@ impl Source for Vec<u8> {
     }
 }
 
-/// Where the parts of a header lie, and how much they hold.
+/// Positions and counts of the parts of a header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Places {
     /// Offset of the list of dimensions (of its tag).
@@ -88,18 +89,18 @@ pub struct Places {
     pub vars: u64,
 }
 
-/// What [`examine`] knows of a file, beside its findings.
+/// The result of [`examine`], besides its findings.
 #[derive(Debug, Clone)]
 pub struct Examined {
-    /// The header. Dimension ids that do not exist are left out of it.
+    /// The header, without dimension ids that do not exist.
     pub header: Header,
-    /// Where its parts lie.
+    /// Positions of its parts.
     pub places: Places,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub file_len: u64,
 }
 
-/// What ended the reading of a header.
+/// The reason why the reading of a header ended.
 enum Trouble {
     Io(Error),
     Finding(Box<Finding>),
@@ -119,9 +120,9 @@ impl From<Box<Finding>> for Trouble {
     }
 }
 
-/// Reads the header of a netCDF classic file. Names are as they stand in the file.
+/// Reads the header of a netCDF classic file. Names are as they are in the file.
 ///
-/// Errors: `Corrupt` with offset and rule where the bytes are no header; those of the source.
+/// Errors: `Corrupt` with offset and rule if the bytes are not a header; errors of the source.
 pub fn header(source: &(impl Source + ?Sized)) -> Result<(Header, Places)> {
     let parser = Parser::new(source, Notes(None))?;
     match parser.header() {
@@ -131,8 +132,8 @@ pub fn header(source: &(impl Source + ?Sized)) -> Result<(Header, Places)> {
     }
 }
 
-/// Reads a header as [`header`] does, but notes everything that is wrong with it in `findings`, also what
-/// readers live with. `None` where it could not be read to its end.
+/// Reads a header as [`header`] does, but adds all its defects to `findings`, also those that readers
+/// tolerate. `None` if it could not be read to its end.
 pub fn examine(source: &(impl Source + ?Sized), findings: &mut Findings) -> Result<Option<Examined>> {
     let parser = Parser::new(source, Notes(Some(findings)))?;
     let file_len = parser.file_len;
@@ -146,13 +147,13 @@ pub fn examine(source: &(impl Source + ?Sized), findings: &mut Findings) -> Resu
     }
 }
 
-/// Chunks of reading: the first, and the largest.
+/// Sizes of reads: the first, and the largest.
 const CHUNKS: (u64, u64) = (8 << 10, 1 << 20);
 
 struct Parser<'s, 'f, S: Source + ?Sized> {
     source: &'s S,
     file_len: u64,
-    /// Bytes of the file from `base` on; those before `at` are parsed.
+    /// Bytes of the file from `base`; those before `at` are parsed.
     bytes: Vec<u8>,
     base: u64,
     at: usize,
@@ -160,11 +161,11 @@ struct Parser<'s, 'f, S: Source + ?Sized> {
     notes: Notes<'f>,
 }
 
-/// How many record dimensions too many are reported before the check of a file ends: a hole in a file reads as any
-/// number of them, each of which would take as much memory as it has bytes.
+/// Number of superfluous record dimensions to report before the check of a file ends. A hole in a file reads
+/// as any number of them, and each would take as much memory as it has bytes.
 const RECORD_DIMS: usize = Findings::LIMIT;
 
-/// The object that is being parsed, for messages; its name without zero bytes at the end.
+/// The object being parsed, for messages; its name has no zero bytes at the end.
 #[derive(Clone, Copy)]
 enum Object<'a> {
     File,
@@ -201,7 +202,8 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
         self.base + self.at as u64
     }
 
-    /// Makes `wanted` bytes from the place on ready, or at least one more than are; false at the file's end.
+    /// Makes `wanted` bytes available from the current position, or at least one more than now; false at the
+    /// file's end.
     fn fill(&mut self, wanted: u64) -> Result<bool> {
         self.bytes.drain(..self.at);
         self.base += self.at as u64;
@@ -209,7 +211,7 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
         let before = self.bytes.len();
         let wanted = wanted.max(before as u64 + self.chunk);
         while (self.bytes.len() as u64) < wanted {
-            // Chunk by chunk, so that a length that lies costs no memory but that of bytes that are there.
+            // Chunk by chunk, so that a false length costs memory only for bytes that exist.
             let old = self.bytes.len();
             let step = self.chunk.min(wanted - old as u64);
             self.bytes.resize(old + step as usize, 0);
@@ -223,7 +225,7 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
         Ok(self.bytes.len() > before)
     }
 
-    /// Makes the next entry available: parses it once for its length, reading more until it is whole.
+    /// Makes the next entry available: parses it once for its length, reading more until it is complete.
     fn entry(
         &mut self,
         version: Version,
@@ -239,15 +241,19 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
                 }
                 Err(Stop::Short { upto, offset, what }) => {
                     let begin = self.offset();
+                    // A length beyond the end of the file is refused without reading up to it.
                     let fits = begin.checked_add(upto).is_some_and(|end| end <= self.file_len);
                     if !fits || !self.fill(upto)? {
                         let bytes = begin.saturating_add(upto) - offset;
                         let (rule, message) = (
                             "a file holds its whole header",
-                            format!("the file ends before its {what} ({bytes} bytes from here on)"),
+                            format!("the file ends before its {what} ({bytes} bytes from here)"),
                         );
                         let finding = Finding::error(offset, object.name(), rule, message);
-                        return Err(Box::new(finding.with_hint("the file was cut: take a whole copy")).into());
+                        return Err(Box::new(
+                            finding.with_hint("the file is truncated: get a complete copy"),
+                        )
+                        .into());
                     }
                 }
             }
@@ -264,10 +270,10 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
         let Some(magic) = bytes.get(..4) else {
             return match bytes.len() {
                 0 => stop(
-                    "the file is empty: its writer never finished it, or it is no netCDF file".to_string(),
+                    "the file is empty: its writer never finished it, or it is not a netCDF file".to_string(),
                     "if its writer was stopped, write it again",
                 ),
-                n => stop(format!("the file has only {n} bytes"), "this is no netCDF file"),
+                n => stop(format!("the file has only {n} bytes"), "this is not a netCDF file"),
             };
         };
         if magic[..3] == MAGIC {
@@ -282,13 +288,13 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
         }
         if magic[..3] == UNFINISHED {
             return stop(
-                "the file was never finished by its writer".to_string(),
+                "the writer never finished this file".to_string(),
                 "its writer was stopped before close or sync: write it again",
             );
         }
         if magic[..4] == [0; 4] {
             return stop(
-                "the file begins with zeros: its writer never finished it, or it is no netCDF file"
+                "the file begins with zeros: its writer never finished it, or it is not a netCDF file"
                     .to_string(),
                 "if its writer was stopped, write it again",
             );
@@ -305,10 +311,10 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
                 "convert it: nccopy -k cdf5, or open it with netCDF4 or h5py",
             );
         }
-        stop(format!("the file begins with \"{}\"", magic.escape_ascii()), "this is no netCDF file")
+        stop(format!("the file begins with \"{}\"", magic.escape_ascii()), "this is not a netCDF file")
     }
 
-    /// Head of a list: its place and its count.
+    /// The head of a list: its position and its count.
     fn list(&mut self, version: Version, list: List, smallest: u64) -> Tried<(u64, u64)> {
         let at = self.offset();
         let used = self.entry(version, Object::File, |scan| scan.list_head(list).map(|_| ()))?;
@@ -409,7 +415,7 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
         Ok(())
     }
 
-    /// Offsets of the entries, where findings are kept.
+    /// Offsets of the entries, if findings are kept.
     fn vars(&mut self, header: &mut Header, count: u64) -> Tried<Vec<u64>> {
         let (mut seen, mut offsets) = (SeenNames::default(), Vec::new());
         let mut ids = Vec::new();
@@ -446,13 +452,13 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
 }
 
 impl<'a> Object<'a> {
-    /// The text of the name, made only where it is needed.
+    /// The text of the name, made only when needed.
     fn name_of(self) -> impl Fn() -> String + use<'a> {
         move || self.name()
     }
 }
 
-/// Names met in one list, where findings are kept.
+/// Names seen in one list, if findings are kept.
 #[derive(Default)]
 struct SeenNames(HashSet<String>);
 
@@ -460,13 +466,13 @@ impl SeenNames {
     fn name(&mut self, notes: &mut Notes<'_>, offset: u64, object: Object<'_>, name: &str) {
         if notes.kept() && !self.0.insert(name.to_string()) {
             let rule = "names are unique among dimensions, among variables, among one object's attributes";
-            let message = || format!("the name `{}` stands twice", shown(name));
+            let message = || format!("the name `{}` occurs twice", shown(name));
             notes.error(offset, rule, || (object.name(), message()));
         }
     }
 }
 
-/// Checks a name, and gives its text.
+/// Checks a name and returns its text.
 fn name<'a>(
     notes: &mut Notes<'_>,
     offset: u64,
@@ -499,7 +505,8 @@ fn name<'a>(
     Ok(text)
 }
 
-/// Checks type, name and padding of an attribute: a global one (`object` is itself) or one of a variable.
+/// Checks type, name and padding of an attribute: a global one (`object` is the attribute itself) or one of a
+/// variable.
 fn attr_name<'a>(
     notes: &mut Notes<'_>,
     version: Version,

@@ -1,11 +1,12 @@
-//! Paths as names (C-7): how `event_7/plane_u/x` is escaped where `/` is illegal, and how it is read back.
+//! Paths as names (C-7): the escaping of `event_7/plane_u/x`, since `/` is illegal in names, and the way
+//! back.
 //!
-//! A path is parts joined by `/`, each a legal name. A file that holds a path spells all names of its
-//! dimensions, variables and global attributes by one rule, and says so in the global attribute
-//! [`ATTRIBUTE`]: `/` becomes `.`, `.` becomes `~.`, `~` becomes `~~`. Attributes of variables are never escaped.
+//! A path is parts joined by `/`, each a legal name. A file with paths escapes all names of its dimensions,
+//! variables and global attributes by one rule, and declares it in the global attribute [`ATTRIBUTE`]: `/`
+//! becomes `.`, `.` becomes `~.`, `~` becomes `~~`. Attributes of variables are never escaped.
 //!
-//! Invariants: `decode(encode(p)) == p` for every text without empty parts, so that different paths have different
-//! names; a name that no path is escaped as is shown as it stands.
+//! Invariants: `decode(encode(p)) == p` for every text without empty parts, so that different paths have
+//! different names; a name that is not the escaping of any path is shown unchanged.
 //!
 //! ```
 //! use fieldstone_format::netcdf::paths;
@@ -22,15 +23,15 @@ use fieldstone_core::{Code, Result};
 use super::names::{check_characters, check_length};
 use super::{Attrs, NcType};
 
-/// Name of the global attribute that says that names are escaped paths.
+/// Name of the global attribute that declares names to be escaped paths.
 pub const ATTRIBUTE: &str = "fieldstone_paths";
 
-/// Value of [`ATTRIBUTE`]: the rule itself, for people who meet such a file without us.
+/// Value of [`ATTRIBUTE`]: the rule itself, for people who find such a file without Fieldstone.
 pub const RULE: &str = "names are paths: . stands for /, ~. for ., ~~ for ~";
 
-/// Checks that `path` is parts that are legal names, joined by `/`, and that its escaping fits into a name.
-/// A name without `/` is held against the limit as it stands: where other paths make the file spell it,
-/// layout checks it again.
+/// Checks that `path` consists of legal names joined by `/`, and that its escaping fits into a name. A name
+/// without `/` is checked at its own length: if other paths in the file make it escaped, layout checks it
+/// again.
 pub fn check_path(path: &str) -> Result<()> {
     if !path.as_bytes().contains(&b'/') {
         return super::names::check_name(path);
@@ -50,7 +51,7 @@ fn is_special(byte: u8) -> bool {
     matches!(byte, b'/' | b'.' | b'~')
 }
 
-/// Gives the escaping of `path` piece by piece.
+/// Passes the escaping of `path` to `piece`, piece by piece.
 fn spell<'a>(path: &'a str, mut piece: impl FnMut(&'a str)) {
     let mut rest = path;
     while let Some(at) = rest.bytes().position(is_special) {
@@ -86,7 +87,7 @@ pub fn encoded_len(path: &str) -> usize {
     path.len() + path.bytes().filter(|byte| matches!(byte, b'.' | b'~')).count()
 }
 
-/// The path that is escaped `name`; `name` itself where none is.
+/// The path whose escaping is `name`; `name` itself if there is none.
 pub fn decode(name: &str) -> Cow<'_, str> {
     if !name.bytes().any(is_special) {
         return Cow::Borrowed(name);
@@ -110,17 +111,18 @@ pub fn decode(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether it is no path, though it has the form of one.
+/// Whether it has the form of a path but an empty part.
 fn has_empty_part(path: &str) -> bool {
     path.starts_with('/') || path.ends_with('/') || path.contains("//")
 }
 
-/// The path that encloses `path`, empty where none does, and its last part.
+/// The enclosing path of `path`, empty if there is none, and the last part of `path`.
 pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// The paths that enclose `path`, innermost first, the last one empty: where a name used by it is looked up.
+/// The enclosing paths of `path`, innermost first and the empty one last: the order in which names are looked
+/// up.
 ///
 /// ```
 /// use fieldstone_format::netcdf::paths::enclosing;

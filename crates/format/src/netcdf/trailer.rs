@@ -1,17 +1,17 @@
-//! The name index: what stands after the last data byte of a classic file of many objects, so that one of
-//! them is found without reading the whole header. The normative text is `spec/name-index.md`.
+//! The name index after the last data byte of a classic file with many objects: it finds one of them without
+//! reading the whole header. The normative text is `spec/name-index.md`.
 //!
 //! A file ends in *body*, *page sums* and *locator*. The body holds an entry for each dimension and variable
-//! sorted by the hash of its path, the header offset of every 64th dimension and variable, and a checksum
-//! for each 64 KiB of the header. The page sums are a checksum for each 4 KiB of the body. The locator is
-//! the file's last 64 bytes.
+//! sorted by the hash of its path, the header offset of every 64th dimension and variable, and a checksum for
+//! each 64 KiB of the header. The page sums are a checksum for each 4 KiB of the body. The locator is the
+//! file's last 64 bytes.
 //!
-//! Ranks make an index together: each holds an [`IndexPart`]; parts are laid one after another in the order
-//! of ranks, and sums of bytes that several ranks wrote are [joined](join). So the bytes do not depend on
-//! how many ranks there were.
+//! Ranks make an index together: each holds an [`IndexPart`]; the parts are concatenated in the order of
+//! ranks, and sums of bytes that several ranks wrote are [joined](join). The bytes therefore do not depend on
+//! the number of ranks.
 //!
-//! Invariants: integers are little-endian; the index is a hint and nothing it says is believed before the
-//! header's own bytes have been checked; a locator that does not fit the file's length is no locator.
+//! Invariants: integers are little-endian; the index is a hint, and readers trust none of it before they
+//! check the header's own bytes; a locator that does not match the file's length is ignored.
 //!
 //! ```
 //! use fieldstone_format::netcdf::trailer::{self, Kind};
@@ -29,20 +29,20 @@ use crate::{crc, crc_append};
 pub const CHUNK: u64 = 65_536;
 /// Bytes of the body under one checksum.
 pub const PAGE: u64 = 4_096;
-/// The offset of one object in so many is kept.
+/// The index holds the offset of every object whose number is a multiple of this.
 pub const STRIDE: u64 = 64;
 /// Bytes of the locator.
 pub const LOCATOR: u64 = 64;
-/// Files of more objects than this get an index where the choice is left to us.
+/// By default, files with more objects than this get an index.
 pub const MANY: u64 = 1_000;
-/// An index has no room for more dimensions or variables than this.
+/// Most dimensions or variables of a file with an index.
 pub const MAX_OBJECTS: u64 = 1 << 31;
 
 const MAGIC: &[u8; 8] = b"FSNAMES\n";
 const VERSION: u32 = 1;
 const SPELLED: u32 = 1;
 
-/// What an entry speaks of.
+/// The kind of an entry's object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// A dimension.
@@ -68,18 +68,18 @@ pub fn object(entry: u64) -> (Kind, u32) {
     (kind, entry as u32 & 0x7fff_ffff)
 }
 
-/// The checksum of some bytes at some offset.
+/// The checksum of bytes at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sum {
     /// Offset of the first byte.
     pub at: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub len: u64,
     /// Their CRC-32C.
     pub crc: u32,
 }
 
-/// Checksums of what was written, cut at the lines of a grid.
+/// Checksums of written bytes, cut at the lines of a grid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sums {
     grid: u64,
@@ -87,12 +87,12 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// No bytes yet, on a grid of so many bytes.
+    /// No bytes yet, on a grid of `grid` bytes.
     pub fn new(grid: u64) -> Sums {
         Sums { grid: grid.max(1), list: Vec::new() }
     }
 
-    /// Adds bytes that stand at `at`. Bytes that follow one another cost no further sum.
+    /// Adds bytes at the offset `at`. Bytes that continue the last ones need no further sum.
     pub fn add(&mut self, mut at: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let room = self.grid - at % self.grid;
@@ -126,7 +126,7 @@ impl Sums {
         bytes
     }
 
-    /// Appends sums that another rank [packed](Sums::pack).
+    /// Appends the [packed](Sums::pack) sums of another rank.
     pub fn unpack(&mut self, bytes: &[u8]) -> Result<()> {
         let mut cursor = Cursor::new(bytes);
         while !cursor.is_empty() {
@@ -135,14 +135,14 @@ impl Sums {
         Ok(())
     }
 
-    /// Bytes of memory it holds.
+    /// Bytes of memory that it holds.
     pub fn memory(&self) -> u64 {
         (self.list.capacity() * size_of::<Sum>()) as u64
     }
 }
 
 /// One checksum for each cell of the grid that `from..to` touches, from sums of parts of it in any order.
-/// `None` where the parts do not cover the range exactly once.
+/// `None` if the parts do not cover the range exactly once.
 pub fn join(sums: &Sums, from: u64, to: u64) -> Option<Vec<u32>> {
     let mut parts: Vec<Sum> = sums.list.clone();
     parts.sort_unstable_by_key(|sum| sum.at);
@@ -162,16 +162,16 @@ pub fn join(sums: &Sums, from: u64, to: u64) -> Option<Vec<u32>> {
     (at == to).then_some(joined)
 }
 
-/// What one rank contributes to the index.
+/// One rank's contribution to the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexPart {
     /// Entries of its range of hashes, sorted; those of a lower rank are lower.
     pub entries: Vec<u64>,
-    /// Header offset of each dimension it wrote whose number is a multiple of [`STRIDE`].
+    /// Header offset of each dimension that it wrote and whose number is a multiple of [`STRIDE`].
     pub dim_offsets: Vec<u64>,
-    /// Header offset of each variable it wrote whose number is a multiple of [`STRIDE`].
+    /// Header offset of each variable that it wrote and whose number is a multiple of [`STRIDE`].
     pub var_offsets: Vec<u64>,
-    /// Sums of what it wrote of the header, from the tag of the dimension list on, on a grid of [`CHUNK`].
+    /// Sums of the header bytes that it wrote, from the tag of the dimension list, on a grid of [`CHUNK`].
     pub header: Sums,
 }
 
@@ -187,7 +187,7 @@ impl Default for IndexPart {
 }
 
 impl IndexPart {
-    /// Bytes of memory it holds.
+    /// Bytes of memory that it holds.
     pub fn memory(&self) -> u64 {
         let words = self.entries.capacity() + self.dim_offsets.capacity() + self.var_offsets.capacity();
         words as u64 * 8 + self.header.memory()
@@ -218,7 +218,7 @@ pub struct Locator {
 }
 
 impl Locator {
-    /// As bytes.
+    /// Encodes the locator.
     pub fn encode(&self) -> [u8; LOCATOR as usize] {
         let mut bytes = Vec::with_capacity(LOCATOR as usize);
         bytes.extend_from_slice(MAGIC);
@@ -237,7 +237,7 @@ impl Locator {
         out
     }
 
-    /// The locator in the last bytes of a file; `None` where there is none that we understand.
+    /// The locator in the last bytes of a file; `None` if there is none that we understand.
     pub fn decode(bytes: &[u8]) -> Option<Locator> {
         if bytes.len() as u64 != LOCATOR || !bytes.starts_with(MAGIC) {
             return None;
@@ -264,7 +264,7 @@ impl Locator {
         (known && ordered).then_some(locator)
     }
 
-    /// Where the parts of the index are.
+    /// Positions of the parts of the index.
     pub fn places(&self) -> Places {
         let (dims, vars) = (u64::from(self.dims), u64::from(self.vars));
         let dim_offsets = (dims + vars) * 8;
@@ -277,18 +277,18 @@ impl Locator {
     }
 }
 
-/// Where the parts of an index are, counted from its first byte. The entries come first.
+/// Positions of the parts of an index, counted from its first byte. The entries come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Places {
     /// Header offsets of dimensions.
     pub dim_offsets: u64,
     /// Header offsets of variables.
     pub var_offsets: u64,
-    /// Checksums of the header, of four bytes each.
+    /// Checksums of the header, four bytes each.
     pub chunks: u64,
     /// Bytes of the body; the page sums follow it.
     pub body: u64,
-    /// How many page sums there are, of four bytes each.
+    /// Number of page sums, four bytes each.
     pub pages: u64,
 }
 
@@ -297,23 +297,23 @@ impl Places {
     pub fn len(&self) -> u64 {
         self.body + self.pages * 4 + LOCATOR
     }
-    /// Never: a locator is always there.
+    /// Always false: an index has at least its locator.
     pub fn is_empty(&self) -> bool {
         false
     }
-    /// Offset of the index in a file of this length; `None` where it does not fit behind the header.
+    /// Offset of the index in a file of this length; `None` if it does not fit after the header.
     pub fn begin(&self, file_len: u64, header_len: u64) -> Option<u64> {
         file_len.checked_sub(self.len()).filter(|begin| *begin >= header_len && begin.is_multiple_of(8))
     }
 }
 
-/// Where an index may begin in a file whose data end at `end`: at the next multiple of eight.
+/// Offset of an index in a file whose data end at `end`: the next multiple of eight.
 pub fn begin_after(end: u64) -> Result<u64> {
     end.checked_next_multiple_of(8)
         .ok_or_else(|| Error::invalid(format!("data that end at byte {end} leave no room for a name index")))
 }
 
-/// List of numbers as the body holds them.
+/// Encodes a list of numbers for the body.
 pub fn words(list: &[u64]) -> Vec<u8> {
     list.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

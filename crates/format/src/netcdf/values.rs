@@ -1,26 +1,25 @@
-//! Values on their way between a file (big-endian) and memory (this machine's order), with netCDF's
-//! conversions.
+//! Conversion of values between a file (big-endian) and memory (this machine's order), by netCDF's rules.
 //!
 //! Any numeric type converts to any other; text (`char`) converts to nothing else. A value that the target
-//! type cannot hold is a [`Misfit`]: the fill value takes its place, all other elements are converted, and
-//! the first misfit is reported. The rules are those of the netCDF library, made exact where it leaves them to
+//! type cannot hold is a [`Misfit`]: the fill value replaces it, all other elements are converted, and the
+//! first misfit is reported. The rules are those of the netCDF library, made exact where it leaves them to
 //! the C compiler:
 //!
 //! * from integer to integer a value fits or it does not;
-//! * from float to integer the fraction is cut off; the value before that must lie within the type's least
-//!   and greatest value; NaN and the infinities do not fit;
-//! * from double to float the value is rounded; a finite one beyond the greatest float does not fit; NaN
-//!   and the infinities stay what they are;
+//! * from float to integer the fraction is cut off; the value before that must be in the range of the type;
+//!   NaN and the infinities do not fit;
+//! * from double to float the value is rounded; a finite one above the largest float does not fit; NaN and
+//!   the infinities are kept;
 //! * from integer to float the value is rounded, and always fits;
 //! * in CDF-1 and CDF-2, which have no `ubyte`, a `byte` in the file and a `ubyte` in memory are the same
 //!   eight bits.
 //!
-//! The netCDF library differs in three classes of values, where it follows the C compiler: NaN, and the limit
-//! that a float rounds up to (2^63 as `int64`), become an integer without an error and without meaning; an
-//! infinity that goes from one float type to the other is a range error there.
+//! The netCDF library differs in three classes of values, for which it follows the C compiler: it converts
+//! NaN, and the limit that a float rounds up to (2^63 as `int64`), to a meaningless integer without an error,
+//! and it reports a range error for an infinity that goes from one float type to the other.
 //!
-//! Nothing is allocated and nothing fails but [`Conversion::new`]. Slices of one call hold equally many
-//! elements; what one has more than the other is not touched.
+//! Nothing is allocated, and only [`Conversion::new`] can fail. Slices of one call should have the same
+//! number of elements; surplus elements of the longer one are not touched.
 //!
 //! ```
 //! use fieldstone_format::netcdf::values::Conversion;
@@ -39,7 +38,7 @@ use fieldstone_core::{Code, Result};
 
 use super::{NcType, Version};
 
-/// Calls `$function` for the Rust types of two netCDF types. Text never gets here but as itself.
+/// Calls `$function` for the Rust types of two netCDF types. Text only gets here if both are text.
 macro_rules! dispatch {
     ($from:expr, $to:expr, $function:ident, $($argument:expr),*) => {
         match $from {
@@ -74,13 +73,13 @@ macro_rules! dispatch {
 /// A value that the target type cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
-    /// Its place among the elements of the call.
+    /// Its position among the elements of the call.
     pub index: u64,
-    /// The value, as people write it.
+    /// The value as text.
     pub value: String,
 }
 
-/// How elements of one type in the file and one in memory become one another.
+/// The conversion between one type in the file and one in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conversion {
     external: NcType,
@@ -89,9 +88,9 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// Between `external` in a file of `version` and `memory`.
+    /// The conversion between `external` in a file of `version` and `memory`.
     ///
-    /// Errors: `Invalid` where one is text and the other is not.
+    /// Errors: `Invalid` if one is text and the other is not.
     pub fn new(external: NcType, memory: NcType, version: Version) -> Result<Conversion> {
         if (external == NcType::Char) != (memory == NcType::Char) {
             let message = format!("{} in the file and {} in memory", external.name(), memory.name());
@@ -113,13 +112,13 @@ impl Conversion {
         self.memory
     }
 
-    /// Whether only the order of bytes changes, so that elements may be turned in place by [`turn`].
+    /// Whether only the byte order changes, so that [`turn`] can convert elements in place.
     pub fn copies(&self) -> bool {
         self.copies
     }
 
-    /// From the file's bytes to memory. `fill` is the big-endian value of the memory's type that takes the
-    /// place of misfits.
+    /// From the file's bytes to memory. `fill` is the big-endian value of the memory's type that replaces
+    /// misfits.
     pub fn read(&self, external: &[u8], memory: &mut [u8], fill: &[u8]) -> Option<Misfit> {
         if self.copies {
             turn_into(self.external.size(), external, memory);
@@ -128,8 +127,8 @@ impl Conversion {
         dispatch!(self.external, self.memory, reading, external, memory, fill)
     }
 
-    /// From memory to the file's bytes. `fill` is the big-endian value of the file's type that takes the
-    /// place of misfits.
+    /// From memory to the file's bytes. `fill` is the big-endian value of the file's type that replaces
+    /// misfits.
     pub fn write(&self, memory: &[u8], external: &mut [u8], fill: &[u8]) -> Option<Misfit> {
         if self.copies {
             turn_into(self.external.size(), memory, external);
@@ -139,7 +138,7 @@ impl Conversion {
     }
 }
 
-/// Changes elements of `size` bytes between big-endian and this machine's order, in place.
+/// Converts elements of `size` bytes between big-endian and this machine's order, in place.
 pub fn turn(size: usize, bytes: &mut [u8]) {
     fn each<const N: usize>(bytes: &mut [u8], turned: impl Fn([u8; N]) -> [u8; N]) {
         for element in bytes.as_chunks_mut::<N>().0 {
@@ -154,7 +153,7 @@ pub fn turn(size: usize, bytes: &mut [u8]) {
     }
 }
 
-/// As [`turn`], from one slice to another.
+/// As [`turn`], but from one slice to another.
 pub fn turn_into(size: usize, from: &[u8], to: &mut [u8]) {
     fn each<const N: usize>(from: &[u8], to: &mut [u8], turned: impl Fn([u8; N]) -> [u8; N]) {
         for (from, to) in from.as_chunks::<N>().0.iter().zip(to.as_chunks_mut::<N>().0) {
@@ -180,7 +179,7 @@ trait Number<const N: usize>: Copy + Text {
     fn ne(self) -> [u8; N];
 }
 
-/// What becomes of a value in another type; `None` where that cannot hold it.
+/// Conversion of a value to another type; `None` if that type cannot hold it.
 trait Fit<T> {
     fn fit(self) -> Option<T>;
 }
@@ -214,8 +213,8 @@ macro_rules! integers {
 integers!(i8, u8, i16, u16, i32, u32, i64, u64 => (i8, u8, i16, u16, i32, u32, i64, u64));
 
 macro_rules! floats {
-    // Where the float type holds the greatest integer exactly, that is the limit; where it would be rounded
-    // up to the power of two above, the limit itself does not fit.
+    // If the float type holds the largest integer exactly, that is the limit. If it rounds the integer up to
+    // the next power of two, the limit itself does not fit.
     ($from:ty: exact $($exact:ty),*; rounded $($rounded:ty),*) => {
         $(impl Fit<$exact> for $from {
             fn fit(self) -> Option<$exact> {
@@ -256,15 +255,15 @@ impl Fit<f32> for f64 {
     }
 }
 
-/// What numbers can be written as.
+/// Numbers that have a text form.
 trait Text: std::fmt::Display + std::fmt::LowerExp {}
 
 impl<T: std::fmt::Display + std::fmt::LowerExp> Text for T {}
 
-/// A number for people: 1e300 rather than 301 digits.
+/// A number as text: 1e300 rather than 301 digits.
 fn shown(value: impl Text) -> String {
     let text = value.to_string();
-    // No integer takes more.
+    // No integer is longer.
     if text.len() > "-9223372036854775808".len() { format!("{value:e}") } else { text }
 }
 
@@ -284,7 +283,7 @@ fn convert<S: Fit<T> + Copy + Text, T: Copy, const N: usize, const M: usize>(
     first.map(|(index, value)| Misfit { index: index as u64, value: shown(value) })
 }
 
-/// `fill` as a number; zero where it has not the size of one, which no caller of ours gives.
+/// `fill` as a number; zero if its size is wrong, which no caller of ours does.
 fn filling<T: Number<M>, const M: usize>(fill: &[u8]) -> T {
     T::from_be(fill.first_chunk().copied().unwrap_or([0; M]))
 }

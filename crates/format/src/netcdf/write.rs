@@ -1,7 +1,7 @@
-//! A header's bytes: how large each entry is before it is written, and the entries of any range of a list.
+//! A header's bytes: the size of each entry before it is written, and the entries of any range of a list.
 //!
-//! Ranks that write one header together each append the entries of their own range; that is why sizes are
-//! known beforehand and why ids of dimensions pass through a map from the caller's numbers to the file's.
+//! Ranks that write one header together each append the entries of their own range. They therefore need the
+//! sizes beforehand, and ids of dimensions pass through a map from the caller's numbers to the file's.
 //!
 //! | bytes | size | written by |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! | global attributes, with the head of their list | [`attrs_size`] | [`put_attrs`] |
 //! | variables | [`vars_size`] | [`put_vars`] |
 //!
-//! Invariants: what a function appends has exactly the size that its neighbour gave; padding is zero; numbers
+//! Invariants: a function appends exactly the size that its counterpart returns; padding is zero; numbers
 //! beyond the width of a field (which [`lay_out`](super::layout::lay_out) refuses) are written as all ones.
 //!
 //! ```
@@ -31,7 +31,7 @@ use super::{Attr, Attrs, Header, NcType, Var, Version, paths};
 /// First bytes of every netCDF classic file; the version's byte follows.
 pub const MAGIC: [u8; 3] = *b"CDF";
 
-/// First bytes of a file that its writer has not finished; the byte that follows is the version's.
+/// First bytes of a file that its writer has not finished; the next byte is the version's.
 pub const UNFINISHED: [u8; 3] = *b"FSU";
 
 /// A list of the header.
@@ -46,7 +46,7 @@ pub enum List {
 }
 
 impl List {
-    /// The tag of such a list where it is not empty. An empty list has tag 0.
+    /// The tag of a list of this kind unless it is empty. An empty list has tag 0.
     pub fn tag(self) -> u32 {
         match self {
             List::Dims => 10,
@@ -54,7 +54,7 @@ impl List {
             List::Attrs => 12,
         }
     }
-    /// What it is a list of.
+    /// Name of its objects.
     pub fn name(self) -> &'static str {
         match self {
             List::Dims => "dimensions",
@@ -111,8 +111,8 @@ pub fn dims_size(header: &Header, range: Range<usize>, escaped: bool) -> u64 {
     range.map(|i| dim_size(header.version, header.dims.names.get(i), escaped)).sum()
 }
 
-/// Bytes of the list of global attributes with its head. Where names are escaped, the attribute that says
-/// so is counted; it is not among `attrs`.
+/// Bytes of the list of global attributes with its head. If names are escaped, the attribute that declares
+/// this is included; it is not in `attrs`.
 pub fn attrs_size(version: Version, attrs: &Attrs, escaped: bool) -> u64 {
     let stated = if escaped { attr_size(version, escape_marker(), false) } else { 0 };
     let entries: u64 = attrs.iter().map(|attr| attr_size(version, attr, escaped)).sum();
@@ -133,7 +133,7 @@ pub fn header_len(header: &Header, escaped: bool) -> u64 {
         + vars_size(header, 0..header.vars.len(), escaped)
 }
 
-/// The global attribute that says that names are escaped paths. It stands behind all others.
+/// The global attribute that declares names to be escaped paths. It comes after all others.
 pub fn escape_marker() -> Attr<'static> {
     Attr { name: paths::ATTRIBUTE, ty: NcType::Char, value: paths::RULE.as_bytes() }
 }
@@ -199,7 +199,7 @@ pub fn put_dims(out: &mut Vec<u8>, header: &Header, range: Range<usize>, escaped
     }
 }
 
-/// Appends the list of global attributes with its head, and the statement of the escaping where there is one.
+/// Appends the list of global attributes with its head, and the declaration of the escaping if there is one.
 pub fn put_attrs(out: &mut Vec<u8>, version: Version, attrs: &Attrs, escaped: bool) {
     put_list_head(out, version, List::Attrs, attrs.len() as u64 + u64::from(escaped));
     attrs.iter().for_each(|attr| put_attr(out, version, attr, escaped));
@@ -208,8 +208,8 @@ pub fn put_attrs(out: &mut Vec<u8>, version: Version, attrs: &Attrs, escaped: bo
     }
 }
 
-/// Appends the entries of variables `range`, with the vsizes and begins that layout filled in. `dim_id` is
-/// the file's number of a dimension that the header has under another.
+/// Appends the entries of variables `range`, with the vsizes and begins that layout has set. `dim_id` maps
+/// the header's number of a dimension to the file's.
 pub fn put_vars(
     out: &mut Vec<u8>,
     header: &Header,

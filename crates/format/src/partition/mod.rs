@@ -6,11 +6,11 @@
 //!          parts: u32  zeros: u32  entries: u64  length of the file: u64  zeros to byte 124  crc: u32
 //! entries  of a part:  offset: u64  owned: u64  ghosts: u64  edges: u64  owned edges: u64  crc of the part: u32  crc: u32
 //!          of a block: offset: u64  rows: u32  edges: u32  first: u64  last: u64  zeros: u64  crc of the block: u32  crc: u32
-//! data     a part for each rank, or blocks of rows; one behind the other, without gaps
+//! data     a part for each rank, or blocks of rows; concatenated without gaps
 //! ```
-//! The checksum of an entry is taken of its number (u64) and the bytes before the checksum.
+//! The checksum of an entry covers its number (u64) and the bytes before the checksum.
 //!
-//! Invariants: a decoded entry lies within the file; what it counts is as long as the file says.
+//! Invariants: a decoded entry is inside the file; its counts match its length in the file.
 
 use fieldstone_core::{Code, Error, Result};
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for ContentSum {
 }
 
 impl ContentSum {
-    /// Parses what [`Display`](std::fmt::Display) writes.
+    /// Parses the text that [`Display`](std::fmt::Display) writes.
     pub fn parse(text: &str) -> Option<ContentSum> {
         let sum = u128::from_str_radix(text, 16).ok().map(ContentSum);
         sum.filter(|sum| sum.to_string() == text)
@@ -43,15 +43,15 @@ pub const VERSION: u16 = 1;
 pub const HEADER: usize = 128;
 /// Bytes of an entry.
 pub const ENTRY: usize = 48;
-/// Edges of a block at most.
+/// Most edges of a block.
 pub const BLOCK_EDGES: u64 = 1 << 14;
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HistoryKind {
     /// A finished part for each rank.
     Parts,
-    /// Edges by node.
+    /// Edges sorted by node.
     Edges,
 }
 
@@ -64,10 +64,10 @@ impl HistoryKind {
     }
 }
 
-/// The first bytes of a file.
+/// The header of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryHeader {
-    /// What it holds.
+    /// Its content.
     pub kind: HistoryKind,
     /// Checksum of the mesh.
     pub mesh: ContentSum,
@@ -77,46 +77,46 @@ pub struct HistoryHeader {
     pub nodes: u64,
     /// Edges of the mesh.
     pub edges: u64,
-    /// Ranks that wrote it; of parts, the ranks that they are for.
+    /// Ranks that wrote it; for parts, the ranks that use them.
     pub parts: u32,
-    /// How many entries there are.
+    /// Number of entries.
     pub entries: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub length: u64,
 }
 
 impl HistoryHeader {
-    /// Whether nodes have four bytes in the file: with one bit to spare.
+    /// Whether node numbers take four bytes in the file: with one bit to spare.
     pub fn narrow_nodes(&self) -> bool {
         self.nodes <= 1 << 31
     }
 
-    /// Whether numbers of edges have four bytes in the file.
+    /// Whether edge numbers take four bytes in the file.
     pub fn narrow_edges(&self) -> bool {
         words::narrow(self.edges)
     }
 
-    /// Bytes of the number of a node.
+    /// Bytes of a node number.
     pub fn node_width(&self) -> u64 {
         if self.narrow_nodes() { 4 } else { 8 }
     }
 
-    /// Bytes of the number of an edge.
+    /// Bytes of an edge number.
     pub fn edge_width(&self) -> u64 {
         if self.narrow_edges() { 4 } else { 8 }
     }
 
-    /// Where the data begin.
+    /// Offset of the data.
     pub fn data(&self) -> u64 {
         HEADER as u64 + self.entries.saturating_mul(ENTRY as u64)
     }
 
-    /// Where an entry stands.
+    /// Offset of an entry.
     pub fn entry(&self, number: u64) -> u64 {
         HEADER as u64 + number.saturating_mul(ENTRY as u64)
     }
 
-    /// The header's bytes.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; HEADER] {
         let mut out = Vec::with_capacity(HEADER);
         out.extend_from_slice(self.kind.magic());
@@ -138,18 +138,18 @@ impl HistoryHeader {
         header
     }
 
-    /// Reads the header of a file of `length` bytes that is to be of some kind.
+    /// Decodes the header of a file of `length` bytes, which must be of this kind.
     pub fn decode(kind: HistoryKind, bytes: &[u8; HEADER], length: u64) -> Result<HistoryHeader> {
         let mut cursor = Cursor::new(bytes);
         if cursor.take(4)? != kind.magic() {
-            return Err(Error::corrupt("the file does not begin as a kept partition of this kind does"));
+            return Err(Error::corrupt("the file does not begin like a partition history of this kind"));
         }
         let version = cursor.u16()?;
         if crc(&bytes[..HEADER - 4]).to_le_bytes() != bytes[HEADER - 4..] {
             return Err(Code::Checksum.error("the header does not match its checksum"));
         }
         if version != VERSION {
-            return Err(unknown_version("the kept partition", version));
+            return Err(unknown_version("the partition history", version));
         }
         let widths = [u64::from(cursor.u8()?), u64::from(cursor.u8()?)];
         let mut sum = || Ok::<_, Error>(ContentSum(u128::from_le_bytes(cursor.array()?)));
@@ -159,7 +159,9 @@ impl HistoryHeader {
         let (entries, said) = (cursor.u64()?, cursor.u64()?);
         let header = HistoryHeader { kind, mesh, vector, nodes, edges, parts, entries, length };
         if said != length {
-            return Err(Code::Truncated.error(format!("the file has {length} bytes, but says {said}")));
+            return Err(
+                Code::Truncated.error(format!("the file has {length} bytes, but its header says {said}"))
+            );
         }
         let fits = header.data() <= length
             && widths == [header.node_width(), header.edge_width()]
@@ -172,13 +174,13 @@ impl HistoryHeader {
     }
 }
 
-/// What an entry counts and where it stands.
+/// The size of an entry's data.
 trait Sized64 {
     /// Bytes of the data.
     fn bytes(&self, header: &HistoryHeader) -> Option<u64>;
 }
 
-/// Where the part of a rank stands, and what it holds.
+/// Position and size of a rank's part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartEntry {
     /// First byte.
@@ -204,18 +206,18 @@ impl Sized64 for PartEntry {
 }
 
 impl PartEntry {
-    /// Bytes of the part: nodes, the rank of each ghost, numbers of edges, their ends.
+    /// Bytes of the part: nodes, the rank of each ghost, edge numbers, their ends.
     pub fn length(&self, header: &HistoryHeader) -> u64 {
         self.bytes(header).unwrap_or(u64::MAX)
     }
 
-    /// The entry's bytes.
+    /// Encodes the entry.
     pub fn encode(&self, number: u64) -> [u8; ENTRY] {
         let words = [self.offset, self.owned, self.ghosts, self.edges, self.owned_edges];
         seal(words, self.sum, number)
     }
 
-    /// Reads the entry of a rank.
+    /// Decodes the entry of a rank.
     pub fn decode(header: &HistoryHeader, bytes: &[u8; ENTRY], number: u64) -> Result<PartEntry> {
         let ([offset, owned, ghosts, edges, owned_edges], sum) = unseal(bytes, number)?;
         let entry = PartEntry { offset, owned, ghosts, edges, owned_edges, sum };
@@ -225,7 +227,7 @@ impl PartEntry {
     }
 }
 
-/// Where a block of rows stands, and which nodes it is about.
+/// Position and nodes of a block of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockEntry {
     /// First byte.
@@ -234,9 +236,9 @@ pub struct BlockEntry {
     pub rows: u32,
     /// Edges of all rows.
     pub edges: u32,
-    /// The first row's node.
+    /// Node of the first row.
     pub first: u64,
-    /// The last row's node.
+    /// Node of the last row.
     pub last: u64,
     /// Checksum of the block.
     pub sum: u32,
@@ -255,13 +257,13 @@ impl BlockEntry {
         self.bytes(header).unwrap_or(u64::MAX)
     }
 
-    /// The entry's bytes.
+    /// Encodes the entry.
     pub fn encode(&self, number: u64) -> [u8; ENTRY] {
         let counts = u64::from(self.rows) | u64::from(self.edges) << 32;
         seal([self.offset, counts, self.first, self.last, 0], self.sum, number)
     }
 
-    /// Reads the entry of a block.
+    /// Decodes the entry of a block.
     pub fn decode(header: &HistoryHeader, bytes: &[u8; ENTRY], number: u64) -> Result<BlockEntry> {
         let ([offset, counts, first, last, _], sum) = unseal(bytes, number)?;
         let (rows, edges) = (counts as u32, (counts >> 32) as u32);
@@ -271,7 +273,7 @@ impl BlockEntry {
         if fits && rows > 0 { Ok(entry) } else { Err(contradiction(number)) }
     }
 
-    /// The columns of a block's bytes, which were checked.
+    /// The columns in the bytes of a block, whose checksum was checked.
     pub fn columns<'a>(&self, header: &HistoryHeader, bytes: &'a [u8]) -> Option<BlockColumns<'a>> {
         let (rows, edges) = (self.rows as usize, self.edges as usize);
         let (nodes, rest) = bytes.split_at_checked(rows * header.node_width() as usize)?;
@@ -291,11 +293,11 @@ impl BlockEntry {
 pub struct BlockColumns<'a> {
     /// The node of each row.
     pub nodes: &'a [u8],
-    /// How many edges each row has, four bytes each.
+    /// Number of edges of each row, four bytes each.
     pub counts: &'a [u8],
     /// The number of each edge.
     pub numbers: &'a [u8],
-    /// The node at the other end, with the highest bit where the row's node is the second end.
+    /// The node at the other end, with the highest bit set if the row's node is the second end.
     pub others: &'a [u8],
 }
 
@@ -307,7 +309,7 @@ fn within(header: &HistoryHeader, offset: u64, entry: &impl Sized64) -> Result<(
     let end = entry.bytes(header).and_then(|bytes| offset.checked_add(bytes));
     match end {
         Some(end) if offset >= header.data() && end <= header.length => Ok(()),
-        _ => Err(Error::corrupt("an entry names bytes outside of the file's data")),
+        _ => Err(Error::corrupt("an entry names bytes outside the file's data")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Lists of numbers as bytes, four or eight each, in which partitions are sent and kept.
+//! Lists of numbers as bytes, four or eight each: the form in which partitions are sent and kept.
 //!
 //! ```
 //! use fieldstone_format::partition::words::{put_words, words};
@@ -9,15 +9,15 @@
 
 /// A number of a list.
 pub trait Word: Copy + Send + Sync + 'static {
-    /// Bytes of it.
+    /// Its bytes.
     const WIDTH: usize;
-    /// Of bytes in little-endian order; 0 where they are too few.
+    /// The number of bytes in little-endian order; 0 if they are too few.
     fn of(bytes: &[u8]) -> u64;
-    /// Puts the low bytes of a number into `bytes`, which are as many.
+    /// Writes the low bytes of a number into `bytes`, which has the right length.
     fn put(number: u64, bytes: &mut [u8]);
     /// The low bytes of a number.
     fn low(number: u64) -> Self;
-    /// The number.
+    /// The value as a u64.
     fn number(self) -> u64;
 }
 
@@ -66,7 +66,7 @@ pub fn narrow(limit: u64) -> bool {
     limit <= 1 << 32
 }
 
-/// The numbers that stand in some bytes.
+/// The numbers in some bytes.
 #[inline]
 pub fn words<W: Word>(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> + Clone + '_ {
     bytes.chunks_exact(W::WIDTH).map(W::of)

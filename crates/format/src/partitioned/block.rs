@@ -1,12 +1,12 @@
 //! A metadata block: dimensions, global attributes and variables that one writer defined, under one or many
-//! paths, in the order in which it defined them.
+//! paths, in the order of their definition.
 //!
-//! A block begins with a table of offsets, so that one object is decoded without the others. Numbers of
-//! objects inside a block are *slots*: 0 is the block's first dimension (or attribute, or variable).
+//! A block begins with a table of offsets, so that a reader can decode one object without the others. Numbers
+//! of objects inside a block are *slots*: 0 is the block's first dimension (or attribute, or variable).
 //!
-//! Invariants: offsets ascend and lie in the block; an object's entry is used up to its last byte; names are
-//! kept as path (shared by the block's objects) and last part; a variable's begin counts from the begin of
-//! the data part, or of the records where it is a record variable.
+//! Invariants: offsets ascend and are inside the block; an object's entry is used up to its last byte; a name
+//! is stored as a path (shared by the block's objects) and a last part; a variable's begin counts from the
+//! beginning of the data part, or of the records if it is a record variable.
 //!
 //! ```
 //! use fieldstone_format::netcdf::NcType;
@@ -28,12 +28,12 @@ use crate::netcdf::{Attr, Attrs, NcType};
 /// Bytes before the table of offsets.
 const COUNTS: usize = 16;
 
-/// A path and a last part as a name.
+/// Joins a path and a last part to a name.
 fn join(path: &str, last: &str) -> String {
     if path.is_empty() { last.to_owned() } else { format!("{path}/{last}") }
 }
 
-/// Entries of one kind that are being gathered.
+/// Entries of one kind that the builder gathers.
 #[derive(Debug, Clone, Default)]
 struct Entries {
     bytes: Vec<u8>,
@@ -59,7 +59,7 @@ pub struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// Bytes the block takes so far.
+    /// Bytes that the block takes so far.
     pub fn len(&self) -> usize {
         let kinds = [&self.paths, &self.dims, &self.attrs, &self.vars];
         COUNTS + kinds.map(|kind| kind.bytes.len() + 4 * kind.starts.len()).iter().sum::<usize>()
@@ -80,17 +80,17 @@ impl BlockBuilder {
     pub fn vars(&self) -> usize {
         self.vars.starts.len()
     }
-    /// The least and the greatest path of its objects.
+    /// The lowest and the highest path of its objects.
     pub fn path_range(&self) -> (&str, &str) {
         let least = self.numbers.keys().min().map_or("", |path| path);
         (least, self.numbers.keys().max().map_or("", |path| path))
     }
-    /// How many paths its objects stand under.
+    /// Number of different paths of its objects.
     pub fn paths(&self) -> usize {
         self.paths.starts.len()
     }
 
-    /// The number of a path in this block. Objects of one path mostly follow one another.
+    /// The number of a path in this block. Objects of one path usually follow one another.
     fn path(&mut self, path: &str) -> u32 {
         if let Some((start, number)) = self.last
             && self.paths.bytes[start as usize..].starts_with(path.as_bytes())
@@ -136,8 +136,8 @@ impl BlockBuilder {
         self.limit(attr.name, len)
     }
 
-    /// Adds a variable over the dimensions with these numbers of the file. `begin` is relative, see the
-    /// module's text.
+    /// Adds a variable over the dimensions with these numbers of the file. `begin` is relative; see the
+    /// module's description.
     pub fn var<'a>(
         &mut self,
         name: &str,
@@ -177,7 +177,7 @@ impl BlockBuilder {
         Ok(())
     }
 
-    /// Forgets all objects, for the next block; keeps its memory.
+    /// Removes all objects, to start the next block; keeps its memory.
     pub fn clear(&mut self) {
         for kind in [&mut self.paths, &mut self.dims, &mut self.attrs, &mut self.vars] {
             kind.bytes.clear();
@@ -187,7 +187,7 @@ impl BlockBuilder {
         self.numbers.clear();
     }
 
-    /// The block's bytes.
+    /// Encodes the block.
     pub fn finish(&self) -> Vec<u8> {
         let kinds = [&self.paths, &self.dims, &self.attrs, &self.vars];
         let mut out = Vec::with_capacity(self.len());
@@ -241,7 +241,7 @@ pub struct BlockVar {
     pub dims: Vec<u64>,
     /// Its attributes.
     pub attrs: Attrs,
-    /// Offset of its first byte from the begin of the data part, or of the records.
+    /// Offset of its first byte from the beginning of the data part, or of the records.
     pub begin: u64,
 }
 
@@ -273,7 +273,8 @@ impl Block {
         for i in 0..objects {
             let offset = cursor.u32()? as usize;
             if offset < before || offset > bytes.len() || (i == 0 && offset != before) {
-                let message = format!("block: entry {i} begins at {offset}; offsets ascend within the block");
+                let message =
+                    format!("block: entry {i} begins at {offset}; offsets must ascend in the block");
                 return Err(Error::corrupt(message));
             }
             before = offset;
@@ -284,7 +285,7 @@ impl Block {
         Ok(Block { bytes, counts })
     }
 
-    /// Paths its objects stand under.
+    /// Number of different paths of its objects.
     pub fn paths(&self) -> usize {
         self.counts[0]
     }
@@ -328,19 +329,19 @@ impl Block {
         Ok(Cursor::new(&self.bytes[self.offset(i)..end], what))
     }
 
-    /// Where the entry of a path begins in the block; its length where there is none.
+    /// Offset of a path's entry in the block; the block's length if there is none.
     pub fn path_at(&self, number: usize) -> usize {
         self.entry_at(0, number)
     }
-    /// As [`path_at`](Block::path_at), of a dimension.
+    /// As [`path_at`](Block::path_at), for a dimension.
     pub fn dim_at(&self, slot: usize) -> usize {
         self.entry_at(1, slot)
     }
-    /// As [`path_at`](Block::path_at), of a global attribute.
+    /// As [`path_at`](Block::path_at), for a global attribute.
     pub fn attr_at(&self, slot: usize) -> usize {
         self.entry_at(2, slot)
     }
-    /// As [`path_at`](Block::path_at), of a variable.
+    /// As [`path_at`](Block::path_at), for a variable.
     pub fn var_at(&self, slot: usize) -> usize {
         self.entry_at(3, slot)
     }
@@ -356,7 +357,7 @@ impl Block {
         cursor.text(cursor.bytes.len())
     }
 
-    /// The least of its paths.
+    /// The lowest of its paths.
     pub fn least_path(&self) -> Result<&str> {
         (0..self.paths())
             .map(|i| self.path(i))
@@ -379,7 +380,7 @@ impl Block {
         Ok((self.path(path as usize)?, cursor.text(usize::from(len))?))
     }
 
-    /// As [`var_name`](Block::var_name), of a dimension.
+    /// As [`var_name`](Block::var_name), for a dimension.
     pub fn dim_name(&self, slot: usize) -> Result<(&str, &str)> {
         let mut cursor = self.entry(1, slot, "dimension")?;
         let path = cursor.u32()?;
@@ -387,7 +388,7 @@ impl Block {
         Ok((self.path(path as usize)?, cursor.text(cursor.bytes.len())?))
     }
 
-    /// As [`var_name`](Block::var_name), of a global attribute.
+    /// As [`var_name`](Block::var_name), for a global attribute.
     pub fn attr_name(&self, slot: usize) -> Result<(&str, &str)> {
         let mut cursor = self.entry(2, slot, "attribute")?;
         let path = cursor.u32()?;
@@ -446,7 +447,7 @@ fn flag(value: u32) -> Result<bool> {
 fn take_type(cursor: &mut Cursor<'_>) -> Result<NcType> {
     let code = cursor.u8()?;
     NcType::from_code(u32::from(code))
-        .ok_or_else(|| Error::corrupt(format!("block: type {code} is none of 1 to 11")))
+        .ok_or_else(|| Error::corrupt(format!("block: type {code} is not one of 1 to 11")))
 }
 
 fn take_attr<'a>(cursor: &mut Cursor<'a>) -> Result<Attr<'a>> {
@@ -520,7 +521,7 @@ mod tests {
         assert!(block.var(2).is_err() && block.dim(4).is_err());
     }
 
-    /// Behind its checksum a block may still be nonsense; that is an error, not a panic.
+    /// Even with a correct checksum a block may be nonsense; that is an error, not a panic.
     #[test]
     fn no_byte_of_a_block_makes_it_panic() {
         let bytes = sample().finish();

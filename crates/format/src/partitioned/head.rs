@@ -1,7 +1,7 @@
 //! The head: the first [`Head::LEN`] bytes of a file with a partitioned header.
 //!
-//! Invariants: everything but the number of records is written once and covered by one checksum; the
-//! number of records changes in place and has a checksum of its own.
+//! Invariants: everything but the number of records is written once and covered by one checksum; the number
+//! of records changes in place and has a separate checksum.
 //!
 //! ```
 //! use fieldstone_format::partitioned::Head;
@@ -17,14 +17,14 @@ use fieldstone_core::{Code, Error, Result};
 
 use super::{Cursor, MAGIC, UNFINISHED, VERSION};
 
-/// Whether a file that begins so was never finished: with [`UNFINISHED`], or with what is left of it where the
-/// disk has torn the write of the four bytes that finish a file. No version has the number of `P`.
+/// Whether the first bytes belong to an unfinished file: [`UNFINISHED`], or its remainder after the disk has
+/// torn the write of the four bytes that finish a file. No version has the number of `P`.
 pub fn is_unfinished(bytes: &[u8]) -> bool {
     let [_, _, _, last] = UNFINISHED;
     bytes.get(..4).is_some_and(|first| first == UNFINISHED || (first[..3] == MAGIC[..3] && first[3] == last))
 }
 
-/// What the head says.
+/// The content of the head.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Head {
     /// Number of records.
@@ -35,17 +35,17 @@ pub struct Head {
     pub attrs: u64,
     /// Variables of the file.
     pub vars: u64,
-    /// Different paths that objects stand under.
+    /// Different paths of its objects.
     pub paths: u64,
     /// Number of the record dimension.
     pub record_dim: Option<u64>,
     /// Bytes from one record to the next.
     pub record_size: u64,
-    /// Where the data part begins.
+    /// Offset of the data part.
     pub data_begin: u64,
-    /// Where the first record begins.
+    /// Offset of the first record.
     pub record_begin: u64,
-    /// Where the index table begins.
+    /// Offset of the index table.
     pub table_offset: u64,
     /// Its length in bytes.
     pub table_len: u64,
@@ -55,7 +55,7 @@ pub struct Head {
     pub blocks: u32,
     /// Writers.
     pub writers: u32,
-    /// Where the path index begins.
+    /// Offset of the path index.
     pub paths_offset: u64,
     /// Pages of the path index.
     pub paths_pages: u64,
@@ -64,10 +64,10 @@ pub struct Head {
 impl Head {
     /// Bytes of a head.
     pub const LEN: usize = 160;
-    /// Where the number of records and its checksum stand; see [`Head::numrecs_field`].
+    /// Offset of the number of records and its checksum; see [`Head::numrecs_field`].
     pub const NUMRECS_AT: u64 = 8;
 
-    /// The 16 bytes that state a number of records, to be written at [`Head::NUMRECS_AT`].
+    /// The 16 bytes of a number of records, to be written at [`Head::NUMRECS_AT`].
     pub fn numrecs_field(numrecs: u64) -> [u8; 16] {
         let mut field = [0; 16];
         field[..8].copy_from_slice(&numrecs.to_be_bytes());
@@ -75,7 +75,7 @@ impl Head {
         field
     }
 
-    /// The bytes of a finished file's head. Until a file is published its first four bytes are
+    /// Encodes the head of a finished file. Until a file is published its first four bytes are
     /// [`UNFINISHED`].
     pub fn encode(&self) -> [u8; Head::LEN] {
         let mut out = Vec::with_capacity(Head::LEN);
@@ -102,24 +102,23 @@ impl Head {
         head
     }
 
-    /// Over all but the first four bytes (which change at publish), the number of records and itself.
+    /// Checksum of all but the first four bytes (which change at publication), the number of records and
+    /// itself.
     fn checksum(bytes: &[u8]) -> u32 {
         crc32c_append(crc32c(&bytes[4..8]), &bytes[24..Head::LEN - 4])
     }
 
-    /// Reads a head. Errors: `Corrupt` for a file of another kind or version, for one that was
-    /// never finished, and for damage; the message says which.
+    /// Decodes a head. Errors: `Corrupt` for a file of another kind or version, for an unfinished file, and
+    /// for damage; the message names the case.
     pub fn decode(bytes: &[u8]) -> Result<Head> {
         if is_unfinished(bytes) {
             return Err(Code::ContainerUnfinished
-                .error(
-                    "the file was never finished by its writer: its first bytes are not `FSP` and a version",
-                )
-                .with_hint("write it again; what stands in it cannot be relied upon"));
+                .error("the writer never finished this file: its first bytes are not `FSP` and a version")
+                .with_hint("write it again; its content is not reliable"));
         }
         if bytes.get(..3) != Some(&MAGIC[..3]) {
             return Err(Error::corrupt(
-                "offset 0: this is no file with a partitioned header: it does not begin with `FSP`",
+                "offset 0: this is not a file with a partitioned header: it does not begin with `FSP`",
             ));
         }
         let short =
@@ -167,20 +166,20 @@ impl Head {
         Ok(head)
     }
 
-    /// What a checksum cannot show: that a writer made no nonsense.
+    /// Checks the rules that a checksum cannot show, in case a writer broke them.
     fn check(&self) -> Result<()> {
         let wrong = |rule: &str| Err(Error::corrupt(format!("head: {rule}")));
         if self.record_dim.is_some_and(|id| id >= self.dims) {
-            return wrong("the record dimension's number is below the number of dimensions");
+            return wrong("the record dimension's number must be below the number of dimensions");
         }
         let table_end = self.table_offset.checked_add(self.table_len);
         if self.data_begin > self.record_begin || table_end.is_none_or(|end| end > self.data_begin) {
-            return wrong("the table ends before the data part, which begins before the records");
+            return wrong("the table must end before the data part, which must begin before the records");
         }
         let pages_end = self.paths_pages.checked_mul(super::pages::PAGE as u64);
         let pages_end = pages_end.and_then(|len| len.checked_add(self.paths_offset));
         if pages_end.is_none_or(|end| end > self.data_begin) {
-            return wrong("the path index ends before the data part");
+            return wrong("the path index must end before the data part");
         }
         Ok(())
     }

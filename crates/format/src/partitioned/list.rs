@@ -1,11 +1,12 @@
-//! A path list: for each path that a writer defined objects under, how many they are, how many bytes of data
-//! they have, and in which of the writer's blocks they stand.
+//! A path list: for each path with objects of a writer, the number of these objects, the size of their data,
+//! and the writer's blocks that hold them.
 //!
-//! The lists of all writers stand one after another directly before the index table, so that what a file holds
-//! under every path is known after one read, without a block.
+//! The lists of all writers are concatenated directly before the index table, so that one read, without any
+//! block, gives the content of every path.
 //!
-//! Invariants of a decoded list: paths ascend by bytes, each stands once and has an object; blocks are among the
-//! writer's; every byte is used. An entry borrows its path, so a list takes no memory but its bytes.
+//! Invariants of a decoded list: paths ascend by bytes, are unique and have at least one object; blocks are
+//! among the writer's; every byte is used. An entry borrows its path, so a list takes no memory besides its
+//! bytes.
 //!
 //! ```
 //! use fieldstone_format::partitioned::{ListedPath, PathList, path_list};
@@ -20,10 +21,10 @@ use fieldstone_core::{Code, Error, Result};
 
 use super::Cursor;
 
-/// What one writer defined directly under a path.
+/// One writer's objects directly under a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ListedPath<'a> {
-    /// The path; empty for objects that stand in none.
+    /// The path; empty for objects without one.
     pub path: &'a str,
     /// Dimensions.
     pub dims: u32,
@@ -41,7 +42,7 @@ pub struct ListedPath<'a> {
     pub record_data: u64,
 }
 
-/// The bytes of a list. The paths ascend.
+/// Encodes a list. The paths must ascend.
 ///
 /// Errors: `Invalid` for a path of more than 65,535 bytes.
 pub fn path_list(paths: &[ListedPath<'_>]) -> Result<Vec<u8>> {
@@ -64,7 +65,7 @@ pub fn path_list(paths: &[ListedPath<'_>]) -> Result<Vec<u8>> {
 /// Bytes of an entry before its path.
 const ENTRY: usize = 38;
 
-/// Reads a list that matched its checksum, path by path.
+/// Decodes a list that matched its checksum, path by path.
 #[derive(Debug, Clone)]
 pub struct PathList<'a> {
     rest: Cursor<'a>,
@@ -74,17 +75,17 @@ pub struct PathList<'a> {
 }
 
 impl<'a> PathList<'a> {
-    /// Of a writer with so many blocks.
+    /// The list of a writer with `blocks` blocks.
     pub fn new(bytes: &'a [u8], blocks: u32) -> PathList<'a> {
         PathList { rest: Cursor::new(bytes, "path list"), len: bytes.len(), blocks, before: None }
     }
 
-    /// Where in the list the next entry begins.
+    /// Position of the next entry in the list.
     pub fn at(&self) -> usize {
         self.len - self.rest.bytes.len()
     }
 
-    /// The next path; `None` behind the last. Errors: `Corrupt` with the rule that is broken.
+    /// The next path; `None` after the last. Errors: `Corrupt` with the broken rule.
     pub fn next_path(&mut self) -> Result<Option<ListedPath<'a>>> {
         if self.rest.bytes.is_empty() {
             return Ok(None);
@@ -108,13 +109,13 @@ impl<'a> PathList<'a> {
             Err(Error::corrupt(format!("path list: the entry of `{path}` at byte {at}: {rule}")))
         };
         if self.before.is_some_and(|before| before >= listed.path) {
-            return wrong("paths ascend, and each stands once");
+            return wrong("paths must ascend and be unique");
         }
         if (listed.dims, listed.attrs, listed.vars) == (0, 0, 0) {
-            return wrong("a path of the list has an object");
+            return wrong("a path of the list must have an object");
         }
         if listed.first_block > listed.last_block || listed.last_block >= self.blocks {
-            return wrong("its blocks ascend and are the writer's");
+            return wrong("its blocks must ascend and be the writer's");
         }
         self.before = Some(listed.path);
         Ok(Some(listed))
@@ -171,15 +172,15 @@ mod tests {
             let error = read(&path_list(&list).unwrap(), blocks).map(drop).unwrap_err();
             assert!(error.message().contains(rule), "{error}");
         };
-        refused(|list| list.swap(1, 2), 4, "`a` at byte 80: paths ascend");
-        refused(|list| list[2].path = "a", 4, "each stands once");
-        refused(|list| list[0].dims = 0, 4, "`` at byte 0: a path of the list has an object");
-        refused(|list| list[2].last_block = 0, 4, "its blocks ascend");
-        refused(|_| {}, 3, "are the writer's");
+        refused(|list| list.swap(1, 2), 4, "`a` at byte 80: paths must ascend");
+        refused(|list| list[2].path = "a", 4, "be unique");
+        refused(|list| list[0].dims = 0, 4, "`` at byte 0: a path of the list must have an object");
+        refused(|list| list[2].last_block = 0, 4, "its blocks must ascend");
+        refused(|_| {}, 3, "be the writer's");
         let bytes = path_list(&sample()).unwrap();
         let whole: Vec<usize> = (0..bytes.len()).filter(|len| read(&bytes[..*len], 4).is_ok()).collect();
         assert_eq!(whole, [0, 38, 77, 119], "only whole entries are read");
-        // No bit makes it panic, whatever is read then.
+        // No changed bit makes it panic, whatever it reads.
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);

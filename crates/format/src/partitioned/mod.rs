@@ -1,20 +1,20 @@
-//! The partitioned header: a container's header as an index table and metadata blocks, so that ranks write
-//! it without one another and readers read only what they need.
+//! The partitioned header: a container's header as an index table and metadata blocks, so that ranks write it
+//! independently and readers read only the parts that they need.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`head`] | the first bytes of the file: totals, places, number of records |
-//! | [`table`] | the index table: one entry a metadata block, one entry a writer |
+//! | [`head`] | the first bytes of the file: totals, offsets, number of records |
+//! | [`table`] | the index table: an entry for each metadata block and for each writer |
 //! | [`block`] | a metadata block: dimensions, global attributes and variables that one writer defined |
-//! | [`list`] | a path list: what one writer defined under each of its paths |
+//! | [`list`] | a path list: one writer's objects under each of its paths |
 //! | [`pages`] | sorted entries in checksummed pages: the path index, and each writer's name index |
 //!
-//! A file is head, blocks, name indexes, path index, path lists, table, data part. The data part is that of a CDF-5
-//! file with the same definitions. The normative text is `spec/partitioned-header.md`.
+//! A file is head, blocks, name indexes, path index, path lists, table, data part. The data part is that of a
+//! CDF-5 file with the same definitions. The normative text is `spec/partitioned-header.md`.
 //!
-//! Invariants: integers are big-endian; every byte of the header but padding is covered by a CRC-32C; what
-//! is decoded is checked against what the bytes can hold before memory is taken for it; a block says where
-//! data are relative to the data part, so that it does not depend on how long the header is.
+//! Invariants: integers are big-endian; a CRC-32C covers every byte of the header but padding; a decoder
+//! checks lengths against the available bytes before it allocates; a block's offsets are relative to the data
+//! part, so that it does not depend on the length of the header.
 
 use fieldstone_core::{Error, Result};
 
@@ -30,7 +30,7 @@ pub use list::{ListedPath, PathList, path_list};
 pub use pages::{Page, name_entry, name_key, path_entry, path_hash};
 pub use table::{BlockEntry, Table, WriterEntry};
 
-/// The version of the format that is written and read.
+/// The version of the format that this release writes and reads.
 pub const VERSION: u8 = 0;
 
 /// The first four bytes of a finished file.
@@ -39,13 +39,13 @@ pub const MAGIC: [u8; 4] = [b'F', b'S', b'P', VERSION];
 /// The first four bytes of a file that is being written.
 pub const UNFINISHED: [u8; 4] = *b"FSUP";
 
-/// Bytes at which a block is closed and the next begins; only an object that is larger alone exceeds it.
+/// Size at which a writer closes a block and begins the next; only a single larger object exceeds it.
 pub const BLOCK_TARGET: usize = 256 << 10;
 
 /// Most bytes of one object's entry.
 pub const MAX_ENTRY: usize = 1 << 30;
 
-/// Takes big-endian values from bytes that somebody else wrote.
+/// Reads big-endian values from untrusted bytes.
 #[derive(Debug, Clone, Copy)]
 struct Cursor<'a> {
     bytes: &'a [u8],

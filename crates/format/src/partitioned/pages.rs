@@ -1,10 +1,10 @@
 //! Sorted entries of fixed length in checksummed pages.
 //!
-//! Two indexes are kept so: the **path index** (hash of a path, writer, how many objects that writer
-//! defined there) and each writer's **name index** (hash of an object's path, its number with the writer).
+//! Two indexes have this form: the **path index** (hash of a path, writer, number of the writer's objects
+//! there) and each writer's **name index** (hash of an object's path, its number with the writer).
 //!
-//! Invariants: entries ascend as bytes, within a page and from page to page; no page is empty, but any may
-//! be partly filled; hashes only lead to a place, the name that stands there decides.
+//! Invariants: entries ascend as bytes, in a page and from page to page; no page is empty, but any page may
+//! be partly filled; hashes only lead to a place, and the name at that place decides.
 //!
 //! ```
 //! use fieldstone_format::partitioned::{Page, pages};
@@ -39,7 +39,7 @@ pub fn pages_of(entries: u64, entry: usize) -> u64 {
     entries.div_ceil(entries_per_page(entry) as u64)
 }
 
-/// Appends pages that hold the entries, which ascend.
+/// Appends pages with the entries, which must ascend.
 pub fn write<const N: usize>(entries: &[[u8; N]], out: &mut Vec<u8>) {
     for chunk in entries.chunks(entries_per_page(N)) {
         let start = out.len();
@@ -70,7 +70,7 @@ impl<'a> Page<'a> {
         }
         let count = cursor.u32()? as usize;
         if count == 0 || count > entries_per_page(entry) {
-            return Err(Error::corrupt(format!("a page of the index says that it holds {count} entries")));
+            return Err(Error::corrupt(format!("a page of the index claims to hold {count} entries")));
         }
         Ok(Page { entries: cursor.take(count * entry)?, entry })
     }
@@ -103,7 +103,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What an entry of a name index begins with, for the object with this path.
+/// The first bytes of a name index entry for the object with this path.
 pub fn name_key(path: &str) -> [u8; 4] {
     ((xxh3_64(path.as_bytes()) >> 32) as u32).to_be_bytes()
 }
@@ -117,7 +117,7 @@ pub fn name_entry(key: [u8; 4], is_var: bool, number: u32) -> [u8; NAME_ENTRY] {
     entry
 }
 
-/// What an entry of a name index says: whether it is a variable, and its number with the writer.
+/// Decodes an entry of a name index: whether it is a variable, and its number with the writer.
 pub fn read_name_entry(entry: &[u8]) -> Result<(bool, u32)> {
     let mut cursor = Cursor::new(entry, "entry of a name index");
     cursor.u32()?;
@@ -125,12 +125,12 @@ pub fn read_name_entry(entry: &[u8]) -> Result<(bool, u32)> {
     Ok((number >> 31 == 1, number & !(1 << 31)))
 }
 
-/// What an entry of the path index begins with.
+/// The first bytes of a path index entry.
 pub fn path_hash(path: &str) -> [u8; 16] {
     xxh3_128(path.as_bytes()).to_be_bytes()
 }
 
-/// How many objects a writer defined under a path.
+/// Number of a writer's objects under a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PathCounts {
     /// The writer.
@@ -154,7 +154,7 @@ pub fn path_entry(hash: [u8; 16], counts: &PathCounts) -> [u8; PATH_ENTRY] {
     entry
 }
 
-/// What an entry of the path index says.
+/// Decodes an entry of the path index.
 pub fn read_path_entry(entry: &[u8]) -> Result<PathCounts> {
     let mut cursor = Cursor::new(entry, "entry of the path index");
     cursor.take(16)?;

@@ -1,11 +1,12 @@
-//! The index table: all that every rank keeps of a file's header. One entry a metadata block, one entry a
-//! writer (its name index and its path list), and for each block the least and the greatest path in it.
+//! The index table: all that every rank keeps of a file's header. It has an entry for each metadata block and
+//! for each writer (its name index and its path list), and for each block the lowest and the highest path in
+//! it.
 //!
-//! Numbers of objects in the file follow the blocks: the first dimension of the second block comes after
-//! the last of the first.
+//! Numbers of objects in the file follow the blocks: the first dimension of the second block comes after the
+//! last of the first.
 //!
-//! Invariants of a decoded table: blocks lie between head and data part, without overlap, in ascending
-//! order; each belongs to one writer, writers in order; sums of its counts are those of the head.
+//! Invariants of a decoded table: blocks are between head and data part, without overlap, in ascending order;
+//! each belongs to one writer, writers in order; its counts add up to those of the head.
 //!
 //! ```
 //! use fieldstone_format::partitioned::{BlockEntry, Head, Table, WriterEntry};
@@ -24,10 +25,10 @@ use super::pages::{NAME_ENTRY, PAGE, pages_of};
 use super::{Cursor, Head};
 use crate::netcdf::Names;
 
-/// What the table says of a block.
+/// A block's entry in the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BlockEntry {
-    /// Where it begins in the file.
+    /// Offset of its first byte in the file.
     pub offset: u64,
     /// Its length in bytes.
     pub len: u32,
@@ -39,22 +40,22 @@ pub struct BlockEntry {
     pub attrs: u32,
     /// Its variables.
     pub vars: u32,
-    /// Paths that its objects stand under.
+    /// Number of different paths of its objects.
     pub paths: u32,
-    /// Bytes of data of its variables: of all of a fixed one, of one record of a record variable.
+    /// Bytes of its variables' data: all of a fixed variable, one record of a record variable.
     pub data: u64,
 }
 
-/// What the table says of a writer.
+/// A writer's entry in the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WriterEntry {
-    /// How many of the blocks are its. They follow those of the writer before.
+    /// Number of its blocks. They follow those of the previous writer.
     pub blocks: u32,
-    /// Where its name index begins.
+    /// Offset of its name index.
     pub names_offset: u64,
     /// Entries of its name index.
     pub names: u64,
-    /// Length of its path list in bytes. The lists stand one after another, the last before the table.
+    /// Length of its path list in bytes. The lists are concatenated, and the last one ends at the table.
     pub list_len: u64,
     /// CRC-32C of its path list.
     pub list_crc: u32,
@@ -79,14 +80,14 @@ const BLOCK: usize = 44;
 const WRITER: usize = 32;
 
 impl Table {
-    /// Appends a block whose objects stand under paths from `least` to `greatest`.
+    /// Appends a block whose objects have paths from `least` to `greatest`.
     pub fn push(&mut self, block: BlockEntry, least: &str, greatest: &str) {
         self.blocks.push(block);
         self.paths.push(least);
         self.paths.push(greatest);
     }
 
-    /// The table's bytes.
+    /// Encodes the table.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.blocks.len() * 60 + self.writers.len() * WRITER);
         for (i, block) in self.blocks.iter().enumerate() {
@@ -116,7 +117,8 @@ impl Table {
         (bytes.len() as u64, crate::crc(&bytes))
     }
 
-    /// A part of a table, as one rank sends it to others: the numbers of blocks and writers, then the bytes.
+    /// Encodes a part of a table, to send it to other ranks: the numbers of blocks and writers, then the
+    /// bytes.
     pub fn pack(&self) -> Vec<u8> {
         let mut out = (self.blocks.len() as u32).to_be_bytes().to_vec();
         out.extend_from_slice(&(self.writers.len() as u32).to_be_bytes());
@@ -124,7 +126,7 @@ impl Table {
         out
     }
 
-    /// Appends a part that another rank [packed](Table::pack).
+    /// Appends the [packed](Table::pack) part of another rank.
     pub fn unpack(&mut self, bytes: &[u8]) -> Result<()> {
         let mut cursor = Cursor::new(bytes, "part of an index table");
         let (blocks, writers) = (cursor.u32()?, cursor.u32()?);
@@ -135,11 +137,11 @@ impl Table {
         Ok(())
     }
 
-    /// Appends entries of blocks and writers; gives the lengths of the blocks' paths.
+    /// Appends entries of blocks and writers; returns the lengths of the blocks' paths.
     fn take(&mut self, cursor: &mut Cursor<'_>, blocks: u32, writers: u32) -> Result<Vec<u16>> {
         let least = u64::from(blocks) * BLOCK as u64 + u64::from(writers) * WRITER as u64;
         if least > cursor.bytes.len() as u64 {
-            return Err(Error::corrupt("the index table is shorter than its blocks and writers take"));
+            return Err(Error::corrupt("the index table is too short for its blocks and writers"));
         }
         self.blocks.reserve(blocks as usize);
         let mut lens = Vec::with_capacity(blocks as usize * 2);
@@ -168,7 +170,7 @@ impl Table {
         Ok(lens)
     }
 
-    /// Reads a table and checks it against the head of its file.
+    /// Decodes a table and checks it against the head of its file.
     pub fn decode(bytes: &[u8], head: &Head) -> Result<Table> {
         let wrong =
             |rule: &str| Error::corrupt(format!("index table at offset {}: {rule}", head.table_offset));
@@ -182,7 +184,7 @@ impl Table {
         for block in &table.blocks {
             let end = block.offset.checked_add(u64::from(block.len));
             let Some(end) = end.filter(|end| block.offset >= before && *end <= head.data_begin) else {
-                return Err(wrong("blocks stand between head and data part, one after another"));
+                return Err(wrong("blocks must be between head and data part, one after another"));
             };
             before = end;
         }
@@ -192,23 +194,23 @@ impl Table {
                 .and_then(|len| len.checked_add(writer.names_offset))
                 .is_none_or(|end| end > head.data_begin)
             {
-                return Err(wrong("name indexes stand before the data part"));
+                return Err(wrong("name indexes must be before the data part"));
             }
         }
         let room = head.table_offset.saturating_sub(Head::LEN as u64);
         let lists = table.writers.iter().try_fold(0u64, |sum, writer| sum.checked_add(writer.list_len));
         if lists.is_none_or(|lists| lists > room) {
-            return Err(wrong("path lists stand between head and table"));
+            return Err(wrong("path lists must be between head and table"));
         }
         for len in lens {
             table.paths.push(cursor.text(usize::from(len))?);
         }
         if !cursor.bytes.is_empty() {
-            return Err(wrong("bytes are left behind its last path"));
+            return Err(wrong("there are bytes after its last path"));
         }
         let blocks: u64 = table.writers.iter().map(|writer| u64::from(writer.blocks)).sum();
         if blocks != u64::from(head.blocks) {
-            return Err(wrong("its writers have as many blocks as the head says"));
+            return Err(wrong("its writers must have as many blocks as the head says"));
         }
         table.count();
         let total = table.first.last().copied().unwrap_or_default();
@@ -218,7 +220,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Adds up the counts, so that numbers of objects lead to blocks. A decoded table is counted.
+    /// Adds up the counts, so that numbers of objects lead to blocks. `decode` has done this already.
     pub fn count(&mut self) {
         let mut sums = [0u64; 3];
         self.first = vec![sums];
@@ -239,13 +241,13 @@ impl Table {
         }
     }
 
-    /// Where a writer's path list begins, counted from the first list; the length of all for the writer after
-    /// the last.
+    /// Position of a writer's path list, counted from the first list; for the writer after the last, the
+    /// length of all lists.
     pub fn list_of_writer(&self, writer: usize) -> u64 {
         self.first_list.get(writer).copied().unwrap_or_default()
     }
 
-    /// Offset of the first path list in the file with this head, and length of all.
+    /// Offset of the first path list in the file with this head, and length of all lists.
     pub fn lists(&self, head: &Head) -> (u64, u64) {
         let len = self.list_of_writer(self.writers.len());
         (head.table_offset.saturating_sub(len), len)
@@ -267,12 +269,12 @@ impl Table {
         self.block_of(2, number)
     }
 
-    /// Number in the file of a block's first dimension, attribute and variable.
+    /// Numbers in the file of a block's first dimension, attribute and variable.
     pub fn first_of_block(&self, block: usize) -> [u64; 3] {
         self.first.get(block).copied().unwrap_or_default()
     }
 
-    /// Which blocks are a writer's.
+    /// The blocks of a writer.
     pub fn blocks_of_writer(&self, writer: usize) -> std::ops::Range<usize> {
         match (self.first_block.get(writer), self.first_block.get(writer + 1)) {
             (Some(first), Some(end)) => *first as usize..*end as usize,
@@ -280,12 +282,12 @@ impl Table {
         }
     }
 
-    /// The least and the greatest path in a block.
+    /// The lowest and the highest path in a block.
     pub fn path_range(&self, block: usize) -> (&str, &str) {
         (self.paths.get(2 * block), self.paths.get(2 * block + 1))
     }
 
-    /// Bytes of memory it holds.
+    /// Bytes of memory that it holds.
     pub fn memory(&self) -> u64 {
         let blocks = self.blocks.capacity() * size_of::<BlockEntry>();
         let writers = self.writers.capacity() * size_of::<WriterEntry>();
@@ -295,7 +297,7 @@ impl Table {
 }
 
 impl WriterEntry {
-    /// Whether these bytes are the writer's path list.
+    /// Checks that these bytes are the writer's path list.
     pub fn check_list(&self, bytes: &[u8]) -> Result<()> {
         if bytes.len() as u64 != self.list_len || crate::crc(bytes) != self.list_crc {
             return Err(Code::Checksum.error("the path list does not match its checksum"));
@@ -305,7 +307,7 @@ impl WriterEntry {
 }
 
 impl BlockEntry {
-    /// Checks a block's bytes, and decodes it.
+    /// Checks a block's bytes and decodes it.
     pub fn check(&self, bytes: Vec<u8>) -> Result<super::Block> {
         if bytes.len() != self.len as usize || crate::crc(&bytes) != self.crc {
             return Err(Code::Checksum.error("the block does not match its checksum"));
@@ -313,7 +315,7 @@ impl BlockEntry {
         let block = super::Block::decode(bytes)?;
         let counts = [block.dims(), block.attrs(), block.vars(), block.paths()];
         if counts != [self.dims, self.attrs, self.vars, self.paths].map(|count| count as usize) {
-            return Err(Error::corrupt("the block does not hold as many objects as the index table says"));
+            return Err(Error::corrupt("the block's number of objects differs from the index table's"));
         }
         Ok(block)
     }
@@ -377,7 +379,7 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert!(Table::decode(&damaged, &head).is_err(), "bit {bit}");
-            // Nonsense behind a checksum that matches must not panic either.
+            // Nonsense with a correct checksum must not panic either.
             let _ = Table::decode(&damaged, &Head { table_crc: crate::crc(&damaged), ..head.clone() });
         }
         for spoil in [
@@ -396,9 +398,9 @@ mod tests {
             let bytes = other.encode();
             let error =
                 Table::decode(&bytes, &Head { table_crc: crate::crc(&bytes), ..head.clone() }).unwrap_err();
-            assert!(error.message().contains("path lists stand between"), "{error}");
+            assert!(error.message().contains("path lists must be between"), "{error}");
         }
-        // Sums of blocks beyond 32 bits are an error like any other.
+        // Sums of blocks above 32 bits are an error like any other.
         let mut wild = table.clone();
         wild.writers.iter_mut().for_each(|writer| writer.blocks = u32::MAX);
         let bytes = wild.encode();

@@ -12,7 +12,7 @@ use crate::entry::is_removal;
 use crate::keys::{decode_names, decode_value, level_ends, skip_value};
 use crate::{FIRST_VERSION, crc};
 
-/// Takes entries sorted by key, then newest first, and makes a segment of them.
+/// Makes a segment from entries sorted by key, then newest first.
 #[derive(Debug)]
 pub struct SegmentBuilder {
     version: u8,
@@ -21,7 +21,7 @@ pub struct SegmentBuilder {
     block_entries: u64,
     block_first: Vec<u8>,
     last_key: Vec<u8>,
-    /// Where the levels of the last key end.
+    /// The ends of the last key's levels.
     ends: [usize; 3],
     first_key: Vec<u8>,
     hashes: Vec<u64>,
@@ -45,7 +45,7 @@ impl SegmentBuilder {
         SegmentBuilder::of(FIRST_VERSION)
     }
 
-    /// A builder without entries, of a segment for a log of a version.
+    /// A builder without entries, for a segment in a log of a version.
     pub fn of(version: u32) -> SegmentBuilder {
         SegmentBuilder {
             version: version as u8,
@@ -66,8 +66,8 @@ impl SegmentBuilder {
         }
     }
 
-    /// Adds an entry: `value` is an encoded [`Entry`](crate::entry::Entry) of `length` raw bytes that
-    /// belongs to commit number `commit` of the table given to [`finish`](Self::finish).
+    /// Adds an entry: `value` is an encoded [`Entry`](crate::entry::Entry) of `length` raw bytes that belongs
+    /// to commit number `commit` of the table passed to [`finish`](Self::finish).
     pub fn push(&mut self, key: &[u8], value: &[u8], commit: u64, length: u64) -> Result<()> {
         let new_key = self.entries == 0 || key != self.last_key;
         if self.entries > 0 && key < &self.last_key[..] {
@@ -76,7 +76,7 @@ impl SegmentBuilder {
         let common = shared_prefix(&self.last_key, key);
         if new_key {
             self.hashes.push(key_hash(key));
-            // Neighbours mostly differ in their last level alone.
+            // Neighbours usually differ only in their last level.
             if self.entries > 0 && common >= self.ends[1] {
                 self.ends[2] = key.len();
             } else {
@@ -146,7 +146,7 @@ impl SegmentBuilder {
         self.entries
     }
 
-    /// The segment's bytes, and its reference as if it stood at offset 0 of file 0.
+    /// The segment's bytes, and its reference for offset 0 of file 0.
     pub fn finish(mut self, commits: Vec<CommitInfo>, weight: u64) -> Result<(Vec<u8>, SegmentRef)> {
         self.close_block();
         let filter = Filter::build(&self.hashes);
@@ -167,6 +167,7 @@ impl SegmentBuilder {
             directory: self.directory,
         };
         let meta_bytes = meta.encode();
+        // The meta part goes to both ends, so that damage to one copy loses nothing.
         let out = [&meta_bytes[..], &self.out, filter.bytes(), &meta_bytes].concat();
         let reference = SegmentRef {
             file: 0,
@@ -181,11 +182,11 @@ impl SegmentBuilder {
     }
 }
 
-/// Collects the distinct values per level and keyword, as bytes; most keys repeat most values.
+/// Collects the distinct values for each level and keyword, as bytes; most keys repeat most values.
 #[derive(Debug, Default)]
 struct AxesBuilder {
     shapes: Vec<Shape>,
-    /// What the key before had, per level, and which shape that was.
+    /// Values of the previous key for each level, and the index of their shape.
     last: [(Vec<u8>, usize); 3],
 }
 
@@ -195,7 +196,7 @@ struct Shape {
     level: u8,
     encoded: Box<[u8]>,
     names: Names,
-    /// Encoded values per name; `None` where they are too many.
+    /// Encoded values for each name; `None` if there are too many.
     values: Vec<Option<HashSet<Box<[u8]>>>>,
 }
 
@@ -205,6 +206,7 @@ impl AxesBuilder {
         for (level, end) in ends.into_iter().enumerate() {
             let bytes = &key[start..end];
             start = end;
+            // Neighbours usually share the outer levels, whose values are collected already.
             if self.last[level].0 == bytes {
                 continue;
             }
@@ -212,7 +214,7 @@ impl AxesBuilder {
             let (last, last_shape) = &mut self.last[level];
             let shape = &mut self.shapes[index];
             let mut rest = &bytes[shape.encoded.len()..];
-            // The values that the key before had are known already.
+            // The values of the previous key are known already.
             let same_shape = *last_shape == index && last.len() > shape.encoded.len();
             let mut before = if same_shape { &last[shape.encoded.len()..] } else { &[] };
             for slot in &mut shape.values {
@@ -257,6 +259,7 @@ impl AxesBuilder {
     fn finish(self) -> Result<Vec<Axis>> {
         let mut merged: Vec<Axis> = Vec::new();
         let mut shapes = self.shapes;
+        // The order must not depend on the order of keys that introduced the shapes.
         shapes.sort_by(|a, b| (a.level, &a.encoded).cmp(&(b.level, &b.encoded)));
         for shape in shapes {
             for (name, set) in shape.names.iter().zip(shape.values) {
@@ -276,7 +279,7 @@ impl AxesBuilder {
                         old.extend(new);
                         old.sort();
                         old.dedup();
-                        // Two lists of keywords can each stay below the bound and pass it together.
+                        // Two lists of keywords can each stay below the limit and exceed it together.
                         Some(old).filter(|values| values.len() <= AXIS_MAX)
                     }
                     _ => None,

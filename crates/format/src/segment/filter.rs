@@ -1,4 +1,4 @@
-//! A Bloom filter over the keys of a segment: ten bits a key, six probes, double hashing from XXH3-64.
+//! A Bloom filter over the keys of a segment: ten bits for each key, six probes, double hashing from XXH3-64.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -21,7 +21,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Takes the bytes of a stored filter.
+    /// A filter from its stored bytes.
     pub fn new(bits: Box<[u8]>, hashes: u8) -> Filter {
         Filter { bits, hashes }
     }

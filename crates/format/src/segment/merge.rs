@@ -49,8 +49,8 @@ impl<'a> MergeSource<'a> {
     }
 }
 
-/// Merges whole segments of one log, given oldest first, into one; every entry is kept.
-/// Returns the bytes and the reference as if it stood at offset 0 of file 0.
+/// Merges whole segments of one log, oldest first, into one with all their entries. Returns the bytes and the
+/// reference for offset 0 of file 0.
 pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, SegmentRef)> {
     let mut sources = Vec::with_capacity(segments.len());
     let mut commits: Vec<CommitInfo> = Vec::new();
@@ -74,6 +74,7 @@ pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, Segm
             .map(|c| commits.partition_point(|d| d.sequence < c.sequence) as u64)
             .collect();
     }
+    // Entries of the newest source may need its version.
     let version = sources.iter().map(|source| u32::from(source.meta.version)).max();
     let mut builder = SegmentBuilder::of(version.unwrap_or(FIRST_VERSION));
     let mut live = Vec::new();
@@ -84,8 +85,8 @@ pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, Segm
     }
     let mut value = Vec::new();
     while !live.is_empty() {
-        // Few segments are merged at a time: a linear look at their heads beats a heap. Of equal keys the
-        // youngest segment (the last one) comes first, because entries are kept newest first.
+        // Few segments are merged at a time, so a linear scan of their heads beats a heap. Of equal keys the
+        // youngest segment (the last one) comes first, because entries are sorted newest first.
         let mut best = 0;
         for i in 1..live.len() {
             if live[i].key().cmp(live[best].key()) != Ordering::Greater {
@@ -94,9 +95,11 @@ pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, Segm
         }
         let source = &mut live[best];
         if let Some(cursor) = &source.cursor {
+            // An entry begins with the index of its commit, the only part that a merge changes.
             let mut head = Cursor::new(cursor.value());
             let index = head.size()?;
-            let commit = *source.commits.get(index).ok_or_else(|| head.fail("an entry names no commit"))?;
+            let commit =
+                *source.commits.get(index).ok_or_else(|| head.fail("an entry names a missing commit"))?;
             let rest = &cursor.value()[head.position()..];
             head.varint()?;
             head.u8()?;

@@ -1,4 +1,4 @@
-//! The meta part of a segment: all that a reader needs to decide whether, and which, blocks to read.
+//! The meta part of a segment, from which a reader decides whether, and which, blocks to read.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::bytes::{Cursor, Put};
 use crate::keys::{decode_value, encode_value, skip_value};
 use crate::{Id, crc};
 
-/// The datasets are all listed.
+/// All datasets are listed.
 const COMPLETE: u8 = 1;
 /// An entry is a removal.
 const REMOVALS: u8 = 2;
@@ -23,7 +23,7 @@ pub struct CommitInfo {
     pub stamp: u64,
     /// The writer's clock, nanoseconds since 1970.
     pub time: i64,
-    /// The transaction it was prepared under.
+    /// The transaction under which it was prepared.
     pub transaction: Option<Id>,
 }
 
@@ -34,14 +34,14 @@ pub struct Axis {
     pub level: u8,
     /// The keyword.
     pub keyword: Arc<str>,
-    /// Sorted values; `None` where there are too many to list.
+    /// Sorted values; `None` if there are too many to list.
     pub values: Option<Vec<KeyValue>>,
 }
 
 /// One block of the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
-    /// Offset from the segment's first byte. Not written: blocks stand one behind the other.
+    /// Offset from the segment's first byte. Not stored: blocks follow one another without gaps.
     pub offset: u64,
     /// Bytes.
     pub length: u64,
@@ -53,7 +53,7 @@ pub struct Directory {
     pub first_key: Box<[u8]>,
 }
 
-/// What a segment says of itself.
+/// A segment's description of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentMeta {
     /// Version of the format: that of the log.
@@ -68,13 +68,13 @@ pub struct SegmentMeta {
     pub first_key: Vec<u8>,
     /// Last key.
     pub last_key: Vec<u8>,
-    /// Encoded first levels and the index of the first commit into each; `None` where too many.
+    /// Encoded first levels, each with the index of the first commit into it; `None` if there are too many.
     pub datasets: Option<Vec<(Vec<u8>, u64)>>,
-    /// Whether an entry is a removal, so that axes may hold values of keys without a field.
+    /// Whether some entry is a removal, so that axes may hold values of keys without a field.
     pub removals: bool,
-    /// Values per keyword.
+    /// Values of each keyword.
     pub axes: Vec<Axis>,
-    /// Offset of the filter from the segment's first byte. Not written: it follows from the directory.
+    /// Offset of the filter from the segment's first byte. Not stored: it follows from the directory.
     pub filter_offset: u64,
     /// Bytes of the filter.
     pub filter_len: u64,
@@ -87,7 +87,7 @@ pub struct SegmentMeta {
 }
 
 impl SegmentMeta {
-    /// Writes the meta part.
+    /// Encodes the meta part.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![self.version];
         out.put_varint(self.entries);
@@ -142,7 +142,7 @@ impl SegmentMeta {
         out
     }
 
-    /// Checks and reads the meta part of a segment whose blocks and filter together have `between` bytes.
+    /// Checks and decodes the meta part of a segment whose blocks and filter together have `between` bytes.
     pub fn decode(bytes: &[u8], expected_crc: u32, between: u64) -> Result<SegmentMeta> {
         if crc(bytes) != expected_crc {
             return Err(Code::Checksum.error("a segment does not match its checksum"));
@@ -246,17 +246,18 @@ fn read_directory(cursor: &mut Cursor<'_>, mut offset: u64, first: &[u8]) -> Res
     Ok(directory)
 }
 
-/// Writes a key by what it has beyond another one.
+/// Writes the part of a key that differs from an earlier key.
 fn put_key(before: &[u8], key: &[u8], out: &mut Vec<u8>) {
     let shared = shared_prefix(before, key);
     out.put_varint(shared as u64);
     out.put_bytes(&key[shared..]);
 }
 
-/// Reads a key that is written by what it has beyond another one.
+/// Reads a key that is stored as its difference from an earlier key.
 fn read_key(cursor: &mut Cursor<'_>, before: &[u8]) -> Result<Vec<u8>> {
     let shared = cursor.size()?;
-    let prefix = before.get(..shared).ok_or_else(|| cursor.fail("a key shares more than there is"))?;
+    let prefix =
+        before.get(..shared).ok_or_else(|| cursor.fail("a key shares more than the earlier key has"))?;
     Ok([prefix, cursor.bytes()?].concat())
 }
 

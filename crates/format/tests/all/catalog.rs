@@ -1,4 +1,4 @@
-//! Records of the catalog: they come back, damage is named, and they are as short as promised.
+//! Records of the catalog: they survive a round trip, damage is named, and they are as short as promised.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers outside #[test] functions, too
 
 use std::sync::Arc;
@@ -122,7 +122,7 @@ fn batch() -> impl Strategy<Value = AttributeBatch> {
     })
 }
 
-/// Up to two keywords, with a value for all rows or one a row, some of them none.
+/// Up to two keywords, with a value for all rows or for each row, some of them empty.
 fn keywords(rows: usize) -> impl Strategy<Value = Vec<KeywordColumn>> {
     let value = prop_oneof![Just(String::new()), "[0-9]{1,3}", "\\PC{1,9}"];
     let column = (vec(value, rows), any::<bool>());
@@ -139,7 +139,7 @@ fn keywords(rows: usize) -> impl Strategy<Value = Vec<KeywordColumn>> {
     })
 }
 
-/// Cells along the last dimension of boxes: their ends, and some between.
+/// Cells along the last dimension of boxes: their ends, and some in between.
 fn cells(rank: usize, sides: &[(i64, i64)]) -> CellSets {
     let set = |(start, count): &(i64, i64)| {
         let mut set: Vec<i64> = [0, count / 3, count / 2, count - 1].map(|cell| start + cell).to_vec();
@@ -340,7 +340,7 @@ fn run_state() -> impl Strategy<Value = RunState> {
     (phase, ".{0,9}").prop_map(|(phase, note)| RunState { phase, note, writer: None })
 }
 
-/// What a record says, row by row, whatever form its columns have.
+/// The content of a record, row by row, independent of the form of its columns.
 pub fn said(record: &Record) -> String {
     let Record::Attributes(batch) = record else { return format!("{record:?}") };
     let mut text = format!("{:?} {:?} {} {}", batch.run, batch.tag, batch.continues, batch.singles);
@@ -375,11 +375,11 @@ proptest! {
         } else {
             bytes[at] = byte;
         }
-        // Under a compressed body, too.
+        // Also under a compressed body.
         let mut bare = vec![0];
         bare.extend_from_slice(&bytes);
         match Record::decode(&SideRecord { kind, bytes: bytes.into() }) {
-            // The commit's checksum finds all of it; what gets past that still has to be sound.
+            // The commit's checksum finds all damage; a record that gets past it must still be sound.
             Ok(sound) => sound.check().unwrap(),
             Err(error) => {
                 prop_assert_eq!(error.kind(), ErrorKind::Corrupt);
@@ -446,7 +446,7 @@ fn a_call_is_split_into_records_that_are_read() {
         }
         assert_eq!(row, rows);
     }
-    // Long values are cut by their bytes; a call of single annotations has no continuation.
+    // Long values are split by their bytes; a call of single annotations has no continuation.
     let mut texts = floats(5, 0);
     texts.tag.kind = ValueType::Text;
     texts.singles = true;
@@ -480,15 +480,15 @@ fn what_a_record_may_not_hold_is_refused() {
     broken(&|b| b.rows = 0, "no rows");
     broken(&|b| b.run.name.clear(), "have a name");
     broken(&|b| b.step = Some(Column::Each(vec![1, 2])), "'step' does not have 3 rows");
-    broken(&|b| b.step = Some(Column::One(i64::MIN)), "is no step");
+    broken(&|b| b.step = Some(Column::One(i64::MIN)), "is not a valid step");
     broken(&|b| b.variable = Column::Each(vec![0, 0]), "'variable' does not have 3 rows");
-    broken(&|b| b.variable = Column::One(1), "a variable that is not there");
+    broken(&|b| b.variable = Column::One(1), "a row names a missing variable");
     broken(&|b| b.variables.clear(), "a box needs a variable");
     broken(&|b| b.values = Values::Float(vec![1.0]), "'value' does not have 3 rows");
     broken(&|b| b.values = Values::Int(vec![1, 2, 3]), "not of type float");
     broken(&|b| b.boxes.as_mut().unwrap().count[3] = 0, "row 1: a box from 3 with 0 elements in dimension 1");
     broken(&|b| b.boxes.as_mut().unwrap().start[0] = -1, "row 0: a box from -1");
-    broken(&|b| b.boxes.as_mut().unwrap().start[0] = i64::MAX, "is none");
+    broken(&|b| b.boxes.as_mut().unwrap().start[0] = i64::MAX, "is not valid");
     broken(&|b| b.boxes.as_mut().unwrap().rank = 65, "1 to 64 dimensions");
     let on_cells = |change: fn(&mut Boxes)| {
         move |b: &mut AttributeBatch| {
@@ -503,18 +503,18 @@ fn what_a_record_may_not_hold_is_refused() {
     on_cells(|_| {})(&mut right);
     right.check().unwrap();
     broken(&on_cells(|b| b.cells.as_mut().unwrap().dim = 2), "cells along dimension 2 of boxes of rank 2");
-    broken(&on_cells(|b| drop(b.cells.as_mut().unwrap().sets.pop())), "2 sets of cells in 3 boxes");
-    broken(&on_cells(|b| b.cells.as_mut().unwrap().sets[1] = [].into()), "not the least for its cells");
+    broken(&on_cells(|b| drop(b.cells.as_mut().unwrap().sets.pop())), "2 sets of cells for 3 boxes");
+    broken(&on_cells(|b| b.cells.as_mut().unwrap().sets[1] = [].into()), "not the smallest around its cells");
     broken(
         &on_cells(|b| b.cells.as_mut().unwrap().sets[1] = [3, 7, 9].into()),
-        "not the least for its cells",
+        "not the smallest around its cells",
     );
     broken(&on_cells(|b| b.cells.as_mut().unwrap().sets[1] = [3, 5, 5, 7].into()), "cell 5 follows cell 5");
     let ranges = |b: &mut AttributeBatch| {
         b.tag.kind = ValueType::IntRange;
         b.values = Values::Any(vec![Value::IntRange(1, 2), Value::IntRange(2, 1), Value::IntRange(1, 1)]);
     };
-    broken(&ranges, "row 1: 2..1 is no range");
+    broken(&ranges, "row 1: 2..1 is not of type");
     let decl = VariableDecl {
         variable: VariableName { name: "v".into(), version: 0 },
         dtype: None,
@@ -532,10 +532,10 @@ fn what_a_record_may_not_hold_is_refused() {
         let error = Record::Variables(run.clone(), vec![decl]).check().unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     };
-    broken(&|d| d.dims = vec!["z".into()], "1 names of dimensions for 2");
-    broken(&|d| d.dims = vec!["z".into(), "z".into()], "has the name 'z' of another");
+    broken(&|d| d.dims = vec!["z".into()], "1 names for 2");
+    broken(&|d| d.dims = vec!["z".into(), "z".into()], "another one are both named 'z'");
     broken(&|d| d.decomposition = Some(vec![0, 4]), "decomposition");
-    broken(&|d| d.coords = vec![(2, Coordinate::Other("x".into()))], "coordinates of dimension 2");
+    broken(&|d| d.coords = vec![(2, Coordinate::Other("x".into()))], "coordinates for dimension 2");
     broken(&|d| d.coords = vec![(0, Coordinate::Rectilinear(vec![1.0, 2.0]))], "2 coordinates for 3");
     broken(&|d| d.coords = vec![(0, Coordinate::Rectilinear(vec![1.0, 3.0, 2.0]))], "neither rise nor fall");
     broken(&|d| d.coords = vec![(0, Coordinate::Uniform { first: 0.0, spacing: 0.0 })], "do not differ");
@@ -592,7 +592,7 @@ fn only_runs_with_flags_have_the_form_with_flags() {
     }
 }
 
-/// A few bytes must not ask for much memory.
+/// A few bytes must not request much memory.
 #[test]
 fn small_records_stay_small_in_memory() {
     let mut ids = vec![0u8, 2];
@@ -616,7 +616,7 @@ fn small_records_stay_small_in_memory() {
         let error = Record::decode(&SideRecord { kind: 0x0104, bytes: bytes.into() }).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     };
-    // 65,536 boxes of rank 64, each in two bytes a side and dimension.
+    // 65,536 boxes of rank 64, each side and dimension in two bytes.
     let mut boxes = head(4, 2);
     boxes.push(64);
     boxes.extend([0, 0, 0, 2].repeat(64));
@@ -627,8 +627,8 @@ fn small_records_stay_small_in_memory() {
     texts.extend([4, 1, 1, 0, 0x80, 0x20]);
     texts.extend([b'x'; 2048]);
     texts.extend([0, 0]);
-    refused(texts, "longer than a list may make it");
-    // Lists within one another, further than any reader's stack.
+    refused(texts, "expands to too long a column");
+    // Lists inside one another, deeper than any reader's stack.
     let mut nested = head(11, 32);
     nested.push(5);
     nested.extend([11, 1].repeat(100));
@@ -636,8 +636,8 @@ fn small_records_stay_small_in_memory() {
     refused(nested, "nested too deeply");
 }
 
-/// The EMPRESS paper's volume, in the worst order: attributes of each tag and step come in arrival order
-/// of many clients.
+/// The EMPRESS paper's volume, in the worst order: attributes of each tag and step in the arrival order of
+/// many clients.
 #[test]
 fn the_papers_volume_takes_few_bytes() {
     const EDGE: i64 = 170;
@@ -700,7 +700,7 @@ fn the_papers_volume_takes_few_bytes() {
                 continues: false,
                 singles: false,
             };
-            // In one call a tag and step, and in one call a tag, step and variable.
+            // One call for each tag and step, and one call for each tag, step and variable.
             rows[0] += n;
             bytes[0] += Record::Attributes(whole.clone()).encode().bytes.len();
             for v in 0..10 {
@@ -763,7 +763,7 @@ fn keywords_go_with_their_rows_and_only_sound_ones_are_taken() {
     ] {
         let batch = AttributeBatch { keywords: wrong.clone(), ..floats(4, 1) };
         assert_eq!(batch.check().unwrap_err().kind(), ErrorKind::Invalid, "{wrong:?}");
-        // Whoever writes them all the same has written damage.
+        // A writer that ignores the check writes damage.
         let read = Record::decode(&Record::Attributes(batch).encode());
         assert!(wrong[0].values.len() == 2 || read.unwrap_err().kind() == ErrorKind::Corrupt, "{wrong:?}");
     }

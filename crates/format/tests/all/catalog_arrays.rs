@@ -1,4 +1,4 @@
-//! Records of distributed arrays: which declarations of a group agree, and what no record may hold.
+//! Records of distributed arrays: declarations of a group that agree, and content that no record may hold.
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::ErrorKind;
@@ -58,7 +58,7 @@ fn a_group_takes_more_sets_and_nothing_that_contradicts() {
     again.sets[1].variable.name = "w".into();
     both.merge(&again).unwrap();
     assert_eq!(both.sets.iter().map(|set| set.variable.name.as_str()).collect::<Vec<_>>(), ["t", "u", "w"]);
-    // A view where none was known is no other set, and is known from then on.
+    // A view where none was known does not make another set, and is known from then on.
     let mut bare = whole.clone();
     bare.sets[0].view.clear();
     let mut viewed = whole.clone();
@@ -66,7 +66,7 @@ fn a_group_takes_more_sets_and_nothing_that_contradicts() {
     bare.merge(&viewed).unwrap();
     let (pattern, view) = (bare.sets[0].pattern, &bare.sets[0].view);
     assert!(pattern == BasicPattern::Irregular && !view.is_empty() && *view == viewed.sets[0].view);
-    // What is new is not taken of one that contradicts.
+    // Nothing new is merged from a declaration that contradicts.
     let set = |change: fn(&mut ArraySet)| {
         merged(&move |g| {
             g.sets[1].variable.name = "w".into();
@@ -113,8 +113,8 @@ fn what_a_record_of_arrays_may_not_hold_is_refused() {
     group(|g| g.mesh = None, "a location needs a mesh");
     group(|g| g.chunks = Some(vec![0]), "chunks");
     group(|g| g.sets[1].variable.name = "t".into(), "two sets are named 't'");
-    group(|g| g.sets[0].dims.truncate(1), "1 names of dimensions for 2");
-    group(|g| g.sets[0].dims[1] = "y".into(), "the name 'y' of another");
+    group(|g| g.sets[0].dims.truncate(1), "1 names for 2");
+    group(|g| g.sets[0].dims[1] = "y".into(), "another one are both named 'y'");
     group(|g| g.sets[0].shape[0] = Some(1 << 63), "too large");
     let import = ImportDecl {
         name: "uns3d".into(),
@@ -146,7 +146,7 @@ fn what_a_record_of_arrays_may_not_hold_is_refused() {
     for path in ["", "/m/a", "../a", "m//a", "m/./a", "m/..", "m/\0"] {
         refused(
             Record::Meshes(vec![MeshDecl { path: path.into(), ..mesh.clone() }]),
-            "no path relative to the store",
+            "not a path relative to the store",
         );
     }
     refused(Record::Meshes(vec![MeshDecl { checksum: vec![], ..mesh.clone() }]), "not 0");
@@ -166,8 +166,8 @@ fn what_a_record_of_arrays_may_not_hold_is_refused() {
         },
     };
     let error = Record::Histories(vec![parts(0)]).check().unwrap_err();
-    assert!(error.to_string().contains("parts are of 1 to 65536 ranks, not 0"), "{error}");
-    // A few bytes must not ask for much memory: of all histories of a record together.
+    assert!(error.to_string().contains("a partition has parts of 1 to 65536 ranks, not 0"), "{error}");
+    // A few bytes must not request much memory: the limit is for all histories of a record together.
     let two = Record::Histories(vec![parts(ROWS_MAX), parts(1)]);
     let error = Record::decode(&two.encode()).unwrap_err();
     assert!(error.to_string().contains("impossible number of ranks"), "{error}");

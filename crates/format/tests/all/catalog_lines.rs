@@ -1,4 +1,5 @@
-//! Records of the catalog as lines of an exported file: they come back, and what is damaged is refused.
+//! Records of the catalog as lines of an exported file: they survive a round trip, and damaged lines are
+//! refused.
 
 use fieldstone_core::ErrorKind;
 use fieldstone_format::catalog::{Record, line_of, record_of};
@@ -6,14 +7,14 @@ use proptest::prelude::*;
 
 use super::catalog::{record, said};
 
-/// What records say that lines have; of attributes the keywords, too.
+/// The content of records that lines keep, including the keywords of attributes.
 fn all(record: &Record) -> String {
     match record {
         Record::Attributes(batch) => {
             let keywords = (0..batch.rows).map(|row| batch.keywords_of(row).collect::<Vec<_>>());
             format!("{} {:?}", said(record), keywords.collect::<Vec<_>>())
         }
-        // How a run goes has a line of its own.
+        // The state of a run has its own line.
         Record::Runs(runs) => {
             let runs = runs.iter().cloned().map(|mut decl| {
                 decl.state = None;
@@ -64,10 +65,10 @@ fn lines_say_what_they_may_not() {
     for (line, why) in [
         ("{", "no JSON"),
         ("[]", "no object"),
-        (r#"{"kind":"song"}"#, "the kind \"song\" is not known"),
+        (r#"{"kind":"song"}"#, "the kind \"song\" is unknown"),
         (r#"{"kind":"tag","name":"","version":0,"type":"float","unit":""}"#, "tag"),
         (r#"{"kind":"steps","run":["","a"],"numbers":[1,2],"times":[null]}"#, "differ in length"),
-        (r#"{"kind":"run","run":["a"]}"#, "a run has a project and a name"),
+        (r#"{"kind":"run","run":["a"]}"#, "a run needs a project and a name"),
     ] {
         let error = record_of(line).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);

@@ -1,4 +1,5 @@
-//! The worked example of `spec/catalog-records.md`, written by this crate: the text cannot drift from the code.
+//! The worked example of `spec/catalog-records.md`, written by this crate, so that the text cannot drift from
+//! the code.
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::dtype::DType;
@@ -13,7 +14,7 @@ fn spec() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// The bytes in front of each line of the example.
+/// The bytes at the beginning of each line of the example.
 fn example(title: &str) -> Vec<u8> {
     let text = spec();
     let block = text.split(title).nth(1).unwrap().split("```").nth(1).unwrap();
@@ -78,7 +79,7 @@ fn the_example_of_a_group_is_what_is_written() {
     assert_eq!(hex(&side.bytes), hex(&example("## 10. Worked example")));
 }
 
-/// Kinds and limits that the text names are those of the code.
+/// Kinds and limits in the text are those of the code.
 #[test]
 fn the_text_names_the_kinds_and_limits() {
     let text = spec();

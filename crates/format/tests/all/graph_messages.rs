@@ -1,5 +1,5 @@
-//! Messages between slots come back as they were; damaged or cut they are refused; and the worked examples of
-//! `spec/graph-messages.md`.
+//! Messages between slots survive a round trip; damaged or truncated messages are refused; and the worked
+//! examples of `spec/graph-messages.md`.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioni
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
-/// Kinds of messages.
+/// Number of kinds of messages.
 const KINDS: u8 = 27;
 
-/// A number; short ones are as frequent as long ones.
+/// A number; short and long ones are equally frequent.
 fn number(dice: &mut Random) -> u64 {
     dice.next_u64() >> dice.below(64)
 }
@@ -199,7 +199,7 @@ fn address(dice: &mut Random) -> Address {
     if dice.coin() { Address::Slot(short(dice) as u16) } else { Address::Client(id(dice)) }
 }
 
-/// A message about what a slot holds, by the number of its kind.
+/// A message about the content of a slot, by the number of its kind.
 fn of_shelves(dice: &mut Random, kind: u8) -> Message {
     let (token, segments) = (number(dice), list(dice, number));
     let splits = |dice: &mut Random| SplitVertex {
@@ -214,7 +214,7 @@ fn of_shelves(dice: &mut Random, kind: u8) -> Message {
     }
 }
 
-/// A message of putting rows and of splits, by the number of its kind.
+/// A message about puts and splits, by the number of its kind.
 fn of_rows(dice: &mut Random, kind: u8) -> Message {
     let batch = number(dice);
     match kind {
@@ -308,7 +308,7 @@ fn frame(dice: &mut Random, kind: u8) -> Frame {
 }
 
 fn corrupt(bytes: &[u8]) {
-    let error = Frame::decode(bytes).expect_err("what is no frame");
+    let error = Frame::decode(bytes).expect_err("an invalid frame");
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
 }
 
@@ -333,7 +333,7 @@ fn every_message_comes_back_and_no_damaged_one_is_taken() {
     }
 }
 
-/// Where the number of the kind stands.
+/// Offset of the number of the kind.
 fn kind_at(bytes: &[u8]) -> usize {
     let mut cursor = Cursor::new(&bytes[4..]);
     for _ in 0..2 {
@@ -357,13 +357,13 @@ fn what_has_a_right_checksum_and_is_no_message_is_refused() {
         let dice = &mut *seeded(seed);
         for kind in 0..KINDS {
             let bytes = frame(dice, kind).encode();
-            // Every cut but the whole: something is missing, or no message is a part of another.
+            // Every truncation: a part is missing, and no message is a part of another.
             (4..bytes.len()).for_each(|len| corrupt(&with_sum(bytes[..len].to_vec())));
             corrupt(&with_sum([&*bytes, &[0]].concat()));
             let mut unknown = bytes.clone();
             unknown[kind_at(&bytes)] = KINDS + dice.below(100) as u8;
             corrupt(&with_sum(unknown));
-            // Of bytes that were changed, what is read can be written and read again.
+            // If changed bytes can be read, their content can be written and read again.
             let mut changed = bytes;
             for _ in 0..20 {
                 let at = 4 + dice.index(changed.len() - 4);
@@ -407,7 +407,7 @@ fn how_a_view_is_cut_comes_back_and_nothing_impossible_is_read() {
     assert!(Partitioning::read(&mut Cursor::new(&[0x81, 0x08, 3, 1, 0])).is_err(), "1,025 slots");
 }
 
-/// The bytes of one of the examples: the columns of its lines in which they stand.
+/// The bytes of one of the examples, from their columns in its lines.
 fn example(n: usize) -> String {
     let path = format!("{}/../../spec/graph-messages.md", env!("CARGO_MANIFEST_DIR"));
     let all = std::fs::read_to_string(path).unwrap();

@@ -1,5 +1,5 @@
-//! The worked examples of `spec/graph-records.md` and `spec/graph-segments.md`, written by this crate: the texts cannot
-//! drift from the code.
+//! The worked examples of `spec/graph-records.md` and `spec/graph-segments.md`, written by this crate, so
+//! that the texts cannot drift from the code.
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::value::Value;
@@ -14,7 +14,7 @@ fn spec(name: &str) -> String {
     std::fs::read_to_string(format!("{}/../../spec/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// The bytes of an example, as text: the columns of its lines in which they stand.
+/// The bytes of an example, as text, from their columns in its lines.
 fn bytes_of<'a>(lines: impl Iterator<Item = &'a str>, from: usize, to: usize) -> String {
     let columns = lines.map(|line| line.get(from..to.min(line.len())).unwrap_or(""));
     let words = columns.flat_map(|columns| columns.split_whitespace());
@@ -142,7 +142,7 @@ fn the_examples_of_sections_are_what_is_written() {
     assert_eq!(hex(&adjacency), section_example("adjacency"));
 }
 
-/// Kinds, limits and places that the texts name are those of the code.
+/// Kinds, limits and offsets in the texts are those of the code.
 #[test]
 fn the_texts_name_the_kinds_limits_and_places() {
     let (records, segments) = (spec("graph-records.md"), spec("graph-segments.md"));

@@ -1,5 +1,5 @@
-//! GRIB messages made by hand: where they are, their fields, what is read of their headers; and no bytes
-//! that make a panic.
+//! Handmade GRIB messages: their bounds, their fields, the numbers read from their headers; and no input
+//! makes a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fieldstone_format::grib::fields::fields;
@@ -24,7 +24,7 @@ fn message(sections: &[Vec<u8>]) -> Vec<u8> {
     made
 }
 
-/// Sections 1, 3 to 7 of a forecast of another centre: product 0 or 1 on a level of pressure.
+/// Sections 1, 3 to 7 of another centre's forecast: product 0 or 1 on a level of pressure.
 fn forecast(day: u8, step: u32, hpa: u32, member: u8) -> Vec<Vec<u8>> {
     let mut one = vec![0, 7, 0, 0, 2, 1, 1, 7, 234, 1, day, 12, 0, 0, 0, 1];
     assert_eq!(one.len(), 16);
@@ -47,7 +47,7 @@ fn forecast(day: u8, step: u32, hpa: u32, member: u8) -> Vec<Vec<u8>> {
     ]
 }
 
-/// The same of product 8: an interval of `hours` that the header says to end at `end`.
+/// The same for product 8: an interval of `hours`, whose end is `end` according to the header.
 fn interval(day: u8, start: u32, hours: u32, end: [u8; 7]) -> Vec<u8> {
     let mut sections = forecast(day, start, 500, 0);
     let mut four = sections[2][5..].to_vec();
@@ -121,7 +121,7 @@ fn damage_is_told_by_offset_and_neighbours_are_found() {
     for (bad, why) in [(&end[..], "7777"), (&led_out, "do not add up at byte 16"), (short, "cut short")] {
         let bytes = [bad, &good].concat();
         let (found, damaged) = scan(&bytes);
-        // What is cut short may reach over its neighbour's beginning, not over its end.
+        // A truncated message may reach over its neighbour's beginning, but not over its end.
         assert_eq!(found, [(bad.len() as u64, good.len())]);
         assert_eq!(damaged.len(), 1, "{damaged:?}");
         assert!(damaged[0].0 == 0 && (damaged[0].1.contains(why) || why == "cut short"), "{damaged:?}");
@@ -136,7 +136,7 @@ fn large_grib1_lengths_count_in_units() {
     let total = (large.len() + 12 + data.len() + 4).next_multiple_of(120) as u32;
     let spare = total as usize - (large.len() + 12 + data.len() + 4);
     large[4..7].copy_from_slice(&(0x80_0000 | (total / 120)).to_be_bytes()[1..]);
-    // Total = units - correction + 4, and the correction stands where section 4 has its length.
+    // Total = units - correction + 4; the correction is in the place of section 4's length.
     large.extend_from_slice(&[0, 0, spare as u8 + 4]);
     large.extend_from_slice(&[0; 9]);
     large.extend_from_slice(&data);
@@ -164,7 +164,7 @@ fn repeated_sections_make_messages() {
         ([a.clone(), b[3..].to_vec()].concat(), "out of order"),
         ([a.clone(), [&b[2..3], &b[4..]].concat()].concat(), "has no section 5"),
         ([a.clone(), b[2..].to_vec(), b[2..4].to_vec()].concat(), "ends in its section 5"),
-        ([[&a[..4], &[refers], &a[5..]].concat(), b[2..].to_vec()].concat(), "bitmap that is not there"),
+        ([[&a[..4], &[refers], &a[5..]].concat(), b[2..].to_vec()].concat(), "missing bitmap"),
     ] {
         let output = fields(&message(&sections)).unwrap_err();
         assert!(output.contains(why), "{output}");
@@ -182,12 +182,12 @@ fn numbers_are_read_and_zeros_are_not() {
     let one = [(What::Date, "20260131"), (What::Time, "0630"), (What::Step, "9"), (What::Level, "850")];
     let one = [&one[..], &[(What::Number, "3")]].concat();
     assert_eq!(text(&Header::new(&old(850, 9, 3))), pairs(&one));
-    // A day that is none.
+    // An invalid day.
     assert!(text(&Header::new(&message(&forecast(32, 6, 500, 0)))).iter().all(|(w, _)| *w != What::Date));
     let mut table = old(850, 9, 3);
     table[8 + 3] = 129;
     assert!(text(&Header::new(&table)).iter().all(|(what, _)| *what != What::Level));
-    // A stream with dates of its own.
+    // A stream with its own dates.
     let mut monthly = old(850, 9, 3);
     monthly[8 + 43..8 + 45].copy_from_slice(&1043u16.to_be_bytes());
     assert!(!Header::new(&monthly).is_read());
@@ -231,7 +231,7 @@ fn an_end_that_is_not_what_date_and_step_say_is_part_of_the_pattern() {
     assert!(!same(&interval(30, 6, 24, [7, 234, 1, 31, 19, 0, 0])));
     assert!(!same(&interval(30, 6, 24, [0; 7])));
     let probe = header.probe();
-    assert_eq!(probe.pattern(), header.pattern(), "the end goes with what it follows from");
+    assert_eq!(probe.pattern(), header.pattern(), "the end changes with its sources");
     assert_ne!(probe.whole(), header.whole());
 }
 
@@ -249,7 +249,7 @@ fn a_template_fills_what_is_read_and_refuses_what_says_otherwise() {
     assert!(Template::new(&header, &key("0-6")).is_none());
 }
 
-/// Everything that is done with bytes.
+/// Calls every function on some bytes.
 fn exercise(bytes: &[u8]) {
     scan(bytes);
     for part in fields(bytes).unwrap_or_default().iter().map(|part| &part[..]).chain([bytes]) {

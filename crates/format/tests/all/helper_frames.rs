@@ -1,4 +1,4 @@
-//! The frames of the helper's pipe: what is right comes through whole, what is wrong is refused.
+//! Frames on the helper's pipe: correct ones arrive whole, wrong ones are refused.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fieldstone_core::dtype::DType;
@@ -100,7 +100,7 @@ fn lengths_beyond_the_limits_are_refused_before_memory_is_taken() {
     let n = bytes.len();
     bytes[n - 8..].copy_from_slice(&u64::MAX.to_le_bytes());
     assert!(read_reply(&mut &bytes[..]).unwrap_err().message().contains("a payload of"));
-    // Within the limit, but not there.
+    // A length inside the limit, but without the bytes.
     bytes[n - 8..].copy_from_slice(&(4u64 << 30).to_le_bytes());
     assert!(read_reply(&mut &bytes[..]).unwrap_err().message().contains("ends inside"));
 }

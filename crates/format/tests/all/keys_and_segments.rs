@@ -1,4 +1,4 @@
-//! Keys sort as bytes as they sort as keys; segments find what was put into them, merged or not, and show damage.
+//! Keys sort as bytes in the order of keys; segments find their entries, merged or not, and detect damage.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers outside #[test] functions, too
 
 use std::collections::BTreeSet;
@@ -64,7 +64,7 @@ proptest! {
         let mut other = bytes.clone();
         other[at.index(bytes.len())] ^= change;
         if let Ok(key) = KeyDecoder::new().decode(&other) {
-            // -0 and NaN are never written, and compare as themselves.
+            // -0 and NaN are never written, and equal themselves.
             prop_assert_eq!(encode_key(&key).bytes, other);
         }
     }
@@ -88,7 +88,7 @@ fn whole_numbers_in_a_longer_form_are_refused() {
 /// A segment's entries, in order: key, value.
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Reads a segment as a reader does, from either copy of its meta part.
+/// Reads a segment like a reader, from either copy of its meta part.
 fn read_segment(bytes: &[u8], segment: &SegmentRef, copy: usize) -> Result<(SegmentMeta, Entries)> {
     let at = segment.meta_offsets()[copy] as usize;
     let part = |from: usize, n: u64| {
@@ -142,7 +142,7 @@ fn value(commit: u64, ordinal: u64) -> Vec<u8> {
     out
 }
 
-/// Builds the segment of one commit out of keys, which may repeat.
+/// Builds the segment of one commit from keys, which may repeat.
 fn build(keys: &[Vec<u8>], commit: CommitInfo) -> (Vec<u8>, SegmentRef) {
     build_as(1, keys, commit)
 }
@@ -177,7 +177,7 @@ proptest! {
         prop_assert_eq!(segment.length as usize, bytes.len());
         let (meta, entries) = read_segment(&bytes, &segment, 0).unwrap();
         prop_assert_eq!(read_segment(&bytes, &segment, 1).unwrap(), (meta, entries));
-        // Each byte is covered by one of the two readings, and by both unless it is in a meta part.
+        // One of the two readings covers each byte, and both do unless it is in a meta part.
         damage_is_seen(&bytes, |bytes| read_segment(bytes, &segment, 0).and(read_segment(bytes, &segment, 1)));
         for i in 0..bytes.len() {
             let mut damaged = bytes.clone();
@@ -197,7 +197,7 @@ proptest! {
         let mut stamp = 0u64;
         let mut infos = Vec::new();
         for ((info, keys), index) in batches.into_iter().zip(0u64..) {
-            // Stamps of a log grow.
+            // Stamps of a log ascend.
             stamp = stamp.saturating_add(info.stamp >> 3).saturating_add(1);
             let info = CommitInfo { sequence: 3 * index + 1, stamp, ..info };
             infos.push(info);
@@ -207,7 +207,7 @@ proptest! {
         }
         model.sort_by(|a, b| a.0.cmp(&b.0).then((b.1, b.2).cmp(&(a.1, a.2))));
         let expected: Entries = model.iter().map(|(key, commit, n)| (key.clone(), value_of(*commit, *n))).collect();
-        // All at once, and one after the other as a writer does.
+        // All at once, and one after another like a writer.
         let sources: Vec<(&[u8], SegmentRef)> = segments.iter().map(|(bytes, segment)| (&bytes[..], *segment)).collect();
         let at_once = merge_segments(&sources).unwrap();
         let mut stepwise = segments[0].clone();
@@ -237,7 +237,7 @@ proptest! {
     }
 }
 
-/// What `value` becomes when commit 0 of a segment becomes commit `commit` of a merged one.
+/// The value after commit 0 of a segment becomes commit `commit` of a merged one.
 fn value_of(commit: u64, ordinal: u64) -> Vec<u8> {
     let mut entry = Entry::decode(&value(0, ordinal)).unwrap();
     entry.commit = commit;
@@ -259,7 +259,7 @@ fn lists_that_would_be_too_long_are_left_out() {
     assert_eq!(values(&bytes, &segment), Some(AXIS_MAX));
     let (bytes, segment) = build(&many, info);
     assert_eq!(values(&bytes, &segment), None);
-    // The same keyword in two lists of keywords, each just short enough.
+    // The same keyword in two lists of keywords, each just below the limit.
     let extra = |step: i64| {
         let level = |pairs: &[(&str, KeyValue)]| {
             let names: Vec<Arc<str>> = pairs.iter().map(|p| Arc::from(p.0)).collect();

@@ -1,6 +1,7 @@
 //! Tests of the bytes of a store, of containers and of pipes.
 //!
-//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone-format catalog::`.
+//! One program, so that the linker runs once. A part runs alone by its name: `cargo test -p fieldstone-format
+//! catalog::`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,5 @@
-//! The worked example of `spec/store-format.md`, written by this crate: the text cannot drift from the code.
+//! The worked example of `spec/store-format.md`, written by this crate, so that the text cannot drift from
+//! the code.
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Every structure comes back as it was written, and damage to its bytes is seen.
+//! Every structure survives a round trip, and damage to its bytes is detected.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers outside #[test] functions, too
 
 use crate::common::*;
@@ -29,7 +29,7 @@ fn header() -> impl Strategy<Value = LogHeader> {
     (who, [text(), text(), text(), text()], vec((id(), number()), 0..3)).prop_map(|(who, texts, sealed)| {
         let [host, user, program, schema] = texts;
         let (writer, store, created, uid, process, version) = who;
-        // Version 1 has no place for a job.
+        // Version 1 cannot store a job.
         let (attempt, job) = (user.clone(), host.clone());
         let origin =
             if version > 1 { Origin { attempt, job, rank: uid.checked_sub(7) } } else { Origin::default() };
@@ -64,7 +64,7 @@ fn run_ref() -> impl Strategy<Value = SegmentRef> {
     )
 }
 
-/// A record but for its side section, which depends on where the frame stands.
+/// A record without its side section, which depends on the position of the frame.
 fn record() -> impl Strategy<Value = CommitRecord> {
     let fixed = (any::<u64>(), any::<u64>(), any::<i64>(), any::<[u64; 3]>());
     let prepared = (id(), number(), number(), any::<i64>())
@@ -123,7 +123,7 @@ fn slot() -> impl Strategy<Value = Slot> {
 }
 
 fn version() -> impl Strategy<Value = Version> {
-    // Ids of two prefixes, so that some begin alike.
+    // Ids with two prefixes, so that some begin alike.
     proptest::collection::btree_map((0..4u8, any::<[u8; 8]>()), number(), 0..5).prop_map(|writers| {
         let id = |(first, last): (u8, [u8; 8])| {
             let mut id = Id([first; 16]);
@@ -134,7 +134,7 @@ fn version() -> impl Strategy<Value = Version> {
     })
 }
 
-/// Reads a frame as a reader does: head, record, foot, body.
+/// Reads a frame like a reader: head, record, foot, body.
 fn read_frame(bytes: &[u8], offset: u64) -> fieldstone_core::Result<CommitRecord> {
     let ends = FrameInfo::decode_head(bytes, offset)?;
     if bytes.len() as u64 != ends.length
@@ -170,7 +170,7 @@ proptest! {
 
     #[test]
     fn any_bytes_may_be_read_as_anything(bytes in vec(any::<u8>(), 0..300), offset in number()) {
-        // Nothing to compare: no panic, no allocation beyond the input.
+        // Nothing to compare: no panic, and no allocation beyond the input.
         let _ = LogHeader::decode(&bytes);
         let _ = FrameInfo::decode_head(&bytes, offset);
         let _ = FrameInfo::decode_foot(&bytes, offset);
@@ -213,7 +213,7 @@ proptest! {
             crc: crc(&body[body.len() - side..]),
         };
         record.side_count = 1;
-        // Version 1 has no place for an attempt, which begins at its commit or before.
+        // Version 1 cannot store an attempt. An attempt begins at its commit or earlier.
         if version > 1 && record.stamp % 2 == 0 {
             record.attempt = Some(Attempt { name: "1177.2".into(), began: record.stamp / 2 });
         }
@@ -330,7 +330,7 @@ proptest! {
     fn an_entry_comes_back_and_bears_damage(entry in entry()) {
         let mut bytes = Vec::new();
         entry.encode(&mut bytes);
-        // NaN among the extremes is equal to itself here: the bytes are compared.
+        // NaN among the extremes must equal itself here, so the bytes are compared.
         let mut again = Vec::new();
         Entry::decode(&bytes).unwrap().encode(&mut again);
         prop_assert_eq!(&again, &bytes);
@@ -352,7 +352,7 @@ proptest! {
         unpack(&stored, &block, &mut out).unwrap();
         prop_assert_eq!(&out, &raw);
         damage_is_seen(&stored, |bytes| unpack(bytes, &block, &mut vec![0; raw.len()]));
-        // A raw length that is not the block's own, as damage to a list of blocks could make it.
+        // A wrong raw length, as damage to a list of blocks can produce it.
         for n in [0, 1, raw.len() - 1, raw.len() + 1, 2 * raw.len()] {
             if n != raw.len() && n != stored.len() {
                 prop_assert!(unpack(&stored, &block, &mut vec![0; n]).is_err());
@@ -391,7 +391,7 @@ fn numbers_beyond_64_bits_are_refused() {
 
 #[test]
 fn the_raw_length_of_a_block_is_bounded_by_what_zstd_can_do() {
-    // Zeros are what zstd shortens most.
+    // zstd compresses zeros best.
     let raw = vec![0; 8 << 20];
     let stored = pack(&raw, Some(3));
     check_raw_len(stored.len() as u64, raw.len() as u64).unwrap();
@@ -433,7 +433,7 @@ fn entries_that_contradict_themselves_are_refused() {
     refused(&[0, 0, 2, 0, 0], "opaque bytes without a place");
     refused(&[0, 0, 2, 2, 4, 1, b'a', 0, 0, 0, 0], "fewer bytes in line than the length");
     refused(&[0, 0, 2, 5, 9], "an unknown location");
-    // Two elements of 8 bytes at 5 of a file of the store, in one block, whose list is cut away.
+    // Two elements of 8 bytes at offset 5 of a file of the store, in one block, whose list is cut off.
     let stored = |path: &[u8], rest: &[u8]| {
         let location = [&[1, 2, 0, 0, 7, path.len() as u8][..], path, rest, &[16, 1, 2, 3, 4, 0, 0]].concat();
         created(b"<f8", 3, 16, &location)
@@ -441,9 +441,12 @@ fn entries_that_contradict_themselves_are_refused() {
     Entry::decode(&stored(b"arrays/r/x.nc", &[5, 0, 0])).unwrap();
     Entry::decode(&stored(b"arrays/r/x.nc", &[5, 16, 2])).unwrap();
     for path in ["", "/etc/x", "../x", "a/../../x", "a//b", "a/./b", "a/", "a\0b", "."] {
-        refused(&stored(path.as_bytes(), &[5, 0, 0]), "a path that leaves the store's folder, or is none");
+        refused(
+            &stored(path.as_bytes(), &[5, 0, 0]),
+            "a path that leaves the store's folder, or an invalid path",
+        );
     }
-    refused(&stored(b"\xff", &[5, 0, 0]), "a path that is no text");
+    refused(&stored(b"\xff", &[5, 0, 0]), "a path that is not UTF-8");
     refused(&stored(b"x.nc", &[5, 8, 0]), "fewer blocks than their size makes");
     refused(&stored(b"x.nc", &[5, 20, 0]), "blocks that are not cut between elements");
     refused(&stored(b"x.nc", &[5, 0, 3]), "more holes than elements");

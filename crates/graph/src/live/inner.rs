@@ -204,8 +204,8 @@ impl GraphInner {
             };
             if followed == Followed::Behind {
                 drop(slot);
-                self.journal.refresh()?;
-                newest = self.journal.feed()?.heads() == feed.heads();
+                self.journal.looks().refresh()?;
+                newest = self.journal.looks().feed()?.heads() == feed.heads();
                 continue;
             }
             process.stamps.note(view.state().most());
@@ -260,7 +260,7 @@ impl GraphInner {
     }
 
     pub fn verify(&self) -> Result<Check> {
-        let feed = self.journal.feed()?;
+        let feed = self.journal.looks().feed()?;
         let mut anew = GraphView::new();
         follow(&mut anew, &feed, true, &*self.env.clock)?;
         let expected = dump(&anew.state())?;
@@ -316,7 +316,7 @@ impl GraphInner {
 
 impl FlushParticipant for GraphInner {
     fn hand_over(&self, session: &Session) {
-        self.process().buffers.hand_over(&self.journal, session);
+        self.process().buffers.hand_over(self.journal.unflushed(), session);
     }
 
     fn discarded(&self, session: &Session) {

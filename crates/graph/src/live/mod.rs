@@ -275,7 +275,7 @@ impl GraphWalks for Graph {
         let found = self.inner.reading(session, |state| audit(state, options, &named));
         let user = options.user.as_ref().filter(|_| options.file.is_none());
         let Some(user) = user.and_then(|user| user.parse().ok()) else { return found };
-        let all = commits::of_user(&self.inner.journal.feed()?, user, options)?;
+        let all = commits::of_user(&self.inner.journal.looks().feed()?, user, options)?;
         let rows = found.iter().flat_map(|audit| &audit.rows);
         let known: BTreeSet<&VertexName> =
             rows.filter(|row| row.action == "write").map(|row| &row.object).collect();

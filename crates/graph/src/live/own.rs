@@ -62,7 +62,7 @@ impl OwnRows {
                 Overlay { base, pending: Cursors::default(), segments, shown }
             }
         };
-        let Some(more) = OwnRecords::between(journal, own.pending, pending, session) else {
+        let Some(more) = OwnRecords::between(journal.unflushed(), own.pending, pending, session) else {
             return Ok(None);
         };
         let commits: Vec<Commit> = more.parts.into_iter().map(|part| own_commit(user, part)).collect();
@@ -129,7 +129,7 @@ mod tests {
         let vertex = VertexName::new("file", "a");
         let version = Version { stamp: 1, time: 1, deleted: false };
         let row = VertexRow { vertex: vertex.clone(), version, fixed: None, props: Props::default() };
-        journal.take_side(Record::encode_rows(&[row], &[]), &session).unwrap();
+        journal.unflushed().add(Record::encode_rows(&[row], &[]), &session).unwrap();
         let state = shown();
         assert_eq!(state.vertex_versions(VertexPlace::of(&vertex)).unwrap()[0].user, 7);
         assert_eq!(own.segments(&session, &state).len(), 1);

@@ -62,7 +62,7 @@ impl SeenMoment {
         };
         let view = inner.with_state(&Session::default(), &whole)?;
         // Equal heads of the logs mean that nobody has flushed since: this is the content that was seen.
-        if let (Some(state), true) = (view, inner.journal.feed()?.heads() == self.feed.heads()) {
+        if let (Some(state), true) = (view, inner.journal.looks().feed()?.heads() == self.feed.heads()) {
             return Ok(state);
         }
         // The feed still ends where the traversal began, so a view that follows it gets no later content.

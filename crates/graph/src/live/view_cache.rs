@@ -213,7 +213,7 @@ mod tests {
         let journal = Arc::new(journal);
         let place = ViewPlace::new(journal.clone(), Some("/view".into()), Arc::new(NoSlots));
         let cache = ViewCache::new(Arc::new(place));
-        let feed = journal.feed().unwrap();
+        let feed = journal.looks().feed().unwrap();
         let generation = |cache: &ViewCache| {
             let mut slot = cache.lock();
             let view = cache.opened(&mut slot, &feed).unwrap();

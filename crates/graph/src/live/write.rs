@@ -25,7 +25,7 @@ const ID_MAX: usize = 1 << 16;
 
 impl GraphInner {
     pub fn define(&self, types: Vec<TypeDecl>, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let state = self.state(session)?;
         let mut vocabulary = state.vocabulary().clone();
         for declared in &types {
@@ -54,12 +54,12 @@ impl GraphInner {
             return Ok(());
         }
         self.process().types.forget();
-        self.journal.take_side(vec![Record::Types(types).encode()], session)
+        self.journal.unflushed().add(vec![Record::Types(types).encode()], session)
     }
 
     /// Adds versions of another store.
     pub fn take_versions(&self, versions: &HiddenVersions, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let state = self.state(session)?;
         let vocabulary = state.vocabulary();
         let is_new = |declared: &&TypeDecl| match declared {
@@ -86,15 +86,15 @@ impl GraphInner {
         versions: &HiddenVersions,
         session: &Session,
     ) -> Result<()> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let (vertices, relations) = versions.marks();
-        self.journal.take_side(Record::encode_archived(archive, &vertices, &relations), session)
+        self.journal.unflushed().add(Record::encode_archived(archive, &vertices, &relations), session)
     }
 
     /// Adds rows to the next commit of a session.
     fn buffer(&self, session: &Session, vertices: Vec<VertexRow>, relations: Vec<RelationRow>) {
         let rows = (vertices.len() + relations.len()) as u64;
-        self.process().buffers.put(&self.journal, session, rows, |own| {
+        self.process().buffers.put(self.journal.unflushed(), session, rows, |own| {
             own.vertices.extend(vertices);
             own.relations.extend(relations);
             None
@@ -123,7 +123,7 @@ impl GraphInner {
         relations: Vec<RelationPut>,
         session: &Session,
     ) -> Result<u64> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let vertices = self.vertex_rows(vertices, session)?;
         let relations = self.relation_rows(relations, session)?;
         let last = relations.last().map(|row| row.version.stamp);
@@ -139,7 +139,7 @@ impl GraphInner {
         batch: &RelationBatch,
         session: &Session,
     ) -> Result<u64> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         if !batch.is_even() {
             return Err(Error::invalid("the columns of relations differ in length"));
         }
@@ -161,7 +161,7 @@ impl GraphInner {
         let versions: Vec<Version> = (0..batch.rows).map(version).collect();
         batch.times.iter().flatten().flatten().for_each(|stamp| self.process().stamps.note(*stamp));
         let records = batch.encode(&versions);
-        self.process().buffers.pass(&self.journal, session, batch.rows as u64, records);
+        self.process().buffers.pass(self.journal.unflushed(), session, batch.rows as u64, records);
         Ok(versions.last().map_or_else(|| self.stamp(), |version| version.stamp))
     }
 
@@ -239,7 +239,7 @@ impl GraphInner {
     }
 
     pub fn delete(&self, what: Vec<Deletion>, time: Option<u64>, session: &Session) -> Result<u64> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let state = self.state(session)?;
         let (mut vertices, mut relations) = (Vec::new(), Vec::new());
         let mut last = None;

@@ -1,5 +1,5 @@
-//! What every implementation of the journal's traits must show, each behaviour a function that a test runs
-//! by name: [`view`] for what follows the logs.
+//! Tests for every implementation of the journal's traits: each behaviour is a function that a test runs by name. See
+//! [`view`] for followers of the logs.
 
 pub mod history;
 pub mod view;

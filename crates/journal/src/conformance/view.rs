@@ -1,10 +1,10 @@
 //! The behaviours that every view of the logs must show: whatever the way to the last commit, it says the
 //! same in the end.
 //!
-//! A view implements [`Harness`] and hands it to [`run_all`], or to one behaviour of [`BEHAVIOURS`] at a
-//! time. Each behaviour makes random histories ([`History`]) and compares what a view that got there in one way
-//! says with one that was made anew. What side records say is the harness's: records that contradict each
-//! other, that delete what others said and that come in transactions find most.
+//! A view implements [`Harness`] and hands it to [`run_all`], or to one behaviour of [`BEHAVIOURS`] at a time. Each
+//! behaviour makes random histories ([`History`]) and compares the answers of a view that got there in one way with
+//! those of a rebuilt view. The harness decides the content of side records: records that contradict each other,
+//! delete one another and come in transactions find most.
 //!
 //! A behaviour that is not shown panics in an `assert`, or returns the error that the view gave.
 //!
@@ -216,7 +216,7 @@ fn applied_twice(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     world.check(&mut *view)
 }
 
-/// Made anew by a view that has something already.
+/// Rebuilt by a view that has applied something before.
 fn made_anew(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
@@ -238,7 +238,7 @@ fn marks_stand_for_rows(harness: &mut dyn Harness, dice: &mut Random) -> Result<
         let known: Vec<(Id, u64)> = heads.iter().copied().filter(|(_, head)| *head > 0).collect();
         let marks = view.marks()?;
         assert!(covers(&marks, &known), "marks lag behind what was followed");
-        assert!(!is_ahead(&marks, &known), "marks are ahead of what was followed");
+        assert!(!is_ahead(&marks, &known), "marks are ahead of the followed commits");
         let (feed, fields) = world.history.at(&heads)?;
         let mut other = harness.open(1 + round, &world.history)?;
         rebuild(&mut *other, &feed, &fields, &world.how())?;
@@ -247,7 +247,7 @@ fn marks_stand_for_rows(harness: &mut dyn Harness, dice: &mut Random) -> Result<
     Ok(())
 }
 
-/// What is given up leaves nothing.
+/// An accepted loss leaves no trace.
 fn given_up(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
@@ -275,7 +275,7 @@ fn given_up(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     world.finish(&mut *view)
 }
 
-/// Between two transactions of one process others go on, make everything anew or look at less.
+/// Between two transactions of one process, other processes go on, rebuild everything or look at less.
 fn others_in_pauses(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     if !harness.shares() {
@@ -297,7 +297,7 @@ fn others_in_pauses(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> 
     world.check(&mut view)
 }
 
-/// Who has an older feed neither takes back what is decided, nor asks what stood then.
+/// A process with an older feed neither takes back later decisions nor asks for the content before them.
 fn an_older_feed_changes_nothing(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
@@ -320,7 +320,8 @@ fn an_older_feed_changes_nothing(harness: &mut dyn Harness, dice: &mut Random) -
     world.finish(&mut *view)
 }
 
-/// What a transaction has prepared is shown to who names it, the same in any order of logs, and is gone then.
+/// A session that names a transaction sees its prepared content, the same in any order of logs; afterwards the
+/// content is gone.
 fn overlays_go(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
@@ -355,8 +356,8 @@ fn overlays_go(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     Ok(())
 }
 
-/// What is prepared shows to nobody, but to who names its transaction; what is committed to everybody, and
-/// looks the same then; what is aborted never does.
+/// Prepared content is visible only to a session that names its transaction; committed content is visible to all and
+/// looks the same; aborted content is never visible.
 fn what_is_decided_shows(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let example = History::of_one_transaction(dice, &mut |dice, heads| harness.side(dice, heads))?;
     let mut view = harness.open(0, &example.history)?;

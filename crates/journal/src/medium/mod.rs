@@ -1,4 +1,4 @@
-//! Where the bytes of one store lie (J-28): in files of a folder ([`posix`]), or as objects ([`objects`]).
+//! The storage for the bytes of one store (J-28): files of a folder ([`posix`]), or objects ([`objects`]).
 //!
 //! Above this line a log is a sequence of commits, each at an [`Address`], and nothing is known of paths,
 //! lengths, inodes, torn tails or zeros. Below it nothing is known of keys, transactions and views.
@@ -27,7 +27,7 @@
 //! let objects = Arc::new(Objects::default());
 //! let medium = Arc::new(ObjectMedium::new(env.clone(), objects));
 //! let journal = Journal::over(env, medium, JournalOptions { writable: true, ..Default::default() })?;
-//! assert!(journal.snapshot()?.logs.is_empty());
+//! assert!(journal.looks().snapshot()?.logs.is_empty());
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
@@ -49,19 +49,18 @@ use fieldstone_format::marker::Marker;
 use crate::identity::StoreIdentity;
 pub use tip::{Findings, LogsGone, Look, Loss, Problem, Tip, clock_stamp, is_believed};
 
-/// Where a byte stands in a log or a data log. Sums of an address and a length are of use within one commit
-/// only.
+/// The position of a byte in a log or a data log. Sums of an address and a length are valid within one commit only.
 pub type Address = u64;
 
 /// The user who claimed a level before us: the level, and his number.
 pub type Claimed = (Vec<u8>, u32);
 
-/// Where the bytes of one store lie.
+/// The storage for the bytes of one store.
 pub trait Medium: Send + Sync + fmt::Debug {
     /// The same store for a forked child: without any lock that a thread of the parent may hold.
     fn forked(&self) -> Arc<dyn Medium>;
 
-    /// What the store is called, in messages and in the ids of its fields.
+    /// The store's name, in messages and in the ids of its fields.
     fn name(&self) -> &OsStr;
 
     /// A writer's log (number 0) or data log as messages name it.
@@ -73,8 +72,8 @@ pub trait Medium: Send + Sync + fmt::Debug {
     /// There is a store with this id: [`create`](Self::create) never makes it again where it is gone.
     fn note_exists(&self, id: Id);
 
-    /// Makes the store where it is absent, durable when this returns. Whoever is first decides what it is:
-    /// returns that. Conflict where it has another schema, Unavailable where it was there and is gone.
+    /// Creates the store if it does not exist; durable when this returns. The first caller decides the identity,
+    /// which this returns. Conflict if the store has another schema, Unavailable if it existed before and is gone.
     fn create(&self, identity: StoreIdentity) -> Result<StoreIdentity>;
 
     /// Claims encoded first levels for this process's user, where others may write into the store. `false` where
@@ -108,7 +107,7 @@ pub trait Medium: Send + Sync + fmt::Debug {
     /// A new data log.
     fn data_log(&self, writer: Id, number: u32) -> Result<Box<dyn DataWriter>>;
 
-    /// What looks after the store.
+    /// Maintenance of the store.
     fn inspect(&self) -> &dyn Inspect;
 
     /// The store's folder, where it is one of files.
@@ -128,13 +127,13 @@ pub trait Watch: Send + fmt::Debug {
     /// The logs with a commit, by writer.
     fn tips(&self) -> Vec<Arc<Tip>>;
 
-    /// What was wrong at the last look.
+    /// The problems that the last look found.
     fn findings(&self) -> Findings;
 
     /// The greatest stamp that a new commit must exceed.
     fn max_stamp(&self) -> u64;
 
-    /// Who claimed what.
+    /// The owners of claims.
     fn claims(&self) -> Arc<dyn Claims>;
 
     /// The user who may replace the logs of all others, once that is known.
@@ -147,7 +146,7 @@ pub trait Watch: Send + fmt::Debug {
     fn announced(&self, log: &Tip) -> Option<(u64, bool)>;
 }
 
-/// Who claimed an encoded first level of keys, by a look at the logs.
+/// The claimant of an encoded first level of keys, found by a look at the logs.
 pub trait Claims: Send + Sync + fmt::Debug {
     /// The user; `None` where nobody did.
     fn owner(&self, level: &[u8]) -> Option<u32>;
@@ -155,7 +154,7 @@ pub trait Claims: Send + Sync + fmt::Debug {
 
 /// Appends commits to one log.
 pub trait LogWriter: Send + fmt::Debug {
-    /// Where the next frame will stand.
+    /// The position of the next frame.
     fn next(&self) -> Address;
 
     /// Appends a frame, whose parts follow one another; durable when this returns. Unavailable where the log
@@ -188,7 +187,7 @@ pub trait DataWriter: Send + fmt::Debug {
     /// one another.
     fn write(&mut self, bytes: &[u8]) -> Result<Address>;
 
-    /// What is to be synced of all that was taken.
+    /// The handles to sync for everything that was taken.
     fn unsynced(&mut self) -> Result<Unsynced>;
 
     /// All before an address is durable.
@@ -200,8 +199,8 @@ pub trait DataWriter: Send + fmt::Debug {
     /// Unavailable where the data log is gone from its place.
     fn check(&mut self) -> Result<()>;
 
-    /// Ends the data log after a failure: gives back the room of what was taken since the last sync, which no commit
-    /// names. What cannot be given back stays, and is nobody's.
+    /// Ends the data log after a failure: frees the room taken since the last sync, which no commit names. Bytes that
+    /// cannot be freed stay, and no entry refers to them.
     fn give_up(self: Box<Self>);
 
     /// Whether it was found gone.
@@ -233,7 +232,7 @@ impl fmt::Debug for Unsynced {
     }
 }
 
-/// What a store is whose marker is there: Conflict where it was made with another schema than was asked for.
+/// The identity of an existing store: Conflict if it was created with another schema than the requested one.
 fn agree(marker: Marker, asked: &StoreIdentity, store: &dyn fmt::Display) -> Result<StoreIdentity> {
     if marker.schema != asked.schema {
         let made = format!("{store} has meanwhile been made a store with another schema");

@@ -9,7 +9,7 @@ use fieldstone_format::log::{CommitRecord, FrameInfo, LogHeader};
 /// How much a look looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// What hints say moved, and everything once a second.
+    /// The logs that moved according to hints, and all logs once a second.
     Hints,
     /// Every log that is not closed.
     All,
@@ -20,23 +20,23 @@ pub enum Look {
 pub struct Tip {
     /// The log's writer.
     pub writer: Id,
-    /// The user whose log it is; what counts for promise 10.
+    /// The owner of the log; decides promise 10.
     pub uid: u32,
-    /// What the log says of its writer.
+    /// The writer as the log's header describes it.
     pub header: Arc<LogHeader>,
-    /// What is wrong with the header; it is then one that says nothing.
+    /// The error in the header, which then describes nothing.
     pub header_damage: Option<String>,
     /// The commit.
     pub record: Arc<CommitRecord>,
-    /// Where its frame lies.
+    /// The extent of its frame.
     pub ends: FrameInfo,
     /// When the log was changed last, nanoseconds since 1970, by the medium's clock.
     pub changed: i64,
 }
 
 impl Tip {
-    /// Checks that this commit can count: its stamp is no clock's, or it does not follow `before`, the one that
-    /// was the last. Media call it before they show a commit.
+    /// Checks that this commit can count: its stamp has to be plausible, and it has to follow `before`, the last one.
+    /// Media call it before they show a commit.
     pub fn check(&self, before: Option<&Tip>, now: i64) -> Result<()> {
         let sequence = self.record.sequence;
         if !is_possible(self.record.stamp, now) {
@@ -64,12 +64,12 @@ impl Tip {
     }
 }
 
-/// What a look found wrong.
+/// The problems that a look found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// What is passed over, damaged, or worth knowing.
+    /// Damaged or skipped parts, and other notes.
     pub problems: Vec<Problem>,
-    /// What is of a version of the format that is not known here.
+    /// Parts of a version of the format that this release does not know.
     pub foreign: Vec<String>,
     /// Logs that lost commits.
     pub losses: Vec<Loss>,
@@ -96,7 +96,7 @@ pub struct Problem {
 /// A store whose folder of logs is gone, and with it all that they say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogsGone {
-    /// Where it is.
+    /// The file with the problem.
     pub store: String,
     /// A file of it that is still there: its path within the store.
     pub remains: String,
@@ -130,7 +130,7 @@ pub struct Loss {
     pub known: u64,
     /// File, relative to the store.
     pub file: String,
-    /// What is missing.
+    /// The missing part.
     pub why: String,
 }
 
@@ -161,8 +161,8 @@ fn century_ahead(now: i64) -> u64 {
     u64::try_from(now).unwrap_or(0).max(RELEASE).saturating_add(CENTURY)
 }
 
-/// Whether later commits follow a stamp. Clocks may be wrong, but a stamp a century ahead of this host's is
-/// no clock's: to follow it would use the numbers up (J-18).
+/// Whether later commits follow a stamp. Clocks may be wrong, but a stamp a century ahead of this host's clock is not
+/// plausible: following it would exhaust the numbers (J-18).
 pub fn is_believed(stamp: u64, now: i64) -> bool {
     stamp < century_ahead(now)
 }

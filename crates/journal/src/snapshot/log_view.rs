@@ -29,22 +29,22 @@ pub struct LogView {
     pub settings: Vec<Arc<StoreSetting>>,
     /// Losses that are accepted in this log up to the commit, oldest first.
     pub accepted: Vec<Arc<AcceptedLoss>>,
-    /// What hides earlier decisions, an extension of the schema or a setting.
+    /// A record that hides earlier decisions, an extension of the schema, or a setting.
     pub decisions_damage: Option<String>,
 }
 
-/// What a commit adds to the schema.
+/// The part of the schema that a commit adds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SchemaExtension {
     /// Stamp of the commit.
     pub stamp: u64,
     /// Its log.
     pub writer: Id,
-    /// What is added.
+    /// The added rules and keywords.
     pub text: String,
 }
 
-/// What a commit sets for the whole store.
+/// The setting of the whole store that a commit changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreSetting {
     /// Stamp of the commit.
@@ -55,7 +55,7 @@ pub struct StoreSetting {
     pub time: i64,
     /// The user whose log it is.
     pub user: u32,
-    /// What is set.
+    /// The new value.
     pub setting: Setting,
 }
 
@@ -155,7 +155,7 @@ fn segments_of(
     tip.record.segments.iter().map(segment).collect()
 }
 
-/// What the chain of decisions of a log says.
+/// The content of a log's chain of decisions.
 struct Decisions {
     decisions: Chain<Arc<Decided>>,
     marked: Marked,

@@ -36,10 +36,10 @@ use crate::medium::Claims;
 pub use crate::medium::{LogsGone, Look, Loss, Problem};
 use crate::segment::{Segment, SegmentCursor};
 
-/// Where a version of a field stands in the order of all versions; the greater one is newer.
+/// The position of a version of a field in the order of all versions; the greater one is newer.
 pub type Order = (u64, Id);
 
-/// What a read sees.
+/// The state of the store that a read sees.
 #[derive(Debug)]
 pub struct Snapshot {
     /// Logs with at least one commit, by writer id.
@@ -50,9 +50,9 @@ pub struct Snapshot {
     pub run_log: Vec<u32>,
     /// States by transaction and user: one decides for his own logs and for no other's.
     states: Layers<(Id, u32), Arc<UserState>>,
-    /// What extends the schema, in the order in which it counts: of the logs of whoever owns the folder of logs.
+    /// Extensions of the schema, in the order in which they count, from logs of the owner of the folder of logs.
     pub extensions: Arc<[Arc<SchemaExtension>]>,
-    /// What is set for the whole store, by name: the newest of each, of the same logs.
+    /// Settings of the whole store, by name: the newest of each, from the same logs.
     pub settings: Arc<BTreeMap<String, String>>,
     /// The version of the format that the store is of.
     pub format: StoreFormat,
@@ -62,9 +62,9 @@ pub struct Snapshot {
     attempts: Attempts,
     /// Users who own datasets.
     pub owners: Owners,
-    /// Who owns the folder of logs.
+    /// The owner of the folder of logs.
     pub folder_owner: Option<u32>,
-    /// What was found wrong.
+    /// The problems that were found.
     pub problems: Vec<Problem>,
     /// Files and slots of a version of the format that is not known here.
     pub foreign: Vec<String>,
@@ -121,7 +121,7 @@ impl Snapshot {
         let known = before.map(|before| &before.settings).filter(|known| ***known == settings);
         let settings = known.cloned().unwrap_or_else(|| settings.into());
         let attempts = Attempts::of(&logs);
-        // Who knows these already sees so without comparing them.
+        // A caller that knows these already sees that without comparing them.
         let known = before.map(|before| &before.extensions).filter(|known| ***known == extensions[..]);
         let extensions = known.cloned().unwrap_or_else(|| extensions.into());
         Ok(Snapshot {
@@ -184,7 +184,7 @@ impl Snapshot {
         self.accepted.hides(writer, (sequence, entry.ordinal), file)
     }
 
-    /// What a user decided about a transaction, for the logs of his own.
+    /// The decisions of a user on a transaction, for the user's own logs.
     pub fn transaction_state(&self, transaction: Id, user: u32) -> Option<&Arc<UserState>> {
         self.states.get(&(transaction, user))
     }
@@ -269,8 +269,8 @@ impl Snapshot {
     }
 }
 
-/// What is decided in these logs, given what was decided in a snapshot before; `None` where a log is not
-/// what it was then and more.
+/// The decisions in these logs, given those of an earlier snapshot; `None` if a log is not an extension of its
+/// earlier self.
 fn states(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32), Arc<UserState>>> {
     let same_user = |log: &Arc<LogView>| {
         let at = logs.binary_search_by_key(&log.writer, |log| log.writer);
@@ -296,7 +296,7 @@ fn states(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32), 
     Some(states)
 }
 
-/// What extends the schema, by stamp and writer. The schema belongs to the owner of the folder of logs.
+/// Extensions of the schema, by stamp and writer. The schema belongs to the owner of the folder of logs.
 fn extensions(logs: &[Arc<LogView>], folder_owner: Option<u32>) -> Vec<Arc<SchemaExtension>> {
     let counts = |log: &&Arc<LogView>| folder_owner.is_none_or(|owner| owner == log.uid);
     let mut all: Vec<_> = logs.iter().filter(counts).flat_map(|log| log.extensions.iter().cloned()).collect();

@@ -1,11 +1,11 @@
-//! Who owns a dataset (promise 10). Logs of other users do not count for it, whatever they hold.
+//! Owners of datasets (promise 10). Logs of other users do not count for a dataset, whatever they hold.
 //!
-//! An owner is, where users differ, the first of these that there is:
-//! * the owner of the folder of logs, where a log of his has entries in the dataset: whoever owns the folder
-//!   could replace all others' files;
+//! If users differ, the owner is the first of these that exists:
+//! * the owner of the folder of logs, if one of the owner's logs has entries in the dataset: that user could replace
+//!   all others' files;
 //! * the user who claimed it ([`Claims`]);
-//! * the user whose log holds the oldest commit into it. That one is of use in stores into which others could
-//!   not write when the dataset was made; a date is no proof.
+//! * the user whose log holds the oldest commit into it. This rule serves stores into which others could not write
+//!   when the dataset was made; a date proves nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! Keeping a snapshot up to date.
 //!
-//! A refresh asks the medium what moved and makes a new snapshot where anything in it would differ.
-//! Reads share a refresh only if it began after all of them did; what this process wrote itself is known
-//! without a look.
+//! A refresh asks the medium what moved and makes a new snapshot if anything in it would differ. Reads share a
+//! refresh only if it began after all of them did. This process's own writes are known without a look.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,9 +21,9 @@ use crate::segment::BlockCache;
 pub struct Flushed {
     /// The log.
     pub writer: Id,
-    /// What the commit says.
+    /// The commit's content.
     pub record: Arc<CommitRecord>,
-    /// Where its frame lies.
+    /// The extent of its frame.
     pub ends: FrameInfo,
 }
 
@@ -70,7 +69,7 @@ impl Refresher {
         if self.served >= ticket {
             return Ok(self.current.clone());
         }
-        // J-13: whoever asks from here on may have heard of a flush that this refresh does not see.
+        // J-13: a caller that asks from here on may know of a flush that this refresh does not see.
         let upto = asked.load(Ordering::SeqCst);
         let snapshot = self.refresh(Look::Hints)?;
         self.served = upto;
@@ -89,7 +88,7 @@ impl Refresher {
         Ok(self.current.clone())
     }
 
-    /// Makes a snapshot of what the last look found.
+    /// Makes a snapshot from the findings of the last look.
     fn publish(&mut self) -> Result<()> {
         let tips = self.watch.tips();
         let mut views = HashMap::with_capacity(tips.len());

@@ -1,4 +1,4 @@
-//! What is decided about a transaction: the decisions on it, folded in their order (J-20).
+//! The state of a transaction: the decisions on it, folded in their order (J-20).
 //!
 //! A decision says which kinds of content are visible from it on, and of which commits. Rules:
 //! * an abort ends the transaction, and so does a commit of all kinds; before that, decisions cover what
@@ -27,7 +27,7 @@ pub const ALL_KINDS: u32 = u32::MAX;
 /// A decision, and its place in the order of commits.
 #[derive(Debug, Clone)]
 pub struct Decided {
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
     /// Stamp of its commit.
     pub stamp: u64,
@@ -49,7 +49,7 @@ impl Epoch {
     }
 }
 
-/// What is decided about one transaction.
+/// The state of one transaction.
 #[derive(Debug, Clone, Default)]
 pub struct UserState {
     /// All decisions on it, in their order.
@@ -109,7 +109,7 @@ impl UserState {
         self.epochs.last().map_or((0, Id::LEAST), |epoch| epoch.order)
     }
 
-    /// What is covered, by writer: up to which sequence.
+    /// The highest sequence that is covered, by writer.
     pub fn covers(&self) -> &[(Id, u64)] {
         self.epochs.last().map_or(&[], |epoch| &epoch.covers)
     }
@@ -142,7 +142,7 @@ impl UserState {
         print
     }
 
-    /// Where content of the kinds `bits` of a commit stands in the order; `None` where it is not visible.
+    /// The position of the content of kinds `bits` of a commit in the order; `None` if it is not visible.
     pub fn visible(&self, bits: u32, writer: Id, sequence: u64) -> Option<Order> {
         let shows = |epoch: &&Epoch| epoch.kinds & bits == bits && epoch.covers(writer, sequence);
         let since = self.epochs.iter().rev().take_while(shows).last()?;

@@ -1,4 +1,4 @@
-//! What a session archived and did not flush yet.
+//! Content that a session archived and has not flushed yet.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -38,18 +38,18 @@ pub struct Batch {
     pub side: Vec<SideRecord>,
     /// Encoded first levels to be claimed beside those of the fields.
     pub claims: BTreeSet<Vec<u8>>,
-    /// Whose the fields are; `None` before the first one.
+    /// The owner of the fields; `None` before the first one.
     author: Option<Author>,
 }
 
-/// Where the bytes of a batch were copied to.
+/// The place to which the bytes of a batch were copied.
 #[derive(Debug, Default)]
 pub struct Copies {
     /// The data log.
     number: u32,
     /// Items, where their bytes stood, and where they stand.
     items: Vec<(usize, u64, u64)>,
-    /// Where what waited in memory stands.
+    /// The place of bytes that waited in memory.
     payload: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ struct Item {
     digest: Option<u128>,
     /// Whether the location is one of an earlier commit, which no shift concerns.
     placed: bool,
-    /// Who archived it.
+    /// The thread that archived it.
     thread: ThreadId,
 }
 
@@ -85,7 +85,7 @@ impl Batch {
         Batch { number, ..Batch::default() }
     }
 
-    /// Whose the fields are; `None` where there is none.
+    /// The owner of the fields; `None` if there are none.
     pub fn author(&self) -> Option<&Author> {
         self.author.as_ref()
     }
@@ -201,7 +201,7 @@ impl Batch {
         self.items.iter().flatten().filter(|item| !item.entry.is_removal()).map(|item| &*item.key)
     }
 
-    /// Keys for a message: of what these threads archived.
+    /// Keys for a message: those that these threads archived.
     pub fn keys_of(&self, of: impl Fn(ThreadId) -> bool) -> Keys {
         let mut keys = Keys::default();
         let items = self.items.iter().flatten().filter(|item| of(item.thread));

@@ -1,8 +1,8 @@
 //! One commit: from a batch to the log.
 //!
-//! Whoever makes a commit takes the log and the batch out of the writer ([`Writer::begin`]), works without
-//! its lock, and brings the log back ([`Writer::finish`], or [`Writer::fail`] after a failure). Nobody begins
-//! another commit meanwhile: a frame is begun only when the sync of the one before has returned.
+//! A thread that makes a commit takes the log and the batch out of the writer ([`Writer::begin`]), works without its
+//! lock, and brings the log back ([`Writer::finish`], or [`Writer::fail`] after a failure). No other commit begins
+//! meanwhile: a frame begins only after the sync of the one before has returned.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,27 +23,27 @@ use crate::medium::{DataWriter, Unsynced, clock_stamp, is_believed};
 use crate::session::{Session, SessionKey};
 use crate::snapshot::{Flushed, Snapshot};
 
-/// What a commit must know of the rest of the store.
+/// The state of the rest of the store that a commit must know.
 #[derive(Debug, Clone, Default)]
 pub struct Horizon {
     /// The largest stamp anyone has published.
     pub max_stamp: u64,
-    /// What was visible when the commit began: which transactions have ended.
+    /// The visible state when the commit began: which transactions have ended.
     pub snapshot: Option<Arc<Snapshot>>,
 }
 
-/// What a commit under way has taken out of the writer.
+/// The parts of the writer that a commit under way has taken out.
 #[derive(Debug)]
 pub struct Flight {
     session: SessionKey,
     /// The user who owns it.
     user: u32,
-    /// What is committed; nothing for a decision.
+    /// The content to commit; none for a decision.
     batch: Option<Arc<Batch>>,
     log: Log,
     /// The greatest stamp of this writer so far.
     last_stamp: u64,
-    /// Whose it is.
+    /// Its owner.
     author: Author,
     /// The rows that he handed in.
     part: Option<AuthorPart>,
@@ -51,10 +51,10 @@ pub struct Flight {
     landed: Option<Landed>,
 }
 
-/// What is committed beside a batch.
+/// The records to commit besides a batch.
 #[derive(Debug, Default)]
 pub struct Commit {
-    /// What others have published.
+    /// The commits of others.
     pub horizon: Horizon,
     /// A decision on a transaction.
     pub decision: Option<Decision>,
@@ -167,17 +167,13 @@ impl Writer {
     pub fn begin(&mut self, session: &Session, flushes: bool, format: u32) -> Result<Flight> {
         self.log()?;
         let key = session.key();
-        if let Some(own) = self.sessions.get(&key).filter(|_| flushes) {
+        if let Some(own) = self.sessions.state(key).filter(|_| flushes) {
             check_format(own.batch.version(), format, "an array in a file of the store")?;
         }
         self.raise(key, format)?;
         let log = self.log.take().ok_or_else(|| Error::internal("two commits are under way at once"))?;
         self.busy = true;
-        let batch = flushes.then(|| {
-            self.batches += 1;
-            let number = self.batches;
-            self.session(key).take_off(number)
-        });
+        let batch = flushes.then(|| self.sessions.take_off(key));
         // A commit without values is of who makes it.
         let author = match &batch {
             Some(batch) => batch.author().unwrap_or(session.author()).clone(),
@@ -187,7 +183,7 @@ impl Writer {
         Ok(Flight { session: key, user, batch, log, last_stamp, author, part: None, landed: None })
     }
 
-    /// What the commit's data logs have to sync before it is written; `None` where they hold nothing of it.
+    /// The files that the commit's data logs have to sync before it is written; `None` if they hold nothing of it.
     pub fn unsynced(&mut self, flight: &Flight) -> Result<Option<Unsynced>> {
         match (&mut self.data, &flight.batch) {
             (Some(data), Some(batch)) if batch.spilled() => data.unsynced().map(Some),
@@ -213,7 +209,7 @@ impl Writer {
         drop(batch);
         (self.log, self.busy) = (Some(log), false);
         let data = self.data.as_mut().map(|data| &mut **data as &mut dyn DataWriter);
-        match self.sessions.get_mut(&session) {
+        match self.sessions.state_mut(session) {
             Some(own) => own.turn_back(data),
             None => Ok(()),
         }
@@ -224,11 +220,7 @@ impl Writer {
         let Flight { session, batch, log, last_stamp, .. } = flight;
         if let Some(batch) = batch {
             batch.record_addresses(log.last_payload(), &mut self.shared);
-            if let Some(own) = self.sessions.get_mut(&session) {
-                own.landed();
-            }
-            self.tidy(session);
-            self.flushed.insert(session, flushed);
+            self.sessions.landed(session, flushed);
         }
         (self.log, self.busy, self.last_stamp) = (Some(log), false, last_stamp);
     }

@@ -19,13 +19,13 @@ pub struct Encoded<'a> {
     pub entry: Entry,
     /// Raw length of all blocks but the last of opaque bytes.
     pub size: u64,
-    /// What is stored.
+    /// The stored bytes.
     pub blocks: Vec<Block>,
     /// The stored bytes of all blocks, one behind the other.
     pub payload: Cow<'a, [u8]>,
     /// The table of blocks, where there are too many for the index.
     pub table: Vec<u8>,
-    /// Digest of what is stored, where equal bytes may share their place.
+    /// Digest of the stored bytes, if equal bytes may share their place.
     pub digest: Option<u128>,
 }
 

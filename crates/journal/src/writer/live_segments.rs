@@ -26,7 +26,7 @@ struct LiveSegment {
     bytes: Option<Arc<[u8]>>,
 }
 
-/// What becomes of the segments when a commit adds one: put in force by [`LiveSegments::apply`].
+/// The new state of the segments when a commit adds one; [`LiveSegments::apply`] puts it in force.
 #[derive(Debug)]
 pub struct Merged {
     kept: usize,

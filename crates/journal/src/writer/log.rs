@@ -109,12 +109,12 @@ impl Log {
         self.prepared.iter().filter(|p| !ended(p.transaction)).copied().collect()
     }
 
-    /// Where the payload of the next frame will stand.
+    /// The position of the payload of the next frame.
     pub fn payload_offset(&self) -> Address {
         self.medium.next() + HEAD as u64
     }
 
-    /// Where the payload of the last frame stands.
+    /// The position of the payload of the last frame.
     pub fn last_payload(&self) -> Address {
         self.last_frame + HEAD as u64
     }

@@ -1,9 +1,9 @@
-//! What a failure lost, and who learns of it.
+//! The content that a failure lost, and the threads that learn of it.
 //!
-//! A failure drops what a session cannot flush any more: fields whose bytes went to a file that is not
-//! written again, and with them the rest of the batch, because a flush is all or nothing. A batch holds
-//! what several threads put into it, and a failure in one session can take the batch of another: each of
-//! them hears of it by an error that names its own keys first.
+//! A failure drops content that a session cannot flush any more: fields whose bytes went to a file that is not
+//! written again, and with them the rest of the batch, because a flush is all or nothing. A batch holds content of
+//! several threads, and a failure in one session can take the batch of another: each of them gets an error that names
+//! its own keys first.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,6 +17,37 @@ use crate::session::SessionKey;
 
 /// Most keys that a message names, and most other sessions.
 const NAMED: usize = 3;
+
+/// The failed call.
+#[derive(Debug, Clone, Copy)]
+pub enum Failed<'a> {
+    /// A session's value, with this encoded key, was being taken into the data log.
+    Value(SessionKey, &'a [u8]),
+    /// The store was being made for a session.
+    Store(SessionKey),
+    /// A session's flush.
+    Flush(SessionKey),
+    /// A decision on a transaction, which belongs to no session.
+    Decision,
+}
+
+impl Failed<'_> {
+    /// The session of the call.
+    pub fn session(&self) -> Option<SessionKey> {
+        match self {
+            Failed::Value(session, _) | Failed::Store(session) | Failed::Flush(session) => Some(*session),
+            Failed::Decision => None,
+        }
+    }
+
+    /// The key of the value that was being taken.
+    pub fn key(&self) -> Option<&[u8]> {
+        match self {
+            Failed::Value(_, key) => Some(key),
+            _ => None,
+        }
+    }
+}
 
 /// Some of many keys, and how many there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,12 +73,12 @@ impl Keys {
     }
 }
 
-/// What was lost, and why.
+/// The lost content, and the reason.
 #[derive(Debug, Clone)]
 pub struct Loss {
     keys: Keys,
     attributes: u64,
-    /// Side records that are no attributes: what was declared or deleted.
+    /// Side records other than attributes: declarations and deletions.
     records: u64,
     /// Whether what a transaction had flushed is gone.
     prepared: bool,
@@ -70,7 +101,7 @@ impl Loss {
         }
     }
 
-    /// This failure's loss of what was prepared under a transaction.
+    /// This failure's loss of content that was prepared under a transaction.
     pub fn of_prepared(&self) -> Loss {
         Loss { prepared: true, ..self.clone() }
     }
@@ -110,7 +141,7 @@ impl Loss {
         self.keys.count == 0 && self.attributes == 0 && self.records == 0 && !self.prepared
     }
 
-    /// What was lost, in words.
+    /// The lost content, in words.
     pub fn text(&self) -> String {
         let counted = |n: u64, one: &str, many: &str| match n {
             0 => None,
@@ -135,8 +166,8 @@ impl Loss {
         parts.into_iter().flatten().collect::<Vec<_>>().join(", and ")
     }
 
-    /// What the call that failed raises. `others`: what its failure took of other sessions, who learn of it
-    /// themselves.
+    /// The error of the call that failed. `others`: the content of other sessions that its failure took; these
+    /// sessions learn of it themselves.
     pub fn raised_by(&self, error: Error, others: &[(SessionKey, Loss)]) -> Error {
         let own = Some(self.text()).filter(|_| !self.is_empty());
         let others_named = others.iter().take(NAMED).map(|(session, loss)| match session.transaction {
@@ -145,13 +176,13 @@ impl Loss {
         });
         let more = match others.len().saturating_sub(NAMED) {
             0 => None,
-            n => Some(format!("what waited in {n} more transactions")),
+            n => Some(format!("content of {n} more transactions")),
         };
         let lost: Vec<String> = own.into_iter().chain(others_named).chain(more).collect();
         if lost.is_empty() { error } else { error.context(format!("not archived: {}", lost.join("; "))) }
     }
 
-    /// What those raise who were robbed by another call.
+    /// The error of sessions that lost content to another call.
     pub fn error(&self) -> Error {
         let error = Error::new(
             self.code,
@@ -242,7 +273,7 @@ mod tests {
             format!("not archived: k0 in transaction {id}: x")
         );
         let many: Vec<_> = std::iter::repeat_n(other, 5).collect();
-        assert!(message(&many[0].1, &many).ends_with("; what waited in 2 more transactions: x"));
+        assert!(message(&many[0].1, &many).ends_with("; content of 2 more transactions: x"));
         let error = loss.error();
         assert_eq!(error.code(), Code::Unavailable);
         assert!(error.message().contains("k0") && error.message().contains("the disk is full"), "{error}");

@@ -1,5 +1,5 @@
-//! What one session of a handle has: the fields and records that wait for its next flush, who put them
-//! there, and who has not heard yet of what a failure took.
+//! The content of one session of a handle: fields and records that wait for its next flush, the threads that archived
+//! them, and the threads that have yet to learn of a loss.
 //!
 //! There is one session outside of transactions, which all threads share, and one for each transaction.
 //! A flush takes the whole batch: it is *in flight* until the commit is durable, while a new one collects what
@@ -24,14 +24,14 @@ use super::batch::Batch;
 use super::loss::{Keys, Loss};
 use crate::medium::DataWriter;
 
-/// What waits for a flush, and the threads that put something in.
+/// Content that waits for a flush, and the threads that archived it.
 #[derive(Debug, Default)]
 struct Waiting {
     batch: Arc<Batch>,
     threads: HashSet<ThreadId>,
 }
 
-/// What a thread lost and has not heard of.
+/// A loss that a thread has not learned of yet.
 #[derive(Debug)]
 struct Untold {
     loss: Loss,
@@ -60,7 +60,7 @@ impl Lost {
 #[derive(Debug)]
 struct Waiter {
     target: u64,
-    /// What was lost of these batches since it waits.
+    /// Losses of these batches since the wait began.
     lost: Option<Loss>,
 }
 
@@ -77,7 +77,7 @@ pub struct SessionState {
     /// Within an epoch side records are only added, behind those that are there: what waits is flushed, lost or
     /// discarded at the end of one.
     pub epoch: u64,
-    /// What waits for the next flush.
+    /// Content that waits for the next flush.
     pub batch: Batch,
     /// Attributes that others keep for it, for now, and the threads whose they are; the one that came last.
     kept: u64,
@@ -86,9 +86,9 @@ pub struct SessionState {
     /// Threads that put something into the batch, and which of them did last.
     threads: HashSet<ThreadId>,
     last: Option<ThreadId>,
-    /// What a commit under way holds.
+    /// The content of a commit under way.
     flight: Option<Waiting>,
-    /// Outside of transactions: what each of these threads lost and has not heard of.
+    /// Outside transactions: for each of these threads, the losses that it has not learned of yet.
     untold: HashMap<ThreadId, Untold>,
     /// Flushes that wait, by their tickets.
     waiters: HashMap<u64, Waiter>,
@@ -113,7 +113,7 @@ impl SessionState {
         }
     }
 
-    /// What is unflushed, the older first.
+    /// The unflushed content, the older first.
     pub fn batches(&self) -> impl Iterator<Item = &Batch> {
         self.flight.iter().map(|flight| &*flight.batch).chain(Some(&self.batch))
     }
@@ -131,7 +131,7 @@ impl SessionState {
         self.tickets
     }
 
-    /// The flush waits no more. What was lost of the batches that it waited for.
+    /// The flush no longer waits. Returns the losses of the batches that it waited for.
     pub fn leave(&mut self, ticket: u64) -> Option<Loss> {
         self.waiters.remove(&ticket)?.lost
     }
@@ -149,7 +149,7 @@ impl SessionState {
         batch
     }
 
-    /// What is in flight is durable.
+    /// Content in flight has become durable.
     pub fn landed(&mut self) {
         self.epoch = next_epoch();
         self.flight = None;
@@ -194,8 +194,8 @@ impl SessionState {
         self.kept += attributes;
     }
 
-    /// So many attributes that were kept come into the batch. Whose they are is known of all that are kept together:
-    /// each of their owners hears of a failure.
+    /// This number of buffered attributes joins the batch. The buffer knows the owners of all of them together, and
+    /// each owner gets an error after a failure.
     pub fn take_kept(&mut self, attributes: u64, records: Vec<SideRecord>) {
         self.threads.extend(self.keepers.iter().copied());
         self.kept = self.kept.saturating_sub(attributes);
@@ -254,8 +254,8 @@ impl SessionState {
         }
     }
 
-    /// What threads lost that have not heard of it, for whoever closes; once. They hear of it by a later flush all
-    /// the same.
+    /// Losses that threads have not learned of, for the caller that closes the handle; each is reported once. The
+    /// threads still learn of them by a later flush.
     pub fn report_untold(&mut self) -> Option<Loss> {
         let mut all = None;
         for untold in self.untold.values_mut().filter(|untold| !untold.closed) {

@@ -19,7 +19,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Where equal bytes stand.
+    /// The place of equal bytes.
     pub fn find(&self, digest: u128) -> Option<(u32, u64)> {
         self.recent.get(&digest).or_else(|| self.older.get(&digest)).copied()
     }

@@ -1,4 +1,4 @@
-//! Mailboxes that count what goes through them.
+//! Mailboxes that count the traffic through them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,10 +9,10 @@ use fieldstone_format::graph_message::ends::Address;
 use fieldstone_format::graph_message::{Frame, Message};
 use fieldstone_slots::network::{Arrival, Mailboxes, Network, Networks};
 
-/// The number of the message that moves what a split gives away.
+/// The number of the message with which a split hands rows over.
 const MOVE: u8 = 3;
 
-/// Mailboxes, and what was sent.
+/// Mailboxes and their counts.
 #[derive(Debug, Default)]
 pub struct Counting {
     mailboxes: Mailboxes,
@@ -28,7 +28,7 @@ impl Counting {
     }
 }
 
-/// The kind of a frame's message: what stands behind the checksum, two addresses and a number.
+/// The kind of a frame's message, which follows the checksum, two addresses and a number.
 fn kind(frame: &[u8]) -> Option<u8> {
     let mut cursor = Cursor::new(frame.get(4..)?);
     for _ in 0..2 {

@@ -1,21 +1,21 @@
-//! A graph in slots that are threads: what putting it takes, what walks take and count. `bench/slots.py` runs it.
+//! A graph in slots that are threads: the cost of putting it, and of walks. `bench/slots.py` runs it.
 //!
-//! | what is put | |
+//! | input | |
 //! |---|---|
 //! | `edges=FILE` | pairs of little-endian u32, source and target; vertices are files with the paths that `bench/graph_data.py` gives them |
-//! | `relations=FILE` | lines of type, type and id of the source, type and id of the target, with tabs between |
-//! | `files=N` | by each client so many files of one directory (`mdtest`), `batch` with a call; with `folder=DIR` as empty files there, and without slots |
+//! | `relations=FILE` | lines of type, type and id of the source, type and id of the target, separated by tabs |
+//! | `files=N` | each client puts N files of one directory (`mdtest`), `batch` in a call; with `folder=DIR` it creates empty files there instead, without slots |
 //!
-//! Besides: `[slots=8] [scheme=dido] [labels=low] [threshold=128] [clients=1] [batch=1000] [property=128]
-//! [delays=NS,NS,...]`. It puts all, waits until no split goes on, and prints one JSON object. Then each line of its
-//! input is answered by one:
+//! Further arguments: `[slots=8] [scheme=dido] [labels=low] [threshold=128] [clients=1] [batch=1000]
+//! [property=128] [delays=NS,NS,...]`. The program puts everything, waits until all splits have ended, and
+//! prints one JSON object. Then it answers each line of its input with one more:
 //!
-//! | line | |
+//! | line | answer |
 //! |---|---|
-//! | `walk ENGINE STEPS START KIND` | the time of a walk, what it counts, and for each slot and step where the time went; KIND `-`: along all relations |
-//! | `model` | computes where all is (`slot_model`), compares it with what slots have, and says how much of it is with its far end |
-//! | `expect STEPS START KIND` | what such a walk counts by the model |
-//! | `held` | relations of the fullest slot, and of all |
+//! | `walk ENGINE STEPS START KIND` | the time of a walk, its counts, and the time spent in each slot and step; KIND `-`: along all relations |
+//! | `model` | computes where everything belongs (`slot_model`), compares it with the slots, and reports the share that is in the slot of its far end |
+//! | `expect STEPS START KIND` | the counts of such a walk according to the model |
+//! | `held` | relations of the fullest slot, and of all slots |
 
 mod counting;
 mod mdtest;
@@ -44,7 +44,7 @@ use mdtest::SharedDirectory;
 use relations::Relations;
 use slot_model::{Half, Model};
 
-/// What was asked for on the command line, by name.
+/// The command line's arguments, by name.
 struct Asked(HashMap<String, String>);
 
 impl Asked {
@@ -66,7 +66,7 @@ impl Asked {
         found.ok_or_else(|| Error::invalid(format!("there is no {name} '{text}'")))
     }
 
-    /// Files that clients are to create, where these are asked for.
+    /// The files that clients create, if requested.
     fn files(&self) -> Result<Option<SharedDirectory>> {
         let Some(files) = self.0.get("files") else { return Ok(None) };
         let (clients, batch) = (self.number("clients", 1)?, self.number("batch", 1)?);
@@ -89,10 +89,10 @@ impl Asked {
 }
 
 fn number(text: &str) -> Result<usize> {
-    text.parse().map_err(|_| Error::invalid(format!("'{text}' is no number")))
+    text.parse().map_err(|_| Error::invalid(format!("'{text}' is not a number")))
 }
 
-/// Processor seconds of this process, and those of its busiest slot.
+/// Processor seconds of this process, and of its busiest slot.
 fn cpu() -> (f64, f64) {
     let ticks = |path: &str| -> f64 {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -112,7 +112,7 @@ fn cpu() -> (f64, f64) {
     (ticks("/proc/self/stat"), busiest)
 }
 
-/// What each of some clients does, in threads of their own; the sum of what it gives.
+/// Runs clients, each in its own thread; returns the sum of their results.
 fn together(clients: usize, client: impl Fn(usize) -> Result<u64> + Sync) -> Result<u64> {
     std::thread::scope(|scope| {
         let client = &client;
@@ -140,7 +140,7 @@ impl Bench {
         (self.clock.monotonic() - from) as f64 * 1e-9
     }
 
-    /// Puts all, each client in a thread of its own.
+    /// Puts everything, each client in its own thread.
     fn load(&mut self, asked: &Asked) -> Result<String> {
         let clients = asked.number("clients", 1)?;
         let batches = self.relations.batches(asked.number("batch", 1000)?, asked.number("property", 128)?)?;
@@ -150,7 +150,7 @@ impl Bench {
         Ok(format!("{{\"edges\":{},{figures}}}", self.relations.len()))
     }
 
-    /// Creates files of one directory.
+    /// Creates the files of one directory.
     fn create(&mut self, files: SharedDirectory) -> Result<String> {
         self.cluster.insert(&files.directory()?)?;
         let calls: Vec<_> = (0..files.clients).map(|nth| files.calls(nth)).collect::<Result<_>>()?;
@@ -160,7 +160,7 @@ impl Bench {
         Ok(format!("{{\"files\":{all},\"found\":{found},{figures}}}"))
     }
 
-    /// What it takes until clients have put what they have, and until no split goes on.
+    /// Measures the time until clients have put everything, and until all splits have ended.
     fn put(
         &mut self,
         clients: usize,
@@ -223,7 +223,7 @@ impl Bench {
         ))
     }
 
-    /// How many relations each slot shows.
+    /// Number of relations that each slot shows.
     fn held(&self) -> Result<Vec<usize>> {
         let partitioner = self.cluster.partitioner();
         let mut held = Vec::new();
@@ -301,12 +301,12 @@ impl Bench {
                 let most = held.iter().max().copied().unwrap_or(0);
                 Ok(format!("{{\"most\":{most},\"all\":{}}}", held.iter().sum::<usize>()))
             }
-            _ => Err(Error::invalid(format!("'{line}' is no question"))),
+            _ => Err(Error::invalid(format!("'{line}' is not a valid question"))),
         }
     }
 }
 
-/// Files of a folder, as they are created in slots otherwise.
+/// Creates the same files in a folder instead of slots.
 fn create_in(folder: &Path, files: SharedDirectory) -> Result<String> {
     let clock = Env::real().clock;
     let (begun, before) = (clock.monotonic(), cpu());

@@ -1,9 +1,10 @@
-//! What the benchmark mdtest does: clients create files of one shared directory at once. In slots a file is a vertex
-//! with what `stat` says as static properties, and a relation from the directory; beside it, files of a folder.
+//! The benchmark mdtest: clients create files of one shared directory at once. In slots a file is a vertex
+//! with the fields of `stat` as static properties, and a relation from the directory; for comparison, files
+//! of a folder.
 //!
-//! Neither is durable when a call returns. What slots have is in memory alone: in a store it is the log that keeps a
-//! put, and slots follow it. A file that was created and closed is in the page cache, until the file system writes its
-//! journal.
+//! Neither is durable when a call returns. Slots only have it in memory: in a store the log keeps a put, and
+//! slots follow the log. A file that was created and closed is in the page cache, until the file system
+//! writes its journal.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -21,14 +22,14 @@ const DIRECTORY: &str = "/scratch/mdtest";
 /// Nanoseconds since 1970 of the first file.
 const BEGIN: u64 = 1_795_000_000_000_000_000;
 
-/// Files that clients create.
+/// The files that clients create.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedDirectory {
-    /// How many clients.
+    /// Number of clients.
     pub clients: usize,
-    /// How many files each creates.
+    /// Number of files of each client.
     pub files: usize,
-    /// How many of them with one call.
+    /// Number of files in one call.
     pub batch: usize,
 }
 
@@ -44,7 +45,7 @@ fn file(client: usize, number: usize) -> VertexName {
     VertexName::new("file", &format!("{DIRECTORY}/{}", name(client, number)))
 }
 
-/// A vertex with what `stat` says of a file that was just created, or of a directory.
+/// A vertex with the fields of `stat` for a new file or directory.
 fn created(vertex: VertexName, stamp: u64, mode: i64) -> Result<VertexRow> {
     let values = [
         ("mode", Value::Int(mode)),
@@ -59,7 +60,7 @@ fn created(vertex: VertexName, stamp: u64, mode: i64) -> Result<VertexRow> {
 }
 
 impl SharedDirectory {
-    /// How many files there are in the end.
+    /// Number of files in the end.
     pub fn all(&self) -> usize {
         self.clients * self.files
     }
@@ -71,7 +72,7 @@ impl SharedDirectory {
         Ok(rows)
     }
 
-    /// The calls of one client, each ready to be put.
+    /// The calls of one client, ready to be put.
     pub fn calls(&self, client: usize) -> Result<Vec<Rows>> {
         let mut calls = Vec::new();
         for begin in (0..self.files).step_by(self.batch.max(1)) {
@@ -97,7 +98,7 @@ impl SharedDirectory {
         Ok(calls)
     }
 
-    /// How many files the directory has, each with what `stat` says.
+    /// Number of files in the directory, each with its `stat` fields.
     pub fn found(&self, state: &GraphState) -> Result<usize> {
         let relations =
             state.edges(VertexPlace::of(&directory()), &|kind, reverse| kind == "has" && !reverse)?;
@@ -111,7 +112,7 @@ impl SharedDirectory {
         Ok(found)
     }
 
-    /// The same files, empty, in a folder: each client makes its own with `open` and `close`.
+    /// The same files, empty, in a folder: each client creates its own with `open` and `close`.
     pub fn create_in(&self, client: usize, folder: &Path) -> Result<()> {
         for number in 0..self.files {
             let path = folder.join(name(client, number));

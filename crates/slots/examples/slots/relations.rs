@@ -1,4 +1,4 @@
-//! The relations that are put: pairs of numbers, or relations with names of their own.
+//! The relations to put: pairs of numbers, or relations with names.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn file(vertex: u32) -> VertexName {
     VertexName::new("file", &format!("/scratch/run/{vertex:08}"))
 }
 
-/// The commit that all rows are of.
+/// The commit of all rows.
 pub fn commit(stamp: u64) -> CommitOrder {
     CommitOrder { known: CommitKnown { since: 1, stamp }, user: 1000 }
 }
@@ -33,14 +33,14 @@ pub enum Relations {
 }
 
 impl Relations {
-    /// Pairs of little-endian u32 of a file.
+    /// Reads a file of pairs of little-endian u32.
     pub fn pairs(path: &Path) -> Result<Relations> {
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, byte| n << 8 | u32::from(*byte));
         Ok(Relations::Pairs(bytes.chunks_exact(8).map(|pair| (word(&pair[..4]), word(&pair[4..]))).collect()))
     }
 
-    /// The lines of a file: type, type and id of the source, type and id of the target, with tabs between.
+    /// Reads a file of lines: type, type and id of the source, type and id of the target, separated by tabs.
     pub fn lines(path: &Path) -> Result<Relations> {
         let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
         let (mut vertices, mut numbers): (Vec<VertexName>, HashMap<VertexName, u32>) = Default::default();
@@ -56,7 +56,11 @@ impl Relations {
         for (i, line) in text.lines().enumerate() {
             let [kind, source_kind, source, target_kind, target] = line.split('\t').collect::<Vec<_>>()[..]
             else {
-                return Err(Error::invalid(format!("line {} of {} is no relation", i + 1, path.display())));
+                return Err(Error::invalid(format!(
+                    "line {} of {} is not a relation",
+                    i + 1,
+                    path.display()
+                )));
             };
             let kind = kinds.entry(kind).or_insert_with(|| kind.into()).clone();
             relations.push((kind, number(source_kind, source), number(target_kind, target)));
@@ -64,7 +68,7 @@ impl Relations {
         Ok(Relations::Lines(vertices, relations))
     }
 
-    /// How many there are.
+    /// Number of relations.
     pub fn len(&self) -> usize {
         match self {
             Relations::Pairs(pairs) => pairs.len(),
@@ -72,7 +76,7 @@ impl Relations {
         }
     }
 
-    /// A vertex, by its number.
+    /// A vertex by its number.
     pub fn vertex(&self, number: usize) -> Result<VertexName> {
         match self {
             Relations::Pairs(_) => Ok(file(number as u32)),
@@ -97,7 +101,7 @@ impl Relations {
         }
     }
 
-    /// Type and the places of both ends of each.
+    /// The type of each relation and the places of both ends.
     pub fn places(&self) -> Vec<(Arc<str>, VertexPlace, VertexPlace)> {
         match self {
             Relations::Pairs(pairs) => {
@@ -116,7 +120,8 @@ impl Relations {
         }
     }
 
-    /// All of them in batches, each ready to be put: a property of so many random characters, a stamp.
+    /// All relations in batches, ready to be put: each with a property of `property` random characters, and a
+    /// stamp.
     pub fn batches(&self, batch: usize, property: usize) -> Result<Vec<Rows>> {
         let mut random = 88_172_645_463_325_252u64;
         let mut text = || -> String {

@@ -13,10 +13,10 @@ Examples:
   fieldstone container convert events.fsp events.nc --format cdf5
   fieldstone container convert events.nc events.fsp --format partitioned
 
-What the format cannot hold is an error that names it; OUT is then as before. A file that is at OUT stays
-until the new one is whole.
+If the format cannot hold an object, the error names it and OUT stays as it was. An existing file at OUT stays until
+the new one is complete.
 
-With --json: vars and bytes that were copied.";
+With --json: the vars and bytes that were copied.";
 
 /// Write a container in another format
 #[derive(Debug, Args)]

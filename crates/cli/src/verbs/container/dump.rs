@@ -15,11 +15,11 @@ Examples:
   fieldstone container dump simulation.nc | ncgen -o copy.nc
   fieldstone container dump simulation.nc --json | jq '.vars[].name'
 
-The text is what ncdump prints, byte for byte. Names stand as in the file: paths of a netCDF file as they are
-escaped there.
+The text equals that of ncdump, byte for byte. Names are printed as the file has them: paths in a netCDF file with
+their escapes.
 
 With --json: the header alone: name, format, numrecs, dims (name, len, record), attrs, and vars (name, type,
-dims, shape, attrs). An attribute is a text, a number or a list; numbers that JSON lacks are texts.";
+dims, shape, attrs). An attribute is a string, a number or a list; numbers that JSON cannot express are strings.";
 
 /// Print a container as CDL, as ncdump does
 #[derive(Debug, Args)]

@@ -16,9 +16,8 @@ Examples:
   fieldstone container header simulation.nc
   fieldstone container header simulation.nc --json | jq .format
 
-With --json: format, dims, attrs, vars and var_attrs (how many there are), numrecs, record_dim (its name, or
-null), header_bytes, data_bytes, file_bytes, paths (how many there are at the first level) and types (name,
-vars, bytes).";
+With --json: format, the numbers of dims, attrs, vars and var_attrs, numrecs, record_dim (its name, or null),
+header_bytes, data_bytes, file_bytes, paths (their number at the first level) and types (name, vars, bytes).";
 
 /// Show format, counts and sizes of a container
 #[derive(Debug, Args)]

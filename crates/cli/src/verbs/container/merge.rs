@@ -13,8 +13,8 @@ Examples:
   fieldstone container merge rank_*.nc -o all.nc
   fieldstone container merge rank_0.nc rank_1.nc -o all.fsp --format partitioned
 
-The result is the file that the processes would have written together, in the order of the files. Objects of
-one name must agree in definition and data; where they differ, the error names them and the files.
+The result is the file that the processes would have written together, in the order of the files. Objects of the
+same name must have the same definition and data; otherwise the error names them and their files.
 
 With --json: dims, attrs and vars of the result.";
 

@@ -14,9 +14,9 @@ Examples:
   fieldstone container offsets simulation.nc
   fieldstone container offsets simulation.nc --json | jq '.vars[] | select(.gap > 0)'
 
-Variables come in the order of their bytes, those without records first. The numbers of a record variable are
-those of its first record. A gap is what lies between a variable and the one before it, or the header: padding
-or reserved space. Where a program reads, a line has begin, end, bytes, gap, type and name, with tabs between.
+Variables come in the order of their bytes, those without records first. For a record variable, the numbers describe
+its first record. A gap is the padding or reserved space between a variable and the one before it, or the header. When
+the output is not a terminal, each line has begin, end, bytes, gap, type and name, separated by tabs.
 
 With --json: {\"vars\": [...]} of name, type, dims, record, begin, end, bytes and gap.";
 

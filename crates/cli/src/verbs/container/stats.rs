@@ -15,9 +15,9 @@ Examples:
   fieldstone container stats events.nc --depth 2
   fieldstone container stats events.nc --depth 0 --json
 
-A line is a path with its dimensions, attributes, variables and bytes of data; the last line is the sum, the
-path / holds what has none. Attributes of variables are not counted. Where a program reads, there are tabs
-between.
+Each line has a path with its dimensions, attributes, variables and bytes of data; the path / holds objects without
+a path, and the last line is the sum. Attributes of variables are not counted. When the output is not a terminal, tabs
+separate the columns.
 
 With --json: format, dims, attrs, vars, bytes and paths (path, dims, attrs, vars, bytes).";
 

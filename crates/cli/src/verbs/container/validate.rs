@@ -14,13 +14,13 @@ Examples:
   fieldstone container validate simulation.nc
   fieldstone container validate *.nc --json | jq '.files[] | select(.ok | not)'
 
-A line is a finding: file, error or warning, offset, object, what is there, and the rule. The check goes on
-after a finding where what follows still has a meaning. Data are not read. Of a file whose writer was stopped,
-the line says how far it came. Ends with 5 where a file breaks a rule; warnings alone leave it 0.
+Each line is a finding: file, error or warning, offset, object, what the file has, and the rule. After a finding the
+check goes on as long as the rest can be interpreted. It does not read data. If a writer was stopped, the line says
+how far it came. Ends with 5 if a file breaks a rule, and with 0 if there are only warnings.
 
 With --json: {\"files\": [...]} of file, ok, format, dims, attrs, vars, numrecs, header_bytes, paths (whether
 names spell paths), index (whether there is a name index), findings (severity, offset, object, message, rule)
-and left_out (how many more findings there are).";
+and left_out (the number of findings not listed).";
 
 /// Check that containers keep their format
 #[derive(Debug, Args)]

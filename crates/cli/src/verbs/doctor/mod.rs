@@ -22,10 +22,10 @@ Examples:
   fieldstone doctor . --json | jq '.tests[] | select(.outcome != \"ok\")'
   srun -N 2 -n 2 fieldstone doctor --peers 2 /scratch/me
 
-With --peers N it is started N times at once, on as many hosts, and says how late they see one another's syncs; one of
-them reports. Without a batch system give all of them the same --job.
+For --peers N, start it N times at once, on N hosts; it measures how late they see one another's syncs, and one of
+them reports. Without a batch system, give all of them the same --job.
 
-Ends with 7 where the store cannot keep its promises on this file system.";
+Ends with 7 if a store could not keep its promises on this file system.";
 
 /// Test a file system and say what the store will do there
 #[derive(Debug, Args)]
@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let facts = std::fs::metadata(path).map_err(|e| file_error("look at", path, e))?;
     if !facts.is_dir() {
         return Err(Code::FileKind
-            .error(format!("{} is no folder", path.display()))
+            .error(format!("{} is not a folder", path.display()))
             .with_hint("name the folder where the store is to be")
             .into());
     }
@@ -189,7 +189,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Where a path's file system is mounted, and what it is.
+/// The mount point and the type of a path's file system.
 pub(crate) struct Mount {
     pub kind: String,
     pub at: String,

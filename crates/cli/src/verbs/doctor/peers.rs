@@ -1,4 +1,4 @@
-//! What processes of several hosts see of one another in one folder: `fieldstone doctor --peers N`, started N times.
+//! Visibility between processes of several hosts in one folder: `fieldstone doctor --peers N`, started N times.
 //!
 //! They meet in a folder that is named for the job, each under a random name, and the least of these reports. Every
 //! round each of them appends a line to a file of its own, syncs it, and waits until it sees the lines of all others:
@@ -31,7 +31,7 @@ struct Peer<'e> {
     all: Vec<String>,
 }
 
-/// What a round of meetings found; `None` for those that do not report.
+/// The findings of a round of meetings; `None` for processes that do not report.
 pub(super) fn meet(env: &Env, parent: &Path, peers: usize, job: &str) -> Result<Option<Vec<Finding>>> {
     let folder = parent.join(format!(".fieldstone-doctor-peers-{job}"));
     env.disk.create_dir_all(&folder).map_err(|e| Error::io("create", &folder, e))?;
@@ -118,7 +118,7 @@ impl Peer<'_> {
         Ok(latest)
     }
 
-    /// The content of a file, once it is as is wanted. Each look opens it anew, as a reader of a store does.
+    /// The content of a file, once it is the wanted one. Each look opens the file again, as a reader of a store does.
     fn wait(&self, name: &str, wanted: impl Fn(&str) -> bool) -> Result<String> {
         let path = self.folder.join(name);
         let since = self.env.clock.monotonic();

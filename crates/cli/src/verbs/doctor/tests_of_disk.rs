@@ -1,4 +1,4 @@
-//! The tests of a file system, each in the words of what the store needs.
+//! The tests of a file system, each named by the need of the store that it checks.
 
 use std::io;
 use std::path::Path;

@@ -13,11 +13,12 @@ Examples:
   fieldstone graph archive store --before 2026-01-01 --to /archive/graph
   fieldstone graph archive store --before 2026-01-01 --to /archive/graph --doit
 
-Says what would move; with --doit it moves. A version of a vertex or relation moves where its user has put a newer one
-by then: reads of then or later give what they gave. What was there when stays known, and lineages stay whole; the
-properties of these versions are in the other store, and who asks for them learns which. Own versions move alone.
+Without --doit it only prints what it would move. It moves the properties of a version of a vertex or relation if its
+user put a newer version before that moment, so that reads at that moment or later give the same answers. The graph
+still knows which versions existed when, and lineages stay whole; a read of moved properties names the store that has
+them. Only your own versions move.
 
-With --json: vertices, relations, bytes, others (versions of other users, which they can move) and done.";
+With --json: vertices, relations, bytes, others (versions that other users can move) and done.";
 
 /// Move what hidden versions say to another store
 #[derive(Debug, Args)]
@@ -25,10 +26,10 @@ With --json: vertices, relations, bytes, others (versions of other users, which 
 pub struct Arguments {
     #[command(flatten)]
     store: Writing,
-    /// What newer versions hide at this moment: a date, seconds since 1970, or a stamp
+    /// Move versions that newer ones hide at this moment: a date, seconds since 1970, or a stamp
     #[arg(long, value_name = "TIME")]
     before: String,
-    /// The store that is to have them; made where it is absent
+    /// The target store; created if it does not exist
     #[arg(long, value_name = "STORE")]
     to: String,
     /// Do it; without it only say what would move

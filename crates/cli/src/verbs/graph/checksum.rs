@@ -12,7 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   fieldstone graph checksum plot.png data/*.nc
 
-A line is the checksum and the path, with two blanks between: `xxh3:` and 32 hex digits of XXH3-128, the same as
+Each line has the checksum, two blanks and the path. The checksum is `xxh3:` and the 32 hex digits of XXH3-128 that
 `xxhsum -H2` prints. Scripts of `fieldstone trace --script` compare files by it.
 
 With --json: {\"files\": [...]} of path and checksum.";

@@ -13,8 +13,8 @@ Examples:
   fieldstone graph edges store /data/a.nc wasWrittenBy
   fieldstone graph edges store job:17 write --versions --limit 100
 
-A relation is called as this end calls it. Where a program reads, a line has type, far end, time, user and properties,
-with tabs between.
+Relations have the name that this end gives them. When the output is not a terminal, each line has type, far end, time,
+user and properties, separated by tabs.
 
 With --json: {\"edges\": [...]} of type, src, dst, props, stamp, time, until, user, deleted and archived: the
 store that properties were moved to, or null.";
@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Every version, deletions too
     #[arg(long)]
     versions: bool,
-    /// At most so many
+    /// The most relations to list
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
 }

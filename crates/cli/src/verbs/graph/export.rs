@@ -18,9 +18,9 @@ Examples:
   fieldstone graph export store run=a,variable=t,step=6 --format svg --output lineage.svg
   fieldstone graph export store job:17 --format openlineage | gzip > events.json.gz
 
-Upstream, with the users who ran what made it. prov-json is W3C PROV-JSON; openlineage a list of run events, which
-`fieldstone ingest` takes back as the same relations; ro-crate the metadata of a Process Run Crate; dot is for
-Graphviz; svg is a picture.
+Exports the upstream lineage, with the users who ran its executions. prov-json is W3C PROV-JSON; openlineage is a list
+of run events, which `fieldstone ingest` reads back as the same relations; ro-crate is the metadata of a Process Run
+Crate; dot is for Graphviz; svg is a picture.
 
 With --json and --output: path, format and bytes.";
 
@@ -63,9 +63,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         ..TraceOptions::default()
     };
     let store = arguments.store.open()?;
+    let session = Session::default();
+    let tracer = store.tracer(&session);
     let (dossier, stores) = match arguments.one_store {
-        true => (store.dossier(&what, &options, &Session::default())?, Vec::new()),
-        false => store.dossier_across(&what, &options, &Session::default())?,
+        true => (tracer.dossier(&what, &options)?, Vec::new()),
+        false => tracer.dossier_across(&what, &options)?,
     };
     note_left(&stores, out);
     note_archived(&dossier.lineage, out);

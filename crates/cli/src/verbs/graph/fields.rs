@@ -13,10 +13,11 @@ Examples:
   fieldstone graph fields store job:17
   fieldstone graph fields store process:17/node1-4711 --json
 
-Of a job those of its processes, too; of a commit those that came by it. What was replaced or removed since is not among
-them. Where a program reads, a line has key and bytes, with a tab between.
+For a job this includes the fields of its processes; for a commit it lists the fields that the commit made visible.
+Fields that were replaced or removed since are not listed. When the output is not a terminal, each line has key and
+bytes, separated by a tab.
 
-With --json: {\"fields\": [...]} as fieldstone list has them.";
+With --json: {\"fields\": [...]} as in fieldstone list.";
 
 /// List the fields that an execution wrote
 #[derive(Debug, Args)]
@@ -32,7 +33,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let name = vertex(&arguments.vertex)?;
     let store = arguments.store.open()?;
-    let entries = store.fields_of(&name, &Session::default())?;
+    let entries = store.tracer(&Session::default()).fields_of(&name)?;
     let columns = [Column::text("key").least(16).rank(9), Column::number("bytes").rank(5)];
     let shape = |entry| json::fields::entry(&entry);
     table::list(out, "fields", entries, shape, columns, |entry| {

@@ -16,11 +16,11 @@ Examples:
   fieldstone graph find store dataset --at 2026-11-21
   fieldstone graph find store read 'bytes > 1000000'
 
-Tests are of static properties and of the user's; all of them hold. They are as in find: size > 9000, name in (a, b),
-path like '*.nc', quality between 1 and 3, title exists.
+Tests apply to static properties and to the users' own; all of them must hold. Write them as in find: size > 9000,
+name in (a, b), path like '*.nc', quality between 1 and 3, title exists.
 
-Where TYPE is the name of a relation, as either end calls it, relations are found. A name that vertices have is theirs:
-~wasRunBy is the relation run.
+If TYPE is the name that either end gives to a relation, it finds relations. If vertices have that name, too, it finds
+vertices: write ~wasRunBy for the relation run.
 
 With --json: {\"vertices\": [...]} of type, id, static, props, stamp, time, user and deleted; or {\"edges\": [...]} as
 graph edges has them.";
@@ -34,12 +34,12 @@ pub struct Arguments {
     /// Their type
     #[arg(value_name = "TYPE")]
     kind: String,
-    /// What holds of their properties
+    /// Tests of their properties
     tests: Vec<String>,
     /// As it was at this moment: a date, seconds since 1970, or a stamp
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// At most so many
+    /// The most to list
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
 }

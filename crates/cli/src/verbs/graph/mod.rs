@@ -27,7 +27,7 @@ Examples:
   fieldstone graph fields store job:17
   fieldstone graph stats store
 
-A vertex is TYPE:ID, or the path of a file. What is put is a version; nothing that was put is changed.";
+A vertex is TYPE:ID, or the path of a file. Each put adds a version; it never changes an earlier one.";
 
 /// Put and read users, executions, data, and how they are related
 #[derive(Debug, Args)]

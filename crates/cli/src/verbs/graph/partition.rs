@@ -14,8 +14,9 @@ Examples:
   fieldstone graph partition store --slots 8
   fieldstone graph partition store --slots 32 --partitioner giga+ --threshold 256
 
-With --slots the view is made anew from the logs, and written to disk; answers stay the same. Without, it is said how
-it is cut. A slot is a thread with a folder of its own; they walk traversals together.
+With --slots it rebuilds the graph's index from the logs in this number of slots and writes it to disk; answers stay the
+same. Without --slots it prints the current partitioning. A slot is a thread with its own folder; the slots walk
+traversals together.
 
 With --json: partitioner, threshold, labels, splits, unfinished, and slots with segments, vertices, relations, bytes.";
 
@@ -28,7 +29,7 @@ pub struct Arguments {
     /// How many slots
     #[arg(long, value_name = "COUNT")]
     slots: Option<u16>,
-    /// Where relations of a vertex are
+    /// The placement of a vertex's relations
     #[arg(long, default_value = "dido", requires = "slots",
         value_parser = clap::builder::PossibleValuesParser::new(PartitionScheme::ALL.map(PartitionScheme::name)))]
     partitioner: String,

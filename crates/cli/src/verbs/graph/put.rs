@@ -17,8 +17,8 @@ Examples:
   fieldstone graph put store job:17 write /data/a.nc bytes=10 --time 2026-11-21T06:00
   fieldstone graph put store /data/a.nc wasWrittenBy job:17
 
-A vertex and NAME=VALUE, or a vertex, the type of a relation, another vertex and NAME=VALUE. The stamp that is printed
-names the moment: --at takes it.
+Give a vertex and NAME=VALUE; or a vertex, the type of a relation, another vertex and NAME=VALUE. It prints a stamp
+that names the moment, for use with --at.
 
 With --json: stamp.";
 

@@ -11,8 +11,8 @@ Examples:
   fieldstone graph search store plasma 'tur*'
   fieldstone graph search store --type file nc 2026
 
-Words are runs of letters and digits, in any case; all of them stand in the id, in the property name, or in a property
-that was declared as text. A * behind a word stands for any end.
+Words are sequences of letters and digits; case does not matter. A vertex matches if its id, its property name, or a
+property that was declared as text has all of them. A * at the end of a word matches any ending.
 
 With --json: {\"vertices\": [...]} of type, id, static, props, stamp, time, user and deleted.";
 
@@ -28,7 +28,7 @@ pub struct Arguments {
     /// Vertices of this type alone
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// At most so many
+    /// The most to list
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
 }

@@ -11,7 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   fieldstone graph stats store
 
-Vertices and versions of relations are counted by segment: what stands in two is counted twice.
+It counts vertices and versions of relations in each segment, so one that is in two segments counts twice.
 
 With --json: segments, vertices, relations, bytes, problems, and archives of url and before.";
 

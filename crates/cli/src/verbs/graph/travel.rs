@@ -18,13 +18,12 @@ Examples:
   fieldstone graph travel store 'v(file:/plot.png).e(wasWrittenBy).e(read).repeat().return_fp()' --causal
   fieldstone graph travel store 'v(type=file, size>1000000).e(wasWrittenBy).rtn().e(wasRunBy)' --explain
 
-Steps: v(WHAT) the start, by TYPE:ID, a path, type=TYPE or tests of properties; e(TYPE, ...) along relations, all where
-none is named; va(TEST) and ea(TEST) test vertices and relations; rtn returns the vertices of its point; repeat(N)
-repeats all hops so far until they bring nothing new; return_fp gives whole paths. Tests are as in find: size > 9000,
-name in (a, b), path like '*.nc'.
+Steps: v(WHAT) is the start, by TYPE:ID, a path, type=TYPE or tests of properties; e(TYPE, ...) follows relations, by
+default all; va(TEST) and ea(TEST) test vertices and relations; rtn returns the vertices at that point; repeat(N)
+repeats all hops so far until they bring nothing new; return_fp gives whole paths. Write tests as in find:
+size > 9000, name in (a, b), path like '*.nc'.
 
-A line is a vertex, or a path: vertices with the relations between. Where rtn stands, sets follow one another with an
-empty line between.
+Each line is a vertex, or a path: vertices with the relations between them. With rtn, an empty line separates the sets.
 
 With --json: {\"vertices\": [[type, id], ...]}, with rtn {\"sets\": [...]}, or {\"paths\": [{vertices, edges}]}; and
 truncated.";
@@ -49,7 +48,7 @@ pub struct Arguments {
     /// Results, at most
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
-    /// What each hop did, instead of what was found; of a view that is cut into slots, slot by slot
+    /// Print the work of each hop instead of the result; of a graph in slots, slot by slot
     #[arg(long)]
     explain: bool,
     /// How slots walk it: step by step with reading ahead, step by step, each vertex as it is reached

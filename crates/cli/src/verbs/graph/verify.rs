@@ -1,6 +1,7 @@
 //! `fieldstone graph verify`: the view of the graph against the logs.
 
 use clap::Args;
+use fieldstone::prelude::*;
 use fieldstone::{Error, json};
 
 use crate::graph::Graphed;
@@ -10,8 +11,8 @@ const EXAMPLES: &str = "\
 Examples:
   fieldstone graph verify store && echo sound
 
-Reads all that the logs say, and compares it with the segments that answer questions, line by line. Ends with 5 where
-they differ, or where a record cannot be read. `fieldstone rebuild` makes the segments anew.
+Reads all records of the logs and compares them, line by line, with the segments that answer queries. Ends with 5 if
+they differ, or if a record cannot be read. `fieldstone rebuild` makes the segments again.
 
 With --json: ok, lines, different and damaged.";
 
@@ -40,7 +41,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     match problems {
         0 => Ok(()),
         _ => Err(Error::corrupt(format!("the graph of {} is not what its logs say", store.url()))
-            .with_hint("make it anew: fieldstone rebuild STORE")
+            .with_hint("rebuild it: fieldstone rebuild STORE")
             .into()),
     }
 }

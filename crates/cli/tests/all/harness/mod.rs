@@ -81,7 +81,7 @@ impl TestStore {
         self.path().join(name)
     }
 
-    /// What a file below the folder holds.
+    /// The content of a file below the folder.
     pub fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.file(name)).unwrap()
     }

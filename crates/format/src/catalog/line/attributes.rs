@@ -1,4 +1,4 @@
-//! Attributes of one tag in one run as a line: columns, each with one entry a row.
+//! Attributes of one tag in one run as a line: columns, with one entry for each row.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::catalog::{
     AttributeBatch, Boxes, CellSets, Column, KeywordColumn, RANK_MAX, ROWS_MAX, Values, VariableName,
 };
 
-/// The line of a batch.
+/// Writes a batch as a line.
 pub fn line(batch: &AttributeBatch) -> Json {
     let rows = 0..batch.rows;
     let mut line = Map::new();
@@ -60,7 +60,7 @@ pub fn line(batch: &AttributeBatch) -> Json {
     Json::Object(line)
 }
 
-/// The batch of a line.
+/// Reads the batch of a line.
 pub fn batch(facts: &Facts<'_>) -> Result<AttributeBatch> {
     let tag = tag(&Facts::of(facts.need("tag", Some)?, "a tag")?)?;
     let kind = tag.kind;
@@ -73,7 +73,7 @@ pub fn batch(facts: &Facts<'_>) -> Result<AttributeBatch> {
     let values = facts.list("values", value)?;
     let rows = values.len();
     if rows == 0 || rows > ROWS_MAX {
-        return Err(broken(&format!("{rows} attributes; 1 to {ROWS_MAX} can be")));
+        return Err(broken(&format!("{rows} attributes; 1 to {ROWS_MAX} are allowed")));
     }
     let variable = |json: &Json| match json.as_array().map(Vec::as_slice) {
         Some([name, version]) => {
@@ -111,7 +111,7 @@ fn boxes(facts: &Facts<'_>, rows: usize) -> Result<Option<Boxes>> {
     let rank = start.first().map_or(0, Vec::len);
     let alike = |all: &Vec<Vec<i64>>| all.len() == rows && all.iter().all(|row| row.len() == rank);
     if !(1..=RANK_MAX).contains(&rank) || !alike(&start) || !alike(&count) {
-        return Err(broken("boxes that are not all of one rank"));
+        return Err(broken("the boxes differ in rank"));
     }
     let cells = facts.maybe("cells", |json| list(json, |row| list(row, Json::as_i64)))?;
     let cells = match cells {
@@ -121,7 +121,7 @@ fn boxes(facts: &Facts<'_>, rows: usize) -> Result<Option<Boxes>> {
         }),
         None => None,
     };
-    // A record has a box for each row, or one for all: that of one row is both.
+    // A record has a box for each row, or one for all; with a single row both are the same.
     Ok(Some(Boxes { rank, start: start.concat(), count: count.concat(), cells }))
 }
 

@@ -1,11 +1,11 @@
-//! Records of the catalog as lines of JSON: what an exported file says of them (`spec/exported-metadata.md`).
+//! Records of the catalog as lines of JSON: the metadata of an exported file (`spec/exported-metadata.md`).
 //!
-//! One line is one run, its steps, a variable, a tag, attributes of one tag in one run, or the state of a run. Other
-//! records have no line.
+//! One line is one run, its steps, a variable, a tag, attributes of one tag in one run, or the state of a
+//! run. Other records have no line.
 //!
 //! Invariants:
-//! * every value comes back with its type and, of floats, with every bit;
-//! * what a line may not say is Corrupt, never a panic; a keyword that is not known is passed over.
+//! * every value keeps its type and, for floats, every bit;
+//! * a line that breaks the rules is Corrupt, never a panic; unknown keywords are skipped.
 //!
 //! ```
 //! use fieldstone_core::value::ValueType;
@@ -33,7 +33,7 @@ use super::{
 use crate::setting::Exist;
 use value::{float, float_of, given_json, value_json, value_of};
 
-/// The lines of a record; none where records of its kind have no line.
+/// The lines of a record; none if its kind has no line.
 pub fn line_of(record: &Record) -> Vec<String> {
     let lines: Vec<Json> = match record {
         Record::Runs(runs) => runs.iter().map(run_line).collect(),
@@ -52,7 +52,7 @@ pub fn line_of(record: &Record) -> Vec<String> {
     lines.iter().map(Json::to_string).collect()
 }
 
-/// The record that a line says. It is checked as one that a store writes.
+/// Reads the record of a line. It passes the same checks as a record that a store writes.
 pub fn record_of(line: &str) -> Result<Record> {
     let json: Json = serde_json::from_str(line).map_err(|e| broken(&format!("no JSON: {e}")))?;
     let facts = Facts(json.as_object().ok_or_else(|| broken("no object"))?);
@@ -63,7 +63,7 @@ pub fn record_of(line: &str) -> Result<Record> {
         "tag" => Record::Tags(vec![tag(&facts)?]),
         "attributes" => Record::Attributes(attributes::batch(&facts)?),
         "state" => state(&facts)?,
-        kind => return Err(broken(&format!("the kind {kind:?} is not known"))),
+        kind => return Err(broken(&format!("the kind {kind:?} is unknown"))),
     };
     record.check().map_err(|e| broken(e.message()))?;
     Ok(record)
@@ -78,16 +78,16 @@ struct Facts<'a>(&'a Map<String, Json>);
 
 impl<'a> Facts<'a> {
     fn of(json: &'a Json, what: &str) -> Result<Facts<'a>> {
-        json.as_object().map(Facts).ok_or_else(|| broken(&format!("{what} is no object")))
+        json.as_object().map(Facts).ok_or_else(|| broken(&format!("{what} is not an object")))
     }
 
-    /// What is there, and not null.
+    /// The value of `name`, if present and not null.
     fn get(&self, name: &str) -> Option<&'a Json> {
         self.0.get(name).filter(|json| !json.is_null())
     }
 
     fn need<T>(&self, name: &str, read: impl Fn(&'a Json) -> Option<T>) -> Result<T> {
-        self.get(name).and_then(read).ok_or_else(|| broken(&format!("{name} is not what it is to be")))
+        self.get(name).and_then(read).ok_or_else(|| broken(&format!("{name} has an invalid value")))
     }
 
     fn maybe<T>(&self, name: &str, read: impl Fn(&'a Json) -> Option<T>) -> Result<Option<T>> {
@@ -104,7 +104,7 @@ impl<'a> Facts<'a> {
 
     fn run(&self) -> Result<RunName> {
         let name = self.list("run", Json::as_str)?;
-        let [project, name] = name[..] else { return Err(broken("a run has a project and a name")) };
+        let [project, name] = name[..] else { return Err(broken("a run needs a project and a name")) };
         Ok(RunName { project: project.to_owned(), name: name.to_owned() })
     }
 
@@ -169,7 +169,7 @@ fn run_decl(facts: &Facts<'_>) -> Result<RunDecl> {
         annotate: match facts.maybe("annotate", Json::as_str)? {
             None => Annotate::All,
             Some("owner") => Annotate::Owner,
-            Some(_) => return Err(broken("nobody knows who annotates it")),
+            Some(_) => return Err(broken("`annotate` has an unknown value")),
         },
         exist: facts.maybe("exist", |json| Exist::parse(json.as_str()?).ok())?,
         state: None,

@@ -1,4 +1,4 @@
-//! Values as JSON that says their types.
+//! Values as JSON that keeps their types.
 //!
 //! ```text
 //! null, true, "text"        themselves
@@ -8,12 +8,13 @@
 //! {"uint": 7}               of bool, int, uint, float, text, bytes, datetime, int_range, float_range, array, map, null
 //! ```
 //!
-//! Floats that JSON has not are the texts `NaN`, `Infinity`, `-Infinity`; a NaN of other bits `0x` and these.
+//! Floats that JSON lacks are the texts `NaN`, `Infinity`, `-Infinity`; a NaN with other bits is `0x` and its
+//! bits.
 
 use fieldstone_core::value::Value;
 use serde_json::{Value as Json, json};
 
-/// A float that stands where a float is due.
+/// A float in a place where the reader expects a float.
 pub fn float(x: f64) -> Json {
     match x {
         x if x.is_finite() => json!(x),
@@ -24,7 +25,7 @@ pub fn float(x: f64) -> Json {
     }
 }
 
-/// The float that stands there.
+/// The float in such a place.
 pub fn float_of(json: &Json) -> Option<f64> {
     match json.as_str() {
         None => json.as_f64(),
@@ -58,12 +59,12 @@ pub fn value_json(value: &Value) -> Json {
     }
 }
 
-/// A value where null says that there is none.
+/// A value in a place where null means that there is none.
 pub fn given_json(value: &Value) -> Json {
     if matches!(value, Value::Null) { json!({ "null": true }) } else { value_json(value) }
 }
 
-/// The value that JSON says; `None` where it says none.
+/// The value of JSON; `None` if it has none.
 pub fn value_of(json: &Json) -> Option<Value> {
     Some(match json {
         Json::Null => Value::Null,

@@ -1,7 +1,7 @@
-//! Columns appended to columns, and changes in the middle of them.
+//! Appending columns to columns, and changes in their middle.
 //!
-//! Appending costs one copy a column, however many objects there are; a change in the middle rebuilds the
-//! columns that it touches, so that many changes are to be given together.
+//! Appending costs one copy for each column, however many objects there are. A change in the middle rebuilds
+//! the affected columns, so callers should make many changes in one call.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::{Attrs, Dims, Names, Vars, range};
 use crate::netcdf::NcType;
 
-/// Ends of a list that is appended behind `shift` elements.
+/// Appends the ends of a list whose elements come after `shift` others.
 fn append_ends(ends: &mut Vec<u64>, other: &[u64], shift: u64) {
     ends.extend(other.iter().map(|end| end + shift));
 }
@@ -27,7 +27,7 @@ impl From<Names> for Cow<'_, Names> {
 }
 
 impl Names {
-    /// Makes room for `names` more, of `bytes` together.
+    /// Reserves room for `names` more names that take `bytes` together.
     pub fn reserve(&mut self, names: usize, bytes: usize) {
         self.ends.reserve(names);
         self.text.reserve(bytes);
@@ -38,12 +38,12 @@ impl Names {
         self.text.push_str(&other.text);
         append_ends(&mut self.ends, &other.ends, shift);
     }
-    /// Leaves none, and keeps the memory for others.
+    /// Removes all names, and keeps the memory for others.
     pub fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
     }
-    /// Gives the `i`-th name another text. Costs as much as all names behind it.
+    /// Replaces name number `i`. The cost grows with all later names.
     pub fn replace(&mut self, i: usize, name: &str) {
         let span = range(&self.ends, i);
         let (old, new) = (span.len() as u64, name.len() as u64);
@@ -53,8 +53,8 @@ impl Names {
 }
 
 impl Dims {
-    /// Appends dimensions of fixed length, one for each name. Lists are of equal length. Owned lists are not copied
-    /// where they are the first.
+    /// Appends dimensions of fixed length, one for each name. Both lists have equal lengths. Owned lists are
+    /// not copied if `self` is empty.
     pub fn append(&mut self, names: Cow<'_, Names>, lens: Cow<'_, [u64]>) {
         match names {
             Cow::Owned(names) if self.names.is_empty() => self.names = names,
@@ -68,11 +68,11 @@ impl Dims {
 }
 
 impl Attrs {
-    /// Number of the first attribute of that name.
+    /// Number of the first attribute with that name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|own| own == name)
     }
-    /// Gives the `i`-th attribute another type and value.
+    /// Replaces type and value of attribute number `i`.
     pub fn replace(&mut self, i: usize, ty: NcType, value: &[u8]) {
         let span = range(&self.ends, i);
         let (old, new) = (span.len() as u64, value.len() as u64);
@@ -80,7 +80,7 @@ impl Attrs {
         self.values.splice(span, value.iter().copied());
         self.ends[i..].iter_mut().for_each(|end| *end = *end - old + new);
     }
-    /// These attributes without the `i`-th.
+    /// These attributes without number `i`.
     pub fn without(&self, i: usize) -> Attrs {
         let mut kept = Attrs::default();
         for (_, attr) in self.iter().enumerate().filter(|(at, _)| *at != i) {
@@ -99,20 +99,20 @@ impl Attrs {
 }
 
 impl Vars {
-    /// Dimension numbers of all variables, one after another.
+    /// Dimension numbers of all variables, concatenated.
     pub fn dim_ids(&self) -> &[u32] {
         &self.dim_ids
     }
-    /// Where each variable's dimension numbers end in [`dim_ids`](Vars::dim_ids).
+    /// The end of each variable's dimension numbers in [`dim_ids`](Vars::dim_ids).
     pub fn dim_ends(&self) -> &[u64] {
         &self.dim_ends
     }
-    /// Where each variable's attributes end in [`attrs`](Vars::attrs).
+    /// The end of each variable's attributes in [`attrs`](Vars::attrs).
     pub fn attr_ends(&self) -> &[u64] {
         &self.attr_ends
     }
-    /// Appends variables: their names and types, their dimension numbers one after another and where each
-    /// variable's end, and their attributes likewise (none without `attrs`). Lists are of equal length.
+    /// Appends variables: names and types, dimension numbers, concatenated and with the end of each
+    /// variable's, and attributes likewise (none without `attrs`). The lists have equal lengths.
     pub fn append(
         &mut self,
         names: &Names,
@@ -134,7 +134,7 @@ impl Vars {
             None => self.attr_ends.resize(self.names.len(), shift),
         }
     }
-    /// Gives the named variables (by number) other attributes, all at once.
+    /// Replaces the attributes of variables, by number, all at once.
     pub fn replace_attrs(&mut self, changed: &BTreeMap<u32, Attrs>) {
         let (mut attrs, mut ends) = (Attrs::default(), Vec::with_capacity(self.attr_ends.len()));
         for i in 0..self.len() {
@@ -147,7 +147,7 @@ impl Vars {
         self.attrs = attrs;
         self.attr_ends = ends;
     }
-    /// The attributes of the `i`-th variable, as a list of their own.
+    /// The attributes of variable number `i`, as a separate list.
     pub fn attrs_of(&self, i: usize) -> Attrs {
         let mut own = Attrs::default();
         self.get(i).attrs().for_each(|attr| own.push(attr.name, attr.ty, attr.value));

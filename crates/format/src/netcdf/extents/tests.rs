@@ -66,7 +66,7 @@ fn runs_cover_random_boxes_exactly_in_order_and_are_longest() {
             found.extend((0..run.elements).map(|i| run.offset + i * size));
         }
         assert_eq!(found, expected, "seed {seed}");
-        // With a stride, the last of a row and the first of the next may happen to touch.
+        // With a stride, the last element of a row and the first of the next may touch by chance.
         for pair in runs.windows(2).filter(|_| stride.iter().all(|stride| *stride == 1)) {
             assert!(pair[0].offset + pair[0].elements * size < pair[1].offset, "seed {seed}: {pair:?}");
         }
@@ -137,7 +137,7 @@ fn what_no_file_can_hold_is_refused() {
             "{start:?} {count:?} {stride:?}"
         );
     }
-    // What is in the variable's shape is so by what a header says.
+    // An index inside the variable's shape is inside only according to the header.
     let dims = self::dims(&[1 << 60, 1 << 40], true);
     let lied = self::place(&dims, NcType::Double, 1 << 43);
     let error = extents(&lied, &[1 << 50, 0], &[1, 1], &[], Reach::Existing).unwrap_err();

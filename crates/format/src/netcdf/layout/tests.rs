@@ -73,7 +73,7 @@ fn a_file_without_data_ends_with_its_header() {
     assert_eq!(layout.file_len(2), Some(512 + 2 * 4));
     assert_eq!(Layout::of(&header, layout.header_len).unwrap().file_len(0), Some(layout.header_len));
     let layout = laid(&mut both, Alignment { v_minfree: 100, ..Alignment::default() });
-    assert_eq!(layout.file_len(0), Some(512 + 8), "nor behind the last fixed variable");
+    assert_eq!(layout.file_len(0), Some(512 + 8), "nor after the last fixed variable");
     assert_eq!(layout.file_len(1), Some(layout.record_begin + 4));
 }
 
@@ -91,12 +91,12 @@ fn variables_keep_their_place_when_a_file_grows() {
     assert_eq!(new.vars.begins[..2], old.vars.begins[..]);
     assert_eq!(new.vars.begins[2], 512 + 12);
     assert_eq!(after.record_begin, before.record_begin);
-    // A header that outgrows its place moves everything; nothing moves down.
+    // A header that outgrows its space moves everything; no variable moves down.
     let mut new = old.clone();
     new.attrs.push("long", NcType::Char, &[b'x'; 600]);
     lay_out(&mut new, &alignment, false, Some(&old)).unwrap();
     assert_eq!(new.vars.begins, [1024, (1024 + 12 + 64_u64).next_multiple_of(4)]);
-    // And one that shrinks leaves it where it is.
+    // A header that shrinks moves nothing.
     let mut back = old.clone();
     lay_out(&mut back, &alignment, false, Some(&new)).unwrap();
     assert_eq!(back.vars.begins, new.vars.begins);

@@ -1,7 +1,8 @@
-//! Rules that span several entries: types of a version, ids of dimensions, sizes and places of variables.
+//! Rules that span several entries: types of a version, ids of dimensions, sizes and positions of variables.
 //!
-//! Invariants: what readers rely on (ids in range, the record dimension first, no overlap) is refused; what
-//! they compute themselves (`vsize`) or pass over (gaps between record variables) is only noted.
+//! Invariants: a violation on which readers depend (ids in range, the record dimension first, no overlap) is
+//! refused. Values that readers compute themselves (`vsize`) or skip (gaps between record variables) are only
+//! noted.
 
 use fieldstone_core::Error;
 
@@ -11,7 +12,7 @@ use super::{Places, Tried};
 use crate::netcdf::layout::{self, Layout, Records};
 use crate::netcdf::{Header, NcType, Version, pad4};
 
-/// A type that the version has.
+/// Checks that the version has the type.
 pub(super) fn type_of(
     notes: &mut Notes<'_>,
     version: Version,
@@ -26,7 +27,7 @@ pub(super) fn type_of(
     Ok(())
 }
 
-/// Dimensions that exist, the record dimension in the first place only; `ids` gets them.
+/// Checks that dimensions exist and the record dimension is only the first one; collects them in `ids`.
 pub(super) fn dims_of(
     notes: &mut Notes<'_>,
     header: &Header,
@@ -55,7 +56,7 @@ pub(super) fn dims_of(
     Ok(())
 }
 
-/// Sizes and begins of all variables. `offsets`: those of their entries, where findings are kept.
+/// Checks sizes and begins of all variables. `offsets` are those of their entries, if findings are kept.
 pub(super) fn places(header: &Header, places: &Places, offsets: &[u64], notes: &mut Notes<'_>) -> Tried<()> {
     let at = |i: usize| offsets.get(i).copied().unwrap_or(places.vars_at);
     let named = |i: usize| format!("variable `{}`", shown(header.vars.names.get(i)));
@@ -74,7 +75,7 @@ pub(super) fn places(header: &Header, places: &Places, offsets: &[u64], notes: &
             Err(error) => {
                 let rule = "sizes of variables are below 2^63";
                 notes.refuse(at(i), rule, || (named(i), error.to_string()))?;
-                // Sums over sizes mean nothing any more.
+                // Sums of sizes have no meaning now.
                 return Ok(());
             }
         };
@@ -90,7 +91,7 @@ pub(super) fn places(header: &Header, places: &Places, offsets: &[u64], notes: &
             let var = header.vars.get(i);
             let is_record = header.is_record(var);
             let last = if is_record { last_record } else { last_fixed } == Some(i);
-            // What is wrong is said with the name clipped, so only where something is.
+            // Messages clip the name, which takes time, so they are made only for a finding.
             let version = header.version;
             let of = |name: &str| {
                 layout::check_var_bytes(version, name, *size, is_record, last, records.vars()).err()
@@ -126,9 +127,9 @@ fn words(error: Option<Error>) -> String {
     error.map_or(String::new(), |error| error.to_string())
 }
 
-/// Every record variable lies within the first record. Readers take variables where they begin, so they live with
-/// others; but from one record to the next it is as far as all of them together are long, so that records of one
-/// that begins further on lie over those of another, or behind what the file's length is taken for.
+/// Checks that every record variable is inside the first record. Readers use the begin of each variable, so
+/// they tolerate others. But the distance of two records is the sum of all record sizes: records of a
+/// variable that begins further on overlap those of another, or come after the computed end of the file.
 fn within_record(
     header: &Header,
     places: &Places,
@@ -151,7 +152,8 @@ fn within_record(
     }
 }
 
-/// Nothing overlaps, and the order of data is that of definition: fixed variables, then a record's.
+/// Checks that nothing overlaps, and that data are in definition order: fixed variables, then those of a
+/// record.
 fn begins(
     header: &Header,
     places: &Places,
@@ -160,7 +162,7 @@ fn begins(
     named: &impl Fn(usize) -> String,
     notes: &mut Notes<'_>,
 ) -> Tried<()> {
-    // The end of what comes before, with and without its padding.
+    // The end of the previous data, with and without padding.
     let (mut end, mut padded_end, mut before) = (places.header_len, places.header_len, None);
     for records in [false, true] {
         for (i, size) in bytes.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Entries of a header's lists, parsed where they lie: nothing is copied before it is known to be whole.
+//! Entries of a header's lists, parsed in place: nothing is copied before it is known to be complete.
 //!
-//! Invariants: no read goes beyond the slice; an entry that the slice does not hold whole is distinguished from one
-//! that is wrong; lengths are checked before they are added.
+//! Invariants: no read goes beyond the slice; an incomplete entry in the slice is distinguished from a wrong
+//! one; lengths are checked before they are added.
 
 use fieldstone_core::{Error, Result};
 
@@ -9,19 +9,19 @@ use super::{Finding, Places, shown};
 use crate::netcdf::write::List;
 use crate::netcdf::{Attr, NcType, Version};
 
-/// Why there is no entry.
+/// The reason why there is no entry.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The slice ends before it: it would have to hold `upto` bytes. What is missed lies at `offset`.
+    /// The slice ends before it and would need `upto` bytes. The missing part is at `offset`.
     Short { upto: u64, offset: u64, what: &'static str },
     /// Its bytes break a rule.
     Broken { offset: u64, rule: &'static str, message: String },
 }
 
-/// An entry, or why there is none.
+/// An entry, or the reason why there is none.
 pub(super) type Parsed<T> = std::result::Result<T, Stop>;
 
-/// A place in a slice of a header, whose first byte has the offset `base` in the file.
+/// A position in a slice of a header, whose first byte has the offset `base` in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Scan<'a> {
     bytes: &'a [u8],
@@ -62,11 +62,11 @@ impl<'a> Scan<'a> {
     fn wide(&mut self, width: usize, what: &'static str) -> Parsed<u64> {
         Ok(number(self.take(width as u64, what)?))
     }
-    /// A count, a length or a vsize as it stands.
+    /// A count, a length or a vsize as it is in the file.
     pub fn raw_size(&mut self, what: &'static str) -> Parsed<u64> {
         self.wide(self.version.size_width(), what)
     }
-    /// A count or a length, which is not negative.
+    /// A count or a length, which must not be negative.
     pub fn size(&mut self, what: &'static str) -> Parsed<u64> {
         let offset = self.offset();
         let value = self.raw_size(what)?;
@@ -98,7 +98,7 @@ impl<'a> Scan<'a> {
         let offset = self.offset();
         let tag = self.u32("tag of a list")?;
         if tag != 0 && tag != list.tag() {
-            let message = format!("tag {tag} where a list of {} begins", list.name());
+            let message = format!("tag {tag} at the beginning of a list of {}", list.name());
             let rule =
                 "a list has the tag 10 (dimensions), 11 (variables) or 12 (attributes), an empty one 0";
             return Err(Stop::Broken { offset, rule, message });
@@ -130,7 +130,7 @@ impl<'a> Scan<'a> {
         let (value, value_padding) = self.padded(len, "values of an attribute")?;
         Ok(AttrEntry { offset, name, padding, ty, value, value_padding })
     }
-    /// Of a variable, what stands before its attributes, and their number; the fields behind them are 0.
+    /// The part of a variable before its attributes, and their number; the later fields are 0.
     fn var_head(&mut self) -> Parsed<VarEntry<'a>> {
         let (name, padding) = self.name()?;
         let width = self.version.size_width();
@@ -145,7 +145,7 @@ impl<'a> Scan<'a> {
         let attrs_at = self.offset();
         let count = self.list_head(List::Attrs)?;
         let smallest = (4 + 2 * width) as u64;
-        // So that a wild count is refused before its entries are looked for one by one.
+        // Refuses an impossible count before its entries are searched one by one.
         if count.checked_mul(smallest).is_none() {
             let message = format!("{count} attributes");
             return Err(Stop::Broken { offset: attrs_at, rule: "entries lie in the file", message });
@@ -153,7 +153,7 @@ impl<'a> Scan<'a> {
         let (attrs, ty) = (self.clone(), NcType::Byte);
         Ok(VarEntry { name, padding, dims, dims_at, width, attrs, count, ty, vsize: 0, begin: 0 })
     }
-    /// Of a variable, what stands behind its attributes.
+    /// The part of a variable after its attributes.
     fn var_tail(&mut self) -> Parsed<(NcType, u64, u64)> {
         let ty = self.ty()?;
         let vsize = self.raw_size("vsize")?;
@@ -173,8 +173,8 @@ impl<'a> Scan<'a> {
         let (ty, vsize, begin) = self.var_tail()?;
         Ok(VarEntry { ty, vsize, begin, ..head })
     }
-    /// Parses a variable for its length, on from where an earlier scan of fewer bytes from the same place on
-    /// stopped short.
+    /// Parses a variable for its length. Continues where an earlier scan of fewer bytes from the same
+    /// position stopped.
     pub fn var_from(&mut self, progress: &mut Progress) -> Parsed<()> {
         let mut left = match progress.0 {
             Some((at, left)) => {
@@ -194,15 +194,15 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// How far the entry of a variable was parsed: the place within it and the number of attributes that are left, once
-/// the first of them is reached. Begun anew for each chunk, a variable of many attributes would cost the
-/// square of its length.
+/// Progress in a variable's entry: the position in it and, after its first attribute is reached, the number
+/// of remaining attributes. Without it each chunk would start over, and a variable of many attributes would
+/// cost the square of its length.
 #[derive(Debug, Default)]
 pub(super) struct Progress(Option<(usize, u64)>);
 
 #[cfg(test)]
 thread_local! {
-    /// How many attributes were parsed.
+    /// Number of attributes parsed.
     pub(super) static ATTRS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
@@ -210,7 +210,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// A name without the zero bytes that old writers counted as a part of it.
+/// A name without the zero bytes that old writers counted as part of it.
 pub(super) fn trimmed(name: &[u8]) -> &[u8] {
     let end = name.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     &name[..end]
@@ -221,7 +221,7 @@ fn text(name: &[u8]) -> Result<&str> {
     std::str::from_utf8(name).map_err(|_| Error::corrupt(format!("name `{}` is not UTF-8", shown(name))))
 }
 
-/// A dimension, where it lies in the header.
+/// A dimension in the bytes of its header.
 #[derive(Debug, Clone, Copy)]
 pub struct DimEntry<'a> {
     pub(super) name: &'a [u8],
@@ -231,13 +231,13 @@ pub struct DimEntry<'a> {
 }
 
 impl<'a> DimEntry<'a> {
-    /// Its name as it stands in the file.
+    /// Its name as it is in the file.
     pub fn name(&self) -> Result<&'a str> {
         text(self.name)
     }
 }
 
-/// An attribute, where it lies in the header.
+/// An attribute in the bytes of its header.
 #[derive(Debug, Clone, Copy)]
 pub struct AttrEntry<'a> {
     pub(super) offset: u64,
@@ -255,7 +255,7 @@ impl<'a> AttrEntry<'a> {
     }
 }
 
-/// A variable, where it lies in the header.
+/// A variable in the bytes of its header.
 #[derive(Debug, Clone)]
 pub struct VarEntry<'a> {
     pub(super) name: &'a [u8],
@@ -267,14 +267,14 @@ pub struct VarEntry<'a> {
     count: u64,
     /// Its type.
     pub ty: NcType,
-    /// Its `vsize` as it stands.
+    /// Its `vsize` as it is in the file.
     pub vsize: u64,
     /// Offset of its first byte.
     pub begin: u64,
 }
 
 impl<'a> VarEntry<'a> {
-    /// Its name as it stands in the file.
+    /// Its name as it is in the file.
     pub fn name(&self) -> Result<&'a str> {
         text(self.name)
     }
@@ -285,7 +285,7 @@ impl<'a> VarEntry<'a> {
     /// Its attributes, in order.
     pub fn attrs(&self) -> impl Iterator<Item = AttrEntry<'a>> + use<'a> {
         let mut scan = self.attrs.clone();
-        // They were parsed once already, so that none can fail.
+        // They were parsed once already, so none can fail.
         (0..self.count).map_while(move |_| scan.attr().ok())
     }
 }
@@ -300,30 +300,30 @@ fn whole<T>(entry: Parsed<T>, used: impl FnOnce() -> usize, object: &str) -> Res
     }
 }
 
-/// The dimension whose entry begins at the begin of `bytes`, and how long that is; `None` where the slice
-/// ends before it. Offsets in errors count from the begin of `bytes`.
+/// The dimension whose entry is at the beginning of `bytes`, and the entry's length; `None` if the slice ends
+/// before it does. Offsets in errors count from the beginning of `bytes`.
 pub fn dim_entry(bytes: &[u8], version: Version) -> Result<Option<(DimEntry<'_>, usize)>> {
     let mut scan = Scan::new(bytes, 0, version);
     let entry = scan.dim();
     whole(entry, || scan.used(), "entry of a dimension")
 }
 
-/// The attribute whose entry begins at the begin of `bytes`; see [`dim_entry`].
+/// The attribute whose entry is at the beginning of `bytes`; see [`dim_entry`].
 pub fn attr_entry(bytes: &[u8], version: Version) -> Result<Option<(AttrEntry<'_>, usize)>> {
     let mut scan = Scan::new(bytes, 0, version);
     let entry = scan.attr();
     whole(entry, || scan.used(), "entry of an attribute")
 }
 
-/// The variable whose entry begins at the begin of `bytes`; see [`dim_entry`]. That its type is one of the
-/// version and that its dimensions exist is the caller's to check.
+/// The variable whose entry is at the beginning of `bytes`; see [`dim_entry`]. The caller checks that the
+/// version has its type and that its dimensions exist.
 pub fn var_entry(bytes: &[u8], version: Version) -> Result<Option<(VarEntry<'_>, usize)>> {
     let mut scan = Scan::new(bytes, 0, version);
     let entry = scan.var();
     whole(entry, || scan.used(), "entry of a variable")
 }
 
-/// The head of a list (its tag and count) at the begin of `bytes`: the count. See [`dim_entry`].
+/// The count in the head of a list (its tag and count) at the beginning of `bytes`. See [`dim_entry`].
 pub fn list_head(bytes: &[u8], list: List, version: Version) -> Result<Option<u64>> {
     let mut scan = Scan::new(bytes, 0, version);
     let count = scan.list_head(list);
@@ -331,7 +331,7 @@ pub fn list_head(bytes: &[u8], list: List, version: Version) -> Result<Option<u6
 }
 
 impl Places {
-    /// Whether the parts follow one another as those of a header do.
+    /// Whether the parts are in the order of a header.
     pub fn in_order(&self) -> bool {
         self.dims_at <= self.attrs_at && self.attrs_at <= self.vars_at && self.vars_at <= self.header_len
     }

@@ -1,20 +1,20 @@
-//! What is wrong with a header, in words that name the place and the rule.
+//! Defects of a header, in words that name the place and the rule.
 //!
-//! Reading and checking share one parser: a reader stops at the first finding that it cannot live with; a
-//! checker notes it and goes on where the bytes that follow still have a meaning.
+//! Reading and checking share one parser. A reader stops at the first finding that it cannot tolerate; a
+//! checker records it and continues as long as the following bytes have a meaning.
 //!
-//! Invariants: a collection holds at most [`Findings::LIMIT`] findings and counts the others, for which no words
-//! are made; of a name that stands in the file at most [`SHOWN`] characters get into a finding. So findings stay
-//! small whatever the file, also where a thousand of them name one object with a name of megabytes.
+//! Invariants: a collection holds at most [`Findings::LIMIT`] findings and only counts the others, without
+//! making messages for them; a finding contains at most [`SHOWN`] characters of a name in the file. Findings
+//! therefore stay small for every file, even if a thousand of them name one object with a name of megabytes.
 
 use std::fmt;
 
 use fieldstone_core::Error;
 
-/// How many characters of a name messages show.
+/// Number of characters of a name in messages.
 pub const SHOWN: usize = 80;
 
-/// A name from a file as messages show it: escaped, what is no UTF-8 replaced, and clipped.
+/// A name from a file for messages: escaped, with invalid UTF-8 replaced, and clipped.
 ///
 /// ```
 /// use fieldstone_format::netcdf::parse::shown;
@@ -23,7 +23,7 @@ pub const SHOWN: usize = 80;
 /// ```
 pub fn shown(name: impl AsRef<[u8]>) -> String {
     let name = name.as_ref();
-    // No character has more than four bytes, so these hold one more than is shown.
+    // No character has more than four bytes, so these hold at least one more than messages show.
     let begin = &name[..name.len().min(4 * (SHOWN + 1))];
     let text = String::from_utf8_lossy(begin);
     match text.char_indices().nth(SHOWN) {
@@ -32,10 +32,10 @@ pub fn shown(name: impl AsRef<[u8]>) -> String {
     }
 }
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The file keeps the format, but somebody should know.
+    /// The file obeys the format, but users should know.
     Warning,
     /// The file breaks a rule of the format.
     Error,
@@ -51,25 +51,25 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong with a file.
+/// One defect of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Where in the file.
+    /// Its offset in the file.
     pub offset: u64,
     /// The object at fault (``variable `t` ``); empty for the file as a whole.
     pub object: String,
     /// The rule that is broken.
     pub rule: &'static str,
-    /// What is there instead.
+    /// The content of the file that breaks it.
     pub message: String,
-    /// The next step, where there is one.
+    /// The next step, if one is known.
     pub hint: &'static str,
 }
 
 impl Finding {
-    /// A broken rule.
+    /// A violation of a rule.
     pub fn error(
         offset: u64,
         object: impl Into<String>,
@@ -79,7 +79,7 @@ impl Finding {
         let (object, message) = (object.into(), message.into());
         Finding { severity: Severity::Error, offset, object, rule, message, hint: "" }
     }
-    /// Something that somebody should know.
+    /// A fact that users should know.
     pub fn warning(
         offset: u64,
         object: impl Into<String>,
@@ -88,7 +88,7 @@ impl Finding {
     ) -> Finding {
         Finding { severity: Severity::Warning, ..Finding::error(offset, object, rule, message) }
     }
-    /// The same with a next step.
+    /// Adds a next step.
     pub fn with_hint(self, hint: &'static str) -> Finding {
         Finding { hint, ..self }
     }
@@ -105,31 +105,32 @@ impl fmt::Display for Finding {
 }
 
 impl Finding {
-    /// The error that a reader raises for it.
+    /// Converts it to a reader's error.
     pub fn into_error(self) -> Error {
         let error = Error::corrupt(self.to_string());
         if self.hint.is_empty() { error } else { error.with_hint(self.hint) }
     }
 }
 
-/// What was found, in the order in which it was found.
+/// Findings, in the order of their discovery.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// The first of them.
+    /// The first findings.
     pub list: Vec<Finding>,
-    /// How many errors and warnings there were beyond those.
+    /// Number of further errors and warnings.
     pub left_out: [u64; 2],
 }
 
 impl Findings {
-    /// How many are kept.
+    /// Number of findings to keep.
     pub const LIMIT: usize = 1_000;
 
-    /// Adds one.
+    /// Adds a finding.
     pub fn push(&mut self, finding: Finding) {
         self.add(finding.severity, || finding);
     }
-    /// Adds a broken rule; `describe` makes object and message, and is not asked once enough are kept.
+    /// Adds a violation of a rule; `describe` makes object and message, and is not called if enough findings
+    /// are kept.
     pub fn error<O: Into<String>, M: Into<String>>(
         &mut self,
         offset: u64,
@@ -141,7 +142,7 @@ impl Findings {
             Finding::error(offset, object, rule, message)
         });
     }
-    /// Adds something that somebody should know; see [`Findings::error`].
+    /// Adds a fact that users should know; see [`Findings::error`].
     pub fn warning<O: Into<String>, M: Into<String>>(
         &mut self,
         offset: u64,
@@ -160,22 +161,22 @@ impl Findings {
             self.left_out[usize::from(severity == Severity::Warning)] += 1;
         }
     }
-    /// Whether no rule is broken.
+    /// Whether no rule is violated.
     pub fn ok(&self) -> bool {
         self.left_out[0] == 0 && self.list.iter().all(|finding| finding.severity != Severity::Error)
     }
 }
 
-/// What a parser does with a finding: nothing but stop at errors, or keep it.
+/// A parser's treatment of findings: stop at the first error, or keep them.
 #[derive(Debug)]
 pub(crate) struct Notes<'f>(pub(crate) Option<&'f mut Findings>);
 
 impl Notes<'_> {
-    /// Whether findings are kept, so that looking for those that readers live with is worth while.
+    /// Whether findings are kept, so that looking for tolerated ones pays off.
     pub fn kept(&self) -> bool {
         self.0.is_some()
     }
-    /// A broken rule that readers live with; see [`Findings::error`].
+    /// Adds a violation that readers tolerate; see [`Findings::error`].
     pub fn error<O: Into<String>, M: Into<String>>(
         &mut self,
         offset: u64,
@@ -186,7 +187,7 @@ impl Notes<'_> {
             findings.error(offset, rule, describe);
         }
     }
-    /// Something odd; see [`Notes::error`].
+    /// Adds an oddity; see [`Notes::error`].
     pub fn warning<O: Into<String>, M: Into<String>>(
         &mut self,
         offset: u64,
@@ -197,7 +198,7 @@ impl Notes<'_> {
             findings.warning(offset, rule, describe);
         }
     }
-    /// Something that readers refuse, after which a checker can go on.
+    /// Adds a violation that readers refuse, after which a checker can continue.
     pub fn refuse<O: Into<String>, M: Into<String>>(
         &mut self,
         offset: u64,

@@ -1,4 +1,4 @@
-//! Headers written by us are read back equal; each damage is named with its place and rule.
+//! Headers survive a round trip; each damage is named with its place and rule.
 
 use std::cell::RefCell;
 
@@ -113,7 +113,7 @@ fn each_broken_rule_is_named_with_its_place() {
         refused(&bytes)
     };
     let text = damage(11, 11);
-    assert!(text.starts_with("offset 8: tag 11 where a list of dimensions begins"), "{text}");
+    assert!(text.starts_with("offset 8: tag 11 at the beginning of a list of dimensions"), "{text}");
     let text = damage(11, 0);
     assert!(text.contains("offset 8: tag 0 and 2 dimensions"), "{text}");
     let text = damage(12, 0x7f);
@@ -161,14 +161,14 @@ fn checkers_note_what_readers_live_with_and_go_on() {
     let text: Vec<String> = findings.list.iter().map(Finding::to_string).collect();
     let text = text.join("\n");
     for what in
-        ["padding after the name", "holds no /", "vsize is", "dimension id 9", "stands twice", "not UTF-8"]
+        ["padding after the name", "holds no /", "vsize is", "dimension id 9", "occurs twice", "not UTF-8"]
     {
         assert!(text.contains(what), "{what} in\n{text}");
     }
     assert!(!findings.ok());
 }
 
-/// Counts what is read.
+/// Counts the reads.
 struct Counted<'a>(&'a [u8], u64, RefCell<Vec<(u64, usize)>>);
 
 impl Source for Counted<'_> {
@@ -209,7 +209,7 @@ fn lengths_that_lie_cost_no_memory() {
     let mut bytes = bytes(Version::Cdf5);
     let title = find(&bytes, b"title");
     bytes[title + 12..title + 20].copy_from_slice(&(1_u64 << 39).to_be_bytes());
-    // The source says that it is large, and ends early.
+    // The source claims to be large, and ends early.
     let source = Counted(&bytes, 1 << 40, RefCell::default());
     let error = header(&source).unwrap_err().to_string();
     assert!(error.contains("the file ends before its values of an attribute"), "{error}");
@@ -238,10 +238,10 @@ fn attributes_of_a_large_variable_are_not_parsed_again_with_each_chunk() {
     entry::ATTRS.set(0);
     let (read, places) = header(&bytes).unwrap();
     assert_eq!((read.vars.get(0).attrs().count(), places.header_len), (count, bytes.len() as u64 - 4));
-    // For the length, for the entry and for the values; and one more for each chunk.
+    // Once for the length, the entry and the values each, and once more for each chunk.
     let parsed = entry::ATTRS.get();
     assert!(parsed < 3 * count as u64 + 100, "{parsed}");
-    // Every cut is still reported with its place.
+    // Every truncation is still reported with its place.
     for cut in (bytes.len() - 200..bytes.len() - 4).chain([1 << 20, (5 << 20) + 17]) {
         let text = refused(&bytes[..cut]);
         assert!(text.contains("variable number 0: the file ends before"), "{text}");
@@ -257,24 +257,25 @@ fn long_names_are_clipped_in_reports() {
     assert_eq!(shown(b"a\xffb\n"), "a\u{fffd}b\\n");
 
     let long = "é".repeat(50_000);
-    // Twice the same attribute, with an illegal name each time, and no normal form in the variable's.
+    // The same attribute twice, with an illegal name each time, and a name of the variable without normal
+    // form.
     let mut bytes = many_attributes(&long, 2_000, b"K", |_| "a/b".into());
     let mut findings = Findings::default();
     examine(&bytes, &mut findings).unwrap();
     assert_eq!((findings.list.len(), findings.left_out[1]), (Findings::LIMIT, 0));
-    // Of 2,000 names each is illegal, 1,999 stand twice; and the variable's is too long.
+    // All 2,000 names are illegal and 1,999 occur twice; the variable's name is too long.
     assert_eq!(findings.left_out[0] as usize + Findings::LIMIT, 2_000 + 1_999 + 1);
     let longest = findings.list.iter().map(|finding| finding.object.len() + finding.message.len()).max();
     assert!(longest < Some(400), "{longest:?}");
     assert!(findings.list.iter().all(|finding| finding.object.contains("éé…`")), "{}", findings.list[0]);
 
-    // What readers refuse is reported in as few words.
+    // Messages of refusals are equally short.
     let at = find(&bytes, b"a/b");
     bytes[at] = 0xff;
     let text = refused(&bytes);
     assert!(text.contains("not UTF-8") && text.len() < 500, "{}", text.len());
 
-    // Names that are too large, that begin wrongly and that lie in one another.
+    // Names that are too long, that begin wrongly, and data that overlap.
     let mut header = Header::new(Version::Cdf1);
     for i in 0..3 {
         header.vars.push(&format!("{long}{i}"), NcType::Float, &[]);
@@ -307,7 +308,7 @@ fn no_words_are_made_for_findings_that_are_left_out() {
 
 #[test]
 fn a_hole_full_of_record_dimensions_is_not_read_to_its_end() {
-    // As many dimensions as a hole of 64 MB may hold: each without a name, each of length 0.
+    // As many dimensions as a hole of 64 MB can hold: all without a name, all of length 0.
     let count = (64_u64 << 20) / 16;
     let mut bytes = b"CDF\x05\0\0\0\0\0\0\0\0\0\0\0\x0a".to_vec();
     bytes.extend(count.to_be_bytes());
@@ -318,7 +319,7 @@ fn a_hole_full_of_record_dimensions_is_not_read_to_its_end() {
     assert!(!findings.ok());
     let read: u64 = source.2.borrow().iter().map(|read| read.1 as u64).sum();
     assert!(read < 1 << 20, "{read}");
-    // Where other findings leave room, the last one says why the check ended.
+    // If other findings leave room, the last one explains why the check ended.
     let mut named = b"CDF\x05\0\0\0\0\0\0\0\0\0\0\0\x0a".to_vec();
     named.extend(1_005_u64.to_be_bytes());
     for i in 0..1_005 {
@@ -344,7 +345,7 @@ fn record_variables_outside_the_record_are_reported() {
     header.vars.push("b", NcType::Short, &[time, x]);
     let laid = layout::lay_out(&mut header, &layout::Alignment::default(), false, None).unwrap();
     assert_eq!((header.vars.begins[0], header.vars.begins[1], laid.record_size), (512, 516, 12));
-    // Without the padding of `a` (there is none) and of `b` (at the end of a record) all are within it.
+    // Without the padding of `a` (it has none) and of `b` (at the end of a record) all are inside the record.
     assert_eq!(layout::outside_record(&header, &laid).next(), None);
 
     for (begin, ends) in [(520, 526), (1_000, 1_006)] {
@@ -353,7 +354,7 @@ fn record_variables_outside_the_record_are_reported() {
         assert_eq!(layout::outside_record(&header, &laid).collect::<Vec<_>>(), [(1, ends)]);
         let mut bytes = write::header(&header, false);
         bytes.resize(1_100, 0);
-        // Readers go by where variables begin.
+        // Readers use the begin of each variable.
         assert_eq!(super::header(&bytes).unwrap().0, header);
         let mut findings = Findings::default();
         examine(&bytes, &mut findings).unwrap();
@@ -364,7 +365,7 @@ fn record_variables_outside_the_record_are_reported() {
         assert!(text.contains(&expected) && !findings.ok(), "{text}");
     }
 
-    // A lone record variable is a record.
+    // A single record variable makes up the whole record.
     let mut lone = Header::new(Version::Cdf1);
     let time = lone.dims.push_record("time");
     lone.vars.push("a", NcType::Byte, &[time]);

@@ -45,7 +45,7 @@ fn limits(ty: NcType) -> (i128, i128) {
     }
 }
 
-/// The big-endian bytes of what `from` becomes in `ty`, by the text of the module; `None` for a misfit.
+/// The big-endian bytes of `from` in `ty`, by the module's description; `None` for a misfit.
 fn expected(from: Value, ty: NcType) -> Option<Vec<u8>> {
     let integer = |whole: i128| {
         let (least, greatest) = limits(ty);
@@ -61,7 +61,7 @@ fn expected(from: Value, ty: NcType) -> Option<Vec<u8>> {
             let fits = !x.is_finite() || x.abs() <= f64::from(f32::MAX);
             fits.then(|| (x as f32).to_be_bytes().to_vec())
         }
-        // Whole numbers as i128 are exact here, so a value beyond a limit by any fraction is seen.
+        // Whole numbers are exact as i128 here, so a value beyond a limit by any fraction is detected.
         (Value::Float(x), _) => {
             let (floor, ceil) = (x.floor(), x.ceil());
             let (least, greatest) = limits(ty);

@@ -1,4 +1,4 @@
-//! Random structures, and what damage must do to their bytes.
+//! Random structures, and the expected effects of damage to their bytes.
 #![allow(dead_code)] // each test file uses a part
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-/// Every byte changed and every shorter length: `read` says Corrupt each time.
+/// Changes every byte, and cuts to every shorter length: `read` must return Corrupt each time.
 pub fn damage_is_seen<T: std::fmt::Debug>(bytes: &[u8], read: impl Fn(&[u8]) -> Result<T>) {
     for i in 0..bytes.len() {
         for change in [0x01, 0x80, 0xff] {
@@ -28,7 +28,7 @@ pub fn damage_is_seen<T: std::fmt::Debug>(bytes: &[u8], read: impl Fn(&[u8]) -> 
     cuts_are_seen(bytes, read);
 }
 
-/// Every shorter length: `read` says Corrupt each time.
+/// Cuts to every shorter length: `read` must return Corrupt each time.
 pub fn cuts_are_seen<T: std::fmt::Debug>(bytes: &[u8], read: impl Fn(&[u8]) -> Result<T>) {
     for n in 0..bytes.len() {
         let error = read(&bytes[..n]).expect_err(&format!("cut from {} to {n} bytes", bytes.len()));
@@ -36,7 +36,7 @@ pub fn cuts_are_seen<T: std::fmt::Debug>(bytes: &[u8], read: impl Fn(&[u8]) -> R
     }
 }
 
-/// Every byte changed: `read` may succeed, for no checksum of its own covers it, or say Corrupt.
+/// Changes every byte, which no checksum covers here: `read` may succeed or return Corrupt.
 pub fn damage_is_harmless<T: std::fmt::Debug>(bytes: &[u8], read: impl Fn(&[u8]) -> Result<T>) {
     for i in 0..bytes.len() {
         for change in [0x01, 0x10, 0x80, 0xff] {
@@ -54,7 +54,7 @@ pub fn id() -> impl Strategy<Value = Id> {
     any::<[u8; 16]>().prop_map(Id)
 }
 
-/// Numbers of every length, the bounds among them.
+/// Numbers of every length, including the bounds.
 pub fn number() -> impl Strategy<Value = u64> {
     prop_oneof![(any::<u64>(), 0..64u32).prop_map(|(n, shift)| n >> shift), Just(0), Just(u64::MAX)]
 }
@@ -69,7 +69,7 @@ pub fn signed() -> impl Strategy<Value = i64> {
     ]
 }
 
-/// Text with the characters that an encoding could trip over.
+/// Text with characters that an encoding may mishandle.
 pub fn text() -> impl Strategy<Value = String> {
     let c = prop_oneof![any::<char>(), Just('\0'), Just('\u{1}'), Just('ÿ'), Just('\u{3}'), Just('a')];
     vec(c, 0..6).prop_map(|chars| chars.into_iter().collect())
@@ -123,7 +123,7 @@ pub fn dtype() -> impl Strategy<Value = DType> {
     .prop_map(|name| DType::parse(name).unwrap())
 }
 
-/// `count` blocks of entries of `length` bytes, at the offset of a file outside.
+/// `count` blocks of entries of `length` bytes, at an offset of an outside file.
 fn external(length: u64, count: u64, arrays: bool, size: u64) -> impl Strategy<Value = Location> {
     let numbers = (0..1u64 << 40, 0..9u64, 0..1000u64, any::<i64>());
     (text(), numbers, blocks(count, arrays, size)).prop_map(
@@ -148,7 +148,7 @@ fn external(length: u64, count: u64, arrays: bool, size: u64) -> impl Strategy<V
     )
 }
 
-/// Whole arrays of some elements in a file of the store.
+/// Whole arrays with elements in a file of the store.
 fn grown() -> impl Strategy<Value = Entry> {
     let dims = vec(1..9u64, 0..4);
     let numbers = (number(), number(), 0..1u64 << 40, 0..5u64, number());
@@ -230,7 +230,7 @@ fn opaque() -> impl Strategy<Value = Entry> {
 }
 
 fn array() -> impl Strategy<Value = Entry> {
-    // Per dimension: start, count, what follows the box, and the chunk's extent.
+    // For each dimension: start, count, the elements after the box, and the chunk's extent.
     let dims = vec((0..9u64, 0..9u64, 0..9u64, 1..9u64), 0..4);
     (dims, dtype(), any::<[bool; 5]>(), summary(), number(), number()).prop_flat_map(
         |(dims, dtype, flags, summary, commit, ordinal)| {

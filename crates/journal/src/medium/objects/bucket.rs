@@ -1,7 +1,7 @@
 //! Objects in memory: put once, read often, never changed.
 //!
-//! What object stores of today promise, and no more: an object is there as a whole or not at all, a put of a name
-//! that is taken fails, and what a put that returned made is in every later listing.
+//! Today's object stores promise exactly this: an object is there as a whole or not at all, a put under an existing
+//! name fails, and after a put has returned, every later listing shows the object.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -85,7 +85,7 @@ impl Objects {
         names.take_while(|name| name.starts_with(prefix)).cloned().collect()
     }
 
-    /// What stands behind `prefix` and before the next `/` of names, each once.
+    /// The parts of names between `prefix` and the next `/`, each once.
     pub fn folders(&self, prefix: &str) -> Vec<String> {
         let inner = self.inner();
         let mut folders = Vec::new();

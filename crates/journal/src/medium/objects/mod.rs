@@ -35,7 +35,7 @@ use crate::identity::StoreIdentity;
 /// Bits of an address that count bytes in an object: up to 64 GiB.
 const OFFSET_BITS: u32 = 36;
 
-/// Where an object begins.
+/// The position where an object begins.
 fn address(number: u64, offset: u64) -> Address {
     number << OFFSET_BITS | offset
 }

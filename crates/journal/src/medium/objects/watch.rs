@@ -10,7 +10,7 @@ use fieldstone_format::log::{CommitRecord, FrameInfo, LogHeader};
 use super::{ObjectMedium, object_name, object_number, prefix};
 use crate::medium::{Address, Claims, Findings, Look, Medium, Problem, Tip, Watch, is_believed};
 
-/// What is known of the logs.
+/// The known state of the logs.
 #[derive(Debug)]
 pub struct ObjectWatch {
     medium: ObjectMedium,
@@ -18,7 +18,7 @@ pub struct ObjectWatch {
     headers: BTreeMap<Id, (Arc<LogHeader>, u32)>,
     tips: BTreeMap<Id, Arc<Tip>>,
     closed: BTreeSet<Id>,
-    /// Where logs end whose last put failed, and the user who says so.
+    /// The ends of logs whose last put failed, and the user who reports that.
     sealed: HashMap<Id, (Address, u32)>,
     /// Whether a commit of this process's own was taken since the last look.
     moved: bool,

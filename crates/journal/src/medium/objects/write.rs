@@ -25,7 +25,7 @@ impl ObjectLog {
         ObjectLog { medium, writer: header.writer, header: header.encode(), sequence: 0, tried: false }
     }
 
-    /// What stands in the next object before the frame.
+    /// The bytes of the next object before the frame.
     fn before(&self) -> &[u8] {
         if self.sequence == 0 { &self.header } else { &[] }
     }
@@ -128,7 +128,7 @@ impl DataWriter for ObjectData {
         Ok(())
     }
 
-    /// What is collected is in memory alone.
+    /// The collected bytes are in memory alone.
     fn give_up(self: Box<Self>) {}
 
     fn is_gone(&self) -> bool {

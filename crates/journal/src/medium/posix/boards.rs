@@ -1,9 +1,9 @@
 //! Reading boards: what the writers of each host say of their logs.
 //!
-//! A board is a hint and never proof (J-8). What follows from that:
-//! * a slot counts for logs of the user who owns the board, and for no other's;
-//! * the lengths of all boards together are bounded by the number of logs: what lies beyond is not read;
-//! * a board that cannot be read is one that says nothing, and is named.
+//! A board is a hint and never proof (J-8). Therefore:
+//! * a slot counts for logs of the user who owns the board, and for no other logs;
+//! * the number of logs bounds the lengths of all boards together: bytes beyond that are not read;
+//! * a board that cannot be read counts as empty, and is named.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ struct Board {
     bytes: Vec<u8>,
 }
 
-/// What all boards say.
+/// The content of all boards.
 #[derive(Debug, Default)]
 pub struct Boards {
     folder: Listing,
@@ -46,7 +46,7 @@ pub struct Boards {
 }
 
 impl Boards {
-    /// Reads all boards of a store with so many logs; whether anything in them changed.
+    /// Reads all boards of a store with this number of logs; returns whether anything in them changed.
     pub fn read(&mut self, env: &Env, layout: &Layout, logs: usize) -> Result<bool> {
         let folder = layout.boards();
         list_if_changed(env, &folder, &mut self.folder)?;
@@ -118,7 +118,7 @@ impl Boards {
         &self.foreign
     }
 
-    /// What the boards of a log's owner say of it.
+    /// The information that the boards of a log's owner have about it.
     pub fn slot(&self, writer: Id, owner: u32) -> Option<&Slot> {
         self.slots.get(&(writer, owner))
     }

@@ -50,7 +50,7 @@ impl Default for CheckpointOptions {
     }
 }
 
-/// What a checkpoint wrote.
+/// The result of a checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckpointReport {
     /// The version that the folder now holds.
@@ -63,7 +63,7 @@ pub struct CheckpointReport {
     pub nanoseconds: u64,
 }
 
-/// What one checkpoint works on.
+/// The state of one checkpoint.
 pub struct Checkpoint<'a> {
     /// The files in memory.
     files: &'a OpenFiles,
@@ -75,9 +75,9 @@ pub struct Checkpoint<'a> {
     target: Env,
     /// The folder.
     layout: Layout,
-    /// What store it is.
+    /// The store's identity.
     identity: StoreIdentity,
-    /// What is durable in the folder.
+    /// The durable content of the folder.
     durable: Durable,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Checkpoint<'a> {
         Checkpoint { files, source, tips, version, target, layout, identity, durable }
     }
 
-    /// What is durable in the folder now.
+    /// The content of the folder that is durable now.
     pub fn into_durable(self) -> Durable {
         self.durable
     }
@@ -108,8 +108,7 @@ impl<'a> Checkpoint<'a> {
         create_store(&self.target, &self.layout, self.identity.clone(), &new)?;
         let mut report = CheckpointReport { version: self.version.clone(), ..CheckpointReport::default() };
         let mut logs = self.tips.clone();
-        // What a commit refers to in another log was there before it.
-        // J-27: copied in this order, so that the folder is a whole store at every moment.
+        // Everything in another log that a commit refers to was there before it.
         logs.sort_by_key(|log| log.record.stamp);
         let mut new_names = false;
         for log in &logs {
@@ -282,7 +281,7 @@ impl<'a> Checkpoint<'a> {
         Ok(new)
     }
 
-    /// Where the last frame of a log ends that lies whole within its first `same` bytes; 0 if none does.
+    /// The end of the last frame of a log that lies whole within its first `same` bytes; 0 if there is none.
     fn frame_before(&self, log: &Tip, same: u64) -> Result<u64> {
         let path = self.source.log(log.writer);
         let file = self.files.get(log.writer, 0)?;

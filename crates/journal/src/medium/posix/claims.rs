@@ -132,7 +132,8 @@ fn claim_level(env: &Env, folder: &std::path::Path, level: &[u8]) -> Result<Outc
         }
         let there = match env.disk.open_plain(&path, false).and_then(|file| read_claim(&*file)) {
             Ok(there) => there,
-            // Taken by what is no claim, or one that may not be read: the next name says whose it is.
+            // The name is taken by a file that is not a claim, or that this user may not read: the next name says who
+            // owns it.
             Err(e) if matches!(e.kind(), PermissionDenied | NotFound | std::io::ErrorKind::InvalidInput) => {
                 continue;
             }
@@ -144,5 +145,5 @@ fn claim_level(env: &Env, folder: &std::path::Path, level: &[u8]) -> Result<Outc
         }
     }
     Err(Error::denied(format!("all names of a claim are taken in {}", folder.display()))
-        .with_hint("somebody made files there that are no claims: ask who owns the folder to remove them"))
+        .with_hint("there are other files than claims: ask who owns the folder to remove them"))
 }

@@ -15,12 +15,11 @@ use crate::medium::agree;
 /// Makes folders and marker where they are absent, and returns what the store now is. Conflict where
 /// another process has meanwhile made it a store with another schema.
 ///
-/// Every writer does this before its first commit, and trusts nothing but the marker: a process that
-/// made something before us may have died before it synced it. Where there is a marker, the folders
-/// above the store are durable, because they were synced before it was made; the store's own folder is
-/// synced each time. Where anything shows that a folder of logs was there and is gone, that is Corrupt, and nothing
-/// is made. A store that `existence` knows is not made again: its absence
-/// is the error.
+/// Every writer does this before its first commit, and trusts nothing but the marker: a process that created
+/// something before us may have died before it synced it. If there is a marker, the folders above the store are
+/// durable, because they were synced before the marker was made; the store's own folder is synced each time. If
+/// anything shows that a folder of logs existed and is gone, this is Corrupt, and creates nothing. It does not create
+/// a store again that `existence` knows; the absence of that store is the error.
 pub fn create_store(
     env: &Env,
     layout: &Layout,
@@ -103,9 +102,9 @@ fn write_marker(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<
     outcome
 }
 
-/// Where there are no links, who makes a name beside the marker first puts the marker in place; others wait
-/// for that, and do it themselves where the first one died. That name stays: a host to which the marker does
-/// not show yet finds it taken all the same.
+/// Without links, the first process that creates a name next to the marker puts the marker in place. Others wait for
+/// that, and do it themselves if the first one died. The name stays: a host that does not see the marker yet still
+/// finds the name taken.
 fn write_without_links(env: &Env, temporary: &Path, path: &Path) -> std::io::Result<()> {
     match env.disk.create_alike(&path.with_file_name(".new-marker")) {
         Ok(_) => {}
@@ -134,8 +133,8 @@ pub fn torn_for(env: &Env, layout: &Layout) -> u64 {
     if env.disk.lags(layout.root()) { LATE } else { TORN }
 }
 
-/// What the marker says now that there is one. All logs must carry one id, so that one that was made on
-/// another host is waited for until it shows.
+/// The marker's content, now that there is one. All logs must carry the same id, so this waits until a marker that
+/// was made on another host shows.
 fn check(
     env: &Env,
     layout: &Layout,

@@ -17,8 +17,8 @@ const BUFFER: usize = 4 << 20;
 const DIRECT: usize = 1 << 20;
 /// Size of a page of the page cache.
 const PAGE: u64 = 4096;
-/// Bytes of one flush that stay in the page cache for whoever reads them next. What goes beyond passes
-/// through it, so that a large flush neither evicts what others use nor pays for fresh pages (J-2).
+/// Bytes of one flush that stay in the page cache for the next reader. Bytes beyond that pass through the cache, so
+/// that a large flush neither evicts the pages of others nor pays for fresh ones (J-2).
 const CACHED: u64 = 32 << 20;
 
 /// A data log being written.
@@ -151,7 +151,7 @@ impl DataWriter for DataLog {
     }
 
     fn give_up(mut self: Box<Self>) {
-        // What stands under the name now may be another's.
+        // The file under the name may now belong to another writer.
         if self.check().is_err() {
             return;
         }

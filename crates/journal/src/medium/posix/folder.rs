@@ -34,7 +34,7 @@ impl Listing {
         self.seen_at == 0
     }
 
-    /// What stands under names that files of the store have, and is no plain file.
+    /// Entries that have the name of a file of the store, and are not plain files.
     pub fn problems(&self, folder: &str, is_ours: impl Fn(&str) -> bool) -> Vec<Problem> {
         let ours = self.strange.iter().filter(|name| is_ours(name));
         ours.map(|name| Problem {

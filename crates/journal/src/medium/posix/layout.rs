@@ -1,4 +1,4 @@
-//! Where things lie in a store's folder.
+//! The layout of a store's folder.
 
 use std::path::{Path, PathBuf};
 

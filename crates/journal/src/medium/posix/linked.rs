@@ -42,7 +42,7 @@ impl Linked {
         ))
     }
 
-    /// What happened to the file, if something certainly did.
+    /// The fate of the file, if it is certain.
     fn look(&mut self, disk: &dyn Disk, file: &dyn DiskFile, path: &Path) -> Option<&'static str> {
         let inode = match self.inode {
             Some(inode) => inode,
@@ -51,7 +51,7 @@ impl Linked {
         match disk.stat(path) {
             Ok(stat) if stat.inode == inode => None,
             Ok(_) => {
-                // Some file systems number files anew while they are open.
+                // Some file systems renumber files while they are open.
                 let (open, named) = (file.stat().ok()?.inode, disk.stat(path).ok()?.inode);
                 self.inode = Some(open);
                 (open != named).then_some("another file has its name")
@@ -61,13 +61,13 @@ impl Linked {
                 Err(e) if absent(&e) => Some("it was removed or renamed"),
                 _ => None,
             },
-            // Who cannot look does not know.
+            // A process that cannot look does not know.
             Err(_) => None,
         }
     }
 }
 
-/// Whether there certainly is no such folder. The sync of a folder opens it, which a stale view cannot answer.
+/// Whether the folder certainly does not exist. The sync of a folder opens it, and a stale view cannot answer that.
 pub fn is_absent(disk: &dyn Disk, folder: &Path) -> bool {
     disk.stat(folder).is_err_and(|e| absent(&e)) && disk.sync_dir(folder).is_err_and(|e| absent(&e))
 }

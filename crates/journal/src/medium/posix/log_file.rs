@@ -108,7 +108,7 @@ impl LogFile {
     }
 }
 
-/// What the board of a log's writer says when a commit is durable.
+/// The content of the board slot of a log's writer once a commit is durable.
 pub fn slot_of(env: &Env, writer: Id, ends: &FrameInfo, record: &CommitRecord) -> Slot {
     Slot {
         writer,
@@ -181,7 +181,7 @@ impl LogWriter for LogFile {
         self.linked.is_gone()
     }
 
-    /// What a failed frame left behind is made no frame, as far as the disk still takes writes.
+    /// Destroys the frame that a failed write left, as far as the disk still takes writes.
     fn seal(mut self: Box<Self>) -> Option<Address> {
         let file = self.file.take()?;
         if let Some(torn) = self.torn
@@ -193,7 +193,7 @@ impl LogWriter for LogFile {
             for (at, length) in ends.into_iter().filter(|(at, _)| *at < stat.len) {
                 let _ = file.write_at(&ZEROS[..length.min((stat.len - at) as usize)], at);
             }
-            // What failed for want of room gives it back.
+            // A write that failed for lack of room gives its room back.
             let _ = file.set_len(self.length.min(stat.len));
         }
         // A log without a commit ends behind its header: its first frame may have reached the disk.
@@ -204,7 +204,7 @@ impl LogWriter for LogFile {
     /// Cuts the zeros behind the last commit, and marks the log as closed on the board.
     fn close(mut self: Box<Self>) {
         if let Some(file) = self.file.as_ref().filter(|_| self.space > self.length) {
-            // Where that fails, readers pass over them.
+            // If that fails, readers skip them.
             let _ = file.set_len(self.length);
         }
         self.publish_closed();

@@ -21,7 +21,7 @@ pub struct LogReader<'a> {
     pub file: &'a dyn fieldstone_core::env::DiskFile,
     /// Its path, for messages.
     pub path: &'a std::path::Path,
-    /// Where the log ends for us.
+    /// The end of the log for this reader.
     pub end: u64,
 }
 
@@ -39,7 +39,7 @@ impl LogReader<'_> {
         error.context(format!("frame at {at} of {}", self.path.display()))
     }
 
-    /// Where the frame that begins at an offset lies, by its head.
+    /// The extent of the frame that begins at an offset, by its head.
     pub fn head(&self, at: u64) -> Result<FrameInfo> {
         let bytes = self.read(at, HEAD as u64)?;
         let ends = FrameInfo::decode_head(&bytes, at).map_err(|e| self.named(at, e))?;
@@ -154,8 +154,8 @@ impl LogReader<'_> {
     /// vouches for the commit (its slot is written after the sync), nor for commits that another one
     /// follows (it was begun after their sync returned).
     ///
-    /// `trusting`: the commit that the slot names is taken for the last one; what its writer may have begun
-    /// since is not looked for. Otherwise nothing but zeros and torn frames may stand behind the result.
+    /// `trusting`: takes the commit that the slot names for the last one, and does not look for frames that its
+    /// writer may have begun since. Otherwise only zeros and torn frames may follow the result.
     pub fn last_commit(
         &self,
         start: u64,
@@ -204,8 +204,8 @@ impl LogReader<'_> {
         Ok(None)
     }
 
-    /// Where the zeros begin that end the log; `start` where all behind it are zeros. What its writer cuts off
-    /// meanwhile was zeros.
+    /// The begin of the zeros that end the log; `start` if everything after it is zero. Bytes that its writer cuts
+    /// off meanwhile were zeros.
     pub fn data_end(&self, start: u64) -> Result<u64> {
         let (mut end, mut step) = (self.end, TAIL);
         let mut buffer = Vec::new();

@@ -58,7 +58,7 @@ impl LogState {
     }
 }
 
-/// What store the logs are of.
+/// The identity of the store that the logs belong to.
 #[derive(Debug, Clone, Copy)]
 pub struct Store {
     /// The id in its marker.
@@ -67,7 +67,7 @@ pub struct Store {
     pub folder_owner: u32,
 }
 
-/// What a look at a log came to.
+/// The outcome of a look at a log.
 #[derive(Debug)]
 pub enum Looked {
     /// Nothing new.
@@ -84,7 +84,7 @@ pub enum Looked {
     Passed(String),
 }
 
-/// What a look needs.
+/// The inputs of a look.
 pub struct Looker<'a> {
     pub env: &'a Env,
     pub files: &'a OpenFiles,
@@ -131,7 +131,7 @@ impl Looker<'_> {
             Err(e) if e.kind() == InvalidInput => return Ok(Looked::Passed(format!("it is not read: {e}"))),
             // J-16: one file of another user must not stop all reads; it is named instead.
             Err(e) if e.kind() == PermissionDenied => {
-                let why = "it is not read: this user may not; what it holds is missing here";
+                let why = "this user may not read it; its content is missing here";
                 return Ok(Looked::Passed(why.to_owned()));
             }
             Err(e) => return Err(Error::io("open", &path, e)),
@@ -179,7 +179,7 @@ impl Looker<'_> {
     ) -> Result<Looked> {
         let OpenLog { writer, path, file, stat, mtime } = log;
         let (header, start, header_damage) = match view {
-            // Where a frame begins for us.
+            // The position from which we expect a frame.
             Some(view) => (view.tip.header.clone(), view.tip.ends.end(), view.tip.header_damage.clone()),
             None => self.header(*writer, *file, stat.len)?,
         };
@@ -197,7 +197,7 @@ impl Looker<'_> {
         };
         let reader = LogReader { file: *file, path, end };
         let Some((ends, record)) = reader.last_commit(start, slot, !whole && view.is_some())? else {
-            // Without a commit of our version, what says another one is no damaged header of ours.
+            // Without a commit of our version, a header that names another version is not a damaged header of ours.
             if header_damage.is_some()
                 && let Some(version) = foreign_version(*file, path, stat.len)?
             {
@@ -227,7 +227,7 @@ impl Looker<'_> {
         Looked::Moved(Box::new(self.state(Some(view), tip, (stat, mtime), whole)))
     }
 
-    /// What is known now: when the change time was seen first, and when all of the file was looked at last.
+    /// The state that is known now: when the change time was first seen, and when the whole file was last read.
     fn state(
         &self,
         view: Option<&LogState>,

@@ -12,7 +12,7 @@
 //! * `remains`: what a store has that lost its folder of logs;
 //! * `inspect`: checking everything; `checkpoint`: copying it all to another disk.
 //!
-//! Lengths are no proof of anything: behind the last commit of a log there may be zeros, or a torn frame.
+//! Lengths prove nothing: after the last commit of a log there may be zeros, or a torn frame.
 
 mod boards;
 pub mod checkpoint;
@@ -77,7 +77,7 @@ impl FileMedium {
         self.layout.root()
     }
 
-    /// Invalid where the store's place is taken by something that is no folder.
+    /// Invalid if something other than a folder has the store's path.
     pub fn check_folder(&self) -> Result<()> {
         match self.env.disk.stat(self.root()) {
             Ok(stat) if stat.kind != FileKind::Directory => Err(Code::FileKind
@@ -118,13 +118,13 @@ impl FileMedium {
         }
     }
 
-    /// Opens a file below the folder for reading, anew: what others added meanwhile is seen. Corrupt where it
-    /// is gone or is no plain file: the index names it.
+    /// Opens a file below the folder for reading, as a new handle: it sees bytes that others added meanwhile. Corrupt
+    /// if the file is gone or not a plain file, because the index names it.
     pub fn open_inside(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
         let path = self.root().join(path);
         self.env.disk.open_plain(&path, false).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => Error::corrupt("the file is gone"),
-            std::io::ErrorKind::InvalidInput => Error::corrupt("it is no plain file"),
+            std::io::ErrorKind::InvalidInput => Error::corrupt("it is not a plain file"),
             _ => Error::io("open", &path, e),
         })
     }

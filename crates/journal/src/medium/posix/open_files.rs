@@ -13,9 +13,9 @@ use fieldstone_format::Id;
 
 use super::layout::Layout;
 
-/// Most files kept open for reading, where the process may hold so many.
+/// Most files kept open for reading, if the process may hold that many.
 const OPEN_MAX: usize = 256;
-/// What the system says where the process, or the machine, has too many files open: ENFILE, EMFILE.
+/// The errors of the system if the process, or the machine, has too many open files: ENFILE, EMFILE.
 const TOO_MANY: [i32; 2] = [23, 24];
 
 /// Files of the store's writers, opened for reading on demand.
@@ -49,7 +49,7 @@ impl OpenFiles {
         let mut opened = self.disk.open_plain(&path, false);
         let refused = |e: &std::io::Error| e.raw_os_error().is_some_and(|code| TOO_MANY.contains(&code));
         if !open.is_empty() && opened.as_ref().is_err_and(refused) {
-            // Half of what there was leaves room for what else the process opens.
+            // Half of the limit leaves room for other files that the process opens.
             self.most.store((open.len() / 2).max(1), Ordering::Relaxed);
             open.clear();
             opened = self.disk.open_plain(&path, false);
@@ -69,8 +69,7 @@ impl OpenFiles {
         Ok(file)
     }
 
-    /// The file, seen at least as long as `length` where it is: a handle that another host's write left
-    /// behind is opened anew.
+    /// The file, at least `length` bytes long if it is: a handle that is behind another host's write is reopened.
     pub fn get_to(&self, writer: Id, number: u32, length: u64) -> Result<Arc<dyn DiskFile>> {
         let file = self.get(writer, number)?;
         match file.stat() {
@@ -107,8 +106,8 @@ impl OpenFiles {
         self.open.lock().retain(|(of, _), _| *of != writer);
     }
 
-    /// The file opened anew. A network file system may show a handle an old length, and asks its server
-    /// at an open; and a file may have been restored since.
+    /// The file, reopened. A network file system may show a handle an old length, and asks its server at an open; and
+    /// a file may have been restored since.
     fn reopened(&self, writer: Id, number: u32) -> Result<Arc<dyn DiskFile>> {
         self.open.lock().remove(&(writer, number));
         self.get(writer, number)

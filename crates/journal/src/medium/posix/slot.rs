@@ -4,8 +4,8 @@
 //! which is atomic among the processes of one host, and then rewritten in place by its owner alone. On a file
 //! system without append every process has a board of its own.
 //!
-//! What nobody reads is no slot: a board that cannot be written any more, or whose name another file has
-//! taken, is given up for another one.
+//! A slot that no reader can see is useless: a writer gives up a board that cannot be written any more, or whose name
+//! another file has taken, and takes another board.
 
 use std::io;
 use std::path::{Path, PathBuf};

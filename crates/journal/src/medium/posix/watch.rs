@@ -34,7 +34,7 @@ const TRUST: u64 = 1_000_000_000;
 /// How long a log may look shorter than it is where another host's writes show late, nanoseconds.
 const LAG: u64 = 60_000_000_000;
 
-/// What is known of a folder of logs.
+/// The known state of a folder of logs.
 #[derive(Debug)]
 pub struct FolderWatch {
     env: Env,
@@ -45,7 +45,7 @@ pub struct FolderWatch {
     strange: Vec<Problem>,
     claims: Arc<ListedClaims>,
     boards: Boards,
-    /// What this process's writer wrote last, in each of its logs.
+    /// The last commit of this process's writer in each of its logs.
     own: BTreeMap<Id, Slot>,
     /// Whether anything differs from what the last look that ended well has shown.
     moved: bool,
@@ -63,13 +63,13 @@ pub struct FolderWatch {
     sealed: HashMap<Id, (u64, u32)>,
     /// Logs of a version that we do not know.
     foreign: BTreeMap<Id, u32>,
-    /// What store this is, once that is known.
+    /// The identity of the store, once it is known.
     store: Option<Store>,
     /// Whether other hosts' writes may show late, once that is known.
     lags: Option<bool>,
     /// When every log was looked at last.
     looked: Option<u64>,
-    /// What was wrong at the last look.
+    /// The problems that the last look found.
     findings: Findings,
 }
 
@@ -108,7 +108,7 @@ impl FolderWatch {
         self.listed.sort_unstable();
         self.strange = self.logs_folder.problems("logs", |name| log::parse_file_name(name).is_some());
         self.claims = Arc::new(ListedClaims::new(self.env.disk.clone(), self.files.layout(), names));
-        // Of what is no longer there and never counted, nothing is said.
+        // Nothing is reported about a log that is gone and never counted.
         let listed: BTreeSet<Id> = self.listed.iter().copied().collect();
         self.empty.retain(|writer, _| listed.contains(writer));
         self.passed.retain(|writer, _| listed.contains(writer));
@@ -143,7 +143,7 @@ impl FolderWatch {
         self.views.get(&writer).map_or(0, |view| view.tip.record.sequence)
     }
 
-    /// What is said of a log by its user: this process itself, or the boards of the log's owner.
+    /// The information about a log from its user: this process itself, or the boards of the log's owner.
     fn slot(&self, writer: Id) -> Option<&Slot> {
         let owner = self.views.get(&writer).map(|view| view.tip.uid).or(self.empty.get(&writer).copied());
         let board = owner.and_then(|owner| self.boards.slot(writer, owner));
@@ -277,7 +277,7 @@ impl FolderWatch {
         self.sealed.iter().filter(|(w, (length, uid))| beyond(w, *length, *uid)).map(|(w, _)| *w).collect()
     }
 
-    /// What is wrong now.
+    /// The problems that exist now.
     fn find(&mut self, writers: &[Id], now: u64) -> Findings {
         let mut problems: Vec<Problem> = self.boards.problems().chain(&self.strange).cloned().collect();
         problems.extend(self.passed.values().cloned());
@@ -296,7 +296,7 @@ impl FolderWatch {
             Some(lags) => lags,
             None => *self.lags.insert(self.env.disk.lags(&self.files.layout().logs())),
         };
-        // J-15: a file that only shows late is no loss.
+        // J-15: a file that only shows late is not a loss.
         let certain = |since: u64| !lags || now.saturating_sub(since) >= LAG;
         let (losses, late): (Vec<_>, Vec<_>) =
             self.losses.values().cloned().partition(|(since, _)| certain(*since));
@@ -369,7 +369,7 @@ impl Watch for FolderWatch {
         Ok(std::mem::take(&mut self.moved))
     }
 
-    /// Where the commit before it is known, nothing of the log needs to be read again.
+    /// If the commit before it is known, nothing of the log needs to be read again.
     fn wrote(&mut self, log: Id, ends: &FrameInfo, record: &Arc<CommitRecord>) {
         self.own.insert(log, slot_of(&self.env, log, ends, record));
         if let Some(view) = self.views.get_mut(&log).filter(|view| view.tip.ends.end() == ends.frame) {
