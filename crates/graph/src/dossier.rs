@@ -85,6 +85,7 @@ pub fn around(
     let at = at.unwrap_or(END);
     let inside: BTreeSet<&VertexName> = lineage.vertices.iter().map(|step| &step.name).collect();
     let mut jobs = Vec::new();
+    // A process may have taken part without its job being in the lineage; its user is known through the job.
     for process in inside.iter().filter(|name| &*name.kind == "process") {
         let owned = newest(state, process, "contains", at)?;
         jobs.extend(owned.into_iter().filter(|edge| !inside.contains(&edge.near)));
@@ -103,6 +104,7 @@ pub fn around(
     let mut props = BTreeMap::new();
     let ran = runs.iter().map(|edge| &edge.near);
     for vertex in inside.iter().copied().chain(executions.iter().copied()).chain(ran) {
+        // Several relations may lead to one vertex.
         if !props.contains_key(vertex) {
             let own = properties(state, vertex, at)?;
             props.insert(vertex.clone(), own);
@@ -149,6 +151,7 @@ pub fn turned(relation: Relation, kind: &str) -> Relation {
 fn properties(state: &GraphState, vertex: &VertexName, at: u64) -> Result<Properties> {
     let versions = state.vertex_versions(VertexPlace::of(vertex))?;
     let mut shown = standing(&versions, at, VertexVersion::facts);
+    // A deleted vertex has its last properties.
     if shown.is_empty() {
         shown = versions.iter().filter(|version| !version.deleted && version.stamp <= at).collect();
     }

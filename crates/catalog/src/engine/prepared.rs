@@ -89,6 +89,7 @@ pub(super) fn change(
             Some(order) => Some((order, work.ground.log(order.1)?)),
             None => None,
         };
+        // Most rows stay as they are when a decision changes.
         if kept.applied == seen.map(|(order, decider)| (order.0, decider)) {
             continue;
         }
@@ -96,6 +97,7 @@ pub(super) fn change(
             if not_revertible {
                 return Ok(false);
             }
+            // All are undone before any is applied again: a row must not meet others that the decision hides.
             remove::undo(work, kept.log, kept.sequence, kept.record, txn)?;
         }
         now.push((kept, seen));

@@ -48,6 +48,7 @@ impl Growing for AttributeBatches {
 
 /// Adds one attribute to batches that grow side by side; returns those that grow no further.
 fn grow(growing: &mut Vec<AttributeBatch>, single: AttributeBatch) -> Vec<AttributeBatch> {
+    // From the back: most attributes belong to the tag that came last.
     if let Some(at) = growing.iter().rposition(|batch| takes(batch, &single)) {
         push(&mut growing[at], single);
         return if growing[at].rows >= ROWS { vec![growing.remove(at)] } else { Vec::new() };
@@ -55,6 +56,7 @@ fn grow(growing: &mut Vec<AttributeBatch>, single: AttributeBatch) -> Vec<Attrib
     // A batch of the same run and tag that cannot take it ends here: later attributes must come after it.
     let same = |batch: &AttributeBatch| batch.tag == single.tag && batch.run == single.run;
     let mut ended: Vec<AttributeBatch> = growing.extract_if(.., |batch| same(batch)).collect();
+    // Writing all of them needs no record of which were used last.
     if growing.len() >= BATCHES {
         ended.append(growing);
     }
@@ -82,6 +84,7 @@ fn takes(batch: &AttributeBatch, single: &AttributeBatch) -> bool {
             .iter()
             .map(|column| &column.keyword)
             .eq(single.keywords.iter().map(|one| &one.keyword))
+        // A column has values of one type.
         && std::mem::discriminant(&batch.values) == std::mem::discriminant(&single.values)
         && known
 }
@@ -110,6 +113,7 @@ fn push(batch: &mut AttributeBatch, single: AttributeBatch) {
         steps.push(step);
     }
     let index = single.variables.into_iter().next().map_or(0, |name| {
+        // From the back: most attributes belong to the variable that came last.
         batch.variables.iter().rposition(|known| *known == name).unwrap_or_else(|| {
             batch.variables.push(name);
             batch.variables.len() - 1

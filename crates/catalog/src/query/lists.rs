@@ -96,6 +96,7 @@ impl<'t, 'q> Listing<'t, 'q> {
         let mut things = Things::default();
         // A pick and related attributes depend on several rows, so every hit must be found.
         if self.query.pick.is_some() || self.cond.has(&|leaf| matches!(leaf, Leaf::Related(_))) {
+            // Order and limit of the query are those of the list, not of the hits that it is made from.
             let query = Query { order: Vec::new(), limit: None, ..self.query.clone() };
             hits(&mut self.exec, &self.cond, &query, false, &mut |row| {
                 let step = row.hit.step.unwrap_or(NO_STEP);
@@ -125,6 +126,7 @@ impl<'t, 'q> Listing<'t, 'q> {
         let of_variable = |leaf: &Leaf| leaf.of_variable() || leaf.of_coordinates();
         let with_variables = with_variables || self.cond.has(&of_variable);
         for run in self.exec.lookup.runs(&self.cond, None)? {
+            // The terms about the run are decided once, not at each of its places.
             let left = self.cond.known(&KnownRow { run: Some(&run), ..KnownRow::default() })?;
             self.places_of(&run, &left, with_steps, with_variables, take)?;
         }

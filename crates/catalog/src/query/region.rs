@@ -81,8 +81,10 @@ impl BoxTest {
         for (dim, range) in dims {
             let decided = found.filter(|points| points.decides(dim, range));
             let index = match index_of(dim, variable) {
+                // The elements that were found on a grid satisfy this range already.
                 _ if decided.is_some_and(|points| !points.behind_dims) => continue,
                 Ok(index) => index,
+                // The range names a coordinate of a mesh, and no dimension has that name.
                 Err(_) if decided.is_some() => continue,
                 Err(misfit) => return Ok(Err(misfit)),
             };
@@ -131,6 +133,7 @@ impl BoxTest {
     fn matches_box(&self, place: &RowRegion<'_>) -> bool {
         self.sides.iter().all(|(dim, from, to)| {
             let Some((first, end)) = place.side(*dim) else { return false };
+            // A box around an empty range would seem to overlap it.
             if let (Some(from), Some(to)) = (from, to)
                 && from >= to
             {
@@ -151,6 +154,7 @@ impl BoxTest {
             (_, _) if points.is_empty() => false,
             (Relation::Overlaps, None) => within(points, side).next().is_some(),
             (Relation::Overlaps, Some(cells)) => have_common(cells, points),
+            // All elements of the box are requested if as many are as it has.
             (Relation::Within, None) => within(points, side).count() as i64 == side.1 - side.0,
             (Relation::Within, Some(cells)) => are_among(cells, points),
             (Relation::Contains, None) => {
@@ -166,6 +170,7 @@ impl BoxTest {
         let sides: Option<Vec<_>> =
             set.dims.iter().map(|dim| Some((place.side(*dim)?, place.cells_along(*dim)))).collect();
         let Some(sides) = sides else { return false };
+        // Elements are numbered in row-major order, so the last dimension is divided off first.
         let is_inside = |element: &&i64| {
             let mut rest = **element;
             sides.iter().zip(&set.extents).rev().all(|(((from, to), cells), extent)| {
@@ -180,6 +185,7 @@ impl BoxTest {
             Relation::Overlaps => elements.any(|element| is_inside(&element)),
             Relation::Contains => elements.all(|element| is_inside(&element)),
             Relation::Within => {
+                // All elements of the region are requested if as many are as it has.
                 let lengths = sides.iter().map(|((from, to), cells)| {
                     cells.map_or(to.saturating_sub(*from), |cells| cells.len() as i64)
                 });
@@ -193,10 +199,12 @@ impl BoxTest {
         let sides = self.sides.iter().filter(|(of, ..)| *of == dim);
         let ranges = sides.map(|(_, from, to)| (from.unwrap_or(i64::MIN), to.unwrap_or(i64::MAX)));
         match self.relation {
+            // Cells are within every range in which their box is.
             Relation::Within => true,
             Relation::Overlaps => ranges.into_iter().all(|range| within(cells, range).next().is_some()),
             Relation::Contains => ranges
                 .into_iter()
+                // The cells cover a range if as many of them are in it as it is long.
                 .all(|(from, to)| within(cells, (from, to)).count() as i64 == to.saturating_sub(from)),
         }
     }

@@ -23,6 +23,7 @@ use crate::registry::{Registry, free_version};
 pub fn create_tags(registry: &Registry, tags: Vec<TagDecl>, session: &Session) -> Result<Vec<TagInfo>> {
     registry.store.journal.access().check_writable()?;
     Record::Tags(tags.clone()).check()?;
+    // Two threads that declare one name at once would otherwise take the same free version.
     let _declaring = registry.declaring();
     let mut shown = Vec::with_capacity(tags.len());
     let mut fresh = Vec::new();
@@ -78,6 +79,7 @@ fn unit_of(registry: &Registry, session: &Session, name: &str, tags: &[&TagInfo]
     if let (1, Some(unit)) = (units.len(), units.first()) {
         return Ok((*unit).to_owned());
     }
+    // The unit that this handle declared is the one that its writer means.
     let declared = registry.declarations().declared_units(session.key(), name);
     let mut own = declared.iter().filter(|unit| units.contains(unit.as_str()));
     match (own.next(), own.next(), units.contains("")) {

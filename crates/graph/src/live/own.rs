@@ -42,15 +42,20 @@ impl OwnRows {
         pending: Cursors,
     ) -> Result<Option<Arc<GraphState>>> {
         let base = view.state();
+        // A session without a transaction and without rows of its own reads the view that all share.
         if pending.records() == 0 && session.transaction().is_none() {
             return Ok(Some(base));
         }
         let mut sessions = self.0.lock();
+        // Over another base, the rows might be in the view already; and after a flush or rollback, the
+        // pending records do not continue those that were read.
         let holds = |own: &Overlay| Arc::ptr_eq(&own.base, &base) && pending.continues(own.pending);
         let known = sessions.remove(&session.key()).filter(holds);
         let mut own = match known {
             Some(own) => own,
             None => {
+                // Flushed rows of the transaction are in the logs, but the view shows them to all only after
+                // the commit.
                 let prepared = view.prepared(session.transaction())?;
                 let segments = Vec::from_iter(prepared);
                 let shown = Arc::new(base.with(segments.iter().cloned()));
@@ -63,11 +68,13 @@ impl OwnRows {
         let commits: Vec<Commit> = more.parts.into_iter().map(|part| own_commit(user, part)).collect();
         if let Some(segment) = GraphView::segment_of(&commits)? {
             own.segments.push(Arc::new(segment));
+            // After many small puts, a read would otherwise search a segment for each of them.
             merge_young(&mut own.segments)?;
             own.shown = Arc::new(own.base.with(own.segments.iter().cloned()));
         }
         own.pending = pending;
         let shown = own.shown.clone();
+        // All of them can be made again from pending records, so the choice need not be a good one.
         if sessions.len() >= SESSIONS {
             sessions.clear();
         }
@@ -95,6 +102,7 @@ impl OwnRows {
 
 /// Unflushed records as a commit, newer than all others.
 fn own_commit(owner: u32, part: OwnPart) -> Commit {
+    // Newer than every stamp of a log; within the session, later puts are newer.
     let stamp = u64::MAX / 2 + part.before as u64;
     Commit { writer: OWN_LOG, owner, sequence: 1, stamp, time: 0, transaction: None, side: part.records }
 }

@@ -41,6 +41,7 @@ impl WalkAgain for SeenMoment {
         let inner = self.inner.upgrade().ok_or_else(gone)?;
         // Later readers get the view that is built from the logs, too.
         inner.remake()?;
+        // The session's own rows are in no log, so a view that was built from the logs lacks them.
         let base = self.base(&inner)?;
         let state = match self.own.is_empty() {
             true => base,
@@ -60,9 +61,11 @@ impl SeenMoment {
             Some(_) => Ok(None),
         };
         let view = inner.with_state(&Session::default(), &whole)?;
+        // Equal heads of the logs mean that nobody has flushed since: this is the content that was seen.
         if let (Some(state), true) = (view, inner.journal.looks().feed()?.heads() == self.feed.heads()) {
             return Ok(state);
         }
+        // The feed still ends where the traversal began, so a view that follows it gets no later content.
         let mut view = GraphView::new();
         follow(&mut view, &self.feed, true, &*inner.env.clock)?;
         Ok(view.state())
@@ -75,6 +78,8 @@ impl GraphInner {
         self.journal.check_there()?;
         let begin = |view: &GraphView, state: &Arc<GraphState>, feed: &Feed| {
             let plan = travel.plan(state.vocabulary())?;
+            // Plan, feed and own rows are taken while the view is locked, so that all of them are of one
+            // moment.
             let (feed, own) = (feed.clone(), self.process().own.segments(session, state));
             let seen = SeenMoment { inner: self.me.clone(), travel: travel.clone(), feed, own };
             let begun = match view.in_slots(state) {
@@ -99,6 +104,8 @@ impl GraphInner {
                 Ok(travelled.with_again(Arc::new(seen)))
             });
             match outcome {
+                // A damaged view is built from the logs. A lost slot leaves sound files behind, from which
+                // the view is opened. Each is tried once: a second failure is not the fault of the view.
                 Err(error) if again && error.kind() == ErrorKind::Corrupt => self.remake()?,
                 Err(_) if again && self.process().views.has_lost_slots() => self.reopen(),
                 outcome => return outcome,
@@ -110,6 +117,7 @@ impl GraphInner {
     /// Drops the view: the next read makes it from the list on disk and the newer part of the logs.
     fn reopen(&self) {
         let process = self.process();
+        // A save in the background still works with the old view.
         process.saving.join();
         process.views.let_go();
         process.own.clear();
@@ -124,8 +132,10 @@ impl GraphInner {
             ))
             .with_hint(format!("take 1 to {SLOTS_MAX} slots and a threshold of at least 1")));
         }
+        // Before the view is built again, which takes its slots from this setting.
         self.process().views.cut_as(partitioning);
         self.remake()?;
+        // Builds the view now, so that the next reader need not wait for it.
         drop(self.state(&Session::default())?);
         self.settle()?;
         self.save_whole();

@@ -99,6 +99,8 @@ impl Segment {
             return Ok(known);
         }
         let mut index = ValueIndex::default();
+        // Without the lock: one pass over a large segment takes long, and other properties are asked for
+        // meanwhile.
         each_version(self, |number, props| index.add(props, name, number))?;
         let index = Arc::new(index.in_order());
         let mut values = self.index.values.lock();
@@ -114,6 +116,7 @@ impl Segment {
                 let adjacency = self.adjacency_on(number, &mut cursor)?;
                 for group in groups(&adjacency)? {
                     let group = group?;
+                    // Only the direction away from the vertex; the other one is stored too.
                     if group.code & 1 == 0 {
                         sources.entry(self.kind(group.code / 2)?.clone()).or_default().push(number);
                     }
@@ -140,6 +143,7 @@ impl Segment {
             let first = relations_at(&rows)?;
             for group in groups(&adjacency)? {
                 let group = group?;
+                // Rows of relations are at the source, so the other direction has none.
                 if group.code & 1 == 1 || **self.kind(group.code / 2)? != *kind {
                     continue;
                 }
@@ -183,6 +187,7 @@ impl Segment {
         keys.sort_unstable();
         keys.dedup();
         let index = Arc::new(WordIndex { keys });
+        // One set of names at a time: the declared properties rarely change.
         let mut slot = self.index.words.lock();
         *slot = Some((names.to_vec(), index.clone()));
         Ok(index)

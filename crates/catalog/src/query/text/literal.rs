@@ -61,6 +61,7 @@ pub(super) fn whole(text: &str) -> Result<Value> {
             Some(_) => Err(scan.expected("the end of the value")),
         };
     }
+    // Of values with spaces, only a moment may stand without quotes.
     if trimmed.is_empty() || trimmed.contains(char::is_whitespace) && parse_moment(trimmed).is_none() {
         return Ok(Value::Text(text.to_owned()));
     }
@@ -117,6 +118,7 @@ fn kept_number(word: &str) -> Option<Value> {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
         None => (digits, None),
     };
+    // A number such as 0042 would lose its zeros.
     let zeros = mantissa.len() > 1 && mantissa.starts_with('0') && !mantissa.starts_with("0.");
     let like_hash = exponent.is_some_and(|exponent| {
         word.len() > SHORT && !mantissa.contains('.') && !exponent.starts_with(['-', '+'])
@@ -124,7 +126,9 @@ fn kept_number(word: &str) -> Option<Value> {
     let kept = match value {
         Value::Int(_) | Value::UInt(_) => true,
         Value::Float(number) if digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
+            // A number that is too small for a float would become 0.
             let nothing = mantissa.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+            // A whole number beyond 64 bits would lose digits.
             let whole = exponent.is_none() && !mantissa.contains('.');
             number.is_finite() && (number != 0.0 || nothing) && !whole
         }

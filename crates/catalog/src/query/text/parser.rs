@@ -59,6 +59,7 @@ fn unjoined(scan: &mut Scan<'_>) -> fieldstone_core::Error {
     let (place, word) = (scan.at, scan.peek_ident());
     let joints: Vec<&str> = JOINTS.into_iter().chain(TAILS).collect();
     match fieldstone_core::nearest::did_you_mean(word, joints) {
+        // Before a term, only `and` or `or` is missing: no word needs a correction.
         Some(hint) if !word.is_empty() && !terms::is_name(word) => {
             scan.error_at(place, &format!("`{word}` does not belong here")).with_hint(hint)
         }
@@ -163,6 +164,7 @@ fn tails(scan: &mut Scan<'_>, query: &mut Query) -> Result<()> {
             query.limit.replace(limit(scan)?).is_some()
         } else if scan.keyword("order") {
             let twice = !query.order.is_empty();
+            // `by` may be left out.
             scan.keyword("by");
             query.order = keys(scan)?;
             twice

@@ -104,6 +104,7 @@ pub(super) fn term(scan: &mut Scan<'_>) -> Result<Expr> {
 
 /// The dimension after `extent`; a quoted number is a name.
 fn dim_of_extent(scan: &mut Scan<'_>) -> Result<Dim> {
+    // Must be found out here, because `part` drops the quotes.
     let quoted = scan.rest().starts_with(".\"") || scan.rest().starts_with(".'");
     let name = part(scan, "extent", "z=256")?;
     Ok(match dimension(&name) {
@@ -116,6 +117,7 @@ fn level(scan: &mut Scan<'_>) -> Result<Expr> {
     scan.peek();
     let place = scan.at;
     let (ranges, not) = numbers(scan, "level")?;
+    // A term does not know its place in the text, so the error gets it here.
     let term = Term::level(ranges).map_err(|error| {
         let hint = error.hint().unwrap_or_default().to_owned();
         scan.error_at(place, error.message()).with_hint(hint)
@@ -139,6 +141,7 @@ fn scope(scan: &mut Scan<'_>) -> Result<Expr> {
 
 fn unknown_term(scan: &Scan<'_>, place: usize, word: &str) -> Error {
     let unknown = scan.unknown(place, "term of a query", word, SUBJECTS);
+    // A word that resembles no term is most likely a parameter or attribute.
     match nearest::did_you_mean(word, SUBJECTS.iter().copied()) {
         Some(_) => unknown,
         None => unknown.with_hint(format!(
@@ -314,6 +317,7 @@ fn numbers(scan: &mut Scan<'_>, subject: &str) -> Result<(Vec<(i64, i64)>, bool)
     let ranges = match signs(scan) {
         Some("=") => words(scan, subject)?,
         Some("!=") => return Ok((words(scan, subject)?, !not)),
+        // Nothing is above the largest integer: no range, so the term matches nothing.
         Some(">") => integer(scan)?.checked_add(1).map(|n| (n, most)).into_iter().collect(),
         Some(">=") => vec![(integer(scan)?, most)],
         Some("<") => integer(scan)?.checked_sub(1).map(|n| (least, n)).into_iter().collect(),
@@ -357,6 +361,7 @@ fn words(scan: &mut Scan<'_>, subject: &str) -> Result<Vec<(i64, i64)>> {
     };
     if let Some((from, to)) = word.split_once(':') {
         let from = if from.is_empty() { i64::MIN } else { number(from)? };
+        // Ranges include both ends, but `0:10` is without 10.
         let to = if to.is_empty() { Some(i64::MAX) } else { number(to)?.checked_sub(1) };
         return match to {
             Some(to) if from <= to => Ok(vec![(from, to)]),
@@ -381,10 +386,12 @@ fn words(scan: &mut Scan<'_>, subject: &str) -> Result<Vec<(i64, i64)>> {
         if from > to || by < 1 {
             return Err(wrong(&format!("no {subject} is in {from} to {to} by {by}")));
         }
+        // A range without gaps stays one, however many steps it has.
         if by == 1 {
             ranges.push((from, to));
             continue;
         }
+        // In wider integers, because the difference may not fit.
         if i128::from(to) - i128::from(from) > i128::from(STEPS_MAX) * i128::from(by) {
             return Err(wrong(&format!("more than {STEPS_MAX} {subject}s in one range")));
         }
