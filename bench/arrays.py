@@ -1,8 +1,8 @@
-"""Running the figures of distributed arrays: ranks under mpiexec, ours in Python and C, peers in C and numpy.
+"""Runs the figures of distributed arrays: ranks under mpiexec, ours in Python and C, peers in C and numpy.
 
-Ranks outnumber the cores of a small machine. MPICH's barrier, allreduce and broadcast through shared memory
-then take 8 ms each, since who waits does not let others run; every peer is started with the same environment,
-in which they take 25 µs.
+A small machine has fewer cores than ranks. MPICH's barrier, allreduce and broadcast through shared memory
+then take 8 ms each, because a waiting rank does not yield its core; every peer starts with the same
+environment, in which they take 25 µs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from measure import BENCH, Counts, Result, parse_trace, traced
 if TYPE_CHECKING:
     from steps import Figure, Sitting
 
-OURS = "fieldstone_store"  # the name that `steps` gives to what is measured
+OURS = "fieldstone_store"  # the name of Fieldstone in `steps`
 IN_C, NUMPY = "fieldstone-c", "numpy-alltoallv"
 MPIIO, ALLTOALLV, PNETCDF, SEQUENTIAL = "mpiio", "alltoallv", "pnetcdf-arrays", "sequential"
 PEERS = (IN_C, NUMPY, MPIIO, ALLTOALLV, PNETCDF, SEQUENTIAL)
@@ -37,7 +37,7 @@ WAITING = {
 
 
 def environment() -> dict[str, str]:
-    """That of all ranks: how they wait, and which MPI mpi4py loads."""
+    """The environment of all ranks: how they wait, and which MPI mpi4py loads."""
     library = Path(sys.prefix) / "lib" / "libmpi.so.12"
     own = {"MPI4PY_LIBMPI": str(library)} if library.exists() else {}
     return {**os.environ, **WAITING, **own}
@@ -46,7 +46,7 @@ def environment() -> dict[str, str]:
 def launch(
     ranks: int, command: list[str], trace: Path | None = None, preload: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, Counts]]:
-    """Runs a program on ranks; its line of JSON, and with the folder `trace` the calls on files below it."""
+    """Runs a program on ranks; returns its line of JSON, with calls on files below the folder `trace`."""
     argv, env = [mpiexec(), "-n", str(ranks), *command], environment()
     if preload:
         argv[3:3] = ["-env", "LD_PRELOAD", str(preload)]
@@ -72,7 +72,7 @@ def in_python(
     preload: Path | None = None,
     **a: Any,
 ) -> tuple[dict[str, Any], dict[str, Counts]]:
-    """Runs what ranks do in Python, under the name of `work`."""
+    """Runs the Python code of the ranks, under the name of `work`."""
     return launch(ranks, [sys.executable, str(BENCH / program), work, json.dumps(a)], trace, preload)
 
 
@@ -85,7 +85,7 @@ def slow_opens(work: Path) -> Path:
 
 
 def compiled(name: str, work: Path) -> Path:
-    """A program of bench/peers, compiled by the mpicc beside this Python."""
+    """A program of bench/peers, compiled by the mpicc next to this Python."""
     program, peers = work / f"arrays_{name}", BENCH / "peers"
     source, header = peers / f"arrays_{name}.c", peers / "arrays.h"
     newest = max(file.stat().st_mtime for file in (source, header))
@@ -101,9 +101,7 @@ def compiled(name: str, work: Path) -> Path:
     if name == "pnetcdf":
         home = os.environ.get("PNETCDF_DIR")
         if not home:
-            raise SystemExit(
-                "bench: PNETCDF_DIR names no PnetCDF (built against the mpicc beside this Python)"
-            )
+            raise SystemExit("bench: PNETCDF_DIR names no PnetCDF (built with the mpicc next to this Python)")
         flags = [f"-I{home}/include", f"-L{home}/lib", f"-Wl,-rpath,{home}/lib", "-lpnetcdf", "-lm"]
     mpicc = Path(mpiexec()).parent / "mpicc"
     subprocess.run([str(mpicc), "-O2", "-o", str(program), str(source), *flags], check=True)
@@ -111,7 +109,7 @@ def compiled(name: str, work: Path) -> Path:
 
 
 def _summed(result: dict[str, Any]) -> Result:
-    """What wholes are beside their parts: writes with their syncs."""
+    """Adds the wholes to their parts: writes with their syncs."""
     for step in ("first", "later"):
         if f"{step} sync" in result:
             result[f"{step} whole"] = result[step] + result[f"{step} sync"]
@@ -121,7 +119,7 @@ def _summed(result: dict[str, Any]) -> Result:
 
 
 def counts_of(marks: dict[str, Counts]) -> Result:
-    """Of writes: syncs, calls, bytes; of reads: calls, bytes."""
+    """Counts of writes: syncs, calls, bytes; of reads: calls, bytes."""
     found: Result = {}
     if (c := marks.get("write")) is not None:
         found |= {
@@ -139,7 +137,7 @@ def counts_of(marks: dict[str, Counts]) -> Result:
 
 
 def random_map(fig: Figure, at: Sitting, peer: str, trace: bool = False) -> Result:
-    """Elements in a random order, some steps, written and read."""
+    """Elements in a random order, written and read in some steps."""
     folder = _fresh(fig, at, peer)
     total, steps = 2_000_000 // (20 if at.quick else 1), 5
     numbers = at.work / fig.name / "map"
@@ -159,7 +157,7 @@ def random_map(fig: Figure, at: Sitting, peer: str, trace: bool = False) -> Resu
 
 
 def cube(fig: Figure, at: Sitting, peer: str, trace: bool = False) -> Result:
-    """A cube in a grid of boxes, some steps, written and read."""
+    """A cube cut into a grid of boxes, written and read in some steps."""
     folder = _fresh(fig, at, peer)
     edge, steps, grid = 32 if at.quick else 256, 4, fig.data["grid"]
     below = folder if trace else None
@@ -188,7 +186,7 @@ def cube_counts(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def restart(fig: Figure, at: Sitting, peer: str, trace: bool = False) -> Result:
-    """A state at nodes by four ranks, read again by three; raw by the same four."""
+    """A state at nodes, written by four ranks and read again by three; raw by the same four."""
     folder = _fresh(fig, at, peer)
     a = {"folder": str(folder), "components": 5, "nodes": 2_500_000 // (50 if at.quick else 1)}
     a["peer"] = "raw" if peer == "raw" else "fieldstone"
@@ -204,7 +202,7 @@ def restart_counts(fig: Figure, at: Sitting, peer: str) -> Result:
     return restart(fig, at, peer, trace=True)
 
 
-# ---- output beside a computation
+# ---- output during a computation
 
 
 def overlap(fig: Figure, at: Sitting, peer: str) -> Result:
@@ -214,7 +212,7 @@ def overlap(fig: Figure, at: Sitting, peer: str) -> Result:
     result, _ = in_python("overlap", 2, folder=str(folder), bytes=nbytes, steps=steps)
     result["of waiting"] = result["hidden"] / result["waiting"]
     result["of compute"] = result["hidden"] / result["compute"]
-    # All processor seconds, on two cores.
+    # The processor time of all ranks, divided by the two cores.
     result["floor"] = (result["compute"] + steps * result["output cpu"] / 2) / result["waiting"]
     return _done(folder, result, {}, False)
 

@@ -1,9 +1,9 @@
-"""The cases of SDM's paper, as ranks run them in Python: `python bench/arrays_cases.py WORK JSON`, started by
+"""The cases of SDM's paper, run by ranks in Python: `python bench/arrays_cases.py WORK JSON`, started by
 `bench/arrays_paper.py` under mpiexec.
 
-`mesh`: the edges of a mesh are imported and partitioned, without a history and with one. `paper`: groups of
-arrays at one level of file organisation, written, flushed and read by another job. `in_turn`: ranks write one
-after another, as the code did before SDM.
+`mesh`: a job imports the edges of a mesh and partitions them, without a history and with one. `paper`: a job
+writes groups of arrays at one level of file organisation and flushes them, and another job reads them.
+`in_turn`: ranks write one after another, as the code did before SDM.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mpi4py import MPI
 def mesh(a: Arguments) -> dict[str, Any]:
     """A job that imports a file of edges, partitions it, with or without a history, and reads a set at edges.
 
-    `source` is where its parts must come from.
+    `source` is the place from which its parts must come.
     """
     import fieldstone
 
@@ -68,7 +68,7 @@ def mesh(a: Arguments) -> dict[str, Any]:
 
 
 def case(name: str, scale: int) -> tuple[list[dict[str, Any]], int]:
-    """Groups of a case with their sets, and how many dumps there are; sizes are divided by `scale`."""
+    """Groups of a case with their sets, and the number of dumps; `scale` divides sizes."""
     if name == "astro3d":
         edge = round(256 / scale ** (1 / 3))
         kinds = (("analysis", 6, "f4"), ("restart", 6, "f4"), ("pictures", 7, "u1"))
@@ -99,13 +99,13 @@ def case(name: str, scale: int) -> tuple[list[dict[str, Any]], int]:
 
 
 def _own(extent: int) -> np.ndarray:
-    """This rank's indices: patches of 256 are dealt out at random, as a partition of a mesh leaves them."""
+    """This rank's indices: patches of 256 are dealt out at random, like those of a mesh's partition."""
     patches = np.random.default_rng(extent).integers(0, RANKS, -(-extent // 256))
     return np.flatnonzero(np.repeat(patches, 256)[:extent] == RANK)
 
 
 class _Group:
-    """A group of a case, its view, and values of its sets."""
+    """A group of a case, its view, and the values of its sets."""
 
     def __init__(self, job: Any, given: dict[str, Any], declared: bool, level: int | str) -> None:
         import fieldstone
@@ -121,7 +121,7 @@ class _Group:
         self.bases: dict[Any, np.ndarray] = {}
 
     def values(self, step: int) -> dict[str, np.ndarray]:
-        """The same memory may be given for several sets: they differ by types and shapes alone."""
+        """Several sets may share the same memory: only their types and shapes differ."""
         found = {}
         for name in self.names:
             kind = (self.group.sets[name].dtype, self.group.local_shape(name))
@@ -134,7 +134,7 @@ class _Group:
 
 
 def paper(a: Arguments) -> dict[str, float]:
-    """A case at a level: every dump is written and flushed; then another job reads everything."""
+    """A case at a level: one job writes and flushes every dump; then another job reads everything."""
     import fieldstone
 
     groups, dumps = case(a["case"], a["scale"])
@@ -185,8 +185,8 @@ def _totals(times: dict[str, list[float]]) -> dict[str, float]:
 
 
 def in_turn(a: Arguments) -> dict[str, float]:
-    """Each dump a file a set: a rank writes its elements, native and in its own order, when the one before is
-    done; the last one syncs. Reading is the same by all at once.
+    """Writes a file for each set of each dump: a rank writes its elements, native and in its own order, after
+    the rank before it; the last rank syncs. All ranks read at once.
     """
     groups, dumps = case(a["case"], a["scale"])
     times: dict[str, list[float]] = {}

@@ -20,7 +20,7 @@ _STEPS = (
     Row("read cpu", "CPU of all ranks, reads, s", 1, 3),
 )
 _PHASES = tuple(
-    Row(f"{phase} phase", f"of it {phase}, ms, all steps", _MS, 1)
+    Row(f"{phase} phase", f"{phase} alone, ms, all steps", _MS, 1)
     for phase in ("plan", "write", "sync", "commit")
 )
 _COUNTS = (
@@ -35,7 +35,7 @@ _COUNTS = (
 
 
 def _both(peer: str, word: str) -> tuple[Target, ...]:
-    """The aims of a random map, for ours from Python or from C."""
+    """The aims of a random map, for Fieldstone from Python or from C."""
     return (
         *(
             Target(
@@ -67,9 +67,9 @@ def _cube(name: str, grid: tuple[int, int, int], what: str, targets: tuple[Targe
     return Figure(
         name,
         f"256 x 256 x 256 f8 on {' x '.join(map(str, grid))} ranks",
-        f"{what} Four steps, one after another in one file (PnetCDF: records). The sequential write is "
-        "one process with 4 MiB a call and fsync; MPI-IO writes a subarray. These two write native bytes, "
-        "ours and PnetCDF are CDF-5.",
+        f"{what} Four steps, one after another in one file (PnetCDF: records). For the sequential write, "
+        "one process writes 4 MiB a call, then calls fsync; MPI-IO writes a subarray. These two write "
+        "native bytes; Fieldstone and PnetCDF write CDF-5.",
         (OURS, IN_C, SEQUENTIAL, MPIIO, PNETCDF),
         arrays.cube,
         (*_STEPS, *_PHASES, *_COUNTS),
@@ -107,11 +107,12 @@ ARRAYS = (
     Figure(
         "arrays-random",
         "2 million f8 in a random map, 4 ranks",
-        "Each rank holds a quarter of a random permutation. Five steps in one file, the first of which makes "
-        "the plan, then all are read by another job, which plans again. MPI-IO: an indexed view of the "
-        "sorted map. Alltoallv: elements to the owners of contiguous ranges, one pwrite a rank, fsync. Ours "
-        "makes its group, measures opens, checks for conflicts, swaps bytes and takes checksums within the "
-        "first write; its sync is the flush with the store's commit. The sync is apart for all.",
+        "Each rank holds a quarter of a random permutation. A job writes five steps into one file, the first "
+        "of which makes the plan; then another job reads all of them, and plans again. MPI-IO: an indexed "
+        "view of the sorted map. Alltoallv: elements go to the owners of contiguous ranges, then one pwrite "
+        "a rank, fsync. Fieldstone's first write also makes the group, measures opens, checks for conflicts, "
+        "swaps bytes and computes checksums; its sync is the flush with the store's commit. All syncs are "
+        "timed separately.",
         (OURS, IN_C, MPIIO, ALLTOALLV, NUMPY),
         arrays.random_map,
         (
@@ -129,26 +130,26 @@ ARRAYS = (
         "arrays-cube",
         (2, 2, 1),
         "Each rank holds a quarter, in runs of 256 KiB.",
-        (*_SEQUENTIAL_SHARE, *_ahead((MPIIO, PNETCDF), "ahead of")),
+        (*_SEQUENTIAL_SHARE, *_ahead((MPIIO, PNETCDF), "faster than")),
     ),
     _cube(
         "arrays-cube-short",
         (1, 2, 2),
         "Each rank holds a quarter, in runs of 1 KiB.",
-        _ahead((MPIIO, PNETCDF), "never behind"),
+        _ahead((MPIIO, PNETCDF), "never slower than"),
     ),
     Figure(
         "arrays-restart",
         "Restart of 100 MB at nodes, 4 ranks to 3",
-        "2.5 million nodes of 5 f8, each of a rank that is drawn, written by 4 ranks; 3 ranks with another "
-        "such partition read them, in processes of their own, and compare each bit. Raw: each of 4 ranks "
+        "2.5 million nodes of 5 f8, each assigned to a random rank, written by 4 ranks; 3 ranks with another "
+        "such partition read them, in their own processes, and compare each bit. Raw: each of 4 ranks "
         "writes a file by numpy's tofile and fsync, and reads it by fromfile.",
         (OURS, RAW),
         arrays.restart,
         (
             Row("open", "store and job opened, ms", _MS, 1),
             Row("write", "write, with group and plan, ms", _MS, 1),
-            Row("sync", "flush; fsync, ms", _MS, 1),
+            Row("sync", "flush or fsync, ms", _MS, 1),
             Row("open again", "store and job opened again, ms", _MS, 1),
             Row("read", "read, with its plan, ms", _MS, 1),
             Row("whole", "write + flush + read, ms", _MS, 1),
@@ -168,15 +169,15 @@ ARRAYS = (
     Figure(
         "arrays-overlap",
         "Output while two ranks compute",
-        "Two ranks on two cores compute a step with numpy (never asleep), as long as writing 64 MB and the "
-        "flush take alone, eight steps. Without waiting, a step is flushed when the next one is computed. "
-        "All in one process, one after another; what processors do for the output cannot hide behind the "
-        "computation where both cores compute.",
+        "Two ranks on two cores compute eight steps with numpy (without sleeping); a step takes as long as "
+        "writing 64 MB and the flush take alone. Without waiting, a step is flushed after the next one is "
+        "computed. All runs are in one process, one after another. Because both cores compute, only the "
+        "disk's time can be hidden, not the processor time of the output.",
         (OURS,),
         arrays.overlap,
         (
             Row("output", "output of a step with its flush, alone, ms", _MS, 1),
-            Row("output cpu", "CPU of it, both ranks, ms", _MS, 1),
+            Row("output cpu", "its CPU, both ranks, ms", _MS, 1),
             Row("compute", "computing alone, s", 1, 3),
             Row("waiting", "with output, wait=True, s", 1, 3),
             Row("hidden", "with output, wait=False, s", 1, 3),

@@ -1,4 +1,4 @@
-"""Running the figures after SDM's paper: a mesh that is imported and partitioned, and its four programs."""
+"""Runs the figures after SDM's paper: a mesh that is imported and partitioned, and its four programs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ IN_TURN = "in-turn"
 DIRECT = "fieldstone-direct"
 PEERS = (BROADCAST, *LEVELS, IN_TURN, DIRECT)
 MEMORY = Path("/dev/shm")
-# Jobs over one mesh, one after another: the vector, and whether there is a history.
+# Jobs on one mesh, one after another: the vector, and whether there is a history.
 _JOBS = (("computed", 0, False), ("first", 1, True), ("edges", 0, True), ("parts", 0, True))
 
 # ---- a mesh
 
 
 def _lattice(edge: int, folder: Path) -> int:
-    """A lattice of nodes with nine edges each, in FUN3D's numbers, and two vectors; how many edges it has."""
+    """A lattice of nodes with nine edges each, of FUN3D's size, and two vectors; returns its edges."""
     x, y, z = (axis.ravel() for axis in np.indices((edge,) * 3, dtype="i4"))
     number = np.arange(edge**3, dtype="i4")
     steps = (
@@ -46,7 +46,7 @@ def _lattice(edge: int, folder: Path) -> int:
         firsts.append(number[inside])
         seconds.append(firsts[-1] + np.int32((dx * edge + dy) * edge + dz))
     a, b = np.concatenate(firsts), np.concatenate(seconds)
-    # Edges of a node stand together, as in a mesh that was numbered for the cache.
+    # The edges of a node are contiguous, as in a mesh that was numbered for the cache.
     order = np.argsort(a, kind="stable")
     with (folder / "edges.raw").open("wb") as file:
         for column in (a[order], b[order], np.arange(len(a), dtype="f8") % 1024):
@@ -58,7 +58,7 @@ def _lattice(edge: int, folder: Path) -> int:
 
 
 def mesh(fig: Figure, at: Sitting, peer: str) -> Result:
-    """The edges of a mesh become parts of four ranks; the sums of all parts are the same for both peers."""
+    """Partitions the edges of a mesh among four ranks; both peers must get the same sums of all parts."""
     folder = _fresh(fig, at, peer)
     given = at.work / fig.name / "mesh"
     edge = 30 if at.quick else 126
@@ -87,7 +87,7 @@ def mesh(fig: Figure, at: Sitting, peer: str) -> Result:
                 source="computed" if how == "first" else how,
             )
             check = found.pop("check")
-            # Parts of one vector are the same, wherever they come from.
+            # Parts of one vector are the same, from any source.
             if vector == 0 and result.setdefault("check", check) != check:
                 raise SystemExit(f"bench: parts differ: {result['check']}, {how} {check}")
             result |= {f"{how} {what}": value for what, value in found.items()}
@@ -110,7 +110,7 @@ def mesh(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def paper(fig: Figure, at: Sitting, peer: str, trace: bool = False) -> Result:
-    """One of the paper's programs at a level of file organisation, or by ranks in turn."""
+    """One of the paper's programs at a level of file organisation, or with ranks in turn."""
     folder = _fresh(fig, at, peer)
     scale = 64 if at.quick else 1
     a = {"case": fig.data["case"], "scale": scale}

@@ -25,7 +25,7 @@ _ROWS = (
     Row("levels", "level of each group"),
     Row("connections", "openings of the catalog"),
     Row("commit phase", "commits, with their syncs, ms", _MS, 1),
-    Row("database", "commits of as many small arrays in memory, ms", _MS, 1),
+    Row("database", "commits of equally many small arrays in memory, ms", _MS, 1),
     Row("exchanged", "bytes sent to other ranks, MiB", _MIB, 1),
     Row("syncs", "sync calls", counted=True),
     Row("write_calls", "write calls", counted=True),
@@ -42,11 +42,11 @@ _BEST = tuple(
 
 
 def _slow(case: str, title: str) -> Figure:
-    """A program where each opening takes 10 ms longer."""
+    """A program for which each opening takes 10 ms longer."""
     return Figure(
         f"arrays-{case}-slow",
-        f"{title}, where an opening takes 10 ms more",
-        "The program above; whatever process opens a file of its arrays waits 10 ms first "
+        f"{title}, with openings 10 ms slower",
+        "The program above; every process that opens a file of its arrays first waits 10 ms "
         "(`bench/peers/slow_opens.c`).",
         (OURS, *LEVELS),
         arrays_paper.paper,
@@ -93,13 +93,13 @@ PAPER = (
         "FUN3D's mesh, 18 M edges and 2 M nodes, imported and partitioned",
         "A lattice of 126 x 126 x 126 nodes with nine edges each, in a raw file of two ends (4 bytes) and a "
         "set at edges (8 bytes); the vector is a cut in 2 x 2. By hand, in C: rank 0 reads and broadcasts "
-        "all, each rank passes over all edges twice. Sums over all parts must be equal. Runs of the program, "
-        "one after another: without history; with it and another vector, which keeps edges; the vector of "
-        "the first from these; the same again, from finished parts.",
+        "everything, and each rank passes over all edges twice. Sums over all parts must be equal. The "
+        "program runs several times: without history; with history and another vector, which keeps edges; "
+        "with the first vector, from these edges; the same again, from finished parts.",
         (OURS, BROADCAST),
         arrays_paper.mesh,
         (
-            Row("import", "file opened and recorded; read and broadcast, ms", _MS, 1),
+            Row("import", "open and record the file, or read and broadcast, ms", _MS, 1),
             Row("distribution", "edges partitioned, ms", _MS),
             Row("seconds", "both, ms", _MS),
             Row("data", "a set at edges, ms", _MS),
@@ -130,7 +130,8 @@ PAPER = (
     _program(
         "astro3d",
         "ASTRO3D, 880 MiB on 2 x 2 x 1 ranks",
-        "6 sets of f4 for analysis, 6 of f4 for restart, 7 of u1 for pictures, each 256 x 256 x 256; a dump.",
+        "6 sets of f4 for analysis, 6 of f4 for restart, 7 of u1 for pictures, each 256 x 256 x 256; one "
+        "dump.",
         (19, 19, 3),
     ),
     _program(
@@ -144,7 +145,7 @@ PAPER = (
         "rt",
         "RT, 36 + 74 MB five times, at nodes and triangles of four ranks",
         "4.5 million nodes and 9.25 million triangles with f8, five dumps, each flushed; patches of 256 are "
-        "dealt to ranks at random. In turn: a rank writes its elements behind those of the rank before it, "
+        "dealt to ranks at random. In turn: a rank writes its elements after those of the rank before it, "
         "native and in its own order, a file for each set and dump.",
         (10, 2, 2),
     ),

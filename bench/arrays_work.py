@@ -1,7 +1,8 @@
-"""What each rank of a figure of distributed arrays does in Python: `python bench/arrays_work.py WORK JSON`.
+"""The work of each rank in a figure of distributed arrays, in Python: `python bench/arrays_work.py WORK
+JSON`.
 
-Started by `bench/arrays.py` under mpiexec; rank 0 prints one line of JSON. Times are from a barrier to the
-return on the slowest rank, processor seconds the sum over ranks. `bench/peers/arrays.h` is the same for
+`bench/arrays.py` starts it under mpiexec; rank 0 prints one line of JSON. Times run from a barrier to the
+return on the slowest rank; processor seconds are the sum over ranks. `bench/peers/arrays.h` does the same for
 programs in C.
 """
 
@@ -28,7 +29,7 @@ Arguments = dict[str, Any]
 
 @contextmanager
 def timed(times: dict[str, list[float]], name: str) -> Iterator[None]:
-    """Seconds from a barrier to the end, of the slowest rank, behind those that `times` has by the name."""
+    """Appends to `times` the seconds from a barrier to the end on the slowest rank, under a name."""
     COMM.Barrier()
     start = time.perf_counter()
     yield
@@ -37,7 +38,7 @@ def timed(times: dict[str, list[float]], name: str) -> Iterator[None]:
 
 @contextmanager
 def counted(name: str) -> Iterator[None]:
-    """Rank 0 says to strace what the calls belong to."""
+    """Rank 0 marks for strace the calls that follow."""
     _mark(name)
     yield
     _mark("")
@@ -45,6 +46,7 @@ def counted(name: str) -> Iterator[None]:
 
 def _mark(name: str) -> None:
     if "BENCH_TRACE" in os.environ:
+        # The mark of rank 0 is for the calls of all ranks: none may run past it, or lag behind it.
         COMM.Barrier()
         if RANK == 0:
             mark(name)
@@ -52,7 +54,7 @@ def _mark(name: str) -> None:
 
 
 class Processor:
-    """Processor seconds of all ranks since it was made."""
+    """Processor seconds of all ranks since the object was made."""
 
     def __init__(self) -> None:
         self._start = time.process_time()
@@ -71,7 +73,7 @@ def phases(job: Any, found: dict[str, Any], prefix: str = "") -> None:
 
 
 def first_and_later(times: dict[str, list[float]]) -> dict[str, float]:
-    """The first of each, and the median of the later ones."""
+    """The first value of each, and the median of the later ones."""
     found = {}
     for name, values in times.items():
         words = {"write": "", "sync": " sync", "read": " read"}[name]
@@ -111,7 +113,7 @@ class Ours:
 
 
 class ByHand:
-    """The exchange that one writes with numpy: sorted by owner, two calls of Alltoallv, one pwrite a rank."""
+    """The exchange as users write it with numpy: sorted by owner, two Alltoallv, one pwrite a rank."""
 
     def __init__(self, a: Arguments, own: np.ndarray) -> None:
         self.path, self.own, self.total = Path(a["folder"]) / "steps", own, a["total"]
@@ -150,7 +152,7 @@ class ByHand:
 
 
 def course(peer: Any, numbers: np.ndarray, steps: int) -> dict[str, float]:
-    """A first step, which plans, some later ones, then all of them read again."""
+    """Writes a first step, which plans, then some later ones; then reads all of them."""
     times: dict[str, list[float]] = {}
     used = Processor()
     with counted("write"):
@@ -206,7 +208,7 @@ def grid(a: Arguments) -> dict[str, float]:
 
 
 def _vector(a: Arguments, ranks: int, seed: int) -> np.ndarray:
-    """Which rank each node belongs to: drawn, the same on all ranks."""
+    """The rank of each node: random, but the same on all ranks."""
     return np.random.default_rng(seed).integers(0, ranks, a["nodes"], dtype="u1")
 
 
@@ -218,7 +220,7 @@ def _state(nodes: np.ndarray, components: int) -> np.ndarray:
 
 
 def dump(a: Arguments) -> dict[str, float]:
-    """A job writes a state at nodes and makes it durable; raw, each rank a file of its own."""
+    """A job writes a state at nodes and makes it durable; raw, each rank writes its own file."""
     nodes = np.flatnonzero(_vector(a, RANKS, 1) == RANK)
     values, times = _state(nodes, a["components"]), {}
     used = Processor()
@@ -249,7 +251,7 @@ def dump(a: Arguments) -> dict[str, float]:
 
 
 def restart(a: Arguments) -> dict[str, float]:
-    """Another job reads it by another partition, and compares each bit; raw, each rank its file."""
+    """Another job reads it by another partition, and compares each bit; raw, each rank reads its file."""
     nodes = np.flatnonzero(_vector(a, RANKS, 1 if a["peer"] == "raw" else 2) == RANK)
     times: dict[str, list[float]] = {}
     used = Processor()
@@ -277,18 +279,18 @@ def restart(a: Arguments) -> dict[str, float]:
     return found
 
 
-# ---- output beside a computation
+# ---- output during a computation
 
 
 def _compute(units: int, field: np.ndarray) -> None:
-    """Work that fits in the cache of a core: so many passes over a field."""
+    """Computes in the cache of a core: a number of passes over a field."""
     for _ in range(units):
         field *= 0.999
         field += 0.001
 
 
 def overlap(a: Arguments) -> dict[str, float]:
-    """As many passes as take the time of an output, then steps of them: alone, waiting, not waiting."""
+    """Finds how many passes take as long as an output, then runs steps: alone, waiting, not waiting."""
     import fieldstone
 
     count, steps = a["bytes"] // 8 // RANKS, a["steps"]

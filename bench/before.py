@@ -1,8 +1,8 @@
-"""Two releases beside one another: `bench/run.sh --before PYTHON` with the interpreter of an environment in
+"""Compares two releases: `bench/run.sh --before PYTHON` with the interpreter of an environment in
 which the older one is installed.
 
-Each has stores of its own. Within a round the two change places from one round to the next, and the ratio is
-taken within the round, so that what drifts on the machine cancels out. Nothing is written to the docs.
+Each release has its own stores. The two swap their order from one round to the next, and the ratio is
+taken in each round, so that drift of the machine cancels out. Nothing is written to the docs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from measure import Result, read_into_cache, wait_for_idle
 from steps import Figure, Sitting
 
 OTHER_PROGRAMS = {"arrays", "create", "data", "graph", "open", "sharing", "slots"}
-"""Groups whose programs are built from the tree, or choose their interpreter themselves."""
+"""Groups whose programs are built from the tree, or that choose their interpreter themselves."""
 
 
 def compare(figure: Figure, sitting: Sitting, python: str, runs: int, patience: float) -> list[str]:

@@ -1,8 +1,9 @@
-"""What is done to a catalog and timed: scenarios that run in fresh processes, and the steps made of them.
+"""The operations on a catalog that are timed: scenarios that run in fresh processes, and the steps made of
+them.
 
 Every peer answers the same queries over the same attributes (`volume.py`); the numbers of rows must agree, or
-the sitting ends. Hot: one process, each query once untimed and then again and again. Cold: a process per
-query, the files evicted from the page cache before the clock starts, counted from opening the store.
+the program ends. Hot: one process runs each query once untimed and then again and again. Cold: each query has
+a process, the files are evicted from the page cache before the clock starts, and opening the store counts.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _MODULES = {"fieldstone_store": "catalog_fieldstone"}
 
 
 def catalog_fill(peer: Any, root: Path, writers: int) -> dict[str, Any]:
-    """Write the catalog that is asked."""
+    """Writes the catalog that the queries read."""
     return {"attributes": peer(root, volume(writers)).fill()}
 
 
 def catalog_hot(peer: Any, root: Path, writers: int, budget: float) -> dict[str, Any]:
-    """Each query until `budget` seconds are over, 3 to 200 times: the median."""
+    """Runs each query until `budget` seconds are over, 3 to 200 times; returns the median."""
     store, result = peer(root, volume(writers)), {}
     for query in QUERIES:
         ask = getattr(store, query)
@@ -66,7 +67,7 @@ def _evict(root: Path) -> None:
 
 
 def catalog_cold(peer: Any, root: Path, writers: int, query: str) -> dict[str, Any]:
-    """One query, from opening the store; what it needs is imported, and used once elsewhere, before."""
+    """One query, from opening the store; its modules are imported, and used once elsewhere, before."""
     v, aside = volume(writers), root.with_name("aside")
     if not aside.exists():
         peer(aside, volume(64)).fill()
@@ -78,7 +79,7 @@ def catalog_cold(peer: Any, root: Path, writers: int, query: str) -> dict[str, A
 
 
 def catalog_insert(peer: Any, root: Path, writers: int) -> dict[str, Any]:
-    """Every step from its columns, durable and applied."""
+    """Inserts every step from its columns, durable and applied."""
     v = volume(writers)
     steps, store = list(v.steps()), peer(root, v)
     store.create()
@@ -96,7 +97,7 @@ def catalog_insert(peer: Any, root: Path, writers: int) -> dict[str, Any]:
 
 
 def catalog_visited(peer: Any, root: Path, writers: int) -> dict[str, Any]:
-    """Rows visited and returned by each query, as `explain` says."""
+    """Rows visited and returned by each query, as `explain` reports them."""
     store, result = peer(root, volume(writers)), {}
     for query in QUERIES:
         found = re.search(r"(\d+) hits; read (\d+) rows", store.visited(query))
@@ -107,7 +108,7 @@ def catalog_visited(peer: Any, root: Path, writers: int) -> dict[str, Any]:
 
 
 def catalog_apply(peer: Any, root: Path, writers: int, engine: str) -> dict[str, Any]:
-    """All attributes of a store's log into an engine that has none of them."""
+    """Applies all attributes of a store's log to an empty engine."""
     with Span() as span:
         store = peer(root, volume(writers), engine)
         store.applied()
@@ -116,8 +117,8 @@ def catalog_apply(peer: Any, root: Path, writers: int, engine: str) -> dict[str,
 
 
 def catalog_unflushed(peer: Any, root: Path, calls: int, rows: int) -> dict[str, Any]:
-    """Annotate a run that is looked up by name before each call, or once; create runs in a transaction.
-    Nothing is flushed meanwhile: what is looked up is what waits."""
+    """Annotates a run that is looked up by name before each call, or once; creates runs in a transaction.
+    Nothing is flushed in between, so that look-ups read unflushed data."""
     import fieldstone as fst
     import numpy as np
 
@@ -159,7 +160,7 @@ def catalog_unflushed(peer: Any, root: Path, calls: int, rows: int) -> dict[str,
 
 
 def catalog_growth(peer: Any, root: Path, runs: int, each: int) -> dict[str, Any]:
-    """Attributes of many runs, two calls and a flush each; what is asked early and again at the end."""
+    """Attributes of many runs, two calls and a flush each; the same queries early and again at the end."""
     import fieldstone as fst
     import numpy as np
 
@@ -268,7 +269,7 @@ def cold(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def visited(fig: Figure, at: Sitting, peer: str) -> Result:
-    """Counters: rows that ours visits."""
+    """Counters: rows that Fieldstone visits."""
     if peer != "fieldstone_store":
         return {}
     r, _ = child(_MODULES[peer], "catalog_visited", at.root(fig.name, peer), writers=_writers(fig, at))
@@ -316,7 +317,7 @@ def unflushed(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def _server(at: Sitting) -> Any:
-    """One server a sitting, on the disk that is measured; it goes with this process."""
+    """One server for all runs, on the measured disk; it ends with this process."""
     sys.path.insert(0, str(BENCH.parent / "python" / "tests"))
     import pg_server
 
@@ -331,7 +332,7 @@ def _server(at: Sitting) -> Any:
 
 
 def apply_fill(fig: Figure, at: Sitting, peer: str) -> Result:
-    """A store with a log, and the rows that an engine makes of it as a file for COPY."""
+    """A store with a log, and a file for COPY of the rows that an engine makes of it."""
     if peer == COPY:
         return {}
     r = insert(fig, at, peer)

@@ -38,9 +38,9 @@ def _queries(writers: int, warm: bool) -> Figure:
         f"Catalog queries, {'hot' if warm else 'cold'}, W = {writers}",
         f"The paper's volume of {writers} writers, "
         + (
-            "in one process, each query again and again."
+            "in one process, each query repeated."
             if warm
-            else "a fresh process and no cached page per query, open included."
+            else "with a fresh process and an empty page cache for each query, including the open."
         ),
         _EVERY,
         catalog.hot if warm else catalog.cold,
@@ -57,7 +57,7 @@ def _insert(writers: int) -> Figure:
     return Figure(
         f"catalog-insert-{writers}",
         f"Insert attributes from columns, W = {writers}",
-        "Three steps, each durable when it returns; at the end a query that needs all of them applied.",
+        "Three steps, each durable when the call returns; at the end a query that needs all of them applied.",
         (OURS, CLUSTERED, CURVE, RECORDS),
         catalog.insert,
         (
@@ -86,8 +86,8 @@ CATALOG = (
     Figure(
         "catalog-postgresql",
         "Attributes into PostgreSQL",
-        "From a store's log into an empty schema, everything applied; beside COPY, by the server itself "
-        "from a file, of the same rows into an empty table with the same indexes. Columns only, without the "
+        "From a store's log into an empty schema, everything applied. For comparison, the server copies the "
+        "same rows from a file into an empty table with the same indexes. Columns only, without the "
         "small runs.",
         (OURS, COPY),
         catalog.apply,
@@ -103,21 +103,21 @@ CATALOG = (
     ),
     Figure(
         "catalog-unflushed",
-        "Read what is not flushed",
-        "290 calls of 273 attributes each on one run, which is known or looked up by name before each; 290 "
-        "new runs. In a transaction and outside, from Python, nothing flushed meanwhile.",
+        "Read unflushed data",
+        "290 calls of 273 attributes each on one run, which is kept or looked up by name before each; 290 "
+        "new runs. In a transaction and outside, from Python, with no flush in between.",
         (OURS,),
         catalog.unflushed,
         (
-            Row("kept_out", "run known, outside, ms", 1e-3, 1),
+            Row("kept_out", "run kept, outside, ms", 1e-3, 1),
             Row("named_out", "run by name, outside, ms", 1e-3, 1),
-            Row("kept_in", "run known, in a transaction, ms", 1e-3, 1),
+            Row("kept_in", "run kept, in a transaction, ms", 1e-3, 1),
             Row("named_in", "run by name, in a transaction, ms", 1e-3, 1),
             Row("create_out", "new runs, outside, ms", 1e-3, 1),
             Row("create_in", "new runs, in a transaction, ms", 1e-3, 1),
         ),
         (
-            Target("by name at most 2 times a run that is known (the worse)", "over_kept", 2),
+            Target("by name at most 2 times a kept run (the worse)", "over_kept", 2),
             Target("new runs in a transaction at most 2 times outside", "over_outside", 2),
         ),
         group="catalog",
@@ -125,7 +125,7 @@ CATALOG = (
     Figure(
         "catalog-growth",
         "30 million attributes over 1,000 runs",
-        "15,000 boxes a run with two tags each, a flush a run; asked after the first million and at the end.",
+        "15,000 boxes a run, two tags each, a flush a run; queries after the first million and at the end.",
         (OURS,),
         catalog.growth,
         (

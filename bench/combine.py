@@ -1,9 +1,9 @@
-"""Files split in time, runs of an ensemble, and messages on many grids: opened as one object of xarray.
+"""Files split in time, runs of an ensemble, and messages on many grids, opened as one object of xarray.
 
 `python bench/combine.py PEER WHAT ROOT` opens it once in a fresh process and prints one line of JSON:
 seconds and processor seconds until it is open, growth of the highest resident size, seconds for one value
-afterwards, and that value. Libraries are imported before the clock starts. What a peer keeps beside its
-files (a store, kerchunk's references, cfgrib's index) is made in the setup.
+afterwards, and that value. Libraries are imported before the clock starts. The setup makes everything that a
+peer keeps in addition to its files (a store, kerchunk's references, cfgrib's index).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KERCHUNK, CFGRIB = "kerchunk", "cfgrib"
 MONTHS, RUNS, GRIDS, MESSAGES = 24, 200, 58, 1177
 
 
-# ---- what is opened
+# ---- the data
 
 
 def months(root: Path, quick: bool) -> list[str]:
@@ -105,7 +105,7 @@ def messages(root: Path, quick: bool) -> str:
 
 
 def fill(fig: Figure, at: Sitting, peer: str) -> Result:
-    """What a peer opens: the files, and what it keeps beside or in place of them."""
+    """The input of a peer: the files, and what it keeps in addition to or instead of them."""
     root = at.fresh(fig.name, peer)
     root.mkdir()
     what = fig.data["what"]
@@ -154,7 +154,7 @@ def references(root: Path, paths: list[str]) -> None:
 
 
 def opener(peer: str, what: str, root: Path) -> tuple[Callable[[], Any], Callable[[Any], float]]:
-    """What opens it, and what reads one value of it."""
+    """The function that opens it, and the one that reads one of its values."""
     import dask.array  # noqa: F401
     import netCDF4  # noqa: F401
     import xarray as xr
@@ -201,7 +201,7 @@ def first_of(found: Any) -> Any:
 
 
 def once(peer: str, what: str, root: str) -> None:
-    """Opens it, reads one value, and prints what it took."""
+    """Opens it, reads one value, and prints times and memory."""
     open_it, read = opener(peer, what, Path(root))
     before = _peak()
     start, cpu = time.perf_counter(), time.process_time()

@@ -18,7 +18,7 @@ COMBINE = (
         "months",
         "24 monthly files as one Dataset",
         "Two years of daily fields, 180 x 360, packed in i2, a netCDF-4 file a month: `open_dataset` of a "
-        "store that took them in; `open_mfdataset` with the options that compare the least; "
+        "store that ingested them; `open_mfdataset` with the options that compare the least; "
         "kerchunk's references, made before.",
         (INGESTED, FILES, KERCHUNK),
         combine.run,
@@ -32,7 +32,7 @@ COMBINE = (
         "ensemble",
         "200 runs as one Dataset",
         "200 runs of four variables and 50 steps, 32 x 32 f4: `open_dataset` of a store of archived arrays, "
-        'and of one that took the files in (`combine="run"`); `open_mfdataset` of the 200 files, along a new '
+        'and of one that ingested the files (`combine="run"`); `open_mfdataset` of 200 files, along a new '
         "dimension.",
         (OURS, INGESTED, FILES),
         combine.run,
@@ -45,8 +45,9 @@ COMBINE = (
     Figure(
         "grib-tree",
         "1,177 GRIB messages on 58 grids as one tree",
-        "Made from ecCodes' samples: regular grids of GRIB 1 and 2, polar stereographic ones; "
-        "`open_datatree` of a store; `cfgrib.open_datasets` of the file, its index made before.",
+        "The messages are made from ecCodes' samples, with regular grids of GRIB 1 and 2 and polar "
+        "stereographic grids: `open_datatree` of a store; `cfgrib.open_datasets` of the file, with its "
+        "index made beforehand.",
         (OURS, CFGRIB),
         combine.run,
         _ROWS,

@@ -1,10 +1,10 @@
-"""What a commit of fields and attributes takes: one writer, 64 at once, and transactions of every size.
+"""Times commits of fields and attributes: one writer, 64 at once, and transactions of every size.
 
-A commit holds three fields of 8 x 8 doubles and an attribute with a box on each; what is timed is the
-flush, or the commit of the transaction: all that was given before stands in memory, or is prepared. The
-floor writes the same bytes to a plain file of its own and syncs it. Many writers commit once a second each,
-at moments of their own, as simulations do: without a pause between commits, what one waits for is the
-processors, which the others keep busy.
+A commit holds three fields of 8 x 8 doubles and an attribute with a box on each; the clock times the
+flush, or the commit of the transaction: before it, everything is in memory or prepared. The
+floor writes the same bytes to its own plain file and syncs it. Many writers commit once a second each,
+at different moments, as simulations do: without a pause between commits, a writer would wait for the
+processors, which the other writers keep busy.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _raw(root: Path, name: str) -> Any:
 
 
 def commit_writer(peer: Any, root: Path, name: str, commits: int, pace: float, go: str) -> dict[str, Any]:
-    """One of many writers: says that it is ready, and commits once the file `go` is there."""
+    """One of many writers: reports that it is ready, and commits once the file `go` is there."""
     commit = (_raw if peer.__module__.endswith("raw") else _ours)(root, name)
     warm = [commit(number) for number in range(3)]
     Path(go + "-" + name).touch()
@@ -82,7 +82,7 @@ def commit_writer(peer: Any, root: Path, name: str, commits: int, pace: float, g
 
 
 def commit_sizes(peer: Any, root: Path, quick: bool) -> dict[str, float]:
-    """Transactions of fields and ever more attributes: preparing them, and the commit."""
+    """Transactions of fields and increasingly many attributes: preparing them, and the commit."""
     import fieldstone as fst
     import numpy as np
 
@@ -110,7 +110,7 @@ def commit_sizes(peer: Any, root: Path, quick: bool) -> dict[str, float]:
 
 
 def commits(fig: Figure, at: Sitting, peer: str) -> Result:
-    """All writers at once; percentiles over all their commits."""
+    """Runs all writers at once; returns percentiles over all their commits."""
     root, writers = at.fresh(fig.name, peer), 4 if at.quick else int(fig.data["writers"])
     go, each = root.parent / "go", 10 if at.quick else int(fig.data["each"])
     go.unlink(missing_ok=True)

@@ -15,12 +15,12 @@ def _writers(writers: int, each: int) -> Figure:
         f"Commit fields and their attributes, {writers} writer{'s at once' if many else ''}",
         f"{each} commits{' each, one a second,' if many else ''} of three fields of 512 B and an attribute "
         "with a box on each; from the call of flush to its return. The floor: the same bytes and one "
-        "fdatasync, a file a writer.",
+        "fdatasync, one file per writer.",
         (OURS, RAW),
         commits.commits,
         (
             Row("median", "median, ms", ms, 2),
-            Row("p99", "99 of 100 within, ms", ms, 2),
+            Row("p99", "99th percentile, ms", ms, 2),
             Row("longest", "longest, ms", ms, 1),
             Row("rate", "commits/s, all writers"),
         ),
@@ -40,7 +40,7 @@ COMMITS = (
     Figure(
         "commit-sizes",
         "Commit transactions of every size",
-        "A field and so many attributes with boxes, prepared by a flush; then the commit: one record.",
+        "A flush prepares a field and n attributes with boxes; then the commit writes one record.",
         (OURS,),
         commits.sizes,
         tuple(
@@ -48,7 +48,7 @@ COMMITS = (
             for size in SIZES
             for what in ("prepare", "commit")
         ),
-        (Target("a commit within 5 ms, whatever it holds (the longest)", "worst", 0.005),),
+        (Target("a commit within 5 ms, whatever its size (the longest)", "worst", 0.005),),
         group="commit",
     ),
 )

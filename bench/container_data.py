@@ -1,10 +1,11 @@
-"""Elements of containers in and out: one large variable beside pread and pwrite of the same bytes, strided
-boxes and records beside netCDF4.
+"""Elements of containers, written and read: one large variable compared with pread and pwrite of the same
+bytes, strided boxes and records compared with netCDF4.
 
-`python bench/container_data.py LIBRARY WHAT FILE SCALE` does one of them in a fresh process and prints one
-line of JSON. Files are in the page cache, and nothing is synced, by nobody. What is written exists before the
-clock starts; what is read goes into one array that is allocated while it runs. Definition is not measured:
-files are open and variables found before the clock starts, and a written file is closed after it has stopped.
+`python bench/container_data.py LIBRARY WHAT FILE SCALE` does one measurement in a fresh process and prints
+one line of JSON. Files are in the page cache, and no peer syncs anything. Written values exist before the
+clock starts; values that are read go into one array that is allocated while the clock runs. Definition is not
+measured: files are open and variables found before the clock starts, and a written file is closed after it
+stops.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ BOXES: dict[str, tuple[slice, slice]] = {
 
 
 class Plain:
-    """The bytes of one variable as they are in memory, without header."""
+    """The bytes of one variable as in memory, without a header."""
 
     def __init__(self, path: str, make: bool) -> None:
         self.fd = os.open(path, os.O_RDWR | os.O_CREAT if make else os.O_RDONLY)
@@ -69,7 +70,7 @@ class Plain:
 
 
 class Ours:
-    """A CDF-5 file by Fieldstone."""
+    """A CDF-5 file, accessed by Fieldstone."""
 
     def __init__(self, path: str, make: bool) -> None:
         from fieldstone import container
@@ -101,7 +102,7 @@ class Ours:
 
 
 class Netcdf4(Ours):
-    """A CDF-5 file by netCDF-C through netCDF4-python, without fill values and masks."""
+    """A CDF-5 file, accessed by netCDF-C through netCDF4-python, without fill values and masks."""
 
     def __init__(self, path: str, make: bool) -> None:
         import netCDF4
@@ -188,7 +189,7 @@ def strided(library: Any, path: str, what: str, scale: int) -> Result:
 
 
 def records(library: Any, path: str, what: str, scale: int) -> Result:
-    """Record variables, side by side: written a record of each at a time, read a variable at a time."""
+    """Record variables side by side: written one record of each at a time, read one variable at a time."""
     count, names = RECORDS // scale, [f"v{i}" for i in range(VARIABLES)]
     file = library(path, what == "write")
     if what == "write":
@@ -209,7 +210,7 @@ def records(library: Any, path: str, what: str, scale: int) -> Result:
 
 
 def once(library: str, what: str, path: str, scale: str) -> None:
-    """Does one measurement, and prints what it took."""
+    """Does one measurement, and prints its result."""
     which, action = what.split("-")
     do = {"large": large, "strided": strided, "records": records}[which]
     print(json.dumps(do(LIBRARIES[library], path, action, int(scale))))
@@ -241,7 +242,7 @@ def _run(fig: Figure, at: Sitting, peer: str, action: str, path: Path, trace: Pa
 
 
 def setup(fig: Figure, at: Sitting, peer: str) -> Result:
-    """The file that is read: each peer reads its own."""
+    """The file to read: each peer reads its own."""
     root = at.fresh(fig.name, peer)
     root.mkdir(parents=True)
     return _run(fig, at, peer, "write", root / "a.nc")
@@ -266,7 +267,7 @@ def _rated(result: Result) -> Result:
 
 
 def counts(fig: Figure, at: Sitting, peer: str) -> Result:
-    """System calls of one run more."""
+    """System calls of one more run."""
     root, action = at.root(fig.name, peer), fig.data["action"]
     if action == "write":
         at.fresh(fig.name, peer)

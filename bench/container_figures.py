@@ -1,4 +1,4 @@
-"""The figures of elements in and out of containers."""
+"""The figures of writing and reading elements of containers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _COUNTS = (
 _WHAT = {
     "large": (
         "one variable of 512 MiB",
-        "64 Mi doubles from or into one array, byte order turned; beside pread and pwrite of as many bytes "
-        "as they are in memory.",
+        "64 Mi doubles from or into one array, with byte order swapped; pread and pwrite move as many bytes "
+        "without swapping.",
         (OURS, PLAIN, NETCDF4),
         _RATE,
         (Target("at least 85 % of pread or pwrite (bytes/s)", "bytes_s", 0.85, PLAIN, least=True),),
@@ -28,12 +28,12 @@ _WHAT = {
         "boxes of a table of 256 MiB",
         "8,192 x 8,192 floats; each box in one call.",
         (OURS, NETCDF4),
-        (*_RATE, *(Row(name, f"of it {name}, ms", _MS, 1) for name in BOXES)),
+        (*_RATE, *(Row(name, f"{name} alone, ms", _MS, 1) for name in BOXES)),
         (),
     ),
     "records": (
         "20 record variables of 2,000 records",
-        "500 floats a record; written a record of a variable in a call, read a variable in a call.",
+        "500 floats a record; each call writes one record of a variable, or reads one variable.",
         (OURS, NETCDF4),
         _RATE,
         (),

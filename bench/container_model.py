@@ -1,34 +1,34 @@
-"""What parallel creation costs the largest rank: counted to 256 ranks, and beyond by a model.
+"""The cost of parallel creation for the largest rank: counted up to 256 ranks, and modelled beyond.
 
-`python bench/container_model.py` prints, for 1 to 4,096 ranks, what the model says of messages, bytes,
-names and memory of the strategy `scalable`, beside counts of `container_counters.json` (made by
+`python bench/container_model.py` prints, for 1 to 4,096 ranks, the messages, bytes, names and memory of the
+strategy `scalable` by the model, next to the counts of `container_counters.json` (made by
 `cargo run --release -p fieldstone-array --example creation -- --ranks P`, one line for each P), and
-the seconds that follow from a stated machine. `python/tests/test_container_model.py` holds the model to
-the counts, within a tenth.
+the seconds that follow for a stated machine. `python/tests/test_container_model.py` checks that the model
+agrees with the counts within a tenth.
 
-Counts follow from the algorithm. A rank of P tells each other rank the hashes and numbers of those of its
+Counts follow from the algorithm. A rank of P sends each other rank the hashes and numbers of those of its
 n/P names that the other owns, 12 bytes each and 48 before them; that alltoallv is P - 1 messages. The rest
 are 12 trees of log2 P messages: nine agreements of 56 bytes, which carry the number of names of equal hash,
-the number of the team, and one scan and one sum of 14 words. Owners of names have n/P of them but for chance:
-of P owners the largest has some standard deviations more.
+the number of the team, and one scan and one sum of 14 words. On average an owner has n/P names; the largest
+of P owners has a few standard deviations more.
 
-Two more checks are beside it, counted on a tenth of the data set at 1 to 64 ranks
+The model has two more checks, counted on a tenth of the data set at 1 to 64 ranks
 (`container_checks.json`; the same program with `--variables 56848` and `--strategy library-hash:16384` or
 `partitioned`):
 
-- The paper's check by a hash table, by its Equation (2): of n names in a table of H slots each is
+- The paper's check by a hash table, by its Equation (2): each of n names in a table of H slots is
   compared with those that share its slot, n (n - 1) / 2H in all, on the one rank that gathers everything,
-  however many there are.
-- The partitioned header. A rank tells the owners of hashes its paths, 16 bytes each and 1 back, and then
-  32 bytes a path for their index; it compares the paths that it owns. Names are compared only of paths
-  that two ranks share: here the event in which one rank's part ends. The index table, 72 bytes a block
-  and 48 a rank, goes to all. These are five exchanges of P - 1 messages and 23 trees. Time falls to a
-  plateau where messages weigh as much as names.
+  whatever the number of ranks.
+- The partitioned header. A rank sends its paths to the owners of their hashes, 16 bytes each and 1 back, and
+  then 32 bytes a path for their index; it compares the paths that it owns. Names are compared only for paths
+  that two ranks share: here the event in which one rank's part ends. The index table, 72 bytes a block and 48
+  a rank, goes to all. These are five exchanges of P - 1 messages and 23 trees. Time falls to a plateau, at
+  which messages weigh as much as names.
 
 Seconds are those of a stated machine: a message costs LATENCY, a byte 1/BANDWIDTH, a name LOCAL on the
-rank that has it. The alltoallv's P messages are our own term that grows: names a rank become fewer as P
-grows, messages more, so that time is least where n * LOCAL / P = P * LATENCY, at about the square root of
-n * LOCAL / LATENCY ranks, and rises beyond.
+rank that has it. Our algorithm adds one growing term, the alltoallv's P messages: with growing P each rank
+has fewer names but more messages, so that time is least if n * LOCAL / P = P * LATENCY, at about the square
+root of n * LOCAL / LATENCY ranks, and rises beyond.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ CHECKED = BENCH / "container_checks.json"
 LATENCY = 2e-6  # seconds a message: a fast network between nodes
 BANDWIDTH = 10e9  # bytes a second and rank
 LOCAL = (
-    0.3e-6  # seconds a name on the rank that has it: definition, check and header, one rank of this machine
+    0.3e-6  # seconds a name on the rank that has it: definition, check and header, measured on one rank here
 )
 
-COMPARE = 50e-9  # seconds a comparison of two names that share a slot: a miss of the cache, mostly
+COMPARE = 50e-9  # seconds a comparison of two names that share a slot: mostly a cache miss
 
 AGREEMENT = 56  # bytes
 AGREEMENTS = 9
 WORDS = 14  # in the scan of places
-HEAD = 48  # bytes before the names that one rank tells another
+HEAD = 48  # bytes before the names that one rank sends to another
 RECORD = 12  # bytes of a name: hash and local number
 PIECE = (1 << 20) + (1 << 17)  # bytes of the buffer of the header
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """What is created, by all ranks together."""
+    """The objects that all ranks create together."""
 
     dims: int
     vars: int
@@ -89,7 +89,7 @@ DIM_NAME = 35  # bytes of a dimension's name
 
 
 def most(share: float, ranks: int) -> float:
-    """The largest of `ranks` shares that chance makes, each of `share` on average."""
+    """The expected largest of `ranks` random shares, each of `share` on average."""
     return share if ranks == 1 else share + sqrt(2 * log(ranks) * share)
 
 
@@ -99,7 +99,7 @@ def counters(data: DataSet, ranks: int) -> dict[str, float]:
     owned = most(own, ranks)
     rounds = ceil(log2(ranks))
     trees = AGREEMENTS * AGREEMENT + 8 + 2 * 8 * WORDS
-    told = RECORD * own * (ranks - 1) / ranks + HEAD * (ranks - 1)
+    sent = RECORD * own * (ranks - 1) / ranks + HEAD * (ranks - 1)
     definitions = data.text + 16 * data.dims + 25 * data.vars + 4 * data.dims_of_vars
     hashed = definitions / ranks + 8 * own
     placed = 8 * own + 16 * data.vars / ranks
@@ -116,7 +116,7 @@ def counters(data: DataSet, ranks: int) -> dict[str, float]:
     write = hashed + 8 * owned + placed + min(PIECE, data.header / ranks + 4096)
     return {
         "messages": (AGREEMENTS + 3) * rounds + ranks - 1,
-        "sent": rounds * trees + told,
+        "sent": rounds * trees + sent,
         "comparisons": owned,
         "names_held": own + owned,
         "peak_bytes": max(exchange, check, write),
@@ -124,7 +124,7 @@ def counters(data: DataSet, ranks: int) -> dict[str, float]:
 
 
 def hashed(data: DataSet, ranks: int, slots: int) -> dict[str, float]:
-    """Counts of the largest rank where one gathers all and checks it by a hash table of `slots`."""
+    """Counts of the largest rank if one gathers everything and checks it by a hash table of `slots`."""
     pairs = (data.dims * (data.dims - 1) + data.vars * (data.vars - 1)) / (2 * slots)
     packed = 17 * data.names + data.text + (4 + DIM_NAME) * data.dims_of_vars
     placed = 4 * data.names + 16 * data.vars
@@ -148,10 +148,10 @@ def partitioned(data: DataSet, ranks: int) -> dict[str, float]:
     rounds, exchanges = ceil(log2(ranks)), 5 if shared else 3
     trees = (22 if shared else 20) * AGREEMENT * rounds
     table = (72 * blocks + 48) * (ranks - 1)
-    told = RECORD * names + (HEAD * (ranks - 1) if shared else 0)
+    sent = RECORD * names + (HEAD * (ranks - 1) if shared else 0)
     return {
         "messages": exchanges * (ranks - 1) + (exchanges + 18) * rounds,
-        "sent": (16 + 1 + 32) * paths * others + trees + table + told,
+        "sent": (16 + 1 + 32) * paths * others + trees + table + sent,
         "comparisons": most(paths, ranks) + names,
     }
 
@@ -170,7 +170,7 @@ def seconds_of_partitioned(data: DataSet, ranks: int) -> float:
 
 
 def seconds(data: DataSet, ranks: int) -> dict[str, float]:
-    """Seconds on the stated machine, by what takes them."""
+    """Seconds on the stated machine, by their cause."""
     counted = counters(data, ranks)
     return {
         "names": LOCAL * data.names / ranks,
@@ -191,15 +191,15 @@ def checked(strategy: str) -> list[dict[str, float]]:
 
 
 def print_checks() -> None:
-    """Prints the check by a hash table and the partitioned header beside their counts, and their times."""
+    """Prints the check by a hash table and the partitioned header next to their counts, and their times."""
     for title, strategy, model in (
         (f"hash table of {SLOTS} slots", "LibraryHash", lambda ranks: hashed(TENTH, ranks, SLOTS)),
         ("partitioned header", "Partitioned", lambda ranks: partitioned(TENTH, ranks)),
     ):
         print(f"\n{title}, a tenth of the data set: model (counted)")
         for run in checked(strategy):
-            told = model(int(run["ranks"]))
-            shown = ", ".join(f"{key} {value:.0f} ({run[key]})" for key, value in told.items())
+            counts = model(int(run["ranks"]))
+            shown = ", ".join(f"{key} {value:.0f} ({run[key]})" for key, value in counts.items())
             print(f"{run['ranks']:>6} {shown}")
     sets = (("the paper's data set", PAPER, SLOTS), ("ten times as large", LARGE, SLOTS_LARGE))
     for title, data, slots in sets:
@@ -213,17 +213,17 @@ def print_checks() -> None:
 
 
 def main() -> None:
-    """Prints the model beside the counts."""
+    """Prints the model next to the counts."""
     runs = {int(run["ranks"]): run for run in counted()}
     print(
         f"{'ranks':>6} {'messages':>9} {'sent':>10} {'compared':>9} {'held':>9} {'peak bytes':>11}  (counted)"
     )
     for power in range(13):
         ranks = 1 << power
-        told = counters(PAPER, ranks)
+        counts = counters(PAPER, ranks)
         keys = ("messages", "sent", "comparisons", "names_held", "peak_bytes")
         line = " ".join(
-            f"{told[key]:>{width}.0f}" for key, width in zip(keys, (9, 10, 9, 9, 11), strict=True)
+            f"{counts[key]:>{width}.0f}" for key, width in zip(keys, (9, 10, 9, 9, 11), strict=True)
         )
         run = runs.get(ranks)
         seen = " ".join(str(run[key]) for key in keys) if run else "-"

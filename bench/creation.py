@@ -1,9 +1,9 @@
 """The paper's data set: 568,480 variables over 852,715 dimensions, created by ranks that share nothing.
 
 `mpiexec -n P python bench/creation.py STRATEGY VARIABLES FILE LIMIT` defines it, ends definition, closes and
-prints one line of JSON; `bench/peers/pnetcdf_create.c` is the same for PnetCDF. Names and shapes are those of
-both: an event of a detector has eight arrays, each over one or two dimensions of its own. Under `partitioned`
-an event is a path ("event_0000007/node.x.5e1c2a"), elsewhere it is spelled in the name.
+prints one line of JSON; `bench/peers/pnetcdf_create.c` does the same with PnetCDF. Both use the same names
+and shapes: an event of a detector has eight arrays, each over one or two of its own dimensions. With
+`partitioned` an event is a path ("event_0000007/node.x.5e1c2a"), otherwise a part of the name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from measure import BENCH, Result
 if TYPE_CHECKING:
     from steps import Figure, Sitting
 
-OURS = "fieldstone_store"  # the name that `steps` gives to what is measured
+OURS = "fieldstone_store"  # the name of Fieldstone in `steps`
 
 VARIABLES = 568_480
 PARTS = ("x", "y", "edge_index", "nhits", "charge", "plane_u_id", "label", "vtx")
@@ -58,7 +58,7 @@ def columns(
 
 
 def rank(strategy: str, variables: int, path: str, limit: int = 0) -> None:
-    """Creates this rank's share within `limit` bytes of memory (0: no limit); rank 0 prints what it took."""
+    """Creates this rank's share within `limit` bytes of memory (0: no limit); rank 0 prints the report."""
     comm: Any = None
     if "PMI_SIZE" in os.environ or "PMI_RANK" in os.environ:
         from mpi4py import MPI
@@ -104,7 +104,7 @@ def rank(strategy: str, variables: int, path: str, limit: int = 0) -> None:
 
 
 def facts(report: Any) -> dict[str, float]:
-    """A report as flat numbers: counts, and of each phase its seconds and bytes."""
+    """A report as flat numbers: counts, and the seconds and bytes of each phase."""
     numbers = {f"most {key}": value for key, value in vars(report).items() if key != "phases"}
     for phase in report.phases:
         numbers.setdefault(phase.name, phase.seconds)
@@ -119,6 +119,7 @@ def _peak() -> int:
 def _largest(everybody: list[dict[str, Any]]) -> dict[str, Any]:
     keys = ("seconds", "definition", "close", "cpu", "peak", "growth")
     found: dict[str, Any] = {key: max(own[key] for own in everybody) for key in keys}
+    # Rank 0 of a library that gathers definitions grows more than the others.
     growths = [own["growth"] for own in everybody]
     found["root"] = growths[0] / max(growths[1:], default=growths[0])
     found["reports"] = [own["report"] for own in everybody]
@@ -147,6 +148,7 @@ def create(fig: Figure, at: Sitting, peer: str) -> Result:
     done = subprocess.run(
         [mpiexec(), "-n", str(ranks), *command], capture_output=True, text=True, check=False
     )
+    # With a memory limit, failing is a result.
     if done.returncode and fig.data.get("limit"):
         shutil.rmtree(root)
         return {"finished": 0}
@@ -161,7 +163,7 @@ def create(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def _flat(result: dict[str, Any]) -> Result:
-    """Numbers alone; of the ranks' reports the largest, and how evenly the header's bytes are spread."""
+    """Only numbers: the largest of the ranks' reports, and how evenly the header's bytes are spread."""
     numbers = {key: value for key, value in result.items() if isinstance(value, int | float)}
     for phase in result.get("phases", []):
         numbers[phase["name"]] = phase["seconds"]
@@ -179,7 +181,7 @@ def _flat(result: dict[str, Any]) -> Result:
 
 
 def example(name: str) -> Path:
-    """An example of the sources that `bench/run.sh` has compiled."""
+    """An example program that `bench/run.sh` has compiled from the sources."""
     program = BENCH.parent / "target" / "release" / "examples" / name
     if not program.exists():
         raise SystemExit(f"bench: {program} is missing: start by bench/run.sh")
@@ -195,13 +197,13 @@ def mpiexec() -> str:
 
 
 def pnetcdf_program(work: Path, name: str = "pnetcdf_create") -> Path:
-    """A driver of PnetCDF, compiled against the library that PNETCDF_DIR names."""
+    """A driver of PnetCDF, compiled against the library in PNETCDF_DIR."""
     program, source = work / name, BENCH / "peers" / f"{name}.c"
     if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
         return program
     home = os.environ.get("PNETCDF_DIR")
     if not home:
-        raise SystemExit("bench: PNETCDF_DIR names no PnetCDF (built against the mpicc beside this Python)")
+        raise SystemExit("bench: PNETCDF_DIR names no PnetCDF (built with the mpicc next to this Python)")
     mpicc = Path(mpiexec()).parent / "mpicc"
     flags = [f"-I{home}/include", f"-L{home}/lib", f"-Wl,-rpath,{home}/lib", "-lpnetcdf", "-lm"]
     subprocess.run([str(mpicc), "-O2", "-o", str(program), str(source), *flags], check=True)

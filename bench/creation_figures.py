@@ -28,11 +28,11 @@ _ROWS = (
         for phase in ("definition", "exchange", "check", "header write", "close")
     ),
     *(
-        Row(f"{phase} bytes", f"memory held in {phase} at most, MiB (ours: counted)", _MIB)
+        Row(f"{phase} bytes", f"memory held in {phase} at most, MiB (Fieldstone: counted)", _MIB)
         for phase in ("definition", "exchange", "check", "header write", "close")
     ),
     Row("peak", "peak memory of the largest rank, MiB", _MIB),
-    Row("growth", "of it since the file was created, MiB", _MIB),
+    Row("growth", "growth since the file was created, MiB", _MIB),
     Row("root", "growth of rank 0 over that of the largest other", 1, 2),
     Row("most comparisons", "names compared, most of one rank"),
     Row("most names_held", "names held, most of one rank"),
@@ -75,7 +75,7 @@ def _ranks(ranks: int) -> Figure:
         f"create-{ranks}",
         f"Create 568,480 variables, {ranks} rank{'s' if ranks > 1 else ''}",
         f"{VARIABLES:,} variables over 852,715 dimensions, each rank its own part; lists of names in Python, "
-        "PnetCDF from C, with two sizes of its hash tables. Largest of all ranks.",
+        "PnetCDF from C, with two sizes of its hash tables. Values are the largest of all ranks.",
         (OURS, PARTITIONED, *more, *PNETCDF),
         creation.create,
         _ROWS,
@@ -92,7 +92,8 @@ CREATION = (
     Figure(
         "create-strategies",
         "Create 568,480 variables, 4 ranks, every strategy",
-        "The same data set by each strategy; the library's hash table has 16,384 slots, the paper's choice.",
+        "Each strategy creates the same data set; the library's hash table has 16,384 slots, as in the "
+        "paper.",
         STRATEGIES,
         creation.create,
         _ROWS,
@@ -102,7 +103,7 @@ CREATION = (
     Figure(
         "create-hash",
         "Create 568,480 variables, 4 ranks, hash tables of 256 to 1,048,576 slots",
-        "The library's check by hash tables of seven sizes, and by sorting: one run each.",
+        "The library checks with hash tables of seven sizes, and by sorting: one run each.",
         (*HASHES, "fieldstone-library-sort"),
         creation.create,
         _ROWS,
@@ -113,8 +114,8 @@ CREATION = (
     Figure(
         "create-limited",
         "Create 568,480 variables, 4 ranks, each with 300 MiB",
-        "The same data set where each rank may have 300 MiB of memory of its own (RLIMIT_DATA), its lists of "
-        "names in Python included.",
+        "The same data set, with at most 300 MiB of private memory for each rank (RLIMIT_DATA), including "
+        "its lists of names in Python.",
         (OURS, PARTITIONED, "fieldstone-app", "fieldstone-library-hash:16384", "fieldstone-library-sort"),
         creation.create,
         (Row("finished", "finished (1) or out of memory (0)"), _ROWS[0], *_ROWS[6:8]),
@@ -138,8 +139,8 @@ CREATION = (
             f"read-all-{ranks}",
             f"Read every object of a file of 512 metadata blocks, {ranks} rank{'s' if ranks > 1 else ''}",
             f"{BLOCKS_512:,} variables. Each rank opens the file and reads every object of its "
-            "header: ours a classic header and one of 512 blocks; PnetCDF the classic header at open, which "
-            "rank 0 reads for all.",
+            "header: Fieldstone a classic header and one of 512 blocks; PnetCDF the classic header at open, "
+            "which rank 0 reads for all.",
             opening.ALL,
             opening.read_all,
             (Row("seconds", "slowest rank, ms", _MS),),
@@ -154,7 +155,7 @@ CREATION = (
             f"open-{'cold' if cold else 'warm'}",
             f"Open a file of 568,480 variables and read one, {'cold' if cold else 'warm'}",
             "A fresh process with the library imported: open the file, find one variable, read it. The "
-            "file is a copy alone in a folder"
+            "file is a copy, alone in a folder"
             + (", dropped from the page cache before each run." if cold else ", in the page cache.")
             + " netCDF4 had not opened it after seven minutes, and is left out.",
             opening.PEERS,

@@ -1,7 +1,7 @@
 """The relations of real Darshan logs, as a file of lines that the slots' program puts.
 
-The logs are those of the sample files that the tests read: in the folder `darshan` of what `FIELDSTONE_DATA`
-names, else of `../shared/data` beside the checkout.
+The logs are sample files of the tests: in the folder `darshan` of the folder in `FIELDSTONE_DATA`, or of
+`../shared/data` next to the checkout.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from measure import BENCH
 Relation = tuple[str, str, str, str, str]
 """Type, type and id of the source, type and id of the target."""
 _FROM_SOURCE = ("run", "exe", "contains", "read", "write")
-"""What ingest makes of a log, in the order in which it puts it."""
+"""The relations that ingest makes of a log, in the order in which it puts them."""
 
 
 def logs() -> list[Path]:
@@ -26,7 +26,7 @@ def logs() -> list[Path]:
 
 
 def missing() -> str:
-    """What is absent here that it takes to read the logs; "" where nothing is."""
+    """The name of the package or folder that is missing to read the logs; "" if nothing is."""
     absent = [name for name in ("fieldstone", "darshan") if importlib.util.find_spec(name) is None]
     if absent:
         return f"the package {absent[0]} is not installed"
@@ -35,7 +35,7 @@ def missing() -> str:
 
 @cache
 def own() -> list[Relation]:
-    """What the logs have, job by job in the order of their starts."""
+    """The relations of the logs, job by job in the order of their starts."""
     import fieldstone as fst
 
     found = []
@@ -56,7 +56,7 @@ def own() -> list[Relation]:
 
 
 def again(relation: Relation, copy: int) -> Relation:
-    """The same of another job, which did what this one did."""
+    """The same relations for another job, which did the same."""
 
     def name(kind: str, text: str) -> str:
         job, slash, process = text.partition("/")
@@ -67,7 +67,7 @@ def again(relation: Relation, copy: int) -> Relation:
 
 
 def write(path: Path, count: int) -> None:
-    """So many lines: the relations of the logs, and those of the same jobs again, under further numbers."""
+    """`count` lines: the relations of the logs, and those of the same jobs again, under further numbers."""
     lines = []
     copy = 0
     while len(lines) < count:

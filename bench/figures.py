@@ -1,7 +1,7 @@
-"""The figures: for each, what is run and counted, which rows are shown, what is aimed at.
+"""The figures: what each runs and counts, which rows it shows, and its aims.
 
-A target that compares with another peer takes the ratio within each round of runs, then the median of these,
-so that what drifts on the machine between rounds cancels out.
+A target that compares with another peer takes the ratio in each round of runs, then the median of the ratios,
+so that drift of the machine between rounds cancels out.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ FIGURES = (
     Figure(
         "grib",
         "Archive GRIB messages, key read from the message",
-        "2,000 small messages of distinct headers, one by one; the same were archived elsewhere before.",
+        "2,000 small messages with distinct headers, one by one; the process has archived the same "
+        "messages elsewhere before.",
         _BOTH,
         steps.grib,
         _GRIB_ROWS,
@@ -96,7 +97,8 @@ FIGURES = (
     Figure(
         "grib-cold",
         "Archive GRIB messages, first in a process",
-        "The same messages in a process that has read no GRIB; the start of the helper counts.",
+        "The same messages in a process that has read no GRIB before; the time includes the start of the "
+        "helper.",
         _BOTH,
         steps.grib,
         _GRIB_ROWS,
@@ -105,7 +107,7 @@ FIGURES = (
     Figure(
         "archive-64k",
         "Archive and durable flush, 64 KiB",
-        "5,000 fields of 64 KiB, key given, one flush.",
+        "5,000 fields of 64 KiB, with given keys, in one flush.",
         _EVERY,
         steps.archive,
         _ARCHIVE_ROWS,
@@ -116,7 +118,7 @@ FIGURES = (
     Figure(
         "archive-1m",
         "Archive and durable flush, 1 MiB",
-        "500 fields of 1 MiB, key given, one flush.",
+        "500 fields of 1 MiB, with given keys, in one flush.",
         _EVERY,
         steps.archive,
         _ARCHIVE_ROWS,
@@ -127,9 +129,9 @@ FIGURES = (
     Figure(
         "flush",
         "Flush of ten small fields",
-        "Ten fields of 128 bytes archived and flushed, 100 times by one writer after a first flush that "
-        "makes the files; a run's median and 95th percentile. Raw is one write of the 1,280 bytes and one "
-        "fdatasync.",
+        "One writer archives and flushes ten fields of 128 bytes, 100 times after a first flush that "
+        "creates the files; median and 95th percentile of a run. Raw is one write of the 1,280 bytes and "
+        "one fdatasync.",
         _EVERY,
         steps.flush,
         (
@@ -160,7 +162,7 @@ FIGURES = (
     Figure(
         "list-50k",
         "List 50,000 fields",
-        "Keys touched as dicts, in a fresh process, from open to the last entry.",
+        "Reads each key as a dict, in a fresh process, from open to the last entry.",
         _BOTH,
         steps.listing,
         _LIST_ROWS,
@@ -172,7 +174,7 @@ FIGURES = (
     Figure(
         "list-2m",
         "List 2 million fields",
-        "As above; written with a flush after every 10,000 fields.",
+        "As above, with a flush after every 10,000 fields.",
         (OURS,),
         steps.listing,
         _LIST_ROWS,
@@ -213,7 +215,8 @@ FIGURES = (
     Figure(
         "retrieve",
         "Retrieve 5,000 fields of 64 KiB by one request",
-        "Through one reused buffer of 8 MiB. Raw is pread and CRC-32C of equal ranges into such a buffer.",
+        "The fields are read through one reused buffer of 8 MiB. Raw is pread and CRC-32C of equal ranges "
+        "into such a buffer.",
         _EVERY,
         steps.retrieve,
         (
@@ -259,7 +262,7 @@ FIGURES = (
         "datatree",
         "1,000 runs as one object of xarray",
         "1,000 runs of 10 variables and 100 steps, 8 x 8 f4: `open_datatree` of a store of a million "
-        "archived arrays, and of one that took the files in; `open_mfdataset` of 1,000 netCDF-4 files.",
+        "archived arrays, and of one that ingested the files; `open_mfdataset` of 1,000 netCDF-4 files.",
         _RUNS,
         steps.open_runs,
         _OPEN_ROWS,

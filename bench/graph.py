@@ -1,12 +1,12 @@
-"""What is done to graphs, run by run: the steps of the figures.
+"""The operations on graphs that are timed, run by run: the steps of the figures.
 
     .venv-bench/bin/python bench/graph.py [--volume N] [--work DIR]
 
-Without `--volume` it is `bench/run.py --only graph`. With it, N million relations are put, the view is
-rebuilt, 1,000 lineages are asked for, and what it took is printed.
+Without `--volume` this is `bench/run.py --only graph`. With it, the program puts N million relations,
+rebuilds the view, asks for 1,000 lineages, and prints times and memory.
 
-fjall runs in `bench/floor`, Kuzu in a process of its own; both refuse a second process, so the one that put
-reads the last relation and its reverse.
+fjall runs in `bench/floor`, Kuzu in its own process; both refuse a second process, so the process that put
+the relations reads the last one and its reverse.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COUNTS = {
     "batches": {OURS: 600_000, FJALL: 600_000, KUZU: 2_000},
     "columns": {OURS: 1_200_000, KUZU: 600_000},
 }
-"""Relations of a run: some seconds of each peer."""
+"""Relations of a run: they take each peer some seconds."""
 _BATCH = {"singles": 1, "batches": 1_000}
 
 
@@ -67,7 +67,7 @@ def _fjall(at: Sitting, folder: Path, shape: str, count: int, batch: int, *scans
 
 
 def put(fig: Figure, at: Sitting, peer: str) -> Result:
-    """Relations until the last and its reverse have been read; ours by another process."""
+    """Puts relations until the last and its reverse can be read; ours by another process."""
     shape, how = fig.data["shape"], fig.data["how"]
     root, count = at.fresh(fig.name, peer), _count(how, at, peer)
     if peer == FJALL:
@@ -85,7 +85,7 @@ def put(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def durable(fig: Figure, at: Sitting, peer: str) -> Result:
-    """One put after another, each durable when it returns; then by eight threads."""
+    """Puts one relation after another, each durable when the call returns; then with eight threads."""
     result: Result = {}
     for threads in (1, 8):
         root = at.fresh(fig.name, peer)
@@ -95,7 +95,7 @@ def durable(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def durable_counts(fig: Figure, at: Sitting, peer: str) -> Result:
-    """Syncs of the puts: those of a run with 400 more, less those of one without."""
+    """Syncs of the puts: those of a run with 400 more puts, less those of a run without."""
     result: Result = {}
     for threads in (1, 8):
         syncs = []
@@ -116,7 +116,7 @@ def durable_counts(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def load(fig: Figure, at: Sitting, peer: str) -> Result:
-    """The graph of a figure in a store of ours: what traversals begin with, too."""
+    """The graph of a figure in a Fieldstone store: traversals start from it, too."""
     count = graph_data.EDGES // (20 if at.quick else 1)
     _edges(at, fig.data["shape"], count)
     if peer != OURS:
@@ -126,7 +126,7 @@ def load(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def scans(fig: Figure, at: Sitting, peer: str) -> Result:
-    """The hub and 10,000 random vertices with all values, in Rust."""
+    """Reads the hub and 10,000 random vertices with all values, in Rust."""
     import numpy as np
 
     count, shape = graph_data.EDGES // (20 if at.quick else 1), fig.data["shape"]
@@ -142,7 +142,7 @@ def scans(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def reach_load(fig: Figure, at: Sitting, peer: str) -> Result:
-    """The RMAT graph in a store of ours, and in Kuzu."""
+    """The RMAT graph in a Fieldstone store, and in Kuzu."""
     if peer == KUZU:
         root = at.fresh(fig.name, peer)
         arguments = {"root": str(root), "shape": "rmat", "count": graph_data.EDGES, "how": "columns"}
@@ -153,7 +153,7 @@ def reach_load(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def reach(fig: Figure, at: Sitting, peer: str) -> Result:
-    """Reachability, each run in a process of its own, ours on a copy that it may change."""
+    """Reachability, each run in its own process, ours on a copy that it may change."""
     root = at.root(fig.name, peer)
     if peer == KUZU:
         return graph_work.child("kuzu_reach", root=str(root), repeat=3)
@@ -169,7 +169,7 @@ def _program() -> str:
 
 
 def trace(fig: Figure, at: Sitting, peer: str) -> Result:
-    """`fieldstone trace` of a file that has some ancestors, from start to end."""
+    """`fieldstone trace` of a file with some ancestors, from start to end."""
     count = graph_data.EDGES // (20 if at.quick else 1)
     target = graph_data.edges(fig.data["shape"], count)[-1, 1]
     program = shutil.which("fieldstone", path=str(Path(sys.executable).parent)) or str(

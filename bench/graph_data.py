@@ -1,4 +1,4 @@
-"""Graphs that are put and asked: an RMAT graph, and one with a hub.
+"""The graphs that peers store and query: an RMAT graph, and one with a hub.
 
 Vertices are numbers here; a peer gives them the names it needs. The same seed gives the same graph.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 SCALE, EDGES = 18, 1_200_000
-"""Of the RMAT graph of which reachability is asked."""
+"""Of the RMAT graph whose reachability is measured."""
 HUB, HUB_EDGES = 0, 30_000
 _QUADRANTS = (0.45, 0.15, 0.15, 0.25)
 """The GraphMeta paper's parameters of RMAT."""
@@ -81,7 +81,7 @@ def near(edges: int, seed: int = 11) -> np.ndarray:
     source = np.repeat(np.arange(vertices), degrees)
     far = np.rint(np.exp(rng.normal(4.0, 2.0, len(source)))).astype(np.int64) + 1
     target = (source + np.where(rng.random(len(source)) < 0.5, far, -far)) % vertices
-    # A tenth leads to one vertex of each 64, ..., 8,192: some are reached by hundreds.
+    # A tenth leads to one vertex in 64, ..., 8,192: hundreds of relations reach some vertices.
     width = 1 << rng.integers(6, 14, len(source))
     target = np.where(
         rng.random(len(source)) < 0.1, (source // width * width + width * 3 // 7) % vertices, target
@@ -104,12 +104,12 @@ def edges(shape: str, count: int) -> np.ndarray:
 
 
 def write(path: Path, pairs: np.ndarray) -> None:
-    """As pairs of little-endian u32."""
+    """The relations as pairs of little-endian u32."""
     pairs.astype("<u4").tofile(path)
 
 
 def properties(count: int, seed: int = 1) -> list[str]:
-    """Texts of 128 random characters."""
+    """Random texts of 128 characters."""
     import numpy as np
 
     letters = np.frombuffer(_LETTERS, dtype=np.uint8)
@@ -118,12 +118,12 @@ def properties(count: int, seed: int = 1) -> list[str]:
 
 
 def identifier(vertex: int) -> str:
-    """The id of a vertex: a path, as files have it."""
+    """The id of a vertex: a path, like that of a file."""
     return f"/scratch/run/{vertex:08d}"
 
 
 def columns(pairs: np.ndarray, texts: list[str]) -> dict[str, Any]:
-    """Relations as `put_many` takes them."""
+    """Relations in the form that `put_many` takes."""
     return {
         "type": "has",
         "src_type": "file",

@@ -11,9 +11,9 @@ _SHAPES = {
     "power": "a power-law graph with a hub of 30,000 relations",
 }
 _HOW = {
-    "singles": ("one by one", "Each in a call of its own; ours from Python, flushed every 0.1 s."),
-    "batches": ("1,000 at a time", "In batches, or transactions, of 1,000."),
-    "columns": ("as columns", "Ours `put_many` of columns, 50,000 a call; Kuzu's COPY of a Parquet file."),
+    "singles": ("one by one", "One call per relation; Fieldstone from Python, flushed every 0.1 s."),
+    "batches": ("1,000 at a time", "Batches, or transactions, of 1,000."),
+    "columns": ("as columns", "Fieldstone: `put_many`, 50,000 per call; Kuzu: COPY of a Parquet file."),
 }
 _TARGETS = {
     "singles": (
@@ -62,7 +62,7 @@ GRAPH = (
     Figure(
         "graph-durable",
         "Durable puts of a relation",
-        "`autoflush=0`: each put is on the disk when it returns. 400 by one thread, and by eight.",
+        "With `autoflush=0`, each put is on disk when it returns; 400 puts by one thread, and by eight.",
         (OURS,),
         graph.durable,
         (
@@ -84,7 +84,7 @@ GRAPH = (
         "graph-scans",
         "Read the relations of vertices with their properties",
         "A power-law graph of 1.2 million relations; the hub's 30,000, and those of 10,000 random vertices, "
-        "first in a process and again. Both in Rust; fjall has all of it in its tables.",
+        "first in a process and again. Both in Rust; fjall has all relations in its tables.",
         (OURS, FJALL),
         graph.scans,
         (
@@ -105,8 +105,8 @@ GRAPH = (
     Figure(
         "graph-trace",
         "A lineage in the program",
-        "`fieldstone trace` of a file of an RMAT graph of scale 18, 1.2 million relations, two hops up, from "
-        "start to end.",
+        "`fieldstone trace` of a file in an RMAT graph of scale 18 with 1.2 million relations, two hops "
+        "up, from the start to the end of the process.",
         (OURS,),
         graph.trace,
         (Row("seconds", "start to end, ms", 1e-3, 1), Row("cpu", "CPU, ms", 1e-3, 1)),
@@ -119,8 +119,8 @@ GRAPH = (
         "graph-reach",
         "Vertices within some steps",
         "Distinct vertices within 2, 4 and 8 steps of one, in an RMAT graph of scale 18 with 1.2 million "
-        "relations, from Python; warm, all but the first row. Kuzu counts by `SHORTEST`. Then a twentieth of "
-        "the relations is deleted, and as many are put.",
+        "relations, from Python; warm in all but the first row. Kuzu counts by `SHORTEST`. Then a twentieth "
+        "of the relations is deleted, and as many are put.",
         (OURS, KUZU),
         graph.reach,
         (
@@ -133,8 +133,8 @@ GRAPH = (
             Row("filtered", "4 steps along relations whose property passes, ms", 1e-3, 1),
             Row("changed_4", "4 steps after a tenth changed, ms", 1e-3, 1),
             Row("changed_8", "8 steps after a tenth changed, ms", 1e-3, 1),
-            Row("before_4", "4 steps as of before that, ms", 1e-3, 1),
-            Row("before_8", "8 steps as of before that, ms", 1e-3, 1),
+            Row("before_4", "4 steps as of before the change, ms", 1e-3, 1),
+            Row("before_8", "8 steps as of before the change, ms", 1e-3, 1),
             Row("found_warm_4", "vertices within 4 steps", 1, 0),
             Row("found_warm_8", "vertices within 8 steps", 1, 0),
         ),

@@ -1,8 +1,7 @@
-"""What is done to a graph and timed, each in a fresh process.
+"""The operations on a graph that are timed, each in a fresh process.
 
-`graph_work.py CALL`, CALL a JSON object of `what` and arguments, prints the result as JSON. What is put
-counts as there when another process, which looks again and again, has found the last relation from both of
-its ends.
+`graph_work.py CALL`, with CALL a JSON object of `what` and arguments, prints the result as JSON. A put is
+complete when another process, which looks again and again, has found the last relation from both of its ends.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def _name(vertex: int) -> tuple[str, str]:
 
 
 def watch(root: str, last: list[int]) -> Result:
-    """Looks until the last relation is there at both of its ends."""
+    """Looks until it finds the last relation at both of its ends."""
     import fieldstone as fst
 
     source, target = _name(last[0]), _name(last[1])
@@ -62,7 +61,7 @@ def watch(root: str, last: list[int]) -> Result:
 
 
 def put(root: str, shape: str, count: int, how: str) -> Result:
-    """Puts relations one by one, 1,000 at a time, or as columns, and waits for who watches."""
+    """Puts relations one by one, 1,000 at a time, or as columns, and waits for the watching process."""
     import fieldstone as fst
 
     pairs = graph_data.edges(shape, count)
@@ -119,7 +118,7 @@ def put(root: str, shape: str, count: int, how: str) -> Result:
 
 
 def durable(root: str, threads: int, count: int) -> Result:
-    """Puts that are durable when they return, by so many threads."""
+    """Puts that are durable when they return, by `threads` threads."""
     import fieldstone as fst
 
     with fst.open(root, autoflush=0) as store:
@@ -140,7 +139,7 @@ def durable(root: str, threads: int, count: int) -> Result:
 
 
 def load(root: str, shape: str, count: int) -> Result:
-    """A graph in a store, with its view on the disk: what scans and traversals begin with."""
+    """A graph in a store, with its view on disk: scans and traversals start from it."""
     import fieldstone as fst
 
     pairs, texts = graph_data.edges(shape, count), graph_data.properties(count)
@@ -154,14 +153,14 @@ def load(root: str, shape: str, count: int) -> Result:
 
 
 def lineages(root: str, millions: int, count: int, depth: int) -> Result:
-    """The lineages of some files, up to some hops, in one process: the times."""
+    """Times the lineages of some files, up to some hops, in one process."""
     import fieldstone as fst
 
     times, found = [], 0
     with fst.open(root, mode="r") as store:
         rng, names = random.Random(1), []
         while len(names) < count:
-            # Not every file was drawn when relations were made.
+            # Not every file got a relation when relations were made.
             name = ("file", graph_data.identifier(rng.randrange(millions * 400_000)))
             if store.graph.edges(name, limit=1):
                 names.append(name)
@@ -175,14 +174,14 @@ def lineages(root: str, millions: int, count: int, depth: int) -> Result:
 
 
 def follow(root: str) -> Result:
-    """Looks for what it is told on its input, a relation a line, until that ends."""
+    """Looks for the relations on its input, one a line, until the input ends."""
     import fieldstone as fst
 
     with fst.open(root, mode="r") as store:
         graph = store.graph
         for line in sys.stdin:
             source, target = json.loads(line)
-            # A file has many readers: it is found among what the job has.
+            # A file has many readers, so look for it among the job's relations.
             while not any(list(edge.dst) == target for edge in graph.edges(tuple(source))):
                 time.sleep(0.002)
             cpu, peak = _usage()
@@ -191,8 +190,8 @@ def follow(root: str) -> Result:
 
 
 def _million(number: int) -> tuple[dict[str, Any], list[list[str]]]:
-    """Relations as Darshan's logs give them, and the last one: ten a job, of files that few jobs write and
-    read, but for some that many read."""
+    """Relations like those of Darshan's logs, and the last one: ten a job, of files that few jobs write and
+    read, except some that many jobs read."""
     import numpy as np
 
     n = 1_000_000
@@ -213,7 +212,7 @@ def _million(number: int) -> tuple[dict[str, Any], list[list[str]]]:
 
 
 def volume(root: str, millions: int) -> Result:
-    """Millions of relations, one after another, each until another process has found its last."""
+    """Puts millions of relations, one after another, until another process has found the last of each."""
     import fieldstone as fst
 
     rates, loads, watched, peaks = [], [], 0.0, 0.0
@@ -273,8 +272,9 @@ _STEPS = (2, 4, 8)
 
 
 def reach(root: str, repeat: int) -> Result:
-    """Distinct vertices within 2, 4 and 8 steps of vertex 0: first in a process and again, exactly three
-    steps, and only along relations whose property passes. Then a tenth of the relations is changed."""
+    """Counts distinct vertices within 2, 4 and 8 steps of vertex 0, first in a process and again, exactly
+    three
+    steps away, and only along relations whose property passes. Then changes a tenth of the relations."""
     import fieldstone as fst
     import numpy as np
 
@@ -334,7 +334,7 @@ def kuzu_reach(root: str, repeat: int) -> Result:
 
 
 def kuzu_put(root: str, shape: str, count: int, how: str) -> Result:
-    """One statement a relation, 1,000 a transaction, or COPY of a Parquet file; vertices are there before."""
+    """One statement a relation, 1,000 a transaction, or COPY of a Parquet file; vertices exist before."""
     import kuzu
     import numpy as np
     import pyarrow as pa
@@ -368,7 +368,7 @@ def kuzu_put(root: str, shape: str, count: int, how: str) -> Result:
                 connection.execute(one, row)
             if how == "batches":
                 connection.execute("COMMIT")
-        # Another process is refused while this one has it open: it is read here.
+        # Kuzu refuses another process while this one has the database open, so this one reads it.
         last = {"s": rows[-1]["s"], "t": rows[-1]["t"]}
         for pattern in ("(a:V {id:$s})-[:E]->(b:V {id:$t})", "(b:V {id:$t})<-[:E]-(a:V {id:$s})"):
             found = connection.execute(f"MATCH {pattern} RETURN count(*)", last)
@@ -389,7 +389,7 @@ def main() -> None:
 
 
 def child(what: str, fresh: str | None = None, **arguments: Any) -> Result:
-    """Does one of these in a fresh process; below `fresh` nothing is left of earlier runs."""
+    """Does one operation in a fresh process; `fresh` is emptied of earlier runs."""
     if fresh:
         shutil.rmtree(fresh, ignore_errors=True)
     call = json.dumps({"what": what, **arguments})

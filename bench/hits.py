@@ -1,11 +1,11 @@
-"""Reading what a query points to, beside reading all; and six read patterns, beside HDF5.
+"""Reading the boxes that a query finds, compared with reading all; and six read patterns, compared with HDF5.
 
-A run of five variables at two steps, each a global array of doubles written in chunks, one by one as ranks
+A run of five variables at two steps, each a global array of doubles, is written chunk by chunk as ranks
 would; some of the chunks are tagged, as often as the EMPRESS paper's rare, infrequent and frequent tags (0.1,
 5 and 25 %). Every read is the first of a fresh process with nothing of the store in the page cache.
 
-`BENCH_HITS_GIB` (4) is the size of the data and `BENCH_HITS_EDGE` (64) the edge of a chunk; 170 is the
-paper's, which leaves too few chunks of 4 GiB for a rare tag to be more than one.
+`BENCH_HITS_GIB` (4) is the size of the data and `BENCH_HITS_EDGE` (64) the edge of a chunk. The paper's edge
+is 170, which leaves so few chunks in 4 GiB that a rare tag marks only one.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Data:
 
 
 def hits_fill(peer: Any, root: Path, quick: bool) -> dict[str, Any]:
-    """All data and tags; the two are timed apart, each durable when its time is over."""
+    """Writes all data and tags, timed separately; each is durable when its time is over."""
     data, seconds, cpu = Data.of(quick), {"data": 0.0, "tags": 0.0}, 0.0
     store, attributes = peer(root, data), 0
     store.create()
@@ -154,7 +154,7 @@ def hits_fill(peer: Any, root: Path, quick: bool) -> dict[str, Any]:
 
 
 def _cold(peer: Any, root: Path) -> None:
-    """Imports and first calls on a small store aside; then nothing of `root` in the page cache."""
+    """Imports and makes first calls on a small separate store; then evicts `root` from the page cache."""
     from catalog import _evict
 
     aside = root.with_name("aside")
@@ -169,7 +169,7 @@ def _cold(peer: Any, root: Path) -> None:
 
 
 def hits_tag(peer: Any, root: Path, quick: bool, tag: str) -> dict[str, Any]:
-    """What has the tag: the query, then the boxes it points to."""
+    """Reads tagged data: the query, then the boxes that it finds."""
     data = Data.of(quick)
     _cold(peer, root)
     with Span("open") as opening:
@@ -205,7 +205,7 @@ def hits_all(peer: Any, root: Path, quick: bool) -> dict[str, Any]:
 
 
 def hits_pattern(peer: Any, root: Path, quick: bool, pattern: str) -> dict[str, Any]:
-    """The reads of one pattern, at the last step; compared with what was written where that is small."""
+    """The reads of one pattern, at the last step; small ones are compared with the written values."""
     data, nbytes = Data.of(quick), 0
     _cold(peer, root)
     with Span("read") as span:
@@ -260,7 +260,7 @@ def hits(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def hits_counts(fig: Figure, at: Sitting, peer: str) -> Result:
-    """Bytes read from the store's files; the engine's pages count, though SQLite reads them."""
+    """Bytes read from the store's files, including the engine's pages, which SQLite reads."""
     root, result = at.root(fig.name, peer), {}
     for tag in TAGS:
         r, marks = child(_module(peer), "hits_tag", root, trace=True, quick=at.quick, tag=tag)

@@ -1,4 +1,4 @@
-"""The figures of reading what a query points to."""
+"""The figures of reading the boxes that a query finds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from steps import OURS, Figure, Row, Target
 HITS = (
     Figure(
         "hits",
-        "Read what a query points to, beside reading all",
+        "Read the boxes that a query finds, compared with reading all",
         "4 GiB of doubles in five variables at two steps, written in chunks of 2 MiB, some of them tagged. "
-        "Cold: a fresh process and no cached page. Reading all is every variable at every step, whole.",
+        "Cold: a fresh process and an empty page cache. Reading all reads every variable at every step, "
+        "whole.",
         (OURS,),
         hits.hits,
         (
@@ -40,7 +41,7 @@ HITS = (
     ),
     Figure(
         "patterns",
-        "Six ways to read, beside HDF5",
+        "Six ways to read, compared with HDF5",
         "The read patterns of Lofstead and others (Six degrees of scientific data, 2011) on the same data; "
         "HDF5 through h5py, a file per step, the same chunks, no compression. Cold, open included.",
         (OURS, HDF5),

@@ -1,7 +1,7 @@
-"""How things are measured: spans of wall and processor time, bytes on disk, counted system calls, load.
+"""Measuring: spans of wall and processor time, bytes on disk, counted system calls, load.
 
-A child process marks what is measured with `mark(name)`, a system call that fails harmlessly and shows in the
-trace of `strace`; counts are then given per mark. Timed runs carry no strace and their marks do nothing.
+A child process marks the measured part with `mark(name)`, a system call that fails harmlessly and shows in
+the trace of `strace`; counts are then given per mark. Timed runs have no strace, and their marks do nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 Result = dict[str, float]
 BENCH = Path(__file__).resolve().parent
 interpreter = sys.executable
-"""What runs the peers: `bench/before.py` lets an older release run in another environment."""
+"""The interpreter that runs the peers: `bench/before.py` lets an older release run in another environment."""
 _MARK = "/fieldstone-bench-mark/"
 # sync_file_range only starts write-back: it waits for nothing and makes nothing durable.
 _SYNCS = {"fsync", "fdatasync", "syncfs", "sync", "msync"}
@@ -33,7 +33,7 @@ _TRACED = sorted(_SYNCS | _WRITES | _READS | {"mmap", "access", "faccessat", "fa
 
 
 def mark(name: str) -> None:
-    """What this process does from here on is counted under `name`; "" stops counting."""
+    """Counts the following calls of this process under `name`; "" stops counting."""
     if "BENCH_TRACE" in os.environ:
         os.access(_MARK + name, os.F_OK)
 
@@ -76,7 +76,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def tree_size(root: Path) -> Result:
-    """Files below `root`, the sum of their lengths, and what the file system allocated for them."""
+    """The files below `root`: their number, the sum of their lengths, and the bytes allocated for them."""
     stats = [p.stat() for p in root.rglob("*") if p.is_file()]
     return {
         "files": len(stats),
@@ -86,7 +86,7 @@ def tree_size(root: Path) -> Result:
 
 
 def read_into_cache(root: Path) -> None:
-    """Read every file below `root` once: a store written past the page cache would else be read from disk."""
+    """Reads every file below `root` once: the writer may have bypassed the page cache."""
     for path in root.rglob("*"):
         if path.is_file():
             with path.open("rb", buffering=0) as f:
@@ -108,7 +108,7 @@ class Counts:
 
 
 def traced(command: list[str], log: Path) -> list[str]:
-    """The command under strace, which writes the calls that are counted to `log`."""
+    """The command under strace, which writes the counted calls to `log`."""
     calls = f"trace={','.join(_TRACED)}"
     return ["strace", "-f", "-y", "-s", "80", "--seccomp-bpf", "-o", str(log), "-e", calls, *command]
 
@@ -116,7 +116,7 @@ def traced(command: list[str], log: Path) -> list[str]:
 def child(
     peer: str, what: str, root: Path, trace: bool = False, **arguments: Any
 ) -> tuple[dict[str, Any], dict[str, Counts]]:
-    """Call `what` of a peer in a fresh process; with `trace`, under strace with counts per mark."""
+    """Calls `what` of a peer in a fresh process; with `trace`, under strace with counts per mark."""
     call = json.dumps({"peer": peer, "what": what, "root": str(root), "arguments": arguments})
     command = [interpreter, str(BENCH / "scenarios.py"), call]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("FDB", "BENCH_TRACE"))}
@@ -142,10 +142,11 @@ _PATH = re.compile(r"\d+<([^>]*)>")
 
 
 def _calls(log: Path) -> Iterator[tuple[str, str, int, str]]:
-    """(call, arguments, returned number, path behind a returned descriptor), interrupted lines joined."""
+    """(call, arguments, returned number, path of a returned descriptor), with interrupted lines joined."""
     begun: dict[str, tuple[str, str]] = {}
     with log.open(errors="replace") as lines:
         for line in lines:
+            # strace splits a call in two if another thread runs in between; the thread's id joins the halves.
             if m := _BEGUN.match(line):
                 begun[m[1]] = (m[2], m[3])
                 continue
@@ -182,12 +183,13 @@ def parse_trace(log: Path, root: Path) -> dict[str, Counts]:
         elif name in _READS:
             c.read_calls, c.read = c.read_calls + 1, c.read + returned
         elif name == "mmap":
+            # No later call shows which pages are read, so the whole range counts.
             c.mapped += int(arguments.split(", ")[1])
     return marks
 
 
 def run_program(argv: list[str], environment: dict[str, str], output: Path) -> Result:
-    """Start a program with its output in a file; wall seconds from spawn to exit, processor seconds."""
+    """Starts a program with its output in a file; gives wall seconds to its exit, processor seconds."""
     out = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     start = time.perf_counter()
     env = {**os.environ, **environment}
@@ -201,7 +203,7 @@ def run_program(argv: list[str], environment: dict[str, str], output: Path) -> R
 
 
 def wait_for_idle(limit: float, patience: float) -> None:
-    """Wait until the one-minute load is below `limit`, but no longer than `patience` seconds."""
+    """Waits until the one-minute load is below `limit`, but no longer than `patience` seconds."""
     end = time.monotonic() + patience
     while os.getloadavg()[0] >= limit and time.monotonic() < end:
         time.sleep(2)

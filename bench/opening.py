@@ -1,9 +1,9 @@
-"""Open a file of 568,480 variables in a fresh process, find one, read it.
+"""Opens a file of 568,480 variables in a fresh process, finds one, and reads it.
 
 `python bench/opening.py LIBRARY FILE VARIABLE` does it once and prints one line of JSON: seconds from the
-call of open to the values in hand, processor seconds, growth of the highest resident size, and the first
-value. Libraries are imported before the clock starts. The file is a copy that was moved to a folder of its
-own, so that nothing beside it can help.
+call of open until the values are there, processor seconds, growth of the highest resident size, and the first
+value. Libraries are imported before the clock starts. The file is a copy in a separate folder, so that no
+other file there can help.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from steps import Figure, Sitting
 
 PARTITIONED, NETCDF4, HDF5, PNETCDF = "fieldstone-partitioned", "netcdf4-python", "h5py", "pnetcdf"
-# Without netCDF4, which makes an object of every variable: it had not opened this file after seven minutes.
+# netCDF4 is left out: it makes an object of every variable, and had not opened this file after seven minutes.
 PEERS = (OURS, PARTITIONED, HDF5, PNETCDF)
 ALL = (OURS, PARTITIONED, PNETCDF)
 
@@ -64,7 +64,7 @@ def _h5py(path: str, name: str) -> Any:
 
 
 def once(library: str, path: str, name: str) -> None:
-    """Reads one variable, and prints what it took."""
+    """Reads one variable, and prints times and memory."""
     read = {"fieldstone": _fieldstone, "netcdf4": _netcdf4, "h5py": _h5py}[library](path, name)
     before = _peak()
     start, cpu = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""Turns the kept results into the tables of docs/benchmarks.md, between two marker lines."""
+"""Turns the stored results into the tables of docs/benchmarks.md, between two marker lines."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _cell(kept: dict[str, Any], peer: str, row: Row) -> str:
 
 
 def outcome(kept: dict[str, Any], target: Target) -> tuple[float, bool] | None:
-    """What was measured for a target and whether it is met; None when one of the two was not measured."""
+    """The measured value of a target and whether the target is met; None if a peer was not measured."""
     ours = kept["runs"].get(target.of, [])
     if isinstance(target.than, tuple):
         return _beside_best(kept, target, target.than)
@@ -107,6 +107,7 @@ def _beside_best(kept: dict[str, Any], target: Target, peers: tuple[str, ...]) -
     ours = medians.pop(target.of)
     best = min(medians.values())
     allowed = target.limit * best
+    # Small absolute differences, and differences in the range of the best peer's own runs, are noise.
     if target.slack:
         allowed = max(allowed, best + target.slack)
     if target.spread:
@@ -159,7 +160,7 @@ def _section(figure: Figure, kept: dict[str, Any]) -> list[str]:
 def render(results: dict[str, Any]) -> str:
     """All figures that have results, after a table of the machine and one of the aims."""
     kept, machine = results["figures"], results["machine"]
-    said = "That of the last sitting. Processors differ: a figure names its own where it is known."
+    said = "This is the machine of the last run. Processors differ: a figure names its own if it is known."
     lines = ["## The machine", "", said, "", "| | |", "| --- | --- |"]
     lines += [f"| {name} | {value} |" for name, value in machine.items()]
     lines += ["", "## Aims", "", "| figure | aim | measured | |", "| --- | --- | --- | --- |"]
@@ -176,7 +177,7 @@ def render(results: dict[str, Any]) -> str:
 
 
 def write(document: Path, text: str) -> None:
-    """Replace what stands between the markers of the document."""
+    """Replaces the text between the markers of the document."""
     old = document.read_text()
     before, _, rest = old.partition(BEGIN)
     _, found, after = rest.partition(END)

@@ -1,13 +1,13 @@
-"""Measure Fieldstone beside FDB and the bare disk, and write docs/benchmarks.md.
+"""Measures Fieldstone, FDB and the bare disk in turn, and writes docs/benchmarks.md.
 
     bench/run.sh [--only NAME]... [--runs N] [--quick] [--peers NAME,NAME] [--work DIR] [--before PYTHON]
 
-For every figure: set up once, wait until the machine is idle, run the peers in turn (ours, FDB, raw, ours,
-...), each run in a fresh process on an empty store or on the one set up, then count system calls in one more
-run per peer that is not timed. All single values are kept in bench/results.json, from which the tables are
-made. `--quick` runs small shapes twice, to see that everything works; it prints its tables and keeps nothing.
-`--before PYTHON` measures ours beside an older release of it, which is installed for that interpreter, prints
-the tables and keeps nothing either.
+For every figure, it sets up once, waits until the machine is idle, runs the peers in turn (ours, FDB, raw,
+ours, ...), each run in a fresh process on an empty store or on the one set up, and then counts system calls
+in one more run per peer that is not timed. It keeps all single values in bench/results.json, from which it
+makes the tables. `--quick` runs small shapes twice, to check that everything works; it prints its tables and
+keeps nothing. `--before PYTHON` compares Fieldstone with an older release of it, which is installed for that
+interpreter; it prints the tables and keeps nothing either.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def arguments() -> argparse.Namespace:
         default=Path(tempfile.gettempdir()) / "fieldstone-bench",
         help="folder on the disk to measure; needs 12 GB",
     )
-    ap.add_argument("--before", metavar="PYTHON", help="measure beside the older release that it imports")
+    ap.add_argument("--before", metavar="PYTHON", help="compare with the older release that it imports")
     ap.add_argument("--patience", type=float, default=300, help="seconds to wait for a load below 1.5")
     return ap.parse_args()
 
@@ -146,7 +146,7 @@ def main() -> None:
     a = arguments()
     wanted = [PEERS[name] for name in a.peers.split(",")]
     if OURS in wanted and importlib.util.find_spec("fieldstone") is None:
-        print("bench: fieldstone is not installed here; measuring the others only", file=sys.stderr)
+        print("bench: fieldstone is not installed here; measuring only the others", file=sys.stderr)
         wanted = [peer for peer in wanted if peer not in (OURS, INGESTED)]
     if shutil.which("strace") is None:
         raise SystemExit("bench: strace is needed to count system calls (package strace)")
@@ -171,7 +171,7 @@ def main() -> None:
             print(f"{figure.name}: {why}, left out", file=sys.stderr)
             continue
         if a.before and figure.group in before.OTHER_PROGRAMS:
-            print(f"{figure.name}: runs programs of this tree alone, left out", file=sys.stderr)
+            print(f"{figure.name}: only runs programs of this tree, left out", file=sys.stderr)
             continue
         if a.before:
             runs = a.runs or (2 if a.quick else figure.runs)

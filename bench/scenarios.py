@@ -1,9 +1,9 @@
-"""What is done to a store and timed: the same code for every peer, each in a fresh process.
+"""The operations on a store that are timed: the same code for every peer, each in a fresh process.
 
 `python bench/scenarios.py CALL` with CALL a JSON object of peer, what, root and arguments prints the result
-as JSON; `measure.child` makes such processes. Libraries are imported, payloads and keys made, and (except
-where a fresh process is what is measured) first calls made on a store that is thrown away, before any clock
-starts: FDB loads its language tables in its first call, which would otherwise be counted against it.
+as JSON; `measure.child` makes such processes. Before any clock starts, a process imports libraries, makes
+payloads and keys, and (unless a fresh process is measured) makes first calls on a store that is thrown away:
+FDB loads its language tables in its first call, which would otherwise count against it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _warm_up(peer: type[Peer], root: Path) -> None:
 
 
 def archive(peer: type[Peer], root: Path, shape: str, quick: bool) -> Result:
-    """Every field by key, one flush at the end; from the first archive to the return of flush."""
+    """Archives every field by key, one flush at the end; from the first archive to the return of flush."""
     s = workload.shape(shape, quick)
     pairs = list(zip(s.keys(), s.payloads(), strict=True))
     _warm_up(peer, root)
@@ -50,10 +50,12 @@ def archive(peer: type[Peer], root: Path, shape: str, quick: bool) -> Result:
 
 
 def grib(peer: type[Peer], root: Path, cold: bool, quick: bool) -> Result:
-    """GRIB messages of distinct headers, one by one, the key read from each; one flush at the end.
+    """Archives GRIB messages of distinct headers, one by one, each by the key in its header; one flush at the
+    end.
 
-    Processor time is that of all processes: a helper that reads headers counts. `cold` is the first thing
-    that the process does with GRIB; otherwise it has archived the same messages to a store thrown away.
+    Processor time is that of all processes, including a helper that reads headers. With `cold` this is the
+    first thing that the process does with GRIB; otherwise it has archived the same messages to a throw-away
+    store.
     """
     messages = workload.grib_messages(200 if quick else 2000)
     if not cold:
@@ -73,7 +75,7 @@ def grib(peer: type[Peer], root: Path, cold: bool, quick: bool) -> Result:
 
 
 def flushes(peer: type[Peer], root: Path, sizes: bool = False) -> dict[str, Any]:
-    """One flush that makes the files, then 100 of ten small fields each, by one writer."""
+    """One flush that makes the files, then 100 flushes of ten small fields each, by one writer."""
     s = workload.shape("flush")
     pairs = list(zip(s.keys(), s.payloads(), strict=True))
     _warm_up(peer, root)
@@ -98,7 +100,7 @@ def flushes(peer: type[Peer], root: Path, sizes: bool = False) -> dict[str, Any]
 
 
 def fill(peer: type[Peer], root: Path, shape: str, quick: bool, flush_every: int = 0) -> Result:
-    """Write the store that reading is measured on."""
+    """Writes the store that read measurements use."""
     s, store = workload.shape(shape, quick), peer(root)
     with Span() as span:
         for i, key in enumerate(s.keys()):
@@ -110,7 +112,7 @@ def fill(peer: type[Peer], root: Path, shape: str, quick: bool, flush_every: int
 
 
 def entries(peer: type[Peer], root: Path, shape: str, quick: bool) -> Result:
-    """List everything in a process that has not touched a store before, from opening it to the last key."""
+    """Lists everything in a process that has not touched a store before, from opening it to the last key."""
     s, n, first = workload.shape(shape, quick), 0, 0.0
     _import(peer, root)
     with Span() as span:
@@ -128,14 +130,14 @@ def entries(peer: type[Peer], root: Path, shape: str, quick: bool) -> Result:
 
 
 def _import(peer: type[Peer], root: Path) -> None:
-    """Import what the peer needs, and nothing more: opening an absent store reads and writes nothing."""
+    """Imports only what the peer needs: opening an absent store reads and writes nothing."""
     aside = root.with_name(root.name + "-absent")
     peer(aside)
     shutil.rmtree(aside, ignore_errors=True)
 
 
 def one(peer: type[Peer], root: Path, shape: str, quick: bool, count: int = 1000) -> Result:
-    """Single fields by full key, many distinct keys in one process that has read from this store before."""
+    """Reads single fields by full key, many distinct keys in one process that has read the store before."""
     s = workload.shape(shape, quick)
     keys, spans, store = list(s.keys()), [], peer(root)
     store.get(keys[0])
@@ -150,7 +152,7 @@ def one(peer: type[Peer], root: Path, shape: str, quick: bool, count: int = 1000
 
 
 def retrieve(peer: type[Peer], root: Path, shape: str, quick: bool, buffer: int) -> Result:
-    """Every field by one request, read through one buffer that is used again and again."""
+    """Reads every field by one request, through one buffer that is used again and again."""
     s, room = workload.shape(shape, quick), memoryview(bytearray(b"1") * buffer)
     store = peer(root)
     store.get(next(s.keys()))
@@ -169,7 +171,7 @@ def box_fill(peer: type[Peer], root: Path, box: str, quick: bool) -> Result:
 
 
 def box(peer: type[Peer], root: Path, box: str, quick: bool) -> Result:
-    """About 1 % of one array."""
+    """Reads about 1 % of one array."""
     b = workload.box(box, quick)
     b.values(b.start, b.count)
     _warm_up(peer, root)
@@ -181,7 +183,7 @@ def box(peer: type[Peer], root: Path, box: str, quick: bool) -> Result:
 
 
 def fill_runs(peer: type[Runs], root: Path, runs: str, quick: bool) -> Result:
-    """Write the runs that are opened."""
+    """Writes the runs that are opened."""
     shape = workload.runs(runs, quick)
     with Span() as span:
         peer.fill(root, shape)
@@ -189,7 +191,7 @@ def fill_runs(peer: type[Runs], root: Path, runs: str, quick: bool) -> Result:
 
 
 def open_runs(peer: type[Runs], root: Path, runs: str, quick: bool) -> Result:
-    """All runs as one object of xarray, in a process that has opened none before; then one value of it."""
+    """Opens all runs as one object of xarray, in a process that has opened none; then reads one value."""
     shape = workload.runs(runs, quick)
     peer.prepare()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -206,7 +208,7 @@ def open_runs(peer: type[Runs], root: Path, runs: str, quick: bool) -> Result:
 def main() -> None:
     call = json.loads(sys.argv[1])
     module = importlib.import_module(f"peers.{call['peer']}")
-    # Here first: the others have steps of the parent, too, some of the same names.
+    # These names come first: the other modules have steps of the parent, some with the same names.
     places = (sys.modules[__name__], catalog, commits, hits)
     what = next(getattr(place, call["what"]) for place in places if hasattr(place, call["what"]))
     peer = module.Runs if call["what"].endswith("_runs") else module.Store

@@ -1,7 +1,7 @@
-"""What threads get out of one handle, in Rust: `crates/fieldstone/examples/sharing.rs`, run by run.
+"""Threads that share one handle, in Rust: `crates/fieldstone/examples/sharing.rs`, run by run.
 
-The disk is measured in the same run, right behind each figure that depends on it: an overwrite of as many
-bytes in a file that is zeroed and synced already, and one fdatasync.
+The same run measures the disk, right after each figure that depends on it: an overwrite of as many
+bytes in a file that is already zeroed and synced, and one fdatasync.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _program(fig: Figure, at: Sitting, peer: str, *arguments: str) -> Result:
 
 
 def flush(fig: Figure, at: Sitting, peer: str) -> Result:
-    """Ten small fields a flush, and the disk beside it."""
+    """Flushes of ten small fields, followed by the same on the bare disk."""
     ours = _program(fig, at, peer, "flush")
     disk = _program(fig, at, peer, "disk", str(int(ours["frame"])))
     floor = disk["median"] * MICRO
@@ -41,7 +41,7 @@ def flush(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def threads(fig: Figure, at: Sitting, peer: str) -> Result:
-    """Flushes per second of one thread and of eight, and a reader beside two."""
+    """Flushes per second of one thread and of eight, and gets of a reader while two threads flush."""
     rates = {n: _program(fig, at, peer, "threads", str(n))["flushes_per_second"] for n in (1, 8)}
     reader = _program(fig, at, peer, "reader")
     disk = _program(fig, at, peer, "disk", "1000")
@@ -57,7 +57,7 @@ def threads(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def archive(fig: Figure, at: Sitting, peer: str) -> Result:
-    """Fields of 64 KiB from one thread and from eight into one handle."""
+    """Fields of 64 KiB, archived into one handle by one thread and by eight."""
     result: Result = {}
     for how in ("none", "zstd"):
         for n in (1, 8):

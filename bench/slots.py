@@ -1,10 +1,10 @@
-"""What slots of the graph's view take and count, partitioner by partitioner: the steps of the figures.
+"""Times and counts of slots of the graph's view, partitioner by partitioner: the steps of the figures.
 
     .venv-bench/bin/python bench/slots.py [--quick] [--runs N] [--work DIR]
 
 This is `bench/run.py --only slots`. The slots are threads of `crates/slots/examples/slots`, which puts a
-graph and then answers one question after another; a figure's programs stay while it is measured, so that the
-partitioners take turns.
+graph and then answers one question after another. The programs of a figure keep running while it is measured,
+so that the partitioners take turns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EDGE_CUT, VERTEX_CUT, GIGA, DIDO = "edge-cut", "vertex-cut", "giga+", "dido"
 FOLDER = "folder"
-"""Files of a folder, beside vertices."""
+"""Files of a folder, instead of vertices."""
 DARSHAN = "darshan"
 """The shape of real logs."""
 PAPER = "dido-paper"
@@ -35,9 +35,9 @@ PAPER = "dido-paper"
 SCHEMES = (EDGE_CUT, VERTEX_CUT, GIGA, DIDO)
 ENGINES = ("sync", "plain", "async")
 DEGREES = (1, 32, 117, 160, 256, 512, 10_000)
-"""Vertices of about this many relations from them are scanned; of no vertex there are more than the last."""
+"""Scans start from vertices with about this many relations; no vertex has more than the last number."""
 FAR = (117, 512, 10_000)
-"""Those from which three steps are walked."""
+"""Walks of three steps start from these."""
 THRESHOLDS = (128, 256, 512, 1_024, 2_048, 4_096)
 WALKS = (2, 4, 8)
 _PROGRAM = (
@@ -46,7 +46,7 @@ _PROGRAM = (
 
 
 class Program:
-    """Slots with a graph in them, which answer questions."""
+    """Slots with a graph in them that answer questions."""
 
     def __init__(self, **how: Any) -> None:
         command = [_PROGRAM, *(f"{name}={value}" for name, value in how.items())]
@@ -60,7 +60,7 @@ class Program:
         return json.loads(line)
 
     def ask(self, *question: Any) -> dict[str, Any]:
-        """The answer to a question, as the program's own text lists them."""
+        """The answer to a question, in the program's own text."""
         pipe = self._process.stdin
         if pipe:
             pipe.write(" ".join(map(str, question)) + "\n")
@@ -87,7 +87,7 @@ def _how(peer: str) -> dict[str, str]:
 
 
 def _program(fig: Figure, peer: str, edges: Path, **how: Any) -> Program:
-    """The figure's program for a peer, from its first run on; those of another figure end."""
+    """The figure's program for a peer, started at its first run; ends programs of other figures."""
     if any(name != fig.name for name, _ in _programs):
         close()
     key = (fig.name, peer)
@@ -118,7 +118,7 @@ def _size(fig: Figure, at: Sitting) -> int:
 
 
 def _starts(edges: Path) -> list[int]:
-    """For each of the degrees a vertex with about so many relations from it."""
+    """For each of the degrees, a vertex with about that many relations from it."""
     import numpy as np
 
     sources = np.fromfile(edges, dtype="<u4")[::2]
@@ -127,7 +127,7 @@ def _starts(edges: Path) -> list[int]:
 
 
 def counters(fig: Figure, at: Sitting, peer: str) -> Result:
-    """What scans and walks count, which must be what the model says; where relations are."""
+    """Counts of scans and walks, and the places of relations, which must all equal those of the model."""
     edges = _graph(at, "rmat", _size(fig, at))
     slots, threshold = (8, 32) if at.quick else (32, 128)
     program = Program(edges=edges, slots=slots, threshold=threshold, clients=2, property=0, **_how(peer))
@@ -151,7 +151,7 @@ def counters(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def threshold(fig: Figure, at: Sitting, peer: str) -> Result:
-    """Relations of one vertex put one by one, and scanned, by the threshold."""
+    """Puts relations of one vertex one by one, and scans them, by the threshold."""
     edges, result = _graph(at, "hub", _size(fig, at)), {}
     for limit in THRESHOLDS:
         program = Program(edges=edges, slots=32, threshold=limit, batch=1, **_how(peer))
@@ -175,7 +175,7 @@ def threshold(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def profile(fig: Figure, at: Sitting, engine: str) -> Result:
-    """Six steps: where the time of each slot went, step by step."""
+    """Walks six steps: the time of each slot in each step."""
     edges = _graph(at, "near", _size(fig, at))
     how = {"slots": 8, "delays": "0,20000", "clients": 2, "property": 0}
     program = _program(fig, engine, edges, **how)
@@ -194,7 +194,7 @@ def profile(fig: Figure, at: Sitting, engine: str) -> Result:
 
 
 def walks(fig: Figure, at: Sitting, peer: str) -> Result:
-    """Steps along relations in both directions, by each engine."""
+    """Walks along relations in both directions, by each engine."""
     edges, data = _graph(at, "near", _size(fig, at)), fig.data
     how = {"slots": data["slots"], "clients": 2, "property": 0, **_how(peer)}
     if "delays" in data:
@@ -223,7 +223,7 @@ def walks(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def puts(fig: Figure, at: Sitting, peer: str) -> Result:
-    """Relations put by eight clients until no split goes on, by the number of slots."""
+    """Eight clients put relations until all splits are finished, by the number of slots."""
     shape, result = fig.data["shape"], {}
     graph = {"relations" if shape == DARSHAN else "edges": _graph(at, shape, _size(fig, at))}
     for slots in fig.data["slots"]:
@@ -255,7 +255,7 @@ def puts(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def mdtest(fig: Figure, at: Sitting, peer: str) -> Result:
-    """Files of one directory, created at once by clients, by their number: one with a call, and many."""
+    """Clients create files of one directory at once, by their number: one with a call, and many."""
     result: Result = {}
     files = fig.data["files"] // (20 if at.quick else 1)
     for clients in fig.data["clients"]:

@@ -1,4 +1,4 @@
-"""The figures of slots: what partitioners and engines of traversals take and count, after GraphMeta's."""
+"""The figures of slots: times and counts of partitioners and engines of traversals, after GraphMeta's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from slots import (
 from steps import Figure, Row, Target
 
 _NEAR = (
-    "A graph of the shape of amazon0302 (262,111 vertices, at most five relations from each, most near), "
+    "A graph shaped like amazon0302 (262,111 vertices, at most five relations from each, most near), "
     "walked along relations in both directions from vertex 0"
 )
 _NEAR_COUNT = 1_234_877
@@ -79,7 +79,7 @@ def _walks(steps: tuple[int, ...]) -> tuple[Row, ...]:
 
 def _near(number: int) -> tuple[Target, ...]:
     return tuple(
-        Target(f"sync at most 10 % behind async ({peer}, {number} steps)", f"ahead_{number}", 1.10, of=peer)
+        Target(f"sync at most 1.1 times async ({peer}, {number} steps)", f"ahead_{number}", 1.10, of=peer)
         for peer in (DIDO, GIGA)
     )
 
@@ -149,11 +149,11 @@ _HUB_SLOTS = (4, 8, 16, 32)
 SLOTS = (
     Figure(
         "slots-counters",
-        "Partitioners: what scans and walks count",
+        "Partitioners: counts of scans and walks",
         "20,000 vertices and 1.6 million relations of RMAT in 32 slots, threshold 128, both ends of each "
         "relation placed; scans and walks along relations from vertices of some degrees (GraphMeta, figures "
-        "12 to 15). Each number is compared with a model that computes it from the rules, and is the same in "
-        "every run; what splits move depends on how they meet the clients' batches.",
+        "12 to 15). A model computes each number from the rules; the measured number must equal it, and is "
+        "the same in every run. Only the relations moved by splits depend on the clients' batches.",
         (*SCHEMES, PAPER),
         slots.counters,
         _counters(),
@@ -180,8 +180,8 @@ SLOTS = (
     Figure(
         "slots-threshold",
         "Partitioners: the threshold",
-        "8,192 relations of one vertex with a property of 128 characters, put one by one by one client into "
-        "32 slots, and scanned, by the threshold (GraphMeta, figure 8).",
+        "One client puts 8,192 relations of one vertex, with a property of 128 characters, one by one into "
+        "32 slots, and scans them, by the threshold (GraphMeta, figure 8).",
         (DIDO,),
         slots.threshold,
         tuple(
@@ -194,7 +194,7 @@ SLOTS = (
                 ("moved", "relations moved", 1, 0),
                 ("scan", "scan, ms", 1e-3, 2),
                 ("busiest", "time of the scan's busiest slot, ms", 1e-3, 3),
-                ("asked", "slots that are asked", 1, 0),
+                ("asked", "slots that the scan asks", 1, 0),
                 ("reads", "StatReads of the scan", 1, 0),
             )
         ),
@@ -214,8 +214,8 @@ SLOTS = (
     Figure(
         "slots-steps",
         "Six steps, step by step",
-        f"{_NEAR}; dido, 8 slots, of which slot 1 takes at least 20 µs more to read the relations of a "
-        "vertex. The time of each slot in each step is in `bench/results.json` (GraphMeta, figure 9).",
+        f"{_NEAR}; dido, 8 slots, of which slot 1 takes at least 20 µs longer to read the relations of a "
+        "vertex. `bench/results.json` has the time of each slot in each step (GraphMeta, figure 9).",
         ("sync", "plain"),
         slots.profile,
         _steps(),
@@ -227,8 +227,8 @@ SLOTS = (
         Figure(
             f"slots-walks-{n}",
             f"Walks in {n} slots",
-            f"{_NEAR}: three engines (GraphMeta, figures 10 and 16). All slots are threads of two "
-            "processors: time is what all of them compute together.",
+            f"{_NEAR}: three engines (GraphMeta, figures 10 and 16). All slots are threads on two "
+            "processors: the times are those of all slots' computation together.",
             SCHEMES,
             slots.walks,
             _walks(WALKS),
@@ -242,7 +242,7 @@ SLOTS = (
         Figure(
             name,
             title,
-            f"{_NEAR}: 8 slots, of which {which} at least 100 µs more to read the relations of a vertex.",
+            f"{_NEAR}: 8 slots, of which {which} at least 100 µs longer to read the relations of a vertex.",
             SCHEMES,
             slots.walks,
             _walks((4, 6)),
@@ -251,15 +251,15 @@ SLOTS = (
             group="slots",
         )
         for name, title, which, delays in (
-            ("slots-slow", "Walks where one slot reads slowly", "slot 1 takes", ("0", "100000")),
-            ("slots-disks", "Walks where every slot reads slowly", "each takes", ("100000",) * 8),
+            ("slots-slow", "Walks with one slow slot", "slot 1 takes", ("0", "100000")),
+            ("slots-disks", "Walks with all slots slow", "each takes", ("100000",) * 8),
         )
     ),
     Figure(
         "slots-puts",
         "Put relations into slots",
         "A power-law graph with a hub, relations with a property of 128 characters, 1,000 at a time by eight "
-        "clients, until no split goes on.",
+        "clients, until all splits are finished.",
         SCHEMES,
         slots.puts,
         _puts(_SLOTS),
@@ -270,12 +270,12 @@ SLOTS = (
     Figure(
         "slots-puts-darshan",
         "Put relations of Darshan logs into slots",
-        "200,000 relations between users, jobs, processes, programs and files, as ingest makes them of 35"
-        " real Darshan logs (GraphMeta, figure 11, which has a year of logs). The logs have 5,414 of "
-        "them, at 4,840 vertices; jobs, with their processes, come again under further numbers, 37 times "
-        "in all, while users, programs and files stay the same. Each has a property of 128 characters, "
-        "1,000 are put at a time by eight clients, until no split goes on. Where they are then is what a "
-        "model says.",
+        "200,000 relations between users, jobs, processes, programs and files, as ingest makes them of 35 "
+        "real Darshan logs (GraphMeta, figure 11, uses a year of logs). The logs have 5,414 of "
+        "them, at 4,840 vertices; jobs, with their processes, are repeated under further numbers, 37 times "
+        "in all, while users, programs and files stay the same. Each has a property of 128 characters. "
+        "Eight clients put 1,000 at a time, until all splits are finished. A model computes where they are "
+        "then, and the slots must agree.",
         SCHEMES,
         slots.puts,
         _puts(_SLOTS, model=True),
@@ -286,15 +286,15 @@ SLOTS = (
     ),
     Figure(
         "slots-mdtest",
-        "Create files of one directory",
-        "Clients create 4,000 files each in one directory, as mdtest does, each with a call of its own, "
-        "in which a client waits for all slots that take part (GraphMeta, figure 18: 8n clients beside "
+        "Create files in one directory",
+        "Clients create 4,000 files each in one directory, as mdtest does, one per call, and each "
+        "call waits for all slots that take part (GraphMeta, figure 18: 8n clients, compared with "
         "GPFS). In 8 slots, threshold 128, a file is a vertex with mode, owner, size and time as static "
-        "properties, and the relation `has` of the directory, which clients have ready before the clock "
-        "runs; in a folder of the disk's file system it is `open` with O_CREAT and O_EXCL, and `close`, "
-        "by as many threads. Nothing is durable when a call returns, on either side: slots have it in "
-        "memory (in a store its log keeps it, which is not in these times), the file system in the page "
-        "cache.",
+        "properties, and the relation `has` of the directory, which clients prepare before the clock "
+        "starts; in a folder of the disk's file system it is `open` with O_CREAT and O_EXCL, and `close`, "
+        "by as many threads. On neither side is anything durable when a call returns: slots have it in "
+        "memory (a store also keeps it in its log, which these times leave out), the file system in the "
+        "page cache.",
         (DIDO, FOLDER),
         slots.mdtest,
         _mdtest(_CLIENTS, _BATCH),
@@ -304,9 +304,9 @@ SLOTS = (
     Figure(
         "slots-hub",
         "Put relations of one vertex",
-        "2.6 million relations of one vertex, 1,000 at a time by eight clients, until no split goes on "
-        "(GraphMeta, figure 17: 256 clients x 10,240). With two processors for all slots the rate cannot "
-        "grow with them; what one slot does can fall.",
+        "Eight clients put 2.6 million relations of one vertex, 1,000 at a time, until all splits are "
+        "finished (GraphMeta, figure 17: 256 clients x 10,240). With two processors for all slots the rate "
+        "cannot grow with the number of slots; the work of one slot can fall.",
         (DIDO,),
         slots.puts,
         _puts(_HUB_SLOTS, held=True),

@@ -1,4 +1,4 @@
-"""What a figure is, and the steps that its runs are made of.
+"""Figures, and the steps that their runs are made of.
 
 A step is called for one peer at a time and returns numbers in base units (seconds, bytes): a figure's `setup`
 once per peer, its `run` in turn at least seven times, its `count` once, untimed and under strace.
@@ -26,7 +26,7 @@ BUFFER = 8 << 20
 
 @dataclass
 class Sitting:
-    """Where one sitting works, and whether it is a short one that only shows that everything runs."""
+    """The folder of a series of runs, and whether the series is short, to check that everything works."""
 
     work: Path
     quick: bool
@@ -36,7 +36,7 @@ class Sitting:
         return self.work / figure / peer / "store"
 
     def fresh(self, figure: str, peer: str) -> Path:
-        """An absent store, with nothing of earlier runs left for the disk to write."""
+        """The path of an absent store; flushes to disk everything that earlier runs left."""
         root = self.root(figure, peer)
         shutil.rmtree(root.parent, ignore_errors=True)
         root.parent.mkdir(parents=True)
@@ -57,14 +57,14 @@ class Row:
     digits: int = 0
     counted: bool = False
     over: str | None = None
-    """The number of this peer divided by each peer's own: how many times faster they are."""
+    """Show this peer's number divided by each peer's own: how many times faster they are."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """`key` of `of`, alone or over the same of `than`, is to be at least or at most `limit`.
+    """`key` of `of`, alone or divided by that of `than`, should be at least or at most `limit`.
 
-    Of several in `than` the best is taken; what exceeds it by no more than `slack` is well too.
+    Of several in `than` the best counts; an excess of at most `slack` is also accepted.
     """
 
     text: str
@@ -75,7 +75,7 @@ class Target:
     slack: float = 0.0
     of: str = OURS
     spread: bool = False
-    """What the slowest run of the best of several took is well, too."""
+    """Also accept the time of the slowest run of the best of several."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Figure:
     group: str = ""
     runs: int = 7
     missing: Callable[[], str] | None = None
-    """Says what is absent here that the figure needs; "" where nothing is."""
+    """Names a missing thing that the figure needs; "" if nothing is missing."""
 
 
 def _rates(r: Result) -> Result:
@@ -206,7 +206,7 @@ def retrieve(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def floor(ranges: Path) -> Result:
-    """Run bench/floor over a list of ranges."""
+    """Runs bench/floor over a list of ranges."""
     program = BENCH / "floor" / "target" / "release" / "fieldstone-bench-floor"
     out = subprocess.run([program, ranges, str(BUFFER)], capture_output=True, text=True, check=True).stdout
     return json.loads(out)

@@ -3,7 +3,7 @@
 `python bench/study.py PEER ROOT RUNS` makes it once in a fresh process and prints one line of JSON: seconds
 and processor seconds from the first run to the end of the flush. `fieldstone_store` declares runs, parameters
 and variables and writes with `find=["max", "mean"]`; `fieldstone_archive` archives the same arrays by key and
-reduces each with numpy, which keeps its numbers to itself.
+reduces each with numpy, but does not store the results.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RUNS, STEPS, VARIABLES, SHAPE = 200, 50, ("density", "pressure", "temperature", 
 
 
 def arrays() -> list[np.ndarray]:
-    """What steps write in turn: made before the clock starts."""
+    """The arrays that steps write in turn, made before the clock starts."""
     rng = np.random.default_rng(1)
     return [rng.random(SHAPE, "f4") for _ in range(16)]
 
@@ -67,7 +67,7 @@ def archived(root: Path, runs: int, values: list[np.ndarray]) -> Result:
 
 
 def once(peer: str, root: str, runs: str) -> None:
-    """Makes it, and prints what it took."""
+    """Makes it, and prints the times."""
     values = arrays()
     make = {OURS: written, ARCHIVE: archived}[peer]
     make(Path(root).with_name("warm"), 1, values)
@@ -91,7 +91,7 @@ def run(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def count(fig: Figure, at: Sitting, peer: str) -> Result:
-    """The same under strace, with the calls that `Span` encloses counted."""
+    """The same under strace; counts the calls that `Span` encloses."""
     root = at.fresh(fig.name, peer)
     log = root.parent / "strace"
     environment = {**os.environ, "BENCH_TRACE": "1"}

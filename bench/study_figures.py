@@ -1,4 +1,4 @@
-"""The figures of a parameter study: writing it with finders, and asking a heap where a quantity is."""
+"""The figures of a parameter study: writing it with finders, and finding a quantity in many files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ STUDY = (
     Figure(
         "study-write",
         "A study: 200 runs, 50 steps, 4 variables",
-        "40,000 arrays of 32 x 32 f4, 164 MB, and 80,000 numbers of them: runs with parameters and declared "
-        'variables, `run.write` with `find=["max", "mean"]`, beside `archive` of the same arrays and '
-        "numpy's `max` and `mean`, whose numbers are kept nowhere. The flush at the end is part of the time.",
+        "40,000 arrays of 32 x 32 f4, 164 MB, and 80,000 numbers computed from them: runs with parameters "
+        'and declared variables, `run.write` with `find=["max", "mean"]`; for comparison, `archive` of the '
+        "same arrays and numpy's `max` and `mean`, which are not stored. The flush at the end is included.",
         (OURS, ARCHIVE),
         study.run,
         (
@@ -31,11 +31,12 @@ STUDY = (
     ),
     Figure(
         "where",
-        "Where is a quantity, over 120 files",
+        "Find a quantity in 120 files",
         "120 netCDF-4 files of two quantities on tiles of the globe: grids with latitude and longitude along "
-        "dimensions, in two dimensions, and of 16,200 cells in no order. Asked by standard name, by unit, by "
-        "a box across the date line, by time, and by name, box and time together: `store.variables` of a "
-        "store that took them in, and each file opened and compared. The same variables are found.",
+        "dimensions, in two dimensions, and of 16,200 cells in no order. The queries go by standard name, by "
+        "unit, by a box across the date line, by time, and by name, box and time together: "
+        "`store.variables` of a store that ingested them; or each file is opened and compared. Both find the "
+        "same variables.",
         (where.OURS, where.FILES),
         where.run,
         (

@@ -2,10 +2,10 @@
 
     .venv/bin/python bench/syscalls.py [--sizes 10,100,1000] [--only list,find]
 
-Each run has a writer of its own. Each call is a fresh process under strace, which opens the store and makes
+Each run has its own writer. Each call is a fresh process under strace, which opens the store and makes
 the call; the table leaves out the calls of a process that only starts. It shows the counts, and how they grow
-from the second size to the last (1: as the writers do). The program names those that grow faster, and
-then ends with 1. Counts repeat on a busy machine, where times do not.
+from the second size to the last (1: in proportion to the writers). The program names calls that grow faster,
+and then ends with 1. Counts repeat on a busy machine; times do not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 import fieldstone as fst
 import numpy as np
 
-# Growth of a count that is still taken for linear: counts of few calls jump.
+# The growth that still counts as linear: small counts jump.
 LINEAR = 1.15
 
 PROGRAM: dict[str, list[str]] = {
@@ -86,7 +86,7 @@ store = fst.open(url, "r")
 
 
 def build(url: Path, runs: int) -> None:
-    """A store of `runs` runs, each with two arrays, an attribute and an execution, by a writer of its own."""
+    """A store of `runs` runs, each with two arrays, an attribute and an execution, by its own writer."""
     for i in range(runs):
         with fst.open(url) as store:
             run = store.create_run(f"r{i}", params={"nx": 4})
@@ -130,7 +130,7 @@ def measured(url: Path, runs: int, folder: Path, only: set[str]) -> dict[str, in
 
 
 def main() -> int:
-    """Measures, prints, and says whether anything grows faster than the writers."""
+    """Measures, prints, and returns whether anything grows faster than the writers."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sizes", default="10,100,1000")
     parser.add_argument("--only", default="")

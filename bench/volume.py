@@ -1,8 +1,8 @@
-"""The volume of attributes that the catalog is measured on: that of the EMPRESS 2.0 paper (PDSW 2018).
+"""The attributes on which the catalog is measured: the volume of the EMPRESS 2.0 paper (PDSW 2018).
 
-W writers hold a chunk each of ten variables at three steps; ten tags mark them as often as its Table II says:
-2.64 attributes a chunk. Beside it stand 200 small runs with four attributes each. Queries are the paper's
-patterns, as data: every peer answers them in its own way, and the numbers of rows must agree.
+W writers hold a chunk each of ten variables at three steps; ten tags mark them as often as the paper's Table
+II says: 2.64 attributes a chunk. In addition there are 200 small runs with four attributes each. Queries are
+the paper's patterns, as data: every peer answers them in its own way, and the numbers of rows must agree.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ THREE = ("blob_freq", "blob_ifreq", "blob_rare")
 
 @dataclass(frozen=True)
 class Tag:
-    """A tag: bool, float, text or a pair of integers; on so many percent of the chunks."""
+    """A tag: bool, float, text or a pair of integers; on a given percentage of the chunks."""
 
     name: str
     kind: str
@@ -166,7 +166,7 @@ class Volume:
 
 @cache
 def volume(writers: int) -> Volume:
-    """The volume of so many writers."""
+    """The volume of `writers` writers."""
     return Volume(writers)
 
 

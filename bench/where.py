@@ -1,9 +1,9 @@
-"""Where is a quantity? Asked of a store that took in files on grids of many kinds, and of the files.
+"""Finds a quantity in a store that ingested files on grids of many kinds, and in the files themselves.
 
 `python bench/where.py PEER QUESTION ROOT` asks in a fresh process and prints one line of JSON: seconds of the
-first answer, from the open on, and the median of 20 further ones, how many variables are found, and which.
-`netcdf_files` is brute force: it opens each file and compares the attributes, points and times of each
-variable with what is asked.
+first answer, from the open on, and the median of 20 further ones, the number of variables found, and their
+names. `netcdf_files` is brute force: it opens each file and compares the attributes, points and times of each
+variable with the question.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ QUESTIONS = ("standard_name", "units", "box", "time", "all")
 
 
 def fill(fig: Figure, at: Sitting, peer: str) -> Result:
-    """The files, and for ours a store that took them in."""
+    """The files, and for ours a store that ingested them."""
     root = at.fresh(fig.name, peer)
     root.mkdir()
     for answers in (at.work / fig.name).glob("*.json"):
@@ -170,7 +170,7 @@ def dated(file: Any) -> bool:
 
 
 def once(peer: str, question: str, root: str) -> None:
-    """Asks, and prints what it took."""
+    """Asks, and prints times and answers."""
     start = time.perf_counter()
     ask = {OURS: in_store, FILES: in_files}[peer](Path(root), question)
     found = ask()

@@ -1,8 +1,8 @@
-"""What every peer writes and reads: shapes, keys, payloads and arrays, the same bytes for all.
+"""The data that every peer writes and reads: shapes, keys, payloads and arrays, the same bytes for all.
 
 Keys are those of a MARS-like archive in three levels; values are text, the only form FDB takes. Payloads are
-pseudo-random (nothing gains from compression), differ from field to field, and can be computed again by
-index, so that what was read is checked against what was written.
+pseudo-random (compression gains nothing), differ from field to field, and can be computed again by
+index, so that a reader can check them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _POOL = 4 << 20
 
 @dataclass(frozen=True)
 class Shape:
-    """So many fields of so many bytes: a field per step, parameter and level of one dataset."""
+    """A number of fields of one size: a field per step, parameter and level of one dataset."""
 
     nbytes: int
     steps: int
@@ -94,7 +94,7 @@ _SHAPES = {
 
 
 def shape(name: str, quick: bool = False) -> Shape:
-    """The shape of that name; a tenth or less of it when `quick`."""
+    """The shape with a name; a tenth or less of it when `quick`."""
     return _SHAPES[name][quick]
 
 
@@ -153,7 +153,7 @@ _BOXES = {
 
 
 def box(name: str, quick: bool = False) -> Box:
-    """The array and box of that name; small ones when `quick`."""
+    """The array and box with a name; small ones when `quick`."""
     return _BOXES[name][quick]
 
 
@@ -162,7 +162,7 @@ ARRAY_KEY: Key = {**BASE, "step": "0", "levelist": "500", "param": "130"}
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of a simulation: small arrays, many of them."""
+    """Runs of a simulation with many small arrays."""
 
     runs: int
     variables: int
@@ -175,7 +175,7 @@ class Runs:
         return f"run{number:05}"
 
     def values(self, run: int, variable: int, step: int) -> np.ndarray:
-        """The values of one field: two-dimensional, and its own."""
+        """The values of one field: two-dimensional, and different from all others."""
         import numpy as np
 
         return np.full((self.extent, self.extent), run * 7919 + variable * 101 + step * 0.25, "f4")
@@ -193,7 +193,7 @@ def runs(name: str, quick: bool = False) -> Runs:
 
 
 def grib_messages(count: int) -> list[bytes]:
-    """Small GRIB2 messages of the keys of a shape: every header is another one."""
+    """Small GRIB2 messages with the keys of a shape, each with a different header."""
     import eccodes
 
     keys = Shape(0, -(-count // 100), 10, 10).keys()

@@ -1,4 +1,4 @@
-"""The figures of zarr-python reading a store of ours and its own."""
+"""The figures of zarr-python reading a Fieldstone store and a LocalStore."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _figure(name: str, what: str, title: str, text: str) -> Figure:
     return Figure(
         name,
         f"zarr-python reads 1 GB in chunks of 1 MiB, {title}",
-        f"954 chunks of 512 x 512 f4, {text}; the whole array at once, pages in the cache.",
+        f"954 chunks of 512 x 512 f4, {text}; reads the whole array at once, with its pages in the cache.",
         (OURS, CHECKED, PLAIN),
         zarr_read.run,
         _ROWS,
@@ -38,7 +38,7 @@ def _figure(name: str, what: str, title: str, text: str) -> Figure:
 
 
 ZARR = (
-    _figure("zarr-zstd", "zstd", "zstd", "compressed to about half; one field of ours"),
-    _figure("zarr-raw", "raw", "not compressed", "noise; one field of ours"),
-    _figure("zarr-steps", "steps", "a field per step", "noise; 954 fields, one array of LocalStore"),
+    _figure("zarr-zstd", "zstd", "zstd", "compressed to about half; one Fieldstone field"),
+    _figure("zarr-raw", "raw", "not compressed", "noise; one Fieldstone field"),
+    _figure("zarr-steps", "steps", "a field per step", "noise; 954 Fieldstone fields, one LocalStore array"),
 )

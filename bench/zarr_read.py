@@ -1,9 +1,9 @@
-"""zarr-python reads an array in chunks of 1 MiB: from a store of ours, and from its own LocalStore.
+"""zarr-python reads an array in chunks of 1 MiB: from a Fieldstone store, and from its own LocalStore.
 
 `python bench/zarr_read.py PEER WHAT ROOT` reads all of it once in a fresh process and prints one line of
-JSON: seconds and processor seconds. The array is opened and one chunk read before the clock starts; what was
-read is compared with what was written. Both peers hold the same elements in the same chunks behind the same
-codecs; LocalStore is measured without its checksums, too.
+JSON: seconds and processor seconds. Before the clock starts, the process opens the array and reads one chunk;
+it compares the values with the written ones. Both peers hold the same elements in the same chunks behind the
+same codecs; LocalStore is also measured without its checksums.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 OURS, CHECKED, PLAIN = "fieldstone_store", "zarr-crc32c", "zarr-plain"
 EXTENTS = (1, 512, 512)
-"""Of a chunk: 1 MiB of f4."""
+"""The extents of a chunk: 1 MiB of f4."""
 CHUNKS, FEW = 954, 24
-"""How many there are: 1 GB; and in a short sitting."""
+"""The number of chunks: 1 GB; and in a short run."""
 KEPT = 8
-"""Chunks kept beside the store, to compare with."""
+"""The number of chunks kept next to the store, for comparison."""
 
 
 def elements(what: str, chunks: int) -> np.ndarray:
@@ -72,7 +72,7 @@ def fill(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def opened(peer: str, root: Path) -> Any:
-    """The array as zarr-python has it. What ours imports, all do, so that each starts its clock as late."""
+    """The array in zarr-python. Every peer makes the same imports, so that all clocks start alike."""
     import fieldstone as fst
     import fieldstone._zarr.store
     import zarr
@@ -85,16 +85,16 @@ def opened(peer: str, root: Path) -> Any:
 def warm(nbytes: int) -> None:
     """Takes memory, writes it and gives it back.
 
-    A virtual machine hands pages that are free for a second back to its host, and takes them anew at several
-    times the price: whoever reads first after a pause would pay for all.
+    A virtual machine hands pages that are free for a second back to its host, and taking them again costs
+    several times as much: the first peer after a pause would pay for all.
     """
     np.ones(nbytes + nbytes // 2, "u1")
 
 
 def once(peer: str, what: str, root: Path) -> None:
-    """Reads all of it, and prints what that took."""
+    """Reads all of it, and prints the times."""
     array = opened(peer, root)
-    # The codecs that LocalStore has beside: what is compared is what each asks of zarr-python.
+    # LocalStore also uses these codecs, so the figure compares what each store costs zarr-python.
     named = {CHECKED: ["crc32c"], PLAIN: [], OURS: ["crc32c"]}[peer]
     named = [*(["zstd"] if what == "zstd" else []), *named]
     assert array.chunks == EXTENTS and [c.to_dict()["name"] for c in array.compressors] == named, array

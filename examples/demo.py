@@ -1,11 +1,12 @@
 """A tour on real data: `make demo`.
 
-Takes netCDF files of several models and GRIB messages into two stores, finds and reads fields, replaces one
-and goes back, kills a writer, damages a copy, opens the stores in xarray, writes regions from it, gives the
-files back, plots, tags the warm spots of an ocean, finds some and reads them alone, rewrites a netCDF classic
-file, lets four processes write one file of many objects, puts a flow on a real mesh, which goes on with three
-processes, and draws where its plot came from. Everything that comes back is compared with the source. Needs
-the package with its extras and `iris-sample-data`; no network. What it makes is in demo-out/.
+The tour puts netCDF files of several models and GRIB messages into two stores, finds and reads fields,
+replaces a field and goes back to the older one, kills a writer and damages a copy. It opens the stores in
+xarray, writes regions from there, exports the files again and plots. It tags the warm spots of an ocean,
+finds some of them and reads only those; converts a netCDF classic file; lets four processes write one file of
+many objects; computes a flow on a real mesh with four processes and continues it with three; and draws where
+its plot came from. It compares all that comes back with the source. It needs the package with its extras and
+`iris-sample-data`, but no network, and puts its results into demo-out/.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ CLIMATE, FORECAST, FLOW = OUT / "climate", OUT / "forecast", OUT / "flow"
 SAMPLES = Path(iris_sample_data.path)
 PROGRAM = Path(sys.executable).parent / "fieldstone"
 
-AIR = "A1B_north_america"  # 240 years of air temperature over North America, from a climate model
+AIR = "A1B_north_america"  # 240 years of air temperature over North America, computed by a climate model
 NETCDF = [f"{AIR}.nc", "ostia_monthly.nc", "orca2_votemper.nc", "hybrid_height.nc", "rotated_pole.nc"]
 GRIB_YEARS = 20
 FLOW_STEPS = 6  # of each of two jobs
@@ -49,7 +50,7 @@ MESH, EVENTS = "mesh_C4_synthetic_float", 2000  # a cubed sphere in netCDF class
 SEA, WARM = "ostia_monthly", 302.9  # monthly sea surface temperature along the equator; kelvins
 
 
-# ---- how the tour talks
+# ---- output
 
 
 @contextmanager
@@ -67,7 +68,7 @@ def say(*lines: str) -> None:
 
 
 def shell(verb: str, path: Path, *arguments: str, expect: int = 0, show: int = 8) -> None:
-    """Runs the program as a user would, from the root of the checkout, and shows what it says."""
+    """Runs the program as a user would, from the root of the checkout, and prints its output."""
     words = [*verb.split(), str(path.relative_to(ROOT)), *arguments]
     say(f"$ fieldstone {shlex.join(words)}")
     done = subprocess.run(
@@ -84,7 +85,7 @@ def shell(verb: str, path: Path, *arguments: str, expect: int = 0, show: int = 8
 
 
 def check(holds: object, what: str) -> None:
-    """Says what was compared; ends the tour where it does not hold."""
+    """Prints the comparison that was made; ends the tour if it failed."""
     if not holds:
         raise SystemExit(f"   NOT SO: {what}")
     say(f"ok: {what}")
@@ -109,13 +110,14 @@ def take_netcdf() -> None:
     say(f"{len(paths)} files, {megabytes:.1f} MB, of climate, ocean and weather models:")
     with fst.open(CLIMATE, schema="simulation") as store:
         for path in paths:
-            # What a block reads and writes is recorded; the last chapter asks where a plot came from.
+            # The execution records what the block reads and writes; the last chapter asks where a plot came
+            # from.
             with fst.execution(f"take {path.name}", store, reads=[path]):
                 report = fst.ingest(store, [path], progress=False)
             for taken in report.taken:
                 say(f"  {Path(taken.path).name:24}{taken.fields:5} fields {taken.bytes / 1e6:7.2f} MB")
             for skipped in report.skipped:
-                say(f"  not taken: {skipped}")
+                say(f"  skipped: {skipped}")
         again = fst.ingest(store, paths, progress=False)
     check(sum(taken.fields for taken in again.taken) == 0, "taking the same files again adds nothing")
 
@@ -131,33 +133,33 @@ def read(source: np.ndarray) -> None:
     field = store.get(air_temperature(100))
     check(
         field.dtype == source.dtype and np.array_equal(field, source[100]),
-        f"one field ({field.dtype}, {field.shape}) is that of the file, bit for bit",
+        f"one field ({field.dtype}, {field.shape}) equals that of the file, bit for bit",
     )
     box = store.get(air_temperature(100), start=(10, 20), count=(4, 5))
-    check(np.array_equal(box, source[100, 10:14, 20:25]), "a box of it is, too; only its blocks were read")
+    check(np.array_equal(box, source[100, 10:14, 20:25]), "so does a box of it; only its blocks were read")
     years = store.retrieve(f"run={AIR},variable=air_temperature,step=239/120/0")
     same = all(np.array_equal(f.array(), source[int(f.key["step"])]) for f in years)
     check(same and years[0].key["step"] == "239", "several fields come in the request's order")
     try:
         store.retrieve(f"run={AIR},variable=air_temperature,step=239/240")
-        raise SystemExit("   NOT SO: a field that is not there is named")
+        raise SystemExit("   NOT SO: a missing field is named")
     except fst.NotFound as error:
-        say(f"what is not there is named: {error.message}")
+        say(f"the error names the missing field: {error.message}")
 
 
 def overwrite(source: np.ndarray) -> None:
     with fst.open(CLIMATE) as store:
         before = store.version
         store.archive(air_temperature(0), source[0] - np.float32(273.15))
-        check(store.get(air_temperature(0)).min() > 100, "until the flush, everybody reads kelvins")
+        check(store.get(air_temperature(0)).min() > 100, "until the flush, all readers get kelvins")
         store.flush()
         check(store.get(air_temperature(0)).min() < 100, "after it, degrees Celsius")
     older = fst.open(CLIMATE, mode="r", at=before)
-    check(np.array_equal(older.get(air_temperature(0)), source[0]), "opened as of before, it is in kelvins")
+    check(np.array_equal(older.get(air_temperature(0)), source[0]), "the version before it still has kelvins")
     shell("list", CLIMATE, f"run={AIR},variable=air_temperature,step=0", "--masked")
     with fst.open(CLIMATE) as store:
         store.archive(air_temperature(0), source[0])
-    say("(and back to kelvins, as a third version)")
+    say("(changed back to kelvins, as a third version)")
 
 
 WRITER = """
@@ -173,7 +175,7 @@ for step in range(100_000):
 
 
 def kill_a_writer() -> None:
-    say("A child process archives 8 levels a step and flushes after each step; we kill -9 it on the way.")
+    say("A child process archives 8 levels per step and flushes after each step; we kill -9 it on the way.")
     writer = subprocess.Popen([sys.executable, "-c", WRITER, CLIMATE], stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
     flushed = -1
@@ -189,9 +191,9 @@ def kill_a_writer() -> None:
         step, level = int(field.key["step"]), int(field.key["level"])
         levels[step] += 1
         intact = intact and bool((field.array() == step * 8 + level).all())
-    check(levels[: flushed + 1] == [8] * (flushed + 1), f"all {flushed + 1} steps it had flushed are there")
-    check(levels[flushed + 1] in (0, 8), "the step it was at is there as a whole, or not at all")
-    check(intact, "every value is the one that was archived")
+    check(levels[: flushed + 1] == [8] * (flushed + 1), f"all {flushed + 1} steps that it flushed are there")
+    check(levels[flushed + 1] in (0, 8), "the step in progress is there as a whole, or not at all")
+    check(intact, "every value is the one that the writer archived")
     shell("verify", CLIMATE)
 
 
@@ -217,7 +219,7 @@ def damage_a_copy() -> None:
 
 
 def make_grib(source: np.ndarray) -> Path:
-    """The last years of the air temperature as GRIB2 messages, as an experiment of a weather centre."""
+    """The last years of the air temperature as GRIB2 messages, like an experiment of a weather centre."""
     with netCDF4.Dataset(SAMPLES / f"{AIR}.nc") as dataset:
         times = dataset["time"]
         dates = netCDF4.num2date(times[-GRIB_YEARS:], times.units, times.calendar)
@@ -243,7 +245,7 @@ def make_grib(source: np.ndarray) -> Path:
 def take_grib(source: np.ndarray) -> None:
     made = make_grib(source)
     canada = next(SAMPLES.rglob("polar_stereo.grib2"))
-    say(f"{GRIB_YEARS} messages made from the air temperature, and a real one of the Canadian centre:")
+    say(f"{GRIB_YEARS} messages made from the air temperature, and a real message of the Canadian centre:")
     with fst.open(FORECAST, schema="mars") as store:
         report = fst.ingest(store, [made, canada], progress=False)
         for taken in report.taken:
@@ -252,15 +254,15 @@ def take_grib(source: np.ndarray) -> None:
         shell("list", FORECAST, "centre=cwao")
         request = "class=rd,expver=demo,param=2t"
         found = store.retrieve(request).read()
-        check(found == made.read_bytes(), f"retrieved by {request}, they are the file byte for byte")
+        check(found == made.read_bytes(), f"retrieved by {request}, the messages equal the file")
         decade = store.retrieve("class=rd,expver=demo,date=20900101/20950101")
-        check(len(decade) == 2, "one request names fields of two dates, which are two datasets")
+        check(len(decade) == 2, "one request names fields of two dates, which belong to two datasets")
 
 
 def open_in_xarray(source: np.ndarray) -> None:
     dataset = xarray.open_dataset(CLIMATE, engine="fieldstone", request={"run": AIR})
     with xarray.open_dataset(SAMPLES / f"{AIR}.nc") as file:
-        check(dataset.load().identical(file.load()), "the ingested netCDF file opens as the file it was")
+        check(dataset.load().identical(file.load()), "the ingested netCDF file opens as the original")
     means = dataset["air_temperature"].mean(["latitude", "longitude"])
     first, last = float(means[:10].mean()), float(means[-10:].mean())
     say(f"mean of the first ten years {first:.2f} K, of the last ten {last:.2f} K: {last - first:+.2f} K")
@@ -280,31 +282,29 @@ def write_from_xarray(source: np.ndarray) -> None:
     fst.to_store(celsius.chunk(latitude=10), CLIMATE, run)
     got = xarray.open_dataset(CLIMATE, engine="fieldstone", request=run)
     xarray.testing.assert_equal(got.load(), celsius.load())
-    say("ok: a Dataset computed by dask is written whole, and opens as what was written")
+    say("ok: a Dataset computed by dask is written whole, and opens with the same values")
     region = {"time": slice(100, 110), "latitude": slice(3, 17), "longitude": slice(5, 44)}
     patch = celsius.isel(region) * 0
     fst.to_store(patch.drop_vars(patch.coords), CLIMATE, run, region=region)
     got = xarray.open_dataset(CLIMATE, engine="fieldstone", request=run)["air_temperature"].values
     expected = source - np.float32(273.15)
     expected[100:110, 3:17, 5:44] = 0
-    check(np.array_equal(got, expected), "a region of it is replaced, at any alignment")
+    check(np.array_equal(got, expected), "a region of it is replaced, aligned to no chunk")
     frame = fst.open(CLIMATE, "r").list("variable=air_temperature").to_pandas()
     warmest = frame.groupby("run")["max"].max()
-    say(f"warmest of each run, from the index alone: {warmest.round(2).to_dict()}")
+    say(f"warmest value of each run, from the index alone: {warmest.round(2).to_dict()}")
 
 
 def give_back(source: np.ndarray) -> None:
     shell("export", CLIMATE, f"run={AIR}", str((OUT / "again.nc").relative_to(ROOT)))
     with xarray.open_dataset(SAMPLES / f"{AIR}.nc") as file, xarray.open_dataset(OUT / "again.nc") as again:
-        check(again.identical(file), "the netCDF file that comes out holds what went in")
+        check(again.identical(file), "the exported netCDF file is identical to the ingested one")
     target = (OUT / "two.grib").relative_to(ROOT)
     shell("get", FORECAST, f'retrieve, class=rd, param=2t, date=20800101/20990101, target="{target}"')
     shell("export", FORECAST, "class=rd,expver=demo", str((OUT / "all.grib").relative_to(ROOT)))
     made = (OUT / "temperature.grib").read_bytes()
-    check((OUT / "all.grib").read_bytes() == made, "the GRIB file that comes out is the one that went in")
-    check(
-        len((OUT / "two.grib").read_bytes()) == len(made) // GRIB_YEARS * 2, "a MARS request names its target"
-    )
+    check((OUT / "all.grib").read_bytes() == made, "the exported GRIB file equals the ingested one")
+    check(len((OUT / "two.grib").read_bytes()) == len(made) // GRIB_YEARS * 2, "get wrote two messages")
 
 
 def plot() -> None:
@@ -313,7 +313,7 @@ def plot() -> None:
     file = str(picture.relative_to(ROOT))
     command = ["fieldstone", "plot", str(CLIMATE.relative_to(ROOT)), request, "-o", file]
     shell("run", CLIMATE, "--name", "plot", "--writes", file, "--", *command)
-    check(picture.read_bytes().startswith(b"\x89PNG"), f"{picture.name} is a picture")
+    check(picture.read_bytes().startswith(b"\x89PNG"), f"{picture.name} is a PNG picture")
     shell("plot", CLIMATE, request, "--width", "64", show=40)
 
 
@@ -340,14 +340,14 @@ def tag_and_find() -> None:
         run.annotate_many(
             "maximum", values, variable="surface_temperature", step=steps, start=starts, count=counts
         )
-    say(f"{len(values)} maxima of {len(sea)} months tagged, each with a box around what is nearly as warm")
+    say(f"{len(values)} maxima of {len(sea)} months tagged, each with a box around similar cells")
     shell("tags", CLIMATE)
     store = fst.open(CLIMATE, mode="r")
     nino = {"run": SEA, "tag": "maximum", "box": {"longitude": fst.between(190, 239.5)}}
     months = [row.step for row in store.steps(**nino, value=fst.above(WARM))]
     region = (places["longitude"] >= 190) & (places["longitude"] <= 239.5)
     expected = np.flatnonzero(np.nanmax(sea[:, :, region], axis=(1, 2)) > WARM).tolist()
-    check(months == expected, f"the middle Pacific is above {WARM} K in the months {months}, as in the file")
+    check(months == expected, f"the middle Pacific exceeds {WARM} K in the months {months}, as in the file")
     shell("find", CLIMATE, f"tag=maximum and value>{WARM} and box(longitude=190..239.5)", show=4)
     hits = store.attributes(**nino, value=fst.above(WARM)).collect()
     strips = np.full((len(months), *sea.shape[1:]), np.nan)
@@ -355,7 +355,7 @@ def tag_and_find() -> None:
         box = tuple(slice(a, a + n) for a, n in zip(hit.start, hit.count, strict=True))
         warm = np.where((part := hit.read()) > 1e19, np.nan, part)
         if np.nanmax(warm) != np.float32(hit.value):
-            raise SystemExit(f"   NOT SO: {hit} holds its maximum")
+            raise SystemExit(f"   NOT SO: {hit} contains its maximum")
         strips[(months.index(hit.step), *box)] = warm
     share = np.isfinite(strips).sum() / sea.size
     check(np.nanmax(strips) > WARM, f"{len(hits)} boxes were read: {share:.2%} of the temperatures")
@@ -369,11 +369,11 @@ def tag_and_find() -> None:
         )
         axis.set_ylabel(f"{month}", rotation=0)
     figure.savefig(OUT / "warm-boxes.png")
-    say("plotted them alone: warm-boxes.png")
+    say("only these boxes are plotted: warm-boxes.png")
 
 
 def many_processes_one_file() -> None:
-    """A real netCDF classic file in other formats; then graphs of a detector, by the ranks of an MPI job."""
+    """Converts a real netCDF classic file; then the ranks of an MPI job write graphs of a detector."""
     source, partitioned, again = OUT / f"{MESH}.nc", OUT / f"{MESH}.fsp", OUT / "mesh.nc"
     shutil.copy(SAMPLES / source.name, source)
     for given, made, form in ((source, partitioned, "partitioned"), (partitioned, again, "cdf2")):
@@ -404,11 +404,11 @@ def many_processes_one_file() -> None:
     )
     loader = detector.Loader(str(events), batch=32)
     hits = sum(len(batch.charge) for batch in loader)
-    say(f"{len(loader)} batches in random order for a training: {hits} hits")
+    say(f"{len(loader)} training batches in random order: {hits} hits")
 
 
 def flow_on_a_mesh() -> None:
-    """The mesh of the same file, and a tracer on it: four ranks, then three that go on."""
+    """Puts a tracer on the mesh of the same file: four ranks compute, then three ranks continue."""
     shell("ingest", FLOW, str((OUT / f"{MESH}.nc").relative_to(ROOT)), "--mesh", "globe")
     with netCDF4.Dataset(SAMPLES / f"{MESH}.nc") as file:
         values = np.asarray(file["synthetic"][:], "f8")
@@ -416,7 +416,7 @@ def flow_on_a_mesh() -> None:
         mesh = job.mesh("globe")
         faces, nodes = mesh.read("faces"), mesh.counts["node"]
         whole = flow.Part(mesh.read("x"), mesh.read("y"), *every_edge(job))
-        # At the nodes the mean of the faces around them.
+        # The value at a node is the mean of the faces around it.
         sums, times = (np.bincount(faces.ravel(), weights, nodes) for weights in (np.repeat(values, 4), None))
         tracer = sums / times
         group = job.group("state", {"tracer": "f8"}, mesh="globe", location="node")
@@ -429,33 +429,33 @@ def flow_on_a_mesh() -> None:
         mpiexec(count, words)
     reader = fst.open(FLOW, mode="r")
     got = reader.to_xarray("run=flow,variable=tracer").tracer
-    check(got.shape == (2 * FLOW_STEPS + 1, nodes), f"{got.shape[0]} steps at {nodes} nodes, of two jobs")
-    check(np.array_equal(got.values, np.stack(expected)), "each is that of one process, bit for bit")
-    check(np.allclose(got.sum(got.dims[1]), tracer.sum()), "nothing of the tracer is lost")
+    check(got.shape == (2 * FLOW_STEPS + 1, nodes), f"two jobs wrote {got.shape[0]} steps at {nodes} nodes")
+    check(np.array_equal(got.values, np.stack(expected)), "each step equals that of one process, bit for bit")
+    check(np.allclose(got.sum(got.dims[1]), tracer.sum()), "the total of the tracer stays the same")
     grid = uxarray.open_grid(reader.mesh("globe").path)
     means = uxarray.UxDataset.from_xarray(got.to_dataset(), uxgrid=grid).tracer.topological_mean("face")
     corners = got.values[:, faces].mean(axis=2)
-    check(np.allclose(means.values, corners), "uxarray takes means over faces of it")
+    check(np.allclose(means.values, corners), "uxarray computes the means over faces from it")
     request = f"run=flow,variable=tracer,step={2 * FLOW_STEPS}"
     shell("plot", FLOW, request, "-o", str((OUT / "flow.png").relative_to(ROOT)))
-    check((OUT / "flow.png").read_bytes().startswith(b"\x89PNG"), "drawn on its mesh: flow.png")
+    check((OUT / "flow.png").read_bytes().startswith(b"\x89PNG"), "the plot on the mesh is a PNG: flow.png")
     shell("plot", FLOW, request, "--width", "64", show=40)
     shell("mesh", FLOW, "globe", "--xdmf", "flow", "-o", str((OUT / "flow.xdmf").relative_to(ROOT)))
-    say("ParaView opens flow.xdmf, which copies no value: it names places in the store's files.")
+    say("ParaView opens flow.xdmf, which copies no values: it refers to places in the store's files.")
     shell("verify", FLOW)
 
 
 def every_edge(job: fst.ArrayJob) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers and ends of all edges of the mesh."""
+    """The numbers and ends of all edges of the mesh."""
     part = job.partition("globe", "block", history=False)
     return part.edges, part.ends
 
 
 def mpiexec(ranks: int, words: list[str]) -> None:
-    """Runs ranks of an MPI job, and shows what they say, by rank."""
+    """Runs the ranks of an MPI job, and prints their output, sorted by rank."""
     say(f"$ mpiexec -n {ranks} python {shlex.join(words)}")
     command = [PROGRAM.parent / "mpiexec", "-n", str(ranks), sys.executable, *words]
-    # More ranks than cores: who waits lets others run.
+    # There are more ranks than cores: a waiting rank yields to the others.
     environment = os.environ | {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode:
@@ -464,7 +464,7 @@ def mpiexec(ranks: int, words: list[str]) -> None:
 
 
 def where_it_came_from() -> None:
-    """Chapter 11 made a plot by `fieldstone run`, of fields that chapter 1 took within an execution."""
+    """Traces the plot that `fieldstone run` made in chapter 11, of fields that chapter 1 ingested."""
     picture = OUT / "temperature-2099.png"
     shell("trace", CLIMATE, str(picture.relative_to(ROOT)), show=16)
     shell("graph travel", CLIMATE, f"v({picture}).e(wasWrittenBy).e(wasRunBy)")
@@ -474,19 +474,19 @@ def where_it_came_from() -> None:
     with fst.open(CLIMATE, mode="r") as store:
         lineage = store.graph.trace(("file", str(picture)))
         sources = [Path(id).name for type, id in lineage.vertices if type == "file" and id.endswith(".nc")]
-    check(sources == [f"{AIR}.nc"], f"of all files the plot came from {AIR}.nc alone")
-    check(drawing.read_text().startswith("<svg"), f"{drawing.name} shows the way")
+    check(sources == [f"{AIR}.nc"], f"of all files, only {AIR}.nc went into the plot")
+    check(drawing.read_text().startswith("<svg"), f"{drawing.name} draws the lineage")
 
 
 def main() -> None:
     begun = time.perf_counter()
-    # What the program asks of Python, it asks of this one.
+    # The program starts its Python helper with this interpreter.
     path = os.pathsep.join([str(PROGRAM.parent), os.environ.get("PATH", "")])
     os.environ |= {"FIELDSTONE_PYTHON": sys.executable, "MPLBACKEND": "agg", "PATH": path}
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir()
     source = source_values()
-    print(f"Fieldstone {fst.__version__}: a tour on real data. Everything that comes back is compared.")
+    print(f"Fieldstone {fst.__version__}: a tour on real data. Results are compared with the source.")
     with chapter(1, "Real netCDF files become fields"):
         take_netcdf()
     with chapter(2, "Find them by meaning, in the shell"):
@@ -505,7 +505,7 @@ def main() -> None:
         open_in_xarray(source)
     with chapter(9, "Write from xarray"):
         write_from_xarray(source)
-    with chapter(10, "Give files back"):
+    with chapter(10, "Export the files again"):
         give_back(source)
     with chapter(11, "Plot"):
         plot()
@@ -515,15 +515,15 @@ def main() -> None:
         many_processes_one_file()
     with chapter(14, "A flow on a real mesh, by four ranks and then by three"):
         flow_on_a_mesh()
-    with chapter(15, "Where that plot came from"):
+    with chapter(15, "Trace that plot to its sources"):
         where_it_came_from()
-    print(f"\nDone in {time.perf_counter() - begun:.0f} s. What was made:")
+    print(f"\nDone in {time.perf_counter() - begun:.0f} s. Results:")
     for path in sorted(OUT.iterdir()):
         files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
         size = sum(file.stat().st_size for file in files) / 1e6
         kind = "" if path.is_file() else f", a store of {len(files)} files"
         say(f"{path.relative_to(ROOT)}: {size:.2f} MB{kind}")
-    say("Go on: .venv/bin/fieldstone list demo-out/climate   or   docs/guide/README.md")
+    say("Next: .venv/bin/fieldstone list demo-out/climate   or   docs/guide/README.md")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Graph samples of a detector: many ranks write them into one file, a loader reads them in mini-batches.
+"""Graph samples of a detector: many ranks write them into one file, and a loader reads them in mini-batches.
 
     mpiexec -n 4 python examples/detector.py write events.nc --events 1000
     python examples/detector.py read events.nc --batch 32
 
-An event is a graph: hits are nodes with features, and edges join hits that may belong to one particle. Events
-differ in size, so that each has dimensions and variables of its own, under a path of its own::
+An event is a graph: its nodes are hits with features, and its edges join hits that may belong to one
+particle.
+Events differ in size. So each event has dimensions and variables of its own, under its own path::
 
     event_17/hits = 243, event_17/edges = 1102
     event_17/x(hits, feature)  event_17/edge_index(two, edges)  event_17/charge(hits)  event_17/label(edges)
@@ -33,7 +34,7 @@ DIMS = {"x": ("hits", "feature"), "edge_index": ("two", "edges"), "charge": ("hi
 
 @dataclass(frozen=True)
 class Batch:
-    """Several graphs as one, as libraries for graph networks take them."""
+    """Several graphs joined to one, the form that libraries for graph networks take."""
 
     events: list[int]
     x: np.ndarray
@@ -41,11 +42,11 @@ class Batch:
     charge: np.ndarray
     label: np.ndarray
     graph: np.ndarray
-    """Of each hit: which graph of the batch it belongs to."""
+    """For each hit, the graph of the batch that it belongs to."""
 
 
 def simulate(number: int) -> dict[str, np.ndarray]:
-    """An event; the same one for the same number, on whatever rank."""
+    """Simulates an event; the same number gives the same event on every rank."""
     random = np.random.default_rng(number)
     hits = int(random.integers(40, 400))
     edges = int(random.integers(hits, 5 * hits))
@@ -58,16 +59,16 @@ def simulate(number: int) -> dict[str, np.ndarray]:
 
 
 def write(path: str, events: int, comm: Any = None, **options: Any) -> int:
-    """Writes events 0 to `events` - 1, shared out over the ranks. Returns how many this rank wrote."""
+    """Writes events 0 to `events` - 1, divided among the ranks. Returns how many this rank wrote."""
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
     mine = range(rank * events // size, (rank + 1) * events // size)
     samples = {number: simulate(number) for number in mine}
     with container.create(path, comm, **options) as f:
-        # Equal on all ranks, and so shared.
+        # All ranks put the same attributes and dimensions, so the file has each of them once.
         f.put_att("title", "simulated detector events")
         f.put_att("events", np.int64(events))
         f.def_dims(["feature", "two"], [FEATURES, 2])
-        # Everything of this rank, in columns: two calls, however many events there are.
+        # Two calls with columns define everything of this rank, however many events there are.
         f.def_dims(
             [f"event_{n}/{dim}" for n in mine for dim in ("hits", "edges")],
             [size for n in mine for size in (len(samples[n]["charge"]), len(samples[n]["label"]))],
@@ -86,10 +87,10 @@ def write(path: str, events: int, comm: Any = None, **options: Any) -> int:
 
 
 class Loader:
-    """Mini-batches of events in random order, a few of them read ahead by threads.
+    """Mini-batches of events in random order; threads read a few of them ahead.
 
-    Iterating again gives another order, which depends on `seed` and on how often it was iterated over. Of
-    several loaders (one a rank, or a worker) each takes its `share` of `shares`.
+    Each iteration has another order, which depends on `seed` and on the number of iterations before it. If
+    several loaders share the events (one per rank or worker), each takes its `share` of `shares`.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Loader:
                 yield done.result()
 
     def read(self, events: Sequence[int]) -> Batch:
-        """One batch, by joined requests; the hits of each graph are numbered on from those before."""
+        """Reads one batch in joined requests; hits are numbered through all graphs of the batch."""
         names = [f"event_{n}/{array}" for n in events for array in ARRAYS]
         found = self.file.get_many(names)
         x, edge_index, charge, label = (found[i :: len(ARRAYS)] for i in range(len(ARRAYS)))
@@ -141,7 +142,7 @@ class Loader:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """The program of the head of this file."""
+    """Runs the commands that the head of this file shows."""
     parser = argparse.ArgumentParser(description="Graph samples of a detector in one container.")
     parser.add_argument("what", choices=("write", "read"))
     parser.add_argument("path")

@@ -1,12 +1,12 @@
-"""Sixteen processes write boxes of one array, cut at random, and nothing is lost.
+"""Sixteen processes write boxes of one array, cut at random, and lose nothing.
 
     python examples/regions.py FOLDER [--seed N] [--writers N]
 
-Rounds follow one another; within a round the boxes of all processes fill the array and lie anyhow, so that
-no chunk belongs to one writer. The result is compared with a numpy array that took the same boxes in the
-same order. Then the same boxes go through zarr, whose writers read a chunk, change it and write it back:
-each waits until all have read, as can happen on any busy machine, and what the others wrote is gone. Last,
-xarray's own to_zarr is asked to write such a box from a dask array, and refuses.
+There are several rounds. In each round the boxes of all processes together fill the array, and have random
+bounds, so that no chunk belongs to one writer. A numpy array that took the same boxes in the same order gives
+the expected result. Then the same boxes go through zarr, whose writers read a chunk, change it and write it
+back: each writer waits until all have read, as can happen on any busy machine, and overwrites the others'
+values. Last, xarray's own to_zarr has to write such a box from a dask array, and refuses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Box = tuple[tuple[int, int], ...]
 
 
 def cut(rng: np.random.Generator, box: Box, parts: int) -> list[Box]:
-    """Cuts a box into so many boxes, at random places."""
+    """Cuts a box into `parts` boxes, at random places."""
     if parts == 1:
         return [box]
     axis = int(np.argmax([stop - start for start, stop in box]))
@@ -45,7 +45,7 @@ def cut(rng: np.random.Generator, box: Box, parts: int) -> list[Box]:
 
 
 def plan(seed: int, writers: int) -> list[list[list[Box]]]:
-    """Round → writer → boxes. The boxes of a round do not overlap."""
+    """The boxes by round and writer. Boxes of one round do not overlap."""
     rng = np.random.default_rng(seed)
     rounds = []
     for _ in range(ROUNDS):
@@ -56,7 +56,7 @@ def plan(seed: int, writers: int) -> list[list[list[Box]]]:
 
 
 def values(number: int, box: Box) -> np.ndarray:
-    """What a round writes into a box: no two elements of any two rounds are equal."""
+    """The values that a round writes into a box: no two elements of any two rounds are equal."""
     whole = np.arange(np.prod(SHAPE), dtype="f8").reshape(SHAPE) + 1e6 * (number + 1)
     return whole[tuple(slice(*part) for part in box)]
 
@@ -67,12 +67,12 @@ def dataset(number: int, box: Box) -> xr.Dataset:
 
 
 def region(box: Box) -> dict[str, slice]:
-    """A box as to_store and to_zarr take it."""
+    """A box in the form that to_store and to_zarr take."""
     return {dim: slice(*part) for dim, part in zip(DIMS, box, strict=True)}
 
 
 def model(rounds: list[list[list[Box]]]) -> np.ndarray:
-    """The array as numpy has it after all rounds."""
+    """The array that numpy has after all rounds."""
     array = np.full(SHAPE, np.nan)
     for number, writers in enumerate(rounds):
         for box in (box for boxes in writers for box in boxes):
@@ -81,14 +81,14 @@ def model(rounds: list[list[list[Box]]]) -> np.ndarray:
 
 
 def template() -> xr.Dataset:
-    """The array before anybody wrote to it; dask arrays of a template are not computed."""
+    """The array before the first write; dask does not compute the arrays of a template."""
     import dask.array
 
     return xr.Dataset({"t": (DIMS, dask.array.full(SHAPE, np.nan, chunks=SHAPE))})
 
 
 def write_fieldstone(url: str, rounds: list[list[list[Box]]], writer: int, barrier: Any) -> None:
-    """One of the writing processes."""
+    """Runs in each of the writing processes."""
     with fst.open(url) as store:
         for number, writers in enumerate(rounds):
             barrier.wait()
@@ -97,7 +97,7 @@ def write_fieldstone(url: str, rounds: list[list[list[Box]]], writer: int, barri
 
 
 def write_zarr(path: str, rounds: list[list[list[Box]]], writer: int, barrier: Any) -> None:
-    """The same through zarr, with all writers between reading a chunk and writing it back."""
+    """Does the same through zarr; every writer waits for the others before it writes a chunk back."""
     import zarr
 
     class Together(zarr.storage.LocalStore):
@@ -126,7 +126,7 @@ def together(write: Any, where: str, rounds: list[list[list[Box]]], writers: int
 
 
 def with_fieldstone(folder: Path, rounds: list[list[list[Box]]], writers: int) -> np.ndarray:
-    """What is in the store after all have written."""
+    """The contents of the store after all processes have written."""
     url = str(folder / "regions.store")
     fst.to_store(template(), url, KEY, compute=False)
     together(write_fieldstone, url, rounds, writers)
@@ -134,7 +134,7 @@ def with_fieldstone(folder: Path, rounds: list[list[list[Box]]], writers: int) -
 
 
 def with_zarr(folder: Path, rounds: list[list[list[Box]]], writers: int) -> np.ndarray:
-    """What is in a zarr store after all have written; zarr chooses the chunks."""
+    """The contents of a zarr store after all processes have written; zarr chooses the chunks."""
     path = str(folder / "regions.zarr")
     xr.Dataset({"t": (DIMS, np.full(SHAPE, np.nan))}).to_zarr(path, consolidated=False)
     together(write_zarr, path, rounds, writers)
@@ -142,7 +142,7 @@ def with_zarr(folder: Path, rounds: list[list[list[Box]]], writers: int) -> np.n
 
 
 def by_to_zarr(folder: Path, box: Box) -> str:
-    """What xarray says to a dask array whose blocks are not zarr's chunks."""
+    """The error of xarray for a dask array whose blocks are not zarr's chunks."""
     path = str(folder / "chunked.zarr")
     template().chunk(dict.fromkeys(DIMS, 10)).to_zarr(path, compute=False, consolidated=False)
     try:
@@ -153,7 +153,7 @@ def by_to_zarr(folder: Path, box: Box) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs all three and prints what became of the boxes."""
+    """Runs all three and prints how many elements are wrong."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,11 +1,10 @@
 """PEP 517 backend: maturin's, with the native program `fieldstone` added to the wheel.
 
-One wheel holds the module `fieldstone._native`, the program, its pages for man and its completions. The
+One wheel contains the module `fieldstone._native`, the program, its man pages and its completions. The
 program is an ordinary Rust binary (it links no Python and starts in milliseconds), so maturin does not build
-it. This file does: it
-stands in for cargo, and where maturin has the module built, it first has the program built in the same way,
-for the same target and with the same compilers (B-20). The result travels as a script in the wheel's data
-folder; what the program says of itself goes below `share`, where it can be run here.
+it. This file does: it acts as cargo, and when maturin builds the module, it first builds the program in the
+same way, for the same target and with the same compilers (B-20). The program is a script in the wheel's data
+folder; its man pages and completions go below `share`, if the program can run on this machine.
 """
 
 from __future__ import annotations
@@ -31,14 +30,15 @@ COMPLETIONS = {
     "fish": "fish/vendor_completions.d/fieldstone.fish",
     "zsh": "zsh/site-functions/_fieldstone",
 }
-"""Where shells look for a program's completions, below `share`."""
+"""The places below `share` in which shells look for a program's completions."""
 REAL = "FIELDSTONE_CARGO"
-"""The variable that names cargo while this file stands in for it."""
-# Named beside the module's crate, so that both have their dependencies with the same features and share them.
+"""The variable that names cargo while this file acts as cargo."""
+# Named together with the module's crate, so that both compile their dependencies with the same features, only
+# once.
 COMMAND = ["-p", "fieldstone-cli", "-p", "fieldstone-python", "--bin", "fieldstone"]
 TARGETS = ["--lib", "--bins", "--tests", "--examples"]
 WHOLE = "FIELDSTONE_BUILD_WORKSPACE"
-"""Where this variable is set, module and program come from a build of the whole workspace with its tests, so
+"""If this variable is set, module and program come from a build of the whole workspace with its tests, so
 that a run of all tests compiles each crate once."""
 
 
@@ -79,7 +79,7 @@ def build_sdist(directory, settings=None):
 
 
 def _maturin():
-    """The backend below, which is not there where this file stands in for cargo."""
+    """maturin's backend, which is not installed where this file acts as cargo."""
     import maturin
 
     return maturin
@@ -87,7 +87,7 @@ def _maturin():
 
 @contextlib.contextmanager
 def program_too() -> Iterator[None]:
-    """Has the program built wherever cargo is asked for the module."""
+    """Also builds the program whenever maturin calls cargo for the module."""
     SCRIPTS.mkdir(parents=True, exist_ok=True)
     program = SCRIPTS / "fieldstone"
     program.unlink(missing_ok=True)
@@ -106,11 +106,11 @@ def program_too() -> Iterator[None]:
                 else:
                     os.environ[name] = value
     if not program.exists():
-        raise RuntimeError("maturin does not call cargo as it used to: the program is not built")
+        raise RuntimeError("maturin no longer calls cargo in the expected way, so the program was not built")
 
 
 def cargo(arguments: list[str]) -> int:
-    """What cargo does, after the program where the module is to be built."""
+    """Runs cargo, after building the program if cargo is to build the module."""
     command = os.environ.pop(REAL)
     os.environ["CARGO"] = command
     if arguments[:1] == ["rustc"] and "--lib" in arguments:
@@ -120,14 +120,14 @@ def cargo(arguments: list[str]) -> int:
         if os.environ.get(WHOLE):
             _as_other_builds(os.environ)
             built = _build_program([command, "build", *options, "--workspace", *TARGETS])
-            sys.stdout.write(built)  # maturin finds the module in what cargo reports
+            sys.stdout.write(built)  # maturin finds the module in cargo's report
             return 0
         _build_program([command, "build", *options, *COMMAND])
     return subprocess.run([command, *arguments], check=False).returncode
 
 
 def _as_other_builds(environment: MutableMapping[str, str]) -> None:
-    """Takes back what pip and maturin set: cargo compiles PyO3 again where these differ."""
+    """Removes settings of pip and maturin, because cargo compiles PyO3 again if they differ."""
     for name in [name for name in environment if name.startswith("PYO3_") and name != "PYO3_PYTHON"]:
         del environment[name]
     own = str(Path(sys.executable).parent)
@@ -136,9 +136,9 @@ def _as_other_builds(environment: MutableMapping[str, str]) -> None:
 
 
 def _build_program(command: list[str]) -> str:
-    """Builds the program and puts it where maturin looks for scripts (cargo says where it is).
+    """Builds the program and puts it where maturin looks for scripts (cargo reports the path).
 
-    Returns what cargo reports.
+    Returns cargo's report.
     """
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -147,14 +147,14 @@ def _build_program(command: list[str]) -> str:
     copy = SCRIPTS / "fieldstone"
     shutil.copy2(program, copy)
     if strip := shutil.which("strip"):
-        # As maturin does with the module: lines for debuggers are most of it.
+        # Strips it as maturin does the module: debug lines are most of its bytes.
         subprocess.run([strip, str(copy)], check=True)
     _put_pages(copy)
     return done.stdout
 
 
 def _put_pages(program: Path) -> None:
-    """Has the program write its pages for man and its completions; none where it is for another machine."""
+    """Makes the program write its man pages and completions; writes none if it is for another machine."""
     shutil.rmtree(SHARE, ignore_errors=True)
     try:
         subprocess.run([program, "man", "--into", SHARE / "man" / "man1"], check=True)

@@ -1,12 +1,12 @@
-"""What is published: a wheel for Linux systems with an old glibc, and an sdist; made, checked and tried.
+"""Builds, checks and tries the published files: a wheel for Linux systems with an old glibc, and an sdist.
 
-    python python/release.py wheel [--out DIR]     builds it by zig's compiler, checks it, tries it
+    python python/release.py wheel [--out DIR]     builds it with zig's compiler, checks it, tries it
     python python/release.py sdist [--out DIR]     packs it and checks it
-    python python/release.py try FILE              installs it in an environment of its own, and uses it there
+    python python/release.py try FILE              installs it in a fresh environment, and uses it there
 
-Invariant: what stands in the out folder has passed the checks; what fails them is removed. `make wheel`
-calls the first two in the environment that has maturin, zig (package ziglang) and auditwheel; docs/release.md
-is the list of what else a release takes.
+Invariant: files in the out folder have passed the checks; those that fail are removed. `make wheel` calls the
+first two in the environment that has maturin, zig (package ziglang) and auditwheel; docs/release.md lists the
+other steps of a release.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ import build_backend
 
 ROOT = build_backend.ROOT
 GLIBC = (2, 17)
-"""What the wheel asks of a system: the oldest that Rust's own library runs on."""
+"""The platform that the wheel requires: the oldest that Rust's own library supports."""
 PLATFORM = "manylinux_{}_{}".format(*GLIBC)
 TAGS = rf"(manylinux2014_x86_64\.)?{PLATFORM}_x86_64"
-"""maturin also gives the platform the name that it had before."""
+"""maturin adds the former name of the platform."""
 WHEEL = re.compile(rf"fieldstone-[0-9.a-z]+-cp311-abi3-{TAGS}\.whl")
 SDIST_MOST = 6 << 20
-"""Bytes that an sdist may have: more is data that slipped in."""
+"""Maximum bytes of an sdist: a larger one contains data by mistake."""
 
 PROGRAM = """
 import subprocess, sys, sysconfig
@@ -56,11 +56,11 @@ print(fst.__file__, fst.__version__)
 
 
 class Refused(Exception):
-    """What was made is not what is to be published."""
+    """A built file must not be published."""
 
 
 def wheel(out: Path) -> Path:
-    """Builds the wheel, by maturin and zig."""
+    """Builds the wheel with maturin and zig."""
     command = ["build", "--release", "--locked", "--zig", "--compatibility", PLATFORM, "--out", str(out)]
     with build_backend.program_too():
         made = _made(out, "*.whl", lambda: _maturin(command))
@@ -80,9 +80,9 @@ def sdist(out: Path) -> Path:
 
 
 def check_wheel(path: Path) -> None:
-    """Looks at a wheel's name and content."""
+    """Checks a wheel's name and contents."""
     if not WHEEL.fullmatch(path.name):
-        raise Refused(f"{path.name} is no wheel of Python's ABI 3 from 3.11 on for {PLATFORM}")
+        raise Refused(f"{path.name} is not a wheel for Python's ABI 3 from 3.11 on and {PLATFORM}")
     with zipfile.ZipFile(path) as file:
         infos = {info.filename: info for info in file.infolist()}
         _, version, *_ = path.name.split("-")
@@ -90,7 +90,7 @@ def check_wheel(path: Path) -> None:
         program, info = f"{stem}.data/scripts/fieldstone", f"{stem}.dist-info"
         wanted = {"fieldstone/_native.abi3.so", program, f"{info}/entry_points.txt", f"{info}/METADATA"}
         wanted |= {f"{info}/licenses/LICENSE"}
-        # The C interface is built from a checkout; what belongs to Python is all of the package.
+        # The C interface is built from a checkout; everything for Python is in the package.
         wanted |= {path.removeprefix("python/") for path in tracked("python/fieldstone")}
         _complete(path.name, infos, wanted)
         beside = {name for name in infos if name not in wanted and not name.startswith(f"{info}/")}
@@ -99,11 +99,12 @@ def check_wheel(path: Path) -> None:
             raise Refused(f"{program} of {path.name} is not executable")
         for name in (program, "fieldstone/_native.abi3.so"):
             if file.read(name)[:4] != b"\x7fELF":
-                raise Refused(f"{name} of {path.name} is no program of Linux")
+                raise Refused(f"{name} of {path.name} is not a Linux program")
 
 
 def check_sdist(path: Path) -> None:
-    """Looks at an sdist's content: all that a build takes, and nothing that the repository does not keep."""
+    """Checks that an sdist has everything that a build needs, and nothing that the repository does not
+    keep."""
     with tarfile.open(path) as file:
         inside = {str(PurePosixPath(m.name).relative_to(path.name.removesuffix(".tar.gz"))) for m in file}
     kept = tracked()
@@ -119,30 +120,31 @@ def check_sdist(path: Path) -> None:
 
 
 def audit(path: Path) -> None:
-    """Has auditwheel look at what the module and the program ask of a system, and looks itself."""
+    """Checks the requirements of the module and the program on a system, with auditwheel and by reading
+    them."""
     shown = subprocess.run(
         [sys.executable, "-m", "auditwheel", "show", str(path)], check=True, capture_output=True, text=True
     ).stdout
     print(shown, flush=True)
     if f'"{PLATFORM}_x86_64"' not in " ".join(shown.split()):
-        raise Refused(f"auditwheel does not find {path.name} fit for {PLATFORM}")
+        raise Refused(f"auditwheel reports that {path.name} does not fit {PLATFORM}")
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as file:
         for name in file.namelist():
             if name.endswith((".so", "/scripts/fieldstone")):
                 found = glibc_of(Path(file.extract(name, folder)))
                 print(f"{name}: glibc {'.'.join(map(str, found))}", flush=True)
                 if found > GLIBC:
-                    raise Refused(f"{name} of {path.name} asks for glibc {found}")
+                    raise Refused(f"{name} of {path.name} requires glibc {found}")
 
 
 def glibc_of(path: Path) -> tuple[int, ...]:
-    """The newest version of glibc that a program or library names."""
+    """The newest version of glibc that a program or library requires."""
     named = re.findall(rb"\bGLIBC_(\d+)\.(\d+)", path.read_bytes())
     return max(((int(major), int(minor)) for major, minor in named), default=(0,))
 
 
 def attempt(path: Path) -> None:
-    """Installs a wheel or an sdist in a fresh environment elsewhere, writes, reads, and runs the program."""
+    """Installs a wheel or an sdist in a fresh environment, writes, reads, and runs the program."""
     with tempfile.TemporaryDirectory(prefix="fieldstone-") as folder:
         subprocess.run([sys.executable, "-m", "venv", f"{folder}/venv"], check=True)
         python = f"{folder}/venv/bin/python"
@@ -153,7 +155,7 @@ def attempt(path: Path) -> None:
 
 
 def tracked(folder: str = ".") -> set[str]:
-    """The files that the repository keeps below a folder."""
+    """The files below a folder that the repository keeps."""
     command = ["git", "-C", str(ROOT), "ls-files", "--cached", "-z", folder]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {name for name in listed.split("\0") if name}
@@ -166,7 +168,7 @@ def _complete(name: str, inside: Iterable[str], wanted: set[str]) -> None:
 
 def _none(name: str, beside: set[str]) -> None:
     if beside:
-        raise Refused(f"{name} holds {', '.join(sorted(beside)[:5])}, which it should not")
+        raise Refused(f"{name} holds {', '.join(sorted(beside)[:5])}, which do not belong there")
 
 
 def _maturin(arguments: list[str]) -> None:
@@ -174,7 +176,7 @@ def _maturin(arguments: list[str]) -> None:
 
 
 def _made(out: Path, pattern: str, make: Callable[[], None]) -> Path:
-    """The one file that `make` leaves in a folder; older ones are removed before."""
+    """The one file that `make` writes into a folder; removes older ones first."""
     out.mkdir(parents=True, exist_ok=True)
     for old in out.glob(pattern):
         old.unlink()
@@ -196,11 +198,11 @@ class _removed_where_refused:
 
 
 def main() -> int:
-    """One of the three."""
+    """Runs one of the three commands."""
     about, *_ = (__doc__ or "").partition("\n")
     ap = argparse.ArgumentParser(description=about)
     ap.add_argument("what", choices=["wheel", "sdist", "try"])
-    ap.add_argument("file", nargs="?", type=Path, help="what to try")
+    ap.add_argument("file", nargs="?", type=Path, help="the file to try")
     ap.add_argument("--out", type=Path, default=ROOT / "dist")
     options = ap.parse_args()
     try:

@@ -1,9 +1,8 @@
-"""The ten slowest tests of a run, from JUnit reports; an error where one of them takes too long.
+"""Prints the ten slowest tests of a run, from JUnit reports; fails if one of them takes too long.
 
     python tests/slowest.py [--limit SECONDS] REPORT...
 
-A test that is longer belongs into `make test-long`, with a short form here: CONTRIBUTING.md says how long a
-run may take.
+A longer test belongs in `make test-long`, with a short form here: CONTRIBUTING.md gives the limit for a run.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from pathlib import Path
 
 
 def slowest(reports: list[Path], count: int = 10) -> list[tuple[float, str]]:
-    """Seconds and name of the slowest tests, the slowest first."""
+    """The seconds and names of the slowest tests, slowest first."""
     cases = [case for report in reports for case in ElementTree.parse(report).iter("testcase")]
     times = ((float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}") for case in cases)
     return sorted(times, reverse=True)[:count]
 
 
 def main(arguments: list[str]) -> int:
-    """Print the slowest; 1 where one is above the limit."""
+    """Prints the slowest tests; returns 1 if one is above the limit."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--limit", type=float, default=180.0)
     parser.add_argument("reports", nargs="+", type=Path)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Peer(Protocol):
     """One open store. Making it opens the store below `root` and may make its folder.
 
-    A peer leaves out what it has no notion of: a raw file has no `entries`, `get`, `retrieve` or `cli`.
+    A peer leaves out calls that it cannot offer: a raw file has no `entries`, `get`, `retrieve` or `cli`.
     """
 
     def __init__(self, root: Path) -> None: ...
@@ -24,17 +24,17 @@ class Peer(Protocol):
     def archive(self, key: Key, data: bytes) -> None: ...
 
     def archive_grib(self, message: bytes) -> None:
-        """Archive under the key that the message's header says."""
+        """Archives under the key in the message's header."""
 
     def flush(self) -> None: ...
 
     def entries(self) -> Iterator[Key]:
-        """The key of every field, each as a dict of its own."""
+        """The key of every field, each as a separate dict."""
 
     def get(self, key: Key) -> bytes: ...
 
     def retrieve(self, request: dict[str, str | list[str]], room: memoryview) -> int:
-        """Read all that the request selects through the one buffer `room`; returns the bytes read."""
+        """Reads all fields of the request through the one buffer `room`; returns the number of bytes."""
 
     def archive_array(self, array: np.ndarray) -> None: ...
 
@@ -42,15 +42,15 @@ class Peer(Protocol):
 
     @staticmethod
     def cli(root: Path) -> tuple[list[str], dict[str, str]]:
-        """The command that lists a store, and what it needs in its environment."""
+        """The command that lists a store, and the environment that it needs."""
 
 
 class Runs(Protocol):
-    """Runs of a simulation, kept somehow below `root` and opened by xarray."""
+    """Runs of a simulation, stored below `root` in any form and opened by xarray."""
 
     @staticmethod
     def prepare() -> None:
-        """Import what opening needs, so that a figure is about opening."""
+        """Imports what opening needs, so that a figure measures only opening."""
 
     @staticmethod
     def fill(root: Path, shape: Shape) -> None: ...

@@ -1,8 +1,8 @@
-/* What the peers of bench/arrays.py share: timing that is the slowest rank's, counted spans, values that can be checked,
- * and the course of a run: a first step, which plans, some later ones, then all of them read again.
+/* Code that the peers of bench/arrays.py share: timing by the slowest rank, counted spans, values that can be checked,
+ * and the course of a run: a first step, which plans, some later ones, then reading all of them.
  *
  * A program fills in `struct peer` and calls `course`, which prints one line of JSON. Each call is timed from a barrier
- * to its return on the slowest rank; what makes a step durable is timed apart from what writes it.
+ * to its return on the slowest rank; writing a step and making it durable are timed separately.
  */
 #ifndef FIELDSTONE_BENCH_ARRAYS_H
 #define FIELDSTONE_BENCH_ARRAYS_H
@@ -17,7 +17,7 @@
 
 #define MOST_STEPS 64
 
-/* What this rank holds: the global numbers of its elements, and for boxes where they lie in the cube. */
+/* The share of this rank: the global numbers of its elements, and for boxes their place in the cube. */
 typedef struct {
   int rank, ranks, boxed;
   int64_t total, count, *map;
@@ -26,7 +26,7 @@ typedef struct {
 } array_share;
 
 struct peer {
-  void (*open)(array_share *own, int writing); /* and the plan: part of the first step, and of the first read */
+  void (*open)(array_share *own, int writing); /* and makes the plan, as part of the first step or first read */
   void (*write)(array_share *own, int step, const double *values);
   void (*sync)(array_share *own);
   void (*read)(array_share *own, int step, double *values);
@@ -48,7 +48,7 @@ static inline void must(int status, const char *call) {
   if (status != MPI_SUCCESS) stop(call);
 }
 
-/* Where strace counts, rank 0 says what the calls from here on belong to. */
+/* Under strace, rank 0 marks the calls that follow. */
 static inline void mark(const char *name) {
   char path[64] = "/fieldstone-bench-mark/";
   int rank;
@@ -70,7 +70,7 @@ static inline double reduced(double own, MPI_Op how) {
   return all;
 }
 
-/* Seconds since `start`, of the slowest rank. */
+/* Seconds since `start`, on the slowest rank. */
 static inline double since(double start) {
   return reduced(MPI_Wtime() - start, MPI_MAX);
 }

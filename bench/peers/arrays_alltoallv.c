@@ -1,10 +1,10 @@
-/* Steps of an array with a random map, as one writes it by hand who knows how: elements go to the owners of contiguous
+/* Steps of an array with a random map, as an expert writes them by hand: elements go to the owners of contiguous
  * ranges by MPI_Alltoallv, and each owner writes its range by one call.
  *
  *   mpicc -O2 -o arrays_alltoallv arrays_alltoallv.c && mpiexec -n 4 ./arrays_alltoallv random FOLDER STEPS TOTAL MAP
  *
- * The plan, which is made once for writing and once for reading: for each element its place behind those of lower owners
- * (a counting sort), and at the owner each element's place in the range. Nothing is checked, no byte is swapped.
+ * The program makes one plan for writing and one for reading: for each element its place after those of lower owners
+ * (a counting sort), and at the owner each element's place in the range. It checks nothing and swaps no byte.
  */
 #include "arrays.h"
 

@@ -1,10 +1,11 @@
-/* Distribution of an unstructured mesh's edges as codes do it by hand: rank 0 reads, broadcasts, and each rank passes over
- * all edges twice, to count its own and to take them. Then a set at the edges the same way.
+/* Distribution of an unstructured mesh's edges as codes do it by hand: rank 0 reads and broadcasts, and each rank
+ * passes over all edges twice, to count its own and to take them. Then a set at the edges in the same way.
  *
  *   mpicc -O2 -o arrays_edges arrays_edges.c && mpiexec -n 4 ./arrays_edges EDGES-FILE EDGES NODES VECTOR-FILE
  *
- * The file has the first ends, the second ends (4 bytes each) and a set at edges (8 bytes each). What each rank has at
- * last is what ours gives: own nodes ascending, then ghosts; own edges, then the others; their ends as places in nodes.
+ * The file has the first ends, the second ends (4 bytes each) and a set at edges (8 bytes each). Each rank finally has
+ * the same part as from Fieldstone: own nodes ascending, then ghosts; own edges, then the others; their ends as places
+ * in nodes.
  */
 #include "arrays.h"
 

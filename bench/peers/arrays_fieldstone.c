@@ -1,10 +1,10 @@
-/* Steps of an array through libfieldstone from C: what bench/arrays_work.py does from Python.
+/* Steps of an array through libfieldstone from C: the counterpart of bench/arrays_work.py, which does them from Python.
  *
  *   mpicc -O2 -I capi/include arrays_fieldstone.c -o arrays_fieldstone -L target/release -lfieldstone
  *   mpiexec -n 4 ./arrays_fieldstone random FOLDER STEPS TOTAL MAP
  *
- * Opening the store and the job is outside of the clock, as MPI_Init is; view and declaration of the group belong to the
- * first step, and to the first read, which is by another job.
+ * The clock leaves out opening the store and the job, like MPI_Init; view and declaration of the group belong to the
+ * first step, and to the first read, which another job makes.
  */
 #include "arrays.h"
 

@@ -2,7 +2,8 @@
  *
  *   mpicc -O2 -o arrays_mpiio arrays_mpiio.c && mpiexec -n 4 ./arrays_mpiio random FOLDER STEPS TOTAL MAP
  *
- * One file, steps one after another. A view's offsets must ascend: the map is sorted once, values at each step.
+ * One file holds the steps, one after another. A view's offsets must ascend: the program sorts the map once, and the
+ * values at each step.
  */
 #include "arrays.h"
 

@@ -1,4 +1,4 @@
-/* The yardstick: the same bytes by one process, in pieces of 4 MiB into one file, steps one after another, and fsync.
+/* The yardstick: one process writes the same bytes in pieces of 4 MiB into one file, step after step, then fsync.
  *
  *   mpicc -O2 -o arrays_sequential arrays_sequential.c && ./arrays_sequential grid FOLDER STEPS EDGE 1 1 1
  */

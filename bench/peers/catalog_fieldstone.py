@@ -49,7 +49,7 @@ class Store:
         return total
 
     def insert(self, step: int, tags: list[Columns]) -> int:
-        """One call per tag, one flush per step: durable when it returns."""
+        """One call per tag, one flush per step; the data are durable when it returns."""
         for c in tags:
             names = self.pa.DictionaryArray.from_arrays(
                 self.pa.array(c.variable, self.pa.int32()), list(VARIABLES)
@@ -69,18 +69,18 @@ class Store:
         self.store.flush()
 
     def applied(self) -> int:
-        """All of it is in the engine: a question is answered only then."""
+        """Waits until the engine has everything: only then does it answer a query."""
         return self.store.attributes(run=RUN, tag="blob_rare").count()
 
     def sizes(self) -> dict[str, float]:
-        """Bytes of the engine and of the rest of the store: logs."""
+        """Bytes of the engine, and of the rest of the store: logs."""
         self.store.close()
         files = [p for p in self.root.rglob("*") if p.is_file()]
         engine = sum(p.stat().st_size for p in files if "catalog" in p.relative_to(self.root).parts)
         return {"engine": engine, "log": sum(p.stat().st_size for p in files) - engine}
 
     def visited(self, query: str) -> str:
-        """The plan of a query, with the rows that were visited."""
+        """The plan of a query, with the number of visited rows."""
         return str(self._hits(query).explain())
 
     def _arrow(self, hits: Any) -> int:

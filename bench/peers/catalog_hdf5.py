@@ -1,7 +1,8 @@
 """Attributes in packet tables of HDF5, a table per variable in a file per step: the EMPRESS paper's peer.
 
 `Store` scans record by record through the high-level C library that h5py ships (the paper's way); `Bulk`
-reads whole tables into numpy and masks them. Strings are of variable length and values are text, as there.
+reads whole tables into numpy and masks them. Strings are of variable length and values are text, as in the
+paper.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class Store:
         self.root, self.volume, self.packets = root, volume, _Packets()
 
     def fill(self) -> int:
-        """Write everything; returns the number of attributes of variables."""
+        """Writes everything; returns the number of attributes of variables."""
         self.create()
         total = 0
         for step, tags in enumerate(self.volume.steps()):
@@ -156,7 +157,7 @@ class Store:
                 p.append(file, _RUN_TABLE, p.run_record, array)
 
     def _scan(self, group: Any, name: str, record: Any) -> Iterator[bytes]:
-        """The name of each record's tag; the record itself is overwritten by the next one."""
+        """The name of each record's tag; the next record overwrites the record itself."""
         p = self.packets
         table, n, at = p.lib.H5PTopen(group.id.id, name.encode()), c_uint64(), addressof(record)
         p.lib.H5PTcreate_index(table)

@@ -1,6 +1,6 @@
 """Attributes in plain SQLite tables: the two best layouts of the research before this catalog was built.
 
-`Store` clusters the rows by (run, tag, step, variable); `Curve` keeps them by number beside an index on one
+`Store` clusters the rows by (run, tag, step, variable); `Curve` keeps them by number, with an index on one
 key of a space-filling curve (level and Morton code of the box). Both go through Python's own module.
 """
 
@@ -118,7 +118,7 @@ class Store:
         return self.next
 
     def insert(self, step: int, tags: list[Columns]) -> int:
-        """One transaction; the rows sorted first where the table is clustered."""
+        """One transaction; sorts the rows first if the table is clustered."""
         assert self.db
         rows: list[tuple[Any, ...]] = []
         for columns in tags:
@@ -236,7 +236,7 @@ def curve(start: np.ndarray, count: np.ndarray, volume: Volume) -> np.ndarray:
 
 @functools.lru_cache
 def curve_ranges(box: Box, volume: Volume, budget: int = 96) -> list[tuple[int, int]]:
-    """Ranges of keys that can belong to boxes that meet this one; they may hold others too."""
+    """Ranges of keys of all boxes that may meet this one; they may hold other keys too."""
     edge, ranges = max(volume.shape), []
     for level in range(_LEVELS + 1):
         size = edge / 2**level
@@ -260,7 +260,7 @@ def _split(
     level: int,
     into: list[list[int]],
 ) -> None:
-    """Cells of a cube of 2^k cells an edge, where they lie within low..high; small cubes are not split."""
+    """Cells of a cube of 2^k cells an edge that lie within low..high; small cubes are not split."""
     n = 1 << k
     if any(origin[d] > high[d] or origin[d] + n - 1 < low[d] for d in range(3)):
         return

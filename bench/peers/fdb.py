@@ -1,8 +1,8 @@
 """FDB 5 through pyfdb, set up as its documentation advises for one machine and one writer.
 
 Engine `toc` on one local root; a minimal three-level schema whose rule names exactly the keywords of our
-keys; no sub-tocs (one writer gains nothing from them); buffers and sync on flush as they come; keys given by
-the caller, so that no GRIB is decoded.
+keys; no sub-tocs (one writer gains nothing from them); default buffers and sync on flush; the caller gives
+the keys, so that FDB decodes no GRIB.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PIECE = 8 << 20
 
 
 def _configure(root: Path) -> dict[str, Any]:
-    """The settings of the store at `root`, also written beside it for the fdb-* programs."""
+    """The settings of the store at `root`, also written next to it for the fdb-* programs."""
     beside = root.with_name(root.name + "-config")
     beside.mkdir(parents=True, exist_ok=True)
     root.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class Store:
         self.fdb.archive(array.tobytes(), ARRAY_KEY)
 
     def get_box(self, box: Box) -> np.ndarray:
-        """A handle has no seek: read up to the end of the box, then cut it out."""
+        """Reads up to the end of the box, then cuts the box out, because a handle has no seek."""
         import numpy as np
 
         whole = np.empty(box.shape, box.dtype)

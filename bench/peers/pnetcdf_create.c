@@ -1,4 +1,4 @@
-/* Creation of the paper's data set by PnetCDF, as an application does it that does not know what other ranks create:
+/* Creation of the paper's data set by PnetCDF, by an application whose ranks do not know what other ranks create:
  * each rank packs its own definitions, all ranks exchange them, each defines everything, enddef.
  *
  *   mpicc -O2 -o pnetcdf_create pnetcdf_create.c -I$PNETCDF_DIR/include -L$PNETCDF_DIR/lib -lpnetcdf -lm

@@ -1,4 +1,4 @@
-/* Opens a file with PnetCDF in a process or job of its own, finds one variable and reads it.
+/* Opens a file with PnetCDF in a separate process or job, finds one variable and reads it.
  *
  *   [mpiexec -n P] pnetcdf_open FILE VARIABLE
  *

@@ -1,4 +1,4 @@
-"""The floor: the same bytes to one plain file, one write per field and one fdatasync per flush."""
+"""The floor: the same bytes in one plain file, one write per field and one fdatasync per flush."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """See `peers.Peer`. The small fields of a flush are one write, as a writer with a buffer would do it."""
+    """See `peers.Peer`. One write holds the small fields of a flush, as from a writer with a buffer."""
 
     SMALL = 4096
 

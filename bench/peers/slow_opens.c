@@ -1,5 +1,5 @@
-/* A slow metadata server: `LD_PRELOAD` of this library makes every opening of a file whose path has "/arrays/" take 10 ms
- * longer, whoever opens it. */
+/* Simulates a slow metadata server: an `LD_PRELOAD` of this library makes every opening of a file whose path has
+ * "/arrays/" take 10 ms longer, in any process. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, FieldSpec, Value};
 
 use crate::arguments::{byte_count, bytes, dtype as element_type, key as read_key, numbers, pairs};

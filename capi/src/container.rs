@@ -105,7 +105,7 @@ pub unsafe extern "C" fn fs_container_def_dim(
     call(|| {
         // SAFETY: the caller passes a text that ends in a zero byte, or null.
         let path = unsafe { text(path, "path") }?;
-        find(container)?.def_dim(path, (length != FS_RECORD).then_some(length)).map(drop)
+        find(container)?.define().dim(path, (length != FS_RECORD).then_some(length)).map(drop)
     })
 }
 
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn fs_container_def_var(
         // SAFETY: not null, aligned, and the caller promises that `ndim` texts are there.
         let name = |n| unsafe { text(*dims.add(n), "name of a dimension") };
         let names = (0..count).map(name).collect::<Result<Vec<_>>>()?;
-        let defined = find(container)?.def_var(path, ty, &names)?;
+        let defined = find(container)?.define().var(path, ty, &names)?;
         if !var.is_null() {
             // SAFETY: not null, and the caller passes a place for a number.
             *unsafe { result(var, 0, "place for the variable") }? = defined.0;
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn fs_container_put_att(
             values.chunks_exact_mut(ty.size()).for_each(<[u8]>::reverse);
         }
         let var = (var != FS_GLOBAL).then_some(VarRef(var));
-        find(container)?.put_att(var, name, ty, &values)
+        find(container)?.define().put_att(var, name, ty, &values)
     })
 }
 
@@ -206,7 +206,9 @@ pub unsafe extern "C" fn fs_container_put(
             }
         };
         match asked() {
-            Ok((var, ty, selection, data)) => container.put(&var, &selection, data, ty, collective != 0),
+            Ok((var, ty, selection, data)) => {
+                container.elements().put(&var, &selection, data, ty, collective != 0)
+            }
             Err(error) => refused(&container, error, collective),
         }
     })
@@ -236,7 +238,9 @@ pub unsafe extern "C" fn fs_container_get(
             }
         };
         match asked() {
-            Ok((var, ty, selection, data)) => container.get(&var, &selection, data, ty, collective != 0),
+            Ok((var, ty, selection, data)) => {
+                container.elements().get(&var, &selection, data, ty, collective != 0)
+            }
             Err(error) => refused(&container, error, collective),
         }
     })

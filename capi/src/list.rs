@@ -3,6 +3,7 @@
 use std::ffi::{CString, c_char, c_int};
 use std::sync::{Arc, Mutex};
 
+use fieldstone::prelude::*;
 use fieldstone::{ListOptions, Request};
 
 use crate::arguments::{optional_text, result};

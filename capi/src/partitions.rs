@@ -134,7 +134,7 @@ pub unsafe extern "C" fn fs_partition_info(
         // SAFETY: the caller passes null or a place for the counts.
         let counts = unsafe { result(counts, fs_partition_counts::default(), "place for the counts") }?;
         let open = find(partition)?;
-        let part = &open.part;
+        let part = open.part.part();
         *counts = fs_partition_counts {
             nodes: part.nodes().len(),
             owned: part.owned(),
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn fs_partition_nodes(
     capacity: usize,
 ) -> c_int {
     // SAFETY: the caller passes room for `capacity` numbers, or null.
-    call(|| unsafe { give_numbers(find(partition)?.part.nodes().iter().copied(), nodes, capacity) })
+    call(|| unsafe { give_numbers(find(partition)?.part.part().nodes().iter().copied(), nodes, capacity) })
 }
 
 /// Gets the global numbers of edges, from 0: those whose first end is own, ascending, then the others,
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn fs_partition_edges(
     capacity: usize,
 ) -> c_int {
     // SAFETY: the caller passes room for `capacity` numbers, or null.
-    call(|| unsafe { give_numbers(find(partition)?.part.edges().iter().copied(), edges, capacity) })
+    call(|| unsafe { give_numbers(find(partition)?.part.part().edges().iter().copied(), edges, capacity) })
 }
 
 /// Gets both ends of each edge as positions in the list of nodes, from 0: two numbers for each edge.
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn fs_partition_ends(
 ) -> c_int {
     call(|| {
         let open = find(partition)?;
-        let all = open.part.ends().as_flattened().iter().map(|end| i64::from(*end));
+        let all = open.part.part().ends().as_flattened().iter().map(|end| i64::from(*end));
         // SAFETY: the caller passes room for `capacity` numbers, or null.
         unsafe { give_numbers(all, ends, capacity) }
     })
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn fs_partition_source(
     capacity: usize,
 ) -> c_int {
     // SAFETY: the caller passes `capacity` bytes, or null.
-    call(|| unsafe { copy_text(find(partition)?.part.source().word(), source, capacity) })
+    call(|| unsafe { copy_text(find(partition)?.part.part().source().word(), source, capacity) })
 }
 
 /// Lists the history files that could not be used, one on each line with the reason, as a text cut to
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn fs_partition_node_view(
     dim: c_int,
     view: *mut *mut fs_view,
 ) -> c_int {
-    let made = || Ok(find(partition)?.part.node_view().along(counted(dim, "as a dimension")?));
+    let made = || Ok(find(partition)?.part.part().node_view().along(counted(dim, "as a dimension")?));
     // SAFETY: the caller passes a place for the handle, or null.
     call(|| unsafe { give_view(view, made) })
 }
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn fs_partition_edge_view(
     dim: c_int,
     view: *mut *mut fs_view,
 ) -> c_int {
-    let made = || Ok(find(partition)?.part.edge_view().along(counted(dim, "as a dimension")?));
+    let made = || Ok(find(partition)?.part.part().edge_view().along(counted(dim, "as a dimension")?));
     // SAFETY: the caller passes a place for the handle, or null.
     call(|| unsafe { give_view(view, made) })
 }
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn fs_partition_update(
 ) -> c_int {
     call(|| {
         let open = find(partition)?;
-        let nodes = open.part.nodes().len() as u64;
+        let nodes = open.part.part().nodes().len() as u64;
         let layout = || -> Result<ElementLayout> {
             let mut local = vec![nodes];
             if !shape.is_null() {

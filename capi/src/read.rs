@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use fieldstone::prelude::*;
 use fieldstone::{Code, DType, Error, Field, IndexBox, ReadOptions, Result};
 
 use crate::arguments::{

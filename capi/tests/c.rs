@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use common::{check_heat, compile_c, open, printed, shared, succeed};
-use fieldstone::Request;
+use fieldstone::{Request, Session};
 use fieldstone_testkit::require;
 
 /// A program of `capi/`, linked with the shared library, in a folder of its own.
@@ -77,7 +77,7 @@ fn every_call_of_imports_meshes_and_partitions_does_what_it_says() {
     succeed(Command::new(program).arg(folder.path().join("store")));
     let options = fieldstone::OpenOptions { mode: fieldstone::Mode::Read, ..Default::default() };
     let store = fieldstone::open(folder.path().join("store").to_str().unwrap(), &options).unwrap();
-    let mesh = &store.meshes().unwrap()[0];
+    let mesh = &store.catalog().meshes(&Session::default()).unwrap()[0];
     assert_eq!((mesh.name.as_str(), mesh.counts), ("plate", [6, 0, 2, 0]));
     assert_eq!(format!("{:?}", mesh.attrs), r#"[("long_name", Text("plate"))]"#);
     let file = std::fs::read(folder.path().join("store").join(&mesh.path)).unwrap();
@@ -88,7 +88,7 @@ fn every_call_of_imports_meshes_and_partitions_does_what_it_says() {
     let xy = raw.variables.iter().find(|variable| variable.name == "xy").unwrap();
     assert_eq!((xy.shape.as_slice(), xy.offset), (&[6, 2][..], 60));
     assert!(raw.checksum.is_some() && imports.iter().any(|import| import.source.ends_with(".nc")));
-    assert!(store.histories().unwrap().iter().any(|history| history.edges == 7));
+    assert!(store.catalog().histories(&Session::default()).unwrap().iter().any(|history| history.edges == 7));
     assert!(open(&folder.path().join("store")).verify(&Request::new()).unwrap().ok());
 }
 

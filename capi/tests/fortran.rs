@@ -108,7 +108,7 @@ fn imports_meshes_and_partitions_do_what_they_say() {
 
     let options = fieldstone::OpenOptions { mode: fieldstone::Mode::Read, ..Default::default() };
     let store = fieldstone::open(folder.path().join("store").to_str().unwrap(), &options).unwrap();
-    let meshes = store.meshes().unwrap();
+    let meshes = store.catalog().meshes(&Session::default()).unwrap();
     let plate = meshes.iter().find(|mesh| mesh.name == "plate").unwrap();
     assert_eq!((meshes.len(), plate.counts), (2, [6, 0, 3, 0]));
     assert_eq!(plate.attrs, [("long_name".to_owned(), Value::Text("a plate".into()))]);

@@ -1,7 +1,6 @@
-"""What a job reads whole or in parts, and what a store keeps for jobs: imports, meshes, histories, SDM's
-tables.
+"""Imports that a job reads, and the meshes, histories and SDM tables that a store keeps for jobs.
 
-Calls of imports and of a job's meshes are collective; those of a store are this process's own.
+Calls on imports and on a job's meshes are collective; calls on those of a store concern only this process.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ class ImportedVariable:
     def read(
         self, view: View | None = None, into: np.ndarray[Any, Any] | None = None
     ) -> np.ndarray[Any, Any]:
-        """What this rank holds by `view`; without one its share of a balanced cut of the first dimension.
-        Collective.
+        """The part that this rank holds by `view`; without one, its share of a balanced cut of the first
+        dimension. Collective.
         """
         return self._owner._native.read(self.name, view, into)
 
@@ -45,9 +44,8 @@ class ImportedVariable:
 
 
 class Import:
-    """A file from outside that all ranks have open: made by ``job.import_file``. A mapping of names to
-    variables.
-    """
+    """A file from outside that all ranks have open. Made by ``job.import_file``. A mapping of names to
+    variables."""
 
     def __init__(self, path: str, native: _JobImport) -> None:
         self.path = path
@@ -62,7 +60,8 @@ class Import:
             return self._variables[name]
         except KeyError:
             raise NotFound(
-                f"the import of {self.path} has no variable {name!r}", f"it has {', '.join(self._variables)}"
+                f"the import of {self.path} has no variable {name!r}",
+                f"its variables are {', '.join(self._variables)}",
             ) from None
 
     def __iter__(self) -> Iterator[str]:
@@ -81,17 +80,17 @@ class Import:
 
 
 class JobMesh:
-    """A mesh that all ranks of a job have open: made by ``job.create_mesh`` and ``job.mesh``."""
+    """A mesh that all ranks of a job have open. Made by ``job.create_mesh`` and ``job.mesh``."""
 
     def __init__(self, native: _JobMesh) -> None:
         self._native = native
         self.name, counts, self._sum, path, arrays = native.info()
         self.counts = dict(zip(_LOCATIONS, counts, strict=True))
-        """How many nodes, edges, faces and volumes it has, by location."""
+        """Number of nodes, edges, faces and volumes, by location."""
         self.path = str(path)
         """Path of its file."""
         self.arrays = tuple(arrays)
-        """Its arrays: of x, y, z, edges, faces and volumes those that it has."""
+        """Its arrays: those of x, y, z, edges, faces and volumes that it has."""
 
     @property
     def checksum(self) -> str:
@@ -101,9 +100,8 @@ class JobMesh:
     def read(
         self, array: str, view: View | None = None, into: np.ndarray[Any, Any] | None = None
     ) -> np.ndarray[Any, Any]:
-        """An array by `view`; without one this rank's share of a balanced cut. Collective. Nodes count from
-        0.
-        """
+        """An array by `view`; without one, this rank's share of a balanced cut. Node numbers begin at 0.
+        Collective."""
         return self._native.read(array, view, into)
 
     def close(self) -> None:
@@ -116,27 +114,27 @@ class JobMesh:
 
 
 class Partition:
-    """One rank's part of an unstructured mesh: made by ``job.partition``. Its arrays cannot be written to."""
+    """One rank's part of an unstructured mesh. Made by ``job.partition``. Its arrays are read-only."""
 
     def __init__(self, native: _Partition) -> None:
         self._native = native
         self.nodes: np.ndarray[Any, Any] = native.nodes()
-        """Global numbers of nodes from 0: own ones ascending, then ghosts ascending. int64."""
+        """Global numbers of nodes from 0: the rank's own, ascending, then ghosts, ascending. int64."""
         self.edges: np.ndarray[Any, Any] = native.edges()
-        """Global numbers of all edges with an own end: those whose first end is own, ascending, then the
-        others, ascending. int64."""
+        """Global numbers of all edges with an end of this rank's own: those whose first end is, ascending,
+        then the others, ascending. int64."""
         self.ends: np.ndarray[Any, Any] = native.ends()
-        """Both ends of each edge, as places in ``nodes``: shape (edges, 2), int32 (uint32 from
-        2**31 nodes on)."""
+        """Both ends of each edge, as positions in ``nodes``: shape (edges, 2), int32 (uint32 from 2**31 nodes
+        on)."""
 
     @property
     def owned(self) -> int:
-        """How many nodes are this rank's own: the first ones."""
+        """Number of this rank's own nodes, which come first."""
         return self._native.owned
 
     @property
     def owned_edges(self) -> int:
-        """How many edges have an own first end: the first ones."""
+        """Number of edges whose first end is this rank's own, which come first."""
         return self._native.owned_edges
 
     @property
@@ -146,23 +144,22 @@ class Partition:
 
     @property
     def ignored(self) -> list[str]:
-        """What was kept and could not be used: files, with the reason."""
+        """Kept files that could not be used, with the reason."""
         return self._native.ignored
 
     @property
     def node_view(self) -> View:
-        """What this rank holds of an array at the nodes: own ones are written, ghosts are read."""
+        """The view of this rank on an array at the nodes: it writes its own nodes and also reads ghosts."""
         return self._native.node_view
 
     @property
     def edge_view(self) -> View:
-        """What this rank holds of an array at the edges."""
+        """The view of this rank on an array at the edges."""
         return self._native.edge_view
 
     def update(self, *arrays: np.ndarray[Any, Any]) -> None:
-        """Gives ghosts their owners' values, in place, in arrays at the nodes: shape (nodes, ...).
-        Collective.
-        """
+        """Copies the owners' values into ghosts, in place, in arrays at the nodes: shape (nodes, ...).
+        Collective."""
         self._native.update(list(arrays))
 
     def __repr__(self) -> str:
@@ -174,7 +171,7 @@ class _MeshRow(NamedTuple):
     name: str
     """Its name."""
     counts: dict[str, int]
-    """How many nodes, edges, faces and volumes it has, by location."""
+    """Number of nodes, edges, faces and volumes, by location."""
     checksum: str
     """Checksum of its content."""
     path: str
@@ -182,15 +179,15 @@ class _MeshRow(NamedTuple):
 
 
 class Mesh(_MeshRow):
-    """A mesh that a store keeps: made by ``store.mesh`` and ``store.meshes``."""
+    """A mesh that a store keeps. Made by ``store.mesh`` and ``store.meshes``."""
 
     _sums: tuple[int, int, list[int]] | None = None
 
     def to_xarray(self) -> xr.Dataset:
         """Its file as an xarray Dataset (needs the extra ``fieldstone[xarray]``).
 
-        All of it is read and compared with the checksums that the store keeps of it first: Corrupt names the
-        file and the bytes that are other ones.
+        The call first reads the whole file and compares it with the checksums in the store: Corrupt names the
+        file and the bytes that differ.
         """
         import xarray as xr
 
@@ -199,7 +196,7 @@ class Mesh(_MeshRow):
 
 
 class History(NamedTuple):
-    """A partition that a store keeps, for runs to come: made by ``store.histories``."""
+    """A partition that a store keeps for later runs. Made by ``store.histories``."""
 
     path: str
     """Path of its file."""
@@ -210,7 +207,7 @@ class History(NamedTuple):
     edges: int
     """Edges of the mesh."""
     ranks: int | None
-    """The number of ranks that finished parts are of; None for edges, which serve any."""
+    """The number of ranks of finished parts; None for edges, which serve any number."""
 
 
 class ArrayTable:
@@ -255,10 +252,11 @@ class ArrayTables:
         return self._table("access_pattern_table")
 
     def execution_table(self) -> ArrayTable:
-        """Steps of sets that stand, with `file_name` and `file_offset`: where the elements of each begin.
+        """Flushed steps of sets, with `file_name` and `file_offset`: where the elements of each begin.
 
-        A file is named relative to the store's folder; of a step in several pieces it is that of the first.
-        The catalog's view of this name, for SQL, has all but these two: the store's index knows places.
+        A file is named relative to the store's folder; for a step in several pieces it is the file of the
+        first piece. The catalog's view of this name, for SQL, lacks these two columns, because only the
+        store's index knows locations.
         """
         table = self._table("execution_table")
         catalog = self._store._catalog()
@@ -279,7 +277,7 @@ class ArrayTables:
         return self._table("index_table")
 
     def index_history_table(self) -> ArrayTable:
-        """What each rank has of kept partitions."""
+        """The contents of kept partitions, for each rank."""
         return self._table("index_history_table")
 
 
@@ -328,7 +326,7 @@ def raw_row(name: Any, row: Any) -> tuple[Any, ...]:
     except (TypeError, ValueError):
         raise Invalid(
             f"variable {name!r}: {row!r}",
-            'give (dtype, byte offset, shape), as ("<f8", 0, (n, 3))',
+            'give (dtype, byte offset, shape), such as ("<f8", 0, (n, 3))',
             "argument",
         ) from None
     extents = [shape] if not hasattr(shape, "__iter__") else list(shape)
@@ -343,7 +341,7 @@ def mesh_rows(given: Any, what: str) -> Any:
     if rows.ndim != 2 or (rows.size and rows.dtype.kind not in "iu"):
         raise Invalid(
             f"{what} of dtype {rows.dtype} and shape {rows.shape}",
-            "give a row of whole numbers for each",
+            "give one row of whole numbers for each",
             "argument",
         )
     return np.ascontiguousarray(rows, "i8")
@@ -352,6 +350,6 @@ def mesh_rows(given: Any, what: str) -> Any:
 def _count(name: Any, number: Any) -> int:
     if isinstance(number, bool) or not hasattr(number, "__index__") or number.__index__() < 0:
         raise Invalid(
-            f"variable {name!r}: {number!r}", "offsets and extents are whole numbers from 0 on", "argument"
+            f"variable {name!r}: {number!r}", "offsets and extents are whole numbers, 0 or more", "argument"
         )
     return number.__index__()

@@ -1,7 +1,7 @@
 """Distributed arrays: jobs, whose ranks write and read groups of sets together.
 
-All calls on a job and its groups are collective: all ranks of its communicator make them, in one order. What
-fails on one rank raises the same kind on all, naming the rank, and the job goes on::
+All calls on a job and its groups are collective: all ranks of its communicator make them in the same order. A
+failure on one rank raises the same kind of error on all ranks and names that rank; the job can go on::
 
     job = store.arrays("astro3d-42", comm=MPI.COMM_WORLD)
     group = job.group("analysis", {"p": "f4"}, shape=(256, 256, 256), dims=("z", "y", "x"))
@@ -45,20 +45,20 @@ _PROPERTIES = ("dtype", "shape", "dims", "attrs", "fill")
 
 
 class JobReport(NamedTuple):
-    """What this rank of a job has done since it began."""
+    """Counters of this rank since its job began."""
 
     exchanged: int
-    """Bytes of elements and indices that it sent to others."""
+    """Bytes of elements and indices sent to other ranks."""
     written: int
-    """Bytes that it wrote to files."""
+    """Bytes written to files."""
     read: int
-    """Bytes that it read from files."""
+    """Bytes read from files."""
     opened: int
-    """Files that were made or opened."""
+    """Files created or opened."""
     plans: int
-    """Exchanges that were planned."""
+    """Exchanges planned."""
     connections: int
-    """Openings of the catalog's engine: one on rank 0, none elsewhere."""
+    """Number of times the catalog's engine was opened: 1 on rank 0, 0 on others."""
     seconds: dict[str, float]
     """Seconds by phase: plan, write, sync, commit, read."""
 
@@ -69,13 +69,13 @@ class SetInfo(NamedTuple):
     dtype: np.dtype[Any]
     """Type of its elements."""
     shape: tuple[int | None, ...]
-    """Global shape; a first extent of None is another one at each step."""
+    """Global shape; a first extent of None differs from step to step."""
     dims: tuple[str, ...]
-    """Names of its dimensions; an empty one is called after its extent in files."""
+    """Names of its dimensions; in files, a dimension with an empty name is named after its extent."""
 
 
 class ArrayGroup:
-    """Sets of arrays that are written alike: made by ``job.group``. Its calls are collective."""
+    """Sets of arrays that are written alike. Made by ``job.group``. Its calls are collective."""
 
     def __init__(self, job: ArrayJob, native: _ArrayGroup) -> None:
         self.job = job
@@ -88,7 +88,7 @@ class ArrayGroup:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of its sets, in the order in which they were declared."""
+        """Names of its sets, in the order of their declaration."""
         return tuple(name for name, *_ in self._native.sets())
 
     @property
@@ -101,28 +101,29 @@ class ArrayGroup:
 
     @property
     def level(self) -> int | None:
-        """1: a file per set and step; 2: per set; 3: per group; None where arrays lie in the store's logs."""
+        """1: a file for each set and step; 2: for each set; 3: for the group; None if arrays are in the
+        store's logs."""
         return self._native.level
 
     @property
     def method(self) -> str:
-        """How elements go to files: "auto", "direct", "exchange" or "view"."""
+        """How elements reach files: "auto", "direct", "exchange" or "view"."""
         return self._native.method
 
     @property
     def why(self) -> str:
-        """Why level and method are what they are, with the costs that were compared."""
+        """The reasons for level and method, with the costs compared."""
         return self._native.why
 
     @property
     def files(self) -> list[str]:
-        """Paths of the netCDF files that this job made for the group."""
+        """Paths of the netCDF files that this job created for the group."""
         return [str(path) for path in self._native.files]
 
     def view(self, view: View, names: str | Sequence[str] | None = None) -> None:
-        """Says what this rank holds from now on: of all sets, or of those named.
+        """Sets what this rank holds from now on, for all sets or for those named.
 
-        NotFound for a set that the group has not. Whether the view fits is seen in the next call.
+        NotFound if the group lacks a set. The next call checks whether the view fits.
         """
         if names is not None:
             names = [names] if isinstance(names, str) else list(names)
@@ -141,17 +142,17 @@ class ArrayGroup:
         wait: bool = True,
         hints: Mapping[str, Any] | None = None,
     ) -> None:
-        """Writes a set at a step, each rank what it holds by its view.
+        """Writes a set at a step; each rank gives the part that it holds by its view.
 
-        `values` is an array of the view's local shape and the set's dtype, in either byte order and at any
-        strides. Nobody else sees it before ``job.flush()``; the job itself reads it. Written again, the step
-        becomes a new version. Conflict where ranks write one element with different bytes, or name different
-        sets or steps; Invalid for another shape or dtype, naming the rank. Then nothing of the write is left.
+        `values` is an array of the view's local shape and the set's dtype, in either byte order and with any
+        strides. The job itself can read it at once, all others after ``job.flush()``. Writing the step again
+        makes a new version. Conflict if ranks write different bytes to one element, or name different sets or
+        steps; Invalid for another shape or dtype, naming the rank. The write then has no effect.
 
-        With ``wait=False`` it returns when the elements were exchanged: `values` may be changed, and a thread
-        writes the bytes and begins their sync while the job computes. What fails then is raised by a later
-        call, at last by the flush. `hints` are MPI_Info's, of this call beside the group's: for its exchange
-        (``cb_nodes``) and for a file that is made for it.
+        With ``wait=False`` the call returns when the elements are exchanged: `values` may be changed, and a
+        thread writes the bytes and begins their sync while the job computes. A later call, at the latest the
+        flush, raises its errors. `hints` are MPI_Info hints of this call, in addition to the group's: for its
+        exchange (``cb_nodes``) and for a file that it creates.
         """
         try:
             step = _step(step)
@@ -168,7 +169,7 @@ class ArrayGroup:
         wait: bool = True,
         hints: Mapping[str, Any] | None = None,
     ) -> None:
-        """Writes many sets at a step: a mapping of names to arrays, in one order on all ranks."""
+        """Writes many sets at a step: a mapping of names to arrays, in the same order on all ranks."""
         for name, array in values.items():
             self.write(name, step, array, wait=wait, hints=hints)
 
@@ -181,26 +182,27 @@ class ArrayGroup:
         *,
         hints: Mapping[str, Any] | None = None,
     ) -> np.ndarray[Any, Any]:
-        """What this rank holds of a set at a step, by `view` or else the view of the set.
+        """The part of a set at a step that this rank holds, by `view` or by default by the view of the set.
 
-        Without a view one process has the whole array, several ranks nothing. `into` is a writable array of
-        the local shape and the set's dtype, at any strides, that is filled and returned. NotFound for a set
-        or step that is not there; Corrupt where the bytes in the file are not those that were written.
+        Without a view, a job of one process reads the whole array; with several ranks each reads nothing.
+        `into` is a writable array of the local shape and the set's dtype, with any strides, which is filled
+        and returned. NotFound for a set or step that does not exist; Corrupt if the bytes in the file differ
+        from those written.
         """
         return self._native.read(name, _step(step), view, into, hints)
 
     def read_many(
         self, step: int, names: Sequence[str] | None = None, view: View | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """Many sets at a step, by name: those named, or all."""
+        """Many sets at a step, by name: those given, or all."""
         return {name: self.read(name, step, view) for name in (self.names if names is None else names)}
 
     def steps(self, name: str) -> list[int]:
-        """Steps at which a set was flushed and is whole, ascending."""
+        """Steps at which a set is flushed and complete, ascending."""
         return self._native.steps(name)
 
     def last_step(self) -> int | None:
-        """The newest step at which all sets were flushed and are whole; None where there is none."""
+        """The newest step at which all sets are flushed and complete; None if there is none."""
         return self._native.last_step()
 
     def __repr__(self) -> str:
@@ -208,12 +210,12 @@ class ArrayGroup:
 
 
 class ArrayJob:
-    """The ranks of a communicator and the run that they write: made by ``store.arrays``. Its calls are
+    """The ranks of a communicator and the run that they write. Made by ``store.arrays``. Its calls are
     collective.
 
     ``with store.arrays(…) as job:`` flushes and closes at the end. An exception on one rank ends the job on
-    all: what was not flushed is gone, and the other ranks raise its error in the call that they are in or
-    come to.
+    all: writes that were not flushed are lost, and each other rank raises the error in its current or next
+    call.
     """
 
     def __init__(self, store: Store, native: _ArrayJob, comm: Any, txn: str | None) -> None:
@@ -224,7 +226,7 @@ class ArrayJob:
 
     @property
     def run(self) -> Run:
-        """The run. Its own calls are this rank's alone; a job writes attributes from one rank."""
+        """The run. Calls on it are not collective; a job writes attributes from one rank."""
         from ._run import Run
 
         project, name = self._native.run
@@ -237,7 +239,7 @@ class ArrayJob:
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return self._native.size
 
     def group(
@@ -259,31 +261,31 @@ class ArrayJob:
         compression: str | None = None,
         hints: Mapping[str, Any] | None = None,
     ) -> ArrayGroup:
-        """A group of sets, declared; or without `sets` as it was declared.
+        """Declares a group of sets; without `sets`, opens it as it was declared.
 
         `sets` maps names to dtypes, or to mappings of ``dtype``, ``shape``, ``dims``, ``attrs`` and ``fill``
-        where a set has its own; a sequence of names takes `dtype` for all. Sets that the group has not are
-        added to it, also where it is open or an earlier job declared it. `shape` is the global one; a first
-        extent of None is the sum of what ranks hold, anew at each step (``fst.joined``). `fill` is what
-        stands where no rank writes. `attrs` are attributes of all its sets, and of its files; a set's own
-        hold where both name one; in files `fill` gives ``_FillValue`` and the type ``dtype``, which are
-        Invalid among them. With ``order="F"`` the first dimension varies fastest in files, which then have
-        the dimensions in reverse, as netCDF's Fortran interface shows them.
+        for a set that differs from the rest; a sequence of names uses `dtype` for all. New sets are added to
+        the group, even if it is open or an earlier job declared it. `shape` is the global shape; a first
+        extent of None is the sum over the ranks' parts, at each step (``fst.joined``). `fill` is the value
+        of elements that no rank writes. `attrs` are attributes of all its sets and of its files; an attribute
+        of a set overrides one of the same name; in files, ``_FillValue`` and the type ``dtype`` come from
+        `fill`, so both are Invalid in `attrs`. With ``order="F"`` the first dimension varies fastest in
+        files, whose dimensions are then reversed, as netCDF's Fortran interface shows them.
 
-        `level` 1 is a file per set and step, 2 per set, 3 per group; "auto" measures what an open costs.
-        `method` is how elements go to files. With `mesh` and `location` sets take their first extent and its
-        dimension from a mesh of the store, and carry UGRID's attributes; another extent is Invalid. `chunks`
-        (extents) and `compression` (as of ``store.archive``) are for jobs of layout "fields". `hints` are
-        MPI_Info's, beside the job's; ``group.why`` names those that nobody took. Conflict where ranks, or an
-        earlier declaration, say otherwise.
+        `level` 1 makes a file for each set and step, 2 for each set, 3 for the group; "auto" measures the
+        cost of opening a file. `method` is how elements reach files. With `mesh` and `location` sets take
+        their first extent and its dimension from a mesh of the store, and carry UGRID's attributes; another
+        extent is Invalid. `chunks` (extents) and `compression` (as in ``store.archive``) apply to jobs with
+        layout "fields". `hints` are MPI_Info hints, in addition to the job's; ``group.why`` names the unused
+        ones. Conflict if ranks, or an earlier declaration, differ.
         """
         rows, wrong = None, None
         said = (dtype, shape, dims, attrs, fill, mesh, location, chunks, compression, hints)
         if sets is None and any(one is not None for one in said):
-            # Said to the ranks that are in the call already.
+            # Raised on all ranks, which are already in the call.
             wrong = Invalid(
-                f"group {name!r} is taken as it was declared, and is given more",
-                "give sets, too, to declare it: what is said again has to be what was said before",
+                f"group {name!r} is opened as it was declared, but properties are given",
+                "give sets, too, to declare it: properties have to be the same as before",
                 "argument",
             )
         properties: tuple[Any, ...] = (0, "auto", "C", None, None, None, None, None, None)
@@ -305,7 +307,7 @@ class ArrayJob:
                     compression,
                     hints,
                 )
-            except Exception as error:  # told to the ranks that are in the call already
+            except Exception as error:  # reported to the ranks that are already in the call
                 rows, wrong = [], error
         return ArrayGroup(self, self._native.group(str(name), rows, properties, wrong))
 
@@ -317,13 +319,13 @@ class ArrayJob:
         format: Literal["raw", "netcdf"] | None = None,
         checksum: bool = False,
     ) -> Import:
-        """A file from outside, read by ranks through views, and recorded in the catalog with size and time.
+        """Opens a file from outside, which ranks read through views; the catalog records its size and time.
 
-        Of a raw file `variables` maps names to (dtype, byte offset, shape), of a netCDF classic file it names
-        some (all): a mapping says ``format="raw"``, and all else ``"netcdf"``. Nothing is read yet, but with
-        `checksum`, which reads these variables once to record it.
-        NotFound where there is no such file or variable; Corrupt where the file ends before a variable does;
-        Invalid for netCDF-4, which is HDF5.
+        For a raw file `variables` maps names to (dtype, byte offset, shape); for a netCDF classic file it
+        names the variables to use (default: all). A mapping implies ``format="raw"``, anything else
+        ``"netcdf"``. The call reads no values, except with `checksum`, which reads these variables once to
+        record it. NotFound if there is no such file or variable; Corrupt if the file ends before a variable
+        does; Invalid for netCDF-4, which is HDF5.
         """
         import os
 
@@ -337,13 +339,13 @@ class ArrayJob:
             if format == "netcdf" and rows_given:
                 hint = 'give the names of variables, or format="raw"'
                 raise Invalid(
-                    "rows of (dtype, offset, shape) for a netCDF file, which says them itself", hint, "option"
+                    "rows of (dtype, offset, shape) for a netCDF file, which has them itself", hint, "option"
                 )
             if format == "raw":
                 rows = [raw_row(name, row) for name, row in dict(variables or {}).items()]
             else:
                 names = [variables] if isinstance(variables, str) else list(variables or [])
-        except Exception as error:  # told to the ranks that are in the call already
+        except Exception as error:  # reported to the ranks that are already in the call
             rows, wrong = [], error
         path = os.path.abspath(os.fspath(path))
         return Import(path, self._native.import_file(path, rows, names, checksum, wrong))
@@ -360,14 +362,14 @@ class ArrayJob:
         attrs: Mapping[str, Any] | None = None,
         coordinate_attrs: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> JobMesh:
-        """A mesh, made of each rank's contiguous share, and kept once by its content as a file with UGRID's
-        conventions.
+        """Makes a mesh from each rank's contiguous share. The store keeps it once for each content, as a file
+        with UGRID's conventions.
 
-        `nodes` has coordinates ``x``, ``y`` and, in space, ``z``, of each node; `edges` two nodes a row,
-        `faces` and `volumes` as many as one has at most, then -1; `base` is the number of the first node.
-        `coordinate_attrs` are attributes of ``x``, ``y``, ``z``, such as ``standard_name`` and ``units``.
-        Invalid for an entry that names no node, with rank, position and value; Conflict where the name stands
-        for another mesh.
+        `nodes` has coordinates ``x``, ``y`` and, in space, ``z``, of each node. `edges` has two nodes in each
+        row, `faces` and `volumes` as many as the largest one has, filled up with -1; `base` is the number of
+        the first node. `coordinate_attrs` are attributes of ``x``, ``y``, ``z``, such as ``standard_name``
+        and ``units``. Invalid for an entry that is not the number of a node, with rank, position and value;
+        Conflict if another mesh has the name.
         """
         import numpy as np
 
@@ -389,7 +391,7 @@ class ArrayJob:
                 for given, what in ((edges, "edges"), (faces, "faces"), (volumes, "volumes"))
             ]
             parts = (columns, *rows, operator.index(base))
-        except Exception as error:  # told to the ranks that are in the call already
+        except Exception as error:  # reported to the ranks that are already in the call
             wrong = error
         own = None if attrs is None else dict(attrs)
         return JobMesh(self._native.create_mesh(str(name), parts, own, wrong))
@@ -404,20 +406,22 @@ class ArrayJob:
         history: bool = True,
         method: Literal["direct", "ring"] = "direct",
     ) -> Partition:
-        """This rank's part of an unstructured mesh: own nodes, ghosts, edges with an end of its own.
+        """This rank's part of an unstructured mesh: its own nodes, ghosts, and the edges with an end of its
+        own.
 
-        `edges` is the name of a mesh of the store (its edges, else those of its faces or volumes), or a pair:
-        two variables of an import, or two arrays, of which each rank gives its contiguous share. `vector`
-        says which rank a node belongs to: an array of all nodes, equal on all ranks, or each rank's
-        contiguous share of it; a METIS file; "block"; for a mesh "hilbert"; or "metis", which rank 0 computes
-        of all edges by pymetis (extra ``fieldstone[mesh]``), so that few edges are between ranks. Arrays of
-        one length that differ are shares where `nodes`, the number of all nodes, says so, and else a
-        Conflict. `base` is the number of the first node in the edges.
+        `edges` is the name of a mesh of the store (its edges, or else those of its faces or volumes), or a
+        pair: two variables of an import, or two arrays, of which each rank gives its contiguous share.
+        `vector` assigns nodes to ranks: an array of all nodes, equal on all ranks, or each rank's contiguous
+        share of it; a METIS file; "block"; for a mesh "hilbert"; or "metis", which rank 0 computes from all
+        edges with pymetis (extra ``fieldstone[mesh]``), so that few edges cross ranks. Arrays of equal length
+        that differ are shares if `nodes`, the number of all nodes, says so, and otherwise a Conflict. `base`
+        is the number of the first node in the edges.
 
-        With `history` a partition that an earlier run kept is used, before edges are read, and one that is
-        computed is kept: written by a thread, and declared by the next flush. ``part.source`` says which it
-        was; files that could not be used are in ``part.ignored``. `method` "ring" is the paper's. Invalid,
-        with rank, position and value, for a vector or an edge that names what is not there.
+        With `history`, a partition that an earlier run kept is used, before edges are read; a newly computed
+        one is kept: a thread writes it, and the next flush declares it. ``part.source`` says which of the two
+        it was, and ``part.ignored`` lists files that could not be used. `method` "ring" is the paper's.
+        Invalid, with rank, position and value, for a vector or an edge that names a rank or node that does
+        not exist.
         """
         import os
 
@@ -441,16 +445,18 @@ class ArrayJob:
                         "argument",
                     )
                 how = ("replicated", np.ascontiguousarray(ranks, "i8"), None)
-        except Exception as error:  # told to the ranks that are in the call already
+        except Exception as error:  # reported to the ranks that are already in the call
             wrong = error
         total = nodes if nodes is not None else mesh.counts["node"] if mesh else None
         wants_metis = how[0] == "metis"
         if self.size > 1:
             said = f"{len(how[1])} {zlib.crc32(how[1])}" if how[0] == "replicated" else how[0]
-            # Agreed upon: who has failed, or is in another call, is not waited for.
+            # Ranks agree on this, so that none waits for one that failed or is in another call.
             all_said = self._native.say_of_partition(said, wrong)
             if wants_metis and any(one != "metis" for one in all_said):
-                wrong = Conflict('vector="metis" on some ranks', "say the same on all", "collective-mismatch")
+                wrong = Conflict(
+                    'vector="metis" on some ranks', "give the same on all ranks", "collective-mismatch"
+                )
                 wants_metis = False
             elif _are_shares(all_said, total):
                 how = ("shares", how[1], None)
@@ -498,29 +504,29 @@ class ArrayJob:
         return first.astype("i8") - base, second.astype("i8") - base
 
     def mesh(self, name: str) -> JobMesh:
-        """A mesh that the store keeps, opened by all ranks. NotFound where there is none of the name."""
+        """A mesh that the store keeps, opened by all ranks. NotFound if no mesh has the name."""
         return JobMesh(self._native.mesh(str(name)))
 
     def tables(self) -> ArrayTables:
-        """The six tables of SDM's database over the store's catalog. Not collective: this rank asks the
-        catalog.
+        """The six tables of SDM's database as seen by the store's catalog. Not collective: only this rank
+        asks the catalog.
         """
         return ArrayTables(self.store)
 
     def flush(self) -> None:
-        """Makes all writes since the last flush durable and visible, or none of them: one commit."""
+        """Makes all writes since the last flush durable and visible, or none of them, in one commit."""
         self._native.flush()
 
     def discard(self) -> None:
-        """Forgets all writes since the last flush."""
+        """Drops all writes since the last flush."""
         self._native.discard()
 
     def close(self) -> None:
-        """Flushes, and closes all files. Again it does nothing."""
+        """Flushes, and closes all files. Closing again does nothing."""
         self._native.close()
 
     def report(self) -> JobReport:
-        """What this rank has done so far."""
+        """Counters of this rank so far."""
         *counts, seconds = self._native.report()
         return JobReport(*counts, dict(seconds))
 
@@ -555,7 +561,7 @@ def open_job(
 
 
 def _are_shares(said: list[str], nodes: int | None) -> bool:
-    """Whether ranks have given shares of a vector, and not all of it: by lengths and checksums."""
+    """Whether ranks gave shares of a vector rather than all of it, judged by lengths and checksums."""
     lengths = [one.partition(" ")[0] for one in said]
     if not all(length.isdigit() for length in lengths):
         return False
@@ -565,13 +571,13 @@ def _are_shares(said: list[str], nodes: int | None) -> bool:
 
 
 def _unclear(said: list[str], nodes: int | None) -> Exception | None:
-    """Why the shares of a vector are none; the same on all ranks."""
+    """The reason why the vectors of the ranks are neither whole nor shares; the same on all ranks."""
     lengths = [int(one.partition(" ")[0]) for one in said]
     all = sum(lengths)
     if nodes is not None and all != nodes:
         rank = next(rank for rank, length in enumerate(lengths) if length != nodes)
         return Invalid(
-            f"the vector of rank {rank} has {lengths[rank]} entries, those of all ranks {all}, and there are "
+            f"the vector of rank {rank} has {lengths[rank]} entries, all ranks together {all}, and there are "
             f"{nodes} nodes",
             "give all ranks a rank for each node, or each its share of them",
             "shape-mismatch",
@@ -580,7 +586,7 @@ def _unclear(said: list[str], nodes: int | None) -> Exception | None:
         rank = next(rank for rank, one in enumerate(said) if one != said[0])
         return Conflict(
             f"ranks 0 and {rank} give vectors of {lengths[0]} entries that differ",
-            f"give nodes={lengths[0]} where they are to be one, nodes={all} where they are shares",
+            f"give nodes={lengths[0]} if each is the whole vector, nodes={all} if they are shares",
             "collective-mismatch",
         )
     return None
@@ -599,7 +605,9 @@ def _level(level: Any) -> int:
     number = _step(level) if not isinstance(level, str) else -1
     if number not in (1, 2, 3):
         raise Invalid(
-            f"level={level!r}", '1: a file per set and step; 2: per set; 3: per group; or "auto"', "option"
+            f"level={level!r}",
+            '1: a file for each set and step; 2: for each set; 3: for the group; or "auto"',
+            "option",
         )
     return number
 
@@ -610,7 +618,7 @@ def _chunks(chunks: Any) -> list[int]:
 
 
 def _rows(sets: Any, shared: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Name, dtype, extents, names of dimensions, attributes and the fill's bytes of each set."""
+    """Name, dtype, extents, names of dimensions, attributes and bytes of the fill value of each set."""
     if isinstance(sets, str):
         sets = [sets]
     if not isinstance(sets, Mapping):
@@ -636,7 +644,7 @@ def _row(name: Any, own: Any, shared: dict[str, Any]) -> tuple[Any, ...]:
         dtype = np.dtype(said["dtype"])
     except TypeError:
         raise Invalid(
-            f"set {name!r}: no dtype {said['dtype']!r}", "write it as numpy does", "dtype"
+            f"set {name!r}: {said['dtype']!r} is not a dtype", "write it as in numpy", "dtype"
         ) from None
     shape = said["shape"]
     shape = [shape] if shape is None or not hasattr(shape, "__iter__") else list(shape)
@@ -659,5 +667,7 @@ def _row(name: Any, own: Any, shared: dict[str, Any]) -> tuple[Any, ...]:
 def _extent(name: Any, extent: Any) -> int:
     number = _step(extent)
     if number < 0:
-        raise Invalid(f"set {name!r}: an extent of {number}", "extents are counts, or None", "argument")
+        raise Invalid(
+            f"set {name!r}: the extent is {number}", "give a number that is not negative, or None", "argument"
+        )
     return number

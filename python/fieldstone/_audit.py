@@ -1,4 +1,4 @@
-"""Who did what, and what differs: the results of ``g.audit`` and ``g.compare``."""
+"""Results of ``g.audit``, the actions of users, and of ``g.compare``, the differences of executions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:  # pyarrow is optional; the others are imported where they are
 
 
 class Difference:
-    """A fact that is not the same for all: what it is, its name, and a value for each, None where there is
-    none."""
+    """A fact that differs: its kind, its name, and one value for each, None if it has none."""
 
     __slots__ = ("name", "values", "what")
 
@@ -32,9 +31,9 @@ class Difference:
 
 
 class Action:
-    """One thing that was done: when, by which user, by which execution, what ("run", "exe", "read" or
-    "write"), and to what. A deed of no execution has its commit in place of one, and is "archive", "declare",
-    "annotate", "delete", "repoint" or "end"; "unreadable" where damage hides what it did."""
+    """One action: its time, user and execution, its kind ("run", "exe", "read" or "write"), and its object.
+    An action without an execution names its commit instead; its kind is "archive", "declare", "annotate",
+    "delete", "repoint" or "end", or "unreadable" if damage hides it."""
 
     __slots__ = ("action", "execution", "object", "stamp", "time", "user")
 
@@ -54,10 +53,10 @@ class Action:
 
 
 class Audit(Sequence[Action]):
-    """Who did what, by time. Made by ``g.audit``; a sequence of its rows.
+    """The actions of users, by time. Made by ``g.audit``; a sequence of its rows.
 
-    `rows` are what was done, `derived` the vertices that came from the file, by cause, the nearest first;
-    `truncated` says whether there is more.
+    `rows` are the actions, `derived` the vertices that came from the file, in causal order, the nearest
+    first; `truncated` says whether there are more.
     """
 
     def __init__(self, row: tuple[list[tuple[Any, ...]], list[tuple[str, str]], bool]) -> None:
@@ -105,9 +104,9 @@ class Audit(Sequence[Action]):
 
 
 def differences(graph: _Graph, each: tuple[Any, ...]) -> list[Difference]:
-    """What differs between several."""
+    """The differences between several executions."""
     if len(each) < 2:
-        raise Invalid(f"compare of {len(each)}", "give two or more: g.compare(a, b)")
+        raise Invalid(f"compare with {len(each)} given", "give two or more: g.compare(a, b)")
     return [Difference(*row) for row in graph.compare([subject(x) for x in each])]
 
 
@@ -115,7 +114,7 @@ def audited(graph: _Graph, user: Any, file: Any, since: int | None, until: int |
     """An audit of a user, a file, or both."""
     if user is not None:
         if isinstance(user, bool) or not (isinstance(user, str) or hasattr(user, "__index__")):
-            raise Invalid(f"user is {user!r}", "give a user's name, or the uid")
+            raise Invalid(f"user is {user!r}", "give the name of a user, or the uid")
         user = user if isinstance(user, str) else str(user.__index__())
     if isinstance(file, (str, os.PathLike)):
         file = ("file", os.path.realpath(file))

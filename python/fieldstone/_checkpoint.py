@@ -1,4 +1,4 @@
-"""How often to take a checkpoint, from what one costs."""
+"""The best interval between checkpoints, from the cost of one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Cost = float | CheckpointReport
 
 
 def _seconds(cost: Cost | Iterable[Cost]) -> float:
-    """One time in seconds: a number, a report, or the mean of several."""
+    """One time in seconds: of a number, of a report, or the mean of several."""
     if isinstance(cost, CheckpointReport):
         return cost.seconds
     if isinstance(cost, Iterable):
@@ -21,12 +21,12 @@ def _seconds(cost: Cost | Iterable[Cost]) -> float:
 
 
 def checkpoint_interval(cost: Cost | Iterable[Cost], mtbf: float, restart: float = 0.0) -> float:
-    """Seconds of work between two checkpoints that make the whole run shortest: Daly's optimum (2006).
+    """Seconds of work between two checkpoints that minimise the time of the whole run: Daly's optimum (2006).
 
-    ``cost``: seconds that a checkpoint takes, the report of one, or several of either, whose mean counts.
-    ``mtbf``: mean seconds between failures of all that the run uses: of one node, divided by the nodes.
-    ``restart``: seconds to go on after a failure; within the model they do not change the optimum, only
-    ``checkpoint_overhead``. Raises Invalid for what is no time.
+    ``cost``: seconds that a checkpoint takes, the report of one, or several of either, of which the mean is
+    used. ``mtbf``: mean seconds between failures of everything that the run uses: that of one node, divided
+    by the number of nodes. ``restart``: seconds to restart after a failure; in this model they do not change
+    the optimum, only ``checkpoint_overhead``. Raises Invalid for a value that is not a time.
     """
     return _checkpoint_interval(_seconds(cost), mtbf, restart)
 
@@ -34,7 +34,7 @@ def checkpoint_interval(cost: Cost | Iterable[Cost], mtbf: float, restart: float
 def checkpoint_overhead(
     interval: float, cost: Cost | Iterable[Cost], mtbf: float, restart: float = 0.0
 ) -> float:
-    """Expected time of a run as a multiple of its work, with a checkpoint after every ``interval`` seconds
-    of work; the other arguments are those of ``checkpoint_interval``. Infinite where it would not end.
+    """Expected time of a run as a multiple of its work, with a checkpoint after every ``interval`` seconds of
+    work; the other arguments are those of ``checkpoint_interval``. Infinite if the run would never end.
     """
     return _checkpoint_overhead(interval, _seconds(cost), mtbf, restart)

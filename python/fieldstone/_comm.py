@@ -15,11 +15,11 @@ _Ranges = list[tuple[str | int, bool, tuple[Any, Any]]]
 
 
 def shared(store: Store, where: Any, comm: Any, terms: dict[str, Any]) -> Hits:
-    """The hits of this rank. `comm` has ``rank``, ``allgather`` and ``scatter``, as mpi4py's communicators.
+    """The hits of this rank. `comm` has ``rank``, ``allgather`` and ``scatter``, like mpi4py's communicators.
 
-    All ranks call it, with terms that differ in `box` alone; a rank without a box gets all hits. What is
-    wrong on any rank is raised on every rank, so that none waits for another. `limit` counts before hits
-    are handed out.
+    All ranks call it, with terms that differ only in `box`; a rank without a box gets all hits. An error on
+    any rank is raised on every rank, so that none waits for another. `limit` counts hits before they are
+    distributed.
     """
     box = terms.pop("box", None)
     query: _Query | None = None
@@ -42,12 +42,12 @@ def shared(store: Store, where: Any, comm: Any, terms: dict[str, Any]) -> Hits:
             tables = [(None, error)] * len(everybody)
     table, error = comm.scatter(tables, root=0)
     _raise(error if comm.rank == 0 else None, [error])
-    assert query is not None  # else it was raised above
+    assert query is not None  # otherwise it was raised above
     return Hits(store, query, table)
 
 
 def _raise(own: Exception | None, errors: list[Exception | None]) -> None:
-    """Raises the own error, or else the first of another rank."""
+    """Raises this rank's error, or else the first of another rank."""
     if own is not None:
         raise own
     for rank, error in enumerate(errors):
@@ -59,13 +59,13 @@ def _raise(own: Exception | None, errors: list[Exception | None]) -> None:
 def _ranges(box: Any) -> _Ranges | None:
     if isinstance(box, Region):
         if box.relation != "overlaps":
-            raise Invalid("with comm= each rank gets what overlaps its box", "give the box itself")
+            raise Invalid("with comm= each rank gets the hits that overlap its box", "give the box itself")
         return box.ranges()
     return None if box is None else _Catalog.ranges(box)
 
 
 def _hull(asked: list[_Ranges | None]) -> dict[str | int, slice] | None:
-    """The box around the boxes of all ranks, where each rank names its elements."""
+    """The box around the boxes of all ranks, if each rank names its elements."""
     spans: list[dict[str | int, tuple[Any, Any]]] = []
     for ranges in asked:
         if ranges is None:
@@ -89,7 +89,7 @@ def _part(store: Store, found: _HitTable, ranges: _Ranges | None, txn: str | Non
     boxes: list[list[tuple[int, int, int]] | None] = []
     for project, run, name, version in found.variables():
         if name is None:
-            boxes.append(None)  # what stands on no variable has no box
+            boxes.append(None)  # an attribute without a variable has no box
             continue
         variable = store._catalog().variable((project, run), name, version, txn)
         boxes.append([(dim, low, high) for dim, (low, high) in elements(box, variable).items()])

@@ -1,4 +1,4 @@
-"""Executions: who made what is in a store, recorded in its provenance graph.
+"""Executions: the provenance graph records which part of a program wrote and read data in a store.
 
 ::
 
@@ -33,13 +33,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _VARIABLE = "FIELDSTONE_EXECUTION"
 _current: ContextVar[_Membership | None] = ContextVar("fieldstone_execution", default=None)
-"""What the calls of this thread or task belong to; native code asks for it."""
+"""The execution to which the calls of this thread or task belong; native code reads it."""
 _store: ContextVar[Any] = ContextVar("fieldstone_execution_store", default=None)
 """The store of the execution that this thread or task is in."""
 _links: list[str] = []
-"""What children are given, of the executions that are open, the newest last."""
+"""The environment values for child processes, one for each open execution, the newest last."""
 _given: str | None = None
-"""What this process was given by its parent."""
+"""The environment value that this process got from its parent."""
 
 
 class Execution:
@@ -76,14 +76,14 @@ class Execution:
 
     @property
     def vertex(self) -> Name:
-        """What it is called in the graph: ("job", id), or ("process", id) within a job."""
+        """Its name in the graph: ("job", id), or ("process", id) in a job."""
         return self._begun.pair
 
     pair = vertex
 
     @property
     def job(self) -> Name:
-        """The job that it belongs to, or is."""
+        """The job that it belongs to, or that it is."""
         return self._begun.job
 
     def __enter__(self) -> Execution:
@@ -136,11 +136,13 @@ class Execution:
         return Execution(self.name, store, reads, writes, self._params, self._env)
 
     def __call__(self, function: F) -> F:
-        """Makes each call of a function an execution. Without a store it is that of the first argument which
-        is one, of the execution around it, or of the job of this process.
+        """Makes each call of a function an execution. Without a store it uses that of the first argument that
+        is one, of the surrounding execution, or of the job of this process.
         """
         if not callable(function):
-            raise Invalid(f"{function!r} is no function", "use fieldstone.execution as a decorator, or with")
+            raise Invalid(
+                f"{function!r} is not a function", "use fieldstone.execution as a decorator, or with"
+            )
         named = self if self.name is not None else self._named(getattr(function, "__name__", None))
 
         def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Execution:
@@ -183,23 +185,23 @@ def execution(
     params: Mapping[str, Any] | None = None,
     env: Iterable[str] = (),
 ) -> Execution:
-    """A part of a program whose reads and writes are recorded: ``with fieldstone.execution("regrid", store)
-    as x:``, or ``@fieldstone.execution("regrid")`` above a function.
+    """Records reads and writes of a part of a program: ``with fieldstone.execution("regrid", store) as x:``,
+    or ``@fieldstone.execution("regrid")`` above a function.
 
-    What is archived and read meanwhile, in any store, is recorded in the graph of `store`: one relation for
-    each commit. What was archived before is flushed as it begins, and all at its end. `reads` and `writes`
-    are files, as paths or patterns of a shell, or vertices; `params` a dict of values; `env` names of
-    variables that are kept beside the usual ones. Within another execution, or in a process that belongs to
-    a job, it is a process of that job. An exception is recorded and passed on.
+    Everything archived and read during it, in any store, is recorded in the graph of `store`, with one
+    relation for each commit. Its begin flushes what was archived before; its end flushes everything. `reads`
+    and `writes` are files, as paths or shell patterns, or vertices; `params` is a dict of values; `env` names
+    variables to keep in addition to the usual ones. In another execution, or in a process that belongs to a
+    job, it is a process of that job. An exception is recorded and passed on.
 
-    Without a store it is that of the execution around it, or of the job that this process belongs to; of a
-    decorated function the first argument that is one.
+    Without a store it uses that of the surrounding execution, or of the job that this process belongs to; a
+    decorated function uses the first argument that is a store.
     """
     return Execution(plain(name), store, reads, writes, params, env)
 
 
 def _split(given: Iterable[Any], what: str) -> tuple[list[str], list[Name]]:
-    """Files, and vertices."""
+    """Splits what was given into files and vertices."""
     files: list[str] = []
     vertices: list[Name] = []
     for one in [given] if isinstance(given, (str, os.PathLike)) else given:
@@ -209,14 +211,12 @@ def _split(given: Iterable[Any], what: str) -> tuple[list[str], list[Name]]:
         elif isinstance(one, (str, os.PathLike)):
             files.append(os.fsdecode(one))
         else:
-            raise Invalid(
-                f"{what} holds {one!r}", "give paths, patterns of a shell, or vertices: pairs of texts"
-            )
+            raise Invalid(f"{what} holds {one!r}", "give paths, shell patterns, or vertices: pairs of texts")
     return files, vertices
 
 
 def _outcome(error: BaseException | None) -> tuple[int, None, str | None]:
-    """Exit code, signal and text of how a block ended."""
+    """Exit code, signal and message for the way in which a block ended."""
     if error is None or isinstance(error, GeneratorExit):
         return 0, None, None
     if isinstance(error, SystemExit):
@@ -241,7 +241,7 @@ def _job_store() -> Store:
 
 
 def _give(link: str) -> None:
-    """Gives children what they belong to."""
+    """Passes the execution's identity on to child processes."""
     global _given
     if not _links:
         _given = os.environ.get(_VARIABLE)

@@ -1,8 +1,8 @@
-"""What happens to unflushed fields when a process ends.
+"""Flushes or discards unflushed fields when a process ends.
 
-A normal end flushes every open store; a program that ends by an uncaught exception discards. A child
-of ``multiprocessing`` ends without Python's exit functions, so there it is one of multiprocessing's
-finalizers; a child flushes only what it archived itself.
+A normal end flushes every open store; a program that ends by an uncaught exception discards. A child of
+``multiprocessing`` ends without Python's exit functions, so there it is one of multiprocessing's finalizers;
+a child flushes only what it archived itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ._native import _finish, _settle
 
 
 def install() -> None:
-    """Has the end of this process, and of its children, taken care of."""
+    """Registers the functions that run at the end of this process and of its children."""
     atexit.register(_at_exit)
     os.register_at_fork(after_in_child=_in_child)
     _prepare_child()
@@ -35,12 +35,12 @@ def _end(discard: bool) -> None:
     finally:
         try:
             _settle()
-        except Exception as error:  # what was read stands, whether it is recorded or not
-            warnings.warn(f"what was read is not recorded: {error}", stacklevel=1)
+        except Exception as error:  # reads happened, even if they cannot be recorded
+            warnings.warn(f"reads are not recorded: {error}", stacklevel=1)
 
 
 def _in_child() -> None:
-    # An error of the parent is no error of the child.
+    # The child must not end with an error of its parent.
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
         if hasattr(sys, name):
             delattr(sys, name)
@@ -48,12 +48,12 @@ def _in_child() -> None:
 
 
 def _prepare_child() -> None:
-    """Registers the end of a child, if this is or becomes one of multiprocessing."""
+    """Registers the end of a child, if it is or becomes a child of multiprocessing."""
     util: Any = sys.modules.get("multiprocessing.util")
     if util is None:
         return
     util.Finalize(None, _child_ends, exitpriority=0)
-    # A forked child forgets all finalizers before it runs what was registered for after the fork.
+    # A forked child drops all finalizers before it runs its after-fork functions.
     util.register_after_fork(_child_ends, lambda function: util.Finalize(None, function, exitpriority=0))
 
 

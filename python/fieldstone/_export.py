@@ -1,17 +1,17 @@
-"""netCDF files out of a store: ``store.export`` for everything but GRIB messages as they are.
+"""Writes netCDF files from a store: ``store.export`` for everything except unchanged GRIB messages.
 
-* A run with a header (``spec/netcdf-header.md``: an ingested file, a Dataset that ``to_store`` wrote) is
-  given back as the file that the header describes.
-* Array fields written by key, and GRIB fields, become the dataset that the xarray engine shows.
+* A run with a header (``spec/netcdf-header.md``: an ingested file, a Dataset that ``to_store`` wrote) becomes
+  the file that the header describes.
+* Array fields archived by key, and GRIB fields, become the dataset that the xarray engine shows.
 
 Invariants:
 
-* what stands on the fields comes along (``spec/exported-metadata.md``); without it the file
-  is as it always was;
-* a file is written under a name of its own beside its target and renamed when it is whole;
+* the file also holds the metadata of its fields (``spec/exported-metadata.md``); without metadata it has
+  nothing more;
+* a file is written under a temporary name next to its target and renamed when it is complete;
 * everything is read from the one version that was current when the export began;
-* what a file is to have and has not is in the report; so is a file of several that cannot be written, and the
-  others are.
+* the report lists what a file lacks; if one of several files cannot be written, the report lists it and the
+  others are written.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .reports import ExportReport, Skipped
 HEADER = "@header"
 VERSION = 1
 MESSAGES = "messages"
-"""What the file of GRIB messages is called beside files of runs."""
+"""The name of the file of GRIB messages next to files of runs."""
 Facts = dict[str, Any]
 Progress = Callable[[int], object]
 REFERENCES = (
@@ -48,15 +48,15 @@ REFERENCES = (
     "node_count", "part_node_count", "interior_ring", "geometry", "face_node_connectivity",
     "edge_node_connectivity", "face_edge_connectivity", "edge_face_connectivity", "face_face_connectivity",
 )  # fmt: skip
-"""Attributes whose words name variables that a variable is not complete without."""
+"""Attributes whose words name variables without which a variable is not complete."""
 
 
 @dataclass
 class Content:
-    """What one file is to hold: variables, or the GRIB messages of a request; or why it cannot be written."""
+    """The contents of one file: variables, or the GRIB messages of a request; or why it cannot be written."""
 
     name: str
-    """What the file is called in a folder, without a suffix."""
+    """The file's name in a folder, without a suffix."""
     suffix: str
     model: str
     groups: list[Facts]
@@ -66,13 +66,14 @@ class Content:
     """The keywords that all its fields have in common."""
     fields: int = 0
     run: str = ""
-    """The run, as people name it."""
+    """The run's name in messages."""
     messages: Any = None
     failed: Error | None = None
     keys: tuple[Facts, list[str]] = field(default_factory=lambda: ({}, []))
-    """The keys of variables that are fields by key, and variables that follow from keys and declarations."""
+    """The keys of variables that are fields by key, and the variables that are made from keys and
+    declarations."""
     text: str | None = None
-    """What it keeps of what stands on its fields."""
+    """The metadata of its fields that it keeps."""
 
 
 def export(
@@ -88,14 +89,14 @@ def export(
     `progress` is called with the bytes of values written so far.
     """
     if format is not None and format not in MODELS:
-        raise Invalid(f"no format {format!r}", f"formats: grib, {', '.join(MODELS)}")
+        raise Invalid(f"{format!r} is not a format", f"formats: grib, {', '.join(MODELS)}")
     try:
         from . import _netcdf_writer  # noqa: F401
     except ImportError as error:
         hint = "pip install 'fieldstone[netcdf]'"
         raise Unavailable(f"netCDF4 cannot be loaded: {error}", hint, "library-missing") from None
     url = str(getattr(store, "url", ""))
-    # A store in memory has no URL to open again; it is read as it is.
+    # A store in memory has no URL that could be opened again, so it is read as it is.
     source = Source(store) if url.startswith("memory:") else Source.open(url, store.version)
     try:
         apart = Path(path).is_dir()
@@ -116,10 +117,10 @@ def written(
     overwrite: bool,
     progress: Progress | None,
 ) -> ExportReport:
-    """Writes every file; a file is there whole or not at all.
+    """Writes every file; each appears whole or not at all.
 
-    Of several files one that cannot be written is told, and the others are written; what is wrong with the
-    place where they go, or with the store, ends the export.
+    If one of several files cannot be written, the report lists it and the others are written; an error of the
+    target folder or of the store ends the export.
     """
     skipped: list[Skipped] = []
     files: list[Path] = []
@@ -158,7 +159,8 @@ def written(
 def write_one(
     content: Content, target: Path, format: str | None, overwrite: bool, progress: Progress | None
 ) -> tuple[str, int, list[tuple[str, str]]]:
-    """Writes one netCDF file; its model, the bytes of its values, and what is not as described."""
+    """Writes one netCDF file; returns its model, the bytes of its values, and what differs from its
+    description."""
     from . import _netcdf_writer as writer
 
     total = 0
@@ -188,7 +190,7 @@ def write_one(
 
 
 def settle(part: Path, target: Path, overwrite: bool) -> None:
-    """Makes a written file durable and gives it its name."""
+    """Makes a written file durable and renames it to its target."""
     try:
         with part.open("rb+") as file:
             os.fsync(file.fileno())
@@ -204,12 +206,12 @@ def settle(part: Path, target: Path, overwrite: bool) -> None:
 
 
 def exists(target: Path) -> Conflict:
-    """The refusal of a target that is there."""
+    """The error for a target that exists."""
     return Conflict(f"{target} exists", "give overwrite=True to replace it (--overwrite)", "target-exists")
 
 
 def place(path: Path, contents: list[Content], overwrite: bool) -> list[Path]:
-    """The files to write: `path`, or one for each content where that is a folder."""
+    """The files to write: `path`, or if that is a folder, one for each content in it."""
     if path.is_dir():
         names = [f"{quote(c.name, safe=' +,=@~()[]')}{c.suffix}" for c in contents]
         targets = [path / name for name in names]
@@ -223,7 +225,7 @@ def place(path: Path, contents: list[Content], overwrite: bool) -> list[Path]:
 
 
 def joined(source: Source, request: Any, contents: list[Content]) -> Content:
-    """Several files as one: the dataset that the xarray engine joins."""
+    """Several files as one: the dataset into which the xarray engine joins them."""
     names = sorted(c.name for c in contents)
     some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     try:
@@ -234,31 +236,33 @@ def joined(source: Source, request: Any, contents: list[Content]) -> Content:
             raise Invalid("some have keywords that others lack")
     except Invalid as error:
         raise Invalid(
-            f"the request selects {len(contents)} files: {some}, and as one: {error.message}",
+            f"the request selects {len(contents)} files: {some}; they cannot be joined: {error.message}",
             "give the path of a folder that exists, or choose one, such as run=…",
         ) from error
     content.lacks = [lack for c in contents for lack in c.lacks]
     if any(c.text for c in contents):
-        why = "files that are joined are a new one; export them into a folder, a file each"
+        why = "joined files make a new file; export them into a folder, one file for each"
         content.lacks.append((LACK, why))
     content.fields = sum(c.fields for c in contents)
     return content
 
 
 def select(source: Source, request: Any, format: str | None, apart: bool) -> list[Content]:
-    """What a request selects, file by file; `apart`: files of all kinds may stand beside one another."""
+    """The contents that a request selects, file by file; `apart`: files of all kinds may be written side by
+    side."""
     listed = [dict(e.key) for e in source.store.list({} if request is None else request)]
     if not listed:
-        hint = "fieldstone axes STORE shows what there is"
+        hint = "fieldstone axes STORE lists the fields"
         raise NotFound("no field matches the request", hint, "field-not-found")
     messages = [key for key in listed if "param" in key]
     if len(messages) == len(listed):
         return [by_key(source, request, listed)]
     if messages and not apart:
         raise Invalid(
-            "the request selects GRIB messages and what is none, which share no file",
+            "the request selects GRIB messages and other fields, which cannot share a file",
             "add param=?* (GRIB) or variable=?* (the rest) to it, or give the path of a folder that exists",
         )
+    # Fields of one file differ only in variable and step; the rest of their key identifies the file.
     bases: dict[tuple[tuple[str, str], ...], list[Key]] = {}
     for key in listed:
         if "param" not in key:
@@ -278,8 +282,8 @@ def select(source: Source, request: Any, format: str | None, apart: bool) -> lis
             return [by_key(source, request, listed)]
         if without:
             raise Invalid(
-                f"some of what is selected has no header of a file: {label(without[0])}",
-                "export runs that were archived by key apart from those that were ingested, or give the path "
+                f"some selected fields have no file header: {label(without[0])}",
+                "export runs archived by key separately from ingested ones, or give the path "
                 "of a folder that exists",
             )
     contents = []
@@ -290,6 +294,7 @@ def select(source: Source, request: Any, format: str | None, apart: bool) -> lis
             some = _within(request, dict(base))
             make = partial(described, source, dict(base), header, bases[base], some)
             contents.append(tried(dict(base), make))
+    # Fields archived by key may have further keywords, which become dimensions: one file for each run.
     runs: dict[tuple[tuple[str, str], ...], list[Key]] = {}
     for base in without:
         run = tuple((k, v) for k, v in base if k in ("project", "run"))
@@ -303,7 +308,7 @@ def select(source: Source, request: Any, format: str | None, apart: bool) -> lis
 
 
 def by_key(source: Source, request: Any, listed: list[Key]) -> Content:
-    """The file of fields that were archived by key, with what stands on them."""
+    """The file of fields that were archived by key, with their metadata."""
     content = named(Content(**shown(source, request)), listed)
     lines = source.store._written(request)
     try:
@@ -317,7 +322,7 @@ def by_key(source: Source, request: Any, listed: list[Key]) -> Content:
 
 
 def named(content: Content, listed: list[Key]) -> Content:
-    """A dataset of fields that were archived by key, called after its run where it has one."""
+    """A dataset of fields that were archived by key, named after its run if it has one."""
     runs = {key["run"] for key in listed if "run" in key}
     content.name = runs.pop() if len(runs) == 1 else content.name
     content.fields = len(listed)
@@ -325,7 +330,7 @@ def named(content: Content, listed: list[Key]) -> Content:
 
 
 def with_own_names(contents: list[Content]) -> list[Content]:
-    """The same, with all that names a run where several files would be called alike."""
+    """The same contents; those with equal file names get the full name of their run."""
     names = [content.name for content in contents]
     for content in contents:
         if names.count(content.name) > 1 and content.run:
@@ -334,7 +339,7 @@ def with_own_names(contents: list[Content]) -> list[Content]:
 
 
 def tried(base: Key, make: Callable[[], Content]) -> Content:
-    """The content of a run's file, or why there is none."""
+    """The content of a run's file, or why it cannot be written."""
     run = label(base.items())
     try:
         content = make()
@@ -345,23 +350,23 @@ def tried(base: Key, make: Callable[[], Content]) -> Content:
 
 
 def left_out(base: Key, error: Error) -> Content:
-    """A run of which there will be no file."""
+    """The content of a run that gets no file, with the reason."""
     run = label(base.items())
     return Content(base.get("run", "export"), ".nc", "NETCDF4", [], nothing, run=run, failed=error)
 
 
 def nothing(facts: Facts, box: Any) -> np.ndarray | None:
-    """The values of a file that has no variables."""
+    """Reads the values of a file that has no variables."""
     return None
 
 
 def label(base: Iterable[tuple[str, str]]) -> str:
-    """A run as people name it."""
+    """The name of a run for messages."""
     return ",".join(f"{k}={v}" for k, v in base)
 
 
 def header_of(source: Source, base: Key) -> Facts | None:
-    """The header of a run, None where it has none."""
+    """The header of a run, None if it has none."""
     key = {**base, "variable": HEADER}
     for entry in source.store.list({k: [v] for k, v in key.items()}):
         if dict(entry.key) == key:
@@ -387,7 +392,8 @@ def headers_beside(source: Source, base: Key) -> list[Facts]:
 
 
 def described(source: Source, base: Key, header: Facts, listed: list[Key], request: Any) -> Content:
-    """The file that a header describes, or what `request` selects of it, which is `listed`."""
+    """The file that a header describes, or the part of it that `request` selects; `listed` are the selected
+    fields."""
     facts = header.get("source", {})
     chosen = choose(header, listed)
     groups, steps, kept = [], {}, set()
@@ -395,6 +401,7 @@ def described(source: Source, base: Key, header: Facts, listed: list[Key], reque
         made = narrowed(group, chosen, steps)
         groups.append(made)
         kept |= {join(group["path"], v["name"]) for v in made["variables"]}
+    # Narrowing one variable shortens its dimension for all variables and groups that use it.
     lengths = {d: len(s) for d, s in steps.items()}
     for group in groups:
         group["dims"] = [
@@ -420,7 +427,8 @@ def described(source: Source, base: Key, header: Facts, listed: list[Key], reque
 
 
 def choose(header: Facts, listed: list[Key]) -> dict[str, set[int] | None] | None:
-    """Variables (paths) and their steps that were selected, with what they refer to; None for all."""
+    """The selected variables (paths) with their steps, and the variables to which they refer; None for
+    all."""
     asked: dict[str, set[int]] = {}
     for key in listed:
         steps = asked.setdefault(key["variable"], set())
@@ -432,6 +440,7 @@ def choose(header: Facts, listed: list[Key]) -> dict[str, set[int] | None] | Non
     chosen: dict[str, set[int] | None] = {
         name: steps or None for name, steps in asked.items() if name in known
     }
+    # A variable needs its coordinates and the variables that its attributes name, and these may need others.
     waiting = list(chosen)
     while waiting:
         name = waiting.pop()
@@ -448,7 +457,7 @@ def choose(header: Facts, listed: list[Key]) -> dict[str, set[int] | None] | Non
 
 
 def narrowed(group: Facts, chosen: dict[str, set[int] | None] | None, steps: dict[str, list[int]]) -> Facts:
-    """A group with the chosen variables; `steps` learns which indexes of a dimension were chosen."""
+    """A group with the chosen variables; adds to `steps` the chosen indexes of each dimension."""
     made = {**group, "variables": []}
     for facts in group["variables"]:
         name = join(group["path"], facts["name"])
@@ -464,7 +473,7 @@ def narrowed(group: Facts, chosen: dict[str, set[int] | None] | None, steps: dic
 
 
 def shortened(facts: Facts, lengths: dict[str, int]) -> Facts:
-    """A variable some of whose dimensions have fewer indexes than they had."""
+    """A variable with the lengths of its narrowed dimensions."""
     if not any(d in lengths for d in facts["dims"]):
         return facts
     shape = [lengths.get(d, n) for d, n in zip(facts["dims"], facts["shape"], strict=True)]
@@ -477,7 +486,7 @@ def shortened(facts: Facts, lengths: dict[str, int]) -> Facts:
 
 
 def used(groups: list[Facts]) -> list[Facts]:
-    """Groups that still hold something, with the dimensions that are in use."""
+    """Groups that still have variables or attributes, with the dimensions that they use."""
     dims = {d for g in groups for v in g["variables"] for d in v["dims"]}
     kept = []
     for group in groups:
@@ -492,7 +501,7 @@ def used(groups: list[Facts]) -> list[Facts]:
 
 
 def count_fields(facts: Facts) -> int:
-    """How many fields a variable is."""
+    """The number of fields of a variable."""
     if 0 in facts["shape"]:
         return 0
     return facts["shape"][0] if facts["split"] else 1
@@ -501,7 +510,7 @@ def count_fields(facts: Facts) -> int:
 def reader(
     source: Source, base: Key, steps: dict[str, list[int]], skips: list[tuple[str, str]]
 ) -> Callable[[Facts, Any], np.ndarray | None]:
-    """Reads boxes of the variables of one run; `steps` says which indexes of a dimension are there."""
+    """Reads boxes of the variables of one run; `steps` has the indexes of a dimension that are present."""
     partial = {what.partition("[")[0] for what, _ in skips}
 
     def field_of(name: str, key: Key, start: tuple[int, ...], count: tuple[int, ...]) -> np.ndarray | None:
@@ -511,8 +520,8 @@ def reader(
             if name in partial:  # the report says so
                 return gaps(source, key, start, count)
             raise Corrupt(
-                f"{label(key.items())}: the header describes it and no field has it",
-                "ingest the file again, or narrow the request to what is there",
+                f"{label(key.items())}: the header describes it, but no field has it",
+                "ingest the file again, or narrow the request to existing fields",
             ) from None
 
     def read(facts: Facts, box: Any) -> np.ndarray | None:
@@ -544,7 +553,7 @@ def reader(
 
 
 def gaps(source: Source, key: Key, start: tuple[int, ...], count: tuple[int, ...]) -> np.ndarray | None:
-    """What there is of a field of which the ingest left out a part."""
+    """The existing values of a field of which the ingest skipped a part."""
     for held in source.store.retrieve({k: [v] for k, v in key.items()}, strict=False):
         if dict(held.key) == key:
             return np.asarray(held.array(start, count) if start else held.array())
@@ -552,7 +561,7 @@ def gaps(source: Source, key: Key, start: tuple[int, ...], count: tuple[int, ...
 
 
 def missing(facts: Facts) -> Any:
-    """The value of what is not there."""
+    """The value of missing elements."""
     from ._netcdf_writer import fill_of
 
     return fill_of(facts)

@@ -1,7 +1,7 @@
-"""What a netCDF format can hold, and datasets without a header as groups and variables.
+"""Fits datasets into netCDF formats, and turns datasets without a header into groups and variables.
 
-:func:`adapt` turns a description into one that fits a format and tells what that costs; what cannot be
-told in the format at all is Invalid, by name. Groups become paths, escaped as names, in a classic file.
+:func:`adapt` turns a description into one that fits a format and lists the differences; it raises Invalid for
+names of things that the format cannot hold at all. In a classic file, groups become paths, escaped as names.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ MODELS = {
     "cdf2": ("NETCDF3_64BIT_OFFSET",),
     "cdf5": ("NETCDF3_64BIT_DATA",),
 }
-"""Words for `format`, each with netCDF-C's data models: the first is made, unless the source is another."""
+"""Values of `format` with netCDF-C's data models: the first is made, unless the source has another of
+them."""
 
 SMALL = {"u1": "i2", "u2": "i4", "u4": "i4", "i8": "i4", "u8": "i4"}
-"""What stands for the types that the smaller formats do not have; values that do not fit are refused."""
+"""Replacements for types that the smaller formats lack; a value that does not fit is an error."""
 
 PATHS = ("fieldstone_paths", {"text": "names are paths: . stands for /, ~. for ., ~~ for ~"})
 """The attribute by which a classic file says that its names are paths (``spec/netcdf-classic.md``)."""
 
 SPELLED = str.maketrans({"/": ".", ".": "~.", "~": "~~"})
-"""How a path is escaped in a classic file's name."""
+"""The escapes for a path in a classic file's name."""
 
 
 def model_of(own: str, format: str | None) -> str:
-    """The data model of a file: its own, or the one that is asked for."""
+    """The data model of a file: its own, or the requested one."""
     if own not in {m for models in MODELS.values() for m in models}:
         own = "NETCDF4"
     if format is None or own in MODELS[format]:
@@ -51,7 +52,9 @@ ILLEGAL = re.compile(r"[\x00-\x1f\x7f/]|\s$")
 
 
 def legal(name: str, taken: Collection[str]) -> str:
-    """A name as netCDF-C lets it be made: HDF5's may begin with any sign. Reading takes more than making."""
+    """A name that netCDF-C allows to create: HDF5's may begin with any character, and reading allows more
+    than creating.
+    """
     made = ILLEGAL.sub("_", name)
     if not LEGAL_FIRST.match(made):
         made = f"_{made}"
@@ -61,7 +64,7 @@ def legal(name: str, taken: Collection[str]) -> str:
 
 
 def renamed(groups: list[Facts], told: list[tuple[str, str]]) -> list[Facts]:
-    """Groups in which every name can be made; ``key`` and ``axes`` have the names in the store."""
+    """Groups with names that netCDF-C can create; ``key`` and ``axes`` have the names in the store."""
     paths: dict[str, str] = {"": ""}
     dims: dict[str, str] = {}
     made = []
@@ -73,13 +76,14 @@ def renamed(groups: list[Facts], told: list[tuple[str, str]]) -> list[Facts]:
     def name_of(what: str, name: str, taken: Collection[str]) -> str:
         new = legal(name, taken)
         if new != name:
-            told.append((what, f"netCDF-C makes no such name; it is called {new}"))
+            told.append((what, f"netCDF-C cannot create this name; it becomes {new}"))
         return new
 
     def attrs_of(where: str, attrs: list[Any]) -> list[Any]:
         names = [a[0] for a in attrs]
         return [[name_of(f"{where}: attribute {n}", n, names), coded] for n, coded in attrs]
 
+    # Groups and dimensions first, because variables refer to them by their new names.
     for group in groups:
         at = group["path"]
         parent, _, own = at.rpartition("/")
@@ -109,14 +113,15 @@ def renamed(groups: list[Facts], told: list[tuple[str, str]]) -> list[Facts]:
 
 
 def join(at: str, name: str) -> str:
-    """Path of something in a group."""
+    """Path of a child of a group."""
     return f"{at}/{name}" if at else name
 
 
 def adapt(
     groups: list[Facts], own: str, format: str | None
 ) -> tuple[str, list[Facts], list[tuple[str, str]]]:
-    """The model, the groups as it can hold them, and what differs from the description, with reasons."""
+    """The model, the groups in the form that it can hold, and the differences from the description, with
+    reasons."""
     model = model_of(own, format)
     told: list[tuple[str, str]] = []
     groups = renamed(groups, told)
@@ -129,13 +134,16 @@ def adapt(
     group = groups[0] if len(groups) == 1 else escaped(model, groups, told)
     made: Facts = {"path": "", "dims": [], "attrs": group["attrs"], "variables": []}
     variables = group["variables"]
+    # A classic file has one record dimension, which must be the first of every variable that has it.
     unlimited = [d["name"] for d in group["dims"] if d["unlimited"]]
     leads = {v["dims"].index(d) == 0 for v in variables for d in unlimited if d in v["dims"]}
     keep = unlimited if len(unlimited) <= 1 and leads <= {True} else []
     for dim in group["dims"]:
         if dim["unlimited"] and dim["name"] not in keep:
             name = dim.get("key", dim["name"])
-            told.append((f"dimension {name}", "not unlimited: the format has one, and it leads"))
+            told.append(
+                (f"dimension {name}", "not unlimited: the format allows only one, the first dimension")
+            )
         made["dims"].append({**dim, "unlimited": dim["name"] in keep})
     for facts in variables:
         made["variables"].append(variable_of(facts, small, made["dims"], told))
@@ -143,11 +151,11 @@ def adapt(
 
 
 def escaped(model: str, groups: list[Facts], told: list[tuple[str, str]]) -> Facts:
-    """Groups as one, whose names are their paths."""
+    """All groups as one, in which names are paths."""
     if model == "NETCDF4_CLASSIC":
-        # Nobody reads names of an HDF5 file as paths.
+        # No reader treats names of an HDF5 file as paths.
         raise Invalid(
-            f"netcdf4-classic has no groups, and the file has {groups[1]['path']}",
+            f"netcdf4-classic has no groups, but the file has {groups[1]['path']}",
             "choose format netcdf4, or cdf5, whose names can be paths",
         )
     made: Facts = {"path": "", "dims": [], "attrs": [], "variables": []}
@@ -162,13 +170,13 @@ def escaped(model: str, groups: list[Facts], told: list[tuple[str, str]]) -> Fac
             dims = [dim.translate(SPELLED) for dim in facts["dims"]]
             made["variables"].append({**facts, "name": name, "dims": dims})
     made["attrs"].append(list(PATHS))
-    left = "a path is there by what stands in it: a group without anything is left out"
+    left = "an empty group is left out, because a path exists only by its contents"
     told += [(group["path"], left) for group in empty(groups)]
     return made
 
 
 def empty(groups: list[Facts]) -> list[Facts]:
-    """Groups in which, and below which, nothing stands."""
+    """Groups that are empty, with all groups below them."""
     held = {""}
     for group in groups:
         path = group["path"]
@@ -180,30 +188,30 @@ def empty(groups: list[Facts]) -> list[Facts]:
 
 
 def sound(model: str, groups: list[Facts], told: list[tuple[str, str]]) -> tuple[str, list[Facts]]:
-    """A file's own model, or what comes next to it where the file broke the rules of its format."""
+    """A file's own model, or the nearest valid one if the file broke the rules of its format."""
     if model == "NETCDF4":
         return model, groups
     (group,) = groups
     if "64BIT_DATA" not in model and (odd := [v for v in group["variables"] if v["dtype"][1:] in SMALL]):
-        told.append((odd[0]["key"], "its type is one of CDF-5, and so the file is CDF-5"))
+        told.append((odd[0]["key"], "its type needs CDF-5, so the file is CDF-5"))
         model = "NETCDF3_64BIT_DATA"
     one = any(d["unlimited"] for d in group["dims"])
     dims = []
     for dim in group["dims"]:
         if one and not dim["unlimited"] and dim["length"] == 0:
-            told.append((f"dimension {dim['name']}", "no fixed dimension has length 0; it has 1"))
+            told.append((f"dimension {dim['name']}", "a fixed dimension cannot have length 0; it has 1"))
             dim = {**dim, "length": 1}
         dims.append(dim)
     return model, [{**group, "dims": dims}]
 
 
 def variable_of(facts: Facts, small: bool, dims: list[Facts], told: list[tuple[str, str]]) -> Facts:
-    """A variable as a classic model can hold it."""
+    """A variable in the form that a classic model can hold."""
     name = facts["key"]
     held = {k: v for k, v in facts.items() if k not in ("enum", "endian", "nofill")}
     held["attrs"] = attributes_of(facts["attrs"], name, small, told)
     if facts.get("strings"):
-        # The convention that xarray and others read: characters along a further dimension, UTF-8.
+        # The convention that xarray and other readers support: UTF-8 characters along a further dimension.
         width = max(1, np.dtype(facts["dtype"]).itemsize)
         dim = f"string{width}"
         if dim not in {d["name"] for d in dims}:
@@ -212,21 +220,21 @@ def variable_of(facts: Facts, small: bool, dims: list[Facts], told: list[tuple[s
         held |= {"dims": [*facts["dims"], dim], "shape": [*facts["shape"], width]}
         held["attrs"] = [a for a in held["attrs"] if a[0] != "_FillValue"]
         held["attrs"].append(["_Encoding", {"text": "utf-8"}])
-        told.append((name, "texts are characters of fixed width"))
+        told.append((name, "texts become characters of fixed width"))
         return held
     kind = np.dtype(facts["dtype"]).str[1:]
     if small and kind in SMALL:
         held["dtype"] = f"<{SMALL[kind]}"
-        told.append((name, f"{kind} is kept as {SMALL[kind]}"))
+        told.append((name, f"{kind} becomes {SMALL[kind]}"))
     return held
 
 
 def attributes_of(attrs: list[Any], where: str, small: bool, told: list[tuple[str, str]]) -> list[Any]:
-    """Attributes as a classic model can hold them."""
+    """Attributes in the form that a classic model can hold."""
     made = []
     for name, coded in attrs:
         if "strings" in coded:
-            told.append((f"{where}: attribute {name}", "strings are characters, one a line"))
+            told.append((f"{where}: attribute {name}", "strings become characters, one string on each line"))
             coded = {
                 **{k: v for k, v in coded.items() if k != "strings"},
                 "text": "\n".join(coded["strings"]),
@@ -235,14 +243,14 @@ def attributes_of(attrs: list[Any], where: str, small: bool, told: list[tuple[st
             bounds = np.iinfo(SMALL[kind])
             if any(not bounds.min <= v <= bounds.max for v in coded["values"]):
                 raise Invalid(f"{where}: attribute {name} does not fit {SMALL[kind]}", "choose format cdf5")
-            told.append((f"{where}: attribute {name}", f"{kind} is kept as {SMALL[kind]}"))
+            told.append((f"{where}: attribute {name}", f"{kind} becomes {SMALL[kind]}"))
             coded = {"dtype": f"<{SMALL[kind]}", "values": coded["values"]}
         made.append([name, coded])
     return made
 
 
 def cast(values: np.ndarray, facts: Facts) -> np.ndarray:
-    """Values as :func:`variable_of` wants them; Invalid where they do not fit."""
+    """Values in the type that :func:`variable_of` chose; Invalid if they do not fit."""
     if width := facts.get("chars"):
         texts = np.char.encode(np.atleast_1d(values.astype(str)), "utf-8")
         if texts.dtype.itemsize > width:
@@ -264,7 +272,7 @@ def cast(values: np.ndarray, facts: Facts) -> np.ndarray:
 
 
 def shown(source: Any, request: Any) -> dict[str, Any]:
-    """The dataset that the xarray engine shows, as the parts of a file's content."""
+    """The dataset that the xarray engine shows, in the form of a file's content."""
     try:
         from xarray.coding.strings import CharacterArrayCoder
 
@@ -276,7 +284,7 @@ def shown(source: Any, request: Any) -> dict[str, Any]:
         raise Unavailable(f"xarray cannot be loaded: {error}", "pip install 'fieldstone[xarray]'") from None
     dataset = xarray_engine.to_xarray(source.store, request)
     variables, attrs = encoded(dataset)
-    # The coder reads what it is given whole: it is not given numbers.
+    # The coder reads all values that it gets, so it gets no numbers.
     coder = CharacterArrayCoder()
     held = {n: v if v.dtype.kind in "iuf" else coder.encode(v, name=n) for n, v in variables.items()}
     unlimited = dataset.encoding.get("unlimited_dims", ())
@@ -298,7 +306,7 @@ def shown(source: Any, request: Any) -> dict[str, Any]:
 
 
 def facts_of(name: Any, variable: Any) -> Facts:
-    """A variable of xarray, as it is in a file, in the words of the header."""
+    """Describes a variable of xarray in the header's terms, as it is in a file."""
     dtype = variable.dtype
     strings = dtype.kind in "OUT"
     if strings:
@@ -322,14 +330,14 @@ def facts_of(name: Any, variable: Any) -> Facts:
 
 
 def chunks_of(variable: Any) -> list[int]:
-    """The chunks in which a variable is read best: where they differ along a dimension, the first one."""
+    """The chunks in which a variable reads best: the first one along a dimension with several sizes."""
     preferred = variable.encoding.get("preferred_chunks") or {}
     chosen = [preferred.get(d, n) for d, n in zip(variable.dims, variable.shape, strict=True)]
     return [int(chunk[0] if isinstance(chunk, tuple) else chunk) for chunk in chosen]
 
 
 def coded_all(attrs: Any, where: str) -> list[list[Any]]:
-    """Attributes of a Dataset; what has no type in netCDF is kept as text."""
+    """Attributes of a Dataset; a value without a netCDF type is kept as text."""
     from ._helper import attributes
 
     coded = []

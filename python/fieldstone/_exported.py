@@ -1,9 +1,9 @@
-"""What an exported file keeps of what stands on its fields (``spec/exported-metadata.md``): writing it.
+"""Writes the metadata of fields that an exported file keeps (``spec/exported-metadata.md``).
 
-* A file that a header describes keeps what it does not say itself: an ingest of it declares the rest.
-* A file of fields by key keeps their keys, and all that stands on them.
+* A file that a header describes keeps what the header lacks; an ingest of the file declares the rest.
+* A file of fields by key keeps their keys and all their metadata.
 
-Invariant: a file of which there is nothing to keep has nothing more than before.
+Invariant: a file without metadata to keep has no additional content.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ._helper import exported
 from ._helper.exported import ATTRIBUTE, CONVENTION, GROUP, LONGEST, VARIABLE
 
 Facts = dict[str, Any]
-LACK = "what stands on the fields"
-"""What a report calls tags, attributes and declarations that a file has not."""
+LACK = "the metadata of the fields"
+"""The report's name for tags, attributes and declarations that a file lacks."""
 KEY = "@metadata"
-"""Stands for the text where values of a variable are asked for."""
+"""Marks the text among the variables whose values are read."""
 DECLARED = ('{"kind":"run"', '{"kind":"steps"', '{"kind":"variable"')
-"""How lines begin that an ingest may say, too."""
+"""The beginnings of lines that an ingest may declare as well."""
 COMMENT = "what fieldstone ingest reads back: tags, attributes, steps, parameters; JSON, an object a line"
 
 
@@ -36,10 +36,10 @@ def of_header(
     lines: list[str],
     others: Callable[[], list[Facts]],
 ) -> str | None:
-    """The text of a file that a header describes, of which `groups` are written; None where it needs none.
+    """The text of a file that a header describes and that holds `groups`; None if it needs none.
 
-    `steps` are the steps of dimensions of which not all are written, `others` the headers of further files of
-    the run: what these say is theirs. ValueError says why nothing can be kept.
+    `steps` are the steps of dimensions that are written in part; `others` are the headers of further files of
+    the run, which keep what they declare themselves. ValueError explains why nothing can be kept.
     """
     kept = unsaid([header], lines)
     if any(line.startswith(DECLARED) for line in kept):
@@ -50,7 +50,7 @@ def of_header(
     if steps:
         wanted = [steps.get(v["dims"][0]) for _, v in variables if v["split"]]
         if any(some != wanted[0] for some in wanted):
-            raise ValueError("the file has different steps of different variables")
+            raise ValueError("variables of the file have different steps")
         places = {step: i for i, step in enumerate(wanted[0] or [])} if wanted else {}
         kept = [line for line in (numbered(json.loads(line), places) for line in kept) if line is not None]
         if not without_tags_alone(kept):
@@ -60,29 +60,29 @@ def of_header(
 
 
 def of_keys(fields: Facts, made: list[str], lines: list[str]) -> str:
-    """The text of a file of fields by key; `made` are variables that keys and declarations give."""
+    """The text of a file of fields by key; `made` are variables that follow from keys and declarations."""
     return checked(exported.text_of(lines, {"fields": fields, "made": made}))
 
 
 def checked(text: str) -> str:
-    """The text, where it is not too long."""
+    """The text; ValueError if it is too long."""
     if (n := len(text.encode())) > LONGEST:
         raise ValueError(f"it takes {n} bytes, more than {LONGEST}: export less at once")
     return text
 
 
 def join(at: str, name: str) -> str:
-    """Path of something in a group."""
+    """Path of a child of a group."""
     return f"{at}/{name}" if at else name
 
 
 def without_tags_alone(lines: list[str]) -> list[str]:
-    """No lines where only tags are left."""
+    """The lines; none if only tags are left."""
     return [] if all(line.startswith('{"kind":"tag"') for line in lines) else lines
 
 
 def unsaid(headers: list[Facts], lines: list[str]) -> list[str]:
-    """Lines that say what an ingest of none of these files declares."""
+    """The lines that an ingest of these files does not declare."""
 
     def told(line: str) -> bool:
         # Stores of older releases declare text with the NULs that pad it.
@@ -93,7 +93,7 @@ def unsaid(headers: list[Facts], lines: list[str]) -> list[str]:
 
 
 def is_said(header: Facts, line: Facts) -> bool:
-    """Whether an ingest of the file declares what a line says."""
+    """Whether an ingest of the file declares the content of a line."""
     if line["kind"] == "run":
         said = {name: plain(coded) for name, coded in header["groups"][0]["attrs"]}
         own = line.keys() <= {"kind", "run", "params", "created"}
@@ -119,7 +119,7 @@ def is_said(header: Facts, line: Facts) -> bool:
 
 
 def steps_of(header: Facts) -> tuple[set[int], bool]:
-    """The steps that fields of a file show, and whether it has their times."""
+    """The steps of a file's fields, and whether the file has their times."""
     leading: dict[str, int] = {}
     attrs: Facts = {}
     for group in header["groups"]:
@@ -132,7 +132,7 @@ def steps_of(header: Facts) -> tuple[set[int], bool]:
 
 
 def declares(facts: Facts, line: Facts) -> bool:
-    """Whether a variable of a header is declared as a line says."""
+    """Whether the header declares a variable in the same way as a line."""
     if facts["dtype"] is None:
         return False
     first = 1 if facts["split"] else 0
@@ -147,7 +147,7 @@ def first_of(pair: list[Any]) -> str:
 
 
 def plain(coded: Facts) -> Any:
-    """An attribute of a header as a line has it: without the NULs that pad it in the file."""
+    """An attribute of a header in the form of a line: without the NULs that pad it in the file."""
     if "text" in coded:
         return coded["text"].replace("\0", "")
     items = coded.get("strings")
@@ -161,7 +161,7 @@ def plain(coded: Facts) -> Any:
 
 
 def numbered(line: Facts, places: dict[int, int]) -> str | None:
-    """A line with the steps by their places in a file that has not all; None where nothing is left."""
+    """A line whose steps are positions in a file that has only some; None if nothing is left."""
     if line["kind"] == "steps":
         pairs = [(places[n], t) for n, t in zip(line["numbers"], line["times"], strict=True) if n in places]
         line |= {"numbers": [n for n, _ in pairs], "times": [t for _, t in pairs]}
@@ -181,7 +181,8 @@ def numbered(line: Facts, places: dict[int, int]) -> str | None:
 
 
 def keys_of(variables: Any) -> tuple[Facts, list[str]]:
-    """Of the variables of a Dataset those that are fields by key, with their keys; and the others."""
+    """Splits the variables of a Dataset: those that are fields by key, with their keys; and the names of
+    others."""
     fields, made = {}, []
     for name, variable in variables.items():
         array = fields_under(variable)
@@ -193,7 +194,7 @@ def keys_of(variables: Any) -> tuple[Facts, list[str]]:
 
 
 def fields_under(variable: Any) -> Any:
-    """The array of fields that a variable shows; None where it shows something else."""
+    """The array of fields behind a variable; None if there is none."""
     from ._xarray.lazy import FieldArray
 
     data = variable._data
@@ -203,9 +204,9 @@ def fields_under(variable: Any) -> Any:
 
 
 def entry(array: Any) -> Facts:
-    """The keys of an array of fields: what all have in common, and what varies, field by field."""
+    """The keys of an array of fields: the common part, and the varying part field by field."""
     lead = array.shape[: array.leading]
-    # Columns, not keys: the texts are those of the axes, and a field costs 8 bytes for each keyword.
+    # Columns instead of keys: they share the texts of the axes, so a field costs 8 bytes for each keyword.
     columns: dict[str, list[str | None]] = {}
     at: list[int] = []
     for i, where in enumerate(itertools.product(*map(range, lead))):
@@ -229,7 +230,7 @@ def is_one(column: list[str | None]) -> bool:
 
 
 def put(model: str, groups: list[Facts], text: str) -> list[Facts]:
-    """Groups of a file with the text in them: where a group can be, in one of its own."""
+    """Groups of a file with the text added: in a group of its own if the model has groups."""
     if model == "NETCDF4" and GROUP not in {g["path"] for g in groups} and not named(groups[0]):
         n = len(text.encode())
         variable = {
@@ -250,7 +251,7 @@ def put(model: str, groups: list[Facts], text: str) -> list[Facts]:
 
 
 def named(root: Facts) -> bool:
-    """Whether something in the root has the group's name."""
+    """Whether the root has a child with the group's name."""
     return any(v["name"] == GROUP for v in root["variables"])
 
 

@@ -1,4 +1,4 @@
-"""What stands on the native fields: files, writers of created fields, and what unpickling calls."""
+"""Python parts of native fields: files, writers of created fields, and the functions that unpickle them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def open_file(reader: _Reader, buffer_size: int) -> io.BufferedReader:
 
 
 class FieldWriter:
-    """An array field that was created, to which pieces are written. Made by ``store.create_field``.
+    """An array field that was created and is written in pieces. Made by ``store.create_field``.
 
     Pickling keeps the store's URL: other processes write their pieces, each flushing its own store.
     """
@@ -69,10 +69,10 @@ class FieldWriter:
         self._txn = txn
 
     def write(self, piece: Any, start: int | tuple[int, ...]) -> None:
-        """Takes the piece whose first element stands at `start` (per dimension) of the array.
+        """Archives the piece whose first element is at `start` (one number for each dimension) of the array.
 
-        The piece has the field's dtype, in either byte order; Invalid otherwise, or where it reaches
-        out of the field's shape. It is visible after ``store.flush()``.
+        The piece must have the field's dtype, in either byte order, and fit into the field's shape; otherwise
+        Invalid. It is visible after ``store.flush()``.
         """
         import numpy as np
 
@@ -89,7 +89,7 @@ class FieldWriter:
         self.store.archive(self.key, array, start=start, shape=self.shape, chunks=self._chunks, txn=self._txn)
 
     def flush(self) -> None:
-        """Flushes the store, or, in a transaction, what was archived into it."""
+        """Flushes the store, or, in a transaction, what was archived into the transaction."""
         self.store.flush(txn=self._txn)
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class FieldWriter:
 
 
 def decode_grib(data: bytes, name: str) -> np.ndarray[Any, Any]:
-    """The values of a GRIB message. Invalid where the bytes are none, or ecCodes is not installed."""
+    """The values of a GRIB message. Invalid if the bytes are not one, or ecCodes is not installed."""
     if data[:4] != b"GRIB" or data[7:8] not in (b"\x01", b"\x02"):
         raise Invalid(f"{name} is opaque bytes, not an array", "use read()", "not-an-array")
     try:
@@ -112,12 +112,12 @@ def decode_grib(data: bytes, name: str) -> np.ndarray[Any, Any]:
         ) from None
     try:
         return grib.values(data)
-    except Exception as e:  # eccodes has an exception type per return code
-        raise Corrupt(f"{name}: ecCodes cannot decode the message: {e}", "read() gives its bytes") from None
+    except Exception as e:  # eccodes has an exception type for each return code
+        raise Corrupt(f"{name}: ecCodes cannot decode the message: {e}", "read() returns its bytes") from None
 
 
 def fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes:
-    """The bytes of a fill value as an element of `dtype`; Invalid where it is not one."""
+    """The bytes of a fill value as an element of `dtype`; Invalid if it cannot be one."""
     import numpy as np
 
     try:
@@ -125,9 +125,11 @@ def fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes:
         element = given.astype(dtype) if given.dtype.kind == dtype.kind else np.asarray(fill, dtype)
         exact = dtype.kind not in "iub" or element == given
     except (TypeError, ValueError, OverflowError) as e:
-        raise Invalid(f"fill={fill!r} is no {dtype}: {e}", "give one element of the field's dtype") from None
+        raise Invalid(
+            f"fill={fill!r} is not a {dtype}: {e}", "give one element of the field's dtype"
+        ) from None
     if element.ndim != 0 or not exact:
-        raise Invalid(f"fill={fill!r} is no {dtype}", "give one element of the field's dtype")
+        raise Invalid(f"fill={fill!r} is not a {dtype}", "give one element of the field's dtype")
     return element.tobytes()
 
 

@@ -1,6 +1,6 @@
-"""The provenance graph of a store: users, executions and data, how they are related, and since when.
+"""The provenance graph of a store: users, executions and data, their relations, and since when each holds.
 
-``store.graph`` and ``tx.graph`` make a `Graph`; what it gives back are `Vertex`, `Edge` and `Lineage`::
+``store.graph`` and ``tx.graph`` make a `Graph`; its reads return `Vertex`, `Edge` and `Lineage`::
 
     with fieldstone.open("memory:") as store:
         g = store.graph
@@ -34,14 +34,15 @@ Name: TypeAlias = tuple[str, str]
 """A vertex: its type and its id."""
 
 Names: TypeAlias = str | Sequence[str] | None
-"""Properties that are asked for; None: all."""
+"""Names of the properties to return; None for all."""
 
 
 class Stamp(int):
-    """A moment in the order of all that is put: what a put returns, usable wherever a time is asked for.
+    """The position of a put in the order of all puts. Puts return it; it can be given wherever a time is
+    expected.
 
-    Nanoseconds since 1970 where clocks are right; above every stamp that its process had read. A number added
-    or taken away is nanoseconds, and gives a Stamp.
+    It counts nanoseconds since 1970 if clocks are right, and is greater than every stamp that its process had
+    read. Adding or subtracting a number of nanoseconds gives another Stamp.
     """
 
     __slots__ = ()
@@ -57,7 +58,7 @@ class Stamp(int):
 
 
 def stamp_of(moment: Any, what: str = "time") -> int | None:
-    """The stamp of a moment: of seconds since 1970, a datetime, ISO text, or a Stamp."""
+    """The stamp of a moment, which is seconds since 1970, a datetime, ISO text, or a Stamp."""
     if moment is None:
         return None
     hint = "give seconds since 1970, a datetime or a stamp"
@@ -79,7 +80,7 @@ def stamp_of(moment: Any, what: str = "time") -> int | None:
 
 
 def count(number: Any, what: str) -> int | None:
-    """A number of things, where one is given."""
+    """Checks an optional number of things and returns it as an int."""
     if number is None:
         return None
     try:
@@ -92,13 +93,13 @@ def count(number: Any, what: str) -> int | None:
 
 
 def between(versions: Any) -> tuple[int, int] | None:
-    """The stamps between which versions are asked for; None for what holds."""
+    """The pair of stamps between which versions are wanted; None to read the current state."""
     if versions is True:
         return (0, 2**64 - 1)
     if not versions:
         return None
     if not isinstance(versions, tuple) or len(versions) != 2:
-        raise Invalid(f"versions is {versions!r}", "give True, or the two moments between which they are")
+        raise Invalid(f"versions is {versions!r}", "give True, or a pair of moments")
     first, last = (stamp_of(moment, "versions") for moment in versions)
     return (0 if first is None else first, 2**64 - 1 if last is None else last)
 
@@ -109,10 +110,10 @@ def _shown(nanoseconds: int) -> datetime:
 
 
 class Vertex:
-    """A vertex as it was at some moment. Equal to its pair of type and id.
+    """A vertex at one moment. It equals its pair of type and id.
 
-    `archived` is None, or the URL of the store that the properties of this version were moved to: `props` and
-    `static` are empty then.
+    `archived` is None, or the URL of the store to which the properties of this version were moved; `props`
+    and `static` are then empty.
     """
 
     __slots__ = ("_graph", "_user", "archived", "deleted", "id", "props", "stamp", "static", "time", "type")
@@ -131,11 +132,11 @@ class Vertex:
 
     @property
     def user(self) -> str:
-        """Who put it."""
+        """The user who put it."""
         return self._graph.user_name(self._user)
 
     def _only(self, names: Names) -> Vertex:
-        """With these properties alone."""
+        """The same vertex with only these properties."""
         if names is not None:
             wanted = {names} if isinstance(names, str) else set(names)
             self.static = {name: value for name, value in self.static.items() if name in wanted}
@@ -156,11 +157,12 @@ class Vertex:
 
 
 class Edge:
-    """A version of a relation, as the vertex that was asked for has it.
+    """A version of a relation, seen from the vertex whose relations were read.
 
-    `src` is that vertex and `dst` the far end, also of a reverse relation such as "wasWrittenBy". `stamp`
-    says when it began; `time` is the clock of who put it; `until` the stamp at which it ended, or None.
-    `archived` is None, or the URL of the store that the properties were moved to: `props` is empty then.
+    `src` is that vertex and `dst` the other end, also of a reverse relation such as "wasWrittenBy". `stamp`
+    is the stamp at which the version began, `time` the clock time of the user who put it, and `until` the
+    stamp at which it ended, or None. `archived` is None, or the URL of the store to which the properties were
+    moved; `props` is then empty.
     """
 
     __slots__ = (
@@ -187,7 +189,7 @@ class Edge:
 
     @property
     def user(self) -> str:
-        """Who put it."""
+        """The user who put it."""
         return self._graph.user_name(self._user)
 
     def __repr__(self) -> str:
@@ -196,8 +198,8 @@ class Edge:
 
 
 class GraphStats:
-    """What there is in a graph: the segments of its view, what stands in them, and `archives`, the URLs of
-    stores that versions were moved to, each with the moment that was named.
+    """Counts of a graph: the segments of its view, their contents, and `archives`: the URLs of the stores to
+    which versions were moved, each with the moment before which they were moved.
     """
 
     __slots__ = ("archives", "nbytes", "problems", "relations", "segments", "vertices")
@@ -214,8 +216,8 @@ class GraphStats:
 
 
 class GraphCheck:
-    """What ``g.verify`` found: `lines` that were compared; where the view is `different` from the logs, at
-    most 100 notes; `damaged` records of logs; `ok` where there is neither."""
+    """The result of ``g.verify``: `lines`, the number of lines compared; `different`, up to 100 notes on
+    where the view differs from the logs; `damaged` records of logs; `ok` if both are empty."""
 
     __slots__ = ("damaged", "different", "lines")
 
@@ -224,7 +226,7 @@ class GraphCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether the view says what the logs say, and all of it could be read."""
+        """Whether the view matches the logs, and all of both could be read."""
         return not (self.different or self.damaged)
 
     def __repr__(self) -> str:
@@ -233,12 +235,13 @@ class GraphCheck:
 
 
 class Graph:
-    """The provenance graph of a store. Made by ``store.graph``, and by ``tx.graph`` within a transaction.
+    """The provenance graph of a store. Made by ``store.graph``, or in a transaction by ``tx.graph``.
 
-    A vertex is a pair of texts (type, id). Relations have a direction; the reverse one is kept by the store:
-    "write" from a job to a file is "wasWrittenBy" from the file. What is put is seen by this process at once,
-    by all at flush. Every put and every deletion is a version; reads give what holds now, or ``at=`` a
-    moment: seconds since 1970, a datetime, or a stamp that a put returned.
+    A vertex is a pair of texts (type, id). Relations have a direction, and the store keeps the reverse of
+    each: "write" from a job to a file is "wasWrittenBy" from the file. This process sees its puts at once,
+    all others see them after the flush. Every put and every deletion makes a version. Reads return the
+    current state, or the state ``at=`` a moment: seconds since 1970, a datetime, or a stamp that a put
+    returned.
     """
 
     def __init__(self, store: Store, transaction: Transaction | None = None) -> None:
@@ -248,13 +251,14 @@ class Graph:
 
     @property
     def _read(self) -> _Graph:
-        """What is read from: after the decision on a transaction there is nothing hidden left to see."""
+        """The graph to read from. Once a transaction is decided, nothing of it is hidden, so the store's
+        graph."""
         within = self._transaction
         return self._outside if within is None else self.store._graph(within._reading())
 
     @property
     def _write(self) -> _Graph:
-        """What is written to; Invalid where the transaction is decided."""
+        """The graph to write to. Invalid if the transaction is decided."""
         within = self._transaction
         return self._outside if within is None else self.store._graph(within._give())
 
@@ -268,8 +272,9 @@ class Graph:
         index: Sequence[str] = (),
         text: Sequence[str] = (),
     ) -> None:
-        """Declares a type of vertices: `static` properties with the types of their values, properties that
-        are found by value (`index`) and by their words (`text`). Conflict where it is declared otherwise.
+        """Declares a type of vertices: its `static` properties with the types of their values, the properties
+        that can be found by value (`index`), and those that can be searched by word (`text`). Conflict if the
+        type is declared differently.
         """
         self._write.define_vertex(name, list((static or {}).items()), list(index), list(text))
 
@@ -282,9 +287,9 @@ class Graph:
         target: str | None = None,
         index: Sequence[str] = (),
     ) -> None:
-        """Declares a type of relations and what it is called from its far end; `source` and `target` are the
-        types of its ends, any where absent; properties that are found by value (`index`, see `find`).
-        Conflict where it is declared otherwise, or a name is taken.
+        """Declares a type of relations and its name as seen from the far end. `source` and `target` are the
+        types of its ends (any type if absent), `index` the properties that can be found by value (see
+        `find`). Conflict if the type is declared differently or a name is taken.
         """
         self._write.define_edge(name, reverse, source, target, list(index))
 
@@ -299,8 +304,9 @@ class Graph:
         props: dict[str, Any] | None = None,
         time: Any = None,
     ) -> Stamp:
-        """Puts a version of a vertex: `props` replace those it had, `static` stays until given again. Returns
-        its stamp, which is `time` where that is given. Equal vertices of one time are one version.
+        """Puts a version of a vertex. `props` replace all earlier ones; `static` properties stay until they
+        are given again. Returns its stamp, which is `time` if that is given. Equal vertices with the same
+        time are one version.
         """
         return Stamp(self._write.put_vertex((type, id), static, props, stamp_of(time)))
 
@@ -314,8 +320,8 @@ class Graph:
         time: Any = None,
         until: Any = None,
     ) -> Stamp:
-        """Puts a version of a relation, with its reverse; vertices that are not there are there then. Returns
-        its stamp, which is `time` where that is given: when it began. `until` says when it ended.
+        """Puts a version of a relation together with its reverse, and creates vertices that do not exist yet.
+        Returns the stamp at which it began, which is `time` if that is given. `until` is when it ended.
         """
         return Stamp(self._write.put_edge(type, src, dst, props, stamp_of(time), stamp_of(until, "until")))
 
@@ -325,24 +331,24 @@ class Graph:
         vertices: Iterable[tuple[Any, ...]] | Mapping[str, Any] | None = None,
         edges: Iterable[tuple[Any, ...]] | Mapping[str, Any] | None = None,
     ) -> Stamp:
-        """Puts many, vertices first, and returns the last stamp.
+        """Puts many vertices and relations, vertices first, and returns the last stamp.
 
-        Rows are tuples: ``((type, id), static, props, time)`` of vertices and ``(type, src, dst, props, time,
-        until)`` of relations, cut short where the rest is absent. Columns are a mapping of names to arrays,
-        lists or one value for all: `type`, `id`, `static`, `props`, `time`; and `type`, `src_type`, `src_id`,
-        `dst_type`, `dst_id`, `props`, `time`, `until`; `static` and `props` are mappings of names to such
-        columns.
+        Rows are tuples: ``((type, id), static, props, time)`` for vertices and ``(type, src, dst, props,
+        time, until)`` for relations; absent values at the end may be left out. Columns are a mapping of names
+        to arrays, lists or one value for all rows: `type`, `id`, `static`, `props`, `time` for vertices;
+        `type`, `src_type`, `src_id`, `dst_type`, `dst_id`, `props`, `time`, `until` for relations. `static`
+        and `props` map names to such columns.
         """
         return Stamp(self._write.put_many(_rows(vertices, 4, (3,)), _rows(edges, 6, (4, 5))))
 
     def delete_vertex(self, vertex: Name | Vertex, *, time: Any = None) -> Stamp:
-        """Deletes a vertex and ends the relations at it, as a version. NotFound where it is not there, Denied
-        where another user put it last. What came from it is still traced.
+        """Deletes a vertex and ends its relations, as a new version. NotFound if it does not exist, Denied if
+        another user put it last. Traces still show what came from it.
         """
         return Stamp(self._write.delete([vertex], [], stamp_of(time)))
 
     def delete_edge(self, type: str, src: Name | Vertex, dst: Name | Vertex, *, time: Any = None) -> Stamp:
-        """Deletes a relation, as a version. NotFound where it is not there, Denied where another put it
+        """Deletes a relation, as a new version. NotFound if it does not exist, Denied if another user put it
         last."""
         return Stamp(self._write.delete([], [(type, src, dst)], stamp_of(time)))
 
@@ -353,9 +359,9 @@ class Graph:
         edges: Iterable[tuple[str, Name | Vertex, Name | Vertex]] | Mapping[str, Any] = (),
         time: Any = None,
     ) -> Stamp:
-        """Deletes many: all of them, or nothing where one cannot be deleted. Columns are a mapping of names
-        to arrays, lists or one value for all: `type`, `id`; and `type`, `src_type`, `src_id`, `dst_type`,
-        `dst_id`.
+        """Deletes many vertices and relations: all of them, or none if one cannot be deleted. Columns are a
+        mapping of names to arrays, lists or one value for all rows: `type`, `id` for vertices; `type`,
+        `src_type`, `src_id`, `dst_type`, `dst_id` for relations.
         """
         gone = _columns(vertices, "type", "id") if isinstance(vertices, Mapping) else list(vertices)
         if isinstance(edges, Mapping):
@@ -367,7 +373,7 @@ class Graph:
         return Stamp(self._write.delete(gone, ended, stamp_of(time)))
 
     def flush(self) -> None:
-        """As ``store.flush``; within a transaction as ``tx.flush``."""
+        """Same as ``store.flush``, or in a transaction ``tx.flush``."""
         (self._transaction or self.store).flush()
 
     # -- reading
@@ -381,14 +387,17 @@ class Graph:
     def vertex(
         self, vertex: Name | Vertex, names: Names = None, *, at: Any = None, versions: Any = None
     ) -> Vertex | list[Vertex]:
-        """A vertex as it is, or as it was `at` a moment. NotFound where there is none. With `names` it has no
-        other properties than these. ``versions=True`` gives all its versions, newest first, a pair of moments
-        those between; none where there are none. NotFound, too, where what it was is in another store, which
-        the message names (`archive`); among versions such a one has that URL as ``.archived``.
+        """A vertex in its current state, or as it was `at` a moment. NotFound if there is none. With `names`
+        it has only these properties. ``versions=True`` returns all its versions, newest first; a pair of
+        moments returns the versions between them; the list is empty if there are none. Also NotFound if
+        `archive` moved that version to another store, which the message names; in a list of versions,
+        ``.archived`` is its URL.
         """
         asked = between(versions)
         if asked is not None and at is not None:
-            raise Invalid("both at and versions are given", "at asks what held then, versions for all")
+            raise Invalid(
+                "both at and versions are given", "at selects the state at a moment, versions all of them"
+            )
         native = self._read
         if asked is None:
             return Vertex(native, native.vertex(vertex, stamp_of(at, "at")))._only(names)
@@ -397,7 +406,7 @@ class Graph:
         return [one._only(names) for one in found if first <= one.stamp <= last]
 
     def versions(self, vertex: Name | Vertex) -> list[Vertex]:
-        """All versions of a vertex, newest first; a deletion is one, with ``.deleted``."""
+        """All versions of a vertex, newest first; a deletion is a version with ``.deleted``."""
         return self.vertex(vertex, versions=True)
 
     def edges(
@@ -409,13 +418,16 @@ class Graph:
         versions: bool | tuple[Any, Any] | None = None,
         limit: int | None = None,
     ) -> list[Edge]:
-        """The relations at a vertex, of one type (as either end calls it) or all; those that hold now or `at`
-        a moment, or, with ``versions=True``, every version; with a pair those between two moments. One whose
-        properties were moved to another store (`archive`) has none, and its URL as ``.archived``.
+        """The relations of a vertex, of one type (by its name from either end) or of all types. Returns the
+        current ones, those that held `at` a moment, with ``versions=True`` every version, or with a pair of
+        moments the versions between them. If `archive` moved the properties of a version to another store, it
+        has none, and ``.archived`` is that store's URL.
         """
         asked = between(versions)
         if asked is not None and at is not None:
-            raise Invalid("both at and versions are given", "at asks what held then, versions for all")
+            raise Invalid(
+                "both at and versions are given", "at selects the state at a moment, versions all of them"
+            )
         native = self._read
         rows = native.edges(vertex, type, stamp_of(at, "at"), asked, count(limit, "limit"))
         return [Edge(native, row) for row in rows]
@@ -432,31 +444,31 @@ class Graph:
         limit: int | None = 10_000,
         stores: bool = True,
     ) -> Lineage:
-        """Where `x` came from ("up"), what came from it ("down"), or both: a `Lineage`.
+        """The `Lineage` of `x`: what it came from ("up"), what came from it ("down"), or both.
 
-        `x` is a vertex, a pair of its type and id; an execution; or fields: a key or request, a field, an
-        entry of a list, a hit, a run; or a lineage, which stands for what it is of. The lineage of fields is
-        that of the commits which they came by.
+        `x` is a vertex or its pair of type and id; an execution; fields, given as a key or request, a field,
+        an entry of a list, a hit or a run; or a lineage, which stands for its own subject. The lineage of
+        fields is that of the commits that wrote them.
 
-        By cause: upstream a hop takes only what began before the hop that led to it, and no writer before the
-        last that replaced the file; downstream the mirror image. A job and its processes count as one.
-        Upstream it goes on in other stores, which fields were read from: those that can be read where they
-        were then; ``.stores`` has them. Downstream it does not: a store does not know its readers.
-        ``stores=False`` stays in this one.
+        Hops follow cause and effect: upstream, a hop takes only relations that began before the hop that led
+        to it, and no writer before the last one that replaced the file; downstream it is the mirror image. A
+        job and its processes count as one. Upstream, the walk continues into other stores from which fields
+        were read, if they can still be read at the same place; ``.stores`` lists them. Downstream it does
+        not: a store does not know its readers. ``stores=False`` stays in this store.
 
-        `depth` bounds the hops, `at` asks how it was, `since` where a walk downstream begins, `limit` bounds
-        the vertices (``.truncated``). NotFound where nothing names the vertex, or no field is there; of
-        fields that no execution wrote there are the commits alone.
+        `depth` limits the hops, `at` selects the state at a moment, `since` is where a walk downstream
+        begins, and `limit` limits the vertices (``.truncated``). NotFound if the vertex or the fields do not
+        exist. For fields that no execution wrote, the lineage has only their commits.
         """
         if since is not None and direction == "up":
-            raise Invalid("since is given for a walk upstream", "give at, from which such a walk begins")
+            raise Invalid("since is given for a walk upstream", "give at: a walk upstream begins there")
         native = self._read
         options = trace_options(direction, depth, at, since, causal, limit, stores)
         return Lineage(native, native.trace(subject(x), *options), direction)
 
     def fields(self, execution: Any) -> Listing:
-        """The fields that an execution wrote, as ``store.list`` gives them; of a job those of its processes,
-        too. A commit has those that came by it. What was replaced or removed since is not among them.
+        """The fields that an execution wrote, as ``store.list`` returns them; a job includes its processes,
+        and a commit has the fields that it made visible. Fields replaced or removed since are left out.
         """
         return self._read.fields(execution)
 
@@ -464,13 +476,13 @@ class Graph:
         self, type: str | None = None, *, at: Any = None, limit: int | None = None, **tests: Any
     ) -> list[Any]:
         """The vertices of a type whose properties, static or not, pass `tests`: a value, a list of values, or
-        a test such as ``fst.above(5)``. As they are, or were `at` a moment; at most `limit`, in no particular
-        order. What nothing connects is found, too.
+        a test such as ``fst.above(5)``. Reads the current state, or the state `at` a moment; returns at most
+        `limit` vertices, in no particular order. Vertices without relations are found, too.
 
-        Where `type` is the name of a relation ("write", a declared one, one that only relations have), these
-        are found: an `Edge` for each, the version that `edges` gives. By its name from the far end
-        ("wasWrittenBy") the same relations are seen from there: ``src`` is what they lead to. A name that
-        vertices have is theirs; "~wasRunBy" is the relation "run".
+        If `type` is the name of a relation ("write", a declared one, or a name that only relations have), the
+        result is the relations: for each an `Edge` in the version that `edges` returns. A name from the far
+        end ("wasWrittenBy") finds the same relations seen from there: ``src`` is their target. If vertices
+        and relations share a name, it means the vertices; "~wasRunBy" is the relation "run".
         """
         native = self._read
         vertices, edges = native.find(type, tests, stamp_of(at, "at"), count(limit, "limit"))
@@ -480,8 +492,8 @@ class Graph:
 
     def search(self, text: str, type: str | None = None, *, limit: int | None = None) -> list[Vertex]:
         """The vertices that have all words of `text` in their ids, in the property `name`, or in properties
-        declared as `text`: whole words, or with a ``*`` behind them the beginnings of words, in any case. By
-        type and id; at most `limit`.
+        declared as `text`, in any case. A word matches whole; a ``*`` at its end matches words that begin
+        with it. The result is sorted by type and id, with at most `limit` vertices.
         """
         native = self._read
         return [Vertex(native, row) for row in native.search(text, type, count(limit, "limit"))]
@@ -489,26 +501,28 @@ class Graph:
     def travel(
         self, *, at: Any = None, causal: bool = False, jobs: bool = False, limit: int | None = None
     ) -> Travel:
-        """A traversal, to which steps are added: ``g.travel().v(file).e("wasWrittenBy").e("read").run()``.
+        """Begins a traversal, to which steps are added:
+        ``g.travel().v(file).e("wasWrittenBy").e("read").run()``.
 
-        `at` asks how it was, at every hop; with `causal` a hop takes only what can have had a part in the
-        next; with `jobs` a job and its processes count as the job; `limit` bounds the results.
+        `at` reads the state at a moment at every hop; with `causal` a hop takes only relations that can have
+        contributed to the next; with `jobs` a job and its processes count as the job; `limit` limits the
+        results.
         """
         return Travel(self, (stamp_of(at, "at"), causal, jobs, count(limit, "limit")))
 
     def archive(self, *, before: Any, to: str | os.PathLike[str], doit: bool = False) -> ArchiveReport:
-        """Moves what versions say that newer ones hide to the graph of the store at `to`, which is made where
-        it is absent. Without ``doit=True`` it only counts.
+        """Moves the properties of superseded versions to the graph of the store at `to`, which is created if
+        it does not exist. Without ``doit=True`` it only counts.
 
-        A version moves where its user has put a newer one that is not younger than `before`: seconds since
-        1970, a datetime, or a stamp. Every read at `before` or later gives what it gave. That a version was
-        there stays, so a lineage has the same vertices and relations, also of times before; its properties
-        are in the other store, and ``.archived`` is that store's URL. Who asks for a vertex ``at=`` such a
-        time, or tests its properties, gets NotFound that names the store. Own versions move alone; the report
-        counts those of others. Interrupted, it may be called again.
+        A version moves if its user put a newer one at or before `before`: seconds since 1970, a datetime, or
+        a stamp. Reads at `before` or later return the same as ever. The store still records that the version
+        existed, so a lineage keeps its vertices and relations, also at earlier times; the properties are in
+        the other store, whose URL is ``.archived``. Asking for a vertex ``at=`` such a time, or testing its
+        properties, raises a NotFound that names the store. Only this user's versions move; the report counts
+        those of others. After an interruption, call it again.
 
-        Invalid within a transaction, for a moment to come, for the store itself and one in memory; Conflict
-        where a type is declared otherwise there.
+        Invalid in a transaction, for a moment in the future, for the store itself and for a store in memory;
+        Conflict if the other store declares a type differently.
         """
         native = self._write
         moment = stamp_of(before, "before")
@@ -517,35 +531,34 @@ class Graph:
         return ArchiveReport(*native.archive(moment, os.fspath(to), doit))
 
     def stats(self) -> GraphStats:
-        """What there is: segments of the view, vertices and versions of relations in them, bytes, problems,
-        and where versions were moved to."""
+        """Counts of the graph: segments of the view, vertices and versions of relations in them, bytes,
+        problems, and the stores to which versions were moved."""
         return GraphStats(self._read.stats())
 
     def verify(self) -> GraphCheck:
-        """Compares the view with a replay of the logs, line by line: it takes memory of some times the bytes
-        of the view. Unavailable where others write too fast to be followed.
+        """Compares the view with a replay of the logs, line by line. It needs a few times the memory of the
+        view. Unavailable if others write too fast to follow.
         """
         return GraphCheck(self._read.verify())
 
     def partition(
         self, slots: int = 1, partitioner: str = "dido", threshold: int = 128, labels: str = "low"
     ) -> Partitions:
-        """Cuts the view into slots, each with a thread and a folder of its own, that walk traversals
-        together. It is made anew from the logs and written to disk: who opens the store next finds it so.
+        """Cuts the view into slots, each with its own thread and folder, which walk traversals together. The
+        view is rebuilt from the logs and written to disk, so later opens of the store find it partitioned.
         Answers stay the same.
 
-        `partitioner` says where relations of a vertex are: "dido" splits them towards their far ends when
-        they are more than `threshold`, "giga+" by a hash; "edge-cut" keeps them with the vertex,
-        "vertex-cut" spreads all of them. `labels` numbers DIDO's slots: "low", or "paper" as in its Fig.
-        6. Invalid for less than 1 or more than 1024 slots. Source: GraphMeta (TPDS 30 (7), 2019), section
-        4.
+        `partitioner` places the relations of a vertex: "dido" splits them by their far ends if there are more
+        than `threshold`, "giga+" by a hash; "edge-cut" keeps them with the vertex, "vertex-cut" spreads all
+        of them. `labels` numbers DIDO's slots: "low", or "paper" as in its Fig. 6. Invalid for fewer than 1
+        or more than 1024 slots. Source: GraphMeta (TPDS 30 (7), 2019), section 4.
         """
         count(slots, "slots")
         count(threshold, "threshold")
         return Partitions(self._read.partition(min(slots, 65535), partitioner, threshold, labels))
 
     def partitions(self) -> Partitions:
-        """How the view is cut into slots, and what each has."""
+        """How the view is cut into slots, and the contents of each."""
         return Partitions(self._read.partitions())
 
     # -- showing and sharing
@@ -553,26 +566,26 @@ class Graph:
     def export(
         self, x: Any, format: str = "prov-json", path: str | os.PathLike[str] | None = None
     ) -> str | None:
-        """Where `x` came from, for others: as "prov-json", "openlineage", "ro-crate", "dot" or "svg", with
-        the users who ran what made it. `x` is what `trace` takes; a lineage is exported as it is, others go
-        on in other stores as in `trace`. Returns the text, or writes it to `path`. NotFound where nothing
-        names `x`.
+        """Exports the lineage of `x` as "prov-json", "openlineage", "ro-crate", "dot" or "svg", with the
+        users who ran each execution. `x` is anything that `trace` takes; a lineage is exported as it is,
+        anything else is traced into other stores as `trace` does. Returns the text, or writes it to `path`.
+        NotFound if `x` does not exist.
         """
         return self._read.export(subject(x), format, path)
 
     def compare(self, *each: Any) -> list[Difference]:
-        """What differs between executions, or between those that wrote several results: rows of ``.what``
-        (executable, argument, environment, folder, host, input, version), ``.name`` and ``.values``, one for
-        each, None where it has none. What is the same for all has no row. Each is what `trace` takes; a
-        lineage stands for those that wrote what it is of. NotFound where no execution did.
+        """Compares executions, or those that wrote the given results. Rows have ``.what`` (executable,
+        argument, environment, folder, host, input, version), ``.name`` and ``.values``: one value for each,
+        None if it has none. Values that all share have no row. Each argument is anything that `trace` takes;
+        a lineage stands for the executions that wrote its subject. NotFound if no execution did.
         """
         return differences(self._read, each)
 
     def script(self, x: Any) -> str:
-        """Commands for ``sh`` that rebuild `x`, which is what `trace` takes: what ran upstream, by cause,
-        each in its folder, with its environment and arguments; of a lineage what is in it, else what this
-        store has. It stops where an input is not what it was, and where a secret is not set. NotFound where
-        no execution wrote `x`, or nothing says its command.
+        """Commands for ``sh`` that rebuild `x`, which is anything that `trace` takes: the executions upstream
+        in causal order, each in its folder, with its environment and arguments. A lineage gives the
+        executions in it, anything else those in this store. The script stops if an input has changed or a
+        secret is not set. NotFound if no execution wrote `x`, or its command is not recorded.
         """
         return self._read.script(subject(x))
 
@@ -583,10 +596,10 @@ class Graph:
         since: Any = None,
         until: Any = None,
     ) -> Audit:
-        """Lists a user's actions, by name or uid, with all processes of his jobs, and archives and deletions
-        without an execution, by commits; or the users of a file, and all that came from it
-        (``.derived``); or what a user did to a file. `since` and `until` bound the time. Invalid where
-        neither is given, NotFound where nothing names them.
+        """Lists the actions of a user (by name or uid), with all processes of the user's jobs, and archives
+        and deletions without an execution, by commit; or the users of a file and everything that came from it
+        (``.derived``); or what a user did to a file. `since` and `until` limit the time. Invalid if neither
+        user nor file is given, NotFound if it does not exist.
         """
         return audited(self._read, user, file, stamp_of(since, "since"), stamp_of(until, "until"))
 
@@ -603,7 +616,7 @@ def trace_options(
     limit: int | None,
     stores: bool,
 ) -> tuple[Any, ...]:
-    """How a lineage is asked for, as native code takes it."""
+    """Options of a trace in the form that native code takes."""
     most = count(limit, "limit")
     return (
         direction,
@@ -617,7 +630,7 @@ def trace_options(
 
 
 def _columns(given: Mapping[str, Any], *names: str) -> list[tuple[Any, ...]]:
-    """Columns as rows; one value stands for all rows."""
+    """Turns columns into rows; one value applies to all rows."""
     if set(given) != set(names):
         raise Invalid(f"the columns are {', '.join(map(str, given))}", f"give {', '.join(names)}")
     columns = {
@@ -635,7 +648,7 @@ def _columns(given: Mapping[str, Any], *names: str) -> list[tuple[Any, ...]]:
 
 
 def _rows(given: Any, length: int, times: tuple[int, ...]) -> Any:
-    """Rows filled up with None, or columns; moments as stamps."""
+    """Fills up rows with None, or turns columns into rows; moments become stamps."""
     if given is None:
         return None
     if isinstance(given, Mapping):
@@ -654,7 +667,7 @@ def _rows(given: Any, length: int, times: tuple[int, ...]) -> Any:
 
 
 def _moments(column: Any, what: str) -> Any:
-    """A column of moments as stamps; arrays of datetimes as they are."""
+    """A column of moments as stamps; arrays of datetimes stay as they are."""
     import numpy as np
 
     if column is None or isinstance(column, (str, int, float, date)):
@@ -663,11 +676,11 @@ def _moments(column: Any, what: str) -> Any:
     if array.dtype.kind == "M":
         return array.astype("M8[ns]").astype("i8")
     if array.dtype.kind in "fiu" and not any(isinstance(one, Stamp) for one in column):
-        # Beyond it nanoseconds do not fit, and numpy would wrap around.
+        # Larger numbers of seconds do not fit into nanoseconds, and numpy would wrap around.
         if not ((array >= 0) & (array < 9.2e9)).all():
             raise Invalid(
-                f"the column {what} has numbers that are no seconds since 1970",
-                "give seconds, datetimes, or a list of stamps as puts returned them",
+                f"the column {what} has numbers that are not seconds since 1970",
+                "give seconds, datetimes, or a list of stamps that puts returned",
             )
         return np.round(array * 1e9).astype("i8") if array.dtype.kind == "f" else array.astype("i8") * 10**9
     return [stamp_of(one, what) for one in column]

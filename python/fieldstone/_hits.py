@@ -23,13 +23,13 @@ _SHOWN = 10
 class Hits:
     """The attributes that a query finds. Made by ``store.attributes`` and ``store.find``.
 
-    It is lazy: each use asks the catalog as it is then. ``len(hits)`` counts, ``for h in hits`` streams in
-    bounded memory, ``to_arrow()`` and ``to_pandas()`` give all in columns. ``collect()`` asks once and
-    keeps what was found, and so do hits that were asked for with ``comm=``. Whoever counts or walks them and
-    finds none because the query names what nothing has is warned of that; ``why()`` says it, too.
+    It is lazy: each use asks the catalog again. ``len(hits)`` counts, ``for h in hits`` streams in bounded
+    memory, ``to_arrow()`` and ``to_pandas()`` return all in columns. ``collect()`` asks once and keeps the
+    result, as do hits made with ``comm=``. If counting or iterating finds none because the query has a name
+    that nothing has, a warning says so, and so does ``why()``.
     """
 
-    # B-2: nothing is pinned, or hits that somebody keeps would hold a read of the engine open.
+    # B-2: hits pin nothing; otherwise hits that are kept would keep a read of the engine open.
     def __init__(self, store: Store, query: _Query, table: _HitTable | None = None) -> None:
         self.store = store
         self._query = query
@@ -40,14 +40,14 @@ class Hits:
         return self.store._catalog()
 
     def collect(self) -> Hits:
-        """The same hits, found now and kept; they take a place in memory each."""
+        """The same hits, found now and kept; each takes memory."""
         return Hits(self.store, self._query, self._found())
 
     def _found(self) -> _HitTable:
         return self._table if self._table is not None else self._ask.hits(self._query)
 
     def count(self) -> int:
-        """How many there are."""
+        """The number of hits."""
         return self._count(3)
 
     def _count(self, level: int) -> int:
@@ -71,7 +71,7 @@ class Hits:
         return (table.hit(self.store, txn, row) for row in range(len(table)))
 
     def _told(self, stream: Iterator[Hit]) -> Iterator[Hit]:
-        """The same hits; who gets none of them is told of a name that nothing has."""
+        """The same hits, with a warning about a name that nothing has if there are none."""
         first = next(stream, None)
         if first is None:
             tell(self.why(), 2)
@@ -101,17 +101,17 @@ class Hits:
         return self._table.hit(self.store, self._query.txn, place)
 
     def head(self, n: int = 5) -> Hits:
-        """The first `n` of them, in their order; as lazy as these."""
+        """The first `n` of them, in their order; as lazy as these hits."""
         if n < 0:
-            raise Invalid(f"the first {n} hits", "give how many: 0 or more")
+            raise Invalid(f"head of {n} hits", "give a number that is not negative")
         if self._table is None:
             return Hits(self.store, self._query.limited(_least(self._query.limit, n)))
         return Hits(self.store, self._query, self._table.chosen(list(range(min(n, len(self._table))))))
 
     def read(self, within: Any = None, *, variable: str | None = None) -> Any:
-        """What all of them point to: one array with a hit per row where all have one shape and dtype, else
-        a list, in their order. `within` and `variable` are those of ``Hit.read``. For more than memory holds,
-        read hit by hit.
+        """Reads the data that all hits point to: one array with one hit in each row if all have the same
+        shape and dtype, otherwise a list, in their order. `within` and `variable` are those of ``Hit.read``.
+        If the data exceed memory, read hit by hit.
         """
         import numpy as np
 
@@ -120,26 +120,26 @@ class Hits:
         return np.stack(found) if len(alike) == 1 and None not in alike else found
 
     def why(self) -> Missing | None:
-        """Why nothing is found: a run, variable, tag or parameter that the query names and nothing has, with
-        the names nearest to it. None where every name is known.
+        """Why nothing is found: the run, variable, tag or parameter in the query that nothing has, with the
+        nearest names. None if every name is known.
         """
         return missing_of(self._ask.missing(self._query))
 
     def first(self) -> Hit | None:
-        """The first one in their order; None where there is none."""
+        """The first one in their order; None if there is none."""
         if self._table is not None:
             return self[0] if len(self._table) else None
         limit = 1 if self._query.limit is None else min(1, self._query.limit)
         return next(iter(self._ask.stream(self._query.limited(limit))), None)
 
     def last(self) -> Hit | None:
-        """The last one in their order; None where there is none. Finds all of them."""
+        """The last one in their order; None if there is none. Finds all of them."""
         hits = self.collect()
         return hits[-1] if hits.count() else None
 
     @property
     def nbytes(self) -> int:
-        """Bytes that ``to_arrow()`` takes in memory, about. Finds all of them."""
+        """Approximate bytes that ``to_arrow()`` takes in memory. Finds all of them."""
         return self.to_arrow().nbytes
 
     @property
@@ -149,37 +149,38 @@ class Hits:
         return limit is not None and self._ask.count(self._query.limited(limit + 1)) > limit
 
     def to_arrow(self, *, also: bool = False) -> Table:
-        """A Table with a row per hit: project run step time variable variable_version tag tag_version unit
-        value type start count cells user, and ``keyword.NAME`` for each further
-        keyword that some hit has. pyarrow, polars, DuckDB and others take it.
+        """A Table with a row for each hit: project run step time variable variable_version tag tag_version
+        unit value type start count cells user, and ``keyword.NAME`` for each further keyword that some hit
+        has. pyarrow, polars, DuckDB and others accept it.
 
-        `also`: beside each hit what ``also=`` of the query found related to it, in columns ``also.step``,
-        ``also.value`` and so on (of several ``also1.step`` …, in their order). A hit with several such
-        attributes is in several rows, and the query's ``limit`` counts hits.
+        `also`: adds to each hit the attributes that ``also=`` of the query found for it, in columns
+        ``also.step``, ``also.value`` and so on (for several terms ``also1.step`` …, in their order). A hit
+        with several such attributes has several rows; the query's ``limit`` counts hits.
 
-        ``value`` has the type of the values where all have one; numbers of several types are doubles, other
-        mixtures JSON text. ``start`` and ``count`` are lists of int64, null where there is no box; so is
-        ``cells``, null where the attribute stands on all elements of its box.
+        ``value`` has the type of the values if all have the same; numbers of several types become doubles,
+        other mixtures JSON text. ``start`` and ``count`` are lists of int64, null if there is no box; so is
+        ``cells``, null if the attribute is on all elements of its box.
         """
         if also:
             return self._beside()
         table = self._found()
         limit = self._query.limit
         full = limit is not None and len(table) == limit
-        # Without a hit the column of values has the type that hits would give it.
+        # Without hits, the column of values has the type that hits would give it.
         kind = None if len(table) or self._table is not None else self._ask.value_kind(self._query)
         return table.table(full and self.truncated, kind)
 
     def _beside(self) -> Table:
         if self._table is not None:
             raise Invalid(
-                "hits that are kept stand alone", "ask for also=True before collect(), or without comm="
+                "collected hits lack related attributes",
+                "ask for also=True before collect(), or without comm=",
             )
         hits, others = self._ask.pairs(self._query)
         return hits.beside(others)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """What pyarrow, polars, DuckDB and others take in place of ``to_arrow()``."""
+        """The stream that pyarrow, polars, DuckDB and others read in place of ``to_arrow()``."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, *, also: bool = False) -> pd.DataFrame:
@@ -193,14 +194,15 @@ class Hits:
         return pl.DataFrame(self.to_arrow(also=also))
 
     def aggregate(self, by: str | Sequence[str] = ()) -> Table:
-        """Count, least, greatest and mean number of the hits, as a Table with a row per group.
+        """Count, minimum, maximum and mean of the hits, as a Table with a row for each group.
 
-        `by`: "run", "step", "variable", "tag", or several of these. Values that are no numbers count only.
+        `by`: "run", "step", "variable", "tag", or several of these. Values that are not numbers are only
+        counted.
         """
         return self._ask.aggregate(self._query, [by] if isinstance(by, str) else _items(by))
 
     def time_series(self) -> Table:
-        """Count, least, greatest and mean number per run and step: columns run step time count min max
+        """Count, minimum, maximum and mean for each run and step: columns run step time count min max
         mean."""
         return self.aggregate(("run", "step"))
 
@@ -213,7 +215,7 @@ class Hits:
         return Rows(rows, lambda: table)
 
     def explain(self) -> str:
-        """How the query is answered: the plan, and rows visited and returned."""
+        """How the query is answered: the plan, and the rows visited and returned."""
         return self._ask.explain(self._query)
 
     def __repr__(self) -> str:
@@ -244,14 +246,13 @@ def _least(limit: int | None, other: int) -> int:
 
 
 def read(store: Store, hit: Hit, within: Any, other: str | None, txn: str | None) -> Any:
-    """The elements of a hit's box, of another variable and within another box where one is given;
-    ``Hit.read`` calls it.
-    """
+    """The elements of a hit's box, of another variable or inside another box if one is given. ``Hit.read``
+    calls it."""
     if other is not None and hit.variable is not None:
         return _of_other(store, hit, other, within, txn)
     if hit.variable is None:
         raise Invalid(
-            f"{hit!r} stands on no variable, so that it points to no field",
+            f"{hit!r} is not on a variable, so it does not point to a field",
             "read a field of the run: store.run(hit.run).read(variable, hit.step)",
         )
     if within is None:
@@ -260,7 +261,7 @@ def read(store: Store, hit: Hit, within: Any, other: str | None, txn: str | None
     variable = store._catalog().variable((hit.project, hit.run), hit.variable, hit.variable_version, txn)
     shape = variable["shape"]
     if shape is None:
-        raise Invalid(f"the shape of variable {hit.variable} is not known", "leave out within=")
+        raise Invalid(f"the shape of variable {hit.variable} is unknown", "leave out within=")
     if hit.cells is None and _in_coordinates(store, hit, variable, within):
         return _in_grid(store, hit, variable, within, txn)
     start, extents = _meet(hit.start, hit.count, variable, within)
@@ -279,7 +280,7 @@ def _of_other(store: Store, hit: Hit, name: str, within: Any, txn: str | None) -
     start, count = hit.start, hit.count
     if within is not None:
         if own["shape"] is None:
-            raise Invalid(f"the shape of variable {hit.variable} is not known", "leave out within=")
+            raise Invalid(f"the shape of variable {hit.variable} is unknown", "leave out within=")
         start, count = _meet(start, count, own, within)
         if 0 in count:
             import numpy as np
@@ -294,7 +295,8 @@ def _of_other(store: Store, hit: Hit, name: str, within: Any, txn: str | None) -
 
 
 def _meet(start: Any, count: Any, variable: dict[str, Any], within: Any) -> tuple[list[int], list[int]]:
-    """Start and count of what lies in both boxes; without one of its own the variable's whole shape."""
+    """Start and count of the intersection of both boxes; a hit without a box has the variable's whole
+    shape."""
     shape = variable["shape"]
     start = list(start if start is not None else (0,) * len(shape))
     stop = [a + n for a, n in zip(start, count if count is not None else shape, strict=True)]
@@ -304,7 +306,8 @@ def _meet(start: Any, count: Any, variable: dict[str, Any], within: Any) -> tupl
 
 
 def _in_coordinates(store: Store, hit: Hit, variable: dict[str, Any], within: Any) -> bool:
-    """Whether a box names a longitude, or a coordinate that is not declared along a dimension of its name."""
+    """Whether a box names a longitude, or a coordinate that is not declared along a dimension of the same
+    name."""
     dims, declared = variable["dims"], variable["coords"]
     for name, physical, (low, high) in _Catalog.ranges(within):
         if not physical:
@@ -323,10 +326,10 @@ def _in_coordinates(store: Store, hit: Hit, variable: dict[str, Any], within: An
 
 
 def _in_grid(store: Store, hit: Hit, variable: dict[str, Any], within: Any, txn: str | None) -> Any:
-    """The elements of a hit's box that lie in ranges of coordinates of its grid, also of two dimensions.
+    """The elements of a hit's box inside ranges of coordinates of its grid, also of two dimensions.
 
-    Along one dimension those that lie within, across the seam from west to east. Where coordinates have
-    several dimensions a masked array of the rectangle around them.
+    If coordinates have one dimension, returns the elements inside, across the seam from west to east. If they
+    have several, returns a masked array of the rectangle around them.
     """
     import numpy as np
 
@@ -336,6 +339,7 @@ def _in_grid(store: Store, hit: Hit, variable: dict[str, Any], within: Any, txn:
     data = store.to_xarray(dict(hit.key), level=level)
     grid = data[name if name in data else next(iter(data.data_vars))]
     dims, shape = [str(dim) for dim in grid.dims], variable["shape"]
+    # Leading dimensions of the Dataset come from keywords; the field itself has only the last ones.
     dims = dims[len(dims) - len(shape) :]
     of = cells(grid.coords, dict(grid.sizes), within)
     chosen = [of.along.get(dim, np.arange(extent)) for dim, extent in zip(dims, shape, strict=True)]
@@ -343,11 +347,13 @@ def _in_grid(store: Store, hit: Hit, variable: dict[str, Any], within: Any, txn:
         bounds = zip(chosen, hit.start, hit.count, strict=True)
         chosen = [along[(along >= a) & (along < a + n)] for along, a, n in bounds]
     hidden = np.zeros([len(along) for along in chosen], bool)
+    # A mask covers some of the dimensions, in its own order: bring it into the variable's, then broadcast.
     for named, mask in of.masks.items():
         places = [dims.index(dim) for dim in named]
         part = mask[np.ix_(*(chosen[place] for place in places))].transpose(np.argsort(places))
         hidden |= ~np.expand_dims(part, [place for place in range(len(dims)) if place not in places])
     if of.masks:
+        # The smallest box around the cells that remain, so that the read is no larger than needed.
         around = []
         for place in range(len(dims)):
             lies = np.flatnonzero((~hidden).any(tuple(other for other in range(len(dims)) if other != place)))
@@ -356,6 +362,7 @@ def _in_grid(store: Store, hit: Hit, variable: dict[str, Any], within: Any, txn:
         chosen = [along[span] for along, span in zip(chosen, around, strict=True)]
     if any(len(along) == 0 for along in chosen):
         return np.empty([len(along) for along in chosen], variable["dtype"])
+    # One read of the enclosing box; the elements are picked from it, also those on both sides of the seam.
     start = [int(along.min()) for along in chosen]
     extents = [int(along.max()) + 1 - first for along, first in zip(chosen, start, strict=True)]
     found = _box(store, hit, start, extents, txn)
@@ -364,14 +371,14 @@ def _in_grid(store: Store, hit: Hit, variable: dict[str, Any], within: Any, txn:
 
 
 def _at_cells(hit: Hit, found: Any, start: Any) -> Any:
-    """Of the elements of a box that begins at `start`, those at the hit's cells."""
+    """The elements at the hit's cells, of a box that begins at `start`."""
     along: int = hit._cells_along
     cells = hit.cells - start[along]
     return found.take(cells[(cells >= 0) & (cells < found.shape[along])], axis=along)
 
 
 def _box(store: Store, hit: Hit, start: Any, count: Any, txn: str | None) -> Any:
-    """A box of the field, or of the files that the run says it is in."""
+    """A box of the field, or of the files that hold it according to the run."""
     try:
         return store.get(hit.key, start, count, txn=txn)
     except NotFound as missing:
@@ -380,7 +387,7 @@ def _box(store: Store, hit: Hit, start: Any, count: Any, txn: str | None) -> Any
 
 
 def elements(box: Any, variable: dict[str, Any]) -> dict[int, tuple[int, int]]:
-    """First element and end of a box along each dimension that it names, of a variable with its shape."""
+    """First element and end of a box along each dimension that it names, for a variable with its shape."""
     dims, shape = variable["dims"], variable["shape"]
     found: dict[int, tuple[int, int]] = {}
     for name, physical, (low, high) in _Catalog.ranges(box):
@@ -397,7 +404,7 @@ def elements(box: Any, variable: dict[str, Any]) -> dict[int, tuple[int, int]]:
 
 
 def _indices(variable: dict[str, Any], dim: int, low: float, high: float) -> tuple[int, int]:
-    """Elements whose coordinates lie between two values, both included."""
+    """Elements whose coordinates are between two values, both included."""
     import numpy as np
 
     dims = variable["dims"]

@@ -1,4 +1,4 @@
-"""What a result came from, or what came from it: the result of ``g.trace``, and what may be traced."""
+"""Lineages: the result of ``g.trace``, and the subjects that can be traced."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _EXECUTIONS = ("job", "process")
 
 
 class LineageStore(NamedTuple):
-    """Another store that a lineage leads into: its `id`, its `url` when it was read (None where nobody noted
-    it), how many `commits` of it there are, and in `left` why the lineage does not go on there, or None."""
+    """Another store into which a lineage leads: its `id`, its `url` when it was read (None if it was not
+    recorded), the number of its `commits`, and in `left` why the lineage does not continue there, or None."""
 
     id: str
     url: str | None
@@ -33,13 +33,13 @@ class LineageStore(NamedTuple):
 
 
 class Lineage:
-    """Vertices and the relations between them, from a root on. Made by ``g.trace``.
+    """Vertices and the relations between them, starting from a root. Made by ``g.trace``.
 
-    `root` is what was asked for; `roots` are all of it, such as the commits that several fields came by;
-    `vertices` the pairs of type and id (the root first, then by hops), `edges` the relations, each from its
-    source, by stamp; `executions` the jobs and processes among the vertices; `truncated` says whether a limit
-    cut it off, `stores` in which other stores it goes on, or why not (`LineageStore`). ``print`` shows a
-    tree, a notebook a picture.
+    `root` is the subject of the trace; `roots` are all vertices of it, such as the commits that wrote several
+    fields; `vertices` the pairs of type and id (the root first, then by hops), `edges` the relations, each
+    from its source, by stamp; `executions` the jobs and processes among the vertices; `truncated` says
+    whether a limit cut it off; `stores` lists the other stores in which it continues, or why it does not
+    (`LineageStore`). ``print`` shows a tree, a notebook a picture.
     """
 
     def __init__(self, graph: _Graph, row: tuple[Any, ...], direction: str) -> None:
@@ -61,8 +61,8 @@ class Lineage:
 
     @property
     def archived(self) -> dict[str, int]:
-        """The URLs of stores that have properties of its relations which were moved there (``g.archive``),
-        each with how many relations; empty where all are here.
+        """The URLs of stores to which ``g.archive`` moved properties of its relations, each with the number
+        of relations; empty if all are here.
         """
         return dict(Counter(edge.archived for edge in self.edges if edge.archived is not None))
 
@@ -105,7 +105,7 @@ class Lineage:
         )
 
     def to_networkx(self) -> nx.MultiDiGraph:
-        """A networkx MultiDiGraph: vertices are pairs, relations have `type`, `stamp` and their
+        """A networkx MultiDiGraph: vertices are pairs; relations have `type`, `stamp` and their
         properties."""
         import networkx as nx
 
@@ -116,9 +116,9 @@ class Lineage:
         return graph
 
     def export(self, format: str = "prov-json") -> str:
-        """The lineage for others: "prov-json" (W3C PROV-JSON), "openlineage" (run events), "ro-crate"
-        (metadata of a Process Run Crate), "dot" (for Graphviz) or "svg" (a picture), with the users of its
-        executions.
+        """The lineage in a format for other tools: "prov-json" (W3C PROV-JSON), "openlineage" (run events),
+        "ro-crate" (metadata of a Process Run Crate), "dot" (for Graphviz) or "svg" (a picture), with the
+        users of its executions.
         """
         text = self._graph.export(self._traced, format, None)
         return text or ""
@@ -128,8 +128,8 @@ class Lineage:
 
 
 def subject(x: Any) -> Any:
-    """Whatever lineage is asked for, as native code takes it: what was traced of a lineage, or vertices,
-    requests, and whether it is a vertex by itself.
+    """The subject of a lineage as native code takes it: the root of a lineage, vertices, or requests; and
+    whether it is one vertex.
     """
     from ._run import Run
 

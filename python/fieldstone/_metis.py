@@ -17,8 +17,8 @@ def shares(
     ends: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]],
     nodes: int | None,
 ) -> tuple[np.ndarray[Any, Any], Exception | None]:
-    """This rank's share of the vector that rank 0 computes of the edges of all ranks; and what failed, on
-    rank 0. Collective, where there are several ranks.
+    """This rank's share of the vector that rank 0 computes from the edges of all ranks; and the error, on
+    rank 0. Collective if there are several ranks.
 
     Each rank gives both ends of its edges, counted from 0.
     """
@@ -31,7 +31,7 @@ def shares(
         try:
             first, second = (np.concatenate([one[side] for one in all_ends]) for side in (0, 1))
             parts = np.array_split(vector(ranks, first, second, nodes), ranks)
-        except Exception as error:  # said to all ranks by the call that takes the shares
+        except Exception as error:  # the call that takes the shares raises it on all ranks
             wrong = error
     return (parts[0] if ranks == 1 else comm.scatter(parts)), wrong
 
@@ -39,29 +39,31 @@ def shares(
 def vector(
     parts: int, first: np.ndarray[Any, Any], second: np.ndarray[Any, Any], nodes: int | None
 ) -> np.ndarray[Any, Any]:
-    """The part of each node, so that parts are of one size and few edges are between them."""
+    """The part of each node; parts have about equal size, and few edges cross them."""
     import numpy as np
 
     if nodes is None:
         raise Invalid(
-            'vector="metis" of edges that are no mesh', "give nodes=, how many nodes there are", "argument"
+            'vector="metis" for edges that are not a mesh', "give nodes=, the number of nodes", "argument"
         )
     if first.shape != second.shape:
         raise Invalid(f"{len(first)} first ends and {len(second)} second ends", "an edge has two", "argument")
     both = np.concatenate([first, second])
     if wrong := both[(both < 0) | (both >= nodes)].tolist():
-        raise Invalid(f"an edge ends at node {wrong[0]}, and there are {nodes}", "see base=", "argument")
+        raise Invalid(
+            f"an edge ends at node {wrong[0]}, but there are {nodes} nodes", "see base=", "argument"
+        )
     try:
         import pymetis
     except ImportError as error:
         raise Unavailable(
             f"the Python package pymetis cannot be loaded: {error}",
-            'pip install \'fieldstone[mesh]\', or take "hilbert", "block" or a vector',
+            'pip install \'fieldstone[mesh]\', or use "hilbert", "block" or a vector',
             "library-missing",
         ) from None
     if parts == 1 or nodes == 0:
         return np.zeros(nodes, "i8")
-    # Each edge once in both directions, by its lower end; METIS wants no loops.
+    # Each edge once in both directions, by its lower end; METIS does not accept loops.
     other = np.concatenate([second, first])
     pairs = np.unique(np.stack([both, other], axis=1)[both != other], axis=0)
     starts = np.concatenate([[0], np.cumsum(np.bincount(pairs[:, 0], minlength=nodes))])

@@ -1,14 +1,14 @@
-"""Ranks over mpi4py: what the native module calls when it is given a communicator.
+"""Ranks over mpi4py: the calls that the native module makes on a communicator.
 
-Bytes in, bytes out, and no pickling. Every transfer goes in rounds of at most `ROUND` bytes a rank, because
-counts and displacements of MPI are 32-bit integers in most builds of it. Ranks agree on the number of rounds
+Calls pass bytes, without pickling. Every transfer runs in rounds of at most `ROUND` bytes for each rank,
+because MPI's counts and displacements are 32-bit integers in most builds. Ranks agree on the number of rounds
 before the first. MPI calls release the interpreter's lock while they wait.
 
-Memory for a large transfer is taken before ranks begin with it, and they agree that all have it: a rank that
-has none must not leave the others in the middle.
+Ranks allocate memory for a large transfer before it begins, and agree that all have it: a rank without memory
+must not leave the others waiting in the middle.
 
-The communicator that a user gives is duplicated once and kept with it, so that no message of theirs is taken
-for one of ours.
+The communicator that a user gives is duplicated once, and the duplicate is kept with it, so that no user
+message is mistaken for one of ours.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from typing import Any
 from .errors import Invalid
 
 ROUND = 1 << 30
-"""The most bytes that one call of MPI moves to or from one rank."""
+"""The maximum number of bytes that one MPI call moves to or from one rank."""
 
 LARGE = 1 << 20
-"""Transfers of more bytes than this are agreed upon first."""
+"""Ranks agree on memory first if a transfer has more bytes than this."""
 
 _keyval: Any = None
 
@@ -39,7 +39,7 @@ def communicator(comm: Any) -> Communicator:
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not isinstance(comm, mpi.Intracomm) or comm == mpi.COMM_NULL:
         raise Invalid(
-            f"comm= is {type(comm).__qualname__}, which is no communicator of mpi4py",
+            f"comm= is {type(comm).__qualname__}, which is not a communicator of mpi4py",
             "pass mpi4py.MPI.COMM_WORLD or a part of it, or leave comm= out for one process",
         )
     global _keyval
@@ -56,7 +56,7 @@ Places = tuple[list[int], list[int]]
 """Addresses of parts, and their lengths in bytes."""
 
 Joined = tuple[int, int, list[int]]
-"""The address of parts that stand one after another, the bytes there, and how many of them each part has."""
+"""The address of adjacent parts, their total bytes, and the number of bytes of each part."""
 
 
 def _apart(parts: Joined) -> Places:
@@ -65,7 +65,7 @@ def _apart(parts: Joined) -> Places:
 
 
 def _chunks(lengths: list[int], begin: int, chunk: int) -> tuple[list[int], list[int]]:
-    """How much of each part goes in the round that begins at `begin` of each, and where it stands."""
+    """The length and position of each part's bytes in the round that starts at `begin` of each."""
     counts = [min(chunk, max(0, length - begin)) for length in lengths]
     places, at = [], 0
     for count in counts:
@@ -82,18 +82,18 @@ class Communicator:
         self.rank: int = comm.rank
         self.size: int = comm.size
         self.teams: Any = None
-        """What its containers know of one another; the native module's."""
+        """Knowledge that its containers share; used by the native module."""
         comm.Set_errhandler(mpi.ERRORS_RETURN)
         vendor, version = mpi.get_vendor()
         self.reads_apart = vendor == "Open MPI" and (4, 1, 0) <= version < (4, 1, 5)
-        """Whether ranks read by calls of their own where they read together: these versions leave out bytes
-        that several ranks read in one collective call of OMPIO's."""
+        """Whether ranks that read together must use independent calls: in these versions of OMPIO, a
+        collective read omits bytes that several ranks read."""
 
     def barrier(self) -> None:
         self.comm.Barrier()
 
     def _buffers(self, bound: int, lengths: list[int]) -> list[bytearray]:
-        """Buffers of these lengths. Collective where `bound`, the same on all ranks, is large."""
+        """Buffers of these lengths. Collective if `bound`, the same on all ranks, is large."""
         if bound <= LARGE:
             return [bytearray(length) for length in lengths]
         buffers, lacks = [], 0
@@ -108,7 +108,7 @@ class Communicator:
         return buffers
 
     def broadcast(self, root: int, data: bytes, length: int) -> bytearray:
-        """The `length` bytes of `root`; all know how many."""
+        """The `length` bytes of `root`; all ranks know the length."""
         (buffer,) = self._buffers(length, [length])
         view = memoryview(buffer)
         if self.rank == root:
@@ -148,13 +148,14 @@ class Communicator:
         return parts
 
     def announce(self, lengths: list[int]) -> list[int]:
-        """How many bytes each rank is about to send here."""
+        """The number of bytes that each rank is about to send to this one."""
         incoming = array("Q", bytes(8 * self.size))
         self.comm.Alltoall([array("Q", lengths), self.mpi.UINT64_T], [incoming, self.mpi.UINT64_T])
         return list(incoming)
 
     def check_room(self, bound: int, has_room: bool) -> None:
-        """Raises on all ranks where one has no memory. Collective where `bound`, equal on all, is large."""
+        """Raises on all ranks if one has no memory. Collective if `bound`, the same on all ranks, is
+        large."""
         lacks = 0 if has_room else self.rank + 1
         if bound > LARGE:
             most = array("q", [lacks])
@@ -164,9 +165,10 @@ class Communicator:
             raise MemoryError(f"rank {lacks - 1} has no memory for a transfer of {bound} bytes")
 
     def move(self, source: Places, target: Places, longest: int) -> None:
-        """Sends the bytes at each address of `source` to its rank, and takes what comes to those of `target`.
+        """Sends the bytes at each address of `source` to its rank, and receives into the addresses of
+        `target`.
 
-        Nothing is copied on the way: MPI is given the addresses. The caller keeps what is there until this
+        Nothing is copied on the way: MPI gets the addresses. The caller keeps the memory until the call
         returns.
         """
         chunk = max(1, ROUND // self.size)
@@ -182,7 +184,7 @@ class Communicator:
                     kind.Free()
 
     def exchange(self, source: Joined, target: Joined, longest: int) -> None:
-        """As `move`, of parts that stand one after another and whose lengths both ends know."""
+        """Like `move`, for adjacent parts whose lengths both ends know."""
         if longest * self.size > ROUND:
             self.move(_apart(source), _apart(target), longest)
             return
@@ -194,12 +196,12 @@ class Communicator:
 
     def memory(self, address: int, length: int) -> Any:
         """The bytes at an address, which the caller keeps until the call returns."""
-        # mpi4py 4 has another name for it.
+        # mpi4py 4 renamed it.
         memory = getattr(self.mpi, "buffer", None) or self.mpi.memory
         return memory.fromaddress(address, length) if length else bytearray()
 
     def _at(self, places: Places, begin: int, chunk: int) -> list[Any]:
-        """A type for each part: its bytes from `begin` on, `chunk` of them at most, where they are."""
+        """A datatype for each part: up to `chunk` of its bytes from `begin` on, at their address."""
         kinds = []
         for address, length in zip(*places, strict=True):
             count = min(chunk, max(0, length - begin))
@@ -208,32 +210,32 @@ class Communicator:
         return kinds
 
     def exscan(self, values: bytes) -> bytearray:
-        """Sums over the lower ranks of each of some 64-bit integers; zeros on rank 0."""
+        """Sums each 64-bit integer of `values` over the lower ranks; zeros on rank 0."""
         sums = bytearray(len(values))
         self.comm.Exscan([values, self.mpi.UINT64_T], [sums, self.mpi.UINT64_T], self.mpi.SUM)
         return sums if self.rank > 0 else bytearray(len(values))
 
     def allreduce(self, reduce: str, values: bytes) -> bytearray:
-        """The sum or maximum over all ranks of each of some 64-bit integers."""
+        """The sum or maximum of each 64-bit integer over all ranks."""
         joined = bytearray(len(values))
         op = self.mpi.MAX if reduce == "max" else self.mpi.SUM
         self.comm.Allreduce([values, self.mpi.UINT64_T], [joined, self.mpi.UINT64_T], op)
         return joined
 
     def _all(self, good: bool) -> bool:
-        """Whether it is so on all ranks."""
+        """Whether `good` holds on all ranks."""
         bad = array("q", [0 if good else 1])
         self.comm.Allreduce(self.mpi.IN_PLACE, [bad, self.mpi.INT64_T], self.mpi.MAX)
         return not bad[0]
 
     def host(self) -> str:
-        """The name of the host that this rank runs on."""
+        """The name of this rank's host."""
         return self.mpi.Get_processor_name()
 
     def _opened(
         self, path: str, amode: int, hints: Sequence[tuple[str, str]]
     ) -> tuple[Any, BaseException | None, bool]:
-        """A file or why there is none, and whether all ranks have it."""
+        """A file, or why it could not be opened, and whether all ranks have opened it."""
         info = self.mpi.INFO_NULL
         if hints:
             info = self.mpi.Info.Create()
@@ -251,7 +253,7 @@ class Communicator:
     def open(self, path: str, mode: str, hints: Sequence[tuple[str, str]] = ()) -> File:
         """Opens `path` on all ranks; `mode` is one of create, read, write. `hints` become an MPI_Info.
 
-        Where a rank fails, the others get a file that is good for nothing, and are told by the agreement that
+        If a rank fails, the others get an unusable file; they learn of the failure in the agreement that
         follows every opening.
         """
         mpi = self.mpi
@@ -268,12 +270,12 @@ class Communicator:
 
 
 class File:
-    """A file that all ranks have open. `close` is collective, therefore nothing closes it by itself.
+    """A file that all ranks have open. `close` is collective, so nothing closes it implicitly.
 
-    A view changes what every offset of its handle means, for all threads, until it is taken back; so only a
-    second handle, `viewed`, carries views. Collective calls of several parts use it, and the first of them
-    opens it. One thread then reads and writes at offsets while another is in such a call, and waits for no
-    other rank.
+    A view changes the meaning of every offset of its handle, for all threads, until it is reset; so only a
+    second handle, `viewed`, has views. Collective calls with several parts use it, and the first of them
+    opens it. Thus one thread can read and write at offsets while another is in such a call, without waiting
+    for another rank.
     """
 
     def __init__(
@@ -291,7 +293,7 @@ class File:
 
     @contextmanager
     def _using(self) -> Iterator[None]:
-        """Around each call: `close` waits for those that have begun, and refuses later ones."""
+        """Surrounds each call: `close` waits for those that have begun, and later ones raise."""
         with self._change:
             if self._closed:
                 raise ValueError("the file was closed")
@@ -304,24 +306,24 @@ class File:
                 self._change.notify_all()
 
     def write_at(self, place: tuple[int, int], offset: int) -> None:
-        """Writes the bytes at an address, as many as `place` says."""
+        """Writes the bytes at an address; `place` has the address and their number."""
         with self._using():
             self.file.Write_at(offset, [self.communicator.memory(*place), place[1], self.mpi.BYTE])
 
     def read_at(self, place: tuple[int, int], offset: int) -> int:
-        """Reads to an address, and says how many bytes there were."""
+        """Reads to an address, and returns the number of bytes read."""
         status = self.mpi.Status()
         with self._using():
             self.file.Read_at(offset, [self.communicator.memory(*place), place[1], self.mpi.BYTE], status)
         return status.Get_count(self.mpi.BYTE)
 
     def write_part(self, offset: int, data: bytes) -> None:
-        """Collective: at most one part a rank."""
+        """Collective: at most one part for each rank."""
         with self._using():
             self.file.Write_at_all(offset, [data, len(data), self.mpi.BYTE])
 
     def read_part(self, offset: int, length: int) -> bytearray:
-        """Collective: at most one part a rank."""
+        """Collective: at most one part for each rank."""
         buffer, failed = _buffer(length)
         read = self.file.Read_at if self.communicator.reads_apart else self.file.Read_at_all
         with self._using():
@@ -334,11 +336,11 @@ class File:
         return [self.file] if self.viewed is None else [self.viewed, self.file]
 
     def write_parts(self, offsets: list[int], lengths: list[int], data: bytes) -> None:
-        """Collective: the parts of `data` at ascending offsets, through a view."""
+        """Collective: writes the parts of `data` at ascending offsets, through a view."""
         self._view(offsets, lengths, lambda file, count: file.Write_all([data, count, self.mpi.BYTE]))
 
     def read_parts(self, offsets: list[int], lengths: list[int]) -> bytearray:
-        """Collective: the parts at ascending offsets, joined, through a view."""
+        """Collective: reads the parts at ascending offsets, joined, through a view."""
         buffer, failed = _buffer(sum(lengths))
         if failed is not None:
             offsets, lengths = [], []
@@ -351,11 +353,11 @@ class File:
     def _view(self, offsets: list[int], lengths: list[int], move: Callable[[Any, int], None]) -> None:
         """Calls `move` with the handle that has a view of these parts, and the number of their bytes.
 
-        What fails on this rank before that is raised after it: the others wait for this rank in `move`, and
-        it takes part with no byte.
+        An earlier failure on this rank is raised only after `move`: the others wait for this rank in it, so
+        this rank takes part with no bytes.
         """
         byte = self.mpi.BYTE
-        # A type of no bytes is no view: who has no part moves nothing through a plain one.
+        # MPI rejects a view of an empty type, so a rank without parts moves nothing through a plain view.
         view, count = byte, sum(lengths)
         failed: BaseException | None = None
         with self._using():
@@ -404,7 +406,7 @@ class File:
             self.file.Set_size(length)
 
     def _tried(self, calls: list[Callable[[], None]]) -> BaseException | None:
-        """Makes collective calls, all of them whatever fails; gives the first failure."""
+        """Makes all collective calls, even if some fail; returns the first failure."""
         first = None
         for call in calls:
             try:
@@ -414,7 +416,8 @@ class File:
         return first
 
     def sync(self) -> None:
-        # The first hands over what this rank wrote; once all have done so, the second takes what others did.
+        # The first sync hands over this rank's writes; when all have done so, the second gets the writes of
+        # others.
         with self._using():
             syncs = [handle.Sync for handle in self._handles()]
             failed = self._tried([*syncs, self.communicator.barrier, *syncs])
@@ -448,7 +451,7 @@ def _buffer(length: int) -> tuple[bytearray, MemoryError | None]:
 
 
 def number_of(error: BaseException) -> int | None:
-    """The operating system's number for an error of MPI; None where the error is not MPI's."""
+    """The operating system's number for an error of MPI; None if the error is not MPI's."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not isinstance(error, mpi.Exception):
         return None
@@ -464,12 +467,12 @@ def number_of(error: BaseException) -> int | None:
     number = numbers.get(error.Get_error_class())
     if number is not None:
         return number
-    # ROMIO has one class for all other errors of the system, and says in its text what it was.
+    # ROMIO has one class for all other system errors, and names the error in its text.
     said = error.Get_error_string()
     told = (number for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) if os.strerror(number) in said)
     return next(told, errno.EIO)
 
 
 def absolute(path: str) -> str:
-    """`path` as MPI is given it: what stands before a colon at its beginning would name a file system."""
+    """`path` in the form for MPI, which would take text before a first colon as the name of a file system."""
     return os.path.abspath(path)

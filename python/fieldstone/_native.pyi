@@ -1,4 +1,4 @@
-"""The native half of the package. Docs stand with the objects; this file has their types."""
+"""The native half of the package. The objects have their own docs; this file only has their types."""
 
 import builtins
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
@@ -28,7 +28,7 @@ from .reports import (
 
 __version__: Final[str]
 ERROR_KINDS: Final[list[str]]
-# By its text: the kind of a code, and whether it may be retried.
+# The kind of each code, and whether the call may be retried.
 ERROR_CODES: Final[dict[str, tuple[str, bool]]]
 
 _T = TypeVar("_T")

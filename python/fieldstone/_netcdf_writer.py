@@ -1,16 +1,16 @@
-"""netCDF files from a description and a way to read blocks: the inverse of the ingest's reader.
+"""Writes netCDF files from a description and a function that reads blocks: the inverse of the ingest's
+reader.
 
-The description is that of ``spec/netcdf-header.md``: groups with dimensions, types, attributes and
-variables. The values come block by block from a function, packed and unmasked, as the file is to have
-them.
+The description is that of ``spec/netcdf-header.md``: groups with dimensions, types, attributes and variables.
+A function returns the values block by block, packed and unmasked, as they are to be in the file.
 
 Invariants:
 
 * the file is defined in one step, before any value, and every attribute has exactly its type;
-* what netCDF-C reads and does not make (a variable, its layout, a type) is left out or made plain, and told;
-  the rest of the file is written;
+* things that netCDF-C can read but not create (a variable, its layout, a type) are left out or simplified,
+  and reported; the rest of the file is written;
 * memory holds one block of at most ``PIECE_BYTES`` (and one chunk's row of the leading dimension);
-* what the function does not have is written as the variable's fill value.
+* blocks that the function lacks are written as the variable's fill value.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from fieldstone.errors import Error, Invalid, Unavailable
 
 FILL = "_FillValue"
 PARKED = "_FillValu_"
-"""What a classic variable's fill value of another type is called until the values are written: netCDF-C
-reads such an attribute and refuses to write values beside it. A name of equal length moves nothing."""
+"""Temporary name for a classic variable's fill value of another type, until the values are written: netCDF-C
+reads such an attribute but refuses to write values next to it. A name of equal length moves no bytes."""
 
 Facts = dict[str, Any]
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 Read = Callable[[Facts, Box], np.ndarray | None]
-"""Values of a box of a variable, None where there are none."""
+"""Returns the values of a box of a variable, None if there are none."""
 
 
 def write(path: str, model: str, groups: list[Facts], read: Read) -> list[tuple[str, str]]:
-    """Writes a new file; returns what is not as described, with reasons.
+    """Writes a new file; returns the differences from the description, with reasons.
 
-    Invalid names what the format cannot hold; Unavailable is a disk that does not take it.
+    Invalid names what the format cannot hold; Unavailable reports an error of the disk.
     """
     try:
         made = libnetcdf.Definition(path, model)
@@ -76,16 +76,17 @@ def write(path: str, model: str, groups: list[Facts], read: Read) -> list[tuple[
     except Error:
         raise
     except (ValueError, TypeError, OverflowError) as error:
-        # Nothing of this is the disk's: netCDF4 does not take such a value.
+        # Not an error of the disk: netCDF4 rejects the value.
         raise Invalid(f"{model} cannot hold a value: {error}", "choose another format=") from None
     except (OSError, RuntimeError) as error:
-        # netCDF-C tells a full disk as an error of HDF5 or of a system call.
+        # netCDF-C reports a full disk as an error of HDF5 or of a system call.
         raise Unavailable(f"cannot write: {getattr(error, 'strerror', None) or error}") from None
     return told
 
 
 def define(made: libnetcdf.Definition, groups: list[Facts]) -> tuple[list[tuple[str, str]], set[str]]:
-    """Gives a new file everything but values; what is not as described, and variables that are not there."""
+    """Creates everything in a new file except values; returns the differences from the description, and the
+    variables that are missing."""
     told: list[tuple[str, str]] = []
     left: set[str] = set()
     try:
@@ -100,7 +101,7 @@ def define(made: libnetcdf.Definition, groups: list[Facts]) -> tuple[list[tuple[
                 dims[_join(at, facts["name"])] = made.dimension(ids[at], facts["name"], length)
             for facts in group.get("types", []):
                 path, words = _join(at, facts["name"]), (facts["name"], facts["dtype"], facts["values"])
-                with _told(told, path, "left out, its variables are plain numbers"):
+                with _told(told, path, "left out; its variables are plain numbers"):
                     types[path] = made.enum(ids[at], *words)
         for group in groups:
             here = ids[group["path"]]
@@ -121,7 +122,7 @@ def define(made: libnetcdf.Definition, groups: list[Facts]) -> tuple[list[tuple[
 
 @contextlib.contextmanager
 def _told(told: list[tuple[str, str]], what: str, how: str) -> Iterator[None]:
-    """Tells what netCDF-C refuses, and goes on; a disk that does not take it ends the file."""
+    """Reports things that netCDF-C refuses, and continues; an error of the disk ends the file."""
     try:
         yield
     except libnetcdf.NetCDFError as error:
@@ -153,7 +154,7 @@ def _variable(
         if facts.get("endian") == "big":
             with _told(told, path, "kept in the other byte order"):
                 made.big_endian(here, new, name)
-        # HDF5 fills texts of variable length in any case.
+        # HDF5 always fills texts of variable length.
         if facts.get("nofill") and not facts.get("strings"):
             with _told(told, path, "filled before it is written"):
                 made.no_fill(here, new, name)
@@ -167,7 +168,7 @@ def _variable(
 def _attribute(
     here: int, variable: int, where: str, name: str, coded: dict[str, Any]
 ) -> list[tuple[str, str]]:
-    """Makes an attribute; one that netCDF-C reads and does not make is left out, and told."""
+    """Makes an attribute; one that netCDF-C can read but not create is left out and reported."""
     try:
         attributes.put(here, variable, name, coded)
     except libnetcdf.NetCDFError as error:
@@ -196,9 +197,10 @@ def fill_in(variable: netCDF4.Variable, facts: Facts, read: Read) -> None:
 
 
 def pad(path: str, variables: list[Facts]) -> None:
-    """Fills the bytes behind values that do not end at a multiple of four with the variable's fill value.
+    """Fills the bytes after values that do not end at a multiple of four with the variable's fill value.
 
-    So says the format, and so does netCDF-C where it fills. Where all is written it leaves zeros there.
+    The format requires this, and netCDF-C does it if it fills; if all values are written, it leaves zeros
+    there.
     """
     with open(path, "r+b") as file:
         places = Layout(file, os.fstat(file.fileno()).st_size).places
@@ -206,7 +208,7 @@ def pad(path: str, variables: list[Facts]) -> None:
             dtype, place, shape = np.dtype(facts["dtype"]), places[facts["name"]], facts["shape"]
             records, inner = (shape[0], shape[1:]) if place.record else (1, shape)
             nbytes = dtype.itemsize * math.prod(inner)
-            # Records of the only variable that has some follow one another without a gap.
+            # If only one variable has records, they follow one another without a gap.
             n = 0 if place.record and place.stride == nbytes else -nbytes % 4
             if not n or 0 in shape:
                 continue
@@ -233,7 +235,7 @@ def blocks(shape: tuple[int, ...], itemsize: int, chunks: list[int] | None) -> l
 
 
 def fill_of(facts: Facts) -> Any:
-    """What stands where nobody wrote: ``_FillValue``, else netCDF's own value for the type."""
+    """The value of unwritten elements: ``_FillValue``, or netCDF's own value for the type."""
     for name, coded in facts["attrs"]:
         text = "dtype" not in coded and np.dtype(facts["dtype"]).kind in "SU"
         if name == FILL and (coded.get("dtype") == facts["dtype"] or text):
@@ -251,6 +253,6 @@ def _join(at: str, name: str) -> str:
 
 
 def discard(path: str) -> None:
-    """Removes a file that is not to be."""
+    """Removes an unfinished file."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)

@@ -1,4 +1,4 @@
-"""Variables whose data lie outside of the store, in files that their run declares."""
+"""Variables whose data are outside the store, in files that their run declares."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ if TYPE_CHECKING:  # imported where it is used
 _Box = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-# A file that is not what the run says of it.
+# The code for a file that differs from the run's declaration.
 CHANGED = "outside-changed"
 
 
 def declare(outside: Any) -> Any:
-    """What ``create_run(outside=…)`` takes, as it is kept: paths as text, the root absolute."""
+    """The argument of ``create_run(outside=…)`` in the form in which it is kept: paths as text, the root
+    absolute."""
     if outside is None:
         return None
     if not isinstance(outside, Mapping):
@@ -63,7 +64,7 @@ def read(
     txn: str | None,
     missing: Error,
 ) -> np.ndarray:
-    """A box of a variable from the files that its run declares; raises `missing` where it declares none."""
+    """A box of a variable from the files that its run declares; raises `missing` if it declares none."""
     found = store._catalog().outside(run, variable, version, step, start, count, txn)
     if found is None:
         raise missing
@@ -106,15 +107,15 @@ def _open(path: str, piece: _Box, how: Any) -> Any:
 
 
 def _checked(variable: Any, path: str, name: str, lead: int | None, piece: _Box, dtype: np.dtype) -> None:
-    """Refuses a variable that has not the declared shape and dtype."""
+    """Refuses a variable that does not have the declared shape and dtype."""
     import numpy as np
 
     shape, extents = tuple(variable.shape), tuple(piece[1])
-    hint = "it is another file; check chunks and dtype of the run's outside"
+    hint = "the file differs from the declaration; check chunks and dtype of the run's outside"
     own, rest = (shape, shape) if lead is None else (shape[:1], shape[1:])
     if rest != extents:
         raise Corrupt(
-            f"the file {_holds(path, piece)}, has {name} of shape {rest}, {extents} is expected",
+            f"the file {_holds(path, piece)}, has {name} of shape {rest} instead of {extents}",
             hint,
             CHANGED,
         )
@@ -123,14 +124,14 @@ def _checked(variable: Any, path: str, name: str, lead: int | None, piece: _Box,
     there = np.dtype(variable.dtype)
     if there.newbyteorder("=") != dtype.newbyteorder("="):
         raise Corrupt(
-            f"the file {_holds(path, piece)}, has {name} of {there}, {dtype} is expected", hint, CHANGED
+            f"the file {_holds(path, piece)}, has {name} of {there} instead of {dtype}", hint, CHANGED
         )
 
 
 def _netcdf(
     path: str, name: str, lead: int | None, piece: _Box, inside: tuple[slice, ...], dtype: np.dtype
 ) -> Any:
-    """A part of a netCDF variable, as it is stored: nothing is masked or scaled."""
+    """A part of a netCDF variable as stored: not masked or scaled."""
     import netCDF4
 
     with _open(path, piece, lambda: netCDF4.Dataset(path)) as dataset:
@@ -149,7 +150,7 @@ def _netcdf(
 
 
 def _cut(path: str, name: str, place: tuple[slice, ...]) -> bool:
-    """Whether a classic file ends before elements that its header promises; netCDF-C gives zeros then."""
+    """Whether a classic file ends before elements that its header promises; netCDF-C then returns zeros."""
     from ._helper.classic import HeaderError, Layout
     from ._helper.files import open_plain
 
@@ -165,7 +166,7 @@ def _cut(path: str, name: str, place: tuple[slice, ...]) -> bool:
 def _hdf5(
     path: str, name: str, lead: int | None, piece: _Box, inside: tuple[slice, ...], dtype: np.dtype
 ) -> Any:
-    """A part of an HDF5 data set."""
+    """A part of an HDF5 dataset."""
     try:
         import h5py
     except ImportError as error:
@@ -175,24 +176,24 @@ def _hdf5(
     with _open(path, piece, lambda: h5py.File(path, "r")) as file:
         variable = file.get(name)
         if not isinstance(variable, h5py.Dataset):
-            raise Corrupt(f"the file {_holds(path, piece)}, has no data set {name}", code=CHANGED)
+            raise Corrupt(f"the file {_holds(path, piece)}, has no dataset {name}", code=CHANGED)
         _checked(variable, path, name, lead, piece, dtype)
         return variable[inside if lead is None else (lead, *inside)]
 
 
 class Object(NamedTuple):
-    """A file outside of the store that holds a piece of a variable."""
+    """A file outside the store that holds a piece of a variable."""
 
     path: str
     """Its path."""
     dataset: str
-    """The variable in it; of a raw file nothing is called so."""
+    """The variable in it; a raw file has no such name."""
     start: tuple[int, ...]
     """First element of the piece in the variable."""
     count: tuple[int, ...]
     """Extents of the piece."""
     part: tuple[slice, ...]
-    """The part of the requested box that lies in it: slices of an array of the box."""
+    """The part of the requested box that it holds: slices of an array of the box."""
 
 
 def objects(
@@ -205,7 +206,7 @@ def objects(
     count: Any,
     txn: str | None,
 ) -> list[Object]:
-    """The objects that a box of a variable lies in, in C order."""
+    """The objects that hold a box of a variable, in C order."""
     found = store._catalog().objects(run, variable, version, step, start, count, txn)
     if found is None:
         raise Invalid(

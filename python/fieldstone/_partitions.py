@@ -1,7 +1,7 @@
-"""How the view of the provenance graph is cut into slots.
+"""The partitioning of the provenance graph's view into slots.
 
-A vertex is at home in one slot; its relations begin there, and where they become many a partitioner says
-which slot has which of them::
+Each vertex has a home slot, where its relations begin; if there are many, a partitioner decides which slot
+has which of them::
 
     with fieldstone.open("memory:") as store:
         g = store.graph
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Slot:
-    """What a slot has: `segments`; `vertices` and versions of `relations` that leave one, each segment by
-    itself; `nbytes`."""
+    """The contents of a slot: `segments`; `vertices` and versions of `relations` that leave one, counted in
+    each segment; `nbytes`."""
 
     __slots__ = ("nbytes", "number", "relations", "segments", "vertices")
 
@@ -35,8 +35,8 @@ class Slot:
 
 
 class Partitions:
-    """How the view is cut: number of slots (`len`), `partitioner`, `threshold`, `labels`; iterate over
-    its slots. `splits`: partitions of vertices that are split; `unfinished`: those of which something may
+    """The partitioning of the view: number of slots (`len`), `partitioner`, `threshold`, `labels`; iterating
+    gives its slots. `splits`: partitions of split vertices; `unfinished`: those from which something may
     still move. Made by ``g.partition`` and ``g.partitions``.
     """
 
@@ -67,10 +67,10 @@ class Partitions:
 
 
 class SlotStep:
-    """What a slot did in one hop of one round of a traversal: `frontier` and `reached` vertices that are
-    at home in it, `relations` it read; `requests`: vertices whose relations it asked another slot for;
-    `forwards`: relations it read whose far end is at home elsewhere; `messages` and `nbytes` it sent to
-    slots; seconds in `vertex_time`, `edge_time` and `prefetch_time`; `prefetched` vertices whose
+    """The work of a slot in one hop of one round of a traversal: `frontier` and `reached` vertices at home in
+    it; `relations` that it read; `requests`: vertices whose relations it requested from another slot;
+    `forwards`: relations that it read whose far end is at home elsewhere; `messages` and `nbytes` that it
+    sent to slots; seconds in `vertex_time`, `edge_time` and `prefetch_time`; `prefetched` vertices whose
     relations it read before their step."""
 
     __slots__ = (

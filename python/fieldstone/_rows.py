@@ -1,4 +1,4 @@
-"""Rows that the catalog gives back: steps, variables, tags, boxes, and sequences of them."""
+"""Rows that the catalog returns: steps, variables, tags, boxes, and sequences of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN = 10
 class Step:
     """A step of a run: its number, and its time in the run's unit.
 
-    A step that is no whole number of hours is the text that its keys have.
+    A step that is not a whole number of hours is the text of its keys.
     """
 
     run: str
@@ -35,7 +35,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Tag:
-    """A tag: a named kind of metadata. `version` is the one shown, `type` one of the value types."""
+    """A tag: a named kind of metadata. `version` is the version shown, `type` one of the value types."""
 
     name: str
     version: int
@@ -49,7 +49,7 @@ class Tag:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of a run, as it was declared, or as its fields say where it was not."""
+    """A variable of a run, as declared, or, if it was not declared, as its fields describe it."""
 
     run: str
     name: str
@@ -66,14 +66,14 @@ class Variable:
 
     @property
     def level(self) -> int | None:
-        """The level of an adaptive mesh that it is on; None where it is on none."""
+        """The level of an adaptive mesh that it is on; None if it is on none."""
         found = _level_of(self.name)
         return None if found is None else found[0]
 
 
 @dataclass(frozen=True)
 class Box:
-    """The box of at least one attribute: ``start`` and ``count`` per dimension, half-open."""
+    """The box of at least one attribute: ``start`` and ``count`` for each dimension, half-open."""
 
     run: str
     step: int | None
@@ -85,13 +85,14 @@ class Box:
 
     @property
     def box(self) -> tuple[slice, ...]:
-        """As slices, which index a numpy array and are a ``box=`` term."""
+        """The box as slices, which can index a numpy array and serve as a ``box=`` term."""
         return tuple(slice(a, a + n) for a, n in zip(self.start, self.count, strict=True))
 
 
 @dataclass(frozen=True)
 class Missing:
-    """A name that a query asks for and nothing has: why it finds nothing. ``str()`` says it in a sentence."""
+    """A name in a query that nothing in the store has, so that the query finds nothing. ``str()`` explains
+    it."""
 
     what: str  # "run", "variable", "level", "tag" or "parameter"
     name: str
@@ -103,21 +104,21 @@ class Missing:
 
 
 def tell(missing: Missing | None, level: int) -> None:
-    """Warns the caller, `level` frames above, of a name in his query that nothing has."""
+    """Warns the caller, `level` frames above, of a name in the query that nothing has."""
     if missing is not None:
         warnings.warn(f"nothing is found: {missing}", UserWarning, stacklevel=level + 1)
 
 
 def missing_of(found: tuple[str, str, str | None] | None) -> Missing | None:
-    """What the native catalog says of a query that finds nothing."""
+    """The `Missing` for the native catalog's answer on a query that finds nothing."""
     return None if found is None else Missing(*found)
 
 
 class Rows(Sequence[_Row], Generic[_Row]):
-    """What a catalog call found: a sequence of rows that does not change.
+    """The result of a catalog call: a sequence of rows that does not change.
 
-    ``to_arrow()`` is a Table of them, ``to_pandas()`` a DataFrame. Whoever finds nothing because the query
-    names what nothing has is warned of that; ``why()`` says it, too.
+    ``to_arrow()`` returns them as a Table, ``to_pandas()`` as a DataFrame. If the result is empty because the
+    query has a name that nothing has, a warning says so, and so does ``why()``.
     """
 
     def __init__(
@@ -150,24 +151,25 @@ class Rows(Sequence[_Row], Generic[_Row]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the table of them takes in memory, about."""
+        """Approximate bytes that the table of them takes in memory."""
         return self.to_arrow().nbytes
 
     @property
     def truncated(self) -> bool:
-        """Whether rows were left out. All that was found is here."""
+        """Whether rows were left out. Always false: all rows found are here."""
         return False
 
     def to_arrow(self) -> Table:
-        """A Table: pyarrow, polars, DuckDB and others take it."""
+        """A Table, which pyarrow, polars, DuckDB and others accept."""
         return self._table()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """What pyarrow, polars, DuckDB and others take in place of ``to_arrow()``."""
+        """The stream that pyarrow, polars, DuckDB and others read in place of ``to_arrow()``."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def why(self) -> Missing | None:
-        """Why nothing was found: a name in the query that nothing has, with the names nearest to it."""
+        """The name in the query that nothing has, with the nearest names, if that is why nothing was
+        found."""
         return self._why() if self._why is not None else None
 
     def to_pandas(self) -> pd.DataFrame:
@@ -189,7 +191,7 @@ class Rows(Sequence[_Row], Generic[_Row]):
 
 
 class RunRows(Rows[_Row]):
-    """Runs, whose table may have a column for each parameter."""
+    """Runs, whose table can have a column for each parameter."""
 
     def __init__(
         self,
@@ -203,9 +205,9 @@ class RunRows(Rows[_Row]):
         self._known = known
 
     def to_arrow(self, params: bool = False) -> Table:
-        """A Table: pyarrow, polars, DuckDB and others take it. With ``params=True`` each parameter has a
-        column, ``params.NAME``, null for a run that has it not; else all are one column of JSON text. Without
-        a run it has the columns that all runs of the store would give it.
+        """A Table, which pyarrow, polars, DuckDB and others accept. With ``params=True`` each parameter has a
+        column, ``params.NAME``, null for a run that lacks it; otherwise all are one column of JSON text. A
+        table without runs has the columns that all runs of the store would give it.
         """
         return self._columns(params)
 
@@ -224,7 +226,7 @@ class RunRows(Rows[_Row]):
         return table_of(columns, _OF_RUNS, empty=not self._found)
 
 
-# Columns and their types, whatever rows there are.
+# Columns and their types, also of a table without rows.
 _OF_RUNS = {
     "project": "text",
     "name": "text",
@@ -250,14 +252,15 @@ _OF_VARIABLES = {
 
 
 def table_of(columns: Mapping[str, list[Any]], kinds: Mapping[str, str], empty: bool = False) -> Table:
-    """Columns by name as a Table, of these types where no value says another one; `empty`: without a row."""
+    """Makes a Table of columns by name. They have these types unless a value requires another one; `empty`:
+    no row."""
     return _Catalog.table(list(columns), list(columns.values()), [kinds.get(name) for name in columns], empty)
 
 
 def tags_of(
     found: list[tuple[str, int, str, str, int]], why: Callable[[], Missing | None] | None = None
 ) -> Rows[Tag]:
-    """Tags as the native catalog gives them."""
+    """Tags from the rows of the native catalog."""
     tags = [Tag(name, shown, kind, unit or None, asked) for name, asked, kind, unit, shown in found]
     table = {name: [getattr(tag, name) for tag in tags] for name in _OF_TAGS}
     return Rows(tags, lambda: table_of(table, _OF_TAGS), why)
@@ -266,7 +269,7 @@ def tags_of(
 def variables_of(
     found: list[dict[str, Any]], why: Callable[[], Missing | None] | None = None
 ) -> Rows[Variable]:
-    """Variables as the native catalog gives them."""
+    """Variables from the rows of the native catalog."""
     rows = [Variable(**info) for info in found]
     return Rows(rows, lambda: _table_of_variables(rows), why)
 

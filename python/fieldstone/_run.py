@@ -1,4 +1,4 @@
-"""Runs: what a simulation declares, writes, tags and reads."""
+"""Runs: how a simulation declares, writes, tags and reads its data."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Run:
         self._txn = txn
         self._known = info
 
-    # -- what it is
+    # -- properties of the run
 
     @property
     def _info(self) -> dict[str, Any]:
@@ -57,12 +57,12 @@ class Run:
 
     @property
     def params(self) -> dict[str, Any]:
-        """Its parameters, by name; a dict that refuses to be changed, as they never change."""
+        """Its parameters, by name. Parameters never change, so the dict refuses changes."""
         return Params(self._info["params"])
 
     @property
     def created(self) -> datetime | None:
-        """When it was created, in UTC; where only fields name it, when the first of them was flushed."""
+        """When it was created, in UTC; of a run that only fields name, when the first of them was flushed."""
         return self._info["created"]
 
     @property
@@ -72,49 +72,50 @@ class Run:
 
     @property
     def notes(self) -> str | None:
-        """Notes."""
+        """The notes given when it was created."""
         return self._info["notes"]
 
     @property
     def grid(self) -> Any:
-        """What its grid is; free."""
+        """The description of its grid; any value."""
         return self._info["grid"]
 
     @property
     def outside(self) -> Any:
-        """Where its data lie, if outside of the store."""
+        """The location of its data, if they are outside the store."""
         return self._info["outside"]
 
     @property
     def declared(self) -> bool:
-        """Whether ``create_run`` declared it; else fields name it."""
+        """Whether ``create_run`` declared it; otherwise only fields name it."""
         return self._info["declared"]
 
     @property
     def state(self) -> str:
-        """How it goes: "running", "finished", "failed", or "unknown" where nobody said anything, or the
-        process that said that it runs is gone.
+        """Its state: "running", "finished", "failed", or "unknown" if no state was recorded or the process
+        that recorded "running" has gone.
         """
         return self.store._catalog().state(self._pair, self._txn)[0]
 
     @property
     def failure(self) -> str | None:
-        """Why it failed; None of a run that did not."""
+        """Why it failed; None unless it failed."""
         return self.store._catalog().state(self._pair, self._txn)[1]
 
     def begin(self) -> None:
-        """Says that it is running, and flushes. ``with store.create_run(…) as run:`` does so, and says at the
-        end of the block that it finished, or failed. Denied where the run is another's.
+        """Records that it is running, and flushes. ``with store.create_run(…) as run:`` calls this, and at
+        the end of the block records that the run finished or failed. Denied if the run belongs to another
+        user.
         """
         self.store._catalog().set_state(self._pair, "running", "", self._txn)
 
     def finish(self) -> None:
-        """Says that it finished, and flushes."""
+        """Records that it finished, and flushes."""
         self.store._catalog().set_state(self._pair, "finished", "", self._txn)
 
     def fail(self, why: str = "") -> None:
-        """Says that it failed, and why: visible to all when this returns. What was archived and not
-        flushed is not flushed by it.
+        """Records that it failed, and why; all readers see this when the call returns. The call does not
+        flush what was archived.
         """
         self.store._catalog().set_state(self._pair, "failed", why, self._txn)
 
@@ -132,7 +133,7 @@ class Run:
 
     @property
     def annotators(self) -> str:
-        """Who may annotate it: "all", each under the own name, or its "owner" alone."""
+        """The users who may annotate it: "all", each under their own name, or only its "owner"."""
         return self._info["annotate"]
 
     @property
@@ -158,11 +159,12 @@ class Run:
         """Declares a variable for the whole run: its dtype, global shape and names of dimensions.
 
         `attrs` are its own attributes, such as ``{"units": "K"}``. `coords` are coordinates by dimension:
-        ``fst.uniform(first, spacing)``, an array with one an element, or text that names another kind of
-        grid. `decomposition` are the extents in which it is written; `find` the features that ``run.write``
-        looks for in each piece: "min", "max", "mean", tests such as ``fst.above(9000)``, or a dict of tags
-        and tests. With `level` it is on this level of an adaptive mesh, and ``level_1/rho`` its whole name.
-        The same again is no error; other content is Conflict.
+        ``fst.uniform(first, spacing)``, an array with one value for each element, or text that names another
+        kind of grid. `decomposition` gives the extents of the pieces in which it is written; `find` the
+        features that ``run.write`` looks for in each piece: "min", "max", "mean", tests such as
+        ``fst.above(9000)``, or a dict of tags and tests. With `level` it is on this level of an adaptive
+        mesh, and its full name is ``level_1/rho``. Declaring the same again is allowed; different content is
+        a Conflict.
         """
         name = _at(name, level)
         row = _variable(name, dtype, shape, dims, version, attrs, coords, decomposition, find)
@@ -183,7 +185,7 @@ class Run:
         find: Any = None,
         level: Any = None,
     ) -> None:
-        """Declares many variables; every other argument is one for all, or a list with one each."""
+        """Declares many variables; every other argument is one value for all, or a list with one for each."""
         names = _items(names)
         names = [_at(name, of) for name, of in zip(names, _each(level, names), strict=True)]
         columns = [dtype, shape, dims, version, attrs, coords, decomposition, find]
@@ -192,12 +194,12 @@ class Run:
         self.store._catalog().create_variables(self._pair, rows, self._txn)
 
     def create_step(self, number: int, time: float | None = None) -> Step:
-        """Declares a step and its time, in the run's unit. Another time for the same step is Conflict."""
+        """Declares a step and its time, in the run's unit. Conflict if the step has another time."""
         self.store._catalog().create_steps(self._pair, [number], None if time is None else [time], self._txn)
         return Step(self.name, int(number), None if time is None else float(time), self.project)
 
     def create_steps(self, numbers: Any, times: Any = None) -> None:
-        """Declares many steps: whole numbers and, where given, as many times."""
+        """Declares many steps: whole numbers and, if given, one time for each."""
         self.store._catalog().create_steps(self._pair, numbers, times, self._txn)
 
     # -- fields
@@ -214,13 +216,13 @@ class Run:
         exist: Literal["new", "error"] | None = None,
         level: int | None = None,
     ) -> None:
-        """Takes an array as variable `variable` at `step`: the whole, or the piece that begins at `start`.
+        """Archives an array as variable `variable` at `step`: all of it, or the piece that begins at `start`.
 
-        The array has the declared dtype (in either byte order) and, without `start`, the declared shape;
-        Invalid otherwise. A variable that was not declared is as its first array is. It is visible after
-        ``store.flush()``. Where the field is there, `exist` "error" is Conflict, at the call and again at
-        the flush, and "new" makes a newer version; without it as the run says, or else the store. With
-        `level` it is the variable of that name on this level of an adaptive mesh.
+        The array must have the declared dtype (in either byte order) and, without `start`, the declared
+        shape; otherwise Invalid. The first array of an undeclared variable determines both. Others see the
+        field after ``store.flush()``. If the field exists, `exist` "error" raises Conflict, here and again at
+        the flush, and "new" makes a newer version; by default the run's setting applies, then the store's.
+        With `level` the variable is on this level of an adaptive mesh.
         """
         import numpy as np
 
@@ -237,20 +239,20 @@ class Run:
         )
 
     def to_xdmf(self, path: str | PathLike[str], mesh: str | None = None) -> XdmfReport:
-        """Writes a text by which ParaView shows all flushed steps of this run's fields on a mesh.
+        """Writes a text file with which ParaView shows all flushed steps of this run's fields on a mesh.
 
-        No value is copied: the text (XDMF) names places in the store's files, seen from where it stands. Only
-        where elements of a mesh are of several kinds their nodes are written beside it. `mesh` is needed
-        where the run has groups on several. NotFound where it has none; variables that XDMF cannot show are
-        in the report's ``left_out``, with the reason.
+        No value is copied: the file (XDMF) points into the store's files, by paths relative to itself. Only
+        if elements of a mesh are of several kinds, their nodes are written to a file next to it. Give `mesh`
+        if the run has groups on several. NotFound if it has none; the report's ``left_out`` lists the
+        variables that XDMF cannot show, with the reason.
         """
         found = _write_xdmf(self.store, self.project or "", self.name, mesh, os.fspath(path), self._txn)
         files, variables, steps, left_out = (tuple(items) for items in found)
         return XdmfReport(files, variables, steps, left_out)
 
     def lineage(self, **options: Any) -> Lineage:
-        """Where it came from, or what came from it: a `Lineage` of the run and of the commits that its fields
-        came by. The options are those of ``Graph.trace``.
+        """The `Lineage` of the run and of the commits that wrote its fields: upstream its sources, downstream
+        everything that came from it. The options are those of ``Graph.trace``.
         """
         return Graph(self.store).trace(self, **options)
 
@@ -268,8 +270,8 @@ class Run:
     ) -> Any:
         """The array of a variable at a step, or the box of it at `start` with extents `count`.
 
-        Of a run that was declared with `outside`, what the store does not hold is read from its files:
-        those that the box touches. With `level` it is the variable of that name on this level.
+        If the run was declared with `outside`, values that the store does not hold are read from the files
+        that the box touches. With `level` the variable is on this level of an adaptive mesh.
         """
         variable = _at(variable, level)
         try:
@@ -286,22 +288,23 @@ class Run:
         *,
         version: int | None = None,
     ) -> list[Object]:
-        """The objects outside of the store that a box of a variable lies in, or is to be written to.
+        """The objects outside the store that hold a box of a variable, or into which it is to be written.
 
-        Of a run that was declared with `outside`, for a writer of its own. Each ``Object`` has ``path``,
+        This is for your own writer of a run that was declared with `outside`. Each ``Object`` has ``path``,
         ``dataset`` (the variable in it), ``start`` and ``count`` of the object in the variable's index space,
-        and ``part``, the slices of a buffer of the box that go into it. In C order. Names are computed; no
-        file is opened. Invalid where the run declares no `outside`, and for a box that is not within the
-        variable.
+        and ``part``, the slices of a buffer of the box that go into it. Objects are in C order. The call
+        computes names and opens no file. Invalid if the run declares no `outside`, and for a box that is not
+        inside the variable.
         """
         return objects(self.store, self._pair, variable, version, step, start, count, self._txn)
 
     def last_step(self, variables: Iterable[str] | None = None) -> int | None:
-        """The newest step that is whole, or None: at which each variable has its field, every element of it
-        is there, and no two are of different attempts of a job. What a simulation goes on from.
+        """The newest complete step, from which a simulation can restart; None if there is none. A step is
+        complete if each variable has a field with all its elements, and no two come from different attempts
+        of a job.
 
-        `variables` are those that count; without them the declared ones, or, where none was declared, those
-        of the run's fields. A variable that has a field without a step, and none with one, does not count.
+        `variables` are those that count; by default the declared ones or, if none is declared, those of the
+        run's fields. A variable whose fields all lack a step does not count.
         """
         named = None if variables is None else _items(variables)
         return self.store._catalog().last_step(self._pair, named, self._txn)
@@ -324,17 +327,18 @@ class Run:
         unit: str | None = None,
         level: int | None = None,
     ) -> None:
-        """Takes one attribute: `value` under `tag`, on a box of a variable at a step.
+        """Records one attribute: `value` under `tag`, on a box of a variable at a step.
 
-        No variable: on the step; no step: on the run; no start: on the whole variable. `start` and `count`
-        are elements per dimension, half-open; `box`, a tuple of slices, says the same. `cells`, in place of a
-        box: indices along the mesh's dimension of a variable on a mesh, else along its first dimension, in
-        any order; all elements of the other dimensions. The variable's shape has to be declared. `keywords`:
-        further keywords of the schema, such as ``{"number": 3}``, by which the hit's key names its field.
-        `version` is the variable's, `level` the level of an adaptive mesh that it is on. A tag that nobody
-        declared is made with the type of the value; with `unit` the tag of the name in this unit is meant,
-        beside others of the name. Annotating the same place again is a correction: the newer value counts.
-        Visible to this process at once, to all at flush.
+        Without a variable it is on the step; without a step, on the run; without a start, on the whole
+        variable. `start` and `count` have one number for each dimension; the box is half-open. `box`, a tuple
+        of slices, is another way to give them. `cells` replaces a box: indices, in any order, along the
+        mesh's dimension of a variable on a mesh, otherwise along its first dimension, with all elements of
+        the other dimensions. The variable's shape has to be declared. `keywords` are further keywords of the
+        schema, such as ``{"number": 3}``, which go into the key of the field that the hit names. `version` is
+        the variable's, `level` the level of an adaptive mesh. An undeclared tag is created with the type of
+        the value; with `unit` the attribute goes to the tag of this name with this unit, which may exist next
+        to others of the name. Annotating the same place again is a correction: the newer value counts. This
+        process sees the attribute at once, all others after the flush.
         """
         start, count = _start_count(start, count, box)
         place = (variable, version, step, start, count, cells, keywords, level)
@@ -355,17 +359,17 @@ class Run:
         unit: str | None = None,
         level: Any = None,
     ) -> None:
-        """Takes many attributes of one tag, by columns: each argument is one value for all rows, or a numpy
-        array, Arrow array, pandas Series or list with one a row; `start` and `count` one box, or arrays of
-        shape (rows, dimensions); `cells` one set for all rows, or a list of sets, one a row; each of
-        `keywords` one value, or one a row; `unit` as in ``annotate``, `level` as well, or one a row.
+        """Records many attributes of one tag, given as columns: each argument is one value for all rows, or a
+        numpy array, Arrow array, pandas Series or list with one value for each row. `start` and `count` are
+        one box, or arrays of shape (rows, dimensions); `cells` one set for all rows, or a list with one set
+        for each; each of `keywords` and `level` one value, or one for each row; `unit` is as in ``annotate``.
 
-        All rows are kept, also several at one place. One call is all or nothing.
+        All rows are kept, even several at one place. Either all rows of a call are recorded, or none.
         """
         place = (variable, version, step, start, count, cells, keywords, level)
         self.store._catalog().annotate(self._pair, _tag(tag), values, *place, unit, True, self._txn)
 
-    # -- what is there
+    # -- queries
 
     def _terms(self, terms: Mapping[str, Any]) -> dict[str, Any]:
         own = {"run": Test().equal(self.name), "project": Test().equal(self.project or "")}
@@ -375,7 +379,7 @@ class Run:
         return {**own, "txn": self._txn, **terms}
 
     def attributes(self, where: _Where = None, /, *, comm: Any = None, **terms: Unpack[TermsOfRun]) -> Hits:
-        """The attributes of this run for which all terms hold; see ``Store.attributes``."""
+        """The attributes of this run that match all terms; see ``Store.attributes``."""
         return self.store.attributes(where, comm=comm, **self._terms(terms))
 
     def steps(self, where: _Where = None, /, **terms: Unpack[TermsOfRun]) -> Rows[Step]:
@@ -393,7 +397,7 @@ class Run:
     def aggregate(
         self, where: _Where = None, /, *, by: str | Sequence[str] = (), **terms: Unpack[TermsOfRun]
     ) -> Table:
-        """Count, least, greatest and mean number of its attributes; see ``Store.aggregate``."""
+        """Count, minimum, maximum and mean of its attributes; see ``Store.aggregate``."""
         return self.store.aggregate(where, by=by, **self._terms(terms))
 
     def __eq__(self, other: object) -> bool:
@@ -418,7 +422,7 @@ class Run:
 
 
 class Params(dict[str, Any]):
-    """Parameters of a run as they were declared; whoever changes them hears that this changes nothing."""
+    """Parameters of a run as they were declared. Changes raise, because they would have no effect."""
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise Invalid(
@@ -434,21 +438,21 @@ class Params(dict[str, Any]):
 
 
 def _step(step: Any) -> int | None:
-    """A step as the native catalog takes it: anything that is a whole number to Python, a float too."""
+    """A step as the native catalog takes it: any whole number, floats included."""
     if step is None:
         return None
     try:
         is_whole = getattr(step, "is_integer", None)
         number = int(step) if is_whole is not None and is_whole() else index(step)
     except TypeError:
-        raise Invalid(f"step {step!r} is no whole number", "steps are whole numbers, such as 6") from None
+        raise Invalid(f"step {step!r} is not a whole number", "steps are whole numbers, such as 6") from None
     if not -(2**63) <= number < 2**63:
         raise Invalid(f"step {number} is not between -2^63 and 2^63-1", "number steps from 0")
     return number
 
 
 def _at(name: str, level: Any) -> str:
-    """The whole name of a variable, on a level where one is given."""
+    """The full name of a variable, which includes its level if one is given."""
     return name if level is None else _name_at(name, level)
 
 
@@ -477,11 +481,13 @@ def _start_count(start: Any, count: Any, box: Any) -> tuple[Any, Any]:
 
 
 def _each(column: Any, names: list[str]) -> list[Any]:
-    """A list is one each; all else is one for all."""
+    """A list has one value for each; anything else applies to all."""
     if not isinstance(column, list):
         return [column] * len(names)
     if len(column) != len(names):
-        raise Invalid(f"a column has {len(column)} rows and there are {len(names)} names", "give one each")
+        raise Invalid(
+            f"a column has {len(column)} rows and there are {len(names)} names", "give one for each"
+        )
     return column
 
 
@@ -498,13 +504,15 @@ def _variable(
 ) -> tuple[Any, ...]:
     """A variable as the native catalog takes it."""
     if not isinstance(name, str):
-        raise Invalid(f"{name!r} is no name of a variable", "names are text")
+        raise Invalid(f"{name!r} is not the name of a variable", "names are text")
     dims = [dims] if isinstance(dims, str) else None if dims is None else _items(dims)
     placed = []
     for dim, coordinate in (coords or {}).items():
         if isinstance(dim, str) and dim not in (dims or ()):
             have = ", ".join(dims or ()) or "not named"
-            raise Invalid(f"coords of {dim!r}, which is no dimension of {name}", f"its dimensions are {have}")
+            raise Invalid(
+                f"coords of {dim!r}, which is not a dimension of {name}", f"its dimensions are {have}"
+            )
         exact = isinstance(coordinate, str | Uniform)
         placed.append(
             (dims.index(dim) if isinstance(dim, str) else dim, coordinate if exact else _items(coordinate))

@@ -1,7 +1,8 @@
-"""Which variables are fields per step: the rule of ``spec/netcdf-header.md``, for files and Datasets alike.
+"""Which variables are split into one field for each step: the rule of ``spec/netcdf-header.md``, for files
+and Datasets alike.
 
-A variable is split along its first dimension where that has a coordinate variable that does not run along
-the ground, or is unlimited and has none.
+A variable is split along its first dimension if that has a coordinate variable that is not horizontal, or is
+unlimited and has none.
 
 Example: ``is_horizontal("lat", {})`` and ``is_horizontal("j", {"axis": "Y"})`` hold, and
 ``is_horizontal("time", {})`` does not.
@@ -18,7 +19,7 @@ HORIZONTAL_STANDARD = re.compile(r"(^|_)(latitude|longitude)$|^projection_[xy]_"
 
 
 def is_horizontal(name: str, attrs: Mapping[str, object]) -> bool:
-    """Whether a coordinate runs along the ground, by CF's attributes or its name."""
+    """Whether a coordinate is horizontal, by CF's attributes or its name."""
     held = {word: str(attrs[word]) for word in ("units", "standard_name", "axis") if word in attrs}
     return bool(
         name.lower() in HORIZONTAL_NAMES

@@ -1,8 +1,9 @@
-"""The class ``Store``: what people hold of a store that is open.
+"""The class ``Store``: an open store, as users see it.
 
-Its base ``_Store`` is native: the life of the handle and the calls on fields, none of which passes through
-here. This class has the calls on the catalog and what else Python does; their signatures and docs stand here
-alone (B-14). ``fieldstone.open``, unpickling, and all else that opens a store makes an object of this class::
+Its base ``_Store`` is native and has the life of the handle and the calls on fields, which do not pass
+through this file. This class adds the calls on the catalog and everything else that Python does; it is the
+only place of their signatures and docs (B-14). ``fieldstone.open``, unpickling and all other ways to open a
+store make an object of this class::
 
     with fieldstone.open("memory:") as store:
         store.create_run("a").annotate("maximum", 3.5)
@@ -43,9 +44,9 @@ _R = TypeVar("_R", bound=Rows[Any])
 class Store(_Store):
     """A store of fields. Made by ``fieldstone.open``.
 
-    ``with fieldstone.open(url) as store:`` flushes and closes at the end; an exception discards what
-    was not flushed. A program that ends normally flushes what is open. Any number of threads may share
-    a store; a forked child writes for itself.
+    ``with fieldstone.open(url) as store:`` flushes and closes at the end; an exception discards what was not
+    flushed. A program that ends normally flushes its open stores. Any number of threads may share a store; a
+    forked child is a writer of its own.
     """
 
     __slots__ = ()
@@ -61,21 +62,24 @@ class Store(_Store):
         box: Any = None,
         level: int | None = None,
     ) -> xr.Dataset:
-        """What `request` selects as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``), of what
-        is visible now; of a store in memory as it is when values are read.
+        """The fields that `request` selects as a lazy xarray Dataset (needs the extra
+        ``fieldstone[xarray]``). It shows what is visible now, except for a store in memory, whose values are
+        those at the time of reading.
 
         Several files are joined along coordinates that differ and do not overlap (time, member, tile), each
-        decoded by its own packing; Invalid names coordinate and files where that cannot be. ``combine="run"``
-        makes a dimension of runs whose files have equal coordinates; with None several files are Invalid.
-        With ``time_dim="valid_time"`` GRIB messages have one datetime axis in place of date, time and step.
+        decoded by its own packing; if that is impossible, Invalid names the coordinate and the files.
+        ``combine="run"`` adds a dimension of runs whose files have equal coordinates; with None, several
+        files are Invalid. With ``time_dim="valid_time"`` GRIB messages have one datetime axis in place of
+        date, time and step.
 
-        `box` keeps what lies in it, as ``box=`` of queries takes it: slices of elements, coordinates, also
-        across the seam: ``{"lat": fst.between(30, 60), "lon": fst.between(170, -170)}``. Cells along one
-        dimension are chosen; of coordinates of two, lat(y, x), the rectangle around the cells stays and the
-        others in it are missing. Invalid where nothing has such a coordinate or dimension.
+        `box` keeps what is inside it and works like ``box=`` of queries: slices of elements, or ranges of
+        coordinates, also across the seam: ``{"lat": fst.between(30, 60), "lon": fst.between(170, -170)}``.
+        Along one dimension it selects cells; if coordinates have two dimensions, lat(y, x), it keeps the
+        rectangle around the selected cells and marks the others in it as missing. Invalid if nothing has such
+        a coordinate or dimension.
 
-        With `level` it is the Dataset of this level of an adaptive mesh, its variables called as they are
-        there: ``rho`` is ``level_1/rho``, in `request` as well.
+        With `level` it is the Dataset of this level of an adaptive mesh, with the names of variables on that
+        level: ``rho`` is ``level_1/rho``, also in `request`.
         """
         pinned = self._pinned()
         from .xarray_engine import to_xarray
@@ -90,20 +94,20 @@ class Store(_Store):
         format: str | None = None,
         overwrite: bool = False,
     ) -> ExportReport:
-        """Writes what `request` selects to a file: GRIB messages as they are, one behind the other, or
-        netCDF.
+        """Writes what `request` selects to a file: GRIB messages unchanged, one after the other, or netCDF.
 
-        `format` is "grib", "netcdf4", "netcdf4-classic", "netcdf3", "cdf1", "cdf2" or "cdf5"; without one the
-        path's suffix says GRIB (.grib, .grib1, .grib2, .grb, .bin) or netCDF (.nc, .nc4, .cdf, .h5), and a
-        file that was ingested, or a Dataset that was stored, keeps its own format. A folder that exists gets
-        a netCDF file for each run; a path that is none gets several files joined, as `to_xarray` shows them.
+        `format` is "grib", "netcdf4", "netcdf4-classic", "netcdf3", "cdf1", "cdf2" or "cdf5". By default the
+        path's suffix selects GRIB (.grib, .grib1, .grib2, .grb, .bin) or netCDF (.nc, .nc4, .cdf, .h5), and
+        an ingested file or a stored Dataset keeps its own format. If the path is an existing folder, it gets
+        a netCDF file for each run; otherwise several files are joined into one, as `to_xarray` shows them.
 
-        A netCDF file keeps what stands on the fields: parameters, steps, declarations, tags, attributes, as
-        much as ``copy`` takes along. `ingest` reads it back. GRIB messages have no place for it.
+        A netCDF file also holds the metadata of the fields: parameters, steps, declarations, tags,
+        attributes, as far as ``copy`` takes them along. `ingest` reads them back. GRIB messages have no place
+        for them.
 
-        A file is there whole or not at all. Conflict where it exists, unless `overwrite`; NotFound where
-        nothing is selected; Invalid names what the format cannot hold. Returns an `ExportReport`: the files,
-        fields, bytes, and in `skipped` what a file has not, or not as it was.
+        The file appears whole or not at all. Conflict if it exists, unless `overwrite`; NotFound if nothing
+        is selected; Invalid names what the format cannot hold. Returns an `ExportReport`: the files, fields,
+        bytes, and in `skipped` what a file lacks or changes.
         """
         if _exports_grib(path, format):
             return self._export_grib(request, path, overwrite)
@@ -114,11 +118,12 @@ class Store(_Store):
     def follow(
         self, request: _Request = None, *, since: str | None = None, timeout: float | None = None
     ) -> Iterator[Entry]:
-        """The fields that `request` selects, as entries, as they become visible: what other processes flush
-        from now on, or what they flushed after `since`, a ``store.version``.
+        """The fields that `request` selects, as entries, as they become visible: those that other processes
+        flush from now on, or that they flushed after `since`, a ``store.version``.
 
-        A field comes again with each newer version or piece of it; ``entry.complete`` says when it is
-        whole. It ends when nothing came for `timeout` seconds; without one it goes on for ever, until Ctrl-C.
+        A field is returned again with each newer version or piece; ``entry.complete`` says whether it is
+        complete. The iteration ends when nothing has come for `timeout` seconds; without a timeout it goes on
+        until Ctrl-C.
         """
         seen = self.version if since is None else since
         return self._news(request, seen, timeout)
@@ -135,11 +140,12 @@ class Store(_Store):
                 last = time.monotonic()
 
     def transaction(self, id: str | None = None, *, comm: Any = None) -> Transaction:
-        """A transaction: what is written through it becomes visible together, or not at all.
+        """A transaction: everything written through it becomes visible together, or not at all.
 
-        ``with store.transaction() as tx:`` commits at the end; an exception aborts. With `id` you join
-        one that another process opened: leaving it flushes, and the opener decides for all. With `comm`, a
-        communicator of mpi4py, all ranks open one together, and it is decided when all have left the block.
+        ``with store.transaction() as tx:`` commits at the end; an exception aborts. With `id` you join a
+        transaction that another process opened: leaving the block flushes, and the opener decides for all.
+        With `comm`, a communicator of mpi4py, all ranks open one together; it is decided when all have left
+        the block.
         """
         if comm is None:
             return Transaction(self, self._transaction(id))
@@ -161,26 +167,26 @@ class Store(_Store):
         layout: Literal["files", "fields"] = "files",
         hints: Mapping[str, Any] | None = None,
     ) -> ArrayJob:
-        """A job: the ranks of `comm` write and read distributed arrays of a run, together. Collective.
+        """A job: the ranks of `comm` write and read distributed arrays of a run together. Collective.
 
-        `name` is the run's, made or continued; None makes a new one, equal on all ranks (``job.run.name``).
-        `comm` is a communicator of mpi4py; without one this process is alone. `writers` and `readers` are how
-        many ranks own a range of the file in an exchange (all), `buffer` the bytes that a rank may use for
-        moving elements. With `layout` "files" arrays lie in netCDF files that belong to the store; with
-        "fields" in its logs, chunked and compressed: each rank archives pieces, of any type. `hints` are keys
-        and values of MPI_Info, the same on all ranks, for all files of the job; ``cb_nodes`` is also how many
-        ranks own a range, and ``direct_write`` and ``direct_read`` go past the page cache.
+        `name` is the run's, which is created or continued; None creates a new one, equal on all ranks
+        (``job.run.name``). `comm` is a communicator of mpi4py; without one this process is alone. `writers`
+        and `readers` are the number of ranks that own a range of the file in an exchange (default: all),
+        `buffer` the bytes that a rank may use to move elements. With `layout` "files" arrays are in netCDF
+        files that belong to the store; with "fields" they are in its logs, chunked and compressed, and each
+        rank archives pieces, of any type. `hints` are keys and values of MPI_Info, the same on all ranks, for
+        all files of the job; ``cb_nodes`` also sets how many ranks own a range, and ``direct_write`` and
+        ``direct_read`` bypass the page cache.
 
-        ``with store.arrays(…) as job:`` flushes and closes at the end; after an exception on any rank all
-        discard. Denied where the run is another's; NotFound for a run that is not there, in a store open for
-        reading.
+        ``with store.arrays(…) as job:`` flushes and closes at the end; after an exception on any rank, all
+        discard. Denied if the run belongs to another user; NotFound for a run that does not exist, in a store
+        opened for reading.
         """
         return open_job(self, name, comm, project, writers, readers, buffer, layout, hints, None)
 
     def mesh(self, name: str) -> Mesh:
-        """A mesh that the store keeps: ``.counts``, ``.checksum``, ``.path``. NotFound where there is none of
-        the name.
-        """
+        """A mesh that the store keeps: ``.counts``, ``.checksum``, ``.path``. NotFound if no mesh has the
+        name."""
         return mesh_of(self, name)
 
     def meshes(self) -> list[Mesh]:
@@ -188,15 +194,15 @@ class Store(_Store):
         return meshes_of(self)
 
     def histories(self) -> list[History]:
-        """Partitions of meshes that the store keeps for runs to come."""
+        """Partitions of meshes that the store keeps for later runs."""
         return histories_of(self)
 
     @property
     def graph(self) -> Graph:
-        """The provenance graph: users, executions and data, and where a result came from."""
+        """The provenance graph: users, executions and data, and the origin of each result."""
         return Graph(self)
 
-    # -- what the catalog is given
+    # -- writing to the catalog
 
     def create_run(
         self,
@@ -214,18 +220,18 @@ class Store(_Store):
         exist: Literal["new", "error"] | None = None,
         txn: str | None = None,
     ) -> Run:
-        """Declares a run: a name, unique within its project, with parameters. Returns a Run.
+        """Declares a run: a name, unique in its project, with parameters. Returns a Run.
 
-        `params` is a dict of values; `job` the name that the batch system gave; `created` a datetime (now
-        if absent); `grid` and `notes` are free; `outside` says where the run's data lie, if not in the
-        store; `txn` is the id of a transaction to belong to. Conflict where the run is declared already,
-        unless ``exist_ok=True`` and it says the same; Denied where its fields are another user's. Visible to
-        this process at once, to all at flush. The run is its maker's: others annotate it under their own
-        names and no more; with ``annotate="owner"`` not even that. `exist` says what ``run.write`` does
-        where its field is there, by whomever: "error" is Conflict, "new" makes a newer version; else as the
-        store says.
+        `params` is a dict of values; `job` the name that the batch system gave; `created` a datetime
+        (default: now); `grid` and `notes` can be anything; `outside` says where the run's data are, if not in
+        the store; `txn` is the id of the transaction to which it belongs. Conflict if the run is already
+        declared, unless ``exist_ok=True`` and the declaration is the same; Denied if its fields belong to
+        another user. This process sees the run at once, all others after the flush. The run belongs to its
+        creator: others can only annotate it, under their own names; with ``annotate="owner"`` they cannot
+        even do that. `exist` sets what ``run.write`` does if its field exists, whoever wrote it: "error"
+        raises Conflict, "new" makes a newer version; by default the store decides.
         """
-        # 0: now, by the clock of the store, which holds where Python's overflows.
+        # 0 means now by the store's clock, which works for years that Python's overflows.
         moment = 0 if created is None else datetime_ns(created)
         params = dict(params) if params is not None else None
         pair = (plain(project), _name(name))
@@ -245,8 +251,8 @@ class Store(_Store):
         return Run(self, name, project, txn)
 
     def run(self, name: str, *, project: str | None = None, txn: str | None = None) -> Run:
-        """The Run of this name, declared or named by fields. NotFound where there is none, Invalid where
-        several projects have one and `project` is not given; ``project=""`` is the run of no project.
+        """The Run of this name, declared or named by fields. NotFound if there is none, Invalid if several
+        projects have one and `project` is not given; ``project=""`` selects the run without a project.
         """
         info = self._catalog().run(plain(project), _name(name), txn)
         return Run(self, info["name"], info["project"], txn, info)
@@ -257,8 +263,8 @@ class Store(_Store):
         """Declares a tag: a named kind of metadata, shared by all runs. Returns a Tag.
 
         `type` is bool, int, uint, float, text, bytes, datetime, int_range, float_range, array or json.
-        The same again is no error. A tag of the name with another type or unit stays, and this one gets a
-        version of its own: the Tag returned has it.
+        Declaring the same again is allowed. If the name has a tag with another type or unit, that one stays,
+        and this one gets its own version: the one of the Tag returned.
         """
         return self.create_tags([_name(name)], type=type, unit=unit, version=version, txn=txn)[0]
 
@@ -271,9 +277,8 @@ class Store(_Store):
         version: int | Iterable[int] = 0,
         txn: str | None = None,
     ) -> Rows[Tag]:
-        """Declares many tags, as ``create_tag`` one; `type`, `unit` and `version` are one for all or one
-        each.
-        """
+        """Declares many tags, like ``create_tag``; `type`, `unit` and `version` are one value for all or one
+        for each."""
         names = _items(names)
         columns = {"type": type, "unit": unit, "version": version}
         types, units, versions = (_column(of, name, len(names)) for name, of in columns.items())
@@ -291,12 +296,12 @@ class Store(_Store):
         /,
         **terms: Unpack[Terms],
     ) -> tuple[str, ...]:
-        """Says that data outside which lay below the folder `old` lie below `new` from now on.
+        """Records that data outside the store have moved from folder `old` to folder `new`.
 
-        Of all runs whose ``outside`` has a root, or an absolute template, there; terms choose among them, as
-        in ``runs``, names as in ``delete``. Returns their names. Visible to this process at once, to all at
-        flush; older versions of the store answer as they were recorded. Raises NotFound where no run says so,
-        Denied where one is another's: then nothing changes.
+        It applies to all runs whose ``outside`` has a root, or an absolute template, in that folder; terms
+        choose among them as in ``runs``, names as in ``delete``. Returns their names. This process sees the
+        change at once, all others after the flush; older versions of the store still answer as recorded.
+        NotFound if no run matches, Denied if one belongs to another user; then nothing changes.
         """
         paths = [os.path.abspath(os.fspath(path)) for path in (old, new)]
         return tuple(self._catalog().repoint(*paths, _Query(where, terms)))
@@ -317,20 +322,19 @@ class Store(_Store):
     ) -> DeleteReport:
         """Deletes from the catalog and returns a DeleteReport; without ``doit=True`` it only counts.
 
-        What goes is the deepest that is named: of `run` alone the run with all below it; with `step` the
-        step; with `variable` the variable, with `level` that on the level of an adaptive mesh, or all there
-        are on it; of `tag` alone the tag with its attributes in all runs; of `tag`
-        with others, of `variable` with `step`, and with `where`, the attributes for which they hold.
-        ``fields=True`` removes the fields of deleted runs, steps and variables, too. Older versions of the
-        store still have all of it.
+        It deletes the deepest thing named: with only `run`, the run and everything below it; with `step`, the
+        step; with `variable`, the variable, or with `level` that variable on the level of an adaptive mesh,
+        or all variables on it; with only `tag`, the tag and its attributes in all runs; with `tag` and
+        others, with `variable` and `step`, and with `where`, the matching attributes. ``fields=True`` also
+        removes the fields of deleted runs, steps and variables. Older versions of the store keep all of it.
 
-        Names are names: text with ``*``, ``?`` or ``[`` is the name that is written so, here and in `where`;
-        ``fst.glob("a*")`` (in text: ``run like 'a*'``) asks for a pattern. Invalid where a run is named that
-        several projects have, and `project` is not given.
+        Names are literal: text with ``*``, ``?`` or ``[`` is the name with that character, here and in
+        `where`; ``fst.glob("a*")`` (in text: ``run like 'a*'``) is a pattern. Invalid if several projects
+        have a run of the name and `project` is not given.
 
-        Runs, steps and variables of other users are Denied, and a tag that others declared or use in their
-        runs. Of attributes, those go that this user wrote, and all in his own runs; ``others`` of the report
-        counts the rest, and where there is nothing else it is Denied.
+        Denied for runs, steps and variables of other users, and for a tag that others declared or use in
+        their runs. Of attributes, it deletes those that this user wrote, and all in this user's runs;
+        ``others`` of the report counts the rest, and if there are only others it is Denied.
         """
         terms = {
             "run": run,
@@ -347,15 +351,16 @@ class Store(_Store):
             tell(missing_of(self._catalog().missing_to_change(query)), 2)
         return DeleteReport(*counts, done, others)
 
-    # -- what the catalog is asked
+    # -- querying the catalog
 
     def attributes(self, where: _Where = None, /, *, comm: Any = None, **terms: Unpack[Terms]) -> Hits:
-        """The attributes for which all terms hold, as Hits: lazy, asked when they are used.
+        """The attributes that match all terms, as Hits, which are lazy: they ask the catalog when they are
+        used.
 
         Terms: run project job params attr created step time variable version level tag tag_version unit value
         scope box extent volume keywords user writer also without, and txn order limit pick. Names are text, a
-        pattern with ``*``, ``?`` or ``[``, a list, or a test; values are tested by ``fieldstone.above`` and
-        its like; `box` is a dict of slices by dimension. `where` is a condition made by ``fieldstone.where``,
+        pattern with ``*``, ``?`` or ``[``, a list, or a test; ``fieldstone.above`` and similar functions test
+        values; `box` is a dict of slices by dimension. `where` is a condition made by ``fieldstone.where``,
         or text. With `comm`, an mpi4py communicator, all ranks call together, the query runs once, and each
         rank gets the hits that overlap its own `box`.
         """
@@ -366,18 +371,17 @@ class Store(_Store):
         return Hits(self, _Query(where, terms))
 
     def find(self, text: str, /, *, txn: str | None = None) -> Hits:
-        """The attributes that a query in text selects, as Hits:
-        ``store.find("tag=maximum and value>9000 and box=z:50:100")``. Invalid points at the character.
+        """The attributes that a query in text selects, as Hits: ``store.find("tag=maximum and value>9000 and
+        box=z:50:100")``. Invalid points at the wrong character.
         """
         if not isinstance(text, str):
-            raise Invalid(f"{text!r} is no text", "store.attributes takes keywords")
+            raise Invalid(f"{text!r} is not text", "store.attributes takes keywords")
         return Hits(self, _Query.parse(plain(text), txn))
 
     def runs(self, where: _Where = None, /, **terms: Unpack[Terms]) -> RunRows[Run]:
-        """The runs, as Rows of Run. With a tag, value or box term those that matching attributes stand on;
-        without one those that exist. Terms are those of ``attributes``; `attr` tests
-        parameters, too. Their ``to_arrow(params=True)`` has a
-        column for each parameter.
+        """The runs, as Rows of Run. With a tag, value or box term, the runs of matching attributes; otherwise
+        all runs that exist. Terms are those of ``attributes``; `attr` also tests parameters.
+        ``to_arrow(params=True)`` of the result has a column for each parameter.
         """
         query = _Query(where, terms)
         found = self._catalog().runs(query)
@@ -397,7 +401,7 @@ class Store(_Store):
     def steps(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Step]:
         """The steps, as Rows of Step: ``.run``, ``.step``, ``.time``. Terms work as in ``runs``.
 
-        A step that is no whole number of hours is the text of its keys ("15m", "0-24"); in a table it is
+        A step that is not a whole number of hours is the text of its keys ("15m", "0-24"); in a table it is
         null, and a further column, ``lead``, has all steps as text.
         """
         query = _Query(where, terms)
@@ -414,7 +418,7 @@ class Store(_Store):
     def variables(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Variable]:
         """The variables, as Rows of Variable: ``.run``, ``.name``, ``.dtype``, ``.shape`` … Terms work as in
         ``runs``; `attr` tests their attributes: ``attr={"units": "K", "standard_name": "sea*"}``. A `box` in
-        coordinates, with no term of attributes beside it, holds a variable when one of its points lies in it:
+        coordinates, without a term of attributes, matches a variable with at least one point inside:
         ``box={"lat": fst.between(30, 60), "lon": fst.between(170, -170)}``, in the coordinates' own units.
         """
         query = _Query(where, terms)
@@ -430,8 +434,8 @@ class Store(_Store):
     def aggregate(
         self, where: _Where = None, /, *, by: str | Sequence[str] = (), **terms: Unpack[Terms]
     ) -> Table:
-        """Count, least, greatest and mean number of the attributes for which the terms hold, as a Table;
-        `by` groups by "run", "step", "variable", "tag" or several of these.
+        """Count, minimum, maximum and mean of the attributes that match all terms, as a Table; `by` groups by
+        "run", "step", "variable", "tag" or several of these.
         """
         return Hits(self, _Query(where, terms)).aggregate(by)
 
@@ -440,13 +444,12 @@ class Store(_Store):
         return self._catalog().sql(plain(statement))
 
     def rebuild(self) -> RebuildReport:
-        """Makes the catalog's index again from the store's logs, and returns a RebuildReport. No answer
-        changes.
-        """
+        """Rebuilds the catalog's index from the store's logs, and returns a RebuildReport. Answers stay the
+        same."""
         return RebuildReport(*self._catalog().rebuild())
 
     def conflicts(self) -> list[str]:
-        """Contradicting definitions that the logs hold, in words: of each the older one counts."""
+        """Contradicting definitions in the logs, in words; of each, the older one counts."""
         return self._catalog().conflicts()
 
     def _repr_html_(self) -> str:
@@ -457,17 +460,17 @@ class Store(_Store):
 
 def _name(name: Any) -> str:
     if not isinstance(name, str):
-        raise Invalid(f"{name!r} is no name", "names are text")
+        raise Invalid(f"{name!r} is not a name", "names are text")
     return str(plain(name))
 
 
 def _column(column: Any, name: str, rows: int) -> list[Any]:
-    """One value for all rows, or one each."""
+    """One value for all rows, or one for each."""
     if column is None or isinstance(column, str | int):
         return [column] * rows
     column = _items(column)
     if len(column) != rows:
         raise Invalid(
-            f"{name} has {len(column)} rows, and there are {rows} names", "give one each, or one for all"
+            f"{name} has {len(column)} rows, and there are {rows} names", "give one for each, or one for all"
         )
     return column

@@ -1,4 +1,4 @@
-"""What a table is outside Arrow: text, and a pandas DataFrame without pyarrow."""
+"""Tables without Arrow: as text, and as a pandas DataFrame without pyarrow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDTH = 24
 
 
 def text(table: Table) -> str:
-    """The first rows, aligned, with the number of all."""
+    """The first rows, aligned, with the number of all rows."""
     names = table.columns
     columns = [[_cell(value) for value in table.values(name, 0, _ROWS)] for name in names]
     widths = [max(len(name), *map(len, column), 0) for name, column in zip(names, columns, strict=True)]
@@ -33,12 +33,12 @@ def _cell(value: Any) -> str:
 
 
 def to_pandas(table: Table) -> pd.DataFrame:
-    """A DataFrame: int64 (Int64 where a value is absent), float64, datetime64 and text columns."""
+    """A DataFrame: int64 (Int64 if values are absent), float64, datetime64 and text columns."""
     import numpy as np
     import pandas as pd
 
     def column(name: str, kind: str) -> Any:
-        # Whole columns at once where numpy has their type; rows are asked for one by one elsewhere.
+        # Whole columns at once if numpy has their type; otherwise row by row.
         fast = table._fast(name)
         if isinstance(fast, tuple):
             places, distinct = fast

@@ -9,7 +9,7 @@ from ._native import Region, Related, Test, Where
 
 
 class _Terms(TypedDict, total=False):
-    """What every query takes."""
+    """Terms of every query."""
 
     job: Any
     params: dict[str, Any]
@@ -39,47 +39,47 @@ class _Terms(TypedDict, total=False):
 
 
 class TermsOfRun(_Terms, total=False):
-    """Keywords of a query that a run asks: it is the run."""
+    """Terms of a query on a run, which itself selects the run."""
 
     txn: str | None
 
 
 class TermsInTransaction(_Terms, total=False):
-    """Keywords of a query that a transaction asks: it says what is seen."""
+    """Terms of a query in a transaction, which itself selects what is visible."""
 
     run: Any
     project: Any
 
 
 class Terms(TermsOfRun, TermsInTransaction, total=False):
-    """Keywords of a query; see ``Store.attributes`` and the guide's page "tag and find"."""
+    """Terms of a query; see ``Store.attributes`` and the guide's page "tag and find"."""
 
 
 _ALL = Test()
 
 
 def above(x: Any) -> Test:
-    """Greater than `x`; of a range, some of it is."""
+    """Greater than `x`; for a range: some of it is."""
     return _ALL.above(x)
 
 
 def at_least(x: Any) -> Test:
-    """Greater than `x`, or equal."""
+    """Greater than or equal to `x`."""
     return _ALL.at_least(x)
 
 
 def below(x: Any) -> Test:
-    """Less than `x`; of a range, some of it is."""
+    """Less than `x`; for a range: some of it is."""
     return _ALL.below(x)
 
 
 def at_most(x: Any) -> Test:
-    """Less than `x`, or equal."""
+    """Less than or equal to `x`."""
     return _ALL.at_most(x)
 
 
 def between(a: Any, b: Any) -> Test:
-    """From `a` to `b`, both included; of a range: it overlaps them. In a box: coordinates."""
+    """From `a` to `b`, both included; for a range: overlaps them. In a box: coordinates."""
     return _ALL.between(a, b)
 
 
@@ -99,37 +99,37 @@ def contains(x: Any) -> Test:
 
 
 def glob(pattern: str) -> Test:
-    """A text or name that matches a pattern: ``*``, ``?``, ``[abc]``; with case."""
+    """A text or name that matches a pattern with ``*``, ``?``, ``[abc]``; case-sensitive."""
     return _ALL.glob(pattern)
 
 
 def exact(name: str) -> Test:
-    """Exactly this name, also where it holds a ``*``."""
+    """Exactly this name, even if it contains a ``*``."""
     return _ALL.equal(name)
 
 
 def exists() -> Test:
-    """There is a value, whatever it is, NaN too."""
+    """Any value, including NaN."""
     return _ALL.exists()
 
 
 def within(box: Any) -> Region:
-    """For ``box=``: attributes whose box lies inside of `box`."""
+    """For ``box=``: attributes whose box is inside `box`."""
     return Region(box, "within")
 
 
 def covers(box: Any) -> Region:
-    """For ``box=``: attributes whose box holds all of `box`."""
+    """For ``box=``: attributes whose box contains all of `box`."""
     return Region(box, "covers")
 
 
 def overlaps(box: Any) -> Region:
-    """For ``box=``: attributes whose box has an element in common with `box`, as a plain box means."""
+    """For ``box=``: attributes whose box overlaps `box`, the meaning of a plain box."""
     return Region(box, "overlaps")
 
 
 def where(condition: Any = None, /, **terms: Any) -> Where:
-    """A condition of its own: terms that all hold. ``a & b``, ``a | b`` and ``~a`` combine conditions.
+    """A separate condition: terms that all must hold. ``a & b``, ``a | b`` and ``~a`` combine conditions.
 
     ``store.attributes(fst.where(tag="a") | fst.where(tag="b", value=fst.above(3)), run="x")``
     """
@@ -142,9 +142,9 @@ def related(
     /,
     **terms: Any,
 ) -> Related:
-    """Another attribute beside the one that is found, for ``also=`` and ``without=``.
+    """Another attribute that must exist next to a found one (``also=``), or must not (``without=``).
 
-    `place`: in the same run; at the same step of it; on the same variable at the same step; or
-    overlapping: at the same step, on any variable, with a box that has an element in common.
+    `place`: in the same run; at the same step of it; on the same variable at the same step; or overlapping:
+    at the same step, on any variable, with a box that has an element in common.
     """
     return Related(place, Where(condition, **terms))

@@ -1,4 +1,4 @@
-"""``fieldstone.to_store``: xarray Datasets into a store, whole or region by region, also by dask."""
+"""``fieldstone.to_store`` writes xarray Datasets into a store, whole or region by region, also with dask."""
 
 from __future__ import annotations
 
@@ -26,36 +26,38 @@ def to_store(
     overwrite: bool = False,
     append_dim: str | None = None,
 ) -> Any:
-    """Writes a Dataset; ``xarray.open_dataset(url, engine="fieldstone", request=key)`` gives it back.
+    """Writes a Dataset; ``xarray.open_dataset(url, engine="fieldstone", request=key)`` reads it back.
 
-    `store` is an open store, a URL, or a transaction: then all becomes visible when that is committed.
-    `key` has ``run`` and any further keywords of the fields, as ``{"run": "a", "member": 3}``.
+    `store` is an open store, a URL, or a transaction, whose commit then makes everything visible. `key` has
+    ``run`` and any further keywords of the fields, such as ``{"run": "a", "member": 3}``.
 
-    A variable becomes a field, or, where its first dimension is unlimited or has a coordinate that does not
-    run along the ground (time, level), a field per index of it, which is ``step``. `step_dim` names the
+    A variable becomes one field, or, if its first dimension is unlimited or has a coordinate that is not
+    horizontal (time, level), one field for each index of it, which is ``step``. `step_dim` names the
     dimension to split along instead; False splits nothing. Values are encoded as ``to_netcdf`` does.
 
-    Dask arrays are written block by block, in parallel, in threads, processes or on a cluster; their blocks
-    need not fit the store's. The whole Dataset becomes visible at once when this returns, or, after an
-    error, nothing of it. Conflict where the run has fields already, unless `overwrite` is true.
+    Dask arrays are written block by block, in parallel, by threads, processes or a cluster; their blocks need
+    not match the store's. The whole Dataset becomes visible at once when the call returns, or, after an
+    error, nothing of it. Conflict if the run already has fields, unless `overwrite` is true.
 
-    `region` writes into arrays of a run that is there, at ``{"x": slice(10, 20)}``, or "auto", which finds
-    the place by the coordinates' values. Any number of processes may do so at the same time, wherever their
-    regions lie; where they overlap, the one that finished later wins. Variables need at least one of the
-    region's dimensions; coordinates without one are passed over.
+    `region` writes into arrays of an existing run, at ``{"x": slice(10, 20)}``, or with "auto" at the place
+    that has the same values of coordinates. Any number of processes may do so at the same time with any
+    regions; if they overlap, the one that finishes last wins. Variables need at least one of the region's
+    dimensions; coordinates without one are skipped.
 
-    `append_dim` writes behind what a run holds along that dimension, ``append_dim="time"``: all of the run's
-    variables along it grow together, encoded as they are, and all becomes visible at once.
+    `append_dim`, such as ``append_dim="time"``, appends to a run along that dimension: all variables of the
+    run along it grow together and keep their encoding, and everything becomes visible at once.
 
-    What a run and the Dataset both have labels for (values of coordinates) is compared: Invalid names a
-    coordinate that has other values, or another order, in the run. A value that reads back as another one,
-    as it does not fit the packing, type or units, is Invalid, too, with its variable and the range that fits.
+    Labels (values of coordinates) that both the run and the Dataset have are compared: Invalid names a
+    coordinate with other values, or another order, in the run. A value that would read back as another one,
+    because it does not fit the packing, type or units, is also Invalid, with its variable and the range that
+    fits.
 
-    With ``compute=False`` the header, what is no dask array, and empty arrays become visible at once, and a
-    dask Delayed is returned, which writes the dask arrays; each block is visible when it is written.
+    With ``compute=False`` the header, arrays that are not dask arrays, and empty arrays become visible at
+    once, and the call returns a dask Delayed, which writes the dask arrays; each block is visible when it is
+    written.
 
-    Raises Invalid for what has no form in netCDF, naming the variable or attribute; in regions for
-    variables, dimensions, types and places that do not fit; NotFound where `region` finds no Dataset.
+    Raises Invalid for content without a form in netCDF, naming the variable or attribute, and in regions for
+    variables, dimensions, types and places that do not fit; NotFound if `region` finds no Dataset.
     """
     try:
         import xarray as xr
@@ -69,16 +71,14 @@ def to_store(
     if isinstance(dataset, xr.DataArray):
         dataset = _named(dataset)
     if not isinstance(dataset, xr.Dataset | xr.DataTree):
-        raise Invalid(f"{type(dataset).__name__} is no Dataset, DataArray or DataTree")
+        raise Invalid(f"{type(dataset).__name__} is not a Dataset, DataArray or DataTree")
     part = "region" if region is not None else "append_dim" if append_dim is not None else None
     if region is not None and append_dim is not None:
-        raise Invalid(
-            "region and append_dim do not go together", "give either: append_dim writes behind the end"
-        )
+        raise Invalid("region and append_dim exclude each other", "give one: append_dim writes after the end")
     if part and not isinstance(dataset, xr.Dataset):
-        raise Invalid(f"{part} is for a Dataset, and this is a DataTree", "write its Datasets one by one")
+        raise Invalid(f"{part} needs a Dataset, and this is a DataTree", "write its Datasets one by one")
     if part and (overwrite or step_dim is not None):
-        raise Invalid(f"{part} goes with neither overwrite nor step_dim: the run decides")
+        raise Invalid(f"{part} excludes overwrite and step_dim, which the run determines")
     if not isinstance(store, Store | Transaction):
         with open(store) as opened:
             return to_store(
@@ -101,7 +101,7 @@ def to_store(
 def _base(key: Mapping[str, Any] | None) -> dict[str, Any]:
     """The keywords of all fields."""
     if not isinstance(key, Mapping) or key.get("run") is None:
-        raise Invalid("key has no run", 'say under which run to write: key={"run": "a"}')
+        raise Invalid("key has no run", 'give the run to write to: key={"run": "a"}')
     for keyword in ("variable", "step"):
         if keyword in key:
             raise Invalid(f"{keyword} comes from the Dataset and cannot be given in the key")
@@ -114,4 +114,4 @@ def _named(array: xr.DataArray) -> xr.Dataset:
     try:
         return array.to_dataset()
     except ValueError as error:
-        raise Invalid(str(error), "array.rename gives it another name") from None
+        raise Invalid(str(error), "array.rename changes its name") from None

@@ -1,7 +1,7 @@
-"""What the ranks of a communicator do as one: open a store, decide a transaction.
+"""Actions that the ranks of a communicator take together: opening a store, deciding a transaction.
 
-What fails on one rank is raised on all, with the rank's number, so that none waits for another. A
-communicator has ``rank``, ``size``, ``allgather`` and ``bcast``, as mpi4py's have.
+An error on one rank is raised on all, with that rank's number, so that none waits for another. A communicator
+has ``rank``, ``size``, ``allgather`` and ``bcast``, like those of mpi4py.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def attempt_of(comm: Any, named: str | None) -> tuple[str, int]:
-    """The attempt of all ranks, made where none is named, and the own rank. Invalid where they differ."""
+    """The attempt of all ranks, created if none is named, and this rank. Invalid if the ranks differ."""
     names = comm.allgather(named)
     for rank, name in enumerate(names):
         if name != names[0]:
             raise Invalid(
-                f"the ranks are of different attempts: {names[0]!r} on rank 0, {name!r} on rank {rank}",
+                f"the ranks have different attempts: {names[0]!r} on rank 0, {name!r} on rank {rank}",
                 "give the same attempt= on all ranks, or none",
             )
     made = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}" if comm.rank == 0 else None
@@ -30,7 +30,7 @@ def attempt_of(comm: Any, named: str | None) -> tuple[str, int]:
 
 
 def agree(comm: Any, error: BaseException | None) -> None:
-    """Collective: raises the own error, or else the first of another rank."""
+    """Collective: raises this rank's error, or else the first of another rank."""
     errors = comm.allgather(_told(error))
     if error is not None:
         raise error
@@ -40,15 +40,15 @@ def agree(comm: Any, error: BaseException | None) -> None:
 
 
 def _told(error: BaseException | None) -> Error | None:
-    """As other ranks learn of it: what any process can unpickle."""
+    """An error in a form that any process can unpickle, for the other ranks."""
     if error is None or isinstance(error, Error):
         return error
     return Invalid(f"{type(error).__name__}: {error}")
 
 
 def decide(comm: Any, tx: Transaction, error: BaseException | None, commit: bool) -> None:
-    """Collective: flushes on all ranks; then rank 0, which began the transaction, decides. It is committed
-    only where all ranks came here well; whose error it was raises it itself.
+    """Collective: flushes on all ranks; then rank 0, which began the transaction, decides. It commits only if
+    all ranks arrived without an error; a rank with an error raises its own.
     """
     failed = error
     if failed is None and commit:
@@ -71,7 +71,7 @@ def decide(comm: Any, tx: Transaction, error: BaseException | None, commit: bool
         tx._native.detach()
         tx.store.refresh()
     if error is not None:
-        return  # Python goes on raising it
+        return  # Python continues to raise it
     for own, other in ((failed, errors), (outcome, [decided])):
         if own is not None:
             raise own

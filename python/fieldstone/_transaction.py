@@ -1,4 +1,4 @@
-"""Transactions: what becomes visible together, from any number of processes."""
+"""Transactions: data from any number of processes that becomes visible together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ._store import Store
 
 _forks = 0
-"""How often this process was forked: a child has all that its parent has, transactions, too."""
+"""How often this process was forked: a child inherits everything of its parent, including transactions."""
 
 
 def _count_fork() -> None:
@@ -36,19 +36,19 @@ os.register_at_fork(before=_count_fork)
 
 
 class Transaction:
-    """What is archived through it becomes visible together, or not at all. Made by ``store.transaction``.
+    """Everything archived through it becomes visible together, or not at all. Made by ``store.transaction``.
 
-    Only calls on the transaction belong to it; its own reads see what was flushed into it, by any process.
-    ``with store.transaction() as tx:`` commits at the end, and an exception aborts. Another process joins
-    by ``store.transaction(id=tx.id)``, or by unpickling it; leaving a joined one flushes (durable and
+    Only calls on the transaction belong to it; its own reads see what any process flushed into it. ``with
+    store.transaction() as tx:`` commits at the end, and an exception aborts. Another process joins by
+    ``store.transaction(id=tx.id)``, or by unpickling it; leaving a joined transaction flushes (durable and
     invisible), and an exception discards what was not flushed. The opener decides for all.
 
     With `comm` all ranks are in it from the start, and ``commit``, ``abort`` and the end of the block are
-    collective: it is committed when all ranks have come there and flushed, and aborted when one of them
-    comes by an exception, which then is raised on all.
+    collective: it commits when all ranks have arrived and flushed, and aborts if one of them arrives with an
+    exception, which all ranks then raise.
 
-    A failed flush of this store, of another transaction, too, may lose what was archived here and not
-    flushed. Then ``flush`` and ``commit`` raise that from then on: it can only be aborted.
+    A failed flush of this store, even of another transaction, may lose what was archived here and not
+    flushed. From then on ``flush`` and ``commit`` raise that error: the transaction can only be aborted.
     """
 
     def __init__(self, store: Store, native: _Transaction, comm: Any = None) -> None:
@@ -59,37 +59,37 @@ class Transaction:
 
     @property
     def id(self) -> str:
-        """The text by which other processes join."""
+        """The text with which other processes join."""
         return self._native.id
 
     @property
     def joined(self) -> bool:
-        """Whether it was begun elsewhere: then its opener decides."""
+        """Whether another process began it, which then decides."""
         return self._native.joined
 
     def archive(self, key: Any, data: Any, **options: Any) -> None:
-        """As ``store.archive``, within the transaction."""
+        """Same as ``store.archive``, in the transaction."""
         self.store.archive(key, data, txn=self._open(), **options)
 
     def archive_many(self, keys: Iterable[Any], datas: Iterable[Any], **options: Any) -> None:
-        """As ``store.archive_many``, within the transaction."""
+        """Same as ``store.archive_many``, in the transaction."""
         self.store.archive_many(keys, datas, txn=self._open(), **options)
 
     def archive_grib(self, source: Any, key: Any = None) -> int:
-        """As ``store.archive_grib``, within the transaction."""
+        """Same as ``store.archive_grib``, in the transaction."""
         return self.store.archive_grib(source, key, txn=self._open())
 
     def create_field(self, key: Any, dtype: Any, shape: Any, **options: Any) -> FieldWriter:
-        """As ``store.create_field``, within the transaction; the writer's pieces belong to it, too."""
+        """Same as ``store.create_field``, in the transaction; the writer's pieces belong to it, too."""
         return self.store.create_field(key, dtype, shape, txn=self._give(), **options)
 
     @property
     def graph(self) -> Graph:
-        """As ``store.graph``, within the transaction: what is put belongs to it, what is read sees it."""
+        """Same as ``store.graph``, in the transaction: puts belong to it, and reads see it."""
         return Graph(self.store, self)
 
     def remove(self, request: Any) -> int:
-        """As ``store.remove``, within the transaction; removes also what was flushed into it."""
+        """Same as ``store.remove``, in the transaction; also removes fields flushed into it."""
         return self.store.remove(request, txn=self._open())
 
     def flush(self) -> None:
@@ -97,27 +97,28 @@ class Transaction:
         self.store.flush(txn=self._open())
 
     def get(self, key: Any, start: Any = None, count: Any = None) -> Any:
-        """As ``store.get``; sees what was flushed into the transaction."""
+        """Same as ``store.get``; sees fields flushed into the transaction."""
         return self.store.get(key, start, count, txn=self._reading())
 
     def retrieve(self, request: Any = None, *, strict: bool = True) -> Fields:
-        """As ``store.retrieve``; sees what was flushed into the transaction."""
+        """Same as ``store.retrieve``; sees fields flushed into the transaction."""
         return self.store.retrieve(request, strict=strict, txn=self._reading())
 
     def list(self, request: Any = None, *, depth: int = 3, masked: bool = False) -> Listing:
-        """As ``store.list``; sees what was flushed into the transaction."""
+        """Same as ``store.list``; sees fields flushed into the transaction."""
         return self.store.list(request, depth=depth, masked=masked, txn=self._reading())
 
     def axes(self, request: Any = None) -> dict[str, builtins.list[str]]:
-        """As ``store.axes``; sees what was flushed into the transaction."""
+        """Same as ``store.axes``; sees fields flushed into the transaction."""
         return self.store.axes(request, txn=self._reading())
 
     def create_run(self, name: str, **options: Any) -> Run:
-        """As ``store.create_run``, within the transaction; so is what the run writes."""
+        """Same as ``store.create_run``, in the transaction, to which everything that the run writes
+        belongs."""
         return self.store.create_run(name, txn=self._give(), **options)
 
     def run(self, name: str, *, project: str | None = None) -> Run:
-        """As ``store.run``; what the run writes belongs to the transaction, what it reads sees it."""
+        """Same as ``store.run``, in the transaction: writes of the run belong to it, and reads see it."""
         return self.store.run(name, project=project, txn=self._give())
 
     def arrays(
@@ -132,57 +133,57 @@ class Transaction:
         layout: Literal["files", "fields"] = "files",
         hints: Mapping[str, Any] | None = None,
     ) -> ArrayJob:
-        """As ``store.arrays``, within the transaction: what its flushes wrote is visible at the commit."""
+        """Same as ``store.arrays``, in the transaction, whose commit makes flushed arrays visible."""
         given = self._give()
         return open_job(self.store, name, comm, project, writers, readers, buffer, layout, hints, given)
 
     def create_tag(self, name: str, *options: Any, **more: Any) -> Tag:
-        """As ``store.create_tag``, within the transaction."""
+        """Same as ``store.create_tag``, in the transaction."""
         return self.store.create_tag(name, *options, txn=self._open(), **more)
 
     def create_tags(self, names: Iterable[str], **options: Any) -> Rows[Tag]:
-        """As ``store.create_tags``, within the transaction."""
+        """Same as ``store.create_tags``, in the transaction."""
         return self.store.create_tags(names, txn=self._open(), **options)
 
     def delete(self, **options: Any) -> DeleteReport:
-        """As ``store.delete``, within the transaction."""
+        """Same as ``store.delete``, in the transaction."""
         return self.store.delete(txn=self._open(), **options)
 
     def attributes(
         self, where: _Where = None, /, *, comm: Any = None, **terms: Unpack[TermsInTransaction]
     ) -> Hits:
-        """As ``store.attributes``; sees what belongs to the transaction."""
+        """Same as ``store.attributes``; sees the contents of the transaction."""
         return self.store.attributes(where, comm=comm, txn=self._reading(), **terms)
 
     def find(self, text: str, /) -> Hits:
-        """As ``store.find``; sees what belongs to the transaction."""
+        """Same as ``store.find``; sees the contents of the transaction."""
         return self.store.find(text, txn=self._reading())
 
     def runs(self, where: _Where = None, /, **terms: Unpack[TermsInTransaction]) -> RunRows[Run]:
-        """As ``store.runs``; sees what belongs to the transaction."""
+        """Same as ``store.runs``; sees the contents of the transaction."""
         self._native.note_given()
         return self.store.runs(where, txn=self._reading(), **terms)
 
     def steps(self, where: _Where = None, /, **terms: Unpack[TermsInTransaction]) -> Rows[Step]:
-        """As ``store.steps``; sees what belongs to the transaction."""
+        """Same as ``store.steps``; sees the contents of the transaction."""
         return self.store.steps(where, txn=self._reading(), **terms)
 
     def variables(self, where: _Where = None, /, **terms: Unpack[TermsInTransaction]) -> Rows[Variable]:
-        """As ``store.variables``; sees what belongs to the transaction."""
+        """Same as ``store.variables``; sees the contents of the transaction."""
         return self.store.variables(where, txn=self._reading(), **terms)
 
     def tags(self, where: _Where = None, /, **terms: Unpack[TermsInTransaction]) -> Rows[Tag]:
-        """As ``store.tags``; sees what belongs to the transaction."""
+        """Same as ``store.tags``; sees the contents of the transaction."""
         return self.store.tags(where, txn=self._reading(), **terms)
 
     def aggregate(
         self, where: _Where = None, /, *, by: str | Sequence[str] = (), **terms: Unpack[TermsInTransaction]
     ) -> Table:
-        """As ``store.aggregate``; sees what belongs to the transaction."""
+        """Same as ``store.aggregate``; sees the contents of the transaction."""
         return self.store.aggregate(where, by=by, txn=self._reading(), **terms)
 
     def activate(self, *kinds: str) -> None:
-        """Flushes, and makes what was flushed into the transaction visible to all, of these kinds alone.
+        """Flushes, and makes the content of these kinds in the transaction visible to all.
 
         Kinds: fields, run, step, variable, tag, run_attribute, step_attribute, variable_attribute, relation.
         The transaction stays open.
@@ -190,21 +191,21 @@ class Transaction:
         self._native.activate(kinds, True)
 
     def deactivate(self, *kinds: str) -> None:
-        """Makes these kinds invisible again, also after the commit; those who name the id still see them."""
+        """Makes these kinds invisible again, also after the commit; reads that name the id still see them."""
         self._native.activate(kinds, False)
 
     def commit(self) -> None:
-        """Flushes, and makes all that was flushed into the transaction visible, from every process.
+        """Flushes, and makes everything that any process flushed into the transaction visible.
 
-        Raises Conflict where it was aborted, and what was lost where a part of it was. Committing again does
-        nothing.
+        Raises Conflict if it was aborted, and the earlier error if a part of it was lost. Committing again
+        does nothing.
         """
         self._decide(True)
 
     def abort(self) -> None:
-        """Forgets all that was archived into the transaction, by every process.
+        """Drops everything that any process archived into the transaction.
 
-        Raises Conflict where it was committed. Aborting again does nothing.
+        Raises Conflict if it was committed. Aborting again does nothing.
         """
         self._decide(False)
 
@@ -223,12 +224,12 @@ class Transaction:
         return self._native.writing()
 
     def _give(self) -> str:
-        """The id for what other processes may get, and write with."""
+        """The id, for objects that other processes may get and write with."""
         self._native.note_given()
         return self._open()
 
     def _reading(self) -> str | None:
-        """After the decision there is nothing hidden left to see."""
+        """The id for reads; None after the decision, when nothing is hidden."""
         return self._native.reading()
 
     def __enter__(self) -> Transaction:

@@ -1,4 +1,4 @@
-"""Fields, and what stands on them, from store to store."""
+"""Copies and moves fields with their metadata between stores."""
 
 from __future__ import annotations
 
@@ -27,30 +27,28 @@ def copy(
     strict: bool = True,
     progress: _Progress | None = None,
 ) -> TransferReport:
-    """Copies fields, and what stands on them, into the store `to`: all of it or nothing.
+    """Copies fields with their metadata into the store `to`: all of it or nothing.
 
-    By request: the fields that it names; attributes on them, and on the variables, steps and runs of
-    which one is; parameters of these runs, times of these steps, declarations of these variables, tags.
-    A request of run, variable and step alone takes what is declared or annotated there, field or not. By
-    hits (``store.attributes(…)``, one hit, or a list of hits): these attributes, the whole fields under
-    them, and the declarations of what they stand on. With ``fields=True`` fields alone; ``report.left``
-    says what stays behind.
+    A request selects fields; the copy includes attributes on them, and on the variables, steps and runs that
+    have one of them; parameters of these runs, times of these steps, declarations of these variables, and
+    tags. A request with only run, variable and step also takes what is declared or annotated there without a
+    field. Hits (``store.attributes(…)``, one hit, or a list of hits) select these attributes, the whole
+    fields that they are on, and the declarations of their runs, steps, variables and tags. With
+    ``fields=True`` only fields are copied; ``report.left`` lists the rest.
 
-    Arrays keep dtype, byte order, shape, chunks, and whether they are compressed; a field that is not
-    complete is copied as it is, with what was written and its fill. Fields taken with ``copy=False``
-    become fields with bytes of their own. The target keeps its own schema; one that is new gets the
-    source's. What it has already, equal in every element, is not written again. Attributes are of the
-    caller there.
+    Arrays keep dtype, byte order, shape, chunks, and whether they are compressed; an incomplete field is
+    copied as it is, with its written part and its fill. Fields ingested with ``copy=False`` become fields
+    with their own bytes. The target keeps its schema; a new one gets the source's. Fields that it already has
+    with equal elements are not written again. Copied attributes belong to the caller.
 
-    What the target has durably is read back and compared before it becomes visible. Memory holds 16 MiB
-    of an array, or one chunk or one opaque field where these are longer, and a page of attributes.
+    The durable fields in the target are read back and compared before they become visible. Memory holds 16
+    MiB of an array, or one chunk or one opaque field if these are longer, and a page of attributes.
 
-    Raises NotFound where ``strict=True`` and a listed value or combination has no field, Conflict where
-    the target declares a run, step, variable or tag otherwise, Invalid where its schema has no place for
-    a key (all before any byte moves); Conflict also where others write one of the keys in the target
-    meanwhile. A field that cannot be read is passed over: ``report.damaged`` names it, and a warning
-    says so. `progress` is called with (fields done, fields in all); an exception from it ends the copy,
-    and nothing of it stays.
+    Raises NotFound if ``strict=True`` and a listed value or combination has no field, Conflict if the target
+    declares a run, step, variable or tag differently, Invalid if its schema has no place for a key (all
+    before any byte moves); also Conflict if others write one of the keys in the target during the copy. A
+    field that cannot be read is skipped: ``report.damaged`` and a warning name it. `progress` is called with
+    (fields done, fields in total); an exception from it ends the copy, and nothing of it stays.
     """
     return _between(store, request, to, False, strict, fields, progress)
 
@@ -64,15 +62,15 @@ def move(
     strict: bool = True,
     progress: _Progress | None = None,
 ) -> TransferReport:
-    """Copies as ``copy`` does, then removes from `store` what was carried over.
+    """Copies like ``copy``, then removes the copied content from `store`.
 
-    Attributes go with their field; those on a step, a whole variable or a run go with it, once nothing
-    of it stays. Of hits the attributes themselves go. A newer version of a field that somebody writes
-    meanwhile stays in `store` and is named in the report, and so is one that cannot be read. After a
-    crash a field is in one store or in both, also where other moves carry it elsewhere at the same time:
-    what is removed was written into `to`, also what was there already. What was moved stays readable in
-    older versions of `store` (``open(url, at=version)``). Files outside, taken with ``copy=False``, stay
-    where they are.
+    Attributes go with their field; attributes on a step, a whole variable or a run go when nothing of it
+    stays. With hits, the attributes themselves go. A newer version of a field that another process writes
+    during the move stays in `store`, as does a field that cannot be read; the report names both. After a
+    crash, each field is in one store or in both, even if other moves take it elsewhere at the same time: a
+    removed field has always been written into `to`, even if it was already there. Moved fields stay readable
+    in older versions of `store` (``open(url, at=version)``). Outside files, ingested with ``copy=False``,
+    stay where they are.
     """
     return _between(store, request, to, True, strict, fields, progress)
 
@@ -90,7 +88,7 @@ def _between(
         request = request._query if request._table is None else request._table
     with ExitStack() as opened:
         if not isinstance(store, Store):
-            # A store that is only copied from need not be writable.
+            # The source of a copy need not be writable.
             open(store, "r").close()
             store = opened.enter_context(open(store, "a" if moving else "r"))
         if not isinstance(to, Store):

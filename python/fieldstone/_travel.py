@@ -1,6 +1,6 @@
-"""Traversals of the provenance graph: from vertices along relations, step by step.
+"""Traversals of the provenance graph: from vertices along relations, in steps.
 
-``g.travel()`` begins one; steps follow as calls; ``run`` walks it::
+``g.travel()`` begins one, each call adds a step, and ``run`` walks it::
 
     with fieldstone.open("memory:") as store:
         g = store.graph
@@ -24,11 +24,11 @@ if TYPE_CHECKING:  # imported where they are used: they are optional
     from ._native import _Graph, _Travelled
 
 _CHUNK = 1024
-"""Results that are read at once."""
+"""Number of results that are read at once."""
 
 
 class Travel:
-    """A traversal, step by step. Made by ``g.travel()``; each call gives a new one with one step more.
+    """A traversal in steps. Made by ``g.travel()``; each call returns a new one with one more step.
 
     Source: GraphMeta (TPDS 30 (7), 2019), GTravel.
     """
@@ -46,9 +46,9 @@ class Travel:
     def v(
         self, *vertices: Name | Vertex, type: str | None = None, versions: Any = None, **tests: Any
     ) -> Travel:
-        """The vertices where it starts: these, or those of a `type` whose properties pass `tests`; later,
-        those of the set that are such. ``versions=True``, or a pair of times: those of which a version
-        passes.
+        """Selects vertices: these, or those of a `type` whose properties pass `tests`. As the first step it
+        starts the walk; later it keeps the vertices of the current set that match. With ``versions=True``, or
+        a pair of times, a vertex matches if one of its versions does.
         """
         from ._graph import between
 
@@ -56,43 +56,43 @@ class Travel:
         return self._with("v", (named, type, tests, between(versions)))
 
     def e(self, *types: str, versions: Any = None) -> Travel:
-        """To the far ends of relations of these types, as the near end calls them; of all without one. By
-        default what holds; ``versions=True`` along every version that was put, a pair of times: those
-        between.
+        """Follows relations of these types, named as from the near end, to their far ends; without types all
+        relations. Follows current relations; with ``versions=True`` every version, with a pair of times the
+        versions between them.
         """
         from ._graph import between
 
         return self._with("e", (list(types), between(versions)))
 
     def va(self, name: str, test: Any) -> Travel:
-        """Only vertices with a property that passes: a value, a list of values, or a test such as
-        ``fst.above(5)``. Several are AND."""
+        """Keeps only vertices with a property that passes: a value, a list of values, or a test such as
+        ``fst.above(5)``. Several tests must all pass."""
         return self._with("va", (name, test))
 
     def ea(self, name: str, test: Any) -> Travel:
-        """Only along relations of the last `e` with a property that passes."""
+        """Restricts the last `e` to relations with a property that passes."""
         return self._with("ea", (name, test))
 
     def rtn(self) -> Travel:
-        """The vertices of this point are returned, those from which the walk reaches its end."""
+        """Also returns the vertices at this point from which the walk reaches its end."""
         return self._with("rtn")
 
     def repeat(self, max: int | None = None) -> Travel:
-        """All `e` so far, with their tests, once more, until a round brings nothing new; at most `max`
-        times. Gives the distinct vertices of all rounds.
+        """Repeats all `e` so far, with their tests, until a round reaches nothing new, at most `max` times.
+        Returns the distinct vertices of all rounds.
         """
         from ._graph import count
 
         return self._with("repeat", count(max, "max"))
 
     def return_fp(self) -> Travel:
-        """Whole paths instead of vertices: every walk along the steps as they are written; of what is
-        repeated those to the end of each round, in which no vertex comes twice.
+        """Returns whole paths instead of vertices: every walk along the steps; of repeated steps, the paths
+        to the end of each round in which no vertex occurs twice.
         """
         return self._with("return_fp")
 
     def text(self, steps: str) -> Travel:
-        """The same steps as text: ``"v(file:/plot.png).e(wasWrittenBy).e(read).repeat().return_fp()"``."""
+        """Adds steps given as text: ``"v(file:/plot.png).e(wasWrittenBy).e(read).repeat().return_fp()"``."""
         return self._with("text", steps)
 
     def _travelled(self, engine: str) -> tuple[_Graph, _Travelled]:
@@ -101,16 +101,16 @@ class Travel:
         return native, native.travel(list(self._steps), at, causal, jobs, limit, engine)
 
     def run(self, engine: str = "sync") -> Travelled:
-        """Walks the graph as it is now: what is put later does not show in the result.
+        """Walks the graph as it is now; later puts do not change the result.
 
-        Where the view is cut into slots (``g.partition``), `engine` says how hops follow one another:
-        "sync" step by step, slots that wait read ahead; "plain" step by step; "async" each vertex as soon
-        as it is reached. All give the same.
+        If the view is cut into slots (``g.partition``), `engine` sets the order of hops: "sync" goes step by
+        step, and waiting slots read ahead; "plain" goes step by step; "async" continues from each vertex as
+        soon as it is reached. All return the same result.
         """
         return Travelled(*self._travelled(engine), self._options[-1])
 
     def explain(self, engine: str = "sync") -> Explanation:
-        """Walks it, and says what each hop of each round did, in all and slot by slot."""
+        """Walks it, and reports each hop of each round, in total and for each slot."""
         travelled = self._travelled(engine)[1]
         return Explanation(travelled.figures(), travelled.slots())
 
@@ -132,7 +132,7 @@ class Travel:
 
 
 class Path:
-    """A whole way: `vertices` from its start to its end, as pairs, and the `edges` between them."""
+    """A whole path: `vertices` from its start to its end, as pairs, and the `edges` between them."""
 
     __slots__ = ("edges", "vertices")
 
@@ -151,7 +151,7 @@ class Path:
 
 
 class VertexSet:
-    """Vertices that a traversal reached, read as they are asked for."""
+    """Vertices that a traversal reached, read when they are needed."""
 
     def __init__(self, graph: _Graph, travelled: _Travelled, of: int, length: int) -> None:
         self._graph, self._travelled, self._of, self._length = graph, travelled, of, length
@@ -167,7 +167,7 @@ class VertexSet:
                 yield Vertex(self._graph, row)
 
     def pairs(self) -> list[Name]:
-        """Type and id of each: quicker, where nothing else is asked."""
+        """Type and id of each vertex; faster if you need nothing else."""
         return self._travelled.names(self._of, 0, self._length)
 
     def __contains__(self, vertex: object) -> bool:
@@ -178,10 +178,10 @@ class VertexSet:
 
 
 class Travelled:
-    """What a traversal gave: iterate over its vertices, or over its paths. Made by ``Travel.run``.
+    """The result of a traversal: iterate over its vertices, or over its paths. Made by ``Travel.run``.
 
-    It shows the graph of the moment of ``run``. Vertices come in no particular order. Where `rtn` stands,
-    iterating gives the union of `sets`.
+    It shows the graph at the moment of ``run``. Vertices come in no particular order. After `rtn`, iterating
+    gives the union of `sets`.
     """
 
     def __init__(self, graph: _Graph, travelled: _Travelled, limit: int | None) -> None:
@@ -190,13 +190,13 @@ class Travelled:
 
     @property
     def sets(self) -> list[VertexSet]:
-        """The sets that `rtn` returns, in order, and the last one; none where paths are given."""
+        """The sets that `rtn` returns, in order, and the last one; none if paths are returned."""
         lengths = enumerate(self._travelled.sets())
         return [VertexSet(self._graph, self._travelled, of, length) for of, length in lengths]
 
     @property
     def truncated(self) -> bool:
-        """Whether there was more than the limit; of paths, once they were iterated."""
+        """Whether there were more results than the limit; for paths, known after iterating."""
         return self._cut
 
     def __iter__(self) -> Iterator[Any]:
@@ -231,7 +231,7 @@ class Travelled:
             size = min(2 * size, _CHUNK)
 
     def count(self) -> int:
-        """How many there are: distinct vertices, or paths."""
+        """The number of distinct vertices, or of paths."""
         sets = self.sets
         if len(sets) == 1:
             return len(sets[0])
@@ -240,8 +240,9 @@ class Travelled:
         return sum(1 for _ in self._paths())
 
     def to_arrow(self) -> pa.Table:
-        """As an Arrow table. Vertices: type, id, static, props (JSON texts), stamp, time, user. Paths: a row
-        for each relation: path, position, type, src_type, src_id, dst_type, dst_id, props, stamp, until.
+        """The result as an Arrow table. Vertices: type, id, static, props (JSON texts), stamp, time, user.
+        Paths: a row for each relation: path, position, type, src_type, src_id, dst_type, dst_id, props,
+        stamp, until.
         """
         import json
 
@@ -282,12 +283,12 @@ class Travelled:
         )
 
     def to_pandas(self) -> pd.DataFrame:
-        """As a pandas DataFrame, of the columns of `to_arrow`."""
+        """The result as a pandas DataFrame, with the columns of `to_arrow`."""
         return self.to_arrow().to_pandas()
 
     def to_networkx(self) -> nx.MultiDiGraph:
-        """A networkx MultiDiGraph: the vertices as pairs with their `props`; of paths the relations, from
-        their near ends, too."""
+        """A networkx MultiDiGraph: the vertices as pairs with their `props`; for paths also the relations,
+        from their near ends."""
         import networkx as nx
 
         graph = nx.MultiDiGraph()
@@ -311,8 +312,8 @@ class Travelled:
 
 
 class TravelStep:
-    """What one hop of one round did: `hop` from 0, `round` from 1 (0 behind a repeat), `frontier` and
-    `reached` vertices, `vertices` and `relations` that were read, `seconds`."""
+    """One hop of one round: `hop` from 0, `round` from 1 (0 after a repeat), `frontier` and `reached`
+    vertices, `vertices` and `relations` read, `seconds`."""
 
     __slots__ = ("frontier", "hop", "reached", "relations", "round", "seconds", "vertices")
 
@@ -327,13 +328,13 @@ class TravelStep:
 
 
 class Explanation(list[TravelStep]):
-    """What each hop of a traversal did, in order. ``print`` shows a table.
+    """The hops of a traversal, in order. ``print`` shows a table.
 
-    Where the view is cut into slots, `slots` has what each slot did in each of them, and there are the
-    figures of GraphMeta (TPDS 30 (7), 2019), section 6.4.2: `stat_comm`, what goes between slots, as
-    `requests` for relations of a vertex that another slot has and `forwards` to far ends at home
-    elsewhere; `stat_reads`, the sum over the steps of what the busiest slot read. In one piece they are
-    0, and `slots` is empty.
+    If the view is cut into slots, `slots` has the work of each slot in each hop, and there are the figures of
+    GraphMeta (TPDS 30 (7), 2019), section 6.4.2: `stat_comm`, the traffic between slots, as `requests` for
+    relations of a vertex in another slot and `forwards` to far ends at home elsewhere; `stat_reads`, the sum
+    over the steps of the reads of the busiest slot. In an unpartitioned view they are 0, and `slots` is
+    empty.
     """
 
     def __init__(

@@ -33,13 +33,13 @@ class Uniform(NamedTuple):
 
 
 def plain(text: Any) -> Any:
-    """The value; Invalid for a text with lone surrogates, as names of files that are not UTF-8 have."""
+    """The value itself; Invalid for text with lone surrogates, such as names of files that are not UTF-8."""
     if isinstance(text, str) and not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
             raise Invalid(
-                f"{text!r} is text that UTF-8 cannot hold", "give text without lone surrogates"
+                f"{text!r} is text that UTF-8 cannot encode", "give text without lone surrogates"
             ) from None
     return text
 
@@ -58,19 +58,19 @@ def float_range(low: float, high: float) -> FloatRange:
     """The numbers from `low` to `high`, both included, as one value for ``contains`` and ``between``."""
     low, high = float(low), float(high)
     if not low <= high:
-        raise Invalid(f"the range {low}..{high} is empty", "give the lower end first; NaN is no end")
+        raise Invalid(f"the range {low}..{high} is empty", "give the lower end first; NaN is not an end")
     return FloatRange(low, high)
 
 
 def uniform(first: float, spacing: float) -> Uniform:
-    """Coordinates of a dimension whose element i lies at ``first + i * spacing``, for ``create_variable``."""
+    """Coordinates of a dimension whose element i is at ``first + i * spacing``, for ``create_variable``."""
     if not float(spacing):
-        raise Invalid("coordinates with a spacing of 0", "give the distance of two elements")
+        raise Invalid("coordinates with a spacing of 0", "give the distance between two elements")
     return Uniform(float(first), float(spacing))
 
 
 def datetime_ns(moment: Any) -> int:
-    """Nanoseconds since 1970 of a datetime (UTC where it has no zone), date, numpy.datetime64 or ISO text."""
+    """Nanoseconds since 1970 of a datetime (UTC if it has no zone), date, numpy.datetime64 or ISO text."""
     import numpy as np
 
     if isinstance(moment, str):
@@ -78,39 +78,41 @@ def datetime_ns(moment: Any) -> int:
             moment = datetime.fromisoformat(moment)
         except ValueError:
             raise Invalid(
-                f"{moment!r} is no moment", "write it as 2026-11-21 or 2026-11-21T06:00:00Z"
+                f"{moment!r} is not a moment", "write it as 2026-11-21 or 2026-11-21T06:00:00Z"
             ) from None
-    if hasattr(moment, "to_datetime64"):  # of pandas, to the nanosecond
+    if hasattr(moment, "to_datetime64"):  # a pandas Timestamp, to the nanosecond
         moment = moment.to_datetime64()
     if isinstance(moment, np.datetime64):
         if np.isnat(moment):
-            raise Invalid(f"{moment} is no moment", "leave it out")
+            raise Invalid(f"{moment} is not a moment", "leave it out")
         return int(datetimes_ns(moment).astype("i8"))
     if isinstance(moment, date) and not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day)
     if not isinstance(moment, datetime):
-        raise Invalid(f"{moment!r} is no moment", "give a datetime, a date, a numpy.datetime64 or ISO text")
+        raise Invalid(
+            f"{moment!r} is not a moment", "give a datetime, a date, a numpy.datetime64 or ISO text"
+        )
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
     nanoseconds = since // _MICROSECOND * 1000
     if nanoseconds < -(2**63) < nanoseconds + 1000:
-        # Within the first microsecond, as a clock before 1678 says; the least number is NaT.
+        # The first microsecond, written by a clock set before 1678; the lowest number is NaT.
         nanoseconds = -(2**63) + 1
     if not -(2**63) <= nanoseconds < 2**63:
-        raise Invalid(f"{moment} is no moment that nanoseconds since 1970 hold in 64 bits")
+        raise Invalid(f"{moment} does not fit into 64 bits as nanoseconds since 1970")
     return nanoseconds
 
 
 def datetimes_ns(moments: Any) -> Any:
-    """A numpy array or scalar of datetime64 in nanoseconds; Invalid where that is not exact."""
+    """A numpy array or scalar of datetime64 in nanoseconds; Invalid if that is not exact."""
     import numpy as np
 
-    # numpy wraps around where 64 bits do not hold a moment, and cuts what is finer.
+    # If 64 bits cannot hold a moment, numpy wraps around; it cuts off what is finer than a nanosecond.
     exact = moments.astype("M8[ns]")
     wrong = np.atleast_1d((exact.astype(moments.dtype) != moments) & ~np.isnat(moments))
     if wrong.any():
         first = np.atleast_1d(moments)[wrong][0]
         raise Invalid(
-            f"{first} is no moment that nanoseconds since 1970 hold in 64 bits",
+            f"{first} cannot be stored exactly as nanoseconds since 1970 in 64 bits",
             "give moments from 1678 to 2261 in whole nanoseconds",
         )
     return exact

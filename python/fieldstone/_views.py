@@ -1,4 +1,4 @@
-"""Views: what of an array this rank of a job holds."""
+"""Views: the parts of an array that ranks of a job hold."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 _Halo = int | Sequence[int | Sequence[int]]
 
 LIMIT = 2**63
-"""Indices and counts are below it."""
+"""Upper bound of indices and counts."""
 
 
 class Moved(NamedTuple):
-    """What a put by a view did, on this rank."""
+    """Report of a put by a view, on this rank."""
 
     method: str
-    """The method that was taken: ``direct``, ``exchange`` or ``view``."""
+    """The method used: ``direct``, ``exchange`` or ``view``."""
     why: str
-    """Why, where ``auto`` was asked for."""
+    """The reason, if ``auto`` was given."""
     exchanged: int
-    """Bytes that this rank sent to others."""
+    """Bytes that this rank sent to other ranks."""
     written: int
     """Bytes that it wrote."""
     read: int
     """Bytes that it read."""
     planned: bool
-    """Whether a plan was made; an equal view of an equal shape is served by the plan that there is."""
+    """Whether a plan was made; an equal view of an equal shape uses the existing plan."""
     holes: int
     """Elements that no rank wrote."""
 
@@ -47,9 +47,10 @@ def block(
 ) -> View:
     """The box of `count` indices from `start` on; or this rank's part of a balanced cut by `grid`.
 
-    A balanced cut is numpy's ``array_split`` in each dimension, ranks in C order over the grid. With a
-    `halo` (one width, or one or a pair for each dimension) the array in memory is wider on both sides: the
-    halo is not written, and a read fills what of it lies within. `stride` takes every n-th index, in reads.
+    A balanced cut is numpy's ``array_split`` in each dimension, ranks in C order over the grid. With a `halo`
+    (one width, or one or a pair for each dimension) the array in memory is wider on both sides: writes skip
+    the halo, and reads fill the part of it that is inside the array. `stride` takes every n-th index, only in
+    reads.
     """
     shown: dict[str, Any] = {}
     if grid is None:
@@ -78,9 +79,9 @@ def block(
 
 
 def cyclic(grid: Sequence[int], blocks: Sequence[int]) -> View:
-    """Blocks of `blocks` indices dealt out in turn in every dimension, ranks in C order over the grid.
+    """Blocks of `blocks` indices, distributed round-robin in every dimension, ranks in C order over the grid.
 
-    In memory a rank's elements stand side by side, in order.
+    In memory a rank's elements are contiguous and in order.
     """
     cut, sizes = _numbers(grid, "grid"), _numbers(blocks, "blocks")
     return _native._view_cyclic(cut, sizes, _text("cyclic", {"grid": tuple(cut), "blocks": tuple(sizes)}))
@@ -89,15 +90,17 @@ def cyclic(grid: Sequence[int], blocks: Sequence[int]) -> View:
 def irregular(map: Any, owned: int | None = None, dim: int | None = 0) -> View:
     """Global indices along `dim`, other dimensions whole; with ``dim=None`` numbers of elements in C order.
 
-    -1 stands for no element. The first `owned` entries are written, all are read; so ghosts come last. The
-    map is copied.
+    -1 means no element. The first `owned` entries are written, all are read; so ghosts come last. The map is
+    copied.
     """
     import numpy as np
 
     found = np.asarray(map)
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
         raise Invalid(
-            f"a map of dtype {found.dtype} and shape {found.shape}", "give a row of whole numbers", "argument"
+            f"a map of dtype {found.dtype} and shape {found.shape}",
+            "give one row of whole numbers",
+            "argument",
         )
     if found.dtype.kind == "u" and found.size and int(found.max()) >= LIMIT:
         place = int(found.argmax())
@@ -115,17 +118,18 @@ def irregular(map: Any, owned: int | None = None, dim: int | None = 0) -> View:
 
 
 def joined(count: int) -> View:
-    """`count` indices of the first dimension behind those of the lower ranks; its extent is the sum."""
+    """`count` indices of the first dimension, after those of the lower ranks; its extent is the sum over all
+    ranks."""
     own = _numbers(count, "count")
     return _native._view_joined(own[0], _text("joined", {"count": own[0]}))
 
 
 def pio_decomposition(path: str | os.PathLike[str], comm: Any = None) -> View:
-    """This rank's part by a decomposition file of ParallelIO (text or classic netCDF).
+    """This rank's part according to a decomposition file of ParallelIO (text or classic netCDF).
 
-    The view is a map over all dimensions. With `comm` all its ranks call it. The file may be of another
-    number of tasks: they are dealt out in order, as ``numpy.array_split`` does. Raises Corrupt where the file
-    is damaged, naming the place.
+    The view is a map over all dimensions. With `comm` all its ranks call it. The file may be for another
+    number of tasks: they are distributed in order, like ``numpy.array_split``. Raises Corrupt if the file is
+    damaged, naming the place.
     """
     return _native._view_decomposition(os.fspath(path), comm)
 
@@ -141,7 +145,9 @@ def _numbers(given: Any, what: str) -> list[int]:
     for number in found:
         whole = not isinstance(number, bool) and hasattr(number, "__index__")
         if not whole or not 0 <= number.__index__() < LIMIT:
-            raise Invalid(f"{what}={given!r}", "give whole numbers from 0 on, one a dimension", "argument")
+            raise Invalid(
+                f"{what}={given!r}", "give one whole number, 0 or more, for each dimension", "argument"
+            )
         numbers.append(number.__index__())
     return numbers
 

@@ -1,8 +1,8 @@
 """The source ``fieldstone`` of earthkit-data: GRIB messages of a store as a FieldList, arrays as a Dataset.
 
-earthkit-data finds it by the package's entry point. A request is what a call of ours takes, and keywords as
-in its source ``fdb``. What is selected is of the version that is visible when the source is made; a message
-is read when its header or values are asked for.
+earthkit-data finds it by the package's entry point. It takes a request of ours, and keywords like earthkit's
+source ``fdb``. It selects from the version that is visible when the source is made, and reads a message when
+its header or values are needed.
 
 Example::
 
@@ -33,8 +33,8 @@ from fieldstone.errors import Invalid
 class FieldstoneSource(Source):
     """``from_source("fieldstone", store, request, **keywords)``.
 
-    `store` is an open store or the URL of one, which is read as it was `at` a version; `request` a request of
-    ours, several of them, or None; `keywords` are further keywords of each.
+    `store` is an open store or the URL of one, which is opened `at` a version if given; `request` is one of
+    our requests, several of them, or None; `keywords` are further keywords of each.
     """
 
     name = "fieldstone"
@@ -58,7 +58,7 @@ class FieldstoneSource(Source):
         return self
 
     def to_data_object(self) -> Any:
-        """What ``from_source`` returns: GRIB data, or what earthkit makes of a Dataset."""
+        """The object that ``from_source`` returns: GRIB data, or earthkit's object for a Dataset."""
         return GribData(self) if self._is_grib else from_object(self.to_xarray())
 
     def to_fieldlist(self, *args: Any, **options: Any) -> Any:
@@ -68,21 +68,21 @@ class FieldstoneSource(Source):
         return StoreFieldList(self._pinned.store.retrieve(self._request))
 
     def to_xarray(self, *args: Any, **options: Any) -> Any:
-        """Of messages what earthkit's own engine makes of them; of arrays what ``store.to_xarray`` does."""
+        """For messages, the Dataset of earthkit's own engine; for arrays, that of ``store.to_xarray``."""
         if self._is_grib:
             return self.to_fieldlist().to_xarray(*args, **options)
         return self._pinned.store.to_xarray(self._request)
 
     def to_pandas(self, *args: Any, **options: Any) -> Any:
-        """As :meth:`to_fieldlist`."""
+        """Same as :meth:`to_fieldlist`."""
         return self.to_fieldlist().to_pandas(*args, **options)
 
     def to_numpy(self, *args: Any, **options: Any) -> Any:
-        """As :meth:`to_fieldlist`."""
+        """Same as :meth:`to_fieldlist`."""
         return self.to_fieldlist().to_numpy(*args, **options)
 
     def to_array(self, *args: Any, **options: Any) -> Any:
-        """As :meth:`to_fieldlist`."""
+        """Same as :meth:`to_fieldlist`."""
         return self.to_fieldlist().to_array(*args, **options)
 
     def __iter__(self) -> Iterator[Any]:
@@ -95,7 +95,7 @@ class FieldstoneSource(Source):
         return self.to_fieldlist()._default_encoder()
 
     def _encode(self, encoder: Any, *args: Any, **options: Any) -> Any:
-        # What earthkit's targets call: files, and whatever else it writes to.
+        # earthkit's targets call this: files, and everything else it writes to.
         return self.to_fieldlist()._encode(encoder, *args, **options)
 
 
@@ -121,10 +121,11 @@ class StoreFieldList(SimpleFieldListBase):
 
 
 class StoreHandle(GribHandle):
-    """A message of a store, decoded when it is asked for; a few of a list are kept."""
+    """A message of a store, decoded when it is needed; a few of a list are kept."""
 
     path = ""
-    """With `offset` what earthkit's cache of handles knows a message by; each list has a cache of its own."""
+    """Together with `offset`, identifies a message in earthkit's cache of handles; each list has its own
+    cache."""
 
     def __init__(self, field: Any, place: int, kept: GribHandleCache) -> None:
         self._field = field
@@ -140,12 +141,12 @@ class StoreHandle(GribHandle):
         message = self._field.read()
         if message[:4] != b"GRIB":
             raise Invalid(
-                f"{self._field.key} is no GRIB message", "give a request that selects messages alone"
+                f"{self._field.key} is not a GRIB message", "give a request that selects only messages"
             )
         return GribCodesHandle.from_message(message)
 
     def release(self) -> None:
-        """Lets go of what was decoded."""
+        """Drops the decoded message."""
         self._kept.remove(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -156,7 +157,7 @@ class StoreHandle(GribHandle):
 
 
 def _request(given: list[Any], keywords: dict[str, Any]) -> Any:
-    """Requests of ours, each with the keywords."""
+    """Our requests, each with the keywords added."""
     requests: list[Any] = []
     for one in given:
         requests += one if isinstance(one, list | tuple) else [one]
@@ -166,7 +167,7 @@ def _request(given: list[Any], keywords: dict[str, Any]) -> Any:
     for one in requests or [{}]:
         if not isinstance(one, dict):
             raise Invalid(
-                "keywords go with a request that is a dict",
+                "keywords need a request that is a dict",
                 "write them into the text of the request, or give a dict",
             )
         made.append({**one, **keywords})

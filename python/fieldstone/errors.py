@@ -1,5 +1,5 @@
-"""The exceptions of Fieldstone: one tree, a class per kind. A kind says what the caller can do, a code what
-exactly went wrong."""
+"""The exceptions of Fieldstone: one tree, with a class for each kind. The kind shows the caller how to react,
+the code identifies the exact problem."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import ClassVar
 
 
 class Error(Exception):
-    """Any error of Fieldstone; the message names what is at fault.
+    """Any error of Fieldstone; the message names the cause.
 
-    ``kind`` is the name of the kind, ``code`` says what exactly went wrong ("run-exists"), both the same in
-    every language; ``hint`` says the next step, where one is known; ``message`` is the text without the hint.
+    ``kind`` is the name of the kind, ``code`` identifies the exact problem ("run-exists"); both are the same
+    in every language. ``hint`` gives the next step if one is known; ``message`` is the text without the hint.
     """
 
     kind: ClassVar[str] = "Internal"
@@ -24,8 +24,8 @@ class Error(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same call may succeed later without anybody changing anything: others hold a lock, a
-        server restarts. Never for a full disk or what is damaged."""
+        """Whether the same call may succeed later without any change: others hold a lock, or a server
+        restarts. Never for a full disk or for damage."""
         from . import _native
 
         return _native.ERROR_CODES.get(self.code, ("", False))[1]
@@ -35,7 +35,7 @@ class Error(Exception):
 
 
 class NotFound(Error, KeyError):
-    """What was asked for does not exist: ask for something else, or read with ``strict=False``."""
+    """The requested thing does not exist: request something else, or read with ``strict=False``."""
 
     kind = "NotFound"
 
@@ -65,7 +65,7 @@ class Denied(Error, PermissionError):
 
 
 class Unavailable(Error):
-    """The medium failed or is full: mend it and try again."""
+    """The medium failed or is full: repair it and try again."""
 
     kind = "Unavailable"
 
@@ -77,7 +77,7 @@ class Internal(Error):
 
 
 def codes() -> dict[str, tuple[str, bool]]:
-    """Every code that an error can have: its kind, and whether the call may be repeated as it is."""
+    """Every error code with its kind, and whether the same call may be repeated."""
     from . import _native
 
     return dict(_native.ERROR_CODES)

@@ -1,4 +1,4 @@
-"""What the calls that look at a whole store give back: frozen records, bounded in their repr."""
+"""Reports of the calls that look at a whole store: frozen records, whose repr is bounded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _bounded(name: str, values: tuple[object, ...]) -> str:
 
 
 class _Report:
-    """What all reports have: in a notebook they are tables."""
+    """Base of all reports: a notebook shows them as tables."""
 
     def _repr_html_(self) -> str:
         from ._html import report
@@ -26,7 +26,7 @@ class _Report:
 
 @dataclass(frozen=True)
 class Damage:
-    """Something that ``verify`` found: the field's key where it belongs to one, the file, and why."""
+    """Damage that ``verify`` found: the field's key if it belongs to one, the file, and the reason."""
 
     key: str | None
     file: str
@@ -35,8 +35,10 @@ class Damage:
 
 @dataclass(frozen=True)
 class AcceptanceReport:
-    """A loss that somebody accepted: the file, what is given up of it, how many fields that concerns and the
-    keys of some, as far as they are known, and who accepted it, when and why ("" where nobody said)."""
+    """A loss that a user accepted: the file, the part of it that is given up, the number of fields affected
+    and the keys of some (as far as they are known), and who accepted it, when and why ("" if no reason was
+    given).
+    """
 
     file: str
     what: str
@@ -49,8 +51,8 @@ class AcceptanceReport:
 
 @dataclass(frozen=True, repr=False)
 class VerifyReport(_Report):
-    """The report of ``store.verify``: fields, bytes and files read, damage, notes, and losses that somebody
-    accepted, which do not count as damage."""
+    """Report of ``store.verify``: fields, bytes and files read, damage, notes, and accepted losses, which do
+    not count as damage."""
 
     fields: int
     bytes: int
@@ -74,7 +76,8 @@ class VerifyReport(_Report):
 
 @dataclass(frozen=True)
 class Stats(_Report):
-    """Counts of what a request selects: bytes before compression, stored bytes after; and of the store."""
+    """Counts of the fields that a request selects, with bytes before compression and stored bytes after, and
+    counts of the store."""
 
     datasets: int
     indexes: int
@@ -90,8 +93,8 @@ class Stats(_Report):
 
 @dataclass(frozen=True)
 class CheckpointReport(_Report):
-    """What ``store.checkpoint`` wrote: the version the folder now holds, bytes and files that were new,
-    and how many seconds it took."""
+    """Report of ``store.checkpoint``: the version that the folder now holds, the new bytes and files, and the
+    seconds it took."""
 
     version: str
     bytes: int
@@ -101,12 +104,12 @@ class CheckpointReport(_Report):
 
 @dataclass(frozen=True)
 class WriterStatus:
-    """One writer: its id, host, process and user; state is "open", "closed", "gone" (a process of this host
-    that ended without closing) or "silent" (one of another host that has not written for an hour).
+    """One writer: its id, host, process and user. Its state is "open", "closed", "gone" (a process of this
+    host ended without closing) or "silent" (one on another host has not written for an hour).
 
-    ``clock_off``: seconds its clock is ahead, where it is off by a minute or more; ``tail``: bytes behind
-    its last commit; ``attempt``, ``job`` and ``rank``: of what execution of which job it is, where it named
-    an attempt.
+    ``clock_off``: seconds by which its clock is ahead, if it is off by a minute or more; ``tail``: bytes
+    after its last commit; ``attempt``, ``job`` and ``rank``: its execution, job and rank, if it named an
+    attempt.
     """
 
     writer: str
@@ -126,7 +129,7 @@ class WriterStatus:
 
 @dataclass(frozen=True)
 class TransactionStatus:
-    """An undecided transaction: who flushed into it, how many fields, since when."""
+    """An undecided transaction: who flushed into it, how many fields, and since when."""
 
     id: str
     owners: tuple[str, ...]
@@ -135,8 +138,8 @@ class TransactionStatus:
 
 
 class Problem(str):
-    """Something that is wrong with a store, as text. ``code``: an error code, None where it is only worth
-    knowing; ``file``: relative to the store's folder, "" where it concerns several; ``why``: the reason."""
+    """A problem of a store, as text. ``code``: an error code, None if it is only information; ``file``:
+    relative to the store's folder, "" if several are affected; ``why``: the reason."""
 
     code: str | None
     file: str
@@ -153,11 +156,11 @@ class Problem(str):
 
 @dataclass(frozen=True, repr=False)
 class Status(_Report):
-    """The report of ``store.status``; ``id`` is None before the first flush.
+    """Report of ``store.status``. ``id`` is None before the first flush.
 
-    ``code`` is the program's exit code: 0, or that of the worst of ``problems``. ``format_pinned``: who
-    pinned the version of the format, and when. ``accepted``: losses that somebody accepted. ``free_inodes``:
-    files that can still be made, None where nobody can say. ``bytes_by_user``: bytes of each user's files.
+    ``code`` is the program's exit code: 0, or that of the worst of ``problems``. ``format_pinned``: the user
+    who pinned the version of the format, and when. ``accepted``: accepted losses. ``free_inodes``: the number
+    of files that can still be created, None if unknown. ``bytes_by_user``: bytes of each user's files.
     """
 
     url: str
@@ -188,11 +191,11 @@ class Status(_Report):
 
 @dataclass(frozen=True)
 class Taken:
-    """A file that ``ingest`` took: how many fields the store has now and had not before, their bytes, how
-    many it had already, equal in every byte (meshes, too), and how many vertices and relations of the graph,
-    and meshes, are new; `key`: what the keys of its fields have in common, of a netCDF file its run, of GRIB
-    what all messages say. As a request it selects this file: ``"!*"`` stands for a keyword that files beside
-    it have and this one lacks."""
+    """A file that ``ingest`` took: the number of fields that the store did not have before, their bytes, the
+    number of fields and meshes that it already had with equal bytes, and the number of new meshes and of new
+    vertices and relations of the graph. `key`: the part that the keys of its fields have in common: the run
+    of a netCDF file, or the keywords that all messages of a GRIB file share. As a request it selects this
+    file: ``"!*"`` stands for a keyword that other files of the ingest have and this one lacks."""
 
     path: Path
     fields: int
@@ -205,8 +208,8 @@ class Taken:
 
 @dataclass(frozen=True)
 class XdmfReport(_Report):
-    """What ``run.to_xdmf`` wrote: its files (the text first), variables and steps; and variables at steps
-    that it does not show, with the reason."""
+    """Report of ``run.to_xdmf``: its files (the text first), variables and steps; and variables at steps that
+    it does not show, with the reason."""
 
     files: tuple[Path, ...]
     variables: tuple[str, ...]
@@ -216,7 +219,8 @@ class XdmfReport(_Report):
 
 @dataclass(frozen=True)
 class Skipped:
-    """What ``ingest`` left out: a part of a file, or "the file", "the folder", "the pattern", and why."""
+    """An item that ``ingest`` skipped: a part of a file, or "the file", "the folder", "the pattern", and
+    why."""
 
     path: Path
     what: str
@@ -224,7 +228,7 @@ class Skipped:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing of the file was taken."""
+        """Whether the whole file was skipped."""
         return self.what in ("the file", "the folder", "the pattern")
 
     def __str__(self) -> str:
@@ -233,10 +237,10 @@ class Skipped:
 
 @dataclass(frozen=True, repr=False)
 class IngestReport(_Report):
-    """What ``ingest`` did, in the order of the files; ``print`` shows it by reasons, with totals.
+    """Report of ``ingest``, in the order of the files; ``print`` shows it grouped by reason, with totals.
 
-    `files`: how many were named, by themselves, by folders and patterns; `done`: how many of them were looked
-    at, which are all unless the ingest ended early.
+    `files`: the number of files named, directly or by folders and patterns; `done`: how many of them were
+    examined, which is all unless the ingest ended early.
     """
 
     taken: tuple[Taken, ...] = ()
@@ -246,7 +250,7 @@ class IngestReport(_Report):
 
     @property
     def fields(self) -> int:
-        """Fields that the store has now and had not before."""
+        """The number of fields that the store did not have before."""
         return sum(taken.fields for taken in self.taken)
 
     @property
@@ -256,7 +260,7 @@ class IngestReport(_Report):
 
     @property
     def reasons(self) -> dict[str, tuple[Skipped, ...]]:
-        """What was left out, by reasons: whole files before parts of files."""
+        """Skipped items grouped by reason: whole files before parts of files."""
         found: dict[str, list[Skipped]] = {}
         for skipped in sorted(self.skipped, key=lambda skipped: not skipped.whole):
             found.setdefault(skipped.why, []).append(skipped)
@@ -287,9 +291,9 @@ class IngestReport(_Report):
 
 @dataclass(frozen=True)
 class LeftBehind:
-    """What of one kind ``copy`` or ``move`` left where it was: ``kind`` is "run", "step", "variable",
-    "tag", "attribute", "group", "import" or "mesh"; `names` are the first of their names, of
-    steps their numbers, of attributes their tags."""
+    """Items of one kind that ``copy`` or ``move`` did not take along: ``kind`` is "run", "step", "variable",
+    "tag", "attribute", "group", "import" or "mesh"; `names` are the first of their names (of steps their
+    numbers, of attributes their tags)."""
 
     kind: str
     count: int
@@ -299,7 +303,7 @@ class LeftBehind:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A field that cannot be read: its key, and why, with the file at fault."""
+    """A field that cannot be read: its key, and the reason, which names the file at fault."""
 
     key: str
     why: str
@@ -307,11 +311,11 @@ class Unreadable:
 
 @dataclass(frozen=True, repr=False)
 class TransferReport(_Report):
-    """What ``copy`` or ``move`` did: fields that the target has now and had not before, their bytes, and
-    how many it had already, equal in every element; attributes that it has now and had not before; what
-    stands on the fields and stayed behind; fields that cannot be read (``damaged``): they are not in the
-    target, and in the source still. For ``move`` also how many fields the source has no more, and the
-    keys under which it has a newer version, written meanwhile, that stayed."""
+    """Report of ``copy`` or ``move``: the number of fields that are new in the target, their bytes, and the
+    number that it already had with equal elements; the number of new attributes; metadata of the fields that
+    was not taken along; fields that cannot be read (``damaged``), which stay in the source and are not in the
+    target. For ``move`` also the number of fields removed from the source, and the keys of which the source
+    keeps a newer version, written during the move."""
 
     fields: int
     bytes: int
@@ -332,9 +336,9 @@ class TransferReport(_Report):
 
 @dataclass(frozen=True, repr=False)
 class ExportReport(_Report):
-    """What ``store.export`` wrote: the files, their format, the fields they hold and the bytes of their
-    values; and what a file has not, or not as it was, with the reasons. Of several files, those that could
-    not be written are there as "the file"."""
+    """Report of ``store.export``: the files, their format, the fields they hold and the bytes of their
+    values; and what a file lacks or changes, with the reasons. If several files are written, those that
+    failed are listed as "the file"."""
 
     files: tuple[Path, ...]
     format: str
@@ -351,8 +355,8 @@ class ExportReport(_Report):
 
 @dataclass(frozen=True)
 class ArchiveReport(_Report):
-    """What ``g.archive`` moved or, where not `done`, would move: versions of vertices and relations, and the
-    bytes of their properties. `others`: hidden versions of other users, which only they can move.
+    """Report of ``g.archive``: the versions of vertices and relations moved, or to be moved if not `done`,
+    and the bytes of their properties. `others`: superseded versions of other users, which only they can move.
     """
 
     vertices: int
@@ -364,9 +368,9 @@ class ArchiveReport(_Report):
 
 @dataclass(frozen=True)
 class DeleteReport(_Report):
-    """What ``store.delete`` deleted, or would have where it was not ``done``.
+    """Report of ``store.delete``: what it deleted, or would delete if not ``done``.
 
-    `others`: attributes that stay, because other users wrote them in runs that are not the caller's.
+    `others`: attributes that stay, because other users wrote them in runs that do not belong to the caller.
     """
 
     runs: int
@@ -381,7 +385,7 @@ class DeleteReport(_Report):
 
 @dataclass(frozen=True)
 class RebuildReport(_Report):
-    """What ``store.rebuild`` read, and where the catalog's index is."""
+    """Report of ``store.rebuild``: what it read, and where the catalog's index is."""
 
     logs: int
     commits: int

@@ -2,17 +2,17 @@
 
 * A store (or request) that holds one ingested netCDF file opens as that file: its dimensions,
   coordinates, attributes, packing and types, from the header of ``spec/netcdf-header.md``.
-* Several files are joined where their coordinates differ and do not overlap (``combine="auto"``).
-* Array fields written by key get a leading dimension per keyword with several values.
+* Several files are joined if their coordinates differ and do not overlap (``combine="auto"``).
+* Array fields written by key get a leading dimension for each keyword with several values.
 * GRIB fields get their dimensions from the MARS axes and their values from eccodes; with
   ``time_dim="valid_time"`` one datetime axis in place of date, time and step.
-* ``open_datatree`` gives each run a node, whatever their number, by one pass over the index.
-* A file is a container (netCDF classic, or with a partitioned header): it opens as with xarray's engines for
-  netCDF, and its paths are the nodes of a tree.
+* ``open_datatree`` gives each run a node, however many there are, in one pass over the index.
+* A file is a container (netCDF classic, or with a partitioned header): it opens as with xarray's netCDF
+  engines, and its paths are the nodes of a tree.
 
-Nothing is read before it is asked for, except netCDF's dimension coordinates and, for GRIB, one message per
-variable, which alone tells the grid. Arrays hold no lock and can be pickled; all of a Dataset reads
-the one snapshot that was current when it was opened.
+Nothing is read before it is needed, except netCDF's dimension coordinates and, for GRIB, one message of each
+variable, which is the only source of the grid. Arrays hold no lock and can be pickled; a Dataset reads only
+from the one snapshot that was current when it was opened.
 
 Example::
 
@@ -36,7 +36,7 @@ from fieldstone._xarray.source import Source
 from fieldstone.errors import Invalid, NotFound
 
 MARKER = "fieldstone.store"
-"""The file that makes a folder a store."""
+"""The file that marks a folder as a store."""
 
 
 class FieldstoneBackend(BackendEntrypoint):
@@ -61,7 +61,8 @@ class FieldstoneBackend(BackendEntrypoint):
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Whether this engine alone opens it: a URL of ours, a store's folder, a partitioned header."""
+        """Whether this engine should open it by default: a URL of ours, a store's folder, a partitioned
+        header."""
         try:
             path = os.fspath(filename_or_obj)
         except TypeError:
@@ -91,11 +92,12 @@ class FieldstoneBackend(BackendEntrypoint):
         combine: str | None = "auto",
         time_dim: str | None = None,
     ) -> xr.Dataset:
-        """Opens what `request` selects of a store, as it was `at` a version, decoded by CF's rules.
+        """Opens what `request` selects from a store, as it was `at` a version, decoded by CF's rules.
 
         With `combine` "auto" several files are joined along coordinates that differ and do not overlap, with
-        "run" also along a dimension of their runs; None refuses them. `time_dim` "valid_time" gives GRIB
-        messages one datetime axis in place of date, time and step. Of a container `group` names a path.
+        "run" also along a dimension of their runs; with None several files are an error. `time_dim`
+        "valid_time" gives GRIB messages one datetime axis in place of date, time and step. For a container,
+        `group` names a path.
         """
         decoding = _given(
             mask_and_scale=mask_and_scale,
@@ -135,9 +137,10 @@ class FieldstoneBackend(BackendEntrypoint):
         combine: str | None = None,
         time_dim: str | None = None,
     ) -> dict[str, xr.Dataset]:
-        """The nodes of the tree by path; `group` gives those from one node on downwards.
+        """The nodes of the tree by path; `group` selects a node and everything below it.
 
-        With `combine` "auto" or "run" the files of one run are joined in its node; None gives each a node.
+        With `combine` "auto" or "run" the files of one run are joined in its node; with None each gets a
+        node.
         """
         decoding = _given(
             mask_and_scale=mask_and_scale,
@@ -157,7 +160,7 @@ class FieldstoneBackend(BackendEntrypoint):
         return _nodes(source, found, group, drop_variables, decoding, combine, whole=False)
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> xr.DataTree:
-        """``xarray.open_datatree(url, engine="fieldstone", request=…)``: a node per run."""
+        """``xarray.open_datatree(url, engine="fieldstone", request=…)``: a node for each run."""
         path = os.fspath(filename_or_obj)
         if not container.is_container(path):
             return _tree(self.open_groups_as_dict(path, **options))
@@ -176,15 +179,14 @@ def to_xarray(
     box: Any = None,
     level: int | None = None,
 ) -> xr.Dataset:
-    """The selection of `request` in an open store, on a level where one is given, as a lazy Dataset, cut to a
-    box where one is given.
-    """
+    """The selection of `request` in an open store as a lazy Dataset, on a level and cut to a box if these are
+    given."""
     source = Source(store)
     group = None
     if level is not None:
         group, request = views.on_level(source, request, level)
     parts = views.dataset(source, request, group, views.View(combine, time_dim))
-    # xarray.open_dataset gives dimension coordinates their indexes; here nobody else does.
+    # xarray.open_dataset gives dimension coordinates their indexes; here this call has to.
     made = build.with_indexes(_made(source, parts, None, {}, combine))
     if box is None:
         return made
@@ -196,7 +198,7 @@ def to_xarray(
 def _made(
     source: Any, parts: Any, drop_variables: Any, decoding: dict[str, Any], combine: str | None
 ) -> xr.Dataset:
-    """A Dataset of what was described: of one file, or of several that are joined."""
+    """The Dataset of one described file, or of several that are joined."""
     if not isinstance(parts, list):
         return build.dataset(source, parts, drop_variables, decoding)
     from fieldstone._xarray import combine as joining
@@ -234,7 +236,7 @@ def _nodes(
     combine: str | None = None,
     whole: bool = True,
 ) -> dict[str, xr.Dataset]:
-    """The nodes by path; unless it is to be `whole`, one that cannot be shown is named by a warning."""
+    """The nodes by path; unless the tree must be `whole`, a warning names each node that cannot be shown."""
     wanted, nodes, failed = (group or "").strip("/"), {}, []
     for path, parts in found:
         if wanted and path != wanted and not path.startswith(f"{wanted}/"):
@@ -260,7 +262,7 @@ def _nodes(
 
 
 def _left_out(path: str, why: str) -> None:
-    """Names what of a store is not in its tree."""
+    """Warns of a part of a store that is not in its tree."""
     warnings.warn(
         f"{path} is not in the tree: {' '.join(why.split())} (open_dataset opens it by request= and group=)",
         UserWarning,
@@ -269,7 +271,7 @@ def _left_out(path: str, why: str) -> None:
 
 
 def _tree(nodes: dict[str, xr.Dataset]) -> xr.DataTree:
-    """The tree of nodes; one that xarray cannot place below another is named by a warning and left out."""
+    """The tree of nodes; a node that xarray cannot place below another is left out with a warning."""
     try:
         return xr.DataTree.from_dict(nodes)
     except ValueError:

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use fieldstone::Session;
+use fieldstone::prelude::*;
 use fieldstone::{Code, Error, FieldStore, Result};
 
 /// The thread of one process.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use fieldstone::prelude::*;
 use fieldstone::{CheckpointOptions, checkpoint};
 use pyo3::prelude::*;
 

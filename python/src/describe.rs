@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use fieldstone::prelude::*;
 use fieldstone::{Axis, FieldKey, Grouping, KeyValue, ReadOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
@@ -86,7 +87,7 @@ impl Store {
             _ => return Err(invalid("_cubes takes one of by and along", "give the keywords of one of them")),
         };
         let options = ReadOptions::default();
-        let found = py.waiting(|| fieldstone::cubes(&*handle, &requests, grouping, &options)).or_raise()?;
+        let found = py.waiting(|| fieldstone::cubes(&handle, &requests, grouping, &options)).or_raise()?;
         let mut maker = Maker { py, known: HashMap::new(), dtypes: Vec::new() };
         let axes = maker.axes(&found.axes)?;
         let cubes = found.cubes.into_iter().map(|cube| maker.cube(cube)).collect::<PyResult<_>>()?;

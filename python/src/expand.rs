@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use fieldstone::prelude::*;
 use fieldstone::{Keys, Schema};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;

@@ -18,7 +18,7 @@ pub fn explained(store: &fieldstone::Store, request: &Request, error: Error) -> 
     if error.code() != Code::FieldNotFound {
         return error;
     }
-    match why(&**store, request) {
+    match why(store, request) {
         Some(why) => error.with_hint(why.hint(call)),
         None => error,
     }
@@ -26,5 +26,5 @@ pub fn explained(store: &fieldstone::Store, request: &Request, error: Error) -> 
 
 /// Why a request finds nothing, in words for a listing that is empty.
 pub fn reason(store: &fieldstone::Store, request: &Request) -> Option<String> {
-    why(&**store, request).map(|why| why.reason)
+    why(store, request).map(|why| why.reason)
 }

@@ -37,7 +37,7 @@ impl Store {
     ) -> PyResult<Bound<'py, PyAny>> {
         let requests = requests(request)?;
         let handle = self.handle()?;
-        let report = py.waiting(|| export_grib(&*handle, &requests, &path, overwrite)).or_raise()?;
+        let report = py.waiting(|| export_grib(&handle, &requests, &path, overwrite)).or_raise()?;
         reports::export(py, report)
     }
 }

@@ -53,7 +53,7 @@ pub fn ingest_fdb<'py>(
             })
         };
         let options = IngestOptions { key, helper, progress: Some(&tell), ..IngestOptions::default() };
-        let outcome = fieldstone::ingest_fdb(&*handle, &source, &options);
+        let outcome = fieldstone::ingest_fdb(&handle, &source, &options);
         outcome.map_err(|error| (error, raised.take()))
     });
     match outcome {

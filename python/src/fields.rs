@@ -4,6 +4,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone::Session;
+use fieldstone::prelude::*;
 use fieldstone::{Field, Fields, FieldsReader};
 use pyo3::exceptions::{PyIndexError, PyOSError, PyTypeError};
 use pyo3::prelude::*;

@@ -39,7 +39,7 @@ impl Store {
         let key = pairs.into_iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect();
         let options = GribOptions { key, helper: helper(py)? };
         let archive = ArchiveOptions { session: session(txn)?, ..ArchiveOptions::default() };
-        let go = |source| fieldstone::archive_grib(&*handle, source, &options, &archive);
+        let go = |source| fieldstone::archive_grib(&handle, source, &options, &archive);
         let taken = if let Ok(path) = source.extract::<PathBuf>() {
             py.waiting(|| go(GribSource::Path(&path))).or_raise()?
         } else {

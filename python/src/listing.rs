@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
+use fieldstone::prelude::*;
 use fieldstone::unpacked::unpacked_all;
 use fieldstone::{
     DType, DTypeKind, Extremes, FieldLocation, ListEntry, ListOptions, Listing, Request, Scalar, Schema,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fieldstone::prelude::*;
 use fieldstone::{Env, ListOptions};
 use pyo3::prelude::*;
 

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 
+use fieldstone::prelude::*;
 use fieldstone::{Field, RemoveOptions};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone::Session;
+use fieldstone::prelude::*;
 use fieldstone::unpacked::unpacked_all;
 use fieldstone::{
     ArchiveOptions, Compression, Exist, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value,

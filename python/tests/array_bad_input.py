@@ -1,6 +1,6 @@
-"""Run by test_array_bad_input.py on three ranks: rank 1 gives what is wrong, or other than the others.
+"""Run by test_array_bad_input.py on three ranks: rank 1 gives wrong input, or differs from the others.
 
-All ranks make each act; with it stand the kind of its error and words that are in it. The job goes on.
+All ranks make each act; next to it are the kind of its error and words of its message. The job goes on.
 """
 
 import re
@@ -257,18 +257,18 @@ missed = []
 
 
 def tried(name, act, kind, words):
-    """Notes what the error of an act lacks."""
+    """Notes which expected words the error of an act lacks."""
     try:
         act()
         missed.append(f"{name}: nothing was raised")
     except Exception as error:
         said = str(error)
         lacks = [word for word in words if not re.search(rf"(?<![0-9]){re.escape(word)}(?![0-9])", said)]
-        # On the rank itself it may be an exception of Python's.
+        # On the rank itself it may be one of Python's exceptions.
         if wrong and not isinstance(error, fst.Error):
             return
         if type(error) is not kind:
-            missed.append(f"{name}: {error!r} is no {kind.__name__}")
+            missed.append(f"{name}: {error!r} is not {kind.__name__}")
         elif lacks:
             missed.append(f"{name}: {said!r} lacks {lacks}")
 
@@ -283,7 +283,7 @@ with fst.open(sys.argv[1]) as store:
         for name, (act, kind, words) in CASES.items():
             tried(name, act, kind, words)
             job.discard()
-            # All go on together.
+            # All continue together.
             group.view(whole)
             group.write("v", 0, values)
         job.flush()
@@ -295,7 +295,7 @@ with fst.open(sys.argv[1]) as store:
             else:
                 job.partition((ends, following), vector)
 
-    # This ends the job: what each waits for does not come.
+    # This ends the job, because each rank waits in vain.
     tried("a partition and a flush", in_other_calls, CONFLICT, ["rank 1", "`flush`", "`partition`"])
     everybody = comm.allgather(missed)
 assert not any(everybody), "\n".join(

@@ -1,9 +1,9 @@
 """Random groups of arrays with numpy as the model: a script for any number of ranks of any MPI.
 
-``python array_cases.py FOLDER SEED CASES METHOD...`` writes each case by every method into a store of its own
-in FOLDER, reads each step back by other views, and prints for each case and method the SHA-256 of its files.
-What is drawn for a case depends on the seed alone, and how ranks share it out on their number as well: so all
-numbers of ranks print the same.
+``python array_cases.py FOLDER SEED CASES METHOD...`` writes each case by every method into its own store in
+FOLDER, reads each step back through other views, and prints for each case and method the SHA-256 of its
+files. The seed alone determines a case; how ranks share it also depends on their number. So all numbers of
+ranks print the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TYPES = ["bool", "i1", "u1", "i2", ">u2", "i4", "u4", "i8", "u8", "f4", "f8", ">
 
 
 class Case:
-    """An array at two steps, the elements of it that somebody writes, and how."""
+    """An array at two steps, with its written elements and how they are written."""
 
     def __init__(self, seed: int, number: int) -> None:
         rng = np.random.default_rng([seed, number])
@@ -41,7 +41,7 @@ class Case:
         else:
             raw = [self._noise(rng) for _ in range(2)]
         self.steps = raw
-        # What nobody writes: rows, or elements.
+        # Unwritten rows, or elements.
         self.written = np.ones(self.shape, bool)
         if self.how == "rows":
             self.written &= (rng.random(self.shape[0]) < 0.8).reshape(-1, *(1,) * (dims - 1))
@@ -49,16 +49,16 @@ class Case:
             self.written &= rng.random(self.shape) < 0.8
 
     def _noise(self, rng: np.random.Generator) -> np.ndarray:
-        # Letters: numpy gives text back without the zeros at its end.
+        # Letters, because numpy drops trailing zeros of text.
         noise = rng.integers(65, 91, math.prod(self.shape) * self.dtype.itemsize, dtype="u1")
         return noise.view(self.dtype).reshape(self.shape)
 
     def stored(self, array: np.ndarray) -> np.ndarray:
-        """Its elements as they stand in files."""
+        """Its elements as they are in files."""
         return array.ravel(order="F" if self.order == "F" else "C")
 
     def part(self, rng: np.random.Generator, comm: MPI.Comm, how: str) -> tuple[fst.View, np.ndarray]:
-        """This rank's view, and the stored number of each of its elements; -1 where it has none."""
+        """This rank's view, and the stored number of each of its elements; -1 if it has none."""
         shape, dims, size, rank = self.shape, len(self.shape), comm.size, comm.rank
         at = np.empty(shape, np.int64)
         numbers = np.arange(at.size)
@@ -81,7 +81,7 @@ class Case:
             cuts = np.sort(rng.integers(0, shape[0] + 1, size - 1))
             cut = np.split(at, cuts, 0)[rank]
             return fst.joined(len(cut)), cut
-        # Indices in any order, each with one owner, then ghosts and an entry of no element.
+        # Indices in any order, each with one owner, then ghosts and an entry without an element.
         if how == "rows":
             wanted = np.flatnonzero(self.written.reshape(shape[0], -1).any(1))
         else:
@@ -95,7 +95,7 @@ class Case:
         return fst.irregular(map, len(mine), 0 if how == "rows" else None), local
 
     def asked(self, rng: np.random.Generator, comm: MPI.Comm) -> tuple[fst.View, np.ndarray]:
-        """A view to read with: one of another kind, a box with a halo, or a box with a stride."""
+        """A view for reading: of another kind, a box with a halo, or a box with a stride."""
         how = str(rng.choice(["grid", "cyclic", "rows", "flat", "halo", "stride"]))
         if how not in ("halo", "stride"):
             return self.part(rng, comm, how)
@@ -114,8 +114,8 @@ class Case:
         return fst.block(start, count, halo=2), wide[box]
 
     def run(self, store: fst.Store, comm: MPI.Comm, seed: int, method: str) -> str:
-        """Write and read it; the SHA-256 of its files."""
-        # The same on all ranks, and another one for each number of them.
+        """Writes and reads it; returns the SHA-256 of its files."""
+        # The same on all ranks, different for each number of them.
         rng = np.random.default_rng([seed, self.number, comm.size, len(method)])
         shape: tuple[Any, ...] = self.shape if self.how != "varying" else (None, *self.shape[1:])
         options: dict[str, Any] = {"dtype": self.dtype, "shape": shape}
@@ -134,7 +134,7 @@ class Case:
                     if flushed:
                         job.flush()
                         if not (self.fill or self.written.all()):
-                            break  # a field with holes is missing to whoever reads it whole
+                            break  # reading a field with holes as a whole finds none
                     view, at = self.asked(rng, comm)
                     into = np.zeros(at.shape, self.dtype)
                     group.read("a", step, view=view, into=into)

@@ -15,7 +15,7 @@ METHODS = ["auto", "direct", "exchange", "view"]
 
 
 def held(kind: int, rank: int, size: int) -> tuple[fst.View, np.ndarray]:
-    """What a rank has of `a`, and the number of each element of its memory; -1 where it has none."""
+    """This rank's part of `a`, and the number of each element in its memory; -1 if it has none."""
     at = np.arange(240).reshape(24, 10)
     if kind == 0:
         return fst.block(grid=(size, 1)), np.array_split(at, size)[rank]
@@ -50,14 +50,14 @@ def write(path: Path, comm: Any, level: int, method: str, kind: int) -> None:
 
 
 def cases(comm: Any) -> list[tuple[int, str, int]]:
-    """Level, method and view, another one for each number of ranks."""
+    """Level, method and view, different for each number of ranks."""
     size = comm.size if comm else 0
     both = [(level, method) for level in LEVELS for method in METHODS]
     return [(level, method, (number + size) % 5) for number, (level, method) in enumerate(both)]
 
 
 def sums(path: Path) -> str:
-    """Over names and bytes of a store's netCDF files."""
+    """The digest of names and bytes of a store's netCDF files."""
     content = hashlib.sha256()
     for file in sorted(path.rglob("*.nc"), key=lambda file: file.name):
         content.update(file.name.encode() + file.read_bytes())

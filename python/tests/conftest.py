@@ -1,4 +1,4 @@
-"""What every Python test shares: requirements that CI may not skip, and real sample files."""
+"""Common parts of all Python tests: requirements that CI may not skip, and real sample files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from _pytest import runner
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 LONG = os.environ.get("FIELDSTONE_CRASH") == "full"
-"""Whether campaigns take all their inputs (`make test-long`), or a part of them (docs/faults.md)."""
+"""Whether campaigns use all their inputs (`make test-long`), or a part of them (docs/faults.md)."""
 
 
 def share(items: Iterable[Path], part: int) -> list[Path]:
@@ -32,28 +32,28 @@ def required() -> set[str]:
 
 
 def pytest_configure() -> None:
-    """Sets what tests rely on: Ctrl-C, one environment, and points of grids as eccodes lays them out."""
-    # In the background of a shell Ctrl-C is ignored, also by what is started there; tests send it.
+    """Sets what tests rely on: Ctrl-C, one environment, and points of grids computed by eccodes."""
+    # In the background of a shell Ctrl-C is ignored, also by child processes; tests send it.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # pytest writes the test's name into the environment, and a helper that was started in another one is not
-    # used again: each test would start Python and import its libraries once more.
+    # pytest writes the test's name into the environment, and a helper that was started with another
+    # environment is not reused: each test would start Python and import its libraries again.
     if hasattr(runner, "_update_current_test_var"):
         runner._update_current_test_var = lambda item, when: None
-    # earthkit, which a test imports, has eccodes ask eckit for points unless eccodes is in use by then.
+    # earthkit, which a test imports, makes eccodes ask eckit for points unless eccodes is already in use.
     with contextlib.suppress(ImportError, RuntimeError):
         import fieldstone._helper.grib  # noqa: F401
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Fail the run where FIELDSTONE_REQUIRE holds `all` and anything was skipped, in whatever way."""
+    """Fails the run if FIELDSTONE_REQUIRE contains `all` and anything was skipped."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if "all" in required() and exitstatus == 0 and reporter and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def require(name: str, condition: object, why: str) -> None:
-    """Skip the test where `condition` is false; fail it where FIELDSTONE_REQUIRE holds `name` or `all`."""
+    """Skips the test if `condition` is false; fails it if FIELDSTONE_REQUIRE contains `name` or `all`."""
     if condition:
         return
     if {name, "all"} & required():
@@ -62,7 +62,7 @@ def require(name: str, condition: object, why: str) -> None:
 
 
 def sample(relative: str) -> Path:
-    """A real sample file or folder, from FIELDSTONE_DATA or the folder of them beside the checkout."""
+    """A real sample file or folder, from FIELDSTONE_DATA or the folder next to the checkout."""
     base = Path(os.environ.get("FIELDSTONE_DATA") or ROOT.parent / "shared" / "data")
     path = base / relative
     require("data", path.exists(), f"no {path}; FIELDSTONE_DATA names the folder of sample files")
@@ -82,7 +82,7 @@ def postgresql() -> Iterator[pg_server.Server]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a file system of 4 MiB of its own."""
+    """A folder on its own file system of 4 MiB."""
     require("root", os.geteuid() == 0, "mounting a small file system needs root")
     folder = tmp_path / "small"
     folder.mkdir()
@@ -109,7 +109,7 @@ def prepared(tmp_path: Path) -> Iterator[fst.Store]:
 
 @pytest.fixture
 def taken(tmp_path):
-    """Makes a netCDF file by a function and takes it; gives the store's URL and the file's path."""
+    """Makes a netCDF file with a function and ingests it; returns the store's URL and the file's path."""
     netCDF4 = pytest.importorskip("netCDF4")
 
     def make(fill, name="f.nc", format="NETCDF4", **options):

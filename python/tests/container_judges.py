@@ -1,7 +1,7 @@
-"""Random containers before judges: written and read by netCDF-C, by scipy and by ourselves, and compared.
+"""Judges random containers: netCDF-C, scipy and Fieldstone write and read them, and the results are compared.
 
-Readers give a list of complaints, so that a test tells of many files at once. A class of schemas that a test
-must have met stands in `CLASSES`.
+Readers return a list of complaints, so that a test reports many files at once. `CLASSES` lists the classes of
+schemas that a test must have met.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from container_schemas import (
 )
 from fieldstone import container
 
-# Each of these must have been met, in either direction.
+# Each of these must have been met, in both directions.
 CLASSES = {
     *(f"format {form}" for form in FORMATS),
     *(f"type {dtype}" for dtype in CDF5_TYPES),
@@ -49,12 +49,12 @@ CLASSES = {
     "redef",
 }
 
-# How a name that is taken is refused.
+# The message that refuses a taken name.
 REFUSED = r"defined|taken|already"
 
 
 def tool(name: str) -> str:
-    """The path of an outside judge."""
+    """The path of an external judge."""
     path = shutil.which(name)
     require(name, path, f"{name} is not installed (Debian: netcdf-bin, pnetcdf-bin)")
     assert path
@@ -68,7 +68,7 @@ def program(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
 
 
 def tell(coverage: Counter[str], what: str, wanted: set[str] = CLASSES) -> None:
-    """Prints the coverage, and fails where a class was not met."""
+    """Prints the coverage, and fails if a class was not met."""
     print(f"\n{what}: " + ", ".join(f"{name} {count}" for name, count in sorted(coverage.items())))
     missing = wanted - set(coverage)
     assert not missing, f"{what}: never met: {sorted(missing)}"
@@ -80,13 +80,13 @@ def verdict(complaints: list[str], what: str) -> None:
 
 
 def validated(path: Path) -> list[str]:
-    """Complaints of PnetCDF's validator, which takes one file at a time."""
+    """Complaints of PnetCDF's validator, which accepts one file at a time."""
     done = subprocess.run([tool("ncvalidator"), path], capture_output=True, text=True, check=False)
     return [] if done.returncode == 0 else [f"{path.name}: ncvalidator: {done.stdout}{done.stderr}"]
 
 
 def dumps(path: Path) -> list[str]:
-    """Complaints about our CDL of a file beside ncdump's."""
+    """Differences between our CDL of a file and ncdump's."""
     theirs = subprocess.run([tool("ncdump"), path], capture_output=True, check=False)
     ours = program("container", "dump", path)
     if theirs.returncode == ours.returncode == 0 and ours.stdout == theirs.stdout:
@@ -97,7 +97,7 @@ def dumps(path: Path) -> list[str]:
 
 
 def write_netcdf4(found: Schema, path: Path) -> None:
-    """Writes with netCDF-C. Dimensions are given in NFC: netCDF4 itself finds them under no other form."""
+    """Writes with netCDF-C. Dimensions are given in NFC, the only form in which netCDF4 finds them."""
     import netCDF4
 
     given = found.given
@@ -153,7 +153,7 @@ def write_ours(found: Schema, path: Path, strategy: container._file.Strategy | N
 
 
 def define_again(found: Schema, file: container.Container, part: list[Variable]) -> None:
-    """Tries to define names that are taken, also in their other form: refused, and nothing changes."""
+    """Tries to define taken names, also in their other form: all are refused, and nothing changes."""
     for form in ("NFC", "NFD"):
         for key in list(found.dims)[:2]:
             with pytest.raises((fst.Invalid, fst.Conflict), match=REFUSED):
@@ -164,7 +164,7 @@ def define_again(found: Schema, file: container.Container, part: list[Variable])
 
 
 def escaped(found: Schema, text: str) -> str:
-    """The name that a path has in the file: names are escaped where any of them is a path."""
+    """The name of a path in the file: names are escaped if any of them is a path."""
     texts = [*found.dims, *found.attrs, *(var.name for var in found.vars)]
     if not any("/" in other for other in texts):
         return text
@@ -172,7 +172,7 @@ def escaped(found: Schema, text: str) -> str:
 
 
 def read_netcdf4(found: Schema, path: Path) -> list[str]:
-    """Complaints about what netCDF-C reads."""
+    """Complaints about netCDF-C's reading."""
     import netCDF4
 
     wrong: list[str] = []
@@ -200,10 +200,10 @@ def read_netcdf4(found: Schema, path: Path) -> list[str]:
 
 
 def read_scipy(found: Schema, path: Path) -> list[str]:
-    """Complaints about what scipy reads, which knows no CDF-5 and takes bytes of names for Latin-1.
+    """Complaints about scipy's reading. scipy does not support CDF-5 and reads names as Latin-1.
 
-    It reads a lone record variable as if its records were padded, which they are not (its array is a mess or
-    an error, also on files of netCDF-C): such files are left out.
+    It reads a lone record variable as if its records were padded, which they are not (its array is garbage or
+    an error, also with files of netCDF-C): such files are left out.
     """
     from scipy.io import netcdf_file
 
@@ -223,7 +223,7 @@ def read_scipy(found: Schema, path: Path) -> list[str]:
 
 
 def read_ours(found: Schema, path: Path) -> list[str]:
-    """Complaints about what Fieldstone reads."""
+    """Complaints about Fieldstone's reading."""
     wrong: list[str] = []
     with container.open(path) as file:
         dims = dict(file.dims.items())

@@ -1,8 +1,8 @@
 """Random containers: schemas with data from a seed.
 
-`schema(seed)` says what is in a file, whoever writes it; `classes(schema)` says which rare things it holds,
-so that a test can assert that each was met. Seeds give the same schemas on every machine.
-`container_judges` writes and reads them.
+`schema(seed)` describes a file for any writer; `classes(schema)` lists its rare features, so that a test can
+assert that each was met. Seeds give the same schemas on every machine. `container_judges` writes and reads
+them.
 
 In netCDF classic a length of 0 marks the record dimension: the only dimension without elements is a record
 dimension without records.
@@ -44,7 +44,7 @@ Value = str | np.ndarray
 
 @dataclass
 class Variable:
-    """A variable with its data; `data` is None where nothing is written and fill values are expected."""
+    """A variable with its data; `data` is None if nothing is written and fill values are expected."""
 
     name: str
     dtype: str
@@ -54,7 +54,7 @@ class Variable:
     shape: tuple[int, ...]
 
     def expected(self) -> np.ndarray:
-        """What readers must find."""
+        """The data that readers must find."""
         if self.data is not None:
             return self.data
         own = self.attrs.get("_FillValue")
@@ -81,7 +81,7 @@ class Schema:
     twice: bool = False
 
     def given(self, name: str) -> str:
-        """A name as writers give it."""
+        """A name in the form that writers give."""
         return unicodedata.normalize("NFD", name) if self.decomposed else name
 
     def is_record(self, var: Variable) -> bool:
@@ -98,7 +98,7 @@ def name(rng: random.Random, taken: set[str], paths: bool = False) -> str:
         text = text.rstrip()
         if not text or text in taken:
             continue
-        # The last part alone is unique, too: a dimension is looked up in enclosing paths.
+        # The last part must also be unique, because a dimension is looked up in enclosing paths.
         taken.add(text)
         if paths and rng.random() < 0.6:
             parts = [f"event_{rng.randrange(4)}", *(["plane_u"] if rng.random() < 0.4 else []), text]
@@ -119,7 +119,7 @@ def numbers(rng: random.Random, dtype: str, shape: tuple[int, ...]) -> np.ndarra
 
 
 def attributes(rng: random.Random, types: list[str], paths: bool = False) -> dict[str, Value]:
-    """Attributes of all types and lengths, none among them."""
+    """Attributes of all types and lengths, possibly none."""
     taken: set[str] = set()
     attrs: dict[str, Value] = {}
     for _ in range(rng.choice([0, 0, 1, 2, 4])):
@@ -165,7 +165,7 @@ def schema(seed: int, paths: bool = False) -> Schema:
         add_variable(rng, found, names, [dtype], record, fixed, paths)
     found.decomposed, found.twice = rng.random() < 0.3, rng.random() < 0.3
     if not any(found.is_record(var) for var in found.vars):
-        # Without a record variable nothing can have written a record.
+        # Without a record variable no record can have been written.
         found.numrecs = 0
     return found
 
@@ -179,7 +179,7 @@ def add_variable(
     fixed: list[str],
     paths: bool,
 ) -> None:
-    """Appends a variable, over the record dimension where one is given."""
+    """Appends a variable, over the record dimension if one is given."""
     dtype = rng.choice(types)
     inner = [rng.choice(fixed) for _ in range(rng.choice([0, 0, 1, 1, 2, 3]))] if fixed else []
     dims = ([record] if record else []) + inner
@@ -194,7 +194,7 @@ def add_variable(
 
 
 def classes(found: Schema) -> Iterator[str]:
-    """The rare things that a schema holds."""
+    """The rare features of a schema."""
     yield f"format {found.format}"
     records = [var for var in found.vars if found.is_record(var)]
     for var in found.vars:

@@ -2,9 +2,9 @@
 
     python doc_page.py PAGE
 
-Python blocks share one namespace; of a console block, each line that begins with `$ ` goes through
-bash (a line that ends in a backslash goes on in the next). A command must exit with 0, or with N
-where its line ends in `# exit N`. Blocks in other languages are not run.
+Python blocks share one namespace; bash runs each line of a console block that begins with `$ ` (a line that
+ends in a backslash continues on the next). A command must exit with 0, or with N if its line ends in `# exit
+N`. Blocks in other languages are not run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Block(NamedTuple):
 
 
 def blocks(markdown: str) -> Iterator[Block]:
-    """The fenced blocks of a page; `line` is where the first line of `text` stands."""
+    """The fenced blocks of a page; `line` is the number of the first line of `text`."""
     fence, language, start, lines = "", "", 0, []
     for number, line in enumerate(markdown.splitlines(), 1):
         opening = re.match(r"(`{3,})\s*([\w-]*)\s*$", line)
@@ -57,7 +57,7 @@ def run_page(page: Path) -> None:
     namespace = {"__name__": "__main__"}
     for block in blocks(page.read_text()):
         if block.language == "python":
-            code = "\n" * (block.line - 1) + block.text  # so that a traceback names the page's line
+            code = "\n" * (block.line - 1) + block.text  # so that a traceback has the page's line numbers
             exec(compile(code, str(page), "exec"), namespace)
         elif block.language == "console":
             for line, command, expected in commands(block):

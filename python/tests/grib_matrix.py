@@ -1,7 +1,7 @@
 """GRIB messages of every packing, way of missing, statistic, unit and kind of level that ecCodes can write.
 
-A cell is one value of each axis of :data:`AXES`; :func:`message` makes it, or says that ecCodes cannot.
-Packings that say by themselves which points are missing are written here: ecCodes reads them and writes none.
+A cell is one value of each axis of :data:`AXES`; :func:`message` makes it, or returns None if ecCodes cannot.
+Packings that mark missing points themselves are written here: ecCodes reads them but cannot write them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ Cell = dict[str, Any]
 
 
 def message(cell: Cell) -> bytes | None:
-    """The message of a cell; None where ecCodes cannot write one."""
+    """The message of a cell; None if ecCodes cannot write one."""
     spectral = cell["packing"] == "spectral_complex"
     if cell["unit"] not in UNITS[cell["edition"]] or not is_writable(cell):
         return None
@@ -94,7 +94,7 @@ def message(cell: Cell) -> bytes | None:
 
 
 def is_writable(cell: Cell) -> bool:
-    """Whether the ways of missing and the values of a cell are those of its packing."""
+    """Whether the packing of a cell allows its ways of missing and its values."""
     packing, missing = cell["packing"], cell["missing"]
     if packing == "spectral_complex":
         return missing == "none" and cell["values"] == "ramp" and cell["level"] == "hybrid"
@@ -103,7 +103,7 @@ def is_writable(cell: Cell) -> bool:
     if missing.startswith("own"):
         return cell["edition"] == 2 and packing.startswith("grid_complex") and cell["values"] == "ramp"
     if packing == "grid_simple_log_preprocessing" and cell["values"] == "constant":
-        return False  # ecCodes ends the process
+        return False  # ecCodes would end the process
     return cell["edition"] == 2 or packing in SIMPLE
 
 
@@ -176,21 +176,21 @@ def set_values(handle: int, cell: Cell) -> None:
 
 
 def own_packing(cell: Cell) -> tuple[bytes, bytes] | None:
-    """Sections 5 and 7 of a packing that says which points are missing; None for the others.
+    """Sections 5 and 7 of a packing that marks missing points; None for the others.
 
-    Groups of four points; every second one is missing, the first kind and the second in turn.
+    Groups of four points; every second one is missing, alternately in both ways.
     """
     if not cell["missing"].startswith("own"):
         return None
     n, template = NI * NJ, {"grid_run_length": 200, "grid_complex": 2}.get(cell["packing"], 3)
     if template == 200:
-        # Levels 0 (missing) to 3, each eight times: a run is its level and how much longer it is than one.
+        # Levels 0 (missing) to 3, each eight times: a run is its level and its length minus one.
         levels = struct.pack(">IHBHHB", n, template, 8, 3, 3, 0) + struct.pack(">3H", 10, 20, 30)
         runs = [part for level in range(4) for part in (level, 4 + n // 4 - 1)]
         return section(5, levels), section(7, bytes(runs))
     kinds = 2 if "two" in cell["missing"] else 1
     groups = n // 4
-    # Of differences the groups hold what is above the least, which is 1: points that are there go up by one.
+    # For differences the groups hold the excess over the minimum, which is 1: existing points go up by one.
     present = [10 + g for g in range(groups)] if template == 2 else [0] * groups
     marks = [255, 254] if kinds == 2 else [255, 255]
     references = [present[g] if g % 2 == 0 else marks[g // 2 % 2] for g in range(groups)]
@@ -219,7 +219,7 @@ def with_sections(raw: bytes, five: bytes, seven: bytes) -> bytes:
 
 
 def by_eccodes(raw: bytes) -> tuple[np.ndarray, np.datetime64 | None]:
-    """Values, NaN where there is none, and the moment of validity, None where ecCodes has none."""
+    """Values, NaN if missing, and the moment of validity, None if ecCodes has none."""
     handle = eccodes.codes_new_from_message(raw)
     try:
         decoded = []
@@ -233,9 +233,9 @@ def by_eccodes(raw: bytes) -> tuple[np.ndarray, np.datetime64 | None]:
 
 
 def time_by_eccodes(raw: bytes) -> np.datetime64 | None:
-    """The moment of validity; None where ecCodes has none.
+    """The moment of validity; None if ecCodes has none.
 
-    Of some steps in years of GRIB 1 it says a time such as 0597, which is not a time of day.
+    For some steps in years of GRIB 1 it returns a time such as 0597, which is not a time of day.
     """
     handle = eccodes.codes_new_from_message(raw)
     try:
@@ -259,7 +259,7 @@ def product() -> Iterator[tuple[Cell, bytes]]:
 
 
 def pairwise() -> list[tuple[Cell, bytes]]:
-    """Cells in which every two values of two axes stand together, where a cell can have both."""
+    """Cells that cover all pairs of values of two axes, if a cell can have both."""
     dice, names = random.Random(7), list(AXES)
     pairs = [((a, x), (b, y)) for a, b in itertools.combinations(names, 2) for x in AXES[a] for y in AXES[b]]
     open_pairs, cells = dict.fromkeys(pairs), []

@@ -1,10 +1,10 @@
-"""A heap of files through a store and back: what each shows by its own engine, and at each stage.
+"""A heap of files through a store and back: how each appears in its own engine, and at each stage.
 
-``python python/tests/heap_round.py FOLDER…`` takes all files of the folders into one store by one call,
-copies the store, exports it, and takes the export into a third store. A netCDF file is compared group by
-group: the Dataset that xarray's engine for netCDF shows, decoded, with attributes and coordinates, is to be
-identical to that of each stage. Of GRIB files the messages are compared byte for byte, so that cfgrib shows
-the same of all. The lines that are printed are counts, and each exception with its reason.
+``python python/tests/heap_round.py FOLDER…`` ingests all files of the folders into one store in one call,
+copies the store, exports it, and ingests the export into a third store. A netCDF file is compared group by
+group: the decoded Dataset of xarray's netCDF engine, with attributes and coordinates, must be identical to
+that of each stage. GRIB messages are compared byte for byte, so that cfgrib shows the same for all. It prints
+counts, and each exception with its reason.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ import xarray as xr
 
 STAGES = ("store", "copy", "export", "again")
 ABSENT = "!*"
-"""In the key of a file that was taken: its fields lack this keyword, and those of another file have it."""
+"""In the key of an ingested file: its fields lack this keyword, and those of another file have it."""
 
 
 @dataclass
 class Outcome:
-    """What came of one heap."""
+    """The outcome of one heap."""
 
     files: int = 0
     taken: int = 0
     fields: int = 0
     left_out: dict[str, str] = field(default_factory=dict)
-    """Files of which nothing was taken, with the reasons."""
+    """Files that were skipped, with the reasons."""
     equal: Counter[str] = field(default_factory=Counter)
     """Groups of netCDF files that are identical at a stage."""
     groups: int = 0
     unshown: dict[str, str] = field(default_factory=dict)
-    """Files, with their groups, that their own engine does not show, with what it says."""
+    """Files and groups that their own engine cannot show, with its error."""
     messages: dict[str, Counter[bytes]] = field(default_factory=dict)
     differs: list[tuple[str, str, str]] = field(default_factory=list)
-    """File, stage, and in what it differs."""
+    """File, stage, and the difference."""
 
 
 def netcdf_groups(path: Path) -> list[str]:
@@ -59,7 +59,7 @@ def netcdf_groups(path: Path) -> list[str]:
 
 
 def shown(open_: Any, drop: list[str]) -> xr.Dataset | str:
-    """A Dataset, decoded, but for times that xarray cannot decode; or why there is none."""
+    """A decoded Dataset, except for times that xarray cannot decode; or why there is none."""
     why = ""
     for options in ({}, {"decode_times": False}):
         try:
@@ -72,14 +72,14 @@ def shown(open_: Any, drop: list[str]) -> xr.Dataset | str:
 
 
 def difference(expected: xr.Dataset, got: xr.Dataset | str) -> str:
-    """In what two Datasets differ; empty where they are identical."""
+    """The differences of two Datasets; empty if they are identical."""
     if isinstance(got, str):
         return got
     try:
         xr.testing.assert_identical(expected, got)
     except AssertionError as error:
         return str(error)
-    # Of `variables`: to index a Dataset collects the coordinates of each one.
+    # From `variables`, because indexing a Dataset collects the coordinates of each one.
     types = {n: (v.dtype, got.variables[n].dtype) for n, v in expected.variables.items()}
     kinds = {n: pair for n, pair in types.items() if pair[0] != pair[1]}
     return f"types: {kinds}" if kinds else ""
@@ -95,7 +95,7 @@ def messages(store: fst.Store) -> Counter[bytes]:
 
 
 def through(heap: list[Path], work: Path) -> Outcome:
-    """Takes a heap of folders and files through all stages, and compares."""
+    """Ingests a heap of folders and files, takes it through all stages, and compares."""
     report = fst.ingest(work / "store", heap, progress=False)
     store = fst.open(work / "store", "r")
     fst.copy(store, to=work / "copy")
@@ -152,7 +152,7 @@ def compare(
         return shown(lambda **o: xr.open_dataset(of, engine="netcdf4", **where, **o), drop)
 
     def of_store(store: fst.Store, key: dict[str, str]) -> Any:
-        # A list holds values alone: that a keyword is absent is said in its place.
+        # A list only has values; an absent keyword has its own form.
         request = {k: v if v == ABSENT else [v] for k, v in key.items()}
         url = store.url
         return shown(
@@ -181,7 +181,7 @@ def compare(
 
 
 def main(folders: list[str]) -> None:
-    """Prints what came of a heap."""
+    """Prints the outcome of a heap."""
     with tempfile.TemporaryDirectory() as work:
         outcome = through([Path(folder) for folder in folders], Path(work))
     print(f"{outcome.taken} of {outcome.files} files taken, {outcome.fields} fields")

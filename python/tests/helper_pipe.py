@@ -19,7 +19,7 @@ Frame = tuple[dict[str, Any], bytes]
 
 
 def frame(header: dict[str, Any], payload: bytes = b"") -> bytes:
-    """One frame, written from spec/helper-protocol.md alone."""
+    """One frame, written only from spec/helper-protocol.md."""
     text = json.dumps(header).encode()
     return struct.pack("<I", len(text)) + text + struct.pack("<Q", len(payload)) + payload
 
@@ -48,7 +48,7 @@ def talk(requests: bytes, timeout: float = 600) -> SimpleNamespace:
 
 
 def ask(header: dict[str, Any], payload: bytes = b"") -> list[Frame]:
-    """The replies to one request. The requests of a test process share a helper, as those of a store do."""
+    """The replies to one request. The requests of a test process share a helper, like those of a store."""
     global _helper
     if _helper is None or _helper.poll() is not None or _begun != dict(os.environ):
         _helper = begin()
@@ -62,11 +62,11 @@ def ask(header: dict[str, Any], payload: bytes = b"") -> list[Frame]:
 
 _helper: subprocess.Popen[bytes] | None = None
 _begun: dict[str, str] = {}
-"""The environment in which the helper began."""
+"""The environment in which the helper was started."""
 
 
 def begin() -> subprocess.Popen[bytes]:
-    """Starts a helper, and ends the one before."""
+    """Starts a helper, and ends the previous one."""
     end()
     _begun.clear()
     _begun.update(os.environ)
@@ -76,13 +76,13 @@ def begin() -> subprocess.Popen[bytes]:
 
 @atexit.register
 def end() -> None:
-    """Closes the helper's stdin, at which it ends."""
+    """Closes the helper's stdin, which ends it."""
     if _helper is not None:
         _helper.communicate()
 
 
 def read_frame(helper: subprocess.Popen[bytes]) -> Frame:
-    """The next frame; a helper that ends before fails the test."""
+    """The next frame; fails the test if the helper has ended."""
 
     def take(n: int) -> bytes:
         data = helper.stdout.read(n)
@@ -99,7 +99,7 @@ def ingest(path: Path | str) -> list[Frame]:
 
 
 def ingest_all(paths: Iterable[Path]) -> list[list[Frame]]:
-    """The replies per file, all by one helper."""
+    """The replies for each file, all from one helper."""
     done = talk(b"".join(frame({"op": "ingest", "path": str(p)}) for p in paths), timeout=300)
     assert done.code == 0, done.stderr
     answers: list[list[Frame]] = [[]]
@@ -122,12 +122,12 @@ def array(header: dict[str, Any], payload: bytes) -> np.ndarray:
 
 
 def flat(key: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """A key as something that can be looked up."""
+    """A key in hashable form."""
     return tuple(sorted((k, str(v)) for k, v in key.items()))
 
 
 class Shelf:
-    """A store as the engine sees one: fields by key, and a record of what was read."""
+    """A store as the engine sees it: fields by key, and a record of reads."""
 
     url = "shelf"
     version = "1"

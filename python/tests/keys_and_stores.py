@@ -25,7 +25,7 @@ BASE = {
     "levelist": "500",
     "param": "130",
 }
-"""The base key of the behaviours that every field store is to show, under the schema `mars`."""
+"""The base key of the behaviours that every field store must show, under the schema `mars`."""
 
 
 def mars(**changes: Any) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def start_python(code: str, *arguments: Any) -> subprocess.Popen[str]:
 
 
 def run_python(code: str, *arguments: Any, fails: bool = False) -> str:
-    """What a child that runs `code` prints; it must end well, or with an error where it `fails`."""
+    """The output of a child that runs `code`, which must succeed, or fail if `fails` is set."""
     child = start_python(code, *arguments)
     out, err = child.communicate(timeout=300)
     assert (child.returncode != 0) == fails, err

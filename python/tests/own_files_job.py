@@ -1,4 +1,4 @@
-"""A job that makes files of each kind that a store owns beside its logs."""
+"""A job that makes each kind of file that a store owns besides its logs."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A PostgreSQL server of one's own, for tests and benchmarks, from Debian's package.
+"""A separate PostgreSQL server for tests and benchmarks, from Debian's package.
 
-It stands in a temporary folder, is reached by a Unix socket, and goes with the process that made it, however
-that ends: a small shell waits at a pipe and cleans up. As root it runs as the user `postgres`.
+It runs in a temporary folder, listens on a Unix socket, and ends with the process that made it, however that
+ends: a small shell waits at a pipe and cleans up. Under root it runs as the user `postgres`.
 
-`python pg_server.py COMMAND…` runs a command that finds a server's folder in `FIELDSTONE_TEST_POSTGRESQL`, or
-nothing there where PostgreSQL is not installed.
+`python pg_server.py COMMAND…` runs a command with a server's folder in `FIELDSTONE_TEST_POSTGRESQL`, or
+without the variable if PostgreSQL is not installed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WARDEN = 'read _; "$0/pg_ctl" -D "$1/data" -m immediate stop; rm -rf "$1"'
 
 
 def programs() -> Path | None:
-    """Where the server's programs are: Debian keeps them outside of PATH."""
+    """The folder of the server's programs, which Debian keeps outside PATH."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     found += [Path(p) for p in os.environ.get("PATH", "").split(os.pathsep) if p]
     return next((p for p in found if (p / "initdb").exists() and (p / "pg_ctl").exists()), None)
@@ -64,7 +64,7 @@ class Server:
         )
 
     def sql(self, statement: str) -> str:
-        """What psql prints for a statement, without frames."""
+        """psql's output for a statement, without frames."""
         done = subprocess.run(
             [str(self.bin / "psql"), "-qXAt", "-h", str(self.folder), "-U", "postgres", "-c", statement],
             capture_output=True,
@@ -74,12 +74,12 @@ class Server:
         return done.stdout.strip()
 
     def close(self) -> None:
-        """Stop it and remove its folder."""
+        """Stops it and removes its folder."""
         self._warden.communicate()
 
 
 def main(command: list[str]) -> int:
-    """Run a command beside a server; its exit code."""
+    """Runs a command next to a server; returns its exit code."""
     bin = programs()
     if not bin:
         return subprocess.run(command).returncode

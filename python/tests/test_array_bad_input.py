@@ -1,4 +1,4 @@
-"""Bad input on one rank, or other than the others': an error on all that names rank, position and value."""
+"""Bad input on one rank, or input that differs: all ranks get an error with rank, position and value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes on sets of cells: taken, kept, found by cell and by where the cells lie."""
+"""Attributes on sets of cells: recorded, kept, found by cell and by the position of the cells."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_cells_are_found_by_number_and_by_coordinates_as_brute_force_says(tmp_pa
     assert some > 8
     text = store.find("tag=set and box(lon=170..-170,y=0..90)")
     assert sorted(h.value for h in text) == found({"lon": fst.between(170, -170), "lat": fst.between(0, 90)})
-    # A cell and a coordinate at once: one element must lie in both.
+    # A cell and a coordinate at once: one element must match both.
     both = {"lon": fst.between(0, 20), "nglobe_face": slice(0, 100)}
     points = {n for n in range(100) if middle[n, 0] <= 20}
     assert found(both) == [n for n, cells in enumerate(held) if cells & points]

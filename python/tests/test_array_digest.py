@@ -1,6 +1,6 @@
-"""The files of one group have one sum, whoever writes them: one process, or ranks of any MPI.
+"""The files of one group have the same sum for any writer: one process, or ranks of any MPI.
 
-It stands in `tests/array-files.sha256`: threads of Rust and programs in C have to leave it, too.
+The sum is in `tests/array-files.sha256`; threads of Rust and programs in C must produce it, too.
 """
 
 from __future__ import annotations

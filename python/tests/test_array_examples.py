@@ -1,4 +1,4 @@
-"""SDM's Figures 1, 7 and 8 in Python, as they stand in examples/, under mpiexec."""
+"""SDM's Figures 1, 7 and 8 in Python, from examples/, under mpiexec."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLES = ROOT / "examples"
 
 
 def example(ranks: int, name: str, store: Path) -> list[str]:
-    """What an example prints."""
+    """The output of an example."""
     script = f"""
     import runpy, sys
     sys.argv = [{name!r}, {str(store)!r}]
@@ -94,5 +94,5 @@ def test_a_flow_goes_on_with_other_ranks_bit_for_bit(tmp_path: Path) -> None:
     got = fst.open(url, "r").to_xarray("run=flow").tracer
     assert got.dims == ("step", "nglobe_node")
     np.testing.assert_array_equal(got.values, np.stack(expected))
-    assert np.ptp(got.values.sum(axis=1)) < 1e-12 * 98, "nothing is lost on the way"
+    assert np.ptp(got.values.sum(axis=1)) < 1e-12 * 98, "the tracer is conserved"
     assert np.abs(got.values[-1] - tracer).max() > 0.05, "it flows"

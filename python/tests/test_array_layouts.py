@@ -63,7 +63,7 @@ def test_arrays_lie_in_the_logs_chunked_and_compressed(tmp_path: Path) -> None:
 def test_what_is_said_of_a_group_that_is_taken_as_it_was_is_refused(tmp_path: Path) -> None:
     with fst.open(tmp_path / "store") as store, store.arrays("r") as job:
         job.group("g", {"h": "f4"}, shape=4).write("h", 0, np.ones(4, "f4"))
-        with pytest.raises(fst.Invalid, match="is taken as it was declared"):
+        with pytest.raises(fst.Invalid, match="is opened as it was declared"):
             job.group("g", hints={"cb_nodes": 1})
         with pytest.raises(fst.Invalid, match="no chunks"):
             job.group("other", {"h": "f4"}, shape=4, chunks=2)

@@ -35,7 +35,7 @@ def test_raw_and_netcdf_files_are_read_through_views(tmp_path: Path) -> None:
         assert list(imp) == ["edge1", "edge2", "x"]
         assert (imp["edge2"].read() == edges[1]).all()
         assert (imp["x"].read(fst.irregular([3, 0])) == x[[3, 0]]).all()
-        # A mapping of rows says by itself that the file is raw.
+        # A mapping of rows already implies that the file is raw.
         (tmp_path / "b.raw").write_bytes(raw.read_bytes())
         same = job.import_file(tmp_path / "b.raw", {"edge2": ("<i4", 44, (10,))})
         assert (same["edge2"].read() == edges[1]).all()
@@ -52,7 +52,7 @@ def test_raw_and_netcdf_files_are_read_through_views(tmp_path: Path) -> None:
             (
                 lambda: job.import_file(tmp_path / "a.nc", {"v": ("f4", 0, 15)}, format="netcdf"),
                 fst.Invalid,
-                "says them itself",
+                "has them itself",
             ),
             (lambda: imp["y"], fst.NotFound, "no variable 'y'"),
             (lambda: imp["x"].read(fst.irregular([4])), fst.Invalid, r"map\[0\] is 4"),
@@ -172,7 +172,7 @@ def test_the_execution_table_says_in_which_file_each_step_begins(tmp_path: Path,
         assert table.columns[-2:] == ("file_name", "file_offset")
         for row in table:
             assert (tmp_path / "s" / row["file_name"]).is_file() and row["file_offset"] > 0
-            if layout == "fields":  # the store's own logs, whose blocks may be compressed
+            if layout == "fields":  # in the store's logs, whose blocks may be compressed
                 continue
             dtype = ">f8" if row["dataset"] == "a" else ">f4"
             with (tmp_path / "s" / row["file_name"]).open("rb") as file:

@@ -1,4 +1,4 @@
-"""Partitions by METIS: what pymetis gives of the same edges, from meshes, imports and arrays."""
+"""Partitions by METIS: the result of pymetis for the same edges, from meshes, imports and arrays."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ with fst.open(sys.argv[1]) as store, store.arrays(f"r{comm.size}", comm=comm) as
     assert sorted(np.concatenate(own).tolist()) == list(range(n)), "each node once"
     sizes = [len(nodes) for nodes in own]
     assert max(sizes) < 1.1 * n / comm.size, sizes
-    # Edges between ranks: far fewer than between ranges of nodes.
+    # Far fewer edges cross ranks than with ranges of nodes.
     def between(part):
         return comm.allreduce(int((part.ends >= part.owned).any(axis=1).sum()))
     block = job.partition("wing", "block", history=False)
     assert between(part) < between(block) / 2, (between(part), between(block))
-    # What pymetis gives of the edges.
+    # The result of pymetis for the same edges.
     ends = np.concatenate(comm.allgather(mesh._native.edges()))
     expected = _metis.vector(comm.size, ends[:, 0], ends[:, 1], n)
     assert (part.nodes[: part.owned] == np.flatnonzero(expected == comm.rank)).all()
@@ -51,7 +51,7 @@ with fst.open(sys.argv[1]) as store, store.arrays(f"r{comm.size}", comm=comm) as
     assert (imported.nodes == part.nodes).all()
     job.flush()
     assert job.partition("wing", "metis").source == "parts"
-    # Errors are those of all ranks, and the job goes on.
+    # All ranks raise the errors, and the job goes on.
     for wrong, kind, words in [
         (lambda: job.partition((mine[:, 0], mine[:, 1]), "metis"), fst.Invalid, "nodes="),
         (lambda: job.partition((mine[:, 0] + n, mine[:, 1]), "metis", nodes=n), fst.Invalid, "ends at"),

@@ -1,4 +1,4 @@
-"""Ranks that raise, or whose disk is full, in write, flush or partition: all learn who in a second."""
+"""Ranks that raise, or whose disk is full, in write, flush or partition: all learn the rank in a second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mpi_job import mpirun
 RANKS = 4
 NODES = 1000
 
-# How long an error takes is measured as in test_mpi.py, beside calls without one.
+# The time of an error is measured as in test_mpi.py, next to calls without one.
 JOB = """
 import os
 import re
@@ -31,7 +31,7 @@ slowest = well = 0.0
 tried = 0
 
 def sure(condition, said):
-    # An exception would wait for ranks that are in a call of the test's own.
+    # An exception would wait for ranks that are in a collective call of the test.
     if not condition:
         print(f"rank {rank}: {said!r}", file=sys.stderr, flush=True)
         comm.Abort(1)
@@ -68,7 +68,7 @@ def fails(who, act, words=""):
     sure(words in str(said), said)
     slowest, tried = max(slowest, seconds), tried + 1
 
-def told():
+def summary():
     text = f"{tried} errors took {slowest:.3f} s at most, a call without one {well:.3f} s"
     sure(slowest < max(1, 10 * well), text)
     if rank == 0:
@@ -77,7 +77,7 @@ def told():
 
 
 def checked(url: Path, steps: list[int]) -> None:
-    """These steps are there, whole and right, and no other."""
+    """Exactly these steps exist, complete and correct."""
     with fst.open(url, "r") as store:
         report = store.verify()
         assert report.ok, report.damaged
@@ -107,7 +107,7 @@ with fst.open(sys.argv[1]) as store, store.arrays("r", comm=comm, layout=sys.arg
         goes_well(lambda: job.partition((edges, (edges + 1) % nodes), (vector + who) % size))
         goes_well(job.flush)
         step += 1
-told()
+summary()
 """
     done = mpirun(RANKS, JOB + script, tmp_path / "store", NODES, layout, timeout=300)
     print(done.stdout)
@@ -144,7 +144,7 @@ for who in range(size):
         fails(who, lambda: job_of(True), "this rank gives up")
         goes_well(lambda: job_of(False))
         step += 1
-told()
+summary()
 """
     done = mpirun(RANKS, JOB + script, tmp_path / "store", NODES, layout, timeout=300)
     print(done.stdout)
@@ -169,7 +169,7 @@ def fill():
                     file.write(bytes(4096))
             except OSError:
                 pass
-            # Enough for what the others have to write.
+            # Enough for the bytes of the other ranks.
             file.truncate(file.tell() - (96 << 10))
     comm.barrier()
 
@@ -194,7 +194,7 @@ with fst.open(sys.argv[1]) as store, store.arrays("r", comm=comm, layout=sys.arg
                 other.write("v", step, np.ones(count), wait=wait)
                 job.flush()
             fill()
-            # In one file the disk may be full for another rank a moment before.
+            # With one file, the disk may become full for another rank first.
             fails(who if sys.argv[3] == "fields" else None, write, "No space left")
             empty()
             job.discard()
@@ -203,7 +203,7 @@ with fst.open(sys.argv[1]) as store, store.arrays("r", comm=comm, layout=sys.arg
                 job.flush()
             goes_well(goes_on)
             step += 1
-told()
+summary()
 """
     url = small_disk / "store"
     done = mpirun(RANKS, JOB + script, url, NODES, layout, timeout=300)

@@ -1,4 +1,4 @@
-"""Ranks of a job are killed: each step is there whole, in store and files, and the run goes on."""
+"""Ranks of a job are killed: each step in store and files is complete, and the run continues."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_killed_jobs_leave_whole_steps_and_go_on(tmp_path: Path) -> None:
         if turn == 3:
             assert job.stdout.readline(), "no step was flushed"
         time.sleep(dice.random() * 0.7)
-        # One rank first: what the others do until they are gone, too, must not harm.
+        # One rank first: the others' actions until they are killed, too, must do no harm.
         order = list(range(ranks))
         dice.shuffle(order)
         for rank in order:
@@ -93,7 +93,7 @@ def test_killed_jobs_leave_whole_steps_and_go_on(tmp_path: Path) -> None:
         for path in url.rglob("*.nc"):
             with path.open("rb") as file:
                 if file.read(3) != b"CDF":
-                    continue  # it says of itself that it was not finished
+                    continue  # the file is marked as unfinished
             with netCDF4.Dataset(path) as shown:
                 assert set(shown["step"][:].tolist()) <= set(steps), path
     assert before > 0

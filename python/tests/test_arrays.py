@@ -1,4 +1,4 @@
-"""Arrays: every dtype and layout comes back; pieces, boxes, created fields, chunks."""
+"""Arrays: every dtype and layout reads back; pieces, boxes, created fields, chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attempts of a job: of one field a reader sees one, also while stragglers of a dead one go on."""
+"""Attempts of a job: a reader sees one attempt of each field, even while stragglers of a dead one go on."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def declared(url: str) -> None:
 
 
 def rank_of(url: str, attempt: str, rank: int, ranks: int, first: int, began: int | None = None) -> None:
-    """A rank writes its rows of each variable at each step, a flush each, as a model does."""
+    """A rank writes its rows of each variable at each step, with one flush for each, like a model."""
     value = float(attempt)
     rows = np.array_split(np.arange(ROWS), ranks)[rank]
     with fst.open(url, attempt=attempt) as store:
@@ -66,7 +66,7 @@ def fork(target, *arguments) -> int:
 
 
 def judge(url: str) -> dict[int, set[float]]:
-    """The attempts that each step's complete fields are of; none may hold two, and none is of two."""
+    """The attempts of each step's complete fields; no field may mix two."""
     seen: dict[int, set[float]] = {}
     with fst.open(url, "r") as newest:
         version = newest.version
@@ -84,8 +84,8 @@ def judge(url: str) -> dict[int, set[float]]:
 
 @pytest.mark.parametrize("seed", range(100 if LONG else 16))
 def test_a_job_that_is_killed_and_started_again_mixes_nothing(tmp_path: Path, seed: int) -> None:
-    """Four ranks are killed at a seeded moment, but for one that hangs; three others go on from the last
-    whole step; then the one that hung goes on, too.
+    """Four ranks are killed at a seeded moment, except one that hangs; three others restart from the last
+    complete step; then the hanging rank also continues.
     """
     rng, url = random.Random(seed), str(tmp_path / "plate.store")
     declared(url)
@@ -103,7 +103,7 @@ def test_a_job_that_is_killed_and_started_again_mixes_nothing(tmp_path: Path, se
     heard, began = os.pipe()
     again = [fork(rank_of, url, "2", rank, 3, first, began) for rank in range(3)]
     os.close(began)
-    os.read(heard, 1)  # nothing where the first attempt had written all
+    os.read(heard, 1)  # empty if the first attempt had written everything
     os.close(heard)
     judge(url)
     os.kill(straggler, signal.SIGCONT)
@@ -133,7 +133,7 @@ def test_an_attempt_is_named_everywhere(tmp_path: Path) -> None:
         writers = store.status().writers
         assert {writer.attempt for writer in writers} == {"one", "two", None}
         assert store.status().format == 2
-        # What is pickled goes on in the attempt.
+        # A pickled store continues in the attempt.
         with fst.open(url, attempt="three") as mine:
             other = pickle.loads(pickle.dumps(mine))
             other.archive("run=a,variable=t,step=4", np.zeros(3))
@@ -184,7 +184,7 @@ def test_the_last_step_is_whole_for_all_variables(tmp_path: Path) -> None:
         run.write("u", 1, np.zeros(4))
         run.write("u", 2, np.zeros(2), start=(0,))
         store.flush()
-        # What every reader of axes takes for the newest step is incomplete.
+        # The step that is the newest to every reader of axes is incomplete.
         assert store.axes("run=a")["step"][-1] == "2"
         assert run.last_step() == 1
         assert run.last_step(["t"]) == 2
@@ -273,7 +273,7 @@ def test_ranks_decide_a_transaction_together(tmp_path: Path) -> None:
         tx.archive(key, np.full((1, 2), rank), start=(rank, 0), shape=(4, 2))
     with store.transaction(comm=comm) as tx:
         put(tx, 0)
-    # All are there when the block ends, so every rank sees the whole.
+    # All ranks have arrived when the block ends, so every rank sees everything.
     assert store.get("run=a,variable=t,step=0").tolist() == [[n, n] for n in range(4)]
     try:
         with store.transaction(comm=comm) as tx:
@@ -326,7 +326,7 @@ def test_one_process_is_a_communicator_of_one(tmp_path: Path) -> None:
         assert store.axes() == {"run": ["a"], "variable": ["t"]}
         (entry,) = store.list()
         assert entry.attempt is not None
-        # Decided by somebody else meanwhile: the error is raised once.
+        # Another process decided it in the meantime: the error is raised once.
         tx = store.transaction(comm=comm)
         tx.archive("run=a,variable=v", np.zeros(2))
         tx.flush()

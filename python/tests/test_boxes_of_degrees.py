@@ -1,4 +1,4 @@
-"""Boxes in degrees, across the seam and on coordinates lat(y, x), equal plain loops over cells."""
+"""Boxes in degrees, across the seam and on coordinates lat(y, x), give the same as plain loops over cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs, variables, steps, tags and attributes: the lines of the catalog's surface, as they are written."""
+"""Runs, variables, steps, tags and attributes: the calls of the catalog as users write them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_run_says_who_annotates_it(store, run):
     store.create_run("own", exist_ok=True)
     with store.transaction() as tx:
         assert tx.create_run("tx", annotate="owner").annotators == "owner"
-    with pytest.raises(fst.Conflict, match="who annotates it"):
+    with pytest.raises(fst.Conflict, match="who may annotate it"):
         store.create_run(run.name, exist_ok=True, annotate="owner")
     with pytest.raises(fst.Invalid, match="annotate"):
         store.create_run("other", annotate="me")
@@ -255,7 +255,7 @@ def test_annotate_says_the_unit_as_the_shell_does(store):
     run.create_steps([0, 6])
     run.annotate("hot", 310.5, unit="K")
     run.annotate("hot", 37.5, step=6, unit="degC")
-    run.annotate("hot", 311, step=0, unit="K")  # a float's tag takes what a float holds
+    run.annotate("hot", 311, step=0, unit="K")  # a float's tag accepts any number that a float holds
     run.annotate_many("hot", [1.0, 2.0], step=[0, 6], unit="mK")
     assert [(t.unit, t.type) for t in store.tags(tag="hot")] == [
         ("K", "float"),
@@ -436,7 +436,7 @@ def test_a_tag_is_named_in_three_ways(store):
     ]
 
 
-# -- where attributes stand
+# -- places of attributes
 
 
 def test_an_attribute_stands_on_a_run_a_step_or_a_box(store, run):
@@ -578,7 +578,7 @@ def test_rebuild_and_lost_files_change_no_answer(store, run):
     assert store.conflicts() == []
 
 
-# -- flushing by itself
+# -- automatic flushes
 
 
 def until(condition, seconds=30):

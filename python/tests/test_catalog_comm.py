@@ -13,7 +13,7 @@ from fieldstone import _native
 
 
 class Threads:
-    """A communicator of threads; what crosses it is pickled, as between processes."""
+    """A communicator of threads; it pickles everything, as between processes."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -32,7 +32,7 @@ class Threads:
 
 
 class Rank:
-    """One rank, with what mpi4py's communicators have."""
+    """One rank, with the methods of mpi4py's communicators."""
 
     def __init__(self, threads: Threads, rank: int) -> None:
         self._threads, self.rank, self.size = threads, rank, threads.size
@@ -45,7 +45,7 @@ class Rank:
 
 
 def on_ranks(size, function):
-    """What `function(comm)` gives on each rank, or the exception that it raises."""
+    """The result of `function(comm)` on each rank, or the exception that it raises."""
     threads = Threads(size)
     results: list[Any] = [None] * size
 

@@ -1,4 +1,4 @@
-"""What changes or removes takes names as they stand; patterns are asked for."""
+"""Calls that change or remove data take names literally; patterns have to be explicit."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_patterns_are_asked_for(store: fst.Store) -> None:
     assert store.delete(run=fst.glob("lr*")).runs == 3
     assert store.delete(run=[fst.glob("lr?"), "ab"]).runs == 3
     assert store.delete(where="run like 'lr*' and tag=qq").attributes == 9
-    assert len(store.runs(run="lr*")) == 3, "a read takes a pattern"
+    assert len(store.runs(run="lr*")) == 3, "a read accepts a pattern"
     with pytest.warns(UserWarning, match=r"no run 'lr\*'.*fst.glob"):
         assert store.delete(run="lr*").runs == 0
 

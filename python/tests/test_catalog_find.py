@@ -1,4 +1,4 @@
-"""Finding: hits in every form, and lists of runs, steps, variables and tags."""
+"""Queries: hits in every form, and lists of runs, steps, variables and tags."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_hits_are_lazy_and_can_be_kept(store):
     assert kept[0].value == 50 and kept[-1].value == 500 and kept.first().value == 50
     with pytest.raises(IndexError):
         kept[6]
-    assert hits[0].value == 50, "lazy ones are asked anew"
+    assert hits[0].value == 50, "lazy hits are queried again"
 
 
 def test_reading_a_hit_reads_its_box(store):
@@ -412,7 +412,7 @@ def test_what_also_asks_for_stands_beside_its_hits(store):
     assert "also.run" not in table.columns
     assert "also.step" in table.columns
 
-    # A hit with several is in several rows; of several `also` each combination is one.
+    # A hit with several is in several rows; with several `also` terms each combination is one row.
     both = [fst.related("same run", tag="maximum"), fst.related("same step", tag="storm")]
     frame = store.attributes(tag="maximum", step=6, run="astro-1", also=both, order="value").to_pandas(
         also=True
@@ -426,7 +426,7 @@ def test_what_also_asks_for_stands_beside_its_hits(store):
     nothing = store.attributes(tag="maximum", value=9.0, also=both[0]).to_arrow(also=True)
     assert len(nothing) == 0
     assert "also.value" in nothing.columns
-    with pytest.raises(fst.Invalid, match="no attribute beside its hits"):
+    with pytest.raises(fst.Invalid, match="no term for related attributes"):
         store.attributes(tag="maximum").to_arrow(also=True)
     with pytest.raises(fst.Invalid, match="kept"):
         hits.collect().to_pandas(also=True)

@@ -1,4 +1,4 @@
-"""Questions to the catalog of a store whose disk is full: an engine in memory answers them."""
+"""Queries on a store whose disk is full: an engine in memory answers them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value is kept as it was given: what is missing, what was typed, and the unit that it is in."""
+"""A value is kept as it was given: missing values, typed text, and units."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_nan_is_last_in_every_order(store: fst.Store) -> None:
         assert [hit.step for hit in store.attributes(tag="curve", order=order, limit=2)] == steps[:2]
 
 
-# -- what is absent
+# -- absent values
 
 
 def test_what_is_absent_passes_a_test_that_there_be_none(store: fst.Store) -> None:
@@ -180,7 +180,7 @@ def test_what_is_absent_passes_a_test_that_there_be_none(store: fst.Store) -> No
     assert [row.name for row in store.variables(attr={"units": ~fst.exists()})] == ["u"]
 
 
-# -- text that was typed
+# -- typed text
 
 
 def _annotate(store: fst.Store, tag: str, value: str, *more: str) -> tuple[str, Any]:
@@ -372,7 +372,7 @@ def test_tables_without_rows_have_the_types_of_tables_with_rows(store: fst.Store
         with pytest.warns(UserWarning) if ask not in (asked[5], asked[6], asked[7], asked[8]) else _nothing():
             none = ask(run="nobody")
         assert len(none) == 0 and none.types == some.types
-        # Integers are Int64 where one is absent, as the step of an attribute of a run, and int64 elsewhere.
+        # Integers are Int64 if one is absent, such as the step of an attribute of a run, and int64 otherwise.
         dtypes = [[str(kind).lower() for kind in table.to_pandas().dtypes] for table in (none, some)]
         assert dtypes[0] == dtypes[1]
     assert dict(store.runs(run="r").to_arrow().types) == dict(store.runs().to_arrow().types)

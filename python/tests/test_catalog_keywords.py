@@ -80,7 +80,7 @@ def test_many_attributes_have_keywords_in_columns(store):
 def test_keywords_are_the_schemas(store, tmp_path):
     run = store.run("a")
     for keywords, says in [
-        ({"step": 6}, "what the run, the step"),
+        ({"step": 6}, "the run, the step or the variable gives"),
         ({"member": "x"}, "member"),
         ("x", "a dict"),
     ]:

@@ -1,4 +1,4 @@
-"""Attributes by who wrote them: user, process, rank, job and attempt, against plain loops."""
+"""Attributes by their writer: user, process, rank, job and attempt, compared with plain loops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROCESSES = [("1", "1177", "0"), ("1", "1177", "1"), ("2", "1177", "0"), ("2", "
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[int]]:
-    """A store that five processes wrote into, and their numbers."""
+    """A store into which five processes wrote, and their numbers."""
     url = str(tmp_path_factory.mktemp("writers") / "store")
     numbers = []
     for value, (attempt, job, rank) in enumerate(PROCESSES):

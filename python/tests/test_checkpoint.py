@@ -1,4 +1,4 @@
-"""Stores in memory, written to folders: whole at every moment, new bytes only, and how often."""
+"""Stores in memory, written to folders: complete at every moment, only new bytes, and how often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fieldstone.container`` in one process: define, write, read, as netCDF4 and scipy see the same file."""
+"""``fieldstone.container`` in one process: define, write, read, compared with netCDF4 and scipy."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_get_and_put_of_boxes(tmp_path):
 def test_an_array_to_read_into_is_of_the_dtype_that_is_asked_for(tmp_path):
     with container.open(small(tmp_path / "a.nc")) as f:
         t, whole = f["t"], np.arange(8).reshape(2, 4)
-        # Of the same size, so that only the dtype tells.
+        # The same size, so that only the dtype differs.
         for held, asked in (("i4", "f4"), ("f4", "i4"), ("u4", np.int32), ("i8", float)):
             into = np.full((2, 4), 7, held)
             with pytest.raises(fst.Invalid, match="asks for"):
@@ -251,7 +251,7 @@ def test_an_array_to_read_into_is_of_the_dtype_that_is_asked_for(tmp_path):
             assert np.array_equal(t.get(into=into, dtype=held), whole) and np.array_equal(into, whole)
         flags = np.empty(4, bool)
         assert f["mask"].get(into=flags, dtype=bool).tolist() == [True, False, True, False]
-        with pytest.raises(fst.Invalid, match="bytearray is no array"):
+        with pytest.raises(fst.Invalid, match="bytearray is not an array"):
             t.get(into=bytearray(32))
 
 
@@ -264,7 +264,7 @@ def test_numbers_of_elements_are_checked(tmp_path):
                 lambda wrong=wrong: f.get_many([("mask", [wrong])]),
                 lambda wrong=wrong: f.put_many([("mask", [1], [wrong])]),
             ):
-                with pytest.raises(fst.Invalid, match="no number of elements"):
+                with pytest.raises(fst.Invalid, match="not a number of elements"):
                     call()
         assert f.get_many([("mask", 2, 1)])[0].tolist() == [1]  # a number stands for one dimension
 
@@ -511,7 +511,7 @@ def test_containers_travel_also_where_the_folder_changes(tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path / "there")
         with pickle.loads(pickle.dumps(f)) as again:
             assert again["dt"][...] == 0.5
-        small("a.nc")  # one that is not meant
+        small("a.nc")  # another file of that name in this folder
         with container.open("a.nc", "a") as other:
             other["dt"][...] = 9
         with pickle.loads(pickle.dumps(f)) as again:
@@ -584,5 +584,5 @@ with container.open(sys.argv[1], "a") as f:
     assert f["v"][1] == 4.0
 sys.exit("numpy.ma" in sys.modules)
 """
-    # They are a tenth of what importing numpy takes, and ten times what finding a variable takes.
+    # They take a tenth of the time of importing numpy, and ten times that of finding a variable.
     subprocess.run([sys.executable, "-c", program, tmp_path / "a.nc"], check=True)

@@ -1,4 +1,4 @@
-"""`def_many`: every kind of column defines what one call for each variable would."""
+"""`def_many`: every kind of column defines the same as one call for each variable."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def arrow(values):
 
 
 def shown(value: object) -> str:
-    """A name for a parameter that is the same in every process: pyarrow shows where an array lies."""
+    """A name for a parameter that is the same in every process, because pyarrow's repr has an address."""
     return re.sub(r" object at 0x[0-9a-f]+", "", str(value))
 
 
@@ -192,7 +192,7 @@ def test_a_fill_value_must_be_one_of_its_variable(tmp_path, given):
 
 
 def rows_of(count: int) -> tuple[list[str], list[object]]:
-    """Names, and dimensions in every form that a row may have; more of them than are looked up together."""
+    """Names, and dimensions in every form of a row; more than one batch of look-ups."""
     names = [f"event_{i}/hits" for i in range(count)]
     forms = [("x",), ["y", "x"], "y", (), ("own", "y")]
     return names, [forms[i % 5] for i in range(count)]

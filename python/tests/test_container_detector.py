@@ -1,4 +1,4 @@
-"""The example of a detector in one process: batches hold what was written, each event once."""
+"""The example of a detector in one process: batches contain everything written, each event once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers taken into a store: their variables are fields, also where their bytes stay outside."""
+"""Containers ingested into a store: their variables are fields, even if their bytes stay outside."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Containers of netCDF-C, and what the program says of them, before outside judges.
+"""Containers of netCDF-C, read and printed by Fieldstone, before external judges.
 
-Two thousand random files are read value for value, and printed as ncdump prints them, to the byte. The
-schemas' coverage is counted, and each rare class must have been met. What we write is judged in
-`test_container_judges_written.py`.
+Two thousand random files are read value for value, and printed as by ncdump, to the byte. The schemas'
+coverage is counted, and each rare class must have been met. `test_container_judges_written.py` judges our own
+files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SEEDS = 2000 if LONG else 500
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory) -> list[tuple[schemas.Schema, Path]]:
-    """The random schemas, each with its file, which netCDF-C wrote."""
+    """The random schemas, each with its file, written by netCDF-C."""
     folder = tmp_path_factory.mktemp("netcdf_c")
     pairs = []
     for seed in range(SEEDS):
@@ -41,7 +41,7 @@ def test_random_files_of_netcdf_c_are_read_value_for_value(theirs):
     for found, path in theirs:
         coverage.update(set(schemas.classes(found)))
         wrong += [f"seed {found.seed}: {text}" for text in read_ours(found, path)]
-    # Only we try that, when we write.
+    # Only Fieldstone as the writer tries that.
     del coverage["name defined twice"]
     verdict(wrong, "reading files of netCDF-C")
     tell(coverage, "netCDF-C to us")
@@ -161,7 +161,7 @@ def test_variables_beyond_4_gib_in_sparse_files(tmp_path, form):
     path = tmp_path / "large.nc"
     with netCDF4.Dataset(path, "w", format=schemas.FORMATS[form]) as file:
         file.set_fill_off()
-        # A dimension of CDF-2 has less than 2^32 elements.
+        # A dimension of CDF-2 has fewer than 2^32 elements.
         file.createDimension("y", 5)
         file.createDimension("x", 1 << 30)
         file.createVariable("small", "i2", ())[...] = 7

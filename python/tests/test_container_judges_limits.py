@@ -1,7 +1,8 @@
-"""Containers at the limits of the formats, before outside judges: 4 GiB, CDF-1's 2 GiB, 1,000 dimensions.
+"""Containers at the limits of the formats, before external judges: 4 GiB, CDF-1's 2 GiB, 1,000 dimensions.
 
-Large files are sparse. netCDF4 is kept from files whose definitions netCDF-C refuses: a Dataset that could
-not be closed is closed again when it is collected, which ends the process. There ncgen is asked.
+Large files are sparse. netCDF4 does not open files whose definitions netCDF-C refuses: Python closes a
+Dataset that could not be closed again when it is collected, which ends the process. ncgen checks these
+instead.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def test_variables_beyond_4_gib_that_we_write(tmp_path, form, records):
     import netCDF4
 
     path = tmp_path / "large.nc"
-    # In CDF-2 the last variable, or the last one's record, may have more than 4 GiB, and no dimension 2^31.
+    # In CDF-2 the last variable, or the last one's record, may have more than 4 GiB, but no dimension 2^31.
     lengths = (5, 1 << 30) if form == "cdf2" else (1, 5 << 30)
     with container.create(path, format=form) as file:
         file.def_dims(["t", "y", "x"], [None, *lengths])
@@ -59,7 +60,7 @@ def test_variables_beyond_4_gib_that_we_write(tmp_path, form, records):
 @pytest.mark.parametrize("form", ["cdf2", "cdf5"])
 @pytest.mark.parametrize("length", [1 << 30, (1 << 32) - 4])
 def test_variables_beyond_4_gib_of_netcdf_c(tmp_path, form, length):
-    """netCDF-C writes dimensions up to 2^32 - 4 to CDF-2, where the format's numbers end at 2^31 - 1."""
+    """netCDF-C writes dimensions up to 2^32 - 4 to CDF-2, although the format's numbers end at 2^31 - 1."""
     import netCDF4
 
     path = tmp_path / "large.nc"
@@ -93,7 +94,7 @@ def test_many_variables_of_2_gib_in_cdf2(tmp_path):
 
 
 CDF1 = [
-    # Lengths of byte variables, and what forbids them.
+    # Lengths of byte variables, and the limit that forbids them.
     ((2**31 - 4 - 1024, 8), ""),
     ((1024, 2**31 - 4), ""),
     ((1024, 2**31 - 4, 8), "begin"),
@@ -196,7 +197,7 @@ def test_a_thousand_dimensions(tmp_path):
     path = tmp_path / "deep.nc"
     twos = (3, 500, 999)
     data = np.arange(8, dtype="i2")
-    # PnetCDF's validator up to 1.12 refuses a name index, as any bytes behind the data.
+    # PnetCDF's validator up to 1.12 refuses a name index, like any bytes after the data.
     with container.create(path, format="cdf5", index="never") as file:
         file.def_dims([f"d{i}" for i in range(1000)], [2 if i in twos else 1 for i in range(1000)])
         deep = file.def_var("deep", "i2", [f"d{i}" for i in range(1000)])

@@ -1,7 +1,7 @@
-"""The same random calls through netCDF4 and through us; and both in turn on one file.
+"""The same random calls through netCDF4 and through Fieldstone; and both in turn on one file.
 
-Boxes and strides, records added beyond the last, fill values, redefinitions and reopening between them. Files
-of both then hold the same, and a file of one is a file of the other.
+They use boxes and strides, records added beyond the last, fill values, redefinitions and reopening between
+them. The files of both then hold the same, and each can continue the other's file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SAME_CALLS, IN_TURN = (150, 150) if LONG else (40, 40)
 
 @dataclass
 class Model:
-    """What a file holds; `known` says which elements somebody has written."""
+    """The contents of a file; `known` marks the elements that were written."""
 
     rng: random.Random
     dims: dict[str, int | None] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Model:
         return found
 
     def put(self, name: str, key: tuple[slice, ...], data: np.ndarray) -> None:
-        """Notes what is written."""
+        """Records a write."""
         dims = self.vars[name][1]
         if dims and self.dims[dims[0]] is None:
             self.numrecs = max(self.numrecs, key[0].stop)
@@ -91,12 +91,12 @@ class Model:
 
 
 def slices(box: tuple[list[int], list[int], list[int]]) -> tuple[slice, ...]:
-    """numpy's key of a box."""
+    """numpy's index of a box."""
     return tuple(slice(at, at + (n - 1) * step + 1, step) for at, n, step in zip(*box, strict=True))
 
 
 def plain(file: netCDF4.Dataset, name: str) -> netCDF4.Variable:
-    """A variable of which elements come as they are stored."""
+    """A variable whose elements are read as stored."""
     found = file[name]
     found.set_auto_maskandscale(False)
     found.set_auto_chartostring(False)
@@ -104,7 +104,7 @@ def plain(file: netCDF4.Dataset, name: str) -> netCDF4.Variable:
 
 
 def put_ours(rng: random.Random, file: container.Container, name: str, box, data: np.ndarray) -> None:
-    """Writes in one of the ways there are."""
+    """Writes in one of the possible ways."""
     way = rng.randrange(4)
     if way == 0:
         file[name].put(data, *box)
@@ -266,7 +266,7 @@ def session_theirs(model: Model, path: Path, types: list[str]) -> None:
 
 
 def check(model: Model, path: Path, what: str) -> None:
-    """Both read what was written."""
+    """Both read the written contents."""
     with container.open(path) as ours, netCDF4.Dataset(path) as theirs:
         lengths = {name: model.numrecs if n is None else n for name, n in model.dims.items()}
         assert dict(ours.dims) == lengths == {name: d.size for name, d in theirs.dimensions.items()}, what
@@ -286,15 +286,15 @@ def test_both_write_one_file_in_turn(tmp_path, index):
     for seed in range(IN_TURN):
         rng = random.Random(seed)
         form = rng.choice(list(FORMATS))
-        path, model, told = tmp_path / f"{seed}.nc", Model(rng), []
+        path, model, calls = tmp_path / f"{seed}.nc", Model(rng), []
         container.create(path, format=form, index=index, h_minfree=rng.choice([0, 0, 900])).close()
         for _ in range(rng.randrange(2, 8)):
             act = rng.choice([session_ours, session_theirs])
             act(model, path, types_of(form))
-            told.append(act.__name__)
-            check(model, path, f"seed {seed}: {told}")
+            calls.append(act.__name__)
+            check(model, path, f"seed {seed}: {calls}")
         sound.append(path)
         if index == "never" and seed % 5 == 0:
-            assert validated(path) == [], f"seed {seed}: {told}"
+            assert validated(path) == [], f"seed {seed}: {calls}"
     done = program("container", "validate", *sound)
     assert done.returncode == 0, done.stdout.decode()

@@ -1,8 +1,8 @@
-"""What we write, before outside judges: ncvalidator, ncdump, netCDF-C, scipy, PnetCDF's tools.
+"""Our files before external judges: ncvalidator, ncdump, netCDF-C, scipy, PnetCDF's tools.
 
-Random files (500, or 2,000 in the long form) are accepted and read back value for value. The schemas'
-coverage is counted, and each rare class must have been met. Files of others are judged in
-`test_container_judges.py`, sizes at the formats' limits in `test_container_judges_limits.py`.
+They accept random files (500, or 2,000 in the long form) and read them back value for value. The schemas'
+coverage is counted, and each rare class must have been met. `test_container_judges.py` judges files of
+others, `test_container_judges_limits.py` sizes at the formats' limits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Pairs = list[tuple[schemas.Schema, Path]]
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory) -> Pairs:
-    """The random schemas, each with its file, which we wrote, by all strategies in turn."""
+    """The random schemas, each with its file, written by Fieldstone with all strategies in turn."""
     folder = tmp_path_factory.mktemp("ours")
     pairs = []
     for seed in range(SEEDS):
@@ -58,7 +58,7 @@ def in_two(act, items) -> list[str]:
 
 
 def has_nan(value: np.ndarray) -> bool:
-    """Whether any element is no number."""
+    """Whether any element is NaN."""
     return value.dtype.kind == "f" and bool(np.isnan(value).any())
 
 

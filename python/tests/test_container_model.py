@@ -1,4 +1,4 @@
-"""The cost model of parallel creation says what runs on threads count."""
+"""The cost model of parallel creation gives the same counts as runs on threads."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ rank, size = comm.rank, comm.size
 
 
 def say(*words):
-    # Each rank to a file of its own: lines of several processes on one pipe may mix.
+    # Each rank writes to its own file: lines of several processes on one pipe may mix.
     with open(f"said.{rank}", "a") as out:
         print(*words, file=out)
 """
@@ -45,12 +45,12 @@ def mpiexec():
 
 
 def job(folder, ranks, script, *arguments, code=0):
-    """Runs a script on ranks; gives the lines that they said, in the order of ranks."""
+    """Runs a script on ranks; returns their output lines, in the order of ranks."""
     for old in folder.glob("said.*"):
         old.unlink()
     path = folder / "job.py"
     path.write_text(HEAD + textwrap.dedent(script))
-    # A package that is on the path here is on it there.
+    # A package in this process's path must be in theirs.
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     done = subprocess.run(
         [mpiexec(), "-n", str(ranks), sys.executable, path, *arguments],
@@ -84,11 +84,11 @@ with container.create(path, comm, format=format, strategy=strategy, index="alway
     for i in mine:
         v = f[f"event_{i}/x"]
         v.put(np.full(v.shape, i, "f4"), collective=False)
-    assert x.shape == (mine[-1] + 1, 3)  # a variable of define mode is good afterwards
+    assert x.shape == (mine[-1] + 1, 3)  # a variable made in define mode still works
     for step in range(4):
         values = [step + 0.5] if step % size == rank else []
         shared.put(values, start=[step], count=[len(values)])
-    # What others created is found, and after sync read.
+    # A rank finds objects created by others, and reads their data after sync.
     f.sync()
     assert len(f.vars) == N + 1 and f.dims["time"] == 4
     other = (mine[0] + N // 2) % N
@@ -199,7 +199,7 @@ def test_an_error_of_a_call_on_one_rank_is_an_error_on_all(tmp_path):
 
 
 def test_an_error_before_a_collective_call_reaches_the_ranks_in_it(tmp_path):
-    # No `with` and every error caught: nothing but the call itself tells the others.
+    # Without `with` and with every error caught: only the call itself can notify the others.
     script = """
     f = container.create("a.nc", comm)
     f.def_dim("x", 8)
@@ -251,13 +251,13 @@ def test_an_error_before_a_collective_call_reaches_the_ranks_in_it(tmp_path):
         except Exception as error:
             soon = time.time() - start < 20
             say(n, type(error).__name__, f"rank {1 + n % 2}" in str(error), "coffee" in str(error), soon)
-        # An error that came out of a collective call is not told twice: the ranks go on together.
+        # An error raised by a collective call is not reported again: the ranks continue together.
         v.put(np.full(2, n * size + rank, "i4"), mine)
         f.sync()
         assert v.get().tolist() == [n * size + r for r in range(size) for _ in "ab"] + [0] * (8 - 2 * size)
     f.close()
     try:
-        v.get([-1])  # at once: nobody is in a call of a closed container
+        v.get([-1])  # at once: no rank is in a call of a closed container
     except fst.Invalid as error:
         say("closed", "rank" in str(error))
     """
@@ -271,7 +271,7 @@ def test_an_error_before_a_collective_call_reaches_the_ranks_in_it(tmp_path):
             failed = rank == 1 + n % 2
             kinds = "NotFound" if n in (12, 15) else "Invalid"
             assert (int(number), kind) == (n, foreign.get(n, kinds) if failed else kinds), said
-            # The failing rank raises another library's error as it was.
+            # The failing rank raises another library's error unchanged.
             assert named == str(not (failed and n in foreign)) and coffee == str(n == 19), said
             assert soon == "True", said
 
@@ -394,7 +394,7 @@ def test_containers_leave_no_file_open_however_they_end(tmp_path):
     import os
 
     def ends(n):
-        with container.create("a.nc", comm) as f:  # in turn a new one and one beside the old
+        with container.create("a.nc", comm) as f:  # alternately a new file and one next to the old
             f.def_dim("x", 4)
             f.def_var(f"rank_{rank}/v", "f4", "x")
             f.enddef()
@@ -501,7 +501,7 @@ def test_what_fails_on_one_rank_within_a_call_of_a_file_keeps_no_other_waiting(t
     from fieldstone import _mpi
 
     class Failing:
-        # A handle of which one method fails on rank 1.
+        # A handle with one method that fails on rank 1.
         def __init__(self, handle, name):
             self._handle, self._name = handle, name
 
@@ -522,7 +522,7 @@ def test_what_fails_on_one_rank_within_a_call_of_a_file_keeps_no_other_waiting(t
             return False
 
     parts = [rank * 100, rank * 100 + 50], [2, 3]
-    # No type of MPI has a part of such a length.
+    # MPI has no type with a part of this length.
     wrong = [parts[0], [-2, 3]] if rank == 1 else parts
     for call in (lambda: file.write_parts(*wrong, bytes(5)), lambda: file.read_parts(*wrong)):
         assert tried(call) == (rank != 1)

@@ -1,4 +1,4 @@
-"""Ranks of a real MPI job that part ways: each learns of it, none waits, and the communicator serves on."""
+"""Ranks of a real MPI job that diverge: each gets an error, none waits, and the communicator still works."""
 
 from __future__ import annotations
 

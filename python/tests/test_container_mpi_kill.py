@@ -18,8 +18,8 @@ from fieldstone.errors import Error
 from test_container_mpi import HEAD, mpiexec
 
 VARIABLES = 400
-# Generation after generation of one file, or files of their own: so a kill meets definition, enddef,
-# writing and close, replacing and in place.
+# Many generations of one file, or separate files, so that a kill meets definition, enddef, writing and close,
+# both when replacing a file and in place.
 JOB = f"""
 import itertools, os, pathlib
 format, where = sys.argv[1:]
@@ -38,7 +38,7 @@ for n in itertools.count(1):
 
 
 def judge(program: str, path: Path) -> int:
-    """The generation of a whole container, or 0 of one that every reader refuses as unfinished."""
+    """The generation of a complete container, or 0 for one that every reader refuses as unfinished."""
     told = subprocess.run([program, "container", "validate", path], capture_output=True, text=True)
     try:
         with container.open(path) as f:
@@ -57,7 +57,7 @@ def judge(program: str, path: Path) -> int:
 @pytest.mark.parametrize("format", ["cdf5", "partitioned"])
 def test_ranks_killed_at_any_time_leave_old_new_or_unfinished(tmp_path, format, where):
     program = str(Path(sys.executable).parent / "fieldstone")
-    require("program", os.path.exists(program), "the program is not beside this Python")
+    require("program", os.path.exists(program), "the program is not next to this Python")
     rng = random.Random(f"{format} {where}")
     whole = 0
     for kill in range(4):
@@ -82,7 +82,7 @@ def test_ranks_killed_at_any_time_leave_old_new_or_unfinished(tmp_path, format, 
         done = max(int(line) for n in range(2) for line in (folder / f"said.{n}").read_text().split())
         found = {path.name: judge(program, path) for path in folder.glob("a*.nc")}
         if where == "same":
-            # The file under the path is whole: the last generation that any rank saw closed, or the next.
+            # The file under the path is complete: the last generation that any rank saw closed, or the next.
             assert found["a.nc"] in (done, done + 1)
             assert all(judge(program, path) in (0, done + 1) for path in folder.glob(".a.nc.*.part"))
         else:

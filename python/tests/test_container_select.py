@@ -1,4 +1,4 @@
-"""What stands in brackets selects what numpy selects, for any shape and key; names find what they name."""
+"""An index in brackets selects the same as in numpy, for any shape and key; names find their objects."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_errors_suggest_similar_names(tmp_path):
         assert f.dims.get("length") == f.dims["length"] == 3 and f.attrs.get("ev_2/weight") == 2
         assert "length" in f.dims and "lenght" not in f.dims and 3 not in f.dims and 3 not in f.vars
     with many(tmp_path / "a.nc", _attributes.COMPARED + 1) as f:
-        with pytest.raises(fst.NotFound) as found:  # that would take long
+        with pytest.raises(fst.NotFound) as found:  # suggesting a name would take long
             f.attrs["ev_1/wieght"]
         assert found.value.hint is None
 

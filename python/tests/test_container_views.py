@@ -1,4 +1,4 @@
-"""Variables of containers, put and got by views, by one process."""
+"""Variables of containers, written and read through views, by one process."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_plan_is_made_once_and_says_why(file):
 @pytest.mark.parametrize(
     ("ask", "text"),
     [
-        (lambda t: t.put(np.zeros((6, 5)), view="block"), "is no view"),
+        (lambda t: t.put(np.zeros((6, 5)), view="block"), "is not a view"),
         (lambda t: t.put(np.zeros((6, 4)), view=fst.block(grid=(1, 1))), "of shape [6, 4], and the view"),
         (lambda t: t.put(np.zeros((6, 5)), view=fst.block(grid=(2, 1))), "grid [2, 1] does not fit 1 ranks"),
         (lambda t: t.put(np.zeros(2), view=fst.irregular([0, 30], dim=None)), "map[1] is 30"),
@@ -85,7 +85,7 @@ def test_a_plan_is_made_once_and_says_why(file):
         (lambda t: t.get(view=fst.block(grid=(1, 1)), method="fast"), "'fast'"),
         (lambda t: t.get(view=fst.block(grid=(1, 1)), buffer=0), "buffer=0"),
         (lambda t: t.get(view=fst.block(grid=(1, 1)), collective=False), "collective=False"),
-        (lambda t: t.get(count=1, view=fst.block(grid=(1, 1))), "a view with count"),
+        (lambda t: t.get(count=1, view=fst.block(grid=(1, 1))), "a view excludes count"),
         (lambda t: t.put(np.zeros((2, 1)), view=fst.block((0, 0), (2, 1), stride=2)), "with a stride"),
         (lambda t: fst.block((0, 0)), "without start and count"),
         (lambda t: fst.block((0, 0), (1, 1), grid=(1, 1)), "with grid and with start"),

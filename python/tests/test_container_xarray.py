@@ -35,7 +35,7 @@ VALID = [
 
 
 def both(path, opened=xr.open_dataset, **options):
-    """What our engine and netCDF4's give, loaded; equal warnings are no difference."""
+    """Results of our engine and of netCDF4's, loaded; equal warnings are not a difference."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with (
@@ -51,8 +51,8 @@ def test_real_files_are_as_with_netcdf4(name, decode):
     path = sample(name)
     with netCDF4.Dataset(path) as file:
         if not file.data_model.startswith(("NETCDF3", "CDF")):
-            pytest.fail(f"{name} is no classic file")
-    # A time that no calendar holds is refused by both; everything else is decoded.
+            pytest.fail(f"{name} is not a classic file")
+    # Both refuse a time that no calendar holds; everything else is decoded.
     times = False if name.endswith("CRM032_test1.nc") else None
     own, other = both(path, decode_cf=decode, decode_times=times)
     xr.testing.assert_identical(own, other)
@@ -93,7 +93,7 @@ def test_a_dataset_comes_back(tmp_path, format):
         with xr.open_dataset(path, engine="netcdf4") as a, xr.open_dataset(tmp_path / "b.nc") as b:
             xr.testing.assert_identical(a.load(), b.load())
     else:
-        with xr.open_dataset(path) as own:  # nobody else opens it
+        with xr.open_dataset(path) as own:  # no other engine opens it
             assert own.t.shape == (4, 3, 5)
 
 
@@ -119,7 +119,7 @@ def test_encodings_and_the_record_dimension(tmp_path):
     with pytest.raises(ValueError, match="could not safely cast"):
         container.write_dataset(xr.Dataset({"v": ("x", [2**40])}), path, format="cdf1")
     with xr.open_dataset(path, engine="fieldstone") as own:
-        assert own.t.shape == (4, 3, 5)  # what was there stays
+        assert own.t.shape == (4, 3, 5)  # the old contents stay
 
 
 def test_reading_is_lazy_and_chunked(tmp_path):
@@ -189,7 +189,7 @@ def opened(path, **options):
 
 
 def again(tmp_path, given):
-    """The file that is written of what was opened: its dimensions and those of its variables."""
+    """Writes an opened Dataset to a file: its dimensions and those of its variables."""
     container.write_dataset(given, tmp_path / "again.nc")
     with container.open(tmp_path / "again.nc") as f:
         return dict(f.dims), {name: v.dims for name, v in f.vars.items()}
@@ -203,7 +203,7 @@ def test_a_dimension_has_its_short_name_in_its_own_path_and_below(tmp_path, form
         f.def_var("v2", "i4", ("b/x",))
         f.def_var("v3", "i4", ("a/x", "x"))
         f.def_var("a/v", "i4", ("y", "x"))
-        # By names they would be others: the nearest a/x, and b/x within a.
+        # By name they would be others: the nearest a/x, and the b/x in a.
         f.def_many(["a/w"], "i4", np.array([[1, 0]]))
         f.def_many(["a/b/u"], "i4", np.array([[2]]))
         f.def_var("a/b/v", "i4", ("y", "x", "a/x"))
@@ -235,7 +235,7 @@ def test_a_dimension_has_its_short_name_in_its_own_path_and_below(tmp_path, form
 @pytest.mark.parametrize(
     ("outer", "inner", "root", "node"),
     [
-        # Whether the root and the node have a coordinate, and what their dimensions are called.
+        # Whether the root and the node have a coordinate, and the names of their dimensions.
         (False, False, "x", "n/x"),
         (True, False, "x", "n/x"),
         (False, True, "/x", "x"),
@@ -272,7 +272,7 @@ def test_a_tree_is_had_where_nodes_have_other_dimensions_of_one_name(
     if root != node:
         assert again(tmp_path, tree) == written
         xr.testing.assert_identical(xr.open_datatree(tmp_path / "again.nc", engine="fieldstone").load(), tree)
-    # A node for itself, several without a tree, and a tree from there on have the short names.
+    # A single node, several without a tree, and a tree from there on have the short names.
     assert opened(path, group="n")["v"].dims == ("x",)
     groups = xr.open_groups(path, engine="fieldstone")
     assert groups["/"]["v"].dims == groups["/n"]["v"].dims == ("x",)
@@ -321,7 +321,7 @@ def test_a_record_dimension_that_nobody_asked_for_is_taken_where_it_can_be(tmp_p
     both = first.copy()
     both.encoding["unlimited_dims"] = {"time", "x"}
     assert record(both) is None
-    # A node within has the same dimension, read as unlimited there too, and may have it behind.
+    # A child node has the same dimension, also read as unlimited, and may have it in a later place.
     for inner, found in ((("time", "y"), "time"), (("y", "time"), None)):
         node = xr.Dataset({"w": (inner, np.ones([{"time": 2, "y": 4}[d] for d in inner]))})
         node.encoding["unlimited_dims"] = {"time"}
@@ -344,7 +344,7 @@ def test_dimensions_of_two_lengths_are_not_taken_for_one(tmp_path):
     )
 
 
-# Where dask computes in other processes, only this one can write what it is creating.
+# If dask computes in other processes, only this process can write the file that it creates.
 @pytest.mark.parametrize("scheduler", ["threads", "sync", "processes", "distributed"])
 def test_lazy_arrays_are_written_wherever_dask_computes_them(tmp_path, monkeypatch, scheduler):
     dask = pytest.importorskip("dask")
@@ -408,10 +408,10 @@ def test_bounds_of_times_have_the_units_of_their_times(tmp_path):
 ENCODINGS = [
     ({"t": {"dtpye": "i2"}}, "encoding 'dtpye' of 't'.*do you mean 'dtype'"),
     ({"t": {"flavour": 3}}, "'flavour' of 't'.*there are dtype, _FillValue"),
-    ({"t": {"units": "K"}}, "'units' of 't' has no meaning"),
-    ({"t": {"zlib": True}}, "'zlib' of 't': a container has no chunks"),
+    ({"t": {"units": "K"}}, "'units' of 't' does not apply"),
+    ({"t": {"zlib": True}}, "'zlib' of 't': a container has neither chunks"),
     ({"t": {"zlib": False, "chunksizes": (1, 2, 3)}}, "'chunksizes' of 't'"),
-    ({"u": {}}, "encoding for 'u', which is no variable .hint: there are "),
+    ({"u": {}}, "encoding for 'u', which is not a variable .hint: there are "),
     ({"q/t": {}}, "there is no node 'q'"),
     ({"t": "i2"}, "encoding for 't' is 'i2'"),
 ]
@@ -451,9 +451,9 @@ def test_encodings_of_a_tree_are_by_paths_or_by_nodes(tmp_path):
         assert sorted(halves) == ["a/b/w", "a/v", "v"], encoding
     for encoding, message in (
         ({"/q/v": half}, "there is no node 'q' .hint: there are /, a, a/b"),
-        ({"/q": {"v": half}}, "encoding for 'q', which is no variable and no node"),
-        ({"/a": {"u": half}}, "encoding for 'a/u', which is no variable .hint: there are v, w"),
-        ({"a/b/u": half}, "encoding for 'a/b/u', which is no variable and no node"),
+        ({"/q": {"v": half}}, "encoding for 'q', which is not a variable or a node"),
+        ({"/a": {"u": half}}, "encoding for 'a/u', which is not a variable .hint: there are v, w"),
+        ({"a/b/u": half}, "encoding for 'a/b/u', which is not a variable or a node"),
     ):
         with pytest.raises(fst.Invalid, match=message):
             container.write_dataset(tree, tmp_path / "b.nc", encoding=encoding)

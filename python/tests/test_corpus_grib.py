@@ -24,7 +24,7 @@ def test_every_message_of_the_corpus_is_exported_byte_for_byte(tmp_path):
     report = store.export({}, tmp_path / "all.grib")
     data = (tmp_path / "all.grib").read_bytes()
     assert data == b"".join(field.read() for field in store.retrieve({}))
-    # eccodes splits messages of several fields, as the ingest does.
+    # eccodes splits messages of several fields, as ingest does.
     everything = {m for path in paths for m in fields_by_eccodes(path)}
     assert set(fields_by_eccodes(tmp_path / "all.grib")) == everything
     assert (report.bytes, report.fields) == (len(data), len(store.retrieve({})))
@@ -54,9 +54,9 @@ def test_values_survive_grib_to_xarray_to_netcdf_to_a_store(tmp_path, name):
 
 
 EACH, LARGE, BYTES = (1, 1 << 40, 1 << 40) if LONG else (5, 50_000, 300_000)
-"""Values are compared of every so many-th message with at most so many points; times of all.
+"""Values are compared of every n-th message with at most this number of points; times of all.
 
-Files have at most so many bytes.
+Files have at most this number of bytes.
 """
 
 

@@ -1,4 +1,4 @@
-"""Every netCDF file of the corpus: into a store, out again, into another store, and nothing is lost."""
+"""Every netCDF file of the corpus goes into a store, out again, and into another store, without losses."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from fieldstone._helper import libnetcdf  # noqa: E402
 from fieldstone._helper.netcdf import walk  # noqa: E402
 
 FOLDERS = ("netcdf-classic", "netcdf4", "mesh", "plasma-particles", "validator")
-NO_SUCH_NAME = "netCDF-C makes no such name"
+NO_SUCH_NAME = "netCDF-C cannot create this name"
 CUT = "the file ends before these values"
 DIFFERENCES = {
     # Compound types are refused by name.
     "netcdf4/ref_tst_compounds.nc": (r": variables$|^/obs: type$", {"obs", "obs: attribute _FillValue"}),
-    # HDF5 that netCDF did not write: names that begin with "-" are called "_-...", and netCDF-C itself
-    # does not read texts of fixed length.
+    # HDF5 that netCDF did not write: names that begin with "-" become "_-...", and netCDF-C itself does not
+    # read texts of fixed length.
     "netcdf4/map_f_case_16p.h5": (r"^@_?-DIM_", {f"the file: attribute -DIM_{n}" for n in (
         "num_decomp", "decomp_nprocs", "D1.total_nreqs", "D1.total_raw_nreqs", "D2.total_nreqs",
         "D2.total_raw_nreqs", "D3.total_nreqs", "D3.total_raw_nreqs")}),
     "mesh/cylinder.med": (r"^ENS_MAA/Cylinder/_?-0{18}1-0{18}1", {
         "ENS_MAA/Cylinder/-0000000000000000001-0000000000000000001"}),
-    # Cut short: the fill value stands where netCDF-C reads zeros past the end of the file.
+    # Truncated: the fill value replaces the zeros that netCDF-C reads past the end of the file.
     "validator/bad_padding_name_var.nc1": (r"^/fix_var: values$", {"fix_var"}),
     "validator/bad_padding_name_vattr.nc1": (r"^/temp: values$", {"temp"}),
     "validator/bad_padding_value_vattr.nc1": (r"^/temp: values$", {"temp"}),
@@ -39,14 +39,14 @@ DIFFERENCES = {
     "validator/bad_unlimited.nc1": (r"^: dims$", {"dimension unlimited_1"}),
     "validator/bad_xtype.nc1": (r"^format$|^/var: values$", {"var"}),
 }  # fmt: skip
-"""What of a file differs after ingest and export (and the parts that the report names), with the reason;
-docs/guide/netcdf.md tells it in words. Of every other file nothing does."""
+"""Differences of a file after ingest and export (and the parts that the report names), with the reason;
+docs/guide/netcdf.md describes them. No other file differs."""
 
 UNSEEN = {
     "mesh/cylinder.med": r"FAS/Cylinder/\w+/.*/GRO/NOM",
     "plasma-particles/example-femm-3d.h5": r"data/1/meshes/[BE]/[xyz]: attribute position",
 }
-"""What HDF5 lists and netCDF-C shows nothing of: arrays as types of elements, floats of 128 bits."""
+"""Objects that HDF5 lists and netCDF-C does not show: arrays as types of elements, floats of 128 bits."""
 
 DAMAGED = {"netcdf-classic/bad_cdf5_begin.nc"} | {
     f"validator/bad_{name}"
@@ -69,7 +69,7 @@ def is_netcdf(path: Path) -> bool:
 
 
 def contents(path: Path) -> dict[str, object]:
-    """Everything of a file that netCDF-C tells: values as they are stored, types of attributes, layout."""
+    """Everything that netCDF-C shows of a file: stored values, types of attributes, layout."""
     held: dict[str, object] = {}
     with netCDF4.Dataset(path) as file:
         file.set_auto_maskandscale(False)
@@ -120,7 +120,7 @@ def differences(a: dict[str, object], b: dict[str, object]) -> dict[str, tuple[o
 
 @pytest.fixture(scope="module")
 def journey(tmp_path_factory):
-    """The corpus in a store, exported file by file, and what was exported in a second store."""
+    """The corpus in a store, exported file by file, and the export in a second store."""
     folder = tmp_path_factory.mktemp("corpus")
     names = corpus()
     paths = [sample(name) for name in names] or [sample("netcdf4")]
@@ -146,7 +146,7 @@ def journey(tmp_path_factory):
 
 
 def own(store: fst.Store, key: dict[str, str]) -> bytes:
-    """The field of this key, not one with further keywords."""
+    """The field with exactly this key, without further keywords."""
     (field,) = (f for f in store.retrieve({k: [v] for k, v in key.items()}) if dict(f.key) == key)
     return field.read() if field.dtype is None else field.array().tobytes()
 

@@ -1,7 +1,8 @@
-"""Each sample file by xarray's decoding options: the store, its copy and its export show what the file shows.
+"""Each sample file with xarray's decoding options: the store, its copy and its export show the same as the
+file.
 
-The short form takes the smaller half of the samples by a few options; ``FIELDSTONE_DECODING=full``
-(``make test-long``) takes all by every combination.
+The short form uses the smaller half of the samples with a few options; ``FIELDSTONE_DECODING=full`` (``make
+test-long``) uses all with every combination.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ xr = pytest.importorskip("xarray")
 FULL = os.environ.get("FIELDSTONE_DECODING") == "full"
 FOLDERS = ("netcdf-classic", "netcdf4", "cfd", "plasma-particles", "mesh")
 SMALL = 150_000
-"""Bytes of a file that the short form takes, at most."""
+"""Maximum bytes of a file in the short form."""
 
 DEFAULTS: dict[str, Any] = {
     "mask_and_scale": True, "decode_times": True, "concat_characters": True, "decode_coords": True,
@@ -84,7 +85,7 @@ def journey(tmp_path_factory):
 
 
 def shown(path: Path, group: str, chosen: dict[str, Any], **how: Any) -> xr.Dataset | Exception:
-    """What xarray makes of a group, or why nothing."""
+    """xarray's Dataset of a group, or its error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -96,7 +97,7 @@ def shown(path: Path, group: str, chosen: dict[str, Any], **how: Any) -> xr.Data
 def stages(
     folder: Path, key: dict[str, str], changed: set[Path]
 ) -> Iterator[tuple[str, Path, dict[str, Any]]]:
-    """Where a file is shown: in the store, its copy, the export, and the store of that."""
+    """The places that show a file: the store, its copy, the export, and the store of that."""
     for name in ("store", "copy"):
         yield name, folder / name, {"engine": "fieldstone", "request": key, "combine": None}
     stem = key["run"] + (f"-{key['source']}" if key.get("source", "!*") != "!*" else "")
@@ -115,7 +116,7 @@ def test_a_file_by_all_options_is_shown_as_xarray_shows_it(journey, name):
     folder, paths, keys, parts, changed = journey
     path = paths[name]
     if path not in keys:
-        assert path in parts, "a file that was not taken is named"
+        assert path in parts, "a skipped file is reported"
         return
     for group in groups_of(path):
         prefix = f"{group}/" if group else ""

@@ -235,7 +235,7 @@ def test_ranks_write_and_other_ranks_go_on(tmp_path: Path) -> None:
         if level == 3:
             (file,) = url.rglob("*.nc")
             sums.add(file.read_bytes())
-    assert len(sums) == 1, "the same bytes by every method"
+    assert len(sums) == 1, "every method writes the same bytes"
 
 
 def test_errors_reach_all_ranks_and_the_job_goes_on(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def fails(kind, words, act):
 store = fst.open(sys.argv[1])
 job = store.arrays("r", comm=comm)
 mine = np.full(2, comm.rank, "f8")
-# Declared otherwise on one rank.
+# Declared differently on one rank.
 fails(fst.Conflict, "rank 1", lambda: job.group("a", {"p": "f4" if comm.rank == 1 else "f8"}, shape=6))
 fails(fst.Invalid, "rank 2", lambda: job.group("a", {"p": {"x": 1} if comm.rank == 2 else "f8"}, shape=6))
 a = job.group("a", {"p": "f8"}, shape=6)

@@ -1,4 +1,4 @@
-"""earthkit-data's own calls on a store, beside the same calls on the file that was ingested."""
+"""earthkit-data's own calls on a store, compared with the same calls on the ingested file."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_requests(members):
     assert len(of(url, [{"param": "t", "number": 1}, {"param": "z"}], levelist=850).to_fieldlist()) == 44
     with pytest.raises(fst.NotFound):
         of(url, param="msl")
-    with pytest.raises(fst.Invalid, match="keywords go with a request that is a dict"):
+    with pytest.raises(fst.Invalid, match="keywords need a request that is a dict"):
         of(url, "param=t", levelist=500)
 
 
@@ -133,7 +133,7 @@ def test_bytes_that_are_no_message_are_named(members):
         (key,) = (e.key for e in store.list("param=t,number=0,levelist=500,date=20170101,time=0"))
         store.archive(key, b"something else")
         store.flush()
-        with pytest.raises(fst.Invalid, match=r"param=130.* is no GRIB message"):
+        with pytest.raises(fst.Invalid, match=r"param=130.* is not a GRIB message"):
             of(store, dict(key)).to_fieldlist()[0].to_numpy()
 
 

@@ -1,4 +1,5 @@
-"""The catalog's engine trusts no other user's file or link: whose folder it is in, and what is left alone."""
+"""The catalog's engine trusts no other user's file or link: the owner of its folder, and files that it
+ignores."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ ANSWER = """
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A store's folder, with a cache of its own beside it."""
+    """A store's folder, with its own cache next to it."""
     monkeypatch.delenv("FIELDSTONE_CATALOG", raising=False)
     cache = tmp_path / "cache"
     cache.mkdir()
@@ -39,7 +40,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def answer(store: Path) -> str:
-    """What a process that was not there before says."""
+    """The answer of a new process."""
     return run_python(ANSWER, store).strip()
 
 
@@ -141,7 +142,7 @@ act(1002, ASK)
 assert not os.path.exists(root + "/S/catalog"), "the store's folder is neither's"
 engines = list(pathlib.Path(root).rglob("index.sqlite"))
 assert {engine.stat().st_uid for engine in engines} == {1001, 1002}, engines
-# The second user puts a forged engine where the first one might look.
+# The second user puts a forged engine in a place that the first one might use.
 act(1002, '''
 own = next(pathlib.Path(root + "/home1002").rglob("index.sqlite"))
 c = sqlite3.connect(own)

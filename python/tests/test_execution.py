@@ -1,4 +1,4 @@
-"""Executions: what is recorded of them, in threads, tasks and processes, and the lineage that comes of it."""
+"""Executions: their records in threads, tasks and processes, and the lineage that follows."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_whatever_is_traced_is_exported_compared_and_rebuilt_too(store):
         assert g.compare(one, commit) == []
         assert g.trace(one).roots == [commit]
     assert "model of m" in g.export(hit, "dot") and g.script(x) == g.script(x.vertex)
-    # All that several fields are of, not the first alone.
+    # All executions of several fields, not only the first.
     both = {"run": "a", "variable": ["n", "m"]}
     for several in (both, run):
         assert "model of n" in g.script(several) and "model of m" in g.script(several), several
@@ -250,7 +250,7 @@ def test_lineage_goes_on_in_another_store(tmp_path):
         assert field.lineage(stores=False).stores == []
         text = store.graph.export(field, "dot")
         assert '"model' in text and field.lineage().export("dot") == text
-        # What another store has is given.
+        # Contents that another store has are given.
         assert "1 executions" in store.graph.script(field)
         (tmp_path / "first").rename(tmp_path / "gone")
         lineage = field.lineage()
@@ -299,7 +299,7 @@ with fst.open(sys.argv[1]) as store:
         assert store.graph.vertex(block).props["name"] == "block"
         assert store.graph.vertex(block).props["parent"] == writers(store, "t", 0)[0][1]
         readers = [p for p in processes if store.graph.edges(p, "read")]
-        assert len(readers) == 1, "the one that only read"
+        assert len(readers) == 1, "only the one that read"
         assert [e.key["step"] for e in store.graph.fields(x)] == ["0", "1", "2"]
     stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"hunter2" not in stored

@@ -1,4 +1,4 @@
-"""What an archive does where its key has a field: by call, run, handle and store."""
+"""The effect of an archive whose key already has a field: by call, run, handle and store."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_handle_refuses_and_a_call_may_say_otherwise(tmp_path: Path) -> None:
 
 
 def test_the_script_that_runs_again_by_mistake(tmp_path: Path) -> None:
-    """The trial's case: steps 0 to 2 of 5 written again made one run of two executions."""
+    """A real case: writing steps 0 to 2 of 5 again made one run of two executions."""
 
     def script(steps: int) -> None:
         with fst.open(tmp_path / "s", exist="error") as store:
@@ -101,11 +101,11 @@ def test_a_run_refuses_for_all_its_writers(tmp_path: Path) -> None:
         refused(lambda: run.write("t", 0, np.ones(2), start=1))
         run.write("t", 0, np.ones(4), exist="new")
         store.flush()
-        # Declared again it has to say the same; who does not say anything agrees.
+        # A second declaration must be the same; leaving the option out agrees.
         store.create_run("a", exist_ok=True)
-        with pytest.raises(Conflict, match="fields that are there"):
+        with pytest.raises(Conflict, match="existing fields"):
             store.create_run("a", exist="new", exist_ok=True)
-        # It survives the engine.
+        # It survives the loss of the engine.
         store.close()
     with fst.open(tmp_path / "s") as store:
         store.rebuild()
@@ -131,7 +131,7 @@ def test_a_store_refuses_for_all(tmp_path: Path) -> None:
         store.archive(KEY, np.ones(3))
     with fst.open(url) as store:
         refused(lambda: store.archive(KEY, np.ones(3)))
-        # A job of arrays refuses the step as well; writing a group anew to other files does not.
+        # A job of arrays also refuses the step; writing a group again to other files does not.
         with store.arrays("b") as job:
             group = job.group("g", {"x": "f8"}, shape=(4,))
             group.write("x", 0, np.arange(4.0))

@@ -119,7 +119,7 @@ def test_other_formats_hold_what_they_can_and_name_what_they_cannot(small, tmp_p
         wide.export({}, tmp_path / "wide.nc", format="cdf5")
     with netCDF4.Dataset(tmp_path / "wide.nc") as got:
         assert got["n"][:].tolist() == [1 << 40]
-    with pytest.raises(fst.Invalid, match="no format 'zarr'"):
+    with pytest.raises(fst.Invalid, match="'zarr' is not a format"):
         store.export({}, tmp_path / "a.nc", format="zarr")
     with pytest.raises(fst.Invalid, match=r"the name .*a\.dat does not name a format"):
         store.export({}, tmp_path / "a.dat")
@@ -176,7 +176,7 @@ def test_groups_are_paths_in_a_classic_file(grouped, tmp_path):
 
 def test_groups_are_refused_where_names_are_no_paths(grouped, tmp_path):
     _, store = grouped
-    with pytest.raises(fst.Invalid, match=r"no groups, and the file has nothing.*cdf5, whose names can be"):
+    with pytest.raises(fst.Invalid, match=r"no groups, but the file has nothing.*cdf5, whose names can be"):
         store.export({}, tmp_path / "out.nc", format="netcdf4-classic")
     assert not (tmp_path / "out.nc").exists()
 
@@ -269,7 +269,7 @@ for format in ("netcdf4", "cdf5"):
 
 
 def test_what_the_files_of_one_run_share_is_stored_once(tmp_path):
-    """Three months of one model: the grid and its bounds, two-dimensional, stand in each file."""
+    """Three months of one model; each file contains the two-dimensional grid and its bounds."""
     paths = [sample(f"netcdf4/nemo_1m_2015{m:02}01-2015{m + 1:02}01_grid-T.nc") for m in (1, 2, 3)]
 
     def size(folder: Path) -> int:

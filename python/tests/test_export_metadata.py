@@ -1,4 +1,4 @@
-"""What stands on fields goes into an exported file, and from it into a store: `spec/exported-metadata.md`."""
+"""Metadata of fields go into an exported file, and from it into a store: `spec/exported-metadata.md`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMATS = (None, "netcdf3", "cdf5", "netcdf4-classic")
 
 
 def read(hit: Any) -> Any:
-    """What a hit on a variable at a step reads."""
+    """The data of a hit on a variable at a step."""
     if hit.variable is None or hit.step is None:
         return None
     try:
@@ -33,12 +33,12 @@ def read(hit: Any) -> Any:
 
 
 def content(field: fst.Field) -> Any:
-    """The values of a field; of a header nothing."""
+    """The values of a field; none for a header."""
     return field.array() if field.dtype is not None else None
 
 
 def said(store: fst.Store) -> dict[str, Any]:
-    """All that a store says, and what it leads to, but for who wrote it."""
+    """Everything in a store and the data to which it leads, except writers."""
     sql = "select run, step, variable, tag, number, text from attributes order by 1, 2, 3, 4, 5, 6"
     hits = []
     for h in store.attributes():
@@ -62,7 +62,7 @@ def said(store: fst.Store) -> dict[str, Any]:
 
 
 def same(one: fst.Store, other: fst.Store, *but: str) -> None:
-    """Two stores say the same."""
+    """Asserts that two stores are equal."""
     left, right = said(one), said(other)
     for what in left:
         if what not in but:
@@ -70,7 +70,7 @@ def same(one: fst.Store, other: fst.Store, *but: str) -> None:
 
 
 def text_in(path: Path) -> str | None:
-    """The text that a file has beside its values."""
+    """The text of metadata in a file."""
     with netCDF4.Dataset(path) as file:
         if GROUP in file.groups:
             return bytes(file[GROUP][VARIABLE][:].tobytes()).decode()
@@ -79,7 +79,7 @@ def text_in(path: Path) -> str | None:
 
 @pytest.fixture
 def rich(tmp_path: Path) -> fst.Store:
-    """A store in which something stands everywhere an attribute can stand."""
+    """A store with something at every place that an attribute can have."""
     store = fst.open(tmp_path / "rich")
     for name in ("a", "größe"):
         run = store.create_run(
@@ -191,7 +191,7 @@ def test_what_the_target_says_otherwise_refuses_the_file(rich: fst.Store, tmp_pa
 
 @pytest.fixture
 def ingested(tmp_path: Path) -> tuple[Path, fst.Store]:
-    """A file, and a store that took it."""
+    """A file, and a store that ingested it."""
     path = tmp_path / "file.nc"
     with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
         file.title, file.levels = "a file", np.int32([1, 2])
@@ -298,9 +298,9 @@ def changed(path: Path, change: Any) -> None:
     ("change", "why"),
     [
         (lambda t: t.replace(b'"version":1', b'"version":2', 1), "has version 2"),
-        (lambda t: t.replace(b"26.0", b"27.0", 1), "its lines are not those"),
+        (lambda t: t.replace(b"26.0", b"27.0", 1), "its lines were changed"),
         (lambda t: b"x" + t[1:], "it has no head"),
-        (lambda t: t.replace(b'"count":', b'"coun_":', 1), "keys of fields that are none"),
+        (lambda t: t.replace(b'"count":', b'"coun_":', 1), "invalid keys of fields"),
     ],
 )
 def test_a_damaged_text_leaves_the_values(
@@ -346,7 +346,7 @@ def test_a_file_that_another_tool_changed_says_what_is_lost(rich: fst.Store, tmp
 def test_the_tools_of_netcdf_take_the_file(rich: fst.Store, tmp_path: Path) -> None:
     tools = {tool: shutil.which(tool) for tool in ("ncdump", "ncvalidator", "nccopy")}
     if None in tools.values():
-        pytest.skip("the programs of netCDF-C are not there")
+        pytest.skip("the programs of netCDF-C are not installed")
     for format in FORMATS:
         path = tmp_path / f"{format}.nc"
         rich.export("run=a", path, format=format)

@@ -1,4 +1,5 @@
-"""Exports of what netCDF-C reads and does not make, of joined files, of classic files byte for byte."""
+"""Exports of objects that netCDF-C reads but cannot create, of joined files, of classic files byte for
+byte."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_a_file_that_changes_is_corrupt_and_named(tmp_path: Path) -> None:
         assert len(damaged) > 20 and all(d.key and d.file.endswith("/small.nc") for d in damaged), what
         shutil.copy2(kept, path)
         assert store.verify().ok and store.get({"variable": "fix_f"}).shape == (3, 7)
-    # One bit, with size and time as they were.
+    # One bit is changed, with size and time as before.
     data = bytearray(path.read_bytes())
     place = next(e for e in store.list({"variable": "fix_d"})).location
     data[int(place.rsplit(":", 1)[1]) + 5] ^= 1
@@ -216,7 +216,7 @@ def test_the_same_file_again_adds_nothing_and_removal_leaves_the_file(tmp_path: 
 
 @pytest.mark.parametrize("copy", [False, True])
 def test_a_file_taken_again_is_good_again(tmp_path: Path, copy: bool) -> None:
-    """Its bytes are equal, but its change time, or its place, is not what the store knows."""
+    """Its bytes are equal, but its change time, or its place, differs from the store's record."""
     path = make(tmp_path / "source.nc")
     take(tmp_path / "store", path, copy=False)
     before = values(fst.open(tmp_path / "store"))

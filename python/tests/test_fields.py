@@ -1,4 +1,4 @@
-"""What a retrieve gives: fields in request order, lazily, as bytes, arrays or one file."""
+"""Results of a retrieve: fields in request order, lazily, as bytes, arrays or one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features that are found while a simulation writes: declared by variable, tagged with the field."""
+"""Features found while a simulation writes: declared by variable, tagged with the field."""
 
 from __future__ import annotations
 

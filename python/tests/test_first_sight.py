@@ -1,4 +1,4 @@
-"""Right at first sight: numbers, patterns, and what things say of themselves."""
+"""First impressions: numbers, patterns, and how objects describe themselves."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_extremes_are_those_of_what_values_stand_for(tmp_path):
         file.createDimension("x", 4)
         height = file.createVariable("height", "i2", ("x",), fill_value=np.int16(-1))
         height.setncatts({"_Unsigned": "true", "scale_factor": np.float32(0.5)})
-        height.set_auto_maskandscale(False)  # what is given is what is stored
+        height.set_auto_maskandscale(False)  # store the given values
         height[:] = np.array([-2, 10, -1, 4], "i2")
         sst = file.createVariable("sst", "f4", ("x",), fill_value=np.float32(1e20))
         sst[:] = np.array([271.5, 1e20, 300.25, 280.0], "f4")
@@ -78,7 +78,7 @@ def test_extremes_are_those_of_what_values_stand_for(tmp_path):
     assert extremes("plain") == (1, 4, 0) and isinstance(listed["plain"].max, int)
     assert extremes("packed") == (pytest.approx(9.6), pytest.approx(9.9), 0)
     assert extremes("sst") == (271.5, 300.25, 1)  # without the fill value
-    assert extremes("height") == (None, None, None)  # both signs are stored, one is meant
+    assert extremes("height") == (None, None, None)  # both signs are stored, only one is intended
     frame = store.list().to_pandas().set_index("variable")
     assert (frame.loc["sst", "min"], frame.loc["sst", "max"]) == (271.5, 300.25)
 
@@ -101,7 +101,7 @@ def test_reprs_say_what_there_is(prepared):
     assert "mode='a', values: 1 of run, 2 of variable, 2 of step>" in repr(prepared)
     listing = prepared.list("run=a")
     assert "{run=a}{variable=T}{step=0}" in repr(listing) and "float64 [4, 6]" in repr(listing)
-    assert len(list(listing)) == 3  # a look takes nothing
+    assert len(list(listing)) == 3  # showing it consumes nothing
     assert repr(prepared.list("run=rnu-1")).endswith("none: no field has run=rnu-1: there is run=a")
     many = fst.open("memory:")
     for step in range(50):

@@ -1,4 +1,4 @@
-"""A forked child writes for itself: its exit flushes what it archived and nothing of its parent's."""
+"""A forked child is its own writer: its exit flushes what it archived and nothing of its parent's."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_retrieve_made_before_a_fork_is_read_by_both(url):
 
 
 def test_a_child_queries_while_threads_of_its_parent_do(url):
-    """A thread may be anywhere in SQLite at the fork: its mutexes must be free in the child."""
+    """A thread may be anywhere in SQLite at the fork: SQLite's mutexes must be free in the child."""
     code = f"""{HEAD}
     import signal, threading, time
     run = store.create_run("a", exist_ok=True)
@@ -125,7 +125,7 @@ def test_a_child_queries_while_threads_of_its_parent_do(url):
     run_python(code, url)
 
 
-def test_a_child_of_a_process_that_streams_is_told_and_asks_again(url):
+def test_a_forked_child_of_a_streaming_process_gets_an_error_and_queries_again(url):
     code = f"""{HEAD}
     run = store.create_run("a", exist_ok=True)
     store.create_tag("q", type="int")

@@ -1,4 +1,4 @@
-"""The graph from Python: what is put is read back, with its versions, at every moment, from both ends."""
+"""The graph from Python: puts read back, with their versions, at every moment, from both ends."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_props_are_replaced_and_static_stays(graph):
     graph.put_vertex(*OUT, static={"size": 5})
     assert graph.vertex(OUT).static == {"size": 5}
     graph.put_vertex(*OUT, static={})
-    assert graph.vertex(OUT).static == {}, "nothing is something that is given, too"
+    assert graph.vertex(OUT).static == {}, "an empty value is a value"
 
 
 def test_every_put_is_a_version(graph):
@@ -136,7 +136,7 @@ def test_what_names_no_vertex_is_refused(graph, name):
 
 def test_names_have_limits_and_odd_ones_are_kept(graph):
     for bad in (("a:b", "x"), ("t" * 256, "x"), ("file", "x" * 65537)):
-        with pytest.raises(fst.Invalid, match="type has no ':'"):
+        with pytest.raises(fst.Invalid, match="255 bytes and no ':'"):
             graph.put_vertex(*bad)
     for odd in [("t" * 255, "x" * 65536), ("Ö", "a:b\n'\"\0é"), ("~", "~read")]:
         graph.put_edge("read", JOB, odd)
@@ -278,7 +278,7 @@ def test_a_bad_time_is_refused(graph, bad):
     ):
         with pytest.raises(fst.Invalid):
             call()
-    if not isinstance(bad, datetime) or bad.year < 1970:  # to ask how it will be is no error
+    if not isinstance(bad, datetime) or bad.year < 1970:  # asking about the future is not an error
         with pytest.raises(fst.Invalid):
             graph.vertex(OUT, at=bad)
     assert len(graph.edges(JOB, versions=True)) == 1 and graph.versions(OUT) == []
@@ -336,11 +336,11 @@ def test_deleting_a_vertex_ends_relations_at_both_ends(graph):
         assert graph.edges(vertex) == graph.edges(vertex, at=200) == []
         assert graph.edges(vertex, at=199) != []
         with pytest.raises(fst.NotFound):
-            graph.vertex(vertex)  # relations made it, and they ended
+            graph.vertex(vertex)  # relations created it, and they have ended
         assert graph.vertex(vertex, at=199) == vertex
     assert not any(e.deleted for e in graph.edges(JOB, versions=True)) and len(graph.versions(JOB)) == 1
     graph.put_edge("read", JOB, MESH, time=300)
-    assert seen(graph.edges(JOB)) == {("read", JOB, MESH)}, "what is put later does not end by it"
+    assert seen(graph.edges(JOB)) == {("read", JOB, MESH)}, "it does not end later puts"
     assert graph.edges(JOB, at=250) == []
 
 

@@ -1,4 +1,4 @@
-"""``g.archive``: what hidden versions say moves to another store, and who asks for it is told where."""
+"""``g.archive``: hidden versions move to another store, and reads of them name that store."""
 
 from __future__ import annotations
 
@@ -83,6 +83,6 @@ def test_slots_keep_what_a_mark_says(tmp_path):
             with pytest.raises(fieldstone.NotFound, match="cold") as refusal:
                 asked.run(engine=engine)
             error = refusal.value
-            assert (error.code, error.hint) == ("version-archived", "open that store and ask it")
+            assert (error.code, error.hint) == ("version-archived", "open that store and read the version there")
     with fieldstone.open(tmp_path / "store") as store:
         assert len(store.graph.partitions()) == 3 and said(store.graph) == whole

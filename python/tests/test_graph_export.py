@@ -1,5 +1,5 @@
 """Lineages for others: PROV-JSON in the package prov, pictures as XML, events in OpenLineage's own client;
-what differs, scripts, audits."""
+differences, scripts, audits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def graph():
 
 @pytest.fixture
 def story(graph):
-    """A model of two ranks, and a plot of what it wrote."""
+    """A model of two ranks, and a plot of its output."""
     graph.put_vertex("job", "17", props={"name": "model", "argv": ["model", "-n", "2"], "env": {"LANG": "C"}})
     graph.put_edge("run", ("user", str(os.getuid())), ("job", "17"), time=1)
     for rank in range(2):
@@ -186,7 +186,7 @@ def test_one_changed_variable_alone_is_listed(graph):
 
 def test_a_script_rebuilds_bit_for_bit(graph, tmp_path):
     def step(id, words, reads, writes, **more):
-        """Runs it, and puts what capture would."""
+        """Runs a command, and puts what the capture would."""
         subprocess.run(words, cwd=tmp_path, check=True, env={**os.environ, **more})
         graph.put_vertex("job", id, props={"argv": words, "cwd": str(tmp_path), "env": more})
         for kind, names in (("read", reads), ("write", writes)):

@@ -29,7 +29,7 @@ def test_relations_are_found_by_value_as_they_are_and_were(url):
         g.put_edge("derives", A, C, props={"weight": 0.9, "how": "max"}, time=10, until=20)
         g.put_edge("derives", A, B, props={"weight": 0.7, "how": "median"}, time=30)
         heavy = fst.above(0.5)
-        assert ends(g.find("derives", weight=heavy)) == [("a", "b"), ("a", "c")], "what is not flushed, too"
+        assert ends(g.find("derives", weight=heavy)) == [("a", "b"), ("a", "c")], "unflushed ones included"
         assert ends(g.find("derives", weight=heavy, at=15)) == [("a", "c")]
         assert not g.find("derives", weight=0.2) and len(g.find("derives", weight=0.2, at=15)) == 1
         store.flush()
@@ -63,7 +63,7 @@ def test_its_far_end_has_a_name_of_its_own(url):
         assert g.find("run", weight=1) == [], "a run is a vertex"
         assert [e.type for e in g.find("~wasRunBy", weight=1)] == ["run"]
         assert [e.dst for e in g.find("wasRunBy")] == [("user", "1")]
-        assert [e.dst for e in g.find("own", weight=2)] == [A], "nobody declared it"
+        assert [e.dst for e in g.find("own", weight=2)] == [A], "without a declaration"
         assert [e.src for e in g.find("~own")] == [A]
         g.put_vertex("own", "1")
         assert [v.pair for v in g.find("own")] == [("own", "1")]

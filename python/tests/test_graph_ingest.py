@@ -1,4 +1,4 @@
-"""Provenance that others recorded, taken into the graph by ``fieldstone.ingest``."""
+"""Provenance recorded by others, ingested into the graph by ``fieldstone.ingest``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def test_a_listing_of_slurm(tmp_path):
         jobs = {edge.dst for edge in store.graph.edges(("user", "1000"), "run")}
         assert jobs == {("job", "17"), ("job", "17.0")}
         again = fst.ingest(store, listing, progress=False).taken[0]
-        assert (again.relations, again.unchanged) == (0, taken.relations), "history taken twice is there once"
+        assert (again.relations, again.unchanged) == (0, taken.relations), (
+            "history taken twice is stored once"
+        )
 
 
 def test_events_of_one_run_in_two_files(tmp_path):
@@ -52,7 +54,7 @@ def test_a_directory_tree_where_it_is_asked_for(tmp_path):
     (root / "sub" / "a.nc").write_bytes(b"12345")
     with fst.open("memory:") as store:
         with pytest.raises(fst.Invalid, match="neither GRIB nor netCDF"):
-            fst.ingest(store, root, progress=False)  # the files in it, and not the tree
+            fst.ingest(store, root, progress=False)  # only the files in it, not the tree
         assert fst.ingest(store, root, tree=True, progress=False).taken[0].relations > 2
         path = str((root / "sub" / "a.nc").resolve())
         assert store.graph.vertex(("file", path)).static["size"] == 5
@@ -93,9 +95,9 @@ def test_a_tree_taken_again_ends_what_was_removed_and_knows_what_came_back(tmp_p
             with pytest.raises(fst.NotFound):
                 g.vertex(gone)
             assert g.versions(gone)[0].deleted and not g.versions(gone)[1].deleted
-        assert g.vertex(b, at=times.st_mtime + 1e-6).id == b[1], "at its time it stands"
+        assert g.vertex(b, at=times.st_mtime + 1e-6).id == b[1], "it exists at its time"
         (root / "sub/deep").mkdir()
-        (tmp_path / "aside").rename(root / "sub/deep/b")  # its time of change is from before
+        (tmp_path / "aside").rename(root / "sub/deep/b")  # its time of change is earlier
         assert take() >= 2 and take() == 0
         assert g.vertex(b).static["size"] == 1 and entries(deep) == {b} and entries(sub) == {a, deep}
         (root / "kept").unlink()
@@ -116,7 +118,7 @@ def test_files_of_a_tree_are_owned_by_one_user_at_a_time(tmp_path):
         assert [edge.dst for edge in store.graph.edges(file, "ownedBy")] == [me]
         assert {edge.dst for edge in store.graph.edges(me, "~ownedBy")} == {file, ("directory", str(root))}
         store.graph.delete_edge("ownedBy", file, me)
-        store.graph.put_edge("ownedBy", file, ("user", "4711"))  # as if it had been another's
+        store.graph.put_edge("ownedBy", file, ("user", "4711"))  # as if another user owned it
         assert fst.ingest(store, root, tree=True, progress=False).taken[0].relations == 1
         assert [edge.dst for edge in store.graph.edges(file, "ownedBy")] == [me]
         assert fst.ingest(store, root, tree=True, progress=False).taken[0].relations == 0

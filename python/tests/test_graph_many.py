@@ -1,4 +1,4 @@
-"""Many vertices and relations at once, as rows and as columns; declared types; what a graph counts."""
+"""Many vertices and relations at once, as rows and as columns; declared types; counts of a graph."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ GOOD = {"type": "read", "src_type": "job", "src_id": ["1", "2"], "dst_type": "fi
         ({"dst_id": [1, 2]}, "dst_id of row 0"),
         ({"dst_id": ["a", None]}, "dst_id.*row 1"),
         ({"dst_id": None}, "dst_id"),
-        ({"dst_id": ["a", ""]}, "without a type or id"),
+        ({"dst_id": ["a", ""]}, "no type or no id"),
         ({"until": [-1, 5]}, "until"),
         ({"time": 10, "until": [11, 9]}, "before it begins"),
         ({"time": [1.0, -2.0]}, "time"),

@@ -12,7 +12,7 @@ KINDS = {"read": "wasReadBy", "write": "wasWrittenBy", "likes": "~likes", "deriv
 
 
 class Model:
-    """Versions by what they are of and by stamp, of one user: the last one put of a stamp counts."""
+    """Versions of one user, by subject and by stamp: the last put of a stamp counts."""
 
     def __init__(self):
         self.vertices = {}  # pair -> stamp -> (deleted, static or None, props)
@@ -30,13 +30,13 @@ class Model:
 
     @staticmethod
     def standing(versions, at):
-        """Stamps, newest first, of what was put until `at` and since the last deletion."""
+        """Stamps, newest first, of versions put until `at` and since the last deletion."""
         stamps = sorted((stamp for stamp in versions if stamp <= at), reverse=True)
         deleted = [stamp for stamp in stamps if versions[stamp][0]]
         return [stamp for stamp in stamps if not deleted or stamp > deleted[0]]
 
     def edge(self, edge, at):
-        """The stamp of the version that holds: one that no deletion of an end came after."""
+        """The stamp of the current version: one without a later deletion of an end."""
         gone = [
             stamp
             for end in edge[1:]
@@ -47,7 +47,7 @@ class Model:
         return next((stamp for stamp in standing if not any(stamp <= end for end in gone)), None)
 
     def edges_of(self, pair, at):
-        """{(name from here, far end): (stamp, until, props)} of what holds."""
+        """{(name from here, far end): (stamp, until, props)} of current relations."""
         found = {}
         for edge, versions in self.edges.items():
             stamp = self.edge(edge, at)
@@ -68,7 +68,7 @@ class Model:
         }
 
     def vertex(self, pair, at):
-        """(stamp, static, props) of what holds, or None."""
+        """(stamp, static, props) of the current version, or None."""
         versions = self.vertices.get(pair, {})
         standing = self.standing(versions, at)
         if standing:

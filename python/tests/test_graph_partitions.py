@@ -1,4 +1,4 @@
-"""The view of the graph cut into slots, from Python: answers, figures, what is refused."""
+"""The view of the graph cut into slots, from Python: answers, figures, refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_answers_stay_the_same(url, partitioner):
     with fst.open(url) as store:
         g = store.graph
         whole = walks(g, "sync")
-        assert len(whole[0][0]) == 50, "those from which the end is reached"
+        assert len(whole[0][0]) == 50, "only vertices that reach the end"
         parts = g.partition(slots=5, partitioner=partitioner, threshold=16)
         assert (len(parts), parts.partitioner, parts.threshold, parts.unfinished) == (5, partitioner, 16, 0)
         assert (parts.splits > 0) == (partitioner in ("dido", "giga+"))
@@ -63,7 +63,7 @@ def test_what_each_slot_did_adds_up(url):
             assert 350 / 8 <= e.stat_reads <= 350 + 350
             assert "StatComm" in str(e)
         counted = {(e.stat_comm, e.stat_reads) for e in figures}
-        assert len(counted) == 1, "what is counted does not depend on the engine"
+        assert len(counted) == 1, "counts do not depend on the engine"
         assert sum(step.prefetched for step in figures[0].slots) >= 0
         assert all(step.prefetched == 0 for e in figures[1:] for step in e.slots)
 
@@ -75,7 +75,7 @@ def test_more_comes_while_it_is_cut(url):
         for n in range(20):
             g.put_edge("write", HUB, ("file", f"/more/{n}"))
             count = g.travel().v(HUB).e("write").run(engine=("sync", "async")[n % 2]).count()
-            assert count == 301 + n, "what is not flushed is seen by who put it"
+            assert count == 301 + n, "a process sees its unflushed puts"
         assert other.graph.travel().v(HUB).e("write").run().count() == 300
         store.flush()
         assert other.graph.travel().v(HUB).e("write").run().count() == 320

@@ -1,4 +1,4 @@
-"""Threads, forks, processes and users put into one graph at once."""
+"""Threads, forks, processes and users put into one graph at the same time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_threads_put_and_read_at_once(url):
 
     with ThreadPoolExecutor(4) as pool:
         stamps = [stamp for part in pool.map(work, range(4)) for stamp in part]
-    assert len(set(stamps)) == 200, "no stamp is given twice"
+    assert len(set(stamps)) == 200, "each stamp is unique"
     store.close()
     reader = fst.open(url, mode="r").graph
     assert [len(reader.edges(("job", str(n)))) for n in range(4)] == [50] * 4
@@ -59,7 +59,7 @@ def test_threads_put_and_read_at_once(url):
 def test_a_forked_child_flushes_only_its_own(url, end):
     code = f"""{HEAD}
     store.archive("run=a,variable=t", b"x")
-    store.flush()  # for there to be a store
+    store.flush()  # creates the store
     put("parent")
     child = os.fork()
     if child == 0:

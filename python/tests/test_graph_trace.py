@@ -1,4 +1,4 @@
-"""Lineage by cause: a result comes from what was read before it was written, and from nothing else."""
+"""Lineage by cause: a result comes only from inputs that were read before it was written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def graph():
 
 @pytest.fixture
 def story(graph):
-    """Six jobs: three write A, B and Z, one reads A, one makes C of A and B by four ranks, one reads C.
+    """Six jobs: three write A, B and Z, one reads A, one makes C from A and B with four ranks, one reads C.
 
     Ranks 0 and 1 read, 2 only computes, and 3 writes.
     """
@@ -43,13 +43,14 @@ def story(graph):
 
 
 def put(graph, *rows):
-    """Relations, each put at the second that is its place: ("write", "j1", "f") with more as props."""
+    """Relations, each put at the second of its position: ("write", "j1", "f") with further values as
+    props."""
     for second, (kind, job, file, *props) in enumerate(rows, 1):
         graph.put_edge(kind, ("job", job), ("file", file), time=second, props=props[0] if props else None)
 
 
 def up(graph, id, **options):
-    """Names of what a file came from, without itself."""
+    """Names of the sources of a file, without the file."""
     return {name for _, name in graph.trace(("file", id), **options).vertices} - {id}
 
 
@@ -108,14 +109,14 @@ def test_a_removed_file_is_still_traced(story):
     story.delete_vertex(A)
     story.delete_vertex(B, time=60)
     assert len(story.trace(C)) == 9 and A in story.trace(C)
-    assert set(story.trace(A)) == {A, WRITE_A}, "what is removed has a past"
-    assert A not in story.trace(C, causal=False), "now it is not there"
+    assert set(story.trace(A)) == {A, WRITE_A}, "a removed vertex keeps its past"
+    assert A not in story.trace(C, causal=False), "it does not exist now"
     assert A in story.trace(C, causal=False, at=58)
 
 
 def test_a_deleted_relation_is_not_walked(story):
     story.delete_edge("write", WRITE_A, A)
-    assert WRITE_A not in story.trace(C) and A in story.trace(C), "it never was"
+    assert WRITE_A not in story.trace(C) and A in story.trace(C), "it never existed"
     assert WRITE_A in story.trace(C, at=58) and len(story.trace(C)) == 8
 
 
@@ -138,7 +139,7 @@ def test_reading_before_writing_is_no_cause(graph):
         ("read", "early", "out"),
         ("write", "early", "more"),
     )
-    assert up(graph, "out") == {"j"}, "what j read after it wrote went into nothing"
+    assert up(graph, "out") == {"j"}, "reads after the write have no effect"
     assert down(graph, "late") == {"j"}
     put(graph, ("read", "r", "f"), ("write", "w", "f"))
     assert down(graph, "f") == {"r"} and set(graph.trace(("job", "w"), direction="down")) == {
@@ -206,7 +207,7 @@ def test_a_program_is_a_cause_as_it_was_then(graph):
         ("exe", "j", "later"),
     )
     assert up(graph, "out") == {"j", "solver", "build"}
-    assert down(graph, "solver") == set(), "what it computed is not followed from a program"
+    assert down(graph, "solver") == set(), "a program does not lead to its outputs"
 
 
 def test_users_folders_and_other_relations_are_no_cause(graph):
@@ -319,7 +320,7 @@ def test_a_lineage_as_a_networkx_graph(story):
     assert graph.edges[RANKS[3], C, 0]["type"] == "write"
 
 
-# -- against a walk that goes on from everything at every time
+# -- compared with an exhaustive walk
 
 
 def test_a_program_is_what_it_was_when_its_execution_began(graph):
@@ -345,7 +346,7 @@ def test_a_read_that_lasts_over_a_replacement_has_both(graph):
 
 
 def walked(relations, root, upstream):
-    """What an exhaustive walk by cause reaches: every vertex at every time at which it comes there."""
+    """The result of an exhaustive walk by cause: every vertex at every time at which the walk reaches it."""
     reached, names, pending = set(), set(), [(root, 10**9 if upstream else 0)]
     while pending:
         here, time = state = pending.pop()

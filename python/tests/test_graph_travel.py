@@ -35,7 +35,7 @@ def test_a_step_leads_to_the_far_ends(graph):
     assert pairs(start.run()) == {FIELD}
     assert pairs(start.e("wasReadBy").e("wasRunBy").run()) == {BOB}
     assert pairs(start.e("wasReadBy", "wasWrittenBy").run()) == {MODEL, DRAW}
-    assert pairs(start.e().run()) == {MODEL, DRAW}, "without a type along all"
+    assert pairs(start.e().run()) == {MODEL, DRAW}, "without a type, all relations"
     assert pairs(graph.travel().v(("file", "/nowhere")).e().run()) == set()
 
 
@@ -53,7 +53,7 @@ def test_tests_are_of_vertices_and_of_relations(graph):
         "both must hold"
     )
     assert pairs(graph.travel().v(type="file", quality=fst.exists()).run()) == {FIELD}
-    assert pairs(jobs.e().v(type="file").run()) == {MESH, FIELD, PLOT}, "later v keeps those that are such"
+    assert pairs(jobs.e().v(type="file").run()) == {MESH, FIELD, PLOT}, "a later v keeps only matches"
 
 
 def test_rtn_returns_those_from_which_the_end_is_reached(graph):
@@ -67,8 +67,8 @@ def test_repeat_takes_all_hops_until_nothing_is_new(graph):
     assert pairs(back.repeat().run()) == {FIELD, MESH}
     assert pairs(back.repeat(1).run()) == {FIELD}
     assert pairs(back.repeat(0).run()) == set()
-    assert pairs(back.repeat().e("wasWrittenBy").run()) == {MODEL}, "and goes on from all rounds"
-    assert pairs(back.repeat().va("quality", 3).run()) == {FIELD}, "a test behind it is not of every round"
+    assert pairs(back.repeat().e("wasWrittenBy").run()) == {MODEL}, "it continues from all rounds"
+    assert pairs(back.repeat().va("quality", 3).run()) == {FIELD}, "a later test is not of every round"
 
 
 def test_paths_are_whole_ways(graph):
@@ -157,12 +157,12 @@ def test_text_says_what_calls_say(graph):
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        (lambda t: t, "without a start"),
-        (lambda t: t.e("read"), "without a start"),
-        (lambda t: t.v(MESH).ea("bytes", 1), "ea without e"),
-        (lambda t: t.v(MESH).e("read").repeat().ea("bytes", 1), "ea without e"),
-        (lambda t: t.v(MESH).repeat(), "repeat without e"),
-        (lambda t: t.v(MESH).e("read").repeat().e("read").repeat(), "two repeats"),
+        (lambda t: t, "has no start"),
+        (lambda t: t.e("read"), "has no start"),
+        (lambda t: t.v(MESH).ea("bytes", 1), "ea has no e"),
+        (lambda t: t.v(MESH).e("read").repeat().ea("bytes", 1), "ea has no e"),
+        (lambda t: t.v(MESH).repeat(), "repeat has no e"),
+        (lambda t: t.v(MESH).e("read").repeat().e("read").repeat(), "only one repeat"),
         (lambda t: t.v(MESH).e("read").rtn().return_fp(), "rtn and return_fp"),
         (lambda t: t.v(MESH).e("read").return_fp().e("read"), "not the last"),
         (lambda t: t.v("mesh"), "names no vertex"),
@@ -253,12 +253,12 @@ def test_large_sets_go_over_segments_to_the_same_end(tmp_path):
 
 def test_vertices_are_found_by_their_properties(graph):
     graph.put_vertex("dataset", "lonely", props={"quality": 1, "note": "abc"})
-    assert [v.pair for v in graph.find("dataset")] == [("dataset", "lonely")], "though nothing connects it"
+    assert [v.pair for v in graph.find("dataset")] == [("dataset", "lonely")], "although it has no relations"
     assert [v.pair for v in graph.find("file", quality=3)] == [FIELD]
     assert [v.pair for v in graph.find(quality=fst.below(5)) if v.type == "file"] == [FIELD]
     assert len(graph.find(quality=fst.exists())) == 2 and len(graph.find(quality=fst.exists(), limit=1)) == 1
     assert graph.find("dataset", note=fst.contains("b")) and not graph.find("dataset", quality=2)
-    assert {v.pair for v in graph.find("job")} == {MODEL, DRAW}, "vertices that relations alone name, too"
+    assert {v.pair for v in graph.find("job")} == {MODEL, DRAW}, "including vertices that only relations name"
 
 
 def test_found_vertices_are_as_they_are_or_were(graph):

@@ -1,4 +1,4 @@
-"""Who sees what of the graph, and when: flushes, transactions, older versions of a store, memory."""
+"""Visibility in the graph: flushes, transactions, older versions of a store, memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def files(graph, **options):
 def test_this_process_sees_it_at_once_and_all_at_flush(store, url):
     other = fst.open(url)
     store.archive(sim(0), b"x")
-    store.flush()  # for there to be a store
+    store.flush()  # creates the store
     put(store.graph, "a")
     store.graph.define_edge("cites", reverse="isCitedBy")
     store.graph.put_edge("cites", JOB, OUT)
@@ -93,7 +93,7 @@ def test_autoflush_flushes_what_was_put(url):
     put(store.graph, "a")
     ends = time.monotonic() + 10
     while not files(other.graph):
-        assert time.monotonic() < ends, "a put alone wakes the flush"
+        assert time.monotonic() < ends, "a put alone triggers the flush"
         time.sleep(0.01)
     store.close()
 
@@ -103,7 +103,7 @@ def test_what_another_process_put_is_older_than_what_follows(store, url):
     code = f"{HEAD}\n    g.put_vertex('file', 'late', time={ahead})"
     run_python(code, url)
     assert store.graph.vertex(("file", "late")).stamp == ahead * 10**9
-    assert store.graph.put_vertex(*OUT) > ahead * 10**9, "a stamp that was read comes before"
+    assert store.graph.put_vertex(*OUT) > ahead * 10**9, "it is after a stamp that was read"
 
 
 def test_a_mode_that_only_reads(store, url):
@@ -145,7 +145,7 @@ def test_a_closed_store_answers_nothing(url):
     ):
         with pytest.raises(fst.Invalid, match="closed"):
             call()
-    assert len(lineage) == 2 and str(lineage) and lineage.edges[0].user, "what was given stays"
+    assert len(lineage) == 2 and str(lineage) and lineage.edges[0].user, "results stay"
 
 
 # -- older versions of a store
@@ -165,7 +165,7 @@ def test_an_older_version_of_the_store_is_what_was_known_then(store, url):
     store.flush()
     then, later = fst.open(url, at=first).graph, fst.open(url, at=second).graph
     assert then.vertex(OUT).props == {"n": 1} and files(then) == []
-    assert then.vertex(OUT, at=250).props == {"n": 1}, "what was put later was not known"
+    assert then.vertex(OUT, at=250).props == {"n": 1}, "later puts were unknown"
     with pytest.raises(fst.NotFound):
         then.vertex(OUT, at=60)
     assert later.vertex(OUT).props == {"n": 2} and files(later) == ["a"]

@@ -1,4 +1,4 @@
-"""GRIB messages: keys as eccodes alone gives them, fields as it splits them, archive_grib, array()."""
+"""GRIB messages: keys as in eccodes itself, fields as it splits them, archive_grib, array()."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ eccodes = pytest.importorskip("eccodes")
 
 
 def by_eccodes(data: bytes) -> dict[str, str] | str:
-    """The key of one message as eccodes alone gives it, or what it says where it cannot."""
+    """The key of one message in eccodes itself, or its error."""
     try:
         with grib.Handle(data) as handle:
             return grib_keys.key_of(handle)
@@ -34,7 +34,7 @@ def by_eccodes(data: bytes) -> dict[str, str] | str:
 
 @functools.cache
 def fields_by_eccodes(path: Path) -> list[bytes]:
-    """The fields of a file as eccodes splits them; damaged messages are stepped over."""
+    """The fields of a file as eccodes splits them; damaged messages are skipped."""
     data = path.read_bytes()
     found = []
     eccodes.codes_grib_multi_support_on()
@@ -58,7 +58,7 @@ def split_by_eccodes(data: bytes) -> list[bytes]:
 
 
 def open_bytes(data: bytes):
-    """A real file with these bytes: eccodes reads through the C library."""
+    """A real file with these bytes, because eccodes reads through the C library."""
     file = tempfile.TemporaryFile()  # noqa: SIM115
     file.write(data)
     file.seek(0)
@@ -70,7 +70,7 @@ def test_keys_of_every_real_message_are_those_of_eccodes():
     for path in share(sorted(p for p in sample("grib").iterdir() if "corrupted" not in p.name), 3):
         fields = fields_by_eccodes(path)
         expected = [by_eccodes(field) for field in fields]
-        # All at once, and from what is known by then one by one.
+        # All at once, and one by one from the facts learned by then.
         assert _grib_keys(path.read_bytes()) == expected, path.name
         assert [_grib_keys(field)[0] for field in fields] == expected, path.name
         compared += len(fields)
@@ -106,7 +106,7 @@ def test_fields_of_one_message_are_split_as_eccodes_splits_them(tmp_path):
     assert report.taken[0].fields == 6
     got = [field.read() for field in fst.open(tmp_path / "store", "r").retrieve()]
     assert sorted(got) == sorted(expected)
-    for field in expected:  # each is a message by itself
+    for field in expected:  # each is a separate message
         with grib.Handle(field) as handle:
             assert handle.number("numberOfValues") > 0
 
@@ -166,7 +166,7 @@ VARIED = {
 
 
 def attempt(handle, **keys):
-    """Sets what the message takes."""
+    """Sets the keys that the message accepts."""
     for name, value in keys.items():
         with contextlib.suppress(eccodes.CodesInternalError):
             eccodes.codes_set(handle, name, value)
@@ -239,7 +239,8 @@ def entries() -> list[dict[str, str]]:
 
 
 def test_no_parameter_depends_on_a_level_that_is_read_without_eccodes():
-    """An entry that asks for a value of level is about other types of level, or of tables left alone."""
+    """An entry with a condition on the value of a level belongs to other types of level, or to unchanged
+    tables."""
     levels = {"scaledValueOfFirstFixedSurface", "level", "topLevel"}  # the scale is part of the pattern
     asking = [entry for entry in entries() if levels & set(entry)]
     assert len(asking) > 500
@@ -251,7 +252,7 @@ def test_no_parameter_depends_on_a_level_that_is_read_without_eccodes():
             entry.get(n, "").strip("'\"")
             for n in ("typeOfFirstFixedSurface", "indicatorOfTypeOfLevel", "typeOfLevel")
         )
-        if two in ("100", "105"):  # a zero is not read
+        if two in ("100", "105"):  # zeros are not read
             assert entry.get("scaledValueOfFirstFixedSurface", "0") == "0", entry
         if one in ("100", "109", "pl", "ml"):
             assert entry["table2Version"] == "129", entry
@@ -266,7 +267,7 @@ def test_tables_ask_for_no_other_number_that_is_read_without_eccodes():
     asked = set()
     for entry in entries():
         asked |= set(entry)
-        # A start of zero is never read; the time of day only of instants.
+        # A start of zero is never read; the time of day only for instants.
         assert entry.get("forecastTime", "0") == "0", entry
         assert "dataTime" not in entry or "lengthOfTimeRange" in entry, entry
     assert "lengthOfTimeRange" in asked
@@ -337,7 +338,7 @@ def test_damage_is_refused_by_offset_in_the_last_of_many_messages(tmp_path):
 
 
 def test_a_known_header_needs_no_helper(tmp_path):
-    """What was learnt of one header serves all that differ in date, time, step, level and member."""
+    """Facts from one header apply to all messages that differ in date, time, step, level and member."""
     script = f"""
 import os, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
@@ -356,7 +357,7 @@ store.archive_grib(forecast(step=6, paramId=131))
 print(store.unflushed, len(children().split()))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["5", "1"], "a new header starts the helper that was lost again"
+    assert done.stdout.split() == ["5", "1"], "a new header restarts the lost helper"
 
 
 def test_array_decodes_a_message(tmp_path):

@@ -1,4 +1,4 @@
-"""What GRIB headers say and others may not expect: words, depths, grids, points without a value."""
+"""Unusual contents of GRIB headers: words, depths, grids, points without a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of every packing, way of missing, statistic, unit and kind of level: as ecCodes reads them.
+"""Messages of every packing, way of missing, statistic, unit and kind of level: the same as read by ecCodes.
 
 Pairwise, and with ``FIELDSTONE_CRASH=full`` every combination that ecCodes can write; the count is printed.
 """
@@ -20,9 +20,9 @@ import grib_matrix as matrix  # noqa: E402
 from fieldstone._xarray import valid  # noqa: E402
 
 SOME = 2000
-"""Messages of one store."""
+"""Number of messages in one store."""
 EACH = 40 if LONG else 4
-"""Of so many messages one is opened with xarray."""
+"""One in this number of messages is opened with xarray."""
 
 
 def test_every_kind_of_message_is_read_as_eccodes_reads_it(tmp_path):

@@ -1,4 +1,4 @@
-"""When GRIB messages are valid: hindcasts, units of steps, intervals, dates that are none."""
+"""Times of validity of GRIB messages: hindcasts, units of steps, intervals, invalid dates."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_hindcasts_of_several_years_are_valid_in_each(tmp_path):
     ds = opened(url)
     assert ds.valid_time.dims == ("hdate", "step")
     assert str(ds.valid_time.sel(step=6).values[0])[:13] == "2020-06-15T06"
-    # A step that is valid at two times has none of its own.
+    # A step that is valid at two times has no time of its own.
     assert [s.time for s in fst.open(url, "r").steps()] == [None, None]
 
 
@@ -128,7 +128,7 @@ def interval(end_hour, date=20260101, step="0-24"):
 
 
 def test_an_interval_ends_when_its_header_says(tmp_path):
-    # The first one ends where its step does: what is learnt from it does not hold for the second.
+    # The first one ends when its step does; facts learned from it do not apply to the second.
     url = stored(tmp_path, interval(None, step="0-12"), interval(6), interval(7, step="0-18"))
     ds = opened(url)
     assert [str(t)[:13] for t in ds.valid_time.values] == ["2026-01-01T12", "2026-01-01T07", "2026-01-01T06"]
@@ -160,7 +160,7 @@ def test_intervals_of_several_lengths_are_told_apart(tmp_path, centre, kind):
     ranges = ("0-6", "6-12", "12-24")
     url = stored(tmp_path, *(made(**centre, stepType=kind, stepRange=r, shortName="tp") for r in ranges))
     ds = opened(url)
-    # For some centres ecCodes has a keyword `timespan`, and so a variable of each length.
+    # For some centres ecCodes has a keyword `timespan`, so there is a variable for each length.
     bounds = [ds[f"{name}_bounds"].values.reshape(-1, 2) for name in ds.data_vars]
     lengths = np.diff(np.concatenate(bounds), axis=-1).ravel() / np.timedelta64(1, "h")
     assert sorted(lengths) == [6, 6, 12]
@@ -208,7 +208,7 @@ def test_an_odd_date_does_not_close_the_rest(tmp_path):
         t for node in ds.subtree if "valid_time" in node.variables for t in node.valid_time.values.ravel()
     ]
     assert np.datetime64("2026-01-01T12") in times
-    with pytest.warns(UserWarning, match="left out: nothing tells when"):
+    with pytest.warns(UserWarning, match="left out: a field of"):
         timed = xr.open_datatree(url, engine="fieldstone", time_dim="valid_time", request="levelist=500/850")
     assert any("valid_time" in node.variables for node in timed.subtree)
 

@@ -1,4 +1,4 @@
-"""Every file of the heap shows at each stage what it shows by its own engine (`heap_round.py`).
+"""Every file of the heap appears at each stage as it does in its own engine (`heap_round.py`).
 
 Files of at most :data:`LARGE` bytes, and with ``FIELDSTONE_CRASH=full`` all of them.
 """
@@ -11,10 +11,11 @@ from conftest import LONG, sample
 from heap_round import STAGES, through
 
 NO_SUCH_NAME = ("cylinder.med:ENS_MAA/Cylinder/-0000000000000000001", "map_f_case_16p.h5")
-"""Names of groups and attributes that begin with a sign: HDF5 allows it, and netCDF-C makes none of them."""
+"""Names of groups and attributes that begin with a sign: HDF5 allows them, and netCDF-C cannot create
+them."""
 
 LARGE = 1 << 40 if LONG else 30_000
-"""Among the small ones are two of one run, of which the key of one says that `source` is absent."""
+"""Among the small ones are two of one run; the key of one has an absent `source`."""
 
 
 def test_every_file_is_equal_through_store_copy_export_and_back(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_decode_puts_every_scanning_order_on_a_regular_grid(flags):
 
 
 def pairs_as_eccodes(data):
-    """Decoded values, latitudes and longitudes beside those that eccodes lists point by point."""
+    """Decoded values, latitudes and longitudes are those that eccodes lists point by point."""
     handle = eccodes.codes_new_from_message(data)
     eccodes.codes_set(handle, "missingValue", 9999e20)
     listed = eccodes.codes_get_double_array(handle, "latLonValues").reshape(-1, 3)
@@ -218,7 +218,7 @@ print(*coords["longitude"][1], os.environ["ECCODES_ECKIT_GEO"])
 def test_points_are_those_of_eccodes_where_another_package_asks_for_those_of_eckit(monkeypatch):
     first, last = 210.0, 250.0
     keys = {"longitudeOfFirstGridPointInDegrees": first, "longitudeOfLastGridPointInDegrees": last}
-    # Rounded upwards, so that 241 points end behind the last longitude.
+    # Rounded upwards, so that 241 points end after the last longitude.
     keys |= {"Ni": 241, "Nj": 2, "iDirectionIncrementInDegrees": 0.166667, "bitsPerValue": 8}
     keys |= {"latitudeOfFirstGridPointInDegrees": 1, "latitudeOfLastGridPointInDegrees": 0}
     data = message(**keys, jDirectionIncrementInDegrees=1, values=np.zeros(482))

@@ -1,4 +1,5 @@
-"""Keys of GRIB headers in the helper: by libeccodes itself as by the eccodes package, and in little time."""
+"""Keys of GRIB headers in the helper: libeccodes itself gives the same as the eccodes package, and
+quickly."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from fieldstone._helper import grib, grib_keys, libeccodes  # noqa: E402
 
 
 def told(read, data: bytes) -> object:
-    """Everything that is asked of a header, or that it cannot be read."""
+    """Every fact that the helper reads from a header, or its error."""
     try:
         header = read(data)
     except Exception as error:
@@ -68,7 +69,7 @@ def test_what_is_no_message_has_no_key_and_the_next_one_has():
 
 
 def by_helper(data: bytes, **environment: str) -> tuple[dict, str]:
-    """The reply of a helper with this environment, and which of the heavy modules it has loaded."""
+    """The reply of a helper with this environment, and the heavy modules that it has loaded."""
     script = (
         "import sys\n"
         "from fieldstone._helper.__main__ import main\n"

@@ -1,4 +1,4 @@
-"""Meshes of other programs, as the helper reads them: compared with what stands in the files."""
+"""Meshes of other programs as read by the helper, compared with the contents of the files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_mesh_is_read(name):
         if rows is not None:
             present = rows >= 0
             assert rows.dtype == np.int64 and rows.max() < len(mesh.nodes["x"])
-            assert (present[:, :-1] >= present[:, 1:]).all(), "missing nodes stand last"
+            assert (present[:, :-1] >= present[:, 1:]).all(), "missing nodes are last"
             assert present.sum(axis=1).min() >= least
 
 
@@ -222,13 +222,13 @@ def test_spellings_of_ugrid_are_one_mesh(tmp_path):
     ):
         mesh = read_mesh(ugrid(tmp_path / f"{number}.nc", **given))
         assert mesh.faces.tolist() == expected, given
-        assert mesh.nodes["x"].tolist() == [5, 6, 7, 8, 9], "longitude first, whatever the file's order"
+        assert mesh.nodes["x"].tolist() == [5, 6, 7, 8, 9], "longitude first, in any order of the file"
         assert (mesh.edges, mesh.volumes, mesh.attrs) == (None, None, {"source_mesh": "m"})
 
 
 def test_an_element_that_names_no_node_is_named(tmp_path):
     path = ugrid(tmp_path / "m.nc", [[0, 1, 2], [2, 3, 7]], start=0)
-    with pytest.raises(RequestError, match=r"faces\[1, 2\] is node 7, and nodes are 0 to 4") as caught:
+    with pytest.raises(RequestError, match=r"faces\[1, 2\] is node 7, but nodes are 0 to 4") as caught:
         read_mesh(path)
     assert caught.value.kind == "Corrupt"
 

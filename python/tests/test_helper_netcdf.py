@@ -1,4 +1,4 @@
-"""netCDF files through the helper: which fields come out, what is skipped, and why."""
+"""netCDF files through the helper: the resulting fields, skipped parts, and the reasons."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_empty_variables_have_no_fields_but_stay_in_the_header(tmp_path):
 
 @pytest.mark.parametrize("form", FORMATS[:3])
 def test_a_classic_file_cut_anywhere_never_yields_values_it_does_not_hold(tmp_path, form):
-    # netCDF-C reads what lies past the end of a classic file as zeros, without an error.
+    # netCDF-C reads bytes past the end of a classic file as zeros, without an error.
     whole = make(tmp_path / "whole.nc", form)
     good = fields_of(ingest(whole))
     data = whole.read_bytes()

@@ -1,4 +1,4 @@
-"""Pictures by the helper."""
+"""Pictures drawn by the helper."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_bytes_that_are_no_frame_end_the_helper_with_an_error(junk):
 
 @pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC", "GRIB2"])
 def test_files_are_closed_before_their_request_ends(form, tmp_path):
-    # The caller may write to a taken file at once: HDF5 refuses that while others read.
+    # The caller may write to an ingested file at once; HDF5 refuses that while others read.
     path = tmp_path / "taken"
     if form == "GRIB2":
         eccodes = pytest.importorskip("eccodes")
@@ -87,7 +87,7 @@ def test_files_are_closed_before_their_request_ends(form, tmp_path):
 
 
 def test_what_libraries_print_never_reaches_the_frames(tmp_path):
-    # eccodes complains on stderr; a print of Python or C on fd 1 must land there too.
+    # eccodes complains on stderr; a print of Python or C on fd 1 must also go there.
     script = (
         "import os, sys, runpy\n"
         "import fieldstone._helper.serve as serve\n"

@@ -16,7 +16,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 
 def rows(path: Path, table: Any) -> tuple[dict[str, str], list[list[str]]]:
-    """Types and cells of a table that was written and asked for."""
+    """Types and cells of a table that was written and requested."""
     pq.write_table(table, path)
     *parts, (last, _) = ask({"op": "rows", "path": str(path)})
     assert last == {"kind": "done"}

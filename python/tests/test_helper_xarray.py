@@ -1,4 +1,4 @@
-"""The xarray engine over fields as the helper sends them, in a stand-in for a store."""
+"""The xarray engine over fields sent by the helper, in a stand-in for a store."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def take(store, paths, **options):
 
 
 def contents(store):
-    """Key → bytes of everything."""
+    """All keys with their bytes."""
     return {str(f.key): f.read() for f in store.retrieve()}
 
 
@@ -68,10 +68,10 @@ def test_a_new_store_gets_the_schema_that_fits_and_an_old_one_says_why_not(tmp_p
             report = refused.value.report
             assert (report.taken, len(report.skipped)) == ((), 1)
             assert f"the store has the schema {schema}, which has no place for" in report.skipped[0].why
-    # A schema that was asked for is kept.
+    # A requested schema is kept.
     with pytest.raises(fst.Invalid, match="which has no place for GRIB"):
         take(fst.open(tmp_path / "asked", schema="simulation"), grib)
-    # So is what was archived and is not yet flushed.
+    # So are archived fields that are not flushed yet.
     store = fst.open(tmp_path / "busy")
     store.archive({"run": "a", "variable": "t"}, b"mine")
     with pytest.raises(fst.Invalid, match="which has no place for GRIB"):
@@ -187,7 +187,7 @@ def test_calls_ask_the_helper_of_the_call_before_and_a_new_one_where_it_is_gone_
     monkeypatch.setenv("ECCODES_DEFINITION_PATH", "elsewhere")
     *_, third = helpers_after("d.nc")
     assert len({first, second, third}) == 3
-    # One that may be in the middle of an answer serves nobody else.
+    # A helper that may be in the middle of an answer serves no other request.
     with pytest.raises(ZeroDivisionError):
         fst.ingest(store, make(tmp_path / "e.nc"), progress=lambda done, of: 1 / 0)
     assert len(helpers_after("f.nc")) == 4
@@ -214,7 +214,7 @@ def test_a_file_in_the_current_folder_is_no_module(tmp_path, monkeypatch):
 
 
 def test_an_interrupted_ingest_leaves_a_whole_store(tmp_path):
-    """Ctrl-C while many files are taken: those before it are there, the store is clean."""
+    """Ctrl-C during the ingest of many files: those before it are in the store, which is clean."""
     path = make(tmp_path / "small.nc")
     script = f"""
 import fieldstone as fst, shutil, signal
@@ -241,7 +241,7 @@ fst.ingest({str(tmp_path / "store")!r}, paths)
 
 
 def test_memory_is_bounded_by_parts_of_arrays(tmp_path):
-    """A variable of 400 MB goes through a process that may not hold half of it."""
+    """A variable of 400 MB passes through a process that may not hold half of it."""
     netCDF4 = pytest.importorskip("netCDF4")
     path = tmp_path / "large.nc"
     with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as ds:

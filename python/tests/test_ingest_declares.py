@@ -1,4 +1,4 @@
-"""What files say of their variables is asked of the catalog: attributes, units, where and when they lie."""
+"""Queries of the catalog on the variables of ingested files: attributes, units, places and times."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_variable_is_declared_as_its_file_says(tmp_path):
         (0, 946684800.0),
         (1, 946706400.0),
     ]
-    # Taken again, nothing is new: no version of a variable, no other parameter.
+    # A second ingest adds nothing: no version of a variable, no other parameter.
     before = store.version
     assert take(store, tmp_path / "small.nc").taken[0].fields == 0
     assert store.version == before
@@ -65,7 +65,7 @@ def test_attributes_are_terms_in_python_text_and_sql(tmp_path):
     assert rows.to_pandas()["variable"].tolist() == ["lat"]
     with pytest.raises(fst.Invalid, match="attr"):
         store.variables(attr="units")
-    # An attribute of the variable restricts hits, too.
+    # An attribute of the variable also restricts hits.
     run = store.run("small")
     run.annotate("note", 1, variable="t", step=0)
     run.annotate("note", 2, variable="lat")
@@ -166,7 +166,7 @@ def test_many_variables_are_declared_in_several_frames(monkeypatch):
             n = 2 + int(variable["name"][1:]) % 3
             assert arrays[at].tolist() == (np.arange(n) + n).tolist()
             seen.append(variable["name"])
-    assert seen == [f"v{i}" for i in range(40)], "what is too long by itself is left to the header"
+    assert seen == [f"v{i}" for i in range(40)], "a variable that is too long stays in the header"
 
 
 def test_show_and_plot_know_what_is_declared_and_unpack(tmp_path):
@@ -222,11 +222,11 @@ def test_an_unlimited_dimension_along_the_ground_is_not_split(tmp_path):
         assert ours.encoding["unlimited_dims"] == {"y"}
 
 
-# -- where
+# -- places
 
 
 def grids(folder):
-    """A file for each kind of grid; of each the variables with the points that they have."""
+    """A file for each kind of grid; for each the variables with their points."""
     points = {}
 
     def file(name):
@@ -296,7 +296,7 @@ def grids(folder):
 
 
 def lies_in(lats, lons, south, north, west, east):
-    """Whether a point lies in a box, by each point."""
+    """Whether a point is in a box, for each point."""
     width = east - west if east >= west else (east - west) % 360
     inside = (lats >= south) & (lats <= north) & ((width >= 360) | ((lons - west) % 360 <= width))
     return bool(np.any(inside & ~np.isnan(lats)))
@@ -330,7 +330,7 @@ def test_what_has_a_point_in_a_box_is_found_on_every_grid(tmp_path):
         )
         of_degrees = {one for one in expected if one[0] != "cells"}
         assert {row for row in names(found) if row[0] != "cells"} == of_degrees, (south, north, west, east)
-        # Radians are asked for in radians.
+        # Queries on radians are in radians.
         found = store.variables(
             run="cells",
             variable="grid/t",
@@ -339,7 +339,7 @@ def test_what_has_a_point_in_a_box_is_found_on_every_grid(tmp_path):
         assert set(names(found)) == {one for one in expected if one[0] == "cells"}, (south, north, west, east)
         seen |= expected
     assert seen == set(points), "every grid was found by some box"
-    # One range alone, by other names of it; runs and steps that have it; text.
+    # Only one range, under other names; runs and steps that have it; text.
     only = {"latitude": fst.between(85, 90)}
     assert names(store.variables(variable="t", box=only)) == [("regular", "t")]
     assert [run.name for run in store.runs(variable="t", box=only)] == ["regular"]
@@ -361,7 +361,7 @@ def test_boxes_of_attributes_on_curved_grids(tmp_path):
         start = (draw.randrange(5), draw.randrange(6))
         count = (draw.randint(1, 5 - start[0]), draw.randint(1, 6 - start[1]))
         run.annotate("box", at, variable="t", start=start, count=count)
-        # One more on the same box corrects the one before.
+        # Another one on the same box corrects the first.
         boxes[start, count] = at, tuple(slice(s, s + c) for s, c in zip(start, count, strict=True))
     store.flush()
     for _ in range(40):
@@ -387,7 +387,7 @@ def test_a_coordinate_that_is_written_again_is_read_again(tmp_path):
 
 
 def test_files_of_one_run_have_each_its_own_coordinates(tmp_path):
-    # Tiles of one name and shape: the second stands beside the first, by `source`.
+    # Tiles of one name and shape: the second is added next to the first, under `source`.
     for folder, scale in (("a", 1.0), ("b", 10.0)):
         (tmp_path / folder).mkdir()
         with netCDF4.Dataset(tmp_path / folder / "tile.nc", "w") as file:
@@ -425,7 +425,7 @@ def test_files_of_one_run_unpack_their_coordinates_each_in_its_own_way(tmp_path,
 
 
 def points_of(path):
-    """Of each variable of a file that xarray finds latitudes and longitudes for, in degrees: these."""
+    """The variables of a file for which xarray finds latitudes and longitudes in degrees, with these."""
     found = {}
     with xr.open_dataset(path, decode_times=False) as ds:
         for name, variable in ds.data_vars.items():
@@ -452,7 +452,7 @@ def test_real_files_are_found_as_their_points_lie(tmp_path):
     for path in sorted(taken):
         try:
             of_file = points_of(path)
-        except (ValueError, OSError, TypeError):  # what xarray itself cannot open
+        except (ValueError, OSError, TypeError):  # xarray itself cannot open it
             continue
         points |= {(path.stem, name): of for name, of in of_file.items() if (path.stem, name) in held}
     assert len(points) > (20 if LONG else 8)
@@ -470,11 +470,11 @@ def test_real_files_are_found_as_their_points_lie(tmp_path):
 
 def test_grib_is_found_by_name_unit_place_and_date(tmp_path):
     store = fst.open(tmp_path / "store", schema="mars")
-    # Where increments contradict the first and the last point, what eccodes lists changes from call to call.
+    # If increments contradict the first and the last point, eccodes' list changes from call to call.
     sound = (path for path in sorted(sample("grib").glob("*.grib*")) if "wrong_increment" not in path.name)
     paths = share((path for path in sound if path.stat().st_size < 2 << 20), 2)
     take(store, paths)
-    # Brute force over every message: what it is called, and where its points lie.
+    # Brute force over every message: its name, and the place of its points.
     expected: dict[tuple[str, str], list[tuple[np.ndarray, np.ndarray]]] = {}
     units: dict[tuple[str, str], set[str]] = {}
     grids: dict[str, tuple[np.ndarray, np.ndarray] | None] = {}
@@ -516,9 +516,9 @@ def has(handle, name):
 
 
 def points_of_message(handle):
-    """Latitudes and longitudes of all points; None where eccodes finds none.
+    """Latitudes and longitudes of all points; None if eccodes finds none.
 
-    Those of a regular grid go evenly from its first point to its last.
+    Points of a regular grid are evenly spaced from the first to the last.
     """
     if eccodes.codes_get_string(handle, "gridType") == "regular_ll":
         (south, north), (west, east) = (
@@ -547,6 +547,6 @@ def points_of_message(handle):
 
 
 def run_of(key):
-    """The name of the run that a MARS key belongs to."""
+    """The name of the run to which a MARS key belongs."""
     first = [key["centre"]] if "class" not in key else [key[word] for word in ("class", "expver", "stream")]
     return "/".join([*first, key.get("date", ""), key.get("time", "")])

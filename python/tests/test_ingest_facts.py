@@ -1,4 +1,4 @@
-"""What is told of a file beside its values: times of steps, unlimited dimensions, extremes."""
+"""Facts of a file besides its values: times of steps, unlimited dimensions, extremes."""
 
 from __future__ import annotations
 

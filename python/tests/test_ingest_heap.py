@@ -49,7 +49,7 @@ def test_a_folder_is_one_store_with_the_key_of_each_file(tmp_path, heap):
     assert [t.path.relative_to(heap).as_posix() for t in report.taken] == ["a.nc", "b.grib", "sub/a.nc"]
     one, grib, two = (dict(t.key) for t in report.taken)
     assert one == {"run": "a", "source": "!*"} and two["run"] == "a" and len(two["source"]) == 12
-    assert grib["param"] and "levelist" not in grib, "what differs between its messages is no part of it"
+    assert grib["param"] and "levelist" not in grib, "keywords that differ between messages are left out"
     assert (report.files, report.fields) == (5, 26)
     assert report.nbytes == sum(t.bytes for t in report.taken)
     assert [s.path.name for s in report.reasons["neither GRIB nor netCDF"]] == ["more.txt", "notes.txt"]
@@ -93,7 +93,7 @@ def test_a_mixed_store_opens_in_xarray_as_its_files(tmp_path, heap):
         xr.open_dataset(url, engine="fieldstone")
     for taken in report.taken:
         if taken.path.suffix == ".nc":
-            key = dict(taken.key)  # two files of one stem: the key of one is a part of the other's
+            key = dict(taken.key)  # two files with one stem: the key of one is part of the other's
             got = xr.open_dataset(url, engine="fieldstone", request=key, combine=None).load()
             with xr.open_dataset(taken.path) as file:
                 xr.testing.assert_identical(got, file.load())
@@ -104,7 +104,7 @@ def test_a_mixed_store_opens_in_xarray_as_its_files(tmp_path, heap):
     assert set(rest.children) == {"a"} and len(everything.children) == 2
     assert len(rest["a"].children) == 2, "a node for each file of the run"
     assert {node.path for node in rest.subtree} < {node.path for node in everything.subtree}
-    # A request that selects one kind needs no more.
+    # A request that selects one kind needs nothing else.
     assert xr.open_dataset(url, engine="fieldstone", request="levelist=500").sizes
     with pytest.raises(fst.NotFound):
         xr.open_dataset(url, engine="fieldstone", request="run=none")
@@ -143,7 +143,7 @@ def test_runs_of_both_kinds_are_in_the_catalog(tmp_path, heap):
         hits = {hit.run: hit for hit in store.attributes(tag="seen")}
         assert set(hits) == {forecast, "mine"}
         assert hits["mine"].read().tolist() == [0, 1, 2]
-        # A name like a forecast's is the caller's own all the same.
+        # A name like a forecast's still belongs to the caller.
         own = {"run": "kwbc/20240101/0000", "variable": "t", "step": 0}
         store.archive(own, np.zeros(2))
         store.flush()
@@ -213,7 +213,7 @@ def test_ctrl_c_prints_the_report_so_far_and_the_same_call_goes_on(tmp_path, lan
     for line in child.stderr:
         if "(20 of" in line:
             break
-    os.killpg(child.pid, signal.SIGINT)  # as a terminal does: the helper, too
+    os.killpg(child.pid, signal.SIGINT)  # like a terminal, which also interrupts the helper
     said, told = child.communicate(timeout=300)
     report = told if language == "python" else said
     assert child.returncode != 0 and (language == "python" or child.returncode == 130)
@@ -329,7 +329,7 @@ def test_no_message_stays_out_for_its_date_or_step(tmp_path):
         assert missing.read() == missing_step() and "step_text" not in missing.key
         assert store.axes("class=od")["date"] == ["0115", "0200"]
         assert [s.step for s in store.steps()].count(-6) == 1
-        # archive_grib takes them under the same keys.
+        # archive_grib uses the same keys.
         with fst.open(tmp_path / "other", schema="mars") as other:
             assert other.archive_grib(path) == 8
             other.flush()
@@ -349,7 +349,7 @@ def test_grib_stays_where_it_is_without_a_copy(tmp_path):
         assert store.get(entries[0].key) == message(level=500)
         assert store.verify().ok
         assert take(store, path, copy=False).taken[0].unchanged == 2
-        # What is taken with its bytes is in the store from then on.
+        # After an ingest with bytes, the fields no longer depend on the file.
         assert take(store, path).taken[0].fields == 2
         assert not any("file://" in str(entry.location) for entry in store.list("levelist=500/700"))
         assert take(store, path, copy=False).taken[0].unchanged == 2
@@ -371,5 +371,5 @@ def test_the_heap_of_real_files_is_one_store(tmp_path):
         assert not any(word in skipped.why for word in ours), skipped
     names = {t.path.name for t in report.taken}
     grib = {path.name for path in (root / "grib").iterdir()}
-    assert grib <= names, "of each GRIB file something is taken"
+    assert grib <= names, "each GRIB file gives some fields"
     assert fst.open(tmp_path / "store", "r").status().schema == "mixed"

@@ -1,4 +1,4 @@
-"""The key that an ingest reports for a file is a request for that file alone."""
+"""The key that an ingest reports for a file is a request that selects only that file."""
 
 from __future__ import annotations
 

@@ -19,23 +19,24 @@ COARSE = (8, 10)
 """Cells of level 0 over the whole domain; each level halves them."""
 LEVELS = range(3)
 RUNS = ("declared", "fields")
-"""The coordinates of one run are declared along dimensions, those of the other one are variables."""
+"""One run declares coordinates along dimensions; those of the other are variables."""
 Box = dict[str, fst.Test]
 
 
 @dataclass
 class Level:
-    """The rectangle that a level covers, and what stands on it."""
+    """The rectangle that a level covers, and its contents."""
 
     y: np.ndarray
     x: np.ndarray
     values: dict[tuple[str, int], np.ndarray]
     patches: list[tuple[int, tuple[int, int], tuple[int, int]]]
-    """Step, start and count of the boxes of cells that are tagged."""
+    """Step, start and count of the boxes of tagged cells."""
 
 
 def hierarchy(draw: random.Random) -> list[Level]:
-    """Three levels. The second has as many cells as the first, so that extents do not tell them apart."""
+    """Three levels. The second has the same number of cells as the first, so that extents do not distinguish
+    them."""
     levels = []
     for number in LEVELS:
         shape = COARSE if number < 2 else (12, 6)
@@ -84,7 +85,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
                     run.write(variable, step, level.values[variable, step], level=number)
             for step, start, count in level.patches:
                 run.annotate("patch", 1, variable="rho", level=number, step=step, start=start, count=count)
-        run.create_variable("rho", "f8", COARSE, ("y", "x"))  # of the same name, on no level
+        run.create_variable("rho", "f8", COARSE, ("y", "x"))  # the same name, on no level
         run.write("rho", 0, np.zeros(COARSE))
         run.annotate("patch", 0, variable="rho", step=0, start=(0, 0), count=COARSE)
         run.annotate("patch", -1)
@@ -156,7 +157,7 @@ def test_boxes_in_coordinates_hold_the_cells_of_each_level(made: Made, run: str)
                 expect = held[run][n].values[name, step][rectangle]
                 assert data[name].sel(step=step).values.tolist() == expect.tolist(), (name, n, box)
             some += len(hits)
-        # Without a level each hit lies in the box by its own cells; what is on no level has no coordinates.
+        # Without a level each hit is in the box by its own cells; hits on no level have no coordinates.
         hits = [own(hit) for hit in store.attributes(run=run, tag="patch", box=of(box))]
         assert sorted(hits) == sorted(itertools.chain(*expected)), box
     assert some > 50
@@ -330,7 +331,7 @@ def test_wrong_levels_are_refused_with_a_hint(made: Made) -> None:
         run.write("level_2/rho", 0, np.zeros(COARSE), level=1)
     with pytest.raises(fst.Invalid, match="level without a variable"):
         run.annotate("t", 1, level=1)
-    with pytest.raises(fst.Invalid, match="`lvel` is no term") as error:
+    with pytest.raises(fst.Invalid, match="`lvel` is not a known term") as error:
         store.find("lvel=1")
     assert "`level`" in error.value.hint
     with pytest.raises(fst.Invalid) as error:

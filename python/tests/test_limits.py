@@ -1,4 +1,4 @@
-"""What is too deep, too much, without end or wrong about itself: refused, and nothing worse."""
+"""Input that is too deep, too large, endless or inconsistent is refused, without other harm."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def nested(levels: int) -> Any:
 
 
 def doubled(levels: int, of: Any = 1) -> Any:
-    """Few objects that stand for 2**levels elements."""
+    """Few objects that represent 2**levels elements."""
     held: Any = [of]
     for _ in range(levels):
         held = [held, held]
@@ -99,7 +99,7 @@ def test_values_that_hold_themselves_and_deep_nests_are_refused(
 ) -> None:
     with pytest.raises(fst.Invalid, match=LEVELS):
         USES[use](store, HOLD[kind]())
-    assert store.run("r").name == "r"  # it goes on
+    assert store.run("r").name == "r"  # the store still works
 
 
 NAMES: dict[str, Callable[[fst.Store, Any], Any]] = {
@@ -185,7 +185,7 @@ def test_few_objects_that_stand_for_too_many_values_are_refused(store: fst.Store
 
 
 class Endless(list[Any]):
-    """A list that has no end when it is asked for its items."""
+    """A list whose iteration never ends."""
 
     def __iter__(self) -> Iterator[Any]:
         return itertools.repeat(1)
@@ -208,7 +208,7 @@ def test_iterables_without_end_are_refused() -> None:
 
 
 class Hints:
-    """An iterator that is wrong about how much is left, and then as given."""
+    """An iterator whose length hint is wrong, or as given."""
 
     def __init__(self, items: Any, hint: Any) -> None:
         self.items, self.hint = iter(items), hint
@@ -227,7 +227,7 @@ class Hints:
 
 @pytest.fixture
 def ignored(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What Python would have printed as "Exception ignored"."""
+    """The text that Python would have printed as "Exception ignored"."""
     told: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)
     return told
@@ -246,7 +246,7 @@ def test_an_interrupt_is_heard_while_items_come(ignored: list[Any]) -> None:
     def interrupts(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    # Nothing runs in Python between the items, where Python itself would hear it.
+    # No Python code runs between the items, in which Python itself would notice the signal.
     endless = itertools.repeat("run=a,variable=v,step=0")
     before = signal.signal(signal.SIGALRM, interrupts)
     try:
@@ -285,7 +285,7 @@ def test_an_interrupt_within_an_argument_is_no_error_of_it(store: fst.Store) -> 
 
 
 class Lies(collections.abc.Sequence[Any]):
-    """A sequence with a length of its own choice, and two items."""
+    """A sequence with a length of its choice, and two items."""
 
     def __init__(self, length: Any, items: tuple[Any, ...] = ("run", "step")) -> None:
         self.length, self.items = length, items
@@ -327,7 +327,7 @@ def test_a_length_that_is_wrong_is_not_believed(store: fst.Store, tmp_path: Any,
         file.enddef()
         variable.put(np.zeros(3, "f4"), start=lie([0]), count=lie([3]))
         assert variable.get(start=lie([0]), count=lie([3])).shape == (3,)
-    # What numpy is asked for is an array or an error of ours.
+    # The result is an array, or one of our errors.
     calls: list[Callable[[], Any]] = [
         lambda: store.run("r").annotate_many("f", lie([1.0, 2.0]), step=lie([0, 1])),
         lambda: store.run("r").annotate("f", 1.0, variable="v", step=0, start=lie([0]), count=lie([1])),
@@ -380,7 +380,7 @@ def test_hits_of_columns_that_do_not_fit_are_refused(store: fst.Store) -> None:
 
 
 class Turns(int):
-    """A number that changes the dict it stands in while it is read."""
+    """A number that changes the dict that contains it while it is read."""
 
     within: dict[str, Any]
 
@@ -410,7 +410,7 @@ WAYS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("make", [lambda: fst.where(run="b"), lambda: fst.above(1)], ids=["where", "test"])
 def test_long_chains_are_built_shown_and_dropped(way: str, make: Callable[[], Any]) -> None:
-    # With a copy for each term these would be 20,000,000,000 copies, and no test run would end.
+    # With a copy for each term there would be 20,000,000,000 copies, and no test run would end.
     chain = make()
     for _ in range(200_000):
         chain = WAYS[way](chain, make())
@@ -433,7 +433,7 @@ def test_chains_are_asked_and_mean_what_they_say(store: fst.Store) -> None:
     assert len(store.attributes(value=test)) == 1
     assert len(store.attributes(value=~test)) == 0
     assert len(store.attributes(value=test & fst.below(4))) == 0
-    # What is in between keeps its place.
+    # The part in between keeps its place.
     either = (fst.where(run="a") & fst.where(tag="f")) | fst.where(run="r") & ~fst.where(tag="f")
     assert repr(either) == "<fieldstone.Where run=a and tag=f or run=r and not tag=f>"
     assert len(store.attributes(either)) == 0
@@ -473,7 +473,7 @@ def test_what_grows_by_levels_or_doubles_is_refused_at_the_limit() -> None:
         assert doublings < 20 and "1000000 terms" in told
     levels, told = until_refused(lambda w: fst.where(also=fst.related("same run", where=w)), where)
     assert levels == 100 and "100 levels" in told
-    # A condition in a condition is no level of its own.
+    # A condition in a condition does not count as a level.
     inner = where
     for _ in range(1000):
         inner = fst.where(inner, tag="t")

@@ -1,4 +1,4 @@
-"""A reader beside a writer: what is new, following, waiting, and how a run goes."""
+"""A reader next to a writer: new fields, following, waiting, and the state of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def steps(entries) -> list[int]:
     return [entry.key.typed["step"] for entry in entries]
 
 
-# -- what is new
+# -- new fields
 
 
 def test_only_what_became_visible_after_a_version_is_listed(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_only_what_became_visible_after_a_version_is_listed(tmp_path: Path) -> N
         assert steps(store.list(since=first)) == [0, 1, 2]
         assert steps(store.list("step=1/2", since=first)) == [1, 2]
         assert steps(store.list(["step=2", "step=0"], since=first)) == [2, 0]
-        # Merged segments hold old commits and new ones.
+        # Merged segments hold old and new commits.
         for step in range(3, 40):
             put(store, step)
         assert steps(store.list(since=second)) == [0, *range(3, 40)]
@@ -188,7 +188,7 @@ def test_the_program_follows_too(tmp_path: Path) -> None:
         assert wrong.returncode == 2 and "--jsonl" in wrong.stderr
 
 
-# -- how a run goes
+# -- the state of a run
 
 
 def test_a_block_says_how_its_run_goes(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_block_says_how_its_run_goes(tmp_path: Path) -> None:
             _ = 1 / 0
         bad = reader.run("bad")
         assert (bad.state, bad.failure) == ("failed", "ZeroDivisionError: division by zero")
-        assert "bad" not in reader.axes()["run"] and store.unflushed == 1  # it was not flushed by that
+        assert "bad" not in reader.axes()["run"] and store.unflushed == 1  # begin and fail did not flush it
         store.discard()
         run.begin()
         assert reader.run("bad").state == "running"
@@ -239,7 +239,7 @@ def test_a_run_whose_writer_is_gone_does_not_run(tmp_path: Path) -> None:
 def test_states_in_transactions_and_of_undeclared_runs(tmp_path: Path) -> None:
     with fst.open(tmp_path / "s") as store:
         put(store, 0)
-        with pytest.raises(NotFound, match="fields alone"):
+        with pytest.raises(NotFound, match="only through its fields"):
             store.run("a").finish()
         with store.transaction() as tx:
             run = tx.create_run("b")

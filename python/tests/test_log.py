@@ -1,4 +1,4 @@
-"""Spans come to Python's logging, to who asks; and nobody waits for anybody because of them."""
+"""Spans go to Python's logging, for those who enable it; and no call waits for another because of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def told():
     for logger in touched:
         logger.removeHandler(handler)
         logger.setLevel(logging.NOTSET)
-    fst.open("memory:").refresh()  # which levels are wanted is asked by such calls
+    fst.open("memory:").refresh()  # such calls look up the enabled levels
 
 
 def names(records):
@@ -55,7 +55,7 @@ def test_silent_by_default(tmp_path, told):
     write(store)
     store.runs()
     assert records == []
-    store.get(sim(1))  # it does not tell: what it made would come with the next call
+    store.get(sim(1))  # a read does not log: its records would come with the next call
     told(5)
     store.flush()
     assert names(records) == [("fieldstone.journal", "flush")]
@@ -131,7 +131,7 @@ def test_a_handler_that_raises_or_uses_a_store_takes_nothing_from_the_caller(tmp
     assert [record.getMessage().split()[0] for record in calls] == ["commit", "flush"]
     records.clear()
     store.flush()
-    assert names(records) == [("fieldstone.journal", "flush")], "what the handler did is not told"
+    assert names(records) == [("fieldstone.journal", "flush")], "calls of the handler are not logged"
 
 
 def test_ctrl_c_in_a_handler_is_not_lost(tmp_path, told):
@@ -266,7 +266,7 @@ def test_more_records_than_the_queue_takes_are_dropped_and_said(tmp_path, told):
     told(logging.WARNING, "fieldstone.core")
     store = fst.open(tmp_path / "s")
     write(store)
-    # Reads do not tell: they only put into the queue.
+    # Reads do not log: they only put into the queue.
     reader = threading.Thread(target=lambda: [store.get(sim(1)) for _ in range(12_000)])
     reader.start()
     reader.join()

@@ -1,4 +1,4 @@
-"""Files of SU2, VTK, gmsh and AFLR3 as the helper reads them: cell by cell, in order, as written."""
+"""Files of SU2, VTK, gmsh and AFLR3 as read by the helper: cell by cell, in order, as written."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def refusal(path, *words):
         read_mesh(path)
     for word in words:
         assert word in str(caught.value), str(caught.value)
-    assert len(str(caught.value).split(": ")[-1].split()) >= 3, "a reason is said in words"
-    assert caught.value.hint, "a refusal says the next step"
+    assert len(str(caught.value).split(": ")[-1].split()) >= 3, "a reason has words"
+    assert caught.value.hint, "a refusal has a hint"
     return caught.value
 
 
@@ -96,8 +96,8 @@ def test_what_is_wrong_in_su2_is_named(tmp_path):
     for before, after, words in (
         (b"NDIME= 2", b"NZONE= 2\nNDIME= 2", ("2 zones",)),
         (b"NMARK= 0", b"NDIME= 2\nNELEM= 0\nNPOIN= 0", ("2 zones",)),
-        (b"NELEM= 3", b"NELEM= 2", ("NELEM= 2, and 3 lines follow",)),
-        (b"NPOIN= 12", b"NPOIN= 13", ("NPOIN= 13, and 12 lines follow",)),
+        (b"NELEM= 3", b"NELEM= 2", ("NELEM= 2, but 3 lines follow",)),
+        (b"NPOIN= 12", b"NPOIN= 13", ("NPOIN= 13, but 12 lines follow",)),
         (b"5 0 1 4 0", b"305 0 1 4 0", ("line 4", "triangle of order 4")),
         (b"5 0 1 4 0", b"77 0 1 4 0", ("line 4", "type 77")),
         (b"5 0 1 4 0", b"5 0 1", ("line 4", "2 numbers")),
@@ -109,11 +109,11 @@ def test_what_is_wrong_in_su2_is_named(tmp_path):
         (b"NDIME= 2", b"NDIME= 4", ("NDIME= 4",)),
     ):
         refusal(changed(before, after), *words)
-    # SU2 counts nodes by their lines; a file that says otherwise could be meant either way.
+    # SU2 counts nodes by their lines; a file with another index is ambiguous.
     swapped = text.replace(b"\t3\n", b"\t#\n").replace(b"\t4\n", b"\t3\n").replace(b"\t#\n", b"\t4\n")
     refusal(write(tmp_path / "a.su2", swapped), "index 4", "counts by lines")
     beyond = write(tmp_path / "a.su2", files.su2(PLANE, [(5, (0, 1, 12))]))
-    with pytest.raises(RequestError, match="node 12, and nodes are 0 to 11"):
+    with pytest.raises(RequestError, match="node 12, but nodes are 0 to 11"):
         read_mesh(beyond)
     assert "NDIME" in str(refusal(write(tmp_path / "a.su2", b"no mesh at all"), "NDIME"))
 
@@ -217,8 +217,8 @@ def test_cells_without_a_place_are_refused_by_name_or_reported(tmp_path):
         (41, (0, 1, 4, 13), "convex point set"),
         (42, (0, 1, 4, 13), "polyhedron"),
         (99, (0, 1, 4), "type 99"),
-        (12, (0, 1, 2, 3), "4 nodes in place of 8"),
-        (7, (0, 1), "2 nodes in place of at least 3"),
+        (12, (0, 1, 2, 3), "4 nodes instead of 8"),
+        (7, (0, 1), "2 nodes instead of at least 3"),
     ):
         cells = [(5, (0, 1, 4)), (kind, nodes)]
         refusal(write(tmp_path / "a.vtu", files.vtu([(POINTS, cells)])), "cell 1", word)
@@ -240,7 +240,7 @@ def test_what_is_wrong_in_vtu_is_named(tmp_path):
         (
             b'NumberOfPoints="36"',
             b'NumberOfPoints="35"',
-            ("Points of piece 0", "108 numbers in place of 105"),
+            ("Points of piece 0", "108 numbers instead of 105"),
         ),
         (b'Name="types"', b'Name="kinds"', ("types of piece 0",)),
         (b"\n0 1 4 1", b"\n0 1 36 1", ("cell 0 of piece 0 has point 36",)),
@@ -300,8 +300,8 @@ def test_what_is_wrong_in_gmsh_is_named(tmp_path):
         (b"1 2 4 7 8 1 3 1 2 5", b"1 2 4 7 8 1 3 1 2 99", ("element 0", "node 99")),
         (b"1 2 4 7 8 1 3 1 2 5", b"1 2 4 7 8 1 3 1 2", ("element 0", "9 numbers")),
         (b"1 2 4 7 8 1 3 1 2 5", b"1 34 4 7 8 1 3 1 2 5", ("element 0", "type 34")),
-        (b"$Elements\n3", b"$Elements\n4", ("4 elements, and 3",)),
-        (b"$Nodes\n36", b"$Nodes\n35", ("35 nodes, and 36",)),
+        (b"$Elements\n3", b"$Elements\n4", ("4 elements, but 3",)),
+        (b"$Nodes\n36", b"$Nodes\n35", ("35 nodes, but 36",)),
         (b"\n2 0.5", b"\n1 0.5", ("two nodes have the number 1",)),
         (b"$EndElements", b"$EndOfIt", ("$Elements does not end",)),
         (b"2.2 0 8", b"3.0 0 8", ("version 3.0",)),

@@ -62,7 +62,7 @@ def medit(sections, version=2):
 
 
 def meshb(sections, version, order):
-    """Each section: its number, where the next begins, what it has."""
+    """Each section: its number, the position of the next one, its contents."""
     place, whole = ("q" if version > 2 else "i"), ("q" if version > 3 else "i")
     real = "d" if version > 1 else "f"
     content = struct.pack(order + "ii", 1, version)
@@ -264,7 +264,7 @@ def test_ply_has_faces_of_any_size_in_turn(form, faces, tmp_path):
         content += b"".join(struct.pack(f"{order}BB{len(row)}i", 255, len(row), *row) for row in faces)
     mesh = read_mesh(write(tmp_path / "a.ply", content))
     assert rows(mesh, "faces") == faces and places(mesh)[:, :2].tolist() == POINTS[:, :2].tolist()
-    refusal(write(tmp_path / "b.ply", content[:-9]), "face has less numbers")
+    refusal(write(tmp_path / "b.ply", content[:-9]), "face has fewer numbers")
     refusal(write(tmp_path / "b.ply", content.replace(b"vertex_indices", b"others")), "no vertex_indices")
 
 
@@ -317,7 +317,7 @@ def test_xdmf_is_taken_where_all_its_cells_are(tmp_path):
 
     mixed = [4, *TRIANGLES[0], 5, *SQUARES[0], 4, *TRIANGLES[1]]
     assert rows(read_mesh(xdmf("Mixed", 3, mixed)), "faces") == [TRIANGLES[0], SQUARES[0], TRIANGLES[1]]
-    refusal(xdmf("Mixed", 4, mixed), "4 cells, and 3")
+    refusal(xdmf("Mixed", 4, mixed), "4 cells, but has 3")
     refusal(xdmf("Mixed", 2, [1, 1, 4, *TRIANGLES[0]]))
     refusal(xdmf("Mixed", 1, [3, 5, 2, 3, 7, 11, 6]), "meshio does not read it")
 
@@ -338,7 +338,7 @@ def test_formats_that_are_not_read_are_named(tmp_path):
         ("a.vol", "mesh3d", "Netgen"),
         ("a.f3grid", "G 1 0 0 0", "FLAC3D"),
         ("a.xyz", "1 2 3", ".xyz"),
-        ("noname", "1 2 3", "without an ending"),
+        ("noname", "1 2 3", "without a suffix"),
         ("a.pvtu", "<VTKFile type='PUnstructuredGrid'></VTKFile>", "PUnstructuredGrid"),
         ("a.su2", "", "the file is empty"),
     ):

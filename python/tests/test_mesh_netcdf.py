@@ -1,4 +1,4 @@
-"""Meshes in netCDF files (MPAS, ICON, Exodus, UGRID) against what was written, cell by cell and in order."""
+"""Meshes in netCDF files (MPAS, ICON, Exodus, UGRID) equal the written ones, cell by cell and in order."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def test_mpas_that_contradicts_itself_is_refused(tmp_path):
     path = tmp_path / "a.nc"
     for place, angles, said, word in (
         ([X, Y, 0 * X], NOWHERE, "YES", "on_a_sphere is YES"),
-        ([X, Y, 0 * X], NOWHERE, "PERHAPS", "neither YES nor NO"),
-        (None, [LON, LAT], "NO", "no xVertex"),
+        ([X, Y, 0 * X], NOWHERE, "PERHAPS", "instead of YES or NO"),
+        (None, [LON, LAT], "NO", "lacks xVertex"),
         (None, None, "YES", "neither xVertex"),
         ([0 * X, 0 * X, 0 * X], NOWHERE, "NO", "one point"),
     ):
@@ -315,5 +315,5 @@ def test_a_folder_of_fesom_says_how_many_lines_it_has(tmp_path):
     ):
         read_mesh(tmp_path)
     (tmp_path / "elem2d.out").unlink()
-    with pytest.raises(RequestError, match=r"the folder has no nod2d\.out and elem2d\.out"):
+    with pytest.raises(RequestError, match=r"the folder lacks nod2d\.out and elem2d\.out"):
         read_mesh(tmp_path)

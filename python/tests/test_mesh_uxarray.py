@@ -13,7 +13,7 @@ from mpi_job import mpirun
 
 uxarray = pytest.importorskip("uxarray")
 
-# Meshes that uxarray knows: those with faces, on a sphere or in the plane.
+# Meshes that uxarray supports: those with faces, on a sphere or in the plane.
 MESHES = [
     "cfd/mesh_NACA0012_inv_FFD.su2",
     "mesh/mesh_NACA0012_lam_hybrid_v2.su2",
@@ -91,7 +91,7 @@ def test_uxarray_has_every_mesh_with_the_fields_of_four_ranks(tmp_path: Path) ->
             np.testing.assert_array_equal(
                 data[f"{location}_l"].sel(step=3).values, np.stack([rows, rows * 3], 1)
             )
-        # uxarray works on it: means over the nodes of each face.
+        # uxarray can compute with it: means over the nodes of each face.
         means = data["node_a"].isel(step=1).topological_mean(destination="face")
         with xr.open_dataset(mesh.path) as file:
             corners = file[f"{mesh_name(file)}_face_nodes"].values
@@ -122,7 +122,7 @@ def test_runs_on_other_meshes_share_no_dataset(tmp_path: Path) -> None:
     assert store.to_xarray("run=b").t.attrs == {"mesh": "n", "location": "node"}
     both = store.to_xarray("run=a/c").t
     assert (set(both.dims), both.attrs["mesh"]) == ({"run", "nm_node"}, "m")
-    with pytest.raises(fst.Conflict, match=r"'nm_node'.* in run a, and .*'nn_node'.* in run b"):
+    with pytest.raises(fst.Conflict, match=r"'nm_node'.* in run a, but .*'nn_node'.* in run b"):
         store.to_xarray("run=a/b")
     assert store.to_xarray("run=plain").t.dims == ("dim_0",)
     tree = xr.open_datatree(tmp_path / "store", engine="fieldstone")

@@ -1,4 +1,4 @@
-"""XDMF of fields on meshes: every place that the text names is read from the files and compared."""
+"""XDMF of fields on meshes: every place in the text is read from the files and compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CELLS = {4: "Triangle", 5: "Quadrilateral", 6: "Tetrahedron", 7: "Pyramid", 8: "
 
 
 def item(element: ET.Element, folder: Path) -> np.ndarray:
-    """The array of a DataItem, by the place that it names."""
+    """The array of a DataItem, read from its place."""
     assert element.get("Format") == "Binary"
     kind = {"Float": "f", "Int": "i", "UInt": "u", "Char": "i", "UChar": "u", "Short": "i", "UShort": "u"}[
         element.get("NumberType", "")
@@ -112,7 +112,7 @@ def test_every_place_holds_what_was_written(name: str, topology: str, files: int
                         shape = (count, *info.shape[1:])
                         written[one, step] = (random.normal(size=shape) * 100).astype(info.dtype)
                         group.write(one, step, written[one, step])
-        # A step that is written again is the newer one in the text.
+        # If a step is written again, the text has the newer one.
         with store.arrays("flow") as job:
             again = np.arange(counts["node"], dtype="f8")
             job.group("node").write("node_p", 5, again)

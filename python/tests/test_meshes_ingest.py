@@ -1,4 +1,4 @@
-"""Meshes of other programs in a store: taken once, by what they are, in Python and by the program."""
+"""Meshes of other programs in a store: kept once by their content, in Python and in the program."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_mesh_in_the_store_is_that_of_the_file(name: str, tmp_path: Path) -> N
         assert report.skipped == ()
         again = fst.ingest(store, path, mesh="wing", progress=False)
         assert [(t.meshes, t.unchanged) for t in again.taken] == [(0, 1)]
-    # Another process sees it: the ingest has flushed.
+    # Another process sees it, because the ingest has flushed.
     store = fst.open(tmp_path / "store", "r")
     assert [mesh.name for mesh in store.meshes()] == ["wing"]
     with fst.open(tmp_path / "store") as store, store.arrays("flow") as job:
@@ -95,7 +95,7 @@ def test_parts_that_a_mesh_does_not_have_are_reported(tmp_path: Path) -> None:
         again = fst.ingest(store, path, mesh="m", progress=False)
         assert again.taken[0].unchanged == 1 and len(again.skipped) == 2
     out = run("ingest", tmp_path / "store", path, "--mesh", "n")
-    assert "taken " in out and f"skipped  {path}: 1 line: lines beside faces" in out
+    assert "taken " in out and f"skipped  {path}: 1 line: lines next to faces" in out
 
 
 def test_a_mesh_that_is_not_taken_has_hints_for_meshes(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Mistakes that users made, in the order of their reports: the kind of error that each raises, and its words.
 
 A row is a mistake: `act` makes it on a store that `prepared` filled; `kind` is the exception, or UserWarning;
-`words` are in its text. Mistakes that need a disk, a signal or another process stand below the table.
+`words` are in its text. Mistakes that need a disk, a signal or another process follow the table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIELD = np.arange(24.0).reshape(4, 6)
 
 
 class Row(NamedTuple):
-    """A mistake: where it was reported, what was done, and what is to be heard of it."""
+    """A mistake: the report of it, the action, and the expected message."""
 
     where: str
     act: Callable[[fst.Store, Path], Any]
@@ -279,7 +279,7 @@ TABLE = [
         "s 4.22 an attribute that is nothing",
         lambda store, _: attributed(store, None),
         fst.Invalid,
-        ("'flag'", "leave out what is None"),
+        ("'flag'", "leave out None"),
     ),
 ]
 
@@ -307,7 +307,7 @@ def test_a_mistake_is_loud_and_says_what_was_meant(prepared, tmp_path, row):
     prepared.discard()
 
 
-# -- what looks like a mistake and is none
+# -- not mistakes, although they look like it
 
 
 def test_what_waits_for_its_first_flush_is_read(tmp_path):
@@ -322,7 +322,7 @@ def test_what_waits_for_its_first_flush_is_read(tmp_path):
         store.runs()
     with fst.open(url) as other:
         other.create_run("b")
-    assert [r.name for r in store.runs()] == ["b"]  # made by somebody else meanwhile
+    assert [r.name for r in store.runs()] == ["b"]  # another process made it in the meantime
     store.close()
 
 
@@ -336,7 +336,7 @@ def test_a_further_keyword_that_is_near_another_is_taken_where_that_one_is_given
     prepared.archive({"run": "a", "variable": "t", "step": 0, "steps": 4}, FIELD)
     prepared.archive({"run": "a", "variable": "t", "step": 0, "member": 4}, FIELD)
     prepared.flush()
-    # What fields have already is no slip any more.
+    # A name that fields already have is not a slip any more.
     prepared.archive({"run": "a", "variable": "t", "steps": 5}, FIELD)
     with pytest.raises(fst.Invalid, match="`stpe`"):
         prepared.archive({"run": "a", "variable": "t", "steps": 5, "stpe": 1}, FIELD)
@@ -372,7 +372,7 @@ def test_an_attribute_on_what_was_just_written_needs_no_flush(prepared):
     run = prepared.run("a")
     run.write("Q", 0, FIELD)
     run.annotate("max", 23.0, variable="Q", step=0, start=(0, 0), count=(4, 6))
-    with pytest.raises(fst.Invalid, match="outside of the shape"):
+    with pytest.raises(fst.Invalid, match="outside the shape"):
         run.annotate("max", 23.0, variable="Q", step=0, start=(0, 0), count=(4, 7))
     with prepared.transaction() as tx:
         tx.run("a").write("R", 0, FIELD)
@@ -402,7 +402,7 @@ def test_a_store_is_made_where_nothing_is_in_its_way(tmp_path):
     (place / ".DS_Store").write_text("")
     with fst.open(place) as store:
         store.create_run("a")
-    with fst.open(place) as store:  # there is one now
+    with fst.open(place) as store:  # the store exists now
         assert len(store.runs()) == 1
 
 
@@ -441,7 +441,7 @@ def test_a_flag_is_stored_as_a_byte(prepared):
     assert prepared.to_xarray("run=flags").attrs["flag"] == 1
 
 
-# -- what takes a signal, a full disk or another program
+# -- mistakes that need a signal, a full disk or another program
 
 
 def program() -> Path:
@@ -459,13 +459,13 @@ def test_sql_stops_at_ctrl_c(prepared):
             "select count(*) from attributes a, attributes b, attributes c where a.number > c.number"
         )
     assert time.monotonic() - began < 20
-    assert prepared.sql("select count(*) as n from runs").values("n") == [1]  # the engine goes on
+    assert prepared.sql("select count(*) as n from runs").values("n") == [1]  # the engine still works
     prepared.create_run("later")
     prepared.flush()
 
 
 def test_a_log_that_is_removed_under_its_writer(prepared):
-    """s 4.1: a flush never returns where nothing is left of what it wrote."""
+    """s 4.1: a flush never returns normally if its writes are gone."""
     for log in (Path(prepared.url) / "logs").iterdir():
         log.unlink()
     prepared.archive({"run": "a", "variable": "late", "step": 0}, FIELD)
@@ -474,7 +474,7 @@ def test_a_log_that_is_removed_under_its_writer(prepared):
 
 
 def test_a_log_that_is_cut_is_told_to_readers(prepared):
-    """s 4.2: the answer is not less, it is an error that names the file."""
+    """s 4.2: the answer is not incomplete, it is an error that names the file."""
     key = {"run": "a", "variable": "T", "step": 3}
     prepared.close()
     (log,) = (Path(prepared.url) / "logs").glob("*.log")
@@ -486,13 +486,13 @@ def test_a_log_that_is_cut_is_told_to_readers(prepared):
 
 
 def test_two_writers_declare_a_run_in_two_ways(tmp_path):
-    """s 4.11: conflicts say who, and what each said."""
+    """s 4.11: conflicts name the users and their definitions."""
     url = tmp_path / "store"
     with fst.open(url) as one, fst.open(url) as other:
         one.create_run("same", params={"b": 1})
         other.create_run("same", params={"b": 2})
     (conflict,) = fst.open(url, "r").conflicts()
-    assert "run 'same'" in conflict and "two ways" in conflict
+    assert "run 'same'" in conflict and "two declarations" in conflict
 
 
 def test_the_program_says_the_same(prepared, tmp_path):

@@ -24,7 +24,7 @@ def cut(box: Box) -> tuple[slice, ...]:
 
 
 def work(url: str, seed: int, commands: Any, done: Any) -> None:
-    """Archives and flushes what it is told, in the order it is told."""
+    """Archives and flushes as instructed, in order."""
     store = fst.open(url)
     for name, arguments in iter(commands.get, None):
         match name:
@@ -43,7 +43,7 @@ def work(url: str, seed: int, commands: Any, done: Any) -> None:
 
 
 class Model:
-    """One key: what is written, and where."""
+    """One key: its written pieces."""
 
     def __init__(self, dtype: str, shape: tuple[int, ...]) -> None:
         self.values = np.zeros(shape, dtype)

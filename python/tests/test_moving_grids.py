@@ -10,7 +10,7 @@ netCDF4 = pytest.importorskip("netCDF4")
 
 
 def moving(file, shift):
-    """A grid of 3 x 4 that goes `shift` degrees north at each of three times."""
+    """A grid of 3 x 4 that moves `shift` degrees north at each of three times."""
     for name, n in (("Time", None), ("y", 3), ("x", 4)):
         file.createDimension(name, n)
     lat, lon = np.meshgrid([30.0, 31, 32], [-90.0, -89, -88, -87], indexing="ij")
@@ -40,7 +40,7 @@ def test_a_box_in_degrees_holds_step_by_step_on_a_grid_that_moves(taken, shift):
 
     if shift:
         assert at(31) == (["T2"], [0]) and at(41) == (["T2"], [1]) and at(51) == (["T2"], [2])
-        assert at(32) == (["T2"], []), "the variable is there, and not what was annotated"
+        assert at(32) == (["T2"], []), "the variable is found, its attribute is not"
     else:
         assert at(31) == (["T2"], [0, 1, 2])
     assert at(70) == ([], [])

@@ -90,11 +90,11 @@ def test_collectives_give_what_numpy_gives_in_many_rounds() -> None:
 
 
 def test_each_rank_fails_at_each_step_and_all_learn_its_name_within_a_second(tmp_path: Path) -> None:
-    """Measured from before the rank fails to when the last has learned of it.
+    """Measures the time from before the rank fails until the last rank has learned of it.
 
     A machine with other work may stop a rank for longer than a second. So checks without a failure are timed
-    in turn with those that fail, and where the slowest of them took more than 0.1 s, an error may take ten
-    times as long: who waits for a rank that has given up waits for ever.
+    between the failing ones, and if the slowest of them took more than 0.1 s, an error may take ten times as
+    long. A rank that waits for one that has given up would wait forever.
     """
     done = mpirun(
         4,
@@ -127,10 +127,10 @@ def test_each_rank_fails_at_each_step_and_all_learn_its_name_within_a_second(tmp
                 if step % 15 == 0:
                     well = max(well, check(f"well-{rank}-{step}")[2])
         assert tried == steps * world.size, tried
-        told = f"an error took {slowest:.3f} s at most, a check without one {well:.3f} s"
-        assert slowest < max(1, 10 * well), told
+        text = f"an error took {slowest:.3f} s at most, a check without one {well:.3f} s"
+        assert slowest < max(1, 10 * well), text
         if world.rank == 0:
-            print(tried, told)
+            print(tried, text)
         """,
         tmp_path,
         timeout=300,
@@ -185,14 +185,14 @@ def test_what_cannot_be_opened_says_why_on_every_rank(tmp_path: Path) -> None:
 
 
 class Ranked:
-    """What looks like a communicator, and is none."""
+    """Objects that look like a communicator, but are not one."""
 
     rank, size = 0, 2
 
 
 @pytest.mark.parametrize("comm", [Ranked(), 7, "MPI.COMM_WORLD"])
 def test_what_is_no_communicator_is_refused(comm: object, tmp_path: Path) -> None:
-    with pytest.raises(fst.Invalid, match="no communicator of mpi4py") as refused:
+    with pytest.raises(fst.Invalid, match="not a communicator of mpi4py") as refused:
         _native._check_comm(comm, tmp_path / "f")
     assert "MPI.COMM_WORLD" in str(refused.value.hint)
 

@@ -1,4 +1,4 @@
-"""What files say in text: characters that stand for nothing, attributes padded with NUL."""
+"""Text in files: characters that mean missing, attributes padded with NUL."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_characters_equal_to_their_fill_value_are_missing(taken, format, concat)
     assert path.with_name("out.nc").read_bytes()[:4] == path.read_bytes()[:4]
     with xr.open_dataset(path.with_name("out.nc")) as again, xr.open_dataset(path) as want:
         xr.testing.assert_identical(again.load(), want.load())
-    # What xarray shows goes back into a store.
+    # xarray's Dataset goes back into a store.
     ds = opened(url).load().drop_vars("odd")
     fst.to_store(ds, url, {"run": "b"})
     xr.testing.assert_equal(opened(url, request={"run": "b"}).load(), ds)
 
 
 def put(file, variable, name, text):
-    """An attribute of these very bytes."""
+    """An attribute with exactly these bytes."""
     from fieldstone._helper import libnetcdf
 
     number = libnetcdf.GLOBAL if variable is None else variable._varid

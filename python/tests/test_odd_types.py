@@ -1,4 +1,5 @@
-"""Types of HDF5 that no array of numbers holds: a file is taken without them, and they are named."""
+"""HDF5 types that cannot be an array of numbers: a file is ingested without such objects, and they are
+named."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ MEMBERS: dict[str, Any] = {
     "reference": h5py.ref_dtype,
     "complex": np.dtype("c16"),
 }
-"""Members of a compound beside numbers."""
+"""Members of a compound next to numbers."""
 
 TYPES: dict[str, Any] = {
     f"compound with {name}": np.dtype([("m", of), ("n", "i4")]) for name, of in MEMBERS.items()
@@ -66,7 +67,7 @@ def left_out(url: str, run: str, report: Any) -> dict[str, str]:
 
 
 def made(path: Path, odd: Callable[[Any], None]) -> Path:
-    """A file with two plain variables, a group with one, and what `odd` puts there."""
+    """A file with two plain variables, a group with one, and the objects that `odd` adds."""
     with h5py.File(path, "w") as file:
         file.attrs["title"] = "plain"
         file["x"] = np.arange(4.0)
@@ -181,7 +182,7 @@ def test_types_that_netcdf_cannot_open_a_file_with(tmp_path: Path) -> None:
     assert set(fields) == {"x", "z", "g/y", "answers"}
     assert {v.name: v.attrs.get("units") for v in fst.open(url, mode="r").variables(run="odd")}["x"] == "m"
     assert path.read_bytes() == before
-    assert fst.ingest(url, path, progress=False).taken[0].fields == 0, "taken again it is the same"
+    assert fst.ingest(url, path, progress=False).taken[0].fields == 0, "a second ingest adds nothing"
 
 
 def test_a_damaged_file_is_not_read_without_what_is_damaged(tmp_path: Path) -> None:

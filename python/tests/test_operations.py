@@ -1,4 +1,4 @@
-"""Stores that are not there, lost their logs, or lost a file: which calls say so, and which go on."""
+"""Missing stores, stores without logs, or without one file: the calls that raise, and those that work."""
 
 from __future__ import annotations
 
@@ -144,6 +144,6 @@ def test_an_audit_lists_what_no_execution_did(tmp_path: Path) -> None:
         ("commit", "annotate", ("run", "a")),
     ]:
         assert row in rows, rows
-    # A field that an execution wrote is the execution's.
+    # A field that an execution wrote belongs to the execution.
     assert ("commit", "archive", ("dataset", "{run=c}")) not in rows
     assert any(row[:2] == ("job", "write") or row[1] == "run" for row in rows)

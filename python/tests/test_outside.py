@@ -1,4 +1,4 @@
-"""Runs whose data lie in files outside of the store: tagged, found and read like fields."""
+"""Runs whose data are in files outside the store: tagged, found and read like fields."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_a_writer_is_told_the_objects_of_its_box(tmp_path):
         run.create_variable("t", "f8", SHAPE)
         store.create_run("b").create_variable("t", "f8", SHAPE)
         for step in range(2):
-            # As a code with a writer of its own would: each process its box, which no piece divides.
+            # Like a program with its own writer: each process writes a box that no piece divides.
             for start, count in (((0, 0), (11, 30)), ((11, 0), (9, 30))):
                 mine = values(step)[start[0] : start[0] + count[0]]
                 for target in run.objects("t", step, start, count):

@@ -1,4 +1,4 @@
-"""Files that a store owns beside its logs: who may use them, and what is changed in them."""
+"""Files that a store owns besides its logs: their permissions, and changes in them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_file_that_may_not_be_read_is_a_line_of_verify(tmp_path: Path) -> None
             if path.is_file():
                 path.chmod(0o600)
     code = (
-        # Another user may be unable to read Python itself: root loads all modules first.
+        # Another user may be unable to read Python itself, so root loads all modules first.
         f"import os, fieldstone as fst; assert fst.open({str(store)!r}, 'r').verify().ok\n"
         f"os.setgroups([]); os.setgid({OTHER}); os.setuid({OTHER}); os.environ['HOME'] = '/none'\n"
         f"r = fst.open({str(store)!r}, 'r').verify()\n"

@@ -1,4 +1,4 @@
-"""What is pickled opens again where it is unpickled: the same store, snapshot and fields."""
+"""Pickled objects open again when they are unpickled: the same store, snapshot and fields."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_stores_open_again(store, tmp_path, monkeypatch):
     assert again(fst.open(tmp_path / "new", mode="x", schema="mars")).mode == "a"
     assert "class" in again(fst.open(tmp_path / "new", schema="mars")).schema
     store.close()
-    assert again(store).get(sim(1)) == b"newer", "a closed one opens, too"
+    assert again(store).get(sim(1)) == b"newer", "a closed store also opens"
 
 
 def test_a_store_in_memory_refuses():

@@ -1,4 +1,4 @@
-"""What is not a plain file stands in place of one: no call waits for it."""
+"""Other kinds of file in place of a plain file: no call waits for them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fifo(path: Path) -> None:
 def bound_socket(path: Path) -> None:
     path.unlink(missing_ok=True)
     folder = os.getcwd()
-    os.chdir(path.parent)  # names of sockets are short
+    os.chdir(path.parent)  # names of sockets must be short
     try:
         socket.socket(socket.AF_UNIX).bind(path.name)
     finally:
@@ -34,7 +34,7 @@ def bound_socket(path: Path) -> None:
 
 
 def calls(folder: Path) -> dict[str, tuple[Path, Callable[[], object]]]:
-    """Of each call the file that it reads, which is there, or is to be."""
+    """For each call the file that it reads, existing or expected."""
     run_job(folder / "s", "m", 0o022)
     with netCDF4.Dataset(folder / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
         file.createDimension("x", 4)

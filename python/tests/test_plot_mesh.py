@@ -1,4 +1,4 @@
-"""Fields on meshes as pictures: what the helper draws, and what the program does with fields of jobs."""
+"""Fields on meshes as pictures: drawn by the helper, and by the program for fields of jobs."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def draw(data: np.ndarray, location: str, rows: np.ndarray | None, kind: str, *n
 
 
 def colours(png: bytes) -> int:
-    """How many colours the middle of a picture has, away from axes and the bar of colours."""
+    """The number of colours in the middle of a picture, without axes and colour bar."""
     from matplotlib.image import imread
 
     pixels = imread(io.BytesIO(png))[150:450, 200:600, :3].reshape(-1, 3)
     seen, times = np.unique((pixels * 255).round().astype(int), axis=0, return_counts=True)
-    # Paper and frame are grey; no value's colour is.
+    # Paper and frame are grey; values are not.
     return int(((times > 2000) & (np.ptp(seen, axis=1) > 0)).sum())
 
 
@@ -92,7 +92,7 @@ def test_what_crosses_the_edge_of_a_map_is_drawn_at_both() -> None:
     shapes, values = plot_mesh.cut(lon, lat, rows, np.array([7.0, 8.0]))
     assert values.tolist() == [7, 7, 8]
     assert [(shape[:, 0].min(), shape[:, 0].max()) for shape in shapes] == [(170, 190), (-190, -170), (0, 20)]
-    # On a plane that is as wide nothing is cut.
+    # On a plane of the same width nothing is cut.
     assert len(plot_mesh.cut(lon * 10, lat, rows, np.array([7.0, 8.0]))[0]) == 2
 
 
@@ -147,11 +147,11 @@ def test_the_program_draws_fields_of_a_job_on_its_mesh(name: str, tmp_path: Path
         assert shown["shape"] == [counts[location]]
         text = plot(tmp_path / "s", key, "--width", 60).stdout.splitlines()
         assert len(text) > 10 and len(set("".join(text[:-1]))) > 4
-        # One component of several: the first, or the one that is asked for.
+        # One component of several: the first, or the requested one.
         key = f"run=r,variable={location}_v,step=0"
         assert "drawing [:,0]" in plot(tmp_path / "s", key, "-o", png).stderr
         assert "3 to 3" in plot(tmp_path / "s", key, "--box", ":,2").stdout
-        # A part of it has no shape to be drawn in: a line.
+        # A part of it has no shape for a picture, so it is a line.
         assert plot(tmp_path / "s", key, "--box", "0:10,0").returncode == 0
 
 
@@ -166,7 +166,7 @@ def test_values_in_the_terminal_stand_where_their_nodes_do(tmp_path: Path) -> No
         assert (row[0], row[-1]) == (" ", "@"), "x grows to the right"
     *rows, _ = plot(tmp_path / "s", "run=r,variable=b,step=0", "--width", 24).stdout.splitlines()
     assert (rows[-1][0], rows[0][-1]) == (" ", "@"), "y grows upwards"
-    # A field of the same name that no job wrote is drawn as ever.
+    # A field of the same name without a job is drawn as usual.
     with fst.open(tmp_path / "s") as store:
         store.archive({"run": "other", "variable": "a", "step": 0}, np.arange(12.0))
     assert "#" in plot(tmp_path / "s", "run=other,variable=a,step=0").stdout

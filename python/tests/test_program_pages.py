@@ -1,4 +1,4 @@
-"""The files that pip installs beside the program: pages for man, completions for shells."""
+"""The files that pip installs with the program: man pages, completions for shells."""
 
 from __future__ import annotations
 

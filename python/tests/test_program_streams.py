@@ -69,7 +69,7 @@ def test_a_get_that_is_interrupted_leaves_nothing(tmp_path: Path, kind: signal.S
             code = get.wait(20)
         if code == 128 + kind:
             break
-        (tmp_path / "out.bin").unlink(missing_ok=True)  # it was done by then
+        (tmp_path / "out.bin").unlink(missing_ok=True)  # the program had finished by then
     assert code == 128 + kind
     assert os.listdir(tmp_path) == ["s"]
 

@@ -1,4 +1,4 @@
-"""`fieldstone transaction`: what scripts begin, and decide when their jobs have ended."""
+"""`fieldstone transaction`: scripts begin transactions, and decide when their jobs have ended."""
 
 from __future__ import annotations
 

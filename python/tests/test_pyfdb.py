@@ -1,4 +1,4 @@
-"""pyfdb's calls on a store answer as pyfdb answers on an FDB, both asked in the same words."""
+"""pyfdb's calls on a store answer like pyfdb on an FDB, with the same arguments."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def configuration(folder, **more):
 
 @pytest.fixture
 def both(tmp_path, messages):
-    """A store by pyfdb's names, and an FDB, with the same fields."""
+    """A store with pyfdb's names, and an FDB, with the same fields."""
     made = [
         fieldstone.pyfdb.FDB(configuration(tmp_path / "ours")),
         real.FDB(configuration(tmp_path / "theirs")),
@@ -80,7 +80,7 @@ def ours(both):
 
 
 def told(keys):
-    """Keys as text, whatever the order of their keywords."""
+    """Keys as text, in any order of their keywords."""
     return str([sorted(key.items()) for key in keys])
 
 
@@ -137,7 +137,7 @@ def test_many_values_are_all_retrieved(ours, messages):
     handle = ours.retrieve(selection)
     assert handle.size() == len(messages) and sorted(handle.readall()) == sorted(messages)
     assert len(list(ours.inspect(selection))) == 18
-    # As far as there are any.
+    # As many as there are.
     assert ours.retrieve({**ONE, "param": ["168", "167"]}).readall() == ours.retrieve(ONE).readall()
 
 
@@ -162,7 +162,7 @@ def test_arbitrary_bytes_under_an_identifier(both, tmp_path):
         assert fdb.dirty() is True
         fdb.flush()
         assert fdb.dirty() is False
-    # An FDB that has read an index does not look again.
+    # An FDB that has read an index does not read it again.
     both = [both[0], real.FDB(configuration(tmp_path / "theirs"))]
     assert equal(both, lambda fdb: fdb.retrieve(BINARY).readall()) == b"again"
     assert equal(both, lambda fdb: len(list(fdb.list(BINARY, include_masked=True)))) == 2
@@ -249,7 +249,7 @@ def test_wipe_removes_what_it_names(both, selection):
     before = equal(both, lambda fdb: len(list(fdb.list({}))))
     for fdb in both:
         assert len(list(fdb.wipe(selection))) > 0
-        fdb.wipe(selection, doit=True)  # nothing is done before somebody takes the elements
+        fdb.wipe(selection, doit=True)  # nothing happens before the elements are read
         assert len(list(fdb.list({}))) == before
         assert len(list(fdb.wipe(selection, doit=True))) > 0
     left = equal(both, lambda fdb: sorted(told([e.combined_key()]) for e in fdb.list({})))
@@ -357,8 +357,8 @@ def test_configurations(tmp_path, messages, monkeypatch):
         ({"type": "remote", "host": "h"}, fst.Invalid, "type 'remote'"),
         ({"type": "local"}, fst.Invalid, "0 roots"),
         ({"spaces": [{"roots": [{"path": "a"}, {"path": "b"}]}]}, fst.Invalid, "2 roots"),
-        ("- a\n- b", fst.Invalid, "no mapping"),
-        ("a: [", fst.Invalid, "no YAML"),
+        ("- a\n- b", fst.Invalid, "not a mapping"),
+        ("a: [", fst.Invalid, "not YAML"),
     ],
 )
 def test_configurations_that_name_no_store(config, error, text):
@@ -463,7 +463,7 @@ def test_without_a_store_there_is_nothing(tmp_path):
         try:
             fdb = fieldstone.pyfdb.FDB(given)
         except ValueError:
-            continue  # a configuration has words of its own
+            continue  # a configuration has its own words
         selection = {"class": "od"}
         assert list(fdb.list(selection)) == list(fdb.status(selection)) == list(fdb.stats(selection)) == []
         assert list(fdb.inspect(selection)) == list(fdb.wipe(selection, doit=True)) == []

@@ -1,4 +1,5 @@
-"""What `make wheel` publishes: the rules of `python/release.py`, on an sdist and on broken wheels."""
+"""The files that `make wheel` publishes: the rules of `python/release.py`, on an sdist and on broken
+wheels."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ INFO = "fieldstone-0.1.0.dist-info"
 
 @pytest.fixture(scope="module")
 def release():
-    require("git", (ROOT / ".git").exists(), "this is no git checkout")
+    require("git", (ROOT / ".git").exists(), "this is not a git checkout")
     sys.path.insert(0, str(ROOT / "python"))
     try:
         import release as module
@@ -36,7 +37,8 @@ def sdist(release, tmp_path_factory):
     try:
         return release.sdist(tmp_path_factory.mktemp("sdist"))
     except release.Refused as error:
-        # Somebody at work has files that git does not keep yet, and a release is made of a clean checkout.
+        # A working folder may have files that git does not track yet, and a release is made from a clean
+        # checkout.
         status = ["git", "-C", str(ROOT), "status", "--porcelain"]
         if subprocess.run(status, capture_output=True, text=True, check=True).stdout:
             pytest.skip(f"the checkout is not clean: {error}")
@@ -104,7 +106,7 @@ def test_a_wheels_name_and_content(release, tmp_path):
         WHEEL.replace("manylinux2014_x86_64.manylinux_2_17_x86_64", "linux_x86_64"),
         WHEEL.replace("manylinux2014_x86_64.manylinux_2_17_x86_64", "manylinux_2_36_x86_64"),
     ):
-        with pytest.raises(release.Refused, match="is no wheel"):
+        with pytest.raises(release.Refused, match="is not a wheel"):
             release.check_wheel(wheel(release, tmp_path, name))
     for name in (PROGRAM, "fieldstone/_native.abi3.so", "fieldstone/py.typed", f"{INFO}/licenses/LICENSE"):
         with pytest.raises(release.Refused, match=f"lacks {name}"):
@@ -114,7 +116,7 @@ def test_a_wheels_name_and_content(release, tmp_path):
             release.check_wheel(wheel(release, tmp_path, add=[name]))
     with pytest.raises(release.Refused, match="not executable"):
         release.check_wheel(wheel(release, tmp_path, mode=0o644))
-    with pytest.raises(release.Refused, match="no program of Linux"):
+    with pytest.raises(release.Refused, match="not a Linux program"):
         release.check_wheel(wheel(release, tmp_path, first=b"#!/b"))
 
 

@@ -39,7 +39,7 @@ def test_listing_1_expands_to_its_fields(store):
     listed = list(keys)
     assert len(listed) == 21_600 and len(set(map(str, listed))) == 21_600
     assert str(listed[0]).endswith("{step=1,levelist=1,param=130,number=13}")
-    # Every loop starts anew, and keys are keys.
+    # Every loop starts again, and the items are keys.
     assert next(iter(keys)) == listed[0]
     assert listed[-1]["step"] == "238" and listed[-1]["domain"] == "g"
     assert fst.Request(LISTING_1).target == "output.grib"

@@ -1,4 +1,5 @@
-"""Results are data: hits, rows and listings as Arrow, hits by index, read together; why nothing is found."""
+"""Results are data: hits, rows and listings as Arrow, hits by index, read together; reasons for empty
+results."""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ def test_nothing_says_why(store):
         assert str(empty.why()).startswith(says), empty.why()
         assert says in repr(empty)
     assert store.attributes(tag="hot", value=99).why() is None
-    assert store.tags(tag=["hat", "hip"]).why() is None, "either would do"
+    assert store.tags(tag=["hat", "hip"]).why() is None, "either name would match"
     assert store.attributes(tag="hot").why() is None
     missing = store.attributes(tag="hott").why()
     assert (missing.what, missing.name, missing.did_you_mean) == ("tag", "hott", "did you mean `hot`?")

@@ -1,4 +1,4 @@
-"""A store's schema grows: what Python shows of it, and that other processes follow."""
+"""A store's schema grows: Python shows it, and other processes follow."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_schema_grows_for_every_handle_and_process(url, tmp_path):
     assert list(store.expand({**KEY, "number": [1, 2]}))[1]["number"] == "2"
     assert [str(k) for k in store.expand(KEY)] == [str(k) for k in fst.open(url, at=before).expand(KEY)]
     assert fst.open(url, at=before).schema == BASE
-    # From a file, and into a store made of this one.
+    # From a file, and into a store made from this one.
     (tmp_path / "more.schema").write_text("[centre [type [x]]]")
     store.extend_schema(Path(tmp_path / "more.schema"))
     store.archive({"centre": "c", "type": "f", "x": 1}, b"x")

@@ -1,6 +1,6 @@
-"""The same statements give the same answers by SQLite, by PostgreSQL and by DuckDB over the Arrow tables.
+"""The same statements give the same answers in SQLite, in PostgreSQL and in DuckDB over the Arrow tables.
 
-Compared are rows, their order, NaN and NULL, names and types of columns.
+The tests compare rows, their order, NaN and NULL, names and types of columns.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _groups() -> Iterator[str]:
         "max(text)",
     )
     for by, what, way in itertools.product(("tag", "run", "variable", "step"), made, ("", "desc")):
-        # Without moments: beside numbers as large as theirs a sum hangs on its order.
+        # Without moments: next to numbers of their size, a sum depends on its order.
         numbers = "attributes where tag <> 'when'"
         yield f"select {by}, {what} as made from {numbers} group by {by} order by made {way}, {by}"
     yield "select count(*) as n, count(distinct tag) as tags from attributes"

@@ -1,4 +1,4 @@
-"""What a store promises, as behaviours: the numbered ones are those of `fdb.md`, section 5."""
+"""The promises of a store, as behaviours: the numbered ones are those of `fdb.md`, section 5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stub file says what the native module has: the same names, parameters and defaults."""
+"""The stub file matches the native module: the same names, parameters and defaults."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ STUB = Path(inspect.getfile(fst)).with_name("_native.pyi")
 TREE = ast.parse(STUB.read_text())
 CLASSES = {node.name: node for node in TREE.body if isinstance(node, ast.ClassDef)}
 FUNCTIONS = {node.name: node for node in TREE.body if isinstance(node, ast.FunctionDef)}
-# What object has is stated where its meaning is ours.
+# Methods of object are listed if they have a meaning of ours.
 PLAIN = {"__repr__", "__str__", "__reduce__", "__module__", "__doc__", "__new__", "__weakref__"}
 
 
 def parameters(node: ast.FunctionDef) -> list[tuple[str, str, bool]]:
-    """Name, kind and whether there is a default, as `inspect` has them."""
+    """Name, kind and whether there is a default, as in `inspect`."""
     a = node.args
     positional = [(p.arg, "POSITIONAL_ONLY") for p in a.posonlyargs if p.arg not in ("self", "cls")]
     positional += [(p.arg, "POSITIONAL_OR_KEYWORD") for p in a.args if p.arg not in ("self", "cls")]

@@ -1,4 +1,4 @@
-"""Tables of results: what Arrow's consumers see, and that none of them is needed."""
+"""Tables of results: their form for Arrow's consumers, none of which is needed."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_long_table_comes_in_batches_and_any_number_of_times() -> None:
         assert [batch.num_rows for batch in batches] == [65_536, 65_536, n - 2 * 65_536]
         assert pa.Table.from_batches(batches)["step"].to_pylist() == list(range(n))
     unread = table.__arrow_c_stream__()
-    del table, unread  # released without having been read
+    del table, unread  # released without being read
 
 
 def test_a_keyword_keeps_its_name_and_a_fixed_column_gives_way() -> None:

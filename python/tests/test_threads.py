@@ -1,4 +1,4 @@
-"""Threads share a store; whatever waits lets the others run."""
+"""Threads share a store; a waiting call lets the others run."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ BIG = bytes(48 << 20)
     ids=["archive", "flush", "archive_many", "get", "get_array", "read", "field_read", "readinto", "verify"],
 )
 def test_blocking_calls_let_other_threads_run(url, call, request):
-    """While a call takes its time, another thread counts on."""
+    """While a call runs, another thread keeps counting."""
     with fst.open(url) as store:
         store.archive(sim(1), BIG)
         store.archive(sim(1, "array"), np.zeros(len(BIG) // 8))
@@ -128,7 +128,7 @@ def test_a_failed_flush_is_told_to_each_thread_that_archived(url):
             assert told.value.message.count("variable=") == 1
             pool.submit(store.archive, sim(1, variable), b"again").result()
             pool.submit(store.flush).result()
-    # A log is gone: what is left is read leniently.
+    # A log is gone: the rest is read leniently.
     left = store.retrieve({}, strict=False)
     assert sorted(field.key["variable"] for field in left) == ["one", "other"]
     store.close()

@@ -77,12 +77,12 @@ def test_values_of_every_kind_come_back(url, kind, lazy):
     )
     given = ds.chunk({"n": 2}) if lazy else ds
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # xarray computes dask arrays of objects, and says so
+        warnings.simplefilter("ignore")  # xarray computes dask arrays of objects, and warns
         fst.to_store(given, url, {"run": "a"})
     got = opened(url).load()
     xr.testing.assert_identical(got, ds)
     if kind not in ("object", "big"):
-        # Of an empty array of times xarray cannot know the unit.
+        # xarray cannot know the unit of an empty array of times.
         names = ["v", "zero"] if values.dtype.kind in "mM" else list(ds)
         assert {n: got[n].dtype for n in names} == {n: ds[n].dtype for n in names}
 
@@ -140,7 +140,7 @@ def test_encodings_are_those_of_netcdf(url, tmp_path):
     assert store.get({"run": "a", "variable": "t", "step": 0}).dtype == "i2"
     (field,) = store.retrieve("run=a,variable=rain,step=0")
     assert field.chunks == (2, 3)
-    # A file of the same content that is ingested is the same thing, field by field.
+    # A file with the same content gives the same fields when it is ingested.
     fst.ingest(fst.open(url), tmp_path / "file.nc", {"run": "b"}, progress=False)
     keys = [{str(e.key).replace("{run=b}", "{run=a}") for e in store.list(f"run={run}")} for run in "ab"]
     assert keys[0] == keys[1]
@@ -155,7 +155,7 @@ def test_the_step_dimension_can_be_chosen(url):
         assert "step" not in store.axes("run=a/c")
         assert store.axes("run=b,variable=t")["step"] == ["0", "1", "2"]
         assert "step" not in store.axes("run=b,variable=u")
-        with pytest.raises(fst.Invalid, match=r"step_dim='z' is no dimension.*x, y"):
+        with pytest.raises(fst.Invalid, match=r"step_dim='z' is not a dimension.*x, y"):
             fst.to_store(ds, store, {"run": "d"}, step_dim="z")
     xr.testing.assert_identical(opened(url, "b").load(), ds)
 
@@ -174,7 +174,7 @@ def test_arrays_and_trees(url):
     xr.testing.assert_identical(
         opened(url, "tree", group="ocean/deep").load(), inner.isel(time=0).drop_vars("depth")
     )
-    # xarray keeps a coordinate that a group has from the group around it there alone.
+    # xarray keeps a coordinate that a group inherits only in the outer group.
     steps = fst.open(url, "r").axes({"run": "tree", "variable": ["ocean/salt"]})["step"]
     assert steps == ["0", "1", "2", "3", "4"], "time is the root's, and unlimited there"
 
@@ -186,7 +186,7 @@ def test_what_has_no_form_in_netcdf_is_refused_by_name(url):
     for ds, words in (
         (with_index, r"z belongs to a MultiIndex.*reset_index\('z'\)"),
         (xr.Dataset({"v": ("x", np.array([{}, 1], object))}), "variable v cannot be encoded"),
-        (xr.Dataset({"v": (*v, {"f": None})}), "variable v: attribute 'f'.*leave out what is None"),
+        (xr.Dataset({"v": (*v, {"f": None})}), "variable v: attribute 'f'.*leave out None"),
         (xr.Dataset({"v": v}, attrs={"flag": {}}), "the Dataset: attribute 'flag'"),
         (xr.Dataset({"a/b": v}), "'a/b' cannot be the name"),
         (xr.Dataset({3: v}), "3 cannot be the name"),
@@ -201,7 +201,7 @@ def test_what_has_no_form_in_netcdf_is_refused_by_name(url):
     ):
         with pytest.raises(fst.Invalid, match=words):
             fst.to_store(weather(), url, key)
-    with pytest.raises(fst.Invalid, match="list is no Dataset"):
+    with pytest.raises(fst.Invalid, match="list is not a Dataset"):
         fst.to_store([], url, {"run": "a"})
     assert not os.path.exists(url), "nothing was written"
 
@@ -211,7 +211,7 @@ def test_a_run_is_not_written_over_unasked(url):
     with fst.open(url) as store:
         fst.to_store(ds, store, {"run": "a"})
         version = store.version
-        with pytest.raises(fst.Conflict, match="run=a has fields already"):
+        with pytest.raises(fst.Conflict, match="run=a already has fields"):
             fst.to_store(ds + 1, store, {"run": "a"})
         fst.to_store(ds, store, {"run": "a", "member": 3})  # another key
         fst.to_store((ds + 1).chunk({"lat": 3}), store, {"run": "a"}, overwrite=True)
@@ -295,7 +295,7 @@ def test_without_compute_a_template_is_visible_at_once(url):
     assert np.isnan(field.array()).all()
     later.compute(scheduler="processes")
     xr.testing.assert_identical(opened(url).load(), ds)
-    later.compute(scheduler="threads")  # the same once more does no harm
+    later.compute(scheduler="threads")  # a second run does no harm
     xr.testing.assert_identical(opened(url).load(), ds)
     nothing = fst.to_store(ds, url, {"run": "b"}, compute=False)
     assert nothing.compute() is None
@@ -320,11 +320,11 @@ def test_an_array_larger_than_memory_streams(url):
     pytest.importorskip("netCDF4")
     code = """
         import dask.array as da, netCDF4, xarray as xr, dask, os
-        def peak():  # MiB; ru_maxrss has in it what the process that began this one took
+        def peak():  # MiB; ru_maxrss includes the memory of the parent process
             (own,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
             return int(own) >> 10
         array = da.random.default_rng(1).random((160, 250, 1000), chunks=(4, 250, 500))  # 320 MB
-        # What a file holds and no memory does: 192 MB.
+        # A file that does not fit into the memory limit: 192 MB.
         with netCDF4.Dataset(sys.argv[1] + ".nc", "w") as file:
             for name, n in (("x", 24), ("y", 1000), ("z", 1000)):
                 file.createDimension(name, n)

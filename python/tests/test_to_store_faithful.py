@@ -1,4 +1,4 @@
-"""What an encoding cannot hold is refused by name, value and range; nothing reads back as something else."""
+"""A value that an encoding cannot hold is refused by name, value and range; all others read back the same."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_does_not_fit_is_refused_in_every_way_of_writing(url, case, lazy):
             {"region": {"n": slice(0, 2)}},
             {"append_dim": "n"},
         ):
-            # Another type than the stored one is refused as such, and so are other units of time.
+            # A type other than the stored one is refused for that reason, and so are other units of time.
             with pytest.raises(
                 fst.Invalid, match=f"{words}|variable v has dtype|variable v cannot be stored with"
             ):
@@ -128,7 +128,7 @@ def test_a_block_of_another_type_than_it_was_said_to_be_does_not_wrap(url):
     wide = da.from_array(np.zeros(4, "i2"), chunks=2).map_blocks(
         lambda b: b.astype("i8") + 70_000, dtype="i2"
     )
-    with pytest.raises(fst.Invalid, match=r"v \(a block of it\): 70000 cannot be kept as int16"):
+    with pytest.raises(fst.Invalid, match=r"v \(in a block\): 70000 cannot be kept as int16"):
         fst.to_store(xr.Dataset({"v": ("n", wide)}), url, KEY)
 
 

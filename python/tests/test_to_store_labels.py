@@ -1,4 +1,4 @@
-"""A part of a run is written where its labels are, not where it happens to stand; runs grow at their end."""
+"""A part of a run is written at the place of its labels, not by position; runs grow at their end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def url(tmp_path):
 
 
 def cells():
-    """A grid of cells whose coordinates are no indexes, with labels that are text."""
+    """A grid of cells whose coordinates are not indexes, with text labels."""
     return xr.Dataset(
         {"v": (("time", "cell"), np.zeros((3, 4)))},
         {
@@ -120,7 +120,7 @@ def test_an_append_that_does_not_fit_leaves_all_as_it_was(url):
     fst.to_store(ds, url, KEY)
     later = ds.assign_coords(time=ds.time + np.timedelta64(10, "D")).drop_vars("height")
     for given, dim, words in (
-        (ds.drop_vars("height"), "time", "run=a has time=2026-01-01.*already.*region="),
+        (ds.drop_vars("height"), "time", "run=a already has time=2026-01-01.*region="),
         (later.drop_vars("rain"), "time", "run=a has variable rain along time"),
         (later.assign(height=ds.height), "time", "variable height does not have the dimension time"),
         (later.assign(new=later.t), "time", "no variable new"),
@@ -152,4 +152,4 @@ def test_blocks_that_are_computed_later_and_files_that_were_taken(url, tmp_path)
     later.compute()
     xr.testing.assert_identical(opened(url).load(), ds)
     report = fst.ingest(fst.open(url), tmp_path / "file.nc", KEY, progress=False)
-    assert "source" in report.taken[0].key, "it is no longer the file that was taken"
+    assert "source" in report.taken[0].key, "it is no longer the ingested file"

@@ -1,4 +1,5 @@
-"""Regions of one array from many processes, lying anyhow: nothing is lost; what does not fit is refused."""
+"""Regions of one array from many processes, in any position: nothing is lost; a region that does not fit is
+refused."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def test_sixteen_processes_write_unaligned_regions_and_zarr_loses_them(tmp_path,
     assert "96 boxes by 16 processes" in done.stdout
     assert re.search(r"fieldstone: +0 of 25920 elements wrong", done.stdout), done.stdout
     lost = int(re.search(r"zarr: +(\d+) of", done.stdout)[1])
-    assert lost > 25920 / 2, "of the sixteen writers of a chunk, one is left"
+    assert lost > 25920 / 2, "only one of the sixteen writers of a chunk remains"
     assert re.search(r"to_zarr: refused: Specified Zarr chunks .* would overlap", done.stdout), done.stdout
 
 
@@ -61,7 +62,7 @@ def random_chunks(rng, n):
 
 
 def run_regions(url, seed, n):
-    """Writes overlapping regions one after another, each by dask in blocks cut at random."""
+    """Writes overlapping regions one after another, each with dask in blocks cut at random."""
     rng = np.random.default_rng(seed)
     sizes = {"time": 5, "y": 17, "x": 23}
     model = np.full(tuple(sizes.values()), np.nan)
@@ -77,7 +78,7 @@ def run_regions(url, seed, n):
             lazy = da.from_array(block, chunks=tuple(random_chunks(rng, n) for n in shape))
             fst.to_store(xr.Dataset({"v": (tuple(sizes), lazy)}), store, KEY, region=parts)
         read = [f.array() for f in store.retrieve("variable=v", strict=False)]
-    assert len(read) == 5, "a field per time"
+    assert len(read) == 5, "a field for each time"
     np.testing.assert_array_equal(np.stack(read), model)
 
 
@@ -106,7 +107,7 @@ def test_overlapping_regions_by_dask_workers_are_numpys(url, cluster, seed):
 
 
 def test_dask_workers_write_one_array_from_many_calls_at_once(url, cluster):
-    """Each task of a cluster writes regions of its own; those of one round do not overlap."""
+    """Each task of a cluster writes its own regions; those of one round do not overlap."""
     rng = np.random.default_rng(5)
     model = np.zeros((60, 50))
     fst.to_store(xr.Dataset({"v": (("y", "x"), da.zeros((60, 50), chunks=60))}), url, KEY, compute=False)
@@ -151,7 +152,7 @@ def fail():
 
 
 def test_a_task_that_is_run_again_changes_nothing(url, cluster, tmp_path):
-    """Workers die after they have written a block, before they can say so; the others do it again."""
+    """Workers die after they have written a block, before they can report it; the others write it again."""
     array = da.arange(64, chunks=8).map_blocks(die_later, str(tmp_path), os.getpid(), dtype="i8")
     with fst.open(url) as store:
         fst.to_store(xr.Dataset({"v": ("x", array)}), store, KEY)
@@ -213,8 +214,8 @@ def test_a_region_is_found_by_its_coordinates(url):
     fst.to_store(one + 1, url, KEY, region={"time": "auto", "lat": slice(None)})
     assert (opened(url).t[4] == ds.t[4] + 1).all()
     for wrong, words in (
-        (ds[["t"]].isel(lon=[1, 3]), "lon do not follow one another"),
-        (ds[["t"]].isel(lon=[3, 2]), "lon do not follow one another"),
+        (ds[["t"]].isel(lon=[1, 3]), "lon are not adjacent"),
+        (ds[["t"]].isel(lon=[3, 2]), "lon are not adjacent"),
         (ds[["t"]].assign_coords(lon=ds.lon + 0.5), "no lon=0.5"),
         (ds[["t"]].drop_vars("lon").isel(lon=[1]), "lon cannot be found by its values"),
     ):
@@ -236,7 +237,7 @@ def test_what_does_not_fit_is_refused_by_name(url):
         (part, {"lat": slice(-2, None)}, "lat is -2:4"),
         (part, {"lat": slice(0, 4, 2)}, "slice without a step"),
         (part, {"lat": 1}, "lat is 1"),
-        (part, {"lat": slice(0, 3)}, "lat is 0:3, and the Dataset has 2 along lat"),
+        (part, {"lat": slice(0, 3)}, "lat is 0:3, but the Dataset has 2 along lat"),
         (part, {"level": slice(0, 3)}, "the Dataset has no dimension level.*time, lat, lon"),
         (part.rename(lat="y"), {"y": slice(0, 2)}, "run=a has no dimension y"),
         (part, {}, r"region=\{\}"),
@@ -263,7 +264,7 @@ def test_what_does_not_fit_is_refused_by_name(url):
             fst.to_store(given, url, KEY, region=region)
     with pytest.raises(fst.NotFound, match=r"run=b has no header.*compute=False"):
         fst.to_store(part, url, {"run": "b"}, region=place)
-    with pytest.raises(fst.Invalid, match="region goes with neither"):
+    with pytest.raises(fst.Invalid, match="region excludes overwrite"):
         fst.to_store(part, url, KEY, region=place, overwrite=True)
     xr.testing.assert_identical(opened(url).load(), ds)
 

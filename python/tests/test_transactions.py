@@ -1,4 +1,4 @@
-"""What belongs to a transaction becomes visible together, from any process, or never."""
+"""Everything in a transaction becomes visible together, from any process, or never."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_reads_with_the_id_see_what_was_flushed_into_it(store):
     tx = store.transaction()
     tx.archive(sim(0), b"after")
     tx.archive(sim(1), np.arange(4))
-    assert tx.get(sim(0)) == b"before", "what is not flushed is nowhere visible"
+    assert tx.get(sim(0)) == b"before", "unflushed fields are visible nowhere"
     tx.flush()
     assert tx.get(sim(0)) == store.get(sim(0), txn=tx.id) == b"after" and store.get(sim(0)) == b"before"
     assert tx.get(sim(1), start=1, count=2).tolist() == [1, 2]
@@ -148,7 +148,7 @@ def test_a_transaction_that_was_robbed_can_only_be_aborted(store, url):
     tx.abort()
     small.commit()
     left = store.retrieve({}, strict=False)
-    assert [field.key["step"] for field in left] == ["5"], "what was in memory went into the next log"
+    assert [field.key["step"] for field in left] == ["5"], "fields in memory went into the next log"
 
 
 def test_a_store_that_is_gone_is_not_made_again(store, url):

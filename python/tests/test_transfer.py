@@ -287,11 +287,11 @@ def test_further_keywords_of_attributes_come_along(tmp_path: Path) -> None:
     hits = {hit.value: hit for hit in cold.attributes(tag="storm")}
     assert hits[2.0].keywords == {"member": "2"} and hits[2.0].read().tolist() == [2.0] * 4
     assert not hits[9.0].keywords and set(hits) == {1.0, 2.0, 9.0}
-    assert fst.copy(store, to=cold).attributes == 0, "each has its place there"
+    assert fst.copy(store, to=cold).attributes == 0, "each is already there"
 
 
 def flip(store: Path, value: bytes) -> None:
-    """Changes a bit of a value where a file of the store has it."""
+    """Flips a bit of a value in the file of the store that has it."""
     for path in sorted((store / "logs").iterdir()) + sorted((store / "data").glob("*")):
         content = path.read_bytes()
         if value in content:
@@ -316,7 +316,7 @@ def test_a_damaged_field_is_named_and_all_else_goes_along(tmp_path: Path) -> Non
     assert (report.fields, report.removed, len(report.damaged)) == (2, 2, 1)
     hot, cold = fst.open(tmp_path / "hot"), fst.open(tmp_path / "cold")
     assert [e.key["step"] for e in hot.list()] == ["1"] and [e.key["step"] for e in cold.list()] == ["0", "2"]
-    # Overwritten, the old one is named as an older version, and nothing is damaged any more.
+    # After overwriting, the old one is reported as an older version, and nothing is damaged any more.
     hot.archive({"run": "a", "variable": "t", "step": 1}, b"again")
     hot.flush()
     for request in ("run=a", None):

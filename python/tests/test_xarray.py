@@ -17,7 +17,7 @@ from test_helper_netcdf import make  # noqa: E402
 UNREADABLE = {"ref_tst_compounds.nc"}
 """xarray's own netCDF engine cannot open these."""
 ODD_TIMES = {"CRM032_test1.nc"}
-"""Their times can be opened undecoded only."""
+"""Their times can only be opened undecoded."""
 GAPS = {
     "bad_padding_name_var.nc1",
     "bad_padding_name_vattr.nc1",
@@ -46,7 +46,7 @@ REFUSED = {
     "sphere_mixed.1.lb8.ugrid",
     "sphere_mixed.1.meshb",
 }
-"""Damaged beyond reading, or no netCDF at all."""
+"""Damaged beyond reading, or not netCDF files."""
 
 
 def ingested(tmp_path, *paths, **options):
@@ -100,11 +100,11 @@ def same(path, url, group, skipped):
         absent = [n for n in expected.variables if (f"{inside}/{n}" if inside else n) in skipped]
         expected = expected.drop_vars(absent)
         xr.testing.assert_identical(got.load(), expected.load())
-    # A Dataset's own `[name]` looks at all its variables: it is slow where there are thousands.
+    # A Dataset's own `[name]` looks at all its variables, which is slow with thousands.
     for name, wanted in expected.variables.items():
         found = got.variables[name]
         assert found.dtype == wanted.dtype, (path.name, name)
-        # Values are kept little-endian, whatever the file's order.
+        # Values are kept little-endian, in any order of the file.
         kept = [np.dtype(v.encoding["dtype"]).newbyteorder("=") for v in (found, wanted)]
         assert kept[0] == kept[1], (path.name, name)
         for fact in ("scale_factor", "add_offset", "_FillValue", "units", "calendar"):
@@ -120,7 +120,7 @@ def test_what_was_left_out_is_told_when_it_is_read(tmp_path):
         report = fst.ingest(url, path, progress=False)
         (skipped,) = report.skipped
         ds = xr.open_dataset(url, engine="fieldstone")
-        with pytest.raises(fst.NotFound, match="left out at ingest: the file ends before these values"):
+        with pytest.raises(fst.NotFound, match="the ingest left it out: the file ends before these values"):
             ds[skipped.what].load()
         xr.open_dataset(url, engine="fieldstone", drop_variables=skipped.what).load()
 
@@ -132,7 +132,7 @@ def test_what_was_left_out_is_not_taken_from_another_file(tmp_path):
         make(path, "NETCDF3_CLASSIC")
     cut.write_bytes(cut.read_bytes()[:-200])
     url = ingested(tmp_path, cut, whole)
-    with pytest.raises(fst.NotFound, match="variable=time: left out at ingest"):
+    with pytest.raises(fst.NotFound, match="variable=time: the ingest left it out"):
         xr.open_dataset(url, engine="fieldstone", request={"run": "x"})
     source = fst.open(url, "r").axes()["source"]
     got = xr.open_dataset(url, engine="fieldstone", request={"source": source})
@@ -204,7 +204,7 @@ def test_real_grib_files_open_with_the_values_of_eccodes(tmp_path):
         if not fst.ingest(store, path, progress=False).taken:
             continue
         if path.name == "tp_on_different_grid_resolutions.grib":
-            with pytest.raises(ValueError, match="another grid than its neighbours"):
+            with pytest.raises(ValueError, match="a different grid than the other fields"):
                 store.to_xarray().load()
             store.close()
             tree = xr.open_datatree(tmp_path / str(number), engine="fieldstone").load()

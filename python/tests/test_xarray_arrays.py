@@ -79,7 +79,7 @@ def test_a_time_in_the_key_becomes_a_coordinate_of_the_steps():
     assert (ds.time.dims, ds.time.values.tolist()) == (("step",), [0, 0.25, 0.5, 0.75, 1])
     assert ds.t.sel(level=2).values.ravel().tolist() == [0, 1, 2, 3, 4]
     assert np.isnan(ds.ps.values.ravel()).tolist() == [False] * 3 + [True] * 2
-    # Of several runs with times of their own: along both.
+    # With several runs that have their own times: along both.
     more = [({"run": "b", "variable": "t", "step": s, "time": s * 3.0, "level": 1}, [7.0]) for s in range(5)]
     both = store_of([*rows, *more]).to_xarray({"variable": "t"})
     assert set(both.time.dims) == {"run", "step"}
@@ -145,5 +145,5 @@ def test_requests_are_text_or_mappings_and_errors_name_what_is_near(tmp_path):
     store = fst.open("memory:")
     store.archive({"run": "a", "variable": "log"}, b"text")
     store.flush()
-    with pytest.raises(fst.NotFound, match="opaque bytes alone"):
+    with pytest.raises(fst.NotFound, match="only opaque bytes"):
         store.to_xarray()

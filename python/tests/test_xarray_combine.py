@@ -1,4 +1,4 @@
-"""Files split in time, members or tiles as one Dataset, beside what open_mfdataset makes of them."""
+"""Files split in time, members or tiles as one Dataset, compared with open_mfdataset's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS = {
 def month(
     path, first, days, *, units=None, calendar="standard", scale=0.01, more=None, scalars=(), **changed
 ):
-    """A file of one variable, packed; `units` of its times, days since its own first day where not given."""
+    """A file of one variable, packed; `units` of its times, by default days since its own first day."""
     lat, lon = changed.get("lat", LAT), changed.get("lon", LON)
     with netCDF4.Dataset(path, "w") as file:
         for name, length in (("time", None), ("lat", len(lat)), ("lon", len(lon)), ("nv", 2)):
@@ -66,7 +66,7 @@ def month(
 
 
 def months(folder, n=3, **how):
-    """Files of the first months of 2026, each packed and counted from its own."""
+    """Files of the first months of 2026, each with its own packing and first day."""
     folder.mkdir(exist_ok=True)
     lengths = (31, 28, 31, 30)
     return [
@@ -207,10 +207,10 @@ def test_times_in_other_units_and_calendars(tmp_path):
     for files, words in (
         (
             [one, distant],
-            "coordinate time has values of the kind time in the file a.nc, and time of cftime in",
+            "coordinate time has values of the kind time in the file a.nc, but time of cftime in",
         ),
-        ([lean[0], other], "coordinate time has the calendar noleap in the file l0.nc, and 360_day in o.nc"),
-        ([lean[0], one], "coordinate time has the calendar standard in the file a.nc, and noleap in l0.nc"),
+        ([lean[0], other], "coordinate time has the calendar noleap in the file l0.nc, but 360_day in o.nc"),
+        ([lean[0], one], "coordinate time has the calendar standard in the file a.nc, but noleap in l0.nc"),
     ):
         with pytest.raises(fst.Invalid, match=words):
             opened(store_of(tmp_path, files, name=f"s{len(words)}"))
@@ -328,7 +328,7 @@ def test_what_differs_lies_along_the_joint(tmp_path):
 
 
 def test_large_variables_are_compared_in_pieces(tmp_path, monkeypatch):
-    """Files of two ingests share no fields; what they have in common is read, some rows at a time."""
+    """Files of two ingests share no fields; common variables are read, some rows at a time."""
     monkeypatch.setattr(combine, "COMPARED", 100)
     ice = np.arange(40.0).reshape(5, 8)
     url = str(tmp_path / "s")
@@ -358,7 +358,7 @@ def test_a_file_of_no_time_has_no_place_in_time(tmp_path):
     ds = opened(store_of(tmp_path, [*files, static(tmp_path / "one.nc", 1)]))
     assert ds.ice.dims == ("lat", "lon") and ds.t.sizes["time"] == 4
     with pytest.raises(
-        fst.Invalid, match=r"variable ice of the files 1.nc and two.nc differs, and they overlap"
+        fst.Invalid, match=r"variable ice of the files 1.nc and two.nc differs, but they overlap"
     ):
         opened(store_of(tmp_path, [*files, static(tmp_path / "two.nc", 2)], name="two"))
 
@@ -386,13 +386,13 @@ def curved(shift=0.0, crs=1.0):
         ),
         ({}, {"lat": np.linspace(-50, 70, 5)}, r"coordinate lat of the files a.nc \(-60 to 60\) and b.nc"),
         ({}, {"lat": np.linspace(-60, 60, 9)}, r"coordinate lat of the files a.nc \(-60 to 60\) and b.nc"),
-        ({}, {"lat": LAT + 1e-4}, r"coordinate lat of the files a.nc .* overlaps and is not the same"),
-        ({}, {"t_units": "degC"}, "variable t has the units K in the file a.nc, and degC in b.nc"),
-        ({}, {"lat_units": "m"}, "coordinate lat has the units degrees in the file a.nc, and m in b.nc"),
+        ({}, {"lat": LAT + 1e-4}, r"coordinate lat of the files a.nc .* overlaps, but differs"),
+        ({}, {"t_units": "degC"}, "variable t has the units K in the file a.nc, but degC in b.nc"),
+        ({}, {"lat_units": "m"}, "coordinate lat has the units degrees in the file a.nc, but m in b.nc"),
         (
             {"more": curved(), "scalars": [("glat", None)]},
             {"more": curved(0.5), "scalars": [("glat", None)]},
-            "glat of the files a.nc and b.nc differs: they are on other grids",
+            "glat of the files a.nc and b.nc differs: they have different grids",
         ),
         ({"more": curved()}, {"more": curved(crs=2.0)}, "crs of the files a.nc and b.nc differs"),
     ],
@@ -493,7 +493,7 @@ def test_dask_names_and_other_processes(tmp_path):
     xr.testing.assert_identical(pickle.loads(pickle.dumps(plain)).load(), together(files))
     fst.ingest(url, months(tmp_path / "m", 3)[2], progress=False)
     assert tokenize(opened(url, chunks={}).t) != tokenize(first.t)
-    assert first.t.sizes["time"] == 59  # what was opened stays as it was
+    assert first.t.sizes["time"] == 59  # an opened Dataset stays unchanged
 
 
 def test_many_runs_are_one_dataset(tmp_path):
@@ -509,7 +509,7 @@ def test_real_files_of_one_run(tmp_path):
     files = sorted(sample("netcdf4").glob("nemo_1m_*"))
     assert len(files) == 3
     ds = opened(store_of(tmp_path, files)).load()
-    # Their dimension time_counter is 0 in each; time_centered tells them apart.
+    # Their dimension time_counter is 0 in each; time_centered distinguishes them.
     assert ds.tos.dims == ("time_counter", "y", "x") and ds.nav_lat.dims == ("y", "x")
     assert [str(t)[:10] for t in ds.time_centered.values] == ["2015-01-16", "2015-02-16", "2015-03-16"]
     nested = together(files, combine="nested", concat_dim="time_counter")

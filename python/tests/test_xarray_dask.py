@@ -1,4 +1,5 @@
-"""The xarray engine with dask: chunks as stored, names that say what they hold, no reads before compute."""
+"""The xarray engine with dask: chunks as stored, names that identify their content, no reads before
+compute."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def test_large_arrays_have_the_chunks_that_the_store_cut(tmp_path):
         store.archive({"run": "a", "variable": "t"}, np.zeros((600, 700)))
     (field,) = fst.open(url, "r").retrieve()
     assert opened(url, chunks={}).t.data.chunksize == field.chunks != (600, 700)
-    # `auto` puts stored blocks together until they are worth a task.
+    # `auto` combines stored blocks until they are worth a task.
     auto = opened(url, chunks="auto").t
     assert auto.data.npartitions == 1
 
@@ -84,7 +85,7 @@ def read_bytes():
 
 
 def look_at(ds, tree):
-    """What a notebook does before anything is computed."""
+    """The calls of a notebook before anything is computed."""
     for shown in (ds, ds.t, ds.z.isel(step=1), tree):
         assert len(repr(shown)) < 10_000
         assert len(shown._repr_html_()) < 200_000
@@ -98,7 +99,7 @@ def test_nothing_is_read_for_a_repr(url, chunks):
     def both():
         return opened(url, chunks=chunks), xr.open_datatree(url, engine="fieldstone", chunks=chunks)
 
-    look_at(*both())  # what is imported on the way
+    look_at(*both())  # imports what it needs
     ds, tree = both()
     before = read_bytes()
     own = read_bytes() - before
@@ -150,7 +151,7 @@ def tokens(url):
 def test_tokens_are_equal_in_two_processes_and_differ_by_version_and_selection(url):
     first = tokens(url)
     assert tokens(url) == first
-    # The Dataset, an array, a part of it: of each way to open, and of the tree.
+    # The Dataset, an array, a part of it: for each way to open, and for the tree.
     assert len(set(first)) == len(first), first
     with fst.open(url) as store:
         store.archive({"run": "a", "variable": "t", "step": 2}, np.full((4, 6), -1.0))
@@ -202,7 +203,7 @@ def test_arrays_travel_to_a_cluster(url):
         persisted = ds.persist()
         with fst.open(url) as store:
             store.archive({"run": "a", "variable": "t", "step": 2}, np.full((4, 6), -1.0))
-        # The cluster holds the old version; what is opened now is not taken for it.
+        # The cluster holds the old version; the newly opened one is not mistaken for it.
         assert float(opened(url, chunks={}).t.min().compute()) == -1
         assert float(persisted.t.min().compute()) == 0
 

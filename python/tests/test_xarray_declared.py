@@ -1,4 +1,4 @@
-"""What runs declare is in their Datasets: dimensions, attributes, coordinates, times, parameters."""
+"""Declarations of runs appear in their Datasets: dimensions, attributes, coordinates, times, parameters."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_study_has_what_it_declares(tmp_path: Path) -> None:
         fst.open(tmp_path / "s", "r").to_xarray(),
     ):
         assert ds.t.dims == ("run", "step", "y", "x") and ds.p.dims == ("run", "step", "x")
-        # long_name differs: what not all say is left out.
+        # long_name differs: attributes that not all runs have are left out.
         assert ds.t.attrs == {"units": "K", "valid_min": 0.0} and ds.p.attrs == {"units": "Pa"}
         assert ds.x.values.tolist() == [0.5, 0.75, 1.0] and ds.y.values.tolist() == [10, 20]
         assert (ds.time.dims, ds.time.values.tolist()) == (("step",), [0, 0.5])
@@ -88,7 +88,7 @@ def test_what_a_run_lacks_is_missing_and_a_name_that_is_taken_is_told_apart() ->
         True,
     ]
     assert ds.solver.values.tolist()[1:] == ["llf", "roe", "roe"] and bool(ds.solver.isnull()[0])
-    # The times of a run that has none.
+    # The times of a run without times.
     assert ds.time.dims == ("run", "step")
     np.testing.assert_array_equal(ds.time, [[np.nan, np.nan], *[[0, 0.5]] * 3])
 
@@ -99,7 +99,7 @@ def test_what_a_run_lacks_is_missing_and_a_name_that_is_taken_is_told_apart() ->
         ({"attrs": {"units": "degC"}}, "variable t has the units degC in run other, and K in run r0"),
         (
             {"dims": ("lat", "x")},
-            r"variable t has the dimensions .'lat', 'x'.* in run other, and .'y', 'x'.* in run r0",
+            r"variable t has the dimensions .'lat', 'x'.* in run other, but .'y', 'x'.* in run r0",
         ),
         (
             {"shape": (4, 3), "coords": None},
@@ -181,7 +181,7 @@ def test_an_exported_file_has_it_too(tmp_path: Path) -> None:
 
 
 def test_a_run_of_several_keywords_has_what_it_declares() -> None:
-    """Runs of the schema `mars`: a place is empty where a keyword that their rule knows is absent."""
+    """Runs of the schema `mars`: a place is empty if a keyword that their rule knows is absent."""
     store = fst.open("memory:", schema="mars")
     known = {"class": "od", "expver": "0001", "stream": "oper", "time": "1200"}
     foreign = {"centre": "kw%c", "time": "1200"}

@@ -1,4 +1,4 @@
-"""GRIB in xarray: what opening a tree reads, which nodes it has, and one datetime axis."""
+"""GRIB in xarray: reads when opening a tree, its nodes, and one datetime axis."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ingested(tmp_path, *messages):
 
 
 def archived(url, keys, **more):
-    """Messages of one value each: their place in the list."""
+    """Messages of one value each: their position in the list."""
     with fst.open(url, schema="mars") as store:
         for i, key in enumerate(keys):
             given = {"values": np.full(496, float(i)), **more}
@@ -91,7 +91,7 @@ def test_a_catalog_that_is_out_of_reach_is_not_needed(tmp_path, monkeypatch):
 
 
 def test_a_message_without_a_declaration_is_asked_itself(tmp_path):
-    """Its run, parameter, and type and shape of grid are those of a declared one; its grid is another."""
+    """Its run, parameter, and type and shape of grid are those of a declared one; its grid differs."""
     url = ingested(tmp_path, message(date=20260101, level=500))
     other = {"latitudeOfFirstGridPointInDegrees": 30.0, "latitudeOfLastGridPointInDegrees": -30.0}
     with fst.open(url) as store:
@@ -135,7 +135,7 @@ def test_all_real_messages_are_one_tree(tmp_path):
     fst.ingest(tmp_path / "s", files, progress=False)
     found = tree(tmp_path / "s")
     assert len(paths(found)) > 80
-    # No level is empty, and nothing stands above what is shown.
+    # No level is empty, and there is nothing above the shown contents.
     assert not [node.path for node in found.subtree if node.path.endswith("=") and "number" not in node.path]
     for path in paths(found):
         first = next(iter(found[path].data_vars.values()))
@@ -245,7 +245,7 @@ def test_when_a_message_is_valid(key, when):
     "key", [{}, {"date": "jan-01"}, {"date": "20261301"}, {"date": "20260101", "step": "3x"}]
 )
 def test_a_message_that_says_no_time_is_refused(key):
-    with pytest.raises(fst.Invalid, match="nothing tells when"):
+    with pytest.raises(fst.Invalid, match="has no time of validity"):
         valid.moment(key)
 
 

@@ -1,4 +1,4 @@
-"""``xarray.open_datatree`` over stores: which nodes there are, and what it costs."""
+"""``xarray.open_datatree`` over stores: its nodes, and its cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tree(url, **options):
 
 
 def write(url, keys, shape=(2, 3), dtype="f4"):
-    """Fields whose values are their place in the list."""
+    """Fields whose values are their position in the list."""
     with fst.open(url) as store:
         for i, key in enumerate(keys):
             store.archive(key, np.full(shape, i, dtype))
@@ -144,7 +144,7 @@ def test_grib_is_parted_by_dataset_keys_level_type_and_grid(tmp_path):
     for step in (0, 6):
         rows += [message(level=level, stepRange=step, date=20260101) for level in (500, 850)]
         rows.append(message("regular_ll_sfc_grib2", stepRange=step, date=20260101))
-        # The same keys on a coarser grid, at one step more.
+        # The same keys on a coarser grid, at one more step.
     rows.append(message(level=500, stepRange=12, date=20260101, Ni=8, Nj=4, values=np.arange(32.0)))
     path.write_bytes(b"".join(rows))
     url = str(tmp_path / "s")
@@ -156,7 +156,7 @@ def test_grib_is_parted_by_dataset_keys_level_type_and_grid(tmp_path):
     assert found[fine].t.dims == ("step", "levelist", "latitude", "longitude")
     assert found[fine].step.values.tolist() == [0, 6]
     np.testing.assert_array_equal(found[coarse].t.values.ravel(), np.arange(32.0))
-    with pytest.raises(fst.Invalid, match=r"another grid than its neighbours.*open_datatree"):
+    with pytest.raises(fst.Invalid, match=r"a different grid than the other fields.*open_datatree"):
         xr.open_dataset(url, engine="fieldstone", request={"levtype": "pl"}).load()
 
 
@@ -207,7 +207,7 @@ def test_the_index_is_walked_once_for_all_runs(many, monkeypatch):
     monkeypatch.setattr(Source, "open", classmethod(lambda *_: source))
     tree(many)
     assert asked.count("_cubes") == 1
-    assert asked.count("list") <= 2  # what kind of fields; which runs are files
+    assert asked.count("list") <= 2  # one for the kinds of fields, one for the runs that are files
     assert "get" not in asked and "retrieve" not in asked
 
 
@@ -215,7 +215,7 @@ OPENING = """
     import sys
     import fieldstone.xarray_engine, xarray
 
-    def peak():  # KiB; ru_maxrss has in it what the process that began this one took
+    def peak():  # KiB; ru_maxrss includes the memory of the parent process
         (own,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
         return int(own)
 
@@ -249,7 +249,7 @@ def test_opening_costs_few_calls_and_little_memory(many):
     )
     grown, ten, twenty, forty = map(int, done.stdout.split())
     assert grown < 100_000  # KiB; 50 MiB in fact
-    assert (twenty - ten) / 100 < 2_000  # of an array: 1,000 in fact, nearly all of them xarray's
+    assert (twenty - ten) / 100 < 2_000  # bytes of an array: in fact 1,000, nearly all of them xarray's
     assert forty - twenty < 2.2 * (twenty - ten)
 
 

@@ -1,4 +1,4 @@
-"""Arrays of a store as Zarr 3: zarr-python and xarray read them as the engine does."""
+"""Arrays of a store as Zarr 3: zarr-python and xarray read the same as through the engine."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def compare(tmp_path, paths):
             assert "nothing was taken" in str(error)
             continue
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # xarray's, of odd times and names
+            warnings.simplefilter("ignore")  # xarray warns of odd times and names
             options = {}
             try:
                 expected = xr.open_datatree(url, engine="fieldstone")

@@ -1,4 +1,4 @@
-"""Blocks as chunks of Zarr: handed over as they lie where they can be, made with equal codecs where not."""
+"""Blocks as chunks of Zarr: handed over as stored if possible, otherwise made with equal codecs."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def value(found, *index, path="t"):
 
 
 def files(root):
-    """What a store's logs and data hold."""
+    """The contents of a store's logs and data logs."""
     return b"".join(p.read_bytes() for folder in ("logs", "data") for p in sorted(root.glob(f"{folder}/*")))
 
 
 def smooth(*shape, dtype="f4"):
-    """What shrinks."""
+    """Values that compress."""
     return (np.arange(np.prod(shape)).reshape(shape) % 17).astype(dtype)
 
 
 def noise(*shape):
-    """What nothing compresses."""
+    """Values that do not compress."""
     return np.random.default_rng(3).integers(0, 2**32, shape, dtype="u4")
 
 
 def check(found, expected, path="t"):
-    """zarr-python reads what is expected; sizes are those of what is read; checksums are right."""
+    """zarr-python reads the expected values; sizes are those of the chunks; checksums are right."""
     assert np.array_equal(zarr.open_array(found, path=path, mode="r")[:], expected)
 
     async def keys():
@@ -115,7 +115,7 @@ def test_cut_edges_are_made_when_asked_for(tmp_path):
         found = fst.zarr_store(tmp_path / name, chunks="stored")
         held = files(tmp_path / name)
         assert value(found, 0, 0)[:-4] in held
-        # An edge is as large as any other chunk, so that it cannot be the block.
+        # A chunk at the edge is as large as any other, so that it cannot be the block.
         assert all(value(found, i, j)[:-4] not in held for i, j in ((0, 1), (1, 0), (1, 1)))
         check(found, values)
 
@@ -130,7 +130,7 @@ def test_fields_that_are_stored_differently_are_one_array(tmp_path):
         found = fst.zarr_store(store, chunks="stored")
         assert codecs(found) == PACKED
         check(found, np.stack([smooth(64, 64)] * 4))
-        # Of those that are not compressed alone, nothing is.
+        # If all selected blocks are uncompressed, chunks have no codec of compression.
         found = fst.zarr_store(store, "step=0/18", chunks="stored")
         assert codecs(found) == RAW
         check(found, np.stack([smooth(64, 64)] * 2))
@@ -147,7 +147,7 @@ def test_pieces_are_chunks_where_they_lie_on_the_grid(tmp_path):
         held = files(tmp_path / "s")
         assert all(value(found, i, j)[:-4] in held for i in (0, 1) for j in (0, 1))
         check(found, values)
-        # Upon them another one, off the grid: where it lies chunks are made, elsewhere nothing changes.
+        # Another piece on top, off the grid: chunks under it are made, others do not change.
         store.archive(KEY, np.full((2, 2), 7, "u4"), start=(1, 1), shape=(8, 8))
         store.flush()
         values[1:3, 1:3] = 7
@@ -178,7 +178,7 @@ def test_boxes_that_are_no_blocks(tmp_path):
         block = store._field(KEY)._block
         assert block((16, 16), (16, 16), True).nbytes == len(block((16, 16), (16, 16), True).read())
         assert block((32, 32), (8, 8), True) is not None, "a cut block is a block"
-        assert block((16, 16), (16, 16), False) is None, "a compressed one is no chunk without zstd"
+        assert block((16, 16), (16, 16), False) is None, "a compressed block is not a chunk without zstd"
         for start, count in (((0, 0), (15, 16)), ((1, 0), (16, 16)), ((0, 0), (32, 16)), ((0, 0), (0, 16))):
             assert block(start, count, True) is None
         with pytest.raises(fst.Invalid):
@@ -200,14 +200,14 @@ def test_other_arrays_are_plain(tmp_path, packed):
         store.archive({"run": "b", "variable": "n", "step": 0}, np.arange(3, dtype="i2"))
         store.archive({"run": "c", "variable": "n", "step": 6}, np.arange(3, dtype="i2"))
         store.flush()
-        # Blocks taken together, cut otherwise, fields taken together; integers that become floats.
+        # Combined blocks, other cuts, combined fields; integers that become floats.
         for chunks in (None, {"dim_0": 10}, {"step": 2, "dim_0": 16}):
             found = fst.zarr_store(store, "run=a", chunks=chunks)
             assert codecs(found) == PLAIN
             check(found, np.stack([values] * 2))
         assert codecs(fst.zarr_store(store, "run=b/c"), "n") == PLAIN
         assert codecs(fst.zarr_store(store, "run=b"), "n") == RAW
-        # As they are stored, said by name.
+        # As stored, requested by name.
         found = fst.zarr_store(store, "run=a", chunks={"dim_0": 16})
         assert codecs(found) == (PACKED if packed else RAW)
         check(found, np.stack([values] * 2))
@@ -327,7 +327,7 @@ DTYPES += ["|S5", "<U3", ">U3", "<M8[s]", "<M8[ns]", "<m8[ms]"]
 
 @pytest.mark.parametrize("seed", range(40))
 def test_whatever_is_stored_is_read(tmp_path, seed):
-    """Random types, byte orders, shapes, cuts, compressions, pieces; blocks that shrink and that do not."""
+    """Random types, byte orders, shapes, cuts, compressions, pieces; blocks that compress and that do not."""
     rng, draw = np.random.default_rng(seed), random.Random(seed)
     dtype = np.dtype(draw.choice(DTYPES))
     shape = tuple(draw.randint(1, 24) for _ in range(draw.randint(1, 3)))
@@ -336,7 +336,7 @@ def test_whatever_is_stored_is_read(tmp_path, seed):
     with fst.open(tmp_path / "s") as store:
         for step in range(steps):
             numbers = rng.integers(0, 2 if draw.random() < 0.5 else 100, shape)
-            if draw.random() < 0.5:  # a part that shrinks, a part that does not
+            if draw.random() < 0.5:  # a part compresses, a part does not
                 numbers[: shape[0] // 2] = 1
             values = numbers.astype("U").astype(dtype) if dtype.kind in "SU" else numbers.astype(dtype)
             if dtype.kind in "fc" and draw.random() < 0.5:

@@ -1,6 +1,6 @@
-"""zarr-python's own tests of stores (``zarr.testing.store``), as far as a read-only store can take them.
+"""zarr-python's own tests of stores (``zarr.testing.store``), as far as they apply to a read-only store.
 
-What they write and read back is here content that is there, read through the same calls; tests of writing are
+Instead of writing and reading back, they read existing content through the same calls; tests of writing are
 left out by name.
 """
 
@@ -81,7 +81,7 @@ class TestZarrStore(StoreTests[FieldstoneZarr, cpu.Buffer]):
         return self.store_cls(**store_kwargs)
 
     async def set(self, store, key, value):
-        """What is there is what would be set."""
+        """Existing content is what would be set."""
         raise AssertionError("a test that writes")
 
     async def get(self, store, key):

@@ -2,8 +2,7 @@
 
     python catalog.py STORE
 
-Numbers in comments are its sections. Where the commits stand is read by reader.py; zstd frames need
-`zstandard`.
+Numbers in comments are sections of that text. reader.py finds the commits; zstd frames need `zstandard`.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ FLAGS = STEPS, BOXES, CONTINUES, SINGLES, ONE_BOX, ONE_VALUE = [1 << bit for bit
 
 
 def signed(value: int) -> int:
-    """A number of 64 bits, wrapped around."""
+    """A 64-bit number, wrapped around."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class Cursor(reader.Cursor):
-    """Takes the words of section 1 and the columns of section 7."""
+    """Reads the words of section 1 and the columns of section 7."""
 
     def zigzag(self) -> int:
         value = self.one("v")
@@ -187,7 +186,7 @@ def tags(c: Cursor) -> Iterator[tuple]:
 
 
 def attributes(c: Cursor) -> Iterator[tuple]:
-    """Rows (5) as place, value, and how they belong to calls."""
+    """Rows (5) as place, value, and the call to which each belongs."""
     run, tag, flags, rows = c.run(), c.tag(), c.one("B"), c.one("v")
     check(flags < 64 and 1 <= rows <= 65_536, f"flags {flags}, {rows} rows")
     names = c.many(lambda: (c.one("t"), c.zigzag()))
@@ -240,13 +239,13 @@ RUN, STEP, VARIABLE, TAG = 2, 4, 8, 16
 
 
 def said(kind: int, data: bytes) -> list[tuple]:
-    """What a side record says (3)."""
+    """The contents of a side record (3)."""
     with parts_of(data, f"record of kind {kind:#06x}") as c:
         packed = c.one("f")
         length = c.one("v") if packed else 0
         body = c.take(len(data) - c.at)
         if packed:
-            import zstandard  # the one thing that the standard library does not have
+            import zstandard  # the only import outside the standard library
 
             check(length <= min(1 << 30, 32_768 * len(body)), "a body of an impossible length")
             body = zstandard.ZstdDecompressor().stream_reader(body).read(length + 1)
@@ -261,7 +260,7 @@ def said(kind: int, data: bytes) -> list[tuple]:
 
 
 def bits_of(what: tuple) -> int:
-    """The bits of a decision that it needs (8)."""
+    """The bits that a decision needs to show the content (8)."""
     kind, place, _value = what
     if kind == "attribute":
         return 32 if place[2:4] == (None, None) else 128 if place[3] else 64
@@ -273,7 +272,7 @@ def bits_of(what: tuple) -> int:
 def visible(
     store: reader.Store, txn: tuple, writer: bytes, stamp: int, sequence: int, bits: int
 ) -> int | None:
-    """The stamp that orders a commit's content of these kinds; None where it is not visible (8)."""
+    """The stamp that orders a commit's content of these kinds; None if it is not visible (8)."""
     if not txn:
         return stamp
     order, covered, ended = None, 0, False
@@ -289,7 +288,7 @@ def visible(
 
 
 def commits(store: reader.Store) -> Iterator[tuple]:
-    """(transaction, writer, stamp, sequence, side records) of all commits that have some."""
+    """(transaction, writer, stamp, sequence, side records) of each commit that has side records."""
     slots: dict = {}
     for path in store.path.glob("logs/*.log"):
         log = reader.Log(store.path, bytes.fromhex(path.stem), slots.get(path.stem, (0, 0, 0)))
@@ -306,7 +305,7 @@ def commits(store: reader.Store) -> Iterator[tuple]:
 
 
 def catalog(path: Path | str) -> dict[str, list]:
-    """What is there, after corrections and deletions (8)."""
+    """The contents of the catalog, after corrections and deletions (8)."""
     store = reader.open_store(path)
     told = []
     for txn, writer, stamp, sequence, records in commits(store):
@@ -340,7 +339,7 @@ def catalog(path: Path | str) -> dict[str, list]:
 
 
 def delete(found: dict[str, dict], kind: int, what: object) -> None:
-    """Takes away what is older (8)."""
+    """Removes everything older than the deletion (8)."""
     attributes = found["attribute"]
     if kind == 4:
         for place, (call, rows) in list(attributes.items()):

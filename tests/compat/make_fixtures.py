@@ -1,8 +1,8 @@
 """Makes the fixture stores that stay readable: python tests/compat/make_fixtures.py [FOLDER [NAME...]]
 
-Each fixture is a folder with a `store` and `expected.json`: what was archived, by this script's account and
-not by reading it back. Fixtures that a release has written stay; make others under new names, or while the
-version of the format is 0.
+Each fixture is a folder with a `store` and `expected.json`: the fields that this script archived, taken from
+its own values and not read back. Fixtures that a release has written stay. Make other fixtures under new
+names, or while the version of the format is 0.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def mars(path: str) -> Expected:
 
 
 def extended(path: str) -> Expected:
-    """A schema that was extended twice: keys of before, of an optional keyword, and of a rule more."""
+    """A schema that was extended twice: keys from before, of an optional keyword, and of a new rule."""
     with fst.open(path, schema="step: Integer; [run [variable [step]]]") as store:
         values = [(key("t", step), b"before") for step in (0, 1)]
         store.archive(*values[0])
@@ -88,7 +88,7 @@ TIMES = "<M8[ns] >M8[D] <m8[s] <m8[25s]"
 
 
 def dtypes(path: str) -> Expected:
-    """An array of every kind of element, of ranks 0 to 3, with missing values, and one without elements."""
+    """Arrays of every element type, of ranks 0 to 3, with missing values, and one without elements."""
     source, values = random.Random(1), []
     with fst.open(path, schema="simulation") as store:
         for number, dtype in enumerate([*DTYPES.split(), *TIMES.split()]):
@@ -139,7 +139,7 @@ def pieces(path: str) -> Expected:
 
 
 def transactions(path: str) -> Expected:
-    """A transaction of two writers that was committed, one aborted, one undecided, and flushes between."""
+    """Transactions of two writers: one committed, one aborted, one undecided, with flushes between them."""
     with fst.open(path, schema="simulation") as store, fst.open(path) as other:
         store.archive(key("t", 0), b"before")
         store.archive(key("t", 1), b"before")
@@ -167,7 +167,7 @@ def transactions(path: str) -> Expected:
 
 
 def writers(path: str) -> Expected:
-    """Four writers of many flushes each, so that their index runs are merged, and a filter is made."""
+    """Four writers of many flushes each, so that writers merge their segments and make a filter."""
     values: dict[tuple[str, int], bytes] = {}
     for writer in range(4):
         with fst.open(path, schema="simulation") as store:
@@ -184,7 +184,7 @@ def writers(path: str) -> Expected:
 
 
 def chunks(path: str) -> Expected:
-    """Compressed chunks: few, listed in the entry, and many, in a block table."""
+    """Compressed chunks: a few, listed in the entry, and many, in a block table."""
     y, x = np.mgrid[0:90, 0:70]
     smooth = (np.sin(y / 20) + np.cos(x / 15)).round(2).astype("<f4")
     large = np.zeros((700, 800), "<i4")
@@ -206,7 +206,7 @@ def chunks(path: str) -> Expected:
 
 
 def data_log(path: str) -> Expected:
-    """A flush of more than 1 MiB, whose payload stands in a data log, and a small one after it."""
+    """A flush of more than 1 MiB, whose payload is in a data log, and a small one after it."""
     array = (np.arange(300_000) % 250).astype("<i4").reshape(600, 500)
     with fst.open(path, schema="simulation") as store:
         store.archive(key("array", 0), array, chunks=(100, 500))
@@ -238,7 +238,7 @@ def torn(path: str) -> Expected:
 
 
 def killed(path: str, flushes: int) -> Expected:
-    """What a writer leaves that is killed after so many small flushes."""
+    """The store of a writer that was killed after this number of small flushes."""
     values = [(key("t", step), bytes([step]) * 40) for step in range(flushes)]
     child = os.fork()
     if child == 0:
@@ -252,7 +252,7 @@ def killed(path: str, flushes: int) -> Expected:
 
 
 def zeroed(path: str) -> Expected:
-    """The log of a writer that was killed: zeros behind its last commit."""
+    """The log of a writer that was killed: it has zeros after its last commit."""
     values = killed(path, 9)
     (log,) = Path(path, "logs").iterdir()
     assert log.read_bytes().endswith(bytes(100))
@@ -260,7 +260,7 @@ def zeroed(path: str) -> Expected:
 
 
 def zeroed_head(path: str) -> Expected:
-    """The same without boards, and the head of a frame in the middle is damaged: what follows is there."""
+    """The same without boards, and with a damaged frame head in the middle: later commits are still there."""
     values = killed(path, 9)
     (log,) = Path(path, "logs").iterdir()
     data = bytearray(log.read_bytes())
@@ -272,7 +272,7 @@ def zeroed_head(path: str) -> Expected:
 
 
 def sealed(path: str) -> Expected:
-    """A write failed half way; the writer went on in a new log, whose header seals the old one."""
+    """A write failed half way; the writer continued in a new log, whose header seals the old one."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with fst.open(path, schema="simulation") as store:
         store.archive(key("t", 0), b"before")
@@ -295,7 +295,7 @@ def sealed(path: str) -> Expected:
 
 
 def values(path: str) -> Expected:
-    """Values of keys that need care: long, of all scripts, with separators and NUL, numbers of every size."""
+    """Values of keys that need care: long, in all scripts, with separators and NUL, numbers of every size."""
     texts = [
         "x" * 3000,
         "größe",
@@ -321,7 +321,7 @@ def values(path: str) -> Expected:
 
 
 def removals(path: str) -> Expected:
-    """Fields removed, moved, brought back, and one whose newer version a move left alone."""
+    """Fields removed, moved and restored, and a field of which a move left a newer version alone."""
     array = np.arange(24, dtype=">f4").reshape(4, 6)
     with fst.open(path, schema="simulation") as store, fst.open(path) as other:
         for step in range(8):
@@ -360,7 +360,7 @@ def removals(path: str) -> Expected:
 
 
 def catalog(path: str) -> Expected:
-    """Runs, steps, variables, tags and attributes; corrections, deletions and transactions among them."""
+    """Runs, steps, variables, tags and attributes, with corrections, deletions and transactions."""
     ramp = np.linspace(0, 1, 64)
     with fst.open(path, schema="simulation") as store:
         run = store.create_run(
@@ -409,7 +409,7 @@ def catalog(path: str) -> Expected:
 
 
 def catalog_expected() -> dict[str, list]:
-    """What the fixture `catalog` holds; attributes as rows of run, tag, step, variable, box, value."""
+    """The contents of the fixture `catalog`; attributes as rows of run, tag, step, variable, box, value."""
     maximum = [
         ["a", "maximum", n % 3 * 6, ["t", 0], [[n % 60, 3]], n * 0.1] for n in range(200) if n * 0.1 >= 0.05
     ]
@@ -450,9 +450,9 @@ FIXTURES: dict[str, Callable[[str], Expected]] = {
 }
 
 
-# Long, yet of little content: kept as an archive.
+# Long, but with little information: kept as an archive.
 PACKED = {"data_log"}
-# Whose damage `verify` names, and nothing is lost by.
+# `verify` names their damage, but nothing is lost.
 DAMAGED = {"zeroed_head"}
 
 
@@ -479,7 +479,7 @@ def make(folder: Path, name: str) -> None:
         expected["damaged"] = True
     if name == "catalog":
         expected["catalog"] = catalog_expected()
-        # The engine is no part of the format.
+        # The engine does not belong to the format.
         shutil.rmtree(folder / name / "store" / "catalog", ignore_errors=True)
     text = json.dumps(expected, indent=1, ensure_ascii=True)
     (folder / name / "expected.json").write_text(text + "\n")

@@ -2,7 +2,7 @@
 
     python partitioned_reader.py FILE [NAME]
 
-Numbers in comments are its sections. It reads everything at once.
+Numbers in comments are sections of that text. The reader reads everything at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ for _ in range(8):
 
 
 class Damage(ValueError):
-    """Bytes that are not what the specification says they must be."""
+    """Bytes that break a rule of the specification."""
 
 
 def check(right: object, problem: str) -> None:
@@ -145,7 +145,7 @@ class Container:
         return found
 
     def check_indexes(self) -> None:  # 7
-        """That the indexes lead to every object once. Their hashes are for finding, and not computed here."""
+        """Checks that the indexes have every object once. It computes no hashes: they only help to search."""
         index = self.pages(self.paths_at, 32, self.paths_pages)
         check(len({entry[:16] for entry in index}) == self.paths, "number of paths")
         counts = [struct.unpack(">4I", entry[16:]) for entry in index]
@@ -161,7 +161,7 @@ class Container:
             check(numbers == [*range(dims), *(1 << 31 | i for i in range(variables))], f"names of {writer}")
 
     def path_lists(self) -> list[dict[str, tuple[int, ...]]]:  # 8
-        """For each writer, path → counts by kind, first and last block, bytes, bytes a record."""
+        """For each writer: path → counts by kind, first and last block, bytes, bytes per record."""
         lists = []
         at = self.table_at - sum(writer[3] for writer in self.writers)
         for number, (blocks, _, _, length, crc) in enumerate(self.writers):
@@ -181,7 +181,7 @@ class Container:
         return lists
 
     def path_totals(self) -> dict[str, list[int]]:  # 8
-        """Path → dimensions, attributes, variables, bytes of data. Only the path lists are looked at."""
+        """Path → dimensions, attributes, variables, bytes of data, from the path lists alone."""
         found: dict[str, list[int]] = {}
         for paths in self.path_lists():
             for path, (*counts, _, _, fixed, record) in paths.items():
@@ -190,7 +190,7 @@ class Container:
         return found
 
     def describe(self) -> dict:
-        """Everything but the data, as plain values."""
+        """Everything except the data, as plain values."""
 
         def attrs(items: dict[str, tuple[int, bytes]]) -> dict:
             return {name: [code, values(code, value)] for name, (code, value) in items.items()}

@@ -2,7 +2,8 @@
 
     python reader.py STORE [list | get KEY | verify]
 
-Numbers in comments are its sections. It takes the whole index at once; compressed blocks need `zstandard`.
+Numbers in comments are sections of that text. The reader reads the whole index at once; compressed blocks
+need `zstandard`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 
 
 class Damage(ValueError):
-    """Bytes that are not what the specification says they must be."""
+    """Bytes that break a rule of the specification."""
 
 
 CRC = list(range(256))
@@ -42,8 +43,9 @@ def check(right: object, problem: str, error: type[Exception] = Damage) -> None:
 
 
 class Cursor:
-    """Takes parts one by one: v varint, b bytes, t text, i id, f flag, s summary, B I Q u8 u32 u64 (2), of
-    keys T text, N int, V value (7), k key by what it shares with the last (6.2)."""
+    """Reads parts one by one: v varint, b bytes, t text, i id, f flag, s summary, B I Q u8 u32 u64 (2), and
+    of
+    keys T text, N int, V value (7), k a key that shares its beginning with the last (6.2)."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at, self.before = data, 0, b""
@@ -104,7 +106,7 @@ def parts_of(data: bytes, what: str) -> Iterator[Cursor]:
 
 
 class File:
-    """A file of the store, with its length and owner as they were when the snapshot was taken."""
+    """A file of the store, with its length and owner at the time of the snapshot."""
 
     def __init__(self, store: Path, name: str) -> None:
         self.name, self.handle = name, open(store / name, "rb")  # noqa: SIM115 (it stays open with the store)
@@ -119,7 +121,7 @@ class File:
 
 
 class Outside(File):
-    """Ranges of a file outside the store (8), read as if they stood one behind the other."""
+    """Ranges of a file outside the store (8), read as if they were contiguous."""
 
     def __init__(
         self, url: str, size: int, mtime: int, at: int, parts: int, stride: int, length: int
@@ -141,7 +143,7 @@ Entry = namedtuple("Entry", "log key number stamp txn ordinal flags dtype size s
 
 
 class Log(File):
-    """The log of one writer (4). `problem`: what is wrong with its header; its commits count all the same."""
+    """The log of one writer (4). `problem`: the damage of its header; its commits still count."""
 
     def __init__(self, store: Path, writer: bytes, slot: tuple) -> None:
         super().__init__(store, f"logs/{writer.hex()}.log")
@@ -164,7 +166,7 @@ class Log(File):
             self.problem = f"{self.name}: {damage}"
 
     def frame(self, at: int, end: int) -> Frame | None:
-        """The frame that begins at an offset, by its head, or else ends at one, by its foot (4.2)."""
+        """The frame that begins at an offset, by its head, or ends at one, by its foot (4.2)."""
         head, foot = (os.pread(self.handle.fileno(), 52, max(place, 0)).ljust(52) for place in (at, end - 52))
         found = []
         if head[:8] in (b"FSfr\1\0\0\0", b"FSfr\2\0\0\0"):
@@ -181,7 +183,7 @@ class Log(File):
         return None
 
     def record(self, f: Frame) -> tuple:
-        """The commit record (5), of which there are two copies: of `size` bytes, with this `crc`."""
+        """The commit record (5), either of its two copies: `size` bytes with this `crc`."""
         first, second = (f.at + f.length - 52 - n * f.size for n in (2, 1))
         with parts_of(self.read(first, f.size, f.crc, second), f"{self.name}: record at {first}") as c:
             stamp, _time, previous, _decision, _side = c.get("QQQQQ")
@@ -193,7 +195,7 @@ class Log(File):
             return stamp, previous, runs, side, decision
 
     def is_whole(self, f: Frame) -> bool:
-        """Whether its body matches, or a board's slot vouches for it (14, step 3)."""
+        """Whether the body matches, or a board's slot vouches for it (14, step 3)."""
         vouched = f.at < self.slot[1] or (f.at, f.hash) == tuple(self.slot[1:])
         return vouched or crc32c(self.read(f.at + 40, f.length - 92 - 2 * f.size)) == f.body_crc
 
@@ -275,7 +277,7 @@ def parse_entry(key: bytes, data: bytes, log: Log, table: list[tuple], version: 
 
 
 def acceptances(data: bytes, count: int) -> list[tuple]:
-    """Of side records (4.3) those that accept a loss (4.6): writer, file, form, what is given up."""
+    """The side records (4.3) that accept a loss (4.6): writer, file, form, and the part given up."""
     found = []
     with parts_of(data, "side records") as c:
         for low, high, record in (c.get("BBb") for _ in range(count)):
@@ -298,12 +300,12 @@ def acceptances(data: bytes, count: int) -> list[tuple]:
 
 
 class Store:
-    """A snapshot. `problems` tells what is damaged, `lost` the ranges of keys that may lack entries."""
+    """A snapshot. `problems` names damage, `lost` the ranges of keys that may lack entries."""
 
     def __init__(self, path: Path | str) -> None:
         self.path, self.problems, self.lost, self.data = Path(path), [], [], {}
         self.entries, self.sums, self.decisions, slots, logs, began = [], [], {}, {}, {}, {}
-        owners, absent = {}, {}  # whose a log is, or was; what is wrong with logs that cannot be opened
+        owners, absent = {}, {}  # owners of logs, lost ones too; errors of logs that do not open
         check((self.path / "logs").is_dir(), "the folder logs is missing")
         for path in self.path.glob("boards/*.board"):
             board = path.read_bytes()
@@ -363,10 +365,10 @@ class Store:
     def accepted(
         self, logs: dict[bytes, Log], owners: dict[bytes, int]
     ) -> tuple[dict[bytes, int], set[tuple]]:
-        """Losses that were accepted (4.6): the ends of logs; data logs and entries that do not count."""
+        """Accepted losses (4.6): the ends of logs; data logs and entries that do not count."""
         found, ends, given_up = [], {}, set()
         for log in logs.values():
-            with suppress(Damage, OSError):  # what is wrong there is named where the log is read
+            with suppress(Damage, OSError):  # the code that reads the log names its damage
                 for f, (stamp, _, _, side, decision) in log.commits(log.last()):
                     if f.version > 1 and any(of == b"FIELDSTONESCHEMA" for of, *_ in decision):
                         own = acceptances(log.read(*side[:3]), side[3])
@@ -400,13 +402,13 @@ class Store:
         return self.data[name] if number else log
 
     def read_run(self, log: Log, number: int, offset: int, length: int, size: int, crc: int, *_: int) -> None:
-        """The entries of an index run (6)."""
+        """The entries of a segment (6)."""
         file, second = self.file(log, number), offset + length - size
-        check(2 * size <= length, "meta part of more than half of its run")
+        check(2 * size <= length, "meta part of more than half of its segment")
         self.sums += [(file, offset, size, crc), (file, second, size, crc)]
-        with parts_of(file.read(offset, size, crc, second), f"{file.name}: run at {offset}") as c:
+        with parts_of(file.read(offset, size, crc, second), f"{file.name}: segment at {offset}") as c:
             version = c.get("Bvv")[0]
-            check(version in (1, 2), "version of the run")
+            check(version in (1, 2), "version of the segment")
             commits, sequence, stamp = [], 0, 0
             for growth, stamp_growth, _time in (c.get("vvv") for _ in range(c.one("v"))):
                 sequence, stamp = sequence + growth, stamp + stamp_growth
@@ -429,7 +431,7 @@ class Store:
         self.sums.append((file, at, filter_length, filter_crc))
 
     def order(self, e: Entry) -> tuple | None:
-        """Newer entries have the greater one (14, step 6); None: not visible."""
+        """Orders entries: a newer one is greater (14, step 6); None: not visible."""
         own = (e.stamp, e.log.writer)
         place, covered, ended = None if e.txn else own, 0, False
         for *decided, verdict, kinds, covers in sorted(self.decisions.get(e.txn, [])):
@@ -443,7 +445,7 @@ class Store:
         return (*place, *own, e.number, e.ordinal) if place else None
 
     def fields(self) -> dict[str, list[Entry]]:
-        """The visible generation of each key (14, steps 5 to 7), the newest first, by the key as JSON."""
+        """The visible generation of each key (14, steps 5 to 7), newest entry first, by the key as JSON."""
         owners, fields = {}, {}
         for e in sorted(self.entries, key=lambda e: (e.stamp, e.log.writer)):
             owners.setdefault(parse_key(e.key)[1], e.log.owner)
@@ -465,7 +467,7 @@ class Store:
         return {text: fields[key] for key, text in found.items() if fields[key]}
 
     def blocks(self, e: Entry) -> Iterator[tuple[tuple, tuple, bytes]]:
-        """Start, count and raw bytes, compared with their checksum, of each block (9) of an entry; in a file
+        """Start, count and raw bytes of each block (9) of an entry, compared with their checksum; in a file
         of the store, which holds ranges in C order, the first element and the number of elements."""
         kind, *place = e.place
         if kind == 4:
@@ -493,7 +495,7 @@ class Store:
                     (stored, crc, *_), length = c.get("vIs" if e.dtype else "vI"), prod(count) * e.size
                     raw = file.read(at, stored, crc)
                     if stored != length:
-                        import zstandard  # the one thing that the standard library does not have
+                        import zstandard  # the only import outside the standard library
 
                         check(length <= 32768 * stored, f"a block of {stored} bytes cannot hold {length}")
                         raw = zstandard.ZstdDecompressor().stream_reader(raw).read(length + 1)
@@ -524,7 +526,7 @@ class Store:
         return bytes(value)
 
     def verify(self) -> list[str]:
-        """All problems, those of opening too; compares every checksum (17)."""
+        """All problems, including those found at opening; compares every checksum (17)."""
         for file, *place in self.sums:
             with self.noting():
                 file.read(*place)

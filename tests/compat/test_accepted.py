@@ -1,4 +1,4 @@
-"""Accepted losses (4.6 of the store format): a log made here from the specification gives them up."""
+"""Accepted losses (4.6 of the store format): the test writes the log that gives them up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept in fixtures/ stays readable, by Fieldstone and by a small reader that knows only spec/."""
+"""The stores in fixtures/ stay readable, by Fieldstone and by a small reader that knows only spec/."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ catalog = load("catalog")
 
 
 def unpack(fixture: Path, target: Path) -> Path:
-    """A copy of a fixture's store: tests may change it."""
+    """A copy of a fixture's store, which a test may change."""
     if (fixture / "store.tar.gz").exists():
         shutil.unpack_archive(fixture / "store.tar.gz", target, filter="data")
     else:
@@ -47,7 +47,7 @@ def expected(fixture: Path) -> dict[frozenset, dict]:
 
 
 def is_damaged(fixture: Path) -> bool:
-    """Whether `verify` has something to name there; it loses nothing."""
+    """Whether `verify` names damage in the fixture; nothing is lost by it."""
     return json.loads((fixture / "expected.json").read_text()).get("damaged", False)
 
 
@@ -78,7 +78,7 @@ def fixture(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(scope="session")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All fixtures as they are made today, by another process: one of them sets limits."""
+    """All fixtures as made today, in another process, because one of them sets resource limits."""
     folder = tmp_path_factory.mktemp("fresh")
     subprocess.run([sys.executable, HERE / "make_fixtures.py", folder], check=True, timeout=600)
     return folder
@@ -202,7 +202,7 @@ def test_the_reader_has_at_most_560_lines_and_imports_nothing_of_fieldstone() ->
 
 
 def blocks_of(store: Path) -> Iterator[tuple[str, Path, int]]:
-    """The key of each field without a block table, and where its first block begins."""
+    """The key of each field without a block table, and the place of its first block."""
     opened = reader.open_store(store)
     for text, entries in opened.fields().items():
         if entries[0].place[0] == 1:
@@ -243,7 +243,7 @@ def test_the_reader_reads_values_that_stay_in_a_file_outside(tmp_path: Path) -> 
     opened = reader.open_store(path)
     kinds = {opened.fields()[text][0].place[0] for text in fields}
     assert kinds == {1, 3, 5} and opened.fields().keys() == fields.keys()
-    # What is checksummed by plain Python is kept short.
+    # Plain Python computes checksums slowly, so this compares only the small fields.
     for text in fields:
         if "large" not in text:
             assert opened.read(text) == fields[text], text
@@ -308,7 +308,7 @@ def test_what_stands_behind_a_sealed_length_does_not_count(fresh: Path, tmp_path
     ((writer, length),) = later.sealed.items()
     commits = list(opened[writer.hex()].commits(opened[writer.hex()].frame(0, length)))
     assert len(commits) == 2
-    # A seal at the first commit, as if the second had never been confirmed.
+    # Seal the log at its first commit, as if the second had never been confirmed.
     path = store / later.name
     data = path.read_bytes()
     ends = [bytes([n & 0x7F | 0x80, n >> 7]) for n in (length, commits[0][0].at)]

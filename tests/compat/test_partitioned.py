@@ -1,4 +1,4 @@
-"""A partitioned header is read by a small reader that knows only spec/partitioned-header.md."""
+"""A small reader that knows only spec/partitioned-header.md reads a partitioned header."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Arrays in files of the store (format version 2) are read by the small reader that knows only spec/.
+"""The small reader that knows only spec/ reads arrays in files of the store (format version 2).
 
-A test of crates/store makes the store and reads it, too: `stored::the_kept_store_with_arrays_in_files`.
+A test of crates/store makes the store and also reads it: `stored::the_kept_store_with_arrays_in_files`.
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ def test_logs_of_both_versions_stand_side_by_side_and_a_later_one_is_refused(sto
 
 
 def test_of_attempts_the_newest_counts(tmp_path: Path) -> None:
-    """A test of crates/store makes the store and reads it, too: `attempts::the_kept_store_with_attempts`."""
+    """A test of crates/store makes the store and also reads it: `attempts::the_kept_store_with_attempts`."""
     shutil.copytree(HERE / "attempts" / "store", tmp_path / "store")
     opened = reader.open_store(tmp_path / "store")
     assert opened.read(key(0)) == struct.pack("<12i", *[5] * 6, *[2] * 6)
     assert opened.verify() == []
-    # Of three attempts and a writer without one, one attempt is left.
+    # Three attempts and a writer without an attempt wrote; one attempt is left.
     assert {entry.log.attempt and entry.log.attempt[0] for entry in opened.fields()[key(0)]} == {
         "1177.2",
         None,

@@ -1,4 +1,4 @@
-"""The schema and the key that the tests of named behaviours begin with."""
+"""The schema and the key that the tests of named behaviours start from."""
 
 SCHEMA = """
 param: Param; step: Step; date: Date; levelist: Double; expver: Expver; time: Time; number: Integer;

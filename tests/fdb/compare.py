@@ -1,9 +1,9 @@
-"""Runs the same random operations on FDB and on Fieldstone and tells every difference.
+"""Runs the same random operations on FDB and on Fieldstone and reports every difference.
 
-A round has one schema. First keys are archived into both: what is accepted and under which key it is then
-listed must agree. Those on which both agree go into a fresh pair of stores, where requests are compared: with
-equal content every difference is one of requests. A field's length and its number, which begins its bytes,
-tell which field an answer has.
+A round has one schema. It first archives keys into both stores: both must accept the same keys and list each
+under the same key. Keys on which both agree go into a fresh pair of stores, which then answers requests: with
+equal contents every difference comes from the requests. A field's length, and the number at the beginning of
+its bytes, show which field an answer has.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NUMBER = re.compile(r"<(\d+)>")
 
 @dataclass
 class Difference:
-    """One operation that the two answer differently."""
+    """One operation that the two stores answer differently."""
 
     seed: int
     kind: str
@@ -39,13 +39,13 @@ class Difference:
     given: str = ""
     """For `stored`: the text that was archived."""
     only_fdb: tuple[Any, ...] = ()
-    """What only FDB's answer has: keys, values of axes, or fields."""
+    """Parts that only FDB's answer has: keys, values of axes, or fields."""
     only_ours: tuple[Any, ...] = ()
     fields: dict[int, dict[str, str]] = field(default_factory=dict)
     """For requests: the keys of the fields that both stores have, by number."""
 
     def key_of(self, part: Any) -> dict[str, str]:
-        """The key that a part of `only_fdb` or `only_ours` stands for."""
+        """The key that a part of `only_fdb` or `only_ours` means."""
         return self.fields[part] if self.kind == "retrieve" else dict(part[0])
 
     @property
@@ -78,7 +78,7 @@ class Difference:
 
 
 def data(number: int) -> str:
-    """The bytes of a field: its number, and a length of its own."""
+    """The bytes of a field: its number, padded to a length that no other field has."""
     return f"<{number}>".ljust(8 + number, ".")
 
 
@@ -98,7 +98,7 @@ def round_of(seed: int, fdb: Fdb, ours: Ours, folder: Path) -> Iterator[Differen
     replies = both("archived", [*archives, ["flush"], everything])
     a, b = replies.pop()
     if "ok" not in a:
-        # What one key did to the whole store; requests on such a store are not to be compared.
+        # One key made the whole store unlistable, so requests on it cannot be compared.
         empty = "" if any("" in key.values() for key in keys) else "none empty"
         yield Difference(seed, "poisoned", schema, everything, a, b, given=empty)
         return
@@ -109,7 +109,7 @@ def round_of(seed: int, fdb: Fdb, ours: Ours, folder: Path) -> Iterator[Differen
         if ("ok" in a) != ("ok" in b):
             yield Difference(seed, "archive", schema, archives[i], a, b)
         elif "ok" in a and theirs.get(length) == mine.get(length):
-            # FDB cannot be asked for a colon.
+            # A request to FDB cannot contain a colon.
             if length in mine and not any(":" in value for value in key.values()):
                 agreed.append(i)
         elif "ok" in a:
@@ -143,7 +143,7 @@ def request(rng: random.Random, schema: grammar.Schema, stored: list[grammar.Key
             asked = grammar.request(rng, schema, stored, rng.random() < 0.3)
             return ["list", asked, rng.choice([1, 2, 3, 3, 3]), rng.random() < 0.2]
         case "retrieve":
-            # pyfdb refuses an empty one by itself.
+            # pyfdb itself refuses an empty value.
             return ["retrieve", grammar.request(rng, schema, stored, True) or {"class": "rd"}]
         case operation:
             return [operation, grammar.request(rng, schema, stored, False), 3]
@@ -155,7 +155,7 @@ def by_length(reply: Reply) -> dict[int, list[dict[str, str]]]:
 
 
 def visible(levels: list[dict[str, str]]) -> list[dict[str, str]]:
-    """FDB lists an absent optional keyword with an empty value, Fieldstone not at all."""
+    """FDB lists an absent optional keyword with an empty value, Fieldstone leaves it out."""
     full = [*levels, {}, {}][:3]
     return [{keyword: value for keyword, value in level.items() if value != ""} for level in full]
 
@@ -175,7 +175,7 @@ def differing(
 
 
 def listed(answer: list[Any]) -> list[Any]:
-    """Keys and lengths in one order: neither promises an order of lists that the other has."""
+    """Keys and lengths in one order, because neither store promises the order of the other."""
     return sorted((sorted(flat(visible(levels)).items()), length) for levels, length, _ in answer)
 
 

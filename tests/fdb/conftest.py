@@ -1,4 +1,4 @@
-"""Fixtures of the tests beside the real FDB."""
+"""Fixtures of the tests that compare with the real FDB."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from peer import Fdb
 
 @pytest.fixture(scope="session")
 def process() -> Iterator[Fdb]:
-    """The real FDB, in a process that the tests share."""
+    """The real FDB, in one process for all tests."""
     require("pyfdb", importlib.util.find_spec("pyfdb"), "pip install 'fieldstone[fdb]'")
     fdb = Fdb()
     yield fdb

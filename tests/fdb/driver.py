@@ -1,8 +1,8 @@
-"""The real FDB in a process of its own: one JSON line in, one JSON line out.
+"""The real FDB in its own process: one JSON line in, one JSON line out.
 
-FDB's library prints to stdout and may abort on what it does not expect, so it never runs inside the tests.
-A line is ``[operation, argument …]``; the answer is ``{"ok": …}`` or ``{"error": text}``. Started by
-`peer.Fdb`, which also says what each operation takes.
+FDB's library prints to stdout and may abort on unexpected input, so it never runs inside the tests.
+A line is ``[operation, argument …]``; the answer is ``{"ok": …}`` or ``{"error": text}``. `peer.Fdb` starts
+this program, and documents the arguments of each operation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PIECE = 1 << 20
 
 
 class Driver:
-    """One FDB at a time, in a folder that the caller owns."""
+    """One FDB at a time, in a folder of the caller's."""
 
     def __init__(self) -> None:
         import pyfdb
@@ -26,7 +26,7 @@ class Driver:
         self.fdb: Any = None
 
     def open(self, folder: str, schema: str) -> str:
-        """Makes an FDB in an empty folder, or opens the one that is there; the path of its configuration."""
+        """Makes an FDB in an empty folder, or opens an existing one; returns its configuration's path."""
         base = Path(folder)
         root, config = base / "root", base / "config.yaml"
         if not config.exists():
@@ -39,14 +39,14 @@ class Driver:
         return str(config)
 
     def archive(self, key: dict[str, str] | None, data: str) -> None:
-        """One field; without a key the data are GRIB. `data` is text of Latin-1, so that any byte passes."""
+        """Archives one field; without a key the data are GRIB. `data` is Latin-1: any byte is legal."""
         self.fdb.archive(data.encode("latin-1"), key)
 
     def flush(self) -> None:
         self.fdb.flush()
 
     def list(self, request: dict[str, Any], level: int, masked: bool) -> list[Any]:
-        """[levels of the key, length] of every element."""
+        """[levels of the key, length] for every element."""
         found = self.fdb.list(request, include_masked=masked, level=level)
         return [[element.keys(), element.length() if level == 3 else 0, str(element)] for element in found]
 

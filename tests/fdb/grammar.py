@@ -1,7 +1,7 @@
 """Random schemas, keys and requests in FDB's language, from a seed.
 
-Only keywords of MARS: FDB's Python interface refuses requests with any other. Values come in the spellings
-that people type, and now and then in ones that nobody should.
+They use only keywords of MARS: FDB's Python interface refuses requests with any other. Values come in the
+spellings that people type, and now and then in wrong ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TYPES = {
     "param": ["Param"],
     "number": ["Integer"],
 }
-"""Types that a keyword may have; in some schemas it has none."""
+"""The types that a keyword may have; in some schemas it has none."""
 
 PLAIN = {
     "class": ["rd", "od", "ea"],
@@ -69,7 +69,7 @@ WRONG = {
     "param": ["nosuch", "1.2.3", ""],
     "number": ["one", "1.5", ""],
 }
-"""Texts that are no value of the keyword, or of no type."""
+"""Texts that are not a value of the keyword, or of any type."""
 
 RANGES = {
     "date": [
@@ -92,7 +92,7 @@ WRONG_RANGES = {
 }
 
 LISTS = {"date", "time", "step", "levelist", "param", "number"}
-"""Keywords that may have several values in one request of MARS."""
+"""Keywords that may have several values in one MARS request."""
 
 
 @dataclass
@@ -102,11 +102,11 @@ class Schema:
     text: str
     types: dict[str, str]
     shapes: list[list[list[str]]]
-    """Per path through the brackets, the keywords of its three levels."""
+    """For each path through the brackets, the keywords of its three levels."""
     optional: set[str] = field(default_factory=set)
     defaults: set[str] = field(default_factory=set)
     values: dict[str, list[str]] = field(default_factory=dict)
-    """Canonical values that keys of this schema draw from: few for datasets, which are dear in FDB."""
+    """Canonical values, from which keys of this schema draw: few for datasets, which are slow in FDB."""
 
 
 def schema(rng: random.Random) -> Schema:
@@ -144,7 +144,7 @@ def schema(rng: random.Random) -> Schema:
         if rng.random() < 0.7:
             top.append("domain")
             top_texts.append(maybe("domain", default="g", p=0.8))
-        # A keyword of the level above may stand further down instead.
+        # A keyword of the level above may be further down instead.
         below = [] if "time" in middle else ["time"]
         levels = []
         for levtype in rng.choice([[""], ["=sfc", "=pl/ml"], ["=pl", ""]]):
@@ -184,7 +184,7 @@ def key(rng: random.Random, of: Schema) -> Key:
 
 
 def request(rng: random.Random, of: Schema, stored: list[Key], full: bool) -> Request:
-    """Keywords of a stored key, all of them where `full`, some spelt otherwise, listed, ranged or wrong."""
+    """Keywords of a stored key, all of them if `full`; some spelt differently, listed, ranged or wrong."""
     if not stored or (not full and rng.random() < 0.05):
         return {}
     base = rng.choice(stored)

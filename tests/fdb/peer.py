@@ -1,4 +1,4 @@
-"""The two stores side by side: `Fdb`, the real one in a child process, and `Ours`, with the same calls."""
+"""Both stores side by side: `Fdb`, the real one in a child process, and `Ours`, with the same calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Reply = dict[str, Any]
 
 
 class Fdb:
-    """FDB behind `driver.py`; started again when an operation kills it."""
+    """FDB behind `driver.py`; a new process starts when an operation kills it."""
 
     def __init__(self) -> None:
         self.child: subprocess.Popen[str] | None = None
@@ -26,7 +26,7 @@ class Fdb:
         self.deaths = 0
 
     def run(self, operations: Iterable[Operation]) -> list[Reply]:
-        """Runs operations one after another. One that kills the process is answered with ``died``."""
+        """Runs operations one after another. The answer to one that kills the process is ``died``."""
         waiting = list(operations)
         replies: list[Reply] = []
         while len(replies) < len(waiting):
@@ -44,7 +44,7 @@ class Fdb:
         child = self._started()
         replies: list[Reply] = []
         try:
-            # Few at a time, so that neither pipe fills up while the other side writes.
+            # Only a few at a time, so that neither pipe fills up while the other side writes.
             for start in range(0, len(operations), 20):
                 part = operations[start : start + 20]
                 child.stdin.write("".join(json.dumps(operation) + "\n" for operation in part))
@@ -123,7 +123,7 @@ PAIR = re.compile(r'([^={},]+)=("(?:[^"\\]|\\.)*"|[^,{}]*)')
 
 
 def _levels(key: fst.Key) -> list[dict[str, str]]:
-    """The levels of a key, from its text: ``{a=1,b=2}{c=3}{d=4}``. Absent keywords are left out."""
+    """The levels of a key from its text, ``{a=1,b=2}{c=3}{d=4}``, without absent keywords."""
     levels: list[dict[str, str]] = [{}]
     text, at = str(key), 1
     while at < len(text):

@@ -1,7 +1,8 @@
-"""What Fieldstone answers differently from FDB, and why: every difference found must fall under a rule.
+"""The differences between answers of Fieldstone and FDB, with reasons: every difference must fall under a
+rule.
 
-A rule has the kinds of operation that it is for, a test, and a reason. The same differences are listed for
-users in `docs/fdb-differences.md`; a rule's `name` is the name of a row there.
+A rule has kinds of operation, a test, and a reason. `docs/fdb-differences.md` lists the same differences for
+users; the `name` of a rule is the name of a row there.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ class PartRule:
     name: str
     kinds: str
     side: str
-    """`fdb` or `ours`: whose answer has it."""
+    """`fdb` or `ours`: the side whose answer has it."""
     applies: Callable[[Difference, Any], bool]
     reason: str
 
 
 def explain(d: Difference) -> set[str]:
-    """The names of the rules that a difference falls under; empty where part of it falls under none."""
+    """The names of the rules that explain a difference; empty if a part of it falls under none."""
     for rule in RULES:
         if d.kind in rule.kinds.split() and rule.applies(d):
             return {rule.name}
@@ -68,13 +69,13 @@ def order(d: Difference, side: str) -> list[int]:
 
 
 def values(request: grammar.Request, keyword: str) -> list[str]:
-    """The texts of a keyword, taken apart at slashes."""
+    """The texts of a keyword, split at slashes."""
     found = request.get(keyword, [])
     return found.split("/") if isinstance(found, str) else list(found)
 
 
 def odd(request: grammar.Request, keywords: Iterable[str]) -> bool:
-    """Whether one of the keywords has another spelling than the canonical one."""
+    """Whether one of the keywords has a spelling other than the canonical one."""
     return any(v not in grammar.PLAIN[k] for k in keywords for v in values(request, k) if k in grammar.PLAIN)
 
 
@@ -102,14 +103,14 @@ def untyped(d: Difference) -> set[str]:
 
 
 def deeper(d: Difference) -> bool:
-    """Whether a list of depth 1 or 2 was asked with keywords that stand below that depth."""
+    """Whether a list of depth 1 or 2 was asked for with keywords below that depth."""
     depth = d.operation[2]
     below = {k for shape in d.schema.shapes for level in shape[depth:] for k in level}
     return depth < 3 and not below.isdisjoint(d.request)
 
 
 def lacks(d: Difference, part: Any) -> bool:
-    """Whether a key has not all keywords that the request names."""
+    """Whether a key lacks a keyword that the request names."""
     return not d.key_of(part).keys() >= d.request.keys()
 
 
@@ -119,7 +120,7 @@ def has_more(d: Difference, part: Any) -> bool:
 
 
 def same_fields(d: Difference) -> bool:
-    """Whether both answers have the same fields, in whatever order and number."""
+    """Whether both answers have the same fields, in any order and number."""
     return not d.fdb_error and not d.our_error and d.only_fdb == d.only_ours == ()
 
 
@@ -140,21 +141,21 @@ RULES = [
         "archive",
         fdb_says("not in canonical form"),
         "FDB archives dataset and index keywords only in their canonical spelling; here any spelling of the"
-        " value is taken, and the canonical one kept.",
+        " value is accepted, and the canonical one is stored.",
     ),
     Rule(
         "first-rule",
         "archive",
         fdb_says("Could not find|Keywords not used"),
-        "FDB settles on the first rule whose outer levels take the key and then misses a keyword; here the "
-        "first rule that takes the whole key is used.",
+        "FDB chooses the first rule whose outer levels accept the key and then misses a keyword; here the "
+        "first rule that accepts the whole key is used.",
     ),
     Rule(
         "unchecked",
         "archive",
         we_say("is not (a|an) "),
-        "FDB archives values that are none of their type (number=1.5, date=2025), which requests then "
-        "cannot name; here they are refused at once.",
+        "FDB archives values that do not have the keyword's type (number=1.5, date=2025), and requests then "
+        "cannot name them; here they are refused at once.",
     ),
     Rule(
         "empty",
@@ -167,7 +168,7 @@ RULES = [
         "default",
         "stored",
         lambda d: d.keyword in d.schema.defaults and d.fdb["ok"] is None and not d.given,
-        "FDB lists a keyword that was left out as empty and applies the default when it reads; here the key "
+        "FDB lists an omitted keyword as empty and applies the default when it reads; here the key "
         "has the default itself.",
     ),
     Rule(
@@ -177,7 +178,7 @@ RULES = [
             d.fdb["ok"] == d.given != d.ours["ok"] and d.keyword in {"date", "param", "number", *ENUMERATED}
         ),
         "FDB keeps dates, parameters, numbers and names (type=forecast) as they were spelt, and requests for "
-        "the canonical value miss them; here the canonical value is kept.",
+        "the canonical value miss them; here the canonical value is stored.",
     ),
     Rule(
         "once",
@@ -205,7 +206,7 @@ RULES = [
         "list retrieve axes",
         fdb_says("Assertion failed: (values|tryFill)|Bad value: Invalid param"),
         "A value that FDB archived without a check (an empty one, param=nosuch) makes lists and retrieves "
-        "fail that touch its dataset; here it was refused when it came.",
+        "of its dataset fail; here such a value was refused by archive.",
     ),
     Rule(
         "context",
@@ -289,8 +290,8 @@ PART_RULES = [
         "axes",
         "fdb",
         lambda d, part: True,
-        "FDB tells the axes of every index that a request touches, also of fields that do not match; here "
-        "they are those of the matching fields.",
+        "FDB lists the axes of every index that a request touches, even of fields that do not match; here "
+        "the axes are those of the matching fields.",
     ),
     PartRule(
         "lacking-keyword",

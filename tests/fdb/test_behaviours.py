@@ -1,6 +1,6 @@
 """Behaviours of FDB that its users rely on, by their numbers in our list of them: the same calls on both.
 
-Where Fieldstone differs on purpose, the test says so and asserts both.
+If Fieldstone differs on purpose, the test says so and asserts both.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Both:
         self.ours.flush()
 
     def refused(self, operation: str, *arguments: Any) -> tuple[str, str]:
-        """What both say of an operation that both refuse."""
+        """The errors of both for an operation that both refuse."""
         theirs, mine = self.fdb.run([[operation, *arguments]])[0], self.ours.one(operation, *arguments)
         assert "error" in theirs and "error" in mine, (theirs, mine)
         return theirs["error"], mine["error"]
@@ -57,7 +57,7 @@ class Both:
         return {key.get(keyword) for key in self.list(request)}
 
     def retrieve(self, **values: Any) -> str:
-        """What both give for the base key with other values, None for left out; it must be the same."""
+        """The equal value that both give for the base key with other values, None for left out."""
         request = {k: v for k, v in {**KEY, **values}.items() if v is not None}
         theirs, mine = self.fdb.call("retrieve", request), self.ours.retrieve(request)
         assert theirs == mine
@@ -79,7 +79,7 @@ def make(process, tmp_path):
 
 
 def test_b10_partial_retrieve(make):
-    """FDB gives what is there and is silent; strict mode, the usual one here, names what is missing."""
+    """FDB silently returns the existing fields; strict mode, our default, names the missing ones."""
     both = make()
     both.archive("there")
     both.flush()
@@ -99,13 +99,13 @@ def test_b11_step_units(make):
     assert both.values("step") == {"1", "30m", "30m-1", "0-24", "24"}
     assert both.retrieve(step="60m") == both.retrieve(step="1") == "60m"
     assert both.retrieve(step="30m-1") == "30m-60m"
-    # FDB's retrieve takes a span for the step that it ends with, its list does not.
+    # FDB's retrieve takes a span for the step at its end; its list does not.
     assert both.fdb.call("retrieve", {**KEY, "step": "24"}) == "240-24"
     assert both.ours.retrieve({**KEY, "step": "24"}) == "24"
 
 
 def test_b12_time_forms(make):
-    """FDB wants canonical times when archiving and takes other forms in requests; here both take them."""
+    """FDB requires canonical times in archives, but not in requests; here both accept other forms."""
     both = make()
     forms = {"1200": "12", "0600": "6", "0621": "06:21", "0018": "00:18:00", "0000": "0"}
     for canonical in forms:
@@ -147,7 +147,7 @@ def test_b15_optional(make):
     both.archive("g")
     both.flush()
     assert both.retrieve(domain=None) == "g"
-    # FDB's axes have an empty value for an absent keyword; here it is not there.
+    # FDB's axes have an empty value for an absent keyword; ours leave it out.
     assert both.fdb.call("axes", {"class": "rd"}, 3)["number"] == [""]
     assert "number" not in both.ours.store.axes("class=rd")
 
@@ -205,9 +205,9 @@ def test_b18_date_on_three_levels(make):
 
 
 def test_b20_list_text(make):
-    """A key as text, cut at each depth; JSON has one object per field, `--compact` a request per dataset.
+    """A key as text, cut at each depth; JSON has one object per field, `--compact` one request per dataset.
 
-    FDB's command line refuses a list without class and expver (minimum keys); no call here needs a keyword.
+    FDB's command line refuses a list without class and expver (minimum keys); here no call needs a keyword.
     """
     both = make()
     both.archive("field")
@@ -262,7 +262,7 @@ def test_b21_list_ranges(make):
 
 
 def test_b22_axes_over_datasets(make):
-    """Axes of all datasets together. (A select front end that merges lanes is a part of its own.)"""
+    """Axes of all datasets together. (A select front end, which merges lanes, is tested separately.)"""
     both = make()
     both.archive(step="6", date="20250101")
     both.archive(step="12", date="20250102", levelist="50")
@@ -270,7 +270,7 @@ def test_b22_axes_over_datasets(make):
     both.flush()
     theirs, mine = both.fdb.call("axes", {}, 3), both.ours.store.axes()
     assert {k: sorted(v) for k, v in mine.items()} == {k: v for k, v in theirs.items() if v != [""]}
-    # FDB sorts as text, here values sort by type.
+    # FDB sorts as text; here values sort by type.
     assert mine["step"] == ["0", "6", "12"]
     assert mine["levelist"] == ["50", "500"]
     assert both.ours.store.axes("class=rd")["step"] == ["6", "12"]

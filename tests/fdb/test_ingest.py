@@ -1,4 +1,4 @@
-"""Fields of a real FDB come over byte for byte: `fieldstone.ingest(store, "fdb:CONFIG", request=…)`."""
+"""Fields of a real FDB arrive byte for byte: `fieldstone.ingest(store, "fdb:CONFIG", request=…)`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_of_an_overwritten_field_the_newest_comes_over(source):
         report = take(store, config)
         assert (report.taken[0].fields, report.skipped) == (1, ())
         assert contents(store) == {key_text(): b"newer"}
-        # Another version that came since replaces it; what did not change stays.
+        # A newer version replaces the field; unchanged fields stay.
         other = archive(fdb, step="6")
         fdb.call("archive", KEY, "newest")
         fdb.call("flush")
@@ -106,7 +106,7 @@ def test_values_with_spaces_and_empty_fields_come_over(source):
 
 
 def test_a_key_that_fdb_spelt_twice_is_told(source):
-    """FDB keeps param=130.128 beside param=130; here these are one field."""
+    """FDB keeps param=130.128 and param=130 separately; here they are one field."""
     fdb, config = source
     archive(fdb)
     archive(fdb, param="130.128")
@@ -158,12 +158,12 @@ def test_grib_messages_come_over_byte_for_byte(source):
 def test_a_dataset_comes_whole_or_not_at_all(source, tmp_path):
     fdb, config = source
     for step in ("0", "6", "12"):
-        # A data file for each step: a new handle writes a new one.
+        # Each new handle writes a new data file, so each step has its own.
         fdb.call("open", str(Path(config).parent), SCHEMA)
         for date in ("20250101", "20250102"):
             archive(fdb, date=date, step=step)
         fdb.call("flush")
-    # The field that FDB lists last lies in a file that goes away.
+    # The field that FDB lists last is in a file that disappears.
     *_, (levels, _, text) = fdb.call("list", {}, 3, False)
     last = levels[0]["date"]
     file = Path(re.search(r"name=([^,\]]+\.data)", text)[1])
@@ -202,7 +202,7 @@ def test_what_is_wrong_is_named_with_a_hint(source, tmp_path, monkeypatch):
     with pytest.raises(fst.NotFound, match=r"no FDB configuration /nowhere/c\.yaml"):
         take(tmp_path / "a", "/nowhere/c.yaml")
     (tmp_path / "broken.yaml").write_text("type: [")
-    with pytest.raises(fst.Invalid, match="no configuration of an FDB"):
+    with pytest.raises(fst.Invalid, match="not a configuration of an FDB"):
         take(tmp_path / "a", tmp_path / "broken.yaml")
     with pytest.raises(fst.Invalid, match=r"FDB cannot list: .*colour") as error:
         take(tmp_path / "a", config, "colour=red")
@@ -217,7 +217,7 @@ def test_what_is_wrong_is_named_with_a_hint(source, tmp_path, monkeypatch):
     with pytest.raises(fst.NotFound, match=r"schema .* cannot be read"):
         take(tmp_path / "a", config)
     assert not (tmp_path / "a").exists()
-    # A helper without pyfdb: a module of that name that cannot be imported stands before it.
+    # This module hides pyfdb from the helper, and cannot be imported.
     (tmp_path / "hidden" / "pyfdb").mkdir(parents=True)
     (tmp_path / "hidden" / "pyfdb" / "__init__.py").write_text("raise ImportError('hidden')")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'hidden'}:{os.environ.get('PYTHONPATH', '')}")

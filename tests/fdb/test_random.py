@@ -1,6 +1,6 @@
-"""Random archives and requests, run by the real FDB and by Fieldstone: 20,000, or a third of them in short.
+"""The real FDB and Fieldstone run random archives and requests: 20,000, or a third of them in the short form.
 
-`FIELDSTONE_FDB_SEEDS=1000:1200` runs other rounds than the usual ones, as many as it says.
+`FIELDSTONE_FDB_SEEDS=1000:1200` runs these rounds instead of the usual ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def seeds() -> range:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory) -> tuple[Counter[str], list[compare.Difference], int]:
-    """How often each rule explains a difference, the differences that none explains, operations run."""
+    """How often each rule explains a difference, the differences without a rule, the number of operations."""
     require("pyfdb", find_spec("pyfdb"), "pip install 'fieldstone[fdb]'")
     counts: Counter[str] = Counter()
     unexplained: list[compare.Difference] = []
@@ -48,8 +48,8 @@ def found(tmp_path_factory) -> tuple[Counter[str], list[compare.Difference], int
 def test_random_operations_differ_only_as_documented(found, capsys):
     counts, unexplained, operations = found
     with capsys.disabled():
-        told = ", ".join(f"{name} {n}" for name, n in counts.most_common())
-        print(f"\n{operations} operations beside FDB; differences by rule: {told}")
+        listed = ", ".join(f"{name} {n}" for name, n in counts.most_common())
+        print(f"\n{operations} operations compared with FDB; differences by rule: {listed}")
     assert operations >= 20_000 or seeds() != ALL
     assert not unexplained, f"{len(unexplained)} differences, the first:\n" + "\n\n".join(
         map(str, unexplained[:3])
@@ -57,7 +57,7 @@ def test_random_operations_differ_only_as_documented(found, capsys):
 
 
 def test_every_rule_for_a_difference_is_needed(found):
-    """A few are seen in some of all seeds only."""
+    """Some rules apply only in some of all seeds."""
     missing = {rule.name for rule in rules.ALL} - found[0].keys()
     assert len(missing) <= (0 if seeds() == ALL else len(rules.ALL) // 4), missing
 

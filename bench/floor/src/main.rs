@@ -1,11 +1,11 @@
-//! The floor under `retrieve`: read every range of a list with `pread` into one reused buffer and
+//! The floor under `retrieve`: read every range of a list with `pread` into one reused buffer,
 //! compute the CRC-32C of each, and do nothing else.
 //!
-//! `floor RANGES BUFFER_BYTES`: RANGES holds a line `offset<TAB>length<TAB>path` per range, in the order to
-//! read them. Ranges fill the buffer one after another; the next that does not fit starts at its front, as
-//! with a caller that hands the same buffer to `readinto` again and again. The buffer is touched before the
-//! clock starts. Prints one JSON object: wall and processor seconds, ranges, bytes, and the checksums
-//! folded into one number so that no read can be optimised away.
+//! `floor RANGES BUFFER_BYTES`: RANGES holds a line `offset<TAB>length<TAB>path` per range, in reading order.
+//! Ranges fill the buffer one after another; a range that does not fit starts at the buffer's front, as
+//! if a caller gave the same buffer to `readinto` again and again. The program touches the buffer before the
+//! clock starts. It prints one JSON object: wall and processor seconds, ranges, bytes, and all checksums
+//! folded into one number, so that no read can be optimised away.
 
 use std::collections::HashMap;
 use std::error::Error;

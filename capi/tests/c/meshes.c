@@ -86,7 +86,7 @@ static void imports(fs_arrays *job) {
   /* A run's description of an outside file does not change. */
   OK(fs_import_close(import));
   FAILS(fs_arrays_import_raw(job, raw_path, 1, &(const fs_raw_variable){"b", ">i4", 4, 1, shape}, NULL, &import),
-        FS_CONFLICT, "of other variables");
+        FS_CONFLICT, "or other variables");
   open_raw(job, "C", &import);
 
   /* In order "F" dimensions are reversed: the bytes are the same. */

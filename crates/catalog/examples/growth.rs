@@ -1,4 +1,4 @@
-//! How fast the engine takes attributes, how large it gets, and what growth costs.
+//! Measures how fast the engine takes attributes, how large it gets, and the costs of growth.
 //!
 //! ```text
 //! growth paper FILE W         the paper's volume: W pieces, 10 variables, 3 steps, 10 tags
@@ -7,8 +7,8 @@
 //!                             and at the end
 //! ```
 //!
-//! `paper` also inserts the same rows by a bare loop over one prepared statement, in the same moment:
-//! on a busy machine only the ratio means something.
+//! `paper` also inserts the same rows with a bare loop over one prepared statement, at the same time: on a
+//! busy machine only the ratio is meaningful.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 use std::error::Error;
@@ -29,7 +29,7 @@ use fieldstone_testkit::Random;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const EDGE: i64 = 170;
-/// Name, what its values are, and on how many of a thousand pieces it stands: the paper's Table II.
+/// Name, type of the values, and the number of pieces among a thousand that have it: the paper's Table II.
 const TAGS: [(&str, ValueType, u64); 10] = [
     ("blob_freq", ValueType::Bool, 250),
     ("blob_ifreq", ValueType::Bool, 50),
@@ -96,7 +96,7 @@ fn batch(dice: &mut Random, run: &str, step: i64, tag: usize, pieces: u64) -> At
     }
 }
 
-/// Processor seconds of this process; where the system does not say, seconds.
+/// Processor seconds of this process; elapsed seconds if the system does not report them.
 fn cpu(begun: Instant) -> f64 {
     let ticks = |text: String| {
         let fields: Vec<&str> = text.rsplit(')').next()?.split_whitespace().collect();
@@ -113,7 +113,7 @@ fn remove(path: &Path) {
     }
 }
 
-/// Encoded commits: one a record.
+/// Encoded commits, one for each record.
 struct Log {
     sequence: u64,
 }
@@ -210,7 +210,7 @@ fn paper(path: &Path, pieces: u64, rounds: u64) -> Outcome<()> {
 
 type Cells = Vec<rusqlite::types::Value>;
 
-/// The rows of attr, in the order in which they came.
+/// The rows of attr, in order of arrival.
 fn rows_of(path: &Path) -> Outcome<Vec<Cells>> {
     let from = rusqlite::Connection::open(path)?;
     let mut read = from.prepare("SELECT * FROM attr ORDER BY batch, run, tag, step, variable, curve, row")?;
@@ -222,7 +222,8 @@ fn rows_of(path: &Path) -> Outcome<Vec<Cells>> {
     Ok(all)
 }
 
-/// Inserts rows into a new file by a plain loop, `at_once` in a statement; seconds and processor seconds.
+/// Inserts rows into a new file with a plain loop, `at_once` in a statement; returns seconds and processor
+/// seconds.
 fn bare(path: &Path, all: &[Cells], page: u32, tables: &str, at_once: usize) -> Outcome<(f64, f64)> {
     remove(path);
     let (begun, used) = (Instant::now(), cpu(Instant::now()));
@@ -247,7 +248,7 @@ fn bare(path: &Path, all: &[Cells], page: u32, tables: &str, at_once: usize) -> 
     Ok((begun.elapsed().as_secs_f64(), cpu(begun) - used))
 }
 
-/// What other layouts of attr cost, on the paper's volume.
+/// The costs of other layouts of attr, on the paper's volume.
 fn layouts(path: &Path, pieces: u64) -> Outcome<()> {
     paper(path, pieces, 1)?;
     let sorted = rows_of(path)?;
@@ -294,7 +295,7 @@ fn layouts(path: &Path, pieces: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Milliseconds, the best of some.
+/// Milliseconds, the best of several runs.
 fn best(mut act: impl FnMut() -> Outcome<u64>) -> Outcome<(f64, u64)> {
     let (mut least, mut n) = (f64::INFINITY, 0);
     for _ in 0..15 {

@@ -1,24 +1,24 @@
 //! The catalog: runs, steps, variables, tags and attributes, found by value, place and time.
 //!
-//! The truth is in the store's logs, as side records ([`fieldstone_format::catalog`]). What is here is
-//! an index over them in an SQL engine, which may be deleted at any time and is built again by replay.
+//! The store's logs hold the truth, as side records ([`fieldstone_format::catalog`]). The catalog is an index
+//! over them in an SQL engine. A user may delete the index at any time; a replay of the logs builds it again.
 //!
-//! * [`access`]: the calls of a catalog, whatever answers them;
+//! * [`access`]: the calls of a catalog, as traits;
 //! * [`engine`]: the tables, and the databases that keep them;
 //! * [`view`]: the tables as a view of the logs;
 //! * [`query`]: the query model, its text form, and the executor;
 //! * `pending`: records on their way into the next commit;
-//! * `reader`: an engine that follows the logs of an open store, read and waited for;
-//! * `registry`: what is declared, as a session sees it;
+//! * `reader`: an engine that follows the logs of an open store; readers wait for it and read it;
+//! * `registry`: the declarations that a session sees;
 //! * `reports`: settings, and reports of calls;
-//! * `write`: declarations, attributes and deletions, checked before they become records;
+//! * `write`: checks declarations, attributes and deletions and turns them into records;
 //! * [`live`]: the catalog of an open store.
 //!
 //! Invariants:
 //! * applying a commit twice, or commits in another order, gives the same tables;
-//! * the tables hold only what is visible to everybody; what is prepared or unflushed is applied within
-//!   a database transaction that is rolled back after the read;
-//! * SQL narrows by keys alone; whether a row is a hit is decided in one place, in Rust.
+//! * the tables hold only what is visible to everybody; prepared and unflushed content is applied within a
+//!   database transaction that is rolled back after the read;
+//! * SQL narrows by keys alone; one place, in Rust, decides whether a row is a hit.
 
 pub mod access;
 pub mod engine;

@@ -1,9 +1,9 @@
-//! Settings of a catalog, and the reports of its calls: plain data, whatever answers.
+//! Settings of a catalog, and the reports of its calls, as plain data for every implementation.
 
 /// The place of the engine.
 #[derive(Debug, Clone, Default)]
 pub struct CatalogSettings {
-    /// `postgresql://…`; the embedded engine where absent.
+    /// `postgresql://…`; the embedded engine if absent.
     pub engine: Option<String>,
 }
 
@@ -27,14 +27,14 @@ pub struct RebuildReport {
 pub struct CatalogCheck {
     /// Lines of the tables that were compared.
     pub lines: u64,
-    /// Lines in which the engine differs from the logs, and those that it lacks. At most 100.
+    /// Lines that differ between the engine and the logs, and lines that the engine lacks. At most 100.
     pub different: Vec<String>,
-    /// Side records that cannot be read, each with its log; the rest is readable.
+    /// Side records that cannot be read, each with its log. The other records are readable.
     pub damaged: Vec<String>,
 }
 
 impl CatalogCheck {
-    /// Whether the engine says what the logs say, and all of it could be read.
+    /// Whether the engine agrees with the logs, and all logs could be read.
     pub fn ok(&self) -> bool {
         self.different.is_empty() && self.damaged.is_empty()
     }

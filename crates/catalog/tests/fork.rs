@@ -1,8 +1,7 @@
-//! SQLite as an engine in a process that forks: the child has mutexes that are free, and locks of files
-//! of its own.
+//! SQLite as an engine in a process that forks: the child has free mutexes, and its own locks of files.
 //!
-//! The children here do nothing but use the engine and end by `_exit`, so that nothing of the test's other
-//! threads matters to them.
+//! The children here only use the engine and end by `_exit`, so that the test's other threads do not matter
+//! to them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
@@ -42,7 +41,7 @@ impl Child {
     fn ended_well(self) -> bool {
         let mut status = 0;
         for _ in 0..60_000 {
-            // SAFETY: a child of ours that was not waited for; the status is a place for an int.
+            // SAFETY: a child of ours that nobody has waited for; the status is a place for an int.
             if unsafe { libc::waitpid(self.0, &raw mut status, libc::WNOHANG) } == self.0 {
                 return status == 0;
             }
@@ -58,7 +57,7 @@ impl Child {
     }
 }
 
-/// Turns for parent and child to wait for each other.
+/// Makes parent and child wait for each other in turn.
 struct Turns {
     reader: PipeReader,
     writer: PipeWriter,
@@ -76,7 +75,7 @@ impl Turns {
 
     fn take(&self) {
         let mut asked = libc::pollfd { fd: self.reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one entry, as it says.
+        // SAFETY: one entry, as the count says.
         let given = unsafe { libc::poll(&raw mut asked, 1, 20_000) };
         assert_eq!(given, 1, "the other process did not get so far");
         (&self.reader).read_exact(&mut [0]).unwrap();
@@ -109,7 +108,7 @@ fn a_child_has_locks_of_its_own_beside_its_parents() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db.sqlite");
     let mut db = table(&path);
-    // The parent is within a transaction that writes when it forks.
+    // The parent is inside a transaction that writes when it forks.
     assert!(db.begin(true, Wait::No).unwrap());
     insert(&mut db, 1).unwrap();
     let (to_child, to_parent) = (Turns::new(), Turns::new());
@@ -176,7 +175,7 @@ fn a_child_of_busy_threads_uses_the_engine() {
         for thread in 0..6 {
             let (path, stop) = (&path, &stop);
             scope.spawn(move || {
-                // Opening and closing takes most of SQLite's mutexes.
+                // Opening and closing uses most of SQLite's mutexes.
                 while !stop.load(Ordering::SeqCst) {
                     let mut db = if thread % 2 == 0 { table(path) } else { Sqlite::memory().unwrap() };
                     let _ = db.batch("CREATE TABLE IF NOT EXISTS t (a INTEGER)");

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use clap::Args;
 use fieldstone::files;
+use fieldstone::prelude::*;
 use fieldstone::{
     Code, Error, ErrorKind, Field, FieldStore, FieldStoreExt, Mode, OpenOptions, ReadOptions, Request,
     Result, nearest,

@@ -4,11 +4,10 @@ use clap::Args;
 use fieldstone::catalog::query::text::{parse, parse_expr};
 use fieldstone::catalog::query::{Expr, MissingName, NameTest, Query, Term};
 use fieldstone::catalog::value::Value;
-use fieldstone::catalog::{Catalog, VariableName, step_number};
+use fieldstone::catalog::{CatalogAccess, VariableName, step_number};
 pub use fieldstone::json::values::{moment as moment_cell, run as run_cell};
 use fieldstone::{Error, Result};
 
-use crate::arguments::{Reading, Writing};
 use crate::output::Out;
 
 /// The query that a verb gets, as words.
@@ -38,20 +37,8 @@ impl Asking {
     }
 }
 
-/// The catalog of a store that is read.
-pub fn reading(store: &Reading) -> Result<Catalog> {
-    Ok(store.open()?.catalog().clone())
-}
-
-/// The catalog of a store that is written, and the store.
-pub fn writing(store: &Writing) -> Result<(fieldstone::Store, Catalog)> {
-    let store = store.open()?;
-    let catalog = store.catalog().clone();
-    Ok((store, catalog))
-}
-
 /// Says why nothing was found where a query names something that does not exist.
-pub fn note_why_nothing(catalog: &Catalog, query: &Query, out: &Out) {
+pub fn note_why_nothing(catalog: &dyn CatalogAccess, query: &Query, out: &Out) {
     // A name that cannot be looked up stays an empty answer.
     if let Ok(Some(missing)) = catalog.missing_name(query) {
         let MissingName { what, name, did_you_mean } = missing;
@@ -62,7 +49,7 @@ pub fn note_why_nothing(catalog: &Catalog, query: &Query, out: &Out) {
 }
 
 /// The same for a query that deletes or moves: its names are literal.
-pub fn note_why_nothing_goes(catalog: &Catalog, query: &Query, out: &Out) {
+pub fn note_why_nothing_goes(catalog: &dyn CatalogAccess, query: &Query, out: &Out) {
     let Some(name) = query.typed() else { return note_why_nothing(catalog, query, out) };
     out.note(format_args!("nothing has the name '{name}'; a pattern is asked for by like: run like 'a*'"));
 }

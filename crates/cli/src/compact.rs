@@ -153,6 +153,7 @@ fn merge(mut blocks: Vec<Block>) -> Vec<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fieldstone::prelude::*;
     use fieldstone::{ArchiveOptions, ListOptions, OpenOptions, Request, Value as Data};
 
     fn compact(keys: &[&str]) -> (Vec<String>, std::sync::Arc<dyn fieldstone::FieldStore>) {

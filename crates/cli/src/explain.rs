@@ -39,6 +39,7 @@ pub fn shell_word(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fieldstone::prelude::*;
     use fieldstone::{ArchiveOptions, OpenOptions, Value};
 
     fn store() -> fieldstone::Store {
@@ -93,17 +94,17 @@ mod tests {
                 "fieldstone list memory: run=b",
             ),
         ] {
-            let found = why(&*store, &Request::parse(request).unwrap()).unwrap();
+            let found = why(&store, &Request::parse(request).unwrap()).unwrap();
             let end = if reason.ends_with('?') { "" } else { ";" };
             assert_eq!(found, format!("{reason}{end} try: {command}"), "{request}");
         }
-        assert_eq!(why(&*store, &Request::new()), None);
+        assert_eq!(why(&store, &Request::new()), None);
     }
 
     #[test]
     fn an_empty_store_says_so() {
         let store = fieldstone::open("memory:", &OpenOptions::default()).unwrap();
-        let found = why(&*store, &Request::parse("run=a").unwrap()).unwrap();
+        let found = why(&store, &Request::parse("run=a").unwrap()).unwrap();
         assert_eq!(found, "the store holds no field; try: fieldstone status memory:");
     }
 

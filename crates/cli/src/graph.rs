@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 pub use fieldstone::graph::parse_stamp as stamp;
-use fieldstone::graph::{Graph, Lineage, LineageStore, LineageSubject, Relation, Vertex, VertexName};
+use fieldstone::graph::{GraphAccess, Lineage, LineageStore, LineageSubject, Relation, Vertex, VertexName};
 use fieldstone::{Error, Request, Result, json};
 
 use crate::arguments::Reading;
@@ -67,7 +67,7 @@ pub fn subject(words: &[String]) -> Result<LineageSubject> {
 }
 
 /// Prints vertices that were found, a line each.
-pub fn print_vertices(graph: &Graph, found: &[Vertex], out: &mut Out) -> Done {
+pub fn print_vertices(graph: &dyn GraphAccess, found: &[Vertex], out: &mut Out) -> Done {
     let columns = [
         Column::text("vertex").least(16).rank(9),
         Column::text("user").least(4).rank(4),
@@ -82,7 +82,7 @@ pub fn print_vertices(graph: &Graph, found: &[Vertex], out: &mut Out) -> Done {
 }
 
 /// Prints relations, a line each. `near`: with the vertex that they are seen from, where that is not the same in all.
-pub fn print_relations(graph: &Graph, found: &[Relation], near: bool, out: &mut Out) -> Done {
+pub fn print_relations(graph: &dyn GraphAccess, found: &[Relation], near: bool, out: &mut Out) -> Done {
     let vertex = near.then(|| Column::text("vertex").least(16).rank(10));
     let columns = vertex.into_iter().chain([
         Column::text("type").least(8).rank(9),

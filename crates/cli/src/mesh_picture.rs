@@ -35,7 +35,7 @@ impl OnMesh {
         // A run that the catalog does not know has no groups.
         let run = fieldstone::Run::new(store, name, &Session::default());
         let Ok(Some((mesh, location))) = run.mesh_of(&variable) else { return Ok(None) };
-        let mesh = store.open_mesh(&mesh)?;
+        let mesh = StoredMesh::open(store, &mesh)?;
         let count = mesh.count(location);
         // In Fortran's order the mesh's dimension is the last one.
         let dimension = match (shape.first(), shape.last()) {

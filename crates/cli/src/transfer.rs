@@ -41,7 +41,7 @@ impl Transfer {
             What::Query(query) if removes => What::Query(query.exact()),
             what => what,
         };
-        let to = open_target(&self.to, &**from)?;
+        let to = open_target(&self.to, from)?;
         let bar = Bar::new(out);
         let progress = |done: u64, of: u64| {
             bar.show(0, done, of, || format!("{done} of {of} fields"));

@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use fieldstone::Session;
 use fieldstone::catalog::value::ValueType;
-use fieldstone::catalog::{Catalog, CatalogSettings, Query};
+use fieldstone::catalog::{CatalogAccess, CatalogSettings, Query};
 use fieldstone::env::real::{RealClock, RealIdentity};
 use fieldstone::env::{Clock, Identity};
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, DType, Env, Error, Result, Value};
 use fieldstone_format::catalog::*;
 use fieldstone_store::local::{LocalOptions, LocalStore};
@@ -97,7 +98,7 @@ fn marks(run: &RunName, steps: [i64; 3]) -> AttributeBatch {
     }
 }
 
-fn declare(catalog: &Catalog, run: &RunName) -> Result<()> {
+fn declare(catalog: &dyn CatalogAccess, run: &RunName) -> Result<()> {
     catalog.create_run(RunDecl::named(run.clone()), true, &Session::default())?;
     let variable = VariableDecl {
         variable: VariableName { name: "v".into(), version: 0 },
@@ -121,12 +122,12 @@ fn annotate(url: &str, name: &str, flushes: u64, latency: bool) -> Result<()> {
         CatalogSettings::default(),
         false,
     );
-    let catalog = Catalog::of(&store, CatalogSettings::default());
+    let catalog = store.catalog_with(CatalogSettings::default());
     let run = RunName { project: String::new(), name: name.to_owned() };
     for flush in 0..flushes {
         let transaction = if flush % 4 == 3 && !latency { Some(store.begin()?) } else { None };
         if flush == 0 {
-            declare(&catalog, &run)?;
+            declare(&*catalog, &run)?;
         }
         let steps = [0, 1, 2].map(|i| 3 * flush + i);
         for step in steps {

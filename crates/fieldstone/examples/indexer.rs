@@ -11,7 +11,8 @@ use std::io::Write;
 
 use fieldstone::Session;
 use fieldstone::catalog::value::ValueType;
-use fieldstone::catalog::{Catalog, CatalogSettings, Query};
+use fieldstone::catalog::{CatalogSettings, Query};
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, DType, Error, OpenOptions, Result, Value};
 use fieldstone_format::catalog::{
     AttributeBatch, Boxes, Column, RunDecl, RunName, Values, VariableDecl, VariableName,
@@ -27,7 +28,7 @@ fn say(text: &str) -> Result<()> {
 
 fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
     let store = fieldstone::open(url, &OpenOptions::default())?;
-    let catalog = Catalog::of(&store, CatalogSettings::default());
+    let catalog = store.catalog_with(CatalogSettings::default());
     let run = RunName { project: String::new(), name: name.to_owned() };
     let variable = VariableName { name: "v".to_owned(), version: 0 };
     let declared = RunDecl {

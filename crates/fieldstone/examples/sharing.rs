@@ -190,10 +190,10 @@ fn main() -> Outcome<()> {
     let open = || fieldstone::open(&url, &OpenOptions { compression, ..OpenOptions::default() });
     let found = match rest {
         ["disk", bytes] => disk(folder, bytes.parse()?)?,
-        ["flush"] => flush(&*open()?, folder)?,
-        ["threads", count] => threads(&*open()?, count.parse()?)?,
-        ["reader"] => reader(&*open()?)?,
-        ["archive", count, _] => archive(&*open()?, count.parse()?)?,
+        ["flush"] => flush(&open()?, folder)?,
+        ["threads", count] => threads(&open()?, count.parse()?)?,
+        ["reader"] => reader(&open()?)?,
+        ["archive", count, _] => archive(&open()?, count.parse()?)?,
         _ => return Err("usage: sharing FOLDER disk|flush|threads|reader|archive …".into()),
     };
     println!("{{{found}}}");

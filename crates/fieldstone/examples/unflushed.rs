@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use fieldstone::Session;
 use fieldstone::catalog::value::ValueType;
-use fieldstone::catalog::{Catalog, CatalogSettings, Query};
+use fieldstone::catalog::{CatalogSettings, Query};
+use fieldstone::prelude::*;
 use fieldstone::{Env, Error, Result};
 use fieldstone_format::catalog::*;
 
@@ -58,7 +59,7 @@ impl Measured<'_> {
     fn annotate(&self, in_transaction: bool, by_name: bool) -> Result<(f64, f64)> {
         let folder = self.folder.join("store");
         let store = fieldstone::open(&folder.display().to_string(), &fieldstone::OpenOptions::default())?;
-        let catalog = Catalog::of(&store, CatalogSettings::default());
+        let catalog = store.catalog_with(CatalogSettings::default());
         let run = RunName { project: String::new(), name: "r".into() };
         catalog.create_run(RunDecl::named(run.clone()), false, &Session::default())?;
         store.flush(None)?;
@@ -86,7 +87,7 @@ impl Measured<'_> {
     fn create_runs(&self, in_transaction: bool) -> Result<f64> {
         let folder = self.folder.join("store");
         let store = fieldstone::open(&folder.display().to_string(), &fieldstone::OpenOptions::default())?;
-        let catalog = Catalog::of(&store, CatalogSettings::default());
+        let catalog = store.catalog_with(CatalogSettings::default());
         let transaction = if in_transaction { Some(store.begin()?) } else { None };
         let taken = timed(&mut || {
             (0..self.calls).try_for_each(|n| {

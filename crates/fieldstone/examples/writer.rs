@@ -8,6 +8,7 @@
 
 use std::io::Write;
 
+use fieldstone::prelude::*;
 use fieldstone::{
     ArchiveOptions, Error, ListOptions, OpenOptions, ReadOptions, Request, Result, RetrieveOptions, Value,
 };

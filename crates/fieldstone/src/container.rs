@@ -6,18 +6,18 @@
 //! # let folder = tempfile::tempdir().map_err(|e| fieldstone::Error::internal(e.to_string()))?;
 //! # let path = folder.path().join("run.nc");
 //! let file = container::create(&path, None, &CreateOptions::default())?;
-//! file.def_dim("event_7/hits", Some(3))?;
-//! file.def_var("event_7/charge", NcType::Int, &["hits"])?;
+//! file.define().dim("event_7/hits", Some(3))?;
+//! file.define().var("event_7/charge", NcType::Int, &["hits"])?;
 //! file.enddef()?;
 //! let charge = file.var("event_7/charge")?;
 //! let data: Vec<u8> = [4i32, 5, 6].iter().flat_map(|value| value.to_ne_bytes()).collect();
-//! file.put(&charge, &Selection::all(&charge.shape()), &data, NcType::Int, true)?;
+//! file.elements().put(&charge, &Selection::all(&charge.shape()), &data, NcType::Int, true)?;
 //! file.close()?;
 //!
 //! let file = container::open(&path, Mode::Read, None)?;
 //! let charge = file.var("event_7/charge")?;
 //! let mut last = [0; 4];
-//! file.get(&charge, &Selection::element(&[2]), &mut last, NcType::Int, false)?;
+//! file.elements().get(&charge, &Selection::element(&[2]), &mut last, NcType::Int, false)?;
 //! assert_eq!(i32::from_ne_bytes(last), 6);
 //! # Ok(()) }
 //! ```
@@ -37,7 +37,8 @@ pub use fieldstone_array::container::convert::Converted;
 pub use fieldstone_array::container::define::{DimColumn, RECORD, Types, VarColumns};
 pub use fieldstone_array::container::enddef::{Indexing, Phase, Report};
 pub use fieldstone_array::container::{
-    Container, Counts, CreateOptions, DimInfo, DimRef, Format, Metadata, Mode, Strategy, VarInfo, VarRef,
+    Container, Counts, CreateOptions, Define, DimInfo, DimRef, Elements, Format, Metadata, Mode, Strategy,
+    VarInfo, VarRef,
 };
 pub use fieldstone_array::container::{cdl, offsets, stats, validate};
 pub use fieldstone_core::env::comm::Comm;
@@ -46,7 +47,7 @@ pub use fieldstone_format::netcdf::{Attr, Attrs, Names, NcType, Version};
 
 pub mod look;
 
-/// What the ranks of a job hold of a variable, moved together: see [`Container::view`].
+/// What the ranks of a job hold of a variable, moved together: see [`Elements::view`].
 pub mod views {
     pub use fieldstone_array::container::access::views::VarView;
     pub use fieldstone_array::distributed::plan::{Method, MoveReport, Settings};

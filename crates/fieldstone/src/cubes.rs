@@ -9,6 +9,7 @@
 //! stand in typed order, an absent keyword first; cubes come in key order of their first fields.
 //!
 //! ```
+//! use fieldstone::prelude::*;
 //! use fieldstone::{ArchiveOptions, FieldStore, Grouping, OpenOptions, ReadOptions, Request, Value, cubes};
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;
@@ -17,7 +18,7 @@
 //!     store.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default())?;
 //! }
 //! store.flush(None)?;
-//! let found = cubes(&*store, &[Request::new()], Grouping::By(&["run", "variable"]), &ReadOptions::default())?;
+//! let found = cubes(&store, &[Request::new()], Grouping::By(&["run", "variable"]), &ReadOptions::default())?;
 //! assert_eq!(found.cubes[0].axes[0].values.len(), 3);
 //! assert!(found.cubes[0].places.is_none()); // every combination is there
 //! # Ok::<(), fieldstone::Error>(())

@@ -5,13 +5,14 @@
 //! know, and reads entries only where each value exists and their combination does not.
 //!
 //! ```
+//! use fieldstone::prelude::*;
 //! use fieldstone::{ArchiveOptions, OpenOptions, Request, Value, explain};
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;
 //! let key = [("run", "a"), ("variable", "temperature")];
 //! store.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default())?;
 //! store.flush(None)?;
-//! let why = explain::why(&*store, &Request::parse("variable=temprature")?);
+//! let why = explain::why(&store, &Request::parse("variable=temprature")?);
 //! assert!(why.is_some_and(|why| why.reason.ends_with("did you mean `temperature`?")));
 //! # Ok::<(), fieldstone::Error>(())
 //! ```

@@ -2,6 +2,7 @@
 //! whole store, and so is whatever concerns it as a whole, which is refused to be changed.
 //!
 //! ```
+//! use fieldstone::prelude::*;
 //! use fieldstone::{ArchiveOptions, ListOptions, OpenOptions, Request, Value};
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;

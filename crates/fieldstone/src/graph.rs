@@ -1,5 +1,5 @@
-//! The provenance graph of a store: where a result came from. The work is done in `fieldstone_graph`; here a store
-//! is given to it.
+//! The provenance graph of a store: where a result came from. [`Store::graph`](crate::Store::graph) gives it; its calls are
+//! those of [`GraphAccess`]. A [`Tracer`] begins from data of the store, and goes on in other stores.
 //!
 //! ```
 //! use fieldstone::{OpenOptions, Session};
@@ -13,11 +13,9 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
-use std::ops::Deref;
-use std::sync::Arc;
-
 mod across;
 mod archive;
+mod origins;
 mod subject;
 mod text;
 
@@ -31,7 +29,7 @@ pub use fieldstone_format::graph_message::walk::SlotStep;
 pub use fieldstone_format::graph_segment::partitioning::{
     PartitionScheme, Partitioning, SLOTS_MAX, SlotLabels, THRESHOLD,
 };
-pub use fieldstone_graph::access::GraphAccess;
+pub use fieldstone_graph::access::{GraphAccess, GraphAdmin, GraphReader, GraphWalks, GraphWriter};
 pub use fieldstone_graph::archive::{ArchiveReport, HiddenVersions};
 pub use fieldstone_graph::audit::{Audit, AuditOptions, AuditRow};
 pub use fieldstone_graph::dossier::{Dossier, Properties};
@@ -47,23 +45,5 @@ pub use fieldstone_graph::travel::{
 pub use fieldstone_graph::vocabulary;
 pub use fieldstone_slots::SlotOptions;
 pub use fieldstone_slots::network::{Arrival, Mailboxes, Network, Networks};
-pub use subject::LineageSubject;
+pub use subject::{LineageSubject, Tracer};
 pub use text::{parse_stamp, parse_travel};
-
-/// The provenance graph of an open store. Clones share what they have. All calls are those of [`GraphAccess`].
-#[derive(Debug, Clone)]
-pub struct Graph(Arc<dyn GraphAccess>);
-
-impl Graph {
-    pub(crate) fn of(graph: Arc<dyn GraphAccess>) -> Graph {
-        Graph(graph)
-    }
-}
-
-impl Deref for Graph {
-    type Target = dyn GraphAccess;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.0
-    }
-}

@@ -2,7 +2,8 @@
 //! turns a URL into a composed store and re-exports the words that its calls use.
 //!
 //! ```
-//! use fieldstone::{ArchiveOptions, FieldStore, FieldStoreExt, OpenOptions, ReadOptions, Value};
+//! use fieldstone::prelude::*;
+//! use fieldstone::{ArchiveOptions, OpenOptions, ReadOptions, Value};
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;
 //! let key = [("run", "demo"), ("variable", "t"), ("step", "6")];
@@ -29,6 +30,7 @@ mod interop;
 pub mod json;
 mod open;
 mod own_files;
+pub mod prelude;
 mod remote;
 mod run;
 pub mod scheduler;
@@ -71,5 +73,5 @@ pub use interop::{export, helper, lineage, outside};
 pub use open::{Mode, OpenOptions, init, local_path, open, open_in, share};
 pub use remote::loopback;
 pub use run::{Array, NewRun, NewVariable, Run, RunStatus, TagRef, Target, WriteOptions};
-pub use store::Store;
+pub use store::{AllOf, Store};
 pub use transaction::Transaction;

@@ -203,6 +203,7 @@ fn at_home(path: &str) -> Result<PathBuf> {
 /// older releases write the store, too, until its owner calls [`Store::upgrade`]; Conflict where it is of another one.
 ///
 /// ```
+/// use fieldstone::prelude::*;
 /// use fieldstone::{OpenOptions, Request, init};
 /// # let folder = tempfile::tempdir().map_err(|e| fieldstone::Error::internal(e.to_string()))?;
 /// # let url = folder.path().join("store").display().to_string();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fieldstone_core::request::Request;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::RunName;
-use fieldstone_store::api::{ListEntry, ListOptions};
+use fieldstone_store::api::{FieldAccess, ListEntry, ListOptions};
 
 use crate::Session;
 use crate::Store;

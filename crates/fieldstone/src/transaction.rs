@@ -8,7 +8,8 @@ use fieldstone_core::request::Request;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_store::api::{
-    ArchiveOptions, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions, Value,
+    ArchiveOptions, FieldAccess, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions,
+    Transactions, Value,
 };
 use fieldstone_store::{Field, Fields};
 
@@ -32,6 +33,7 @@ const DETACHED: u8 = 3;
 /// Then [`flush`](Self::flush) and [`commit`](Self::commit) fail from then on: it can only be aborted.
 ///
 /// ```
+/// use fieldstone::prelude::*;
 /// use fieldstone::{ArchiveOptions, ListOptions, OpenOptions, Request, Value};
 ///
 /// let store = fieldstone::open("memory:", &OpenOptions::default())?;
@@ -158,7 +160,7 @@ impl Transaction {
     }
 
     /// Flushes, and makes what was flushed into it visible to all, of these kinds alone; see
-    /// [`Catalog::activate`](crate::catalog::Catalog). It stays open.
+    /// [`CatalogWriter::activate`](crate::catalog::CatalogWriter::activate). It stays open.
     pub fn activate(&self, kinds: &[&str]) -> Result<()> {
         self.store.catalog().activate(self.id, named(kinds)?, &Session::default())
     }

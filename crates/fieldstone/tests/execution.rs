@@ -16,6 +16,7 @@ use fieldstone::graph::{
     Audit, AuditOptions, Lineage, LineageSubject, Relation, RelationPut, TraceOptions, Versions, VertexName,
     Way,
 };
+use fieldstone::prelude::*;
 use fieldstone::{
     ArchiveOptions, ErrorKind, ListOptions, Mode, OpenOptions, ReadOptions, Request, RetrieveOptions, Store,
     Target, Value,
@@ -366,7 +367,7 @@ fn lineage_goes_on_in_the_stores_that_were_read() {
     let b = on_disk(folder.path(), "b", Mode::Read);
     let subject = LineageSubject::from(Request::parse("variable=v3").unwrap());
     let options = TraceOptions::default();
-    let (lineage, stores) = b.trace_across(&subject, &options, &Session::default()).unwrap();
+    let (lineage, stores) = b.tracer(&Session::default()).trace_across(&subject, &options).unwrap();
     assert_eq!(executions(&lineage), jobs.iter().rev().cloned().collect::<Vec<_>>(), "{}", lineage.tree(20));
     let depths: Vec<u32> = lineage.vertices.iter().map(|step| step.depth).collect();
     assert_eq!(depths, (0..8).collect::<Vec<_>>());
@@ -374,9 +375,9 @@ fn lineage_goes_on_in_the_stores_that_were_read() {
     assert_eq!((stores.len(), stores[0].commits, &stores[0].left), (1, 2, &None));
     assert_eq!(stores[0].url.as_deref(), Some(&*url));
     assert!(lineage.tree(20).contains(&format!("(1 field of {url})")), "{}", lineage.tree(20));
-    assert_eq!(b.trace(&subject, &options, &Session::default()).unwrap().vertices.len(), 3);
+    assert_eq!(b.tracer(&Session::default()).trace(&subject, &options).unwrap().vertices.len(), 3);
     // What the other store says of its executions is in what is exported.
-    let (dossier, _) = b.dossier_across(&subject, &options, &Session::default()).unwrap();
+    let (dossier, _) = b.tracer(&Session::default()).dossier_across(&subject, &options).unwrap();
     assert_eq!(dossier.prop(&jobs[0], "name"), Some(&Property::Text("step 0".into())));
     assert!(dossier.runs.iter().any(|run| run.far == jobs[0]));
     assert_eq!(dossier.runs.len(), 4);
@@ -384,20 +385,20 @@ fn lineage_goes_on_in_the_stores_that_were_read() {
     // Both bounds hold over all stores.
     for depth in 0..8 {
         let options = TraceOptions { depth: Some(depth), ..options };
-        let (bounded, _) = b.trace_across(&subject, &options, &Session::default()).unwrap();
+        let (bounded, _) = b.tracer(&Session::default()).trace_across(&subject, &options).unwrap();
         assert_eq!(bounded.vertices, lineage.vertices[..=depth as usize], "{depth}");
     }
     for limit in 1..8 {
         let options = TraceOptions { limit, ..options };
-        let (bounded, _) = b.trace_across(&subject, &options, &Session::default()).unwrap();
+        let (bounded, _) = b.tracer(&Session::default()).trace_across(&subject, &options).unwrap();
         assert_eq!((bounded.vertices.len(), bounded.truncated), (limit, true));
     }
     // A commit of another store is a root like others, and downstream nobody is asked.
     let from = LineageSubject::Vertex(lineage.vertices[2].name.clone());
-    let (lineage, _) = b.trace_across(&from, &options, &Session::default()).unwrap();
+    let (lineage, _) = b.tracer(&Session::default()).trace_across(&from, &options).unwrap();
     assert_eq!(executions(&lineage).len(), 3);
     let down = TraceOptions { way: Way::Down, ..options };
-    let (lineage, stores) = b.trace_across(&from, &down, &Session::default()).unwrap();
+    let (lineage, stores) = b.tracer(&Session::default()).trace_across(&from, &down).unwrap();
     assert_eq!((executions(&lineage), stores.len()), (vec![jobs[3].clone()], 0));
 }
 
@@ -410,10 +411,10 @@ fn stores_that_are_not_there_are_named_and_no_error() {
     let subject = LineageSubject::from(Request::parse("variable=v3").unwrap());
     let left = || {
         let (lineage, stores) =
-            b.trace_across(&subject, &TraceOptions::default(), &Session::default()).unwrap();
+            b.tracer(&Session::default()).trace_across(&subject, &TraceOptions::default()).unwrap();
         assert_eq!(executions(&lineage), [jobs[3].clone()]);
         assert_eq!((stores.len(), stores[0].commits), (1, 1));
-        b.dossier_across(&subject, &TraceOptions::default(), &Session::default()).unwrap();
+        b.tracer(&Session::default()).dossier_across(&subject, &TraceOptions::default()).unwrap();
         stores[0].left.clone().unwrap()
     };
     let [a, aside] = ["a", "aside"].map(|name| folder.path().join(name));
@@ -429,7 +430,10 @@ fn stores_that_are_not_there_are_named_and_no_error() {
     std::fs::remove_file(&a).unwrap();
     std::fs::rename(&aside, &a).unwrap();
     assert_eq!(
-        executions(&b.trace_across(&subject, &TraceOptions::default(), &Session::default()).unwrap().0).len(),
+        executions(
+            &b.tracer(&Session::default()).trace_across(&subject, &TraceOptions::default()).unwrap().0
+        )
+        .len(),
         4
     );
 }

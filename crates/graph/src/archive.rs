@@ -1,12 +1,12 @@
-//! Moving versions that newer ones hide to another store.
+//! Moves versions that newer ones hide to another store.
 //!
-//! What moves is what a version says: its properties. That it was there stays, as a mark at its stamp: so no walk by
-//! cause takes another way, and who asks for the properties learns which store has them.
+//! The properties of a version move. A mark at its stamp stays, so no walk by cause changes its way, and a
+//! reader of the properties learns which store has them.
 //!
-//! A version moves where the user who put it has put a newer one, not younger than a moment: whatever comes later, and
-//! whatever was late, no read at that moment or after it shows the older one. What another user put hides nothing
-//! here, since its deletion would show the older again. Deletions stay, and so does what deletions alone hide: a walk
-//! shows what was removed as it was last.
+//! A version moves if the user who put it has put a newer one, not younger than a moment: then no read at
+//! that moment or later shows the older one, whatever comes late. A version of another user hides nothing
+//! here, because deleting it would show the older one again. Deletions stay, and so do versions that only
+//! deletions hide: a walk shows a removed vertex in its last state.
 
 use std::collections::BTreeSet;
 
@@ -17,26 +17,26 @@ use fieldstone_format::graph_segment::VertexPlace;
 use crate::described::source;
 use crate::state::{GraphState, RelationReader, VertexVersion};
 
-/// Rows after which those that were found are handed over.
+/// Number of rows after which the found versions are passed on.
 const ROWS: usize = 65_536;
-/// Bytes of properties after which they are.
+/// Number of bytes of properties after which they are passed on.
 const BYTES: u64 = 16 << 20;
 
-/// Versions that are to be moved, with all that they say.
+/// Versions to move, with all their content.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HiddenVersions {
     /// Of vertices.
     pub vertices: Vec<VertexRow>,
     /// Of relations.
     pub relations: Vec<RelationRow>,
-    /// How their types are declared.
+    /// The declarations of their types.
     pub types: Vec<TypeDecl>,
     /// Bytes of their properties.
     pub bytes: u64,
 }
 
 impl HiddenVersions {
-    /// The same without what they say: marks.
+    /// The same versions without their content: marks.
     pub fn marks(&self) -> (Vec<VertexRow>, Vec<RelationRow>) {
         let vertex = |row: &VertexRow| VertexRow {
             fixed: row.fixed.as_ref().map(|_| Default::default()),
@@ -55,7 +55,7 @@ impl HiddenVersions {
     }
 }
 
-/// What an archive moves, or would move.
+/// The versions that an archive moves, or would move.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ArchiveReport {
     /// Versions of vertices.
@@ -64,13 +64,14 @@ pub struct ArchiveReport {
     pub relations: u64,
     /// Bytes of their properties.
     pub bytes: u64,
-    /// Hidden versions that other users put, which they can move.
+    /// Hidden versions of other users, which only those users can move.
     pub others: u64,
-    /// Whether it was done.
+    /// Whether the archive was carried out.
     pub done: bool,
 }
 
-/// Hands the versions of a user that newer ones of his hide at a moment and ever after to `take`, in portions.
+/// Passes the versions of a user that newer ones of the same user hide at a moment and ever after to `take`,
+/// in portions.
 pub fn hidden(
     state: &GraphState,
     user: u32,
@@ -104,7 +105,7 @@ pub fn hidden(
     Ok(finder.report)
 }
 
-/// Whether a user is among some; adds him where he is to be.
+/// Whether a user is in a list; adds the user if `adds` is set.
 fn note(users: &mut Vec<u32>, user: u32, adds: bool) -> bool {
     let known = users.contains(&user);
     if adds && !known {
@@ -126,10 +127,11 @@ impl Finder<'_> {
     fn vertex(&mut self, place: VertexPlace) -> Result<()> {
         let versions = self.state.vertex_versions(place)?;
         let mut name: Option<VertexName> = None;
-        // Users of whom a newer put came up; of whom one that gives static properties did, which stay until then.
+        // Users with a newer put, and users with a newer put of static properties, which hold until the next
+        // such put.
         let (mut putting, mut fixing): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         for version in versions.iter().filter(|version| version.stamp <= self.before && !version.deleted) {
-            // What a source says adds to the rest, and is hidden by nothing.
+            // A version with a source adds to the others, and nothing hides it.
             if source(version)?.is_some() {
                 continue;
             }
@@ -158,7 +160,7 @@ impl Finder<'_> {
         self.relations(place, name)
     }
 
-    /// Those that leave a vertex.
+    /// The relations that leave a vertex.
     fn relations(&mut self, place: VertexPlace, mut name: Option<VertexName>) -> Result<()> {
         for edge in self.state.edges(place, &|_, reverse| !reverse)? {
             let mut newer: Vec<u32> = Vec::new();

@@ -1,7 +1,9 @@
-//! Audits: what a user did, or who had to do with a file and all that it reached.
+//! Audits: the actions of a user, or everybody who had to do with a file and with everything that came from
+//! it.
 //!
-//! A walk begins at the user's or the file's vertex and reads what is at it and at the executions next to it, so its
-//! cost follows what it shows and not how much there is beside. A job's audit takes in its processes.
+//! A walk begins at the vertex of the user or the file and reads the relations there and at adjacent
+//! executions, so its cost depends on the result and not on the size of the graph. A job's audit includes its
+//! processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,21 +16,21 @@ use crate::read::{Relation, relation};
 use crate::state::{END, Edge, EdgeVersion, GraphState, standing};
 use crate::trace::{TraceOptions, Way, trace};
 
-/// What executions do to data.
+/// The actions of executions on data.
 const ACTIONS: [&str; 3] = ["exe", "read", "write"];
 
-/// What is audited: a user, a file, or what a user did to a file.
+/// The subject of an audit: a user, a file, or a user's actions on a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditOptions {
     /// A user's id: the uid, as text.
     pub user: Option<String>,
     /// A file or other data.
     pub file: Option<VertexName>,
-    /// What ended before this stamp is left out.
+    /// Actions that ended before this stamp are left out.
     pub since: Option<u64>,
-    /// What began after this stamp is left out.
+    /// Actions that began after this stamp are left out.
     pub until: Option<u64>,
-    /// Rows, and vertices that came from the file, at most.
+    /// Maximum number of rows, and of vertices that came from the file.
     pub limit: usize,
 }
 
@@ -38,36 +40,36 @@ impl Default for AuditOptions {
     }
 }
 
-/// One thing that was done.
+/// One action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRow {
     /// The stamp at which it began.
     pub stamp: u64,
-    /// The clock of who recorded it, nanoseconds since 1970.
+    /// The clock of the user who recorded it, nanoseconds since 1970.
     pub time: i64,
-    /// Name of the user who ran the execution, or else of who recorded what it did.
+    /// Name of the user who ran the execution, or else of the user who recorded the action.
     pub user: String,
-    /// The job or process; the commit, where it belongs to none.
+    /// The job or process; for an action of neither, the commit.
     pub execution: VertexName,
-    /// `run`, `exe`, `read` or `write`; of commits without an execution `archive`, `declare`, `annotate`, `delete`,
-    /// `repoint` or `end`, and `unreadable` where damage hides what a commit did.
+    /// `run`, `exe`, `read` or `write`; for commits without an execution `archive`, `declare`, `annotate`,
+    /// `delete`, `repoint` or `end`, and `unreadable` if damage hides the action of a commit.
     pub action: String,
-    /// What it was done to: the execution itself, where it was run.
+    /// The object of the action: for `run` the execution itself.
     pub object: VertexName,
 }
 
-/// Who did what.
+/// The result of an audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
-    /// What was done, by stamp.
+    /// The actions, by stamp.
     pub rows: Vec<AuditRow>,
-    /// Of a file: all that came from it, by cause, executions among it; the nearest first.
+    /// For a file: everything that came from it, by cause, including executions; the nearest first.
     pub derived: Vec<VertexName>,
     /// Whether it was cut off at the limit.
     pub truncated: bool,
 }
 
-/// An audit. Invalid where neither a user nor a file is given, NotFound where the graph has none such.
+/// Makes an audit. Invalid if neither a user nor a file is given, NotFound if the graph lacks them.
 pub fn audit(state: &GraphState, options: &AuditOptions, named: &dyn Fn(u32) -> String) -> Result<Audit> {
     let mut auditor =
         Auditor { state, options, named, users: BTreeMap::new(), rows: Vec::new(), truncated: false };
@@ -85,7 +87,7 @@ pub fn audit(state: &GraphState, options: &AuditOptions, named: &dyn Fn(u32) -> 
         }
         (None, None) => {
             return Err(Code::Argument
-                .error("an audit of nobody and nothing")
+                .error("an audit needs a user or a file")
                 .with_hint("give a user, by name or uid, or a file"));
         }
     }
@@ -100,7 +102,7 @@ pub fn audit(state: &GraphState, options: &AuditOptions, named: &dyn Fn(u32) -> 
     Ok(Audit { rows, derived, truncated })
 }
 
-/// Whether an execution of a user wrote a commit, or one of nobody that the user recorded.
+/// Whether an execution of a user wrote a commit, or an execution without users that this user recorded.
 pub fn is_written_by(state: &GraphState, commit: &VertexName, user: &str) -> Result<bool> {
     for write in newest(state, commit, "write", END)? {
         let users = users_of(state, &write.near)?;
@@ -139,20 +141,20 @@ impl Auditor<'_> {
             return Ok(());
         }
         let hint = match &*vertex.kind {
-            "user" => "only who ran an execution is a vertex; give the name, or the uid",
-            _ => "write its id out: a file's is its full path",
+            "user" => "users become vertices when they run an execution; give the name or the uid",
+            _ => "write the whole id, such as the full path of a file",
         };
         Err(Code::VertexNotFound.error(format!("the graph has no vertex {vertex}")).with_hint(hint))
     }
 
-    /// Versions of a relation within the time that is asked for, and not deleted.
+    /// Versions of a relation in the requested time, without deleted ones.
     fn versions<'e>(&self, edge: &'e Edge) -> Vec<&'e EdgeVersion> {
         let mut versions = standing(&edge.versions, self.options.until.unwrap_or(END), EdgeVersion::facts);
         versions.retain(|version| version.end() >= self.options.since.unwrap_or(0));
         versions
     }
 
-    /// Takes what one relation says.
+    /// Adds the actions in one relation.
     fn take(&mut self, vertex: &VertexName, edge: &Edge) -> Result<()> {
         let kind = edge.direction.kind.to_string();
         let versions = self.versions(edge);
@@ -200,7 +202,7 @@ impl Auditor<'_> {
         Ok(users)
     }
 
-    /// What executions did to data.
+    /// Adds the actions of executions on data.
     fn of_data(&mut self, file: &VertexName) -> Result<()> {
         let wanted = |kind: &str, reverse: bool| reverse && ACTIONS.contains(&kind);
         for edge in self.state.edges(VertexPlace::of(file), &wanted)? {
@@ -209,7 +211,7 @@ impl Auditor<'_> {
         Ok(())
     }
 
-    /// What a user ran, and what that did.
+    /// Adds the executions of a user, and their actions.
     fn of_user(&mut self, user: &VertexName) -> Result<()> {
         let place = VertexPlace::of(user);
         let mut done: BTreeSet<VertexPlace> = BTreeSet::new();
@@ -232,7 +234,7 @@ impl Auditor<'_> {
                     |kind: &str, reverse: bool| !reverse && (ACTIONS.contains(&kind) || kind == "contains");
                 for edge in self.state.edges(execution, &wanted)? {
                     if &*edge.direction.kind == "contains" {
-                        // A process that somebody else ran is his.
+                        // A process that another user ran in this user's job belongs to this user.
                         open.push(edge.far);
                     } else {
                         self.take(&name, &edge)?;
@@ -243,7 +245,7 @@ impl Auditor<'_> {
         Ok(())
     }
 
-    /// All that came from data, executions among it.
+    /// Everything that came from data, including executions.
     fn derived(&mut self, file: &VertexName) -> Result<Vec<VertexName>> {
         let AuditOptions { since, until, limit, .. } = *self.options;
         let limit = limit.saturating_add(1);

@@ -1,11 +1,11 @@
-//! What a walk by cause takes, and at which time it goes on (G-14).
+//! The relations that a walk by cause takes, and the time at which it continues (G-14).
 //!
-//! | relation, from where the walk is | course | moves the time |
+//! | relation, from the walk's present vertex | course | moves the time |
 //! |---|---|---|
-//! | `wasWrittenBy`, `read` | up: to what was before | to the relation's end, if that is earlier |
-//! | `write`, `wasReadBy` | down: to what came after | to the relation's beginning, if that is later |
+//! | `wasWrittenBy`, `read` | up: to earlier vertices | to the relation's end, if that is earlier |
+//! | `write`, `wasReadBy` | down: to later vertices | to the relation's beginning, if that is later |
 //! | `exe` | up | to the relation's beginning, if that is earlier: a program is read when it starts |
-//! | all others | none: taken whatever the time | no |
+//! | all others | none: taken at any time | no |
 
 use fieldstone_core::Result;
 use fieldstone_format::graph_segment::VertexPlace;
@@ -13,16 +13,16 @@ use fieldstone_format::graph_segment::VertexPlace;
 use crate::state::{END, Edge, EdgeVersion, GraphState, standing};
 use crate::vocabulary::Direction;
 
-/// Which way in time a relation leads.
+/// The direction of a relation in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
-    /// To what was before.
+    /// To earlier vertices.
     Up,
-    /// To what came after.
+    /// To later vertices.
     Down,
 }
 
-/// Which way in time a relation leads from one of its ends; `None` where that does not matter.
+/// The direction of a relation in time from one of its ends; `None` if time does not matter.
 pub fn course(direction: &Direction) -> Option<Course> {
     match (&*direction.kind, direction.reverse) {
         ("write", true) | ("read" | "exe", false) => Some(Course::Up),
@@ -31,7 +31,8 @@ pub fn course(direction: &Direction) -> Option<Course> {
     }
 }
 
-/// Versions of a relation that count by cause, newest first, each with when one of its ends was deleted.
+/// Versions of a relation that count by cause, newest first, each with the time when one of its ends was
+/// deleted.
 pub fn counting(
     state: &GraphState,
     place: VertexPlace,
@@ -45,8 +46,8 @@ pub fn counting(
     Ok(counting)
 }
 
-/// The write that hides others at a time, of the times at which a vertex was replaced, ascending: upstream the last
-/// that began by then, downstream the next.
+/// The write that hides others at a time, among the ascending times at which a vertex was replaced: upstream
+/// the last one that began by then, downstream the next one.
 pub fn hiding(replacing: &[u64], time: u64, course: Course) -> Option<u64> {
     let later = replacing.partition_point(|stamp| *stamp <= time);
     match course {
@@ -55,7 +56,7 @@ pub fn hiding(replacing: &[u64], time: u64, course: Course) -> Option<u64> {
     }
 }
 
-/// The time at which a walk goes on behind a version of a relation; `None` where it does not take it.
+/// The time at which a walk continues after a version of a relation; `None` if it does not take the relation.
 pub fn goes_on(
     direction: &Direction,
     course: Course,
@@ -63,12 +64,12 @@ pub fn goes_on(
     time: u64,
     hiding: Option<u64>,
 ) -> Option<u64> {
-    // Where the walk is at data, what replaced them hides.
+    // If the walk is at data, a write that replaced the data hides older ones.
     let of_data = direction.reverse;
     let end = version.end().min(ended.unwrap_or(END));
     let taken = match course {
         Course::Up => {
-            // What ended with a vertex is there for times before that alone.
+            // A relation that ended with a vertex counts only for earlier times.
             ended.is_none_or(|ended| time < ended)
                 && version.stamp <= time
                 && !(of_data && hiding.is_some_and(|last| version.stamp < last))

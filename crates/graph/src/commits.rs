@@ -1,5 +1,5 @@
-//! Commits that belong to no execution: plain archives, declarations, annotations and deletions, from the
-//! logs of a user.
+//! Commits without an execution: plain archives, declarations, annotations and deletions, from the logs of a
+//! user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,9 +51,11 @@ pub fn of_user(feed: &Feed, user: u32, options: &AuditOptions) -> Result<Vec<Aud
     Ok(rows)
 }
 
-/// The first rows of commits that no execution of their user wrote: more than `limit`, where there are as many.
+/// The first rows of commits that no execution of their user wrote: more than `limit` of them, if there are
+/// that many.
 ///
-/// Of what `known` does not say that he wrote it the graph is asked: rows of executions may have been cut off at a limit.
+/// For commits that are not in `known`, asks the graph whether the user wrote them: a limit may have cut off
+/// rows of executions.
 pub fn without_execution(
     state: &GraphState,
     rows: &[AuditRow],
@@ -61,7 +63,7 @@ pub fn without_execution(
     (user, limit): (&str, usize),
 ) -> Result<Vec<AuditRow>> {
     let mut found = Vec::new();
-    // Rows of one commit stand together.
+    // Rows of one commit are adjacent.
     for rows in rows.chunk_by(|a, b| a.execution == b.execution) {
         if found.len() > limit {
             break;
@@ -104,7 +106,7 @@ fn of_log(feed: &Feed, log: &LogView) -> Result<BTreeMap<u64, Deeds>> {
         deeds.acts.insert((action, VertexName::new("dataset", &level_text(&level))));
     }
     if feed.problems().len() > known {
-        // Part of the index is damaged. A commit says by itself when it was made.
+        // Part of the index is damaged. A commit itself holds its time.
         for record in feed.records(log.writer)? {
             let CommitRecord { sequence, stamp, time, transaction, fields, .. } = record;
             if fields > 0 && shows(transaction, sequence) {
@@ -131,7 +133,7 @@ fn of_log(feed: &Feed, log: &LogView) -> Result<BTreeMap<u64, Deeds>> {
     Ok(all)
 }
 
-/// The action of a record of the catalog.
+/// The actions in a record of the catalog.
 fn acts(side: &SideRecord) -> Vec<Act> {
     let named = |kind: &str, name: &str| VertexName::new(kind, name);
     let Ok(record) = Record::decode(side) else { return Vec::new() };

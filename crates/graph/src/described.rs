@@ -1,13 +1,14 @@
-//! What a vertex is, by what several sources say of it.
+//! The description of a vertex, from several sources.
 //!
-//! A version whose property `recorded_by` names a source says what that source knows: what `fieldstone run` recorded of a job
-//! has none, a row of SLURM's accounting says `sacct`. Sources add up, and none hides another:
+//! A version whose property `recorded_by` names a source holds the facts of that source: a version that
+//! `fieldstone run` recorded of a job names none, a row of SLURM's accounting names `sacct`. Sources add up,
+//! and none hides another:
 //!
-//! * of versions without a source the newest counts, whole: it is the description;
-//! * versions of one source add up by name, the newer value counting;
-//! * what a source knows and the description lacks stands beside it, and all that the source says stands in a map under
-//!   the source's name;
-//! * where nothing but one source describes a vertex, what it says is the description.
+//! * of the versions without a source, the newest counts, as a whole: it is the description;
+//! * versions of one source add up by name, and the newer value counts;
+//! * facts of a source that the description lacks are added to it, and a map under the source's name holds
+//!   everything from that source;
+//! * if only one source describes a vertex, its facts are the description.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ pub(crate) fn source(version: &VertexVersion) -> Result<Option<String>> {
     })
 }
 
-/// The properties of a vertex whose versions, newest first, hold.
+/// The properties of a vertex from its valid versions, newest first.
 pub fn described(holding: &[&VertexVersion]) -> Result<Properties> {
     let mut own = None;
     let mut sources: BTreeMap<String, Properties> = BTreeMap::new();
@@ -58,7 +59,7 @@ pub fn described(holding: &[&VertexVersion]) -> Result<Properties> {
     Ok(all)
 }
 
-/// Adds properties whose names are not there, in maps, too.
+/// Adds properties whose names are missing, also inside maps.
 fn add(all: &mut Properties, more: Properties) {
     for (name, value) in more {
         match (all.iter_mut().find(|(known, _)| *known == name), value) {

@@ -1,10 +1,11 @@
-//! A lineage with all that is known of it: properties of its vertices, who ran its executions, and their jobs.
+//! A lineage with everything known about it: properties of its vertices, the users who ran its executions,
+//! and their jobs.
 //!
-//! A trace gives relations by cause. Who shows or shares a lineage needs more, which does not move the time of a walk:
-//! users, the job of a process that alone had a part in it, and what was put of each vertex. It is read from one state,
-//! so all of it is of one moment (G-40).
+//! A trace gives relations by cause. To show or share a lineage one needs more, which does not move the time
+//! of a walk: users, the job of a process that took part on its own, and the properties of each vertex. All
+//! of it is read from one state, and so from one moment (G-40).
 //!
-//! What was deleted shows what it was last: a file that is gone still has a size, and its job a name.
+//! Deleted vertices have their last properties: a removed file still has a size, and its job a name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,14 +25,15 @@ pub fn is_execution(kind: &str) -> bool {
     matches!(kind, "job" | "process")
 }
 
-/// A lineage, and what is known of its vertices.
+/// A lineage, and the known facts about its vertices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dossier {
     /// The lineage.
     pub lineage: Lineage,
-    /// Static properties and others, of vertices that have any; of users and jobs around it, too.
+    /// Static and other properties, of all vertices that have any, including the users and jobs around the
+    /// lineage.
     pub props: BTreeMap<VertexName, Properties>,
-    /// From users to executions: who ran them; without properties.
+    /// From users to the executions that they ran; without properties.
     pub runs: Vec<Relation>,
     /// From jobs that are not in the lineage to processes that are; without properties.
     pub jobs: Vec<Relation>,
@@ -46,7 +48,7 @@ impl Dossier {
         of_it.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// What a user is called.
+    /// The name of a user, or else the id.
     pub fn user<'a>(&'a self, id: &'a str) -> &'a str {
         self.users.get(id).map_or(id, String::as_str)
     }
@@ -57,13 +59,13 @@ impl Dossier {
         self.lineage.vertices.iter().map(|step| &step.name).chain(around)
     }
 
-    /// The relations of the lineage, then those around it; users' too.
+    /// The relations of the lineage, then those around it, including those of users.
     pub fn relations(&self) -> impl Iterator<Item = &Relation> {
         self.lineage.edges.iter().chain(&self.jobs).chain(&self.runs)
     }
 }
 
-/// The lineage of a vertex with what is known of it. NotFound where nothing names it.
+/// The dossier of a vertex. NotFound if nothing names it.
 pub fn dossier(
     state: &GraphState,
     root: &VertexName,
@@ -73,7 +75,7 @@ pub fn dossier(
     around(state, trace(state, root, options)?, options.at, named)
 }
 
-/// A lineage with what is known of it at a moment.
+/// The dossier of a lineage at a moment.
 pub fn around(
     state: &GraphState,
     lineage: Lineage,
@@ -110,8 +112,9 @@ pub fn around(
     Ok(Dossier { lineage, props, runs, jobs, users })
 }
 
-/// Relations of a type that lead to a vertex, each from its source and in its newest version until a moment; without
-/// their properties, which stand at the source: that may be a user with a million others.
+/// Relations of a type that lead to a vertex, each from its source and in its newest version until a moment;
+/// without their properties, which are stored at the source: that may be a user with a million other
+/// relations.
 pub fn newest(state: &GraphState, vertex: &VertexName, kind: &str, at: u64) -> Result<Vec<Relation>> {
     let mut relations = Vec::new();
     for edge in state.edges(VertexPlace::of(vertex), &|known, reverse| known == kind && reverse)? {
@@ -134,7 +137,7 @@ pub fn newest(state: &GraphState, vertex: &VertexName, kind: &str, at: u64) -> R
     Ok(relations)
 }
 
-/// A relation as its source has it.
+/// A relation seen from its source.
 pub fn turned(relation: Relation, kind: &str) -> Relation {
     if !relation.reverse {
         return relation;
@@ -142,7 +145,7 @@ pub fn turned(relation: Relation, kind: &str) -> Relation {
     Relation { kind: kind.to_owned(), near: relation.far, far: relation.near, reverse: false, ..relation }
 }
 
-/// Static properties of a vertex and its others, as they were last until a moment.
+/// Static and other properties of a vertex, in their last state until a moment.
 fn properties(state: &GraphState, vertex: &VertexName, at: u64) -> Result<Properties> {
     let versions = state.vertex_versions(VertexPlace::of(vertex))?;
     let mut shown = standing(&versions, at, VertexVersion::facts);
@@ -162,8 +165,8 @@ fn properties(state: &GraphState, vertex: &VertexName, at: u64) -> Result<Proper
     Ok(all)
 }
 
-/// A time as a moment: of a number that says seconds since 1970, or milli-, micro- or nanoseconds, by its size; of a text
-/// as in RFC 3339. All else stays as it is.
+/// Converts a time into a moment: a number is seconds, milliseconds, microseconds or nanoseconds since 1970,
+/// by its size; a text must be in the form of RFC 3339. Other values stay unchanged.
 fn moment(value: &Value) -> Value {
     const SECOND: i64 = 1_000_000_000;
     let whole = |n: i64| {

@@ -1,4 +1,4 @@
-//! Vertices by what they are: their type, the values of their properties, words.
+//! Finds vertices by their type, the values of their properties, and words.
 
 use fieldstone_core::value::{Test, Value};
 use fieldstone_core::{Error, Result};
@@ -10,24 +10,24 @@ use crate::read::{self, Vertex};
 use crate::segment::index::{each_text, words};
 use crate::state::{END, GraphState, VertexVersion, standing};
 
-/// The property that names a vertex, of which words are found without a declaration.
+/// The property that names a vertex; its words are searched without a declaration.
 const NAME: &str = "name";
 
-/// Vertices by what they are.
+/// A test of vertices.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct VertexTest {
-    /// One of these; any where there is none.
+    /// One of these; any if absent.
     pub named: Option<Vec<VertexName>>,
     /// Of this type.
     pub kind: Option<String>,
-    /// All of these properties pass, static ones or the user's.
+    /// All of these properties pass, whether static or the user's.
     pub tests: Vec<(String, Test)>,
-    /// A version between these stamps passes, both included; `None`: the one that holds.
+    /// A version between these stamps passes, both included; `None`: the version that holds.
     pub versions: Option<(u64, u64)>,
 }
 
 impl VertexTest {
-    /// Whether a vertex is such. By cause, one that was deleted is as it was before.
+    /// Whether a vertex passes. By cause, a deleted vertex counts in its state before the deletion.
     pub fn passes(&self, state: &GraphState, name: &VertexName, at: u64, causal: bool) -> Result<bool> {
         let named = self.named.as_ref().is_none_or(|named| named.contains(name));
         if !named || self.kind.as_ref().is_some_and(|kind| **kind != *name.kind) {
@@ -76,7 +76,7 @@ impl VertexTest {
     }
 }
 
-/// Whether all tests pass, of properties that `value` gives.
+/// Whether all tests pass, given the properties from `value`.
 pub fn pass(tests: &[(String, Test)], value: impl Fn(&str) -> Result<Option<Value>>) -> Result<bool> {
     for (name, test) in tests {
         if !value(name)?.is_some_and(|value| test.matches(&value)) {
@@ -94,7 +94,7 @@ fn either(fixed: Option<&Props>, props: &Props, name: &str) -> Result<Option<Val
     }
 }
 
-/// The vertices that pass a test, as they were at a moment or are, at most so many.
+/// The vertices that pass a test, at a moment or now, up to a limit.
 pub fn find(
     state: &GraphState,
     test: &VertexTest,
@@ -130,8 +130,8 @@ pub fn starts(state: &GraphState, test: &VertexTest, at: u64, causal: bool) -> R
     Ok(found)
 }
 
-/// What may pass: by a property that is indexed, or else by type, or else all. Of what was moved to another store no
-/// index knows the properties; `now`: what was moved does not count.
+/// The candidates for a test: by an indexed property, or else by type, or else all. No index has the
+/// properties of versions that were moved to another store; `now`: moved versions do not count.
 fn candidates(state: &GraphState, test: &VertexTest, now: bool) -> Result<Vec<VertexPlace>> {
     let all_here = now || state.archives().next().is_none();
     let indexed = test.tests.iter().find(|(name, _)| match &test.kind {
@@ -154,7 +154,7 @@ fn candidates(state: &GraphState, test: &VertexTest, now: bool) -> Result<Vec<Ve
     Ok(places)
 }
 
-/// Whether a vertex is there at a moment: somebody put it, or a relation holds at it.
+/// Whether a vertex exists at a moment: somebody put it, or a relation is valid there.
 fn is_there(state: &GraphState, place: VertexPlace, at: u64) -> Result<bool> {
     if !standing(&state.vertex_versions(place)?, at, VertexVersion::facts).is_empty() {
         return Ok(true);
@@ -167,10 +167,10 @@ fn is_there(state: &GraphState, place: VertexPlace, at: u64) -> Result<bool> {
     Ok(false)
 }
 
-/// One word that is searched: it, and whether words that begin so count.
+/// A searched word, and whether it matches any word that begins like it.
 type Wanted = (String, bool);
 
-/// The words of a search. A `*` behind a word stands for any end.
+/// The words of a search. A `*` after a word matches any end.
 fn wanted(text: &str) -> Result<Vec<Wanted>> {
     let mut all = Vec::new();
     for part in text.split_whitespace() {
@@ -183,12 +183,12 @@ fn wanted(text: &str) -> Result<Vec<Wanted>> {
     }
     if all.is_empty() {
         return Err(Error::invalid(format!("'{text}' has no words"))
-            .with_hint("give words, or their beginnings with a *: plasma tur*"));
+            .with_hint("give words, or the beginning of a word and a *: plasma tur*"));
     }
     Ok(all)
 }
 
-/// The vertices that have all these words in their ids, names or declared texts, as they are; by type and id.
+/// The vertices that have all these words now, in their ids, names or declared texts; by type and id.
 pub fn search(
     state: &GraphState,
     text: &str,
@@ -199,7 +199,7 @@ pub fn search(
     let names = state.vocabulary().texts(NAME);
     let mut lists = Vec::new();
     for (word, prefix) in &wanted {
-        // A vertex may have one word in one segment and another in the next, with other versions of it.
+        // A vertex may have one word in one segment and another in the next, in other versions.
         let mut places = Vec::new();
         for segment in state.segments() {
             for number in segment.words_of(&names)?.candidates(word, *prefix) {

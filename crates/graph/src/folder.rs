@@ -3,18 +3,20 @@
 //! ```text
 //! graph/manifest                 the list of live segments, with a mark per log; replaced by rename
 //! graph/<id>.segment             a segment
-//! graph/slot-<n>/<id>.segment    one of the n-th slot, where there are several
-//! graph/lock                     who writes: its host and process. It only saves work
+//! graph/slot-<n>/<id>.segment    one of the n-th slot, if there are several
+//! graph/lock                     host and process of the writer. It only saves work
 //! ```
 //!
 //! Invariants:
-//! * a reader takes no lock, and a manifest that it has read names files that were whole when it was put in place;
-//! * nobody waits: who finds the lock taken keeps what it has in memory;
-//! * what is damaged, of another store or of another release is not used: the view is made anew from the logs;
-//! * files are removed only by who has the lock, and only those that the manifest it just put in place does not name.
-//!   A process that has one open goes on reading it.
+//! * a reader takes no lock, and a manifest that it has read names files that were complete when it was put
+//!   in place;
+//! * nobody waits: a process that finds the lock taken keeps its segments in memory;
+//! * files that are damaged, or belong to another store or release, are not used: the view is built again
+//!   from the logs;
+//! * only the holder of the lock removes files, and only those that the manifest it just put in place does
+//!   not name. A process that has one open continues to read it.
 //!
-//! Nothing here is synced: what a power cut leaves is found out by its checksums.
+//! Nothing here is synced: checksums reveal what a power cut destroyed.
 
 use std::collections::HashSet;
 use std::io;
@@ -35,26 +37,27 @@ const MANIFEST: &str = "manifest";
 const LOCK: &str = "lock";
 const SEGMENT: &str = ".segment";
 const SLOT: &str = "slot-";
-/// Longest manifest that is read: of some million logs.
+/// Longest manifest that is read: one for some million logs.
 const MANIFEST_MAX: u64 = 1 << 30;
-/// How often a reader finds that a list was replaced under it.
+/// How often a reader starts again because the list was replaced during its read.
 const ROUNDS: usize = 8;
-/// Segments of one tier that become one of the next: tiers are so many times as large as one another.
+/// Number of segments of one tier that are merged into one of the next; also the ratio of sizes between
+/// tiers.
 const TIER: usize = 4;
 /// Largest segment of the first tier.
 const TIER_BYTES: u64 = 8 << 20;
-/// Most segments that are written at once: each has its sources' pages in memory.
+/// Maximum number of segments that are written at once: each needs the pages of its sources in memory.
 const WRITERS_MAX: usize = 4;
 
-/// Which older segments are written again together with what is in memory.
+/// The older segments that are written again together with those in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeOlder {
-    /// None: room is wanted in memory.
+    /// None: memory must become free soon.
     None,
-    /// Those that stand in the way of few segments, as far as these and what is in memory are at most so many bytes: a row
-    /// is written again once in each tier.
+    /// As many as keep the number of segments small, as long as these and the segments in memory have at most
+    /// this many bytes: each row is written again once in each tier.
     Tiers(u64),
-    /// All that together have at most so many bytes become one: few segments are left, and none is much larger.
+    /// Groups with at most this many bytes become one each: few segments remain, and none is much larger.
     UpTo(u64),
 }
 
@@ -66,8 +69,8 @@ fn sum(segments: &[Arc<Segment>]) -> u64 {
     segments.iter().map(|segment| segment.bytes).sum()
 }
 
-/// From which of these segments on all become one of at most `largest` bytes, so that few of a tier are left: at the
-/// latest from the first that is in memory.
+/// The first of the segments that are merged into one of at most `largest` bytes, so that each tier has few:
+/// at the latest the first that is in memory.
 fn merged_from(segments: &[Arc<Segment>], largest: u64) -> usize {
     let mut from = in_memory(segments);
     loop {
@@ -82,12 +85,13 @@ fn merged_from(segments: &[Arc<Segment>], largest: u64) -> usize {
     }
 }
 
-/// The first segment that is in memory. Those on disk come before.
+/// The first segment that is in memory. Those on disk come before it.
 fn in_memory(segments: &[Arc<Segment>]) -> usize {
     segments.iter().position(|segment| segment.is_in_memory()).unwrap_or(segments.len())
 }
 
-/// The segments in parts, in their order. Each part becomes one; of one that is on disk alone nothing is written.
+/// Divides the segments into parts, in their order. Each part becomes one segment; a part of a single segment
+/// on disk is not written.
 fn merged(segments: &[Arc<Segment>], older: MergeOlder) -> Vec<&[Arc<Segment>]> {
     match older {
         MergeOlder::None => behind(segments, in_memory(segments)),
@@ -96,14 +100,14 @@ fn merged(segments: &[Arc<Segment>], older: MergeOlder) -> Vec<&[Arc<Segment>]> 
     }
 }
 
-/// Each for itself, and from one on all together.
+/// The first `from` segments one by one, and all others together.
 fn behind(segments: &[Arc<Segment>], from: usize) -> Vec<&[Arc<Segment>]> {
     let (before, rest) = segments.split_at(from);
     let rest = (!rest.is_empty()).then_some(rest);
     before.chunks(1).chain(rest).collect()
 }
 
-/// As many together as have at most so many bytes.
+/// Groups of consecutive segments with at most `largest` bytes.
 fn grouped(segments: &[Arc<Segment>], largest: u64) -> Vec<&[Arc<Segment>]> {
     let mut parts = Vec::new();
     let mut rest = segments;
@@ -120,16 +124,16 @@ fn grouped(segments: &[Arc<Segment>], largest: u64) -> Vec<&[Arc<Segment>]> {
     parts
 }
 
-/// The segments of a slot, the older first, and which halves of relations of them are not written again.
+/// The segments of a slot, the older first, and the halves of their relations that are to be kept.
 #[derive(Debug, Clone, Copy)]
 pub struct SlotSegments<'a> {
     /// The segments.
     pub segments: &'a [Arc<Segment>],
-    /// All, where none is given.
+    /// All halves, if absent.
     pub keep: Option<&'a dyn KeepHalves>,
 }
 
-/// What was written to disk.
+/// The result of writing to disk.
 #[derive(Debug)]
 pub struct SavedSlots {
     /// The list that is in place now.
@@ -147,7 +151,7 @@ pub struct SegmentFolder {
     cache: Arc<PageCache>,
 }
 
-/// Whoever writes into the folder, until it is dropped.
+/// The lock of the process that writes into the folder, until it is dropped.
 #[derive(Debug)]
 struct WriteLock<'a> {
     folder: &'a SegmentFolder,
@@ -155,7 +159,7 @@ struct WriteLock<'a> {
 
 impl Drop for WriteLock<'_> {
     fn drop(&mut self) {
-        // What cannot be removed is found to be of a dead process later.
+        // A lock that cannot be removed turns out later to be of a dead process.
         let _ = self.folder.env.disk.unlink(&self.folder.path.join(LOCK));
     }
 }
@@ -166,12 +170,12 @@ impl SegmentFolder {
         SegmentFolder { env, path, store, cache }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The list and its segments, the older first; `None` where there is none that can be used.
+    /// The list and its segments, the older first; `None` if there is none that can be used.
     pub fn load(&self) -> Option<(Manifest, Vec<Arc<Segment>>)> {
         for _ in 0..ROUNDS {
             let manifest = self.manifest().ok()??;
@@ -185,7 +189,7 @@ impl SegmentFolder {
         None
     }
 
-    /// The number of the list; 0 where there is none that can be used.
+    /// The number of the list; 0 if there is none that can be used.
     pub fn number(&self) -> u64 {
         self.manifest().ok().flatten().map_or(0, |manifest| manifest.generation)
     }
@@ -199,13 +203,13 @@ impl SegmentFolder {
         };
         let length = file.stat().map_err(failed)?.len;
         if length > MANIFEST_MAX {
-            return Err(Error::corrupt(format!("{}: an impossible length", path.display())));
+            return Err(Error::corrupt(format!("{}: its length is impossible", path.display())));
         }
         let mut bytes = vec![0; length as usize];
         read_exact_at(&*file, &mut bytes, 0).map_err(failed)?;
         let manifest = Manifest::decode(&bytes).map_err(|e| e.context(path.display()))?;
         if manifest.store != Some(self.store) {
-            return Err(Error::corrupt(format!("{}: it is of another store", path.display())));
+            return Err(Error::corrupt(format!("{}: it belongs to another store", path.display())));
         }
         Ok(Some(manifest))
     }
@@ -215,7 +219,10 @@ impl SegmentFolder {
             let segment = self.open(&live.name)?;
             match segment.bytes == live.bytes {
                 true => Ok(segment),
-                false => Err(Error::corrupt(format!("{}: it has another length", live.name))),
+                false => Err(Error::corrupt(format!(
+                    "{}: its length differs from the one in the manifest",
+                    live.name
+                ))),
             }
         };
         manifest.segments.iter().map(open).collect()
@@ -224,7 +231,7 @@ impl SegmentFolder {
     fn open(&self, name: &str) -> Result<Arc<Segment>> {
         let (folder, file) = name.split_once('/').unwrap_or((SLOT, name));
         if !name.ends_with(SEGMENT) || file.contains('/') || !folder.starts_with(SLOT) {
-            return Err(Error::corrupt(format!("'{name}' is no segment's name")));
+            return Err(Error::corrupt(format!("'{name}' is not a valid name of a segment")));
         }
         let storage =
             FileStorage::open(&*self.env.disk, &self.path.join(name), self.store, self.cache.clone())?;
@@ -232,8 +239,8 @@ impl SegmentFolder {
         Segment::over(Storage::File(storage), summary).map(Arc::new)
     }
 
-    /// Writes what of the slots' segments is in memory, merged with `older` ones on disk, and puts the new list in place
-    /// of the one of generation `based_on`. `None` where another process writes or has written.
+    /// Writes the slots' segments in memory, merged with `older` ones on disk, and replaces the list of
+    /// generation `based_on` by a new one. `None` if another process writes or has written.
     pub fn save(
         &self,
         slots: &[SlotSegments<'_>],
@@ -265,7 +272,7 @@ impl SegmentFolder {
         Ok(Some(SavedSlots { manifest, segments: kept }))
     }
 
-    /// The name of a segment's file below the folder; `None` where it is in memory.
+    /// The name of a segment's file below the folder; `None` if it is in memory.
     fn name_of(&self, segment: &Segment) -> Option<String> {
         let path = segment.path()?.strip_prefix(&self.path).ok()?;
         let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
@@ -314,7 +321,7 @@ impl SegmentFolder {
         match written {
             Ok(_) => self.open(&name),
             Err(error) => {
-                // Whoever writes next removes what is left.
+                // The next writer removes the remains.
                 let _ = self.env.disk.unlink(&path);
                 Err(error)
             }
@@ -334,7 +341,7 @@ impl SegmentFolder {
         placed.map_err(failed)
     }
 
-    /// Removes files that nobody needs. What fails is tried again by who writes next.
+    /// Removes files that are not needed. The next writer tries again if this fails.
     fn clean(&self, manifest: &Manifest) {
         let live: HashSet<&str> = manifest.segments.iter().map(|live| &*live.name).collect();
         let list = |path: &Path| self.env.disk.list_dir(path).unwrap_or_default();
@@ -351,12 +358,12 @@ impl SegmentFolder {
         }
     }
 
-    /// How the view on disk is cut into slots; `None` where there is none that can be used.
+    /// How the view on disk is cut into slots; `None` if there is none that can be used.
     pub fn partitioning(&self) -> Option<Partitioning> {
         Some(self.manifest().ok()??.partitioning)
     }
 
-    /// Removes the list: whoever reads next makes the view anew. What fails is reported.
+    /// Removes the list: the next reader builds the view again. Reports a failure.
     pub fn forget(&self) -> Result<()> {
         let path = self.path.join(MANIFEST);
         match self.env.disk.unlink(&path) {
@@ -365,7 +372,7 @@ impl SegmentFolder {
         }
     }
 
-    /// The lock, unless a living process has it.
+    /// The lock, unless a living process holds it.
     fn lock(&self) -> Result<Option<WriteLock<'_>>> {
         let path = self.path.join(LOCK);
         let identity = &self.env.identity;
@@ -375,27 +382,27 @@ impl SegmentFolder {
         let file = self.env.disk.create_new(&new).map_err(failed)?;
         let made =
             write_all_at(&*file, own.as_bytes(), 0).map_err(failed).and_then(|()| self.take(&new, &path));
-        // It has its other name by now, or is not needed.
+        // The lock has its final name by now, or is not needed.
         let _ = self.env.disk.unlink(&new);
         Ok(made?.then(|| WriteLock { folder: self }))
     }
 
-    /// Gives a lock that says whose it is its name, so that nobody sees one that does not.
+    /// Gives a complete lock file its final name, so that nobody sees one without its owner.
     fn take(&self, new: &Path, path: &Path) -> Result<bool> {
         for _ in 0..2 {
             match self.env.disk.link(new, path) {
                 Ok(()) => return Ok(true),
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(Error::io("make", path, e)),
                 Err(_) if self.is_held(path) => return Ok(false),
-                // Of a process that was killed. Two that remove it at once may both write: each puts a whole list in
-                // place, and the later one counts.
+                // The lock of a process that was killed. Two processes that remove it at once may both write:
+                // each puts a complete list in place, and the later one counts.
                 Err(_) => drop(self.env.disk.unlink(path)),
             }
         }
         Ok(false)
     }
 
-    /// Whether the process that a lock names may live.
+    /// Whether the process that a lock names may be alive.
     fn is_held(&self, path: &Path) -> bool {
         let mut bytes = [0; 256];
         let read = self.env.disk.open_plain(path, false).and_then(|file| file.read_at(&mut bytes, 0));
@@ -403,7 +410,8 @@ impl SegmentFolder {
         let text = String::from_utf8_lossy(&bytes[..n]);
         let named = text.split_once(' ').and_then(|(process, host)| Some((process.parse().ok()?, host)));
         let identity = &self.env.identity;
-        // Of another host nothing is known: the folder is on a local file system, so it was this one.
+        // The processes of another host are not known here: the folder is on a local file system, so it was
+        // this host.
         named.is_some_and(|(process, host)| host == identity.host() && identity.alive(process))
     }
 }

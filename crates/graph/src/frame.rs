@@ -1,8 +1,8 @@
 //! One numbering for the vertices of several segments, for walks that pass many of them.
 //!
-//! The largest segment's numbers are everybody's, so that most of a walk needs no translation. Vertices that it lacks
-//! have the numbers behind them. A segment's own numbers are in the order of places, and so are these: what a segment
-//! shares with the largest one ascends in both.
+//! The numbers of the largest segment serve for all, so that most of a walk needs no translation. Vertices
+//! that it lacks have the numbers after them. A segment's own numbers follow the order of places, and so do
+//! these: the vertices that a segment shares with the largest one ascend in both.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,20 +12,21 @@ use fieldstone_format::graph_segment::VertexPlace;
 
 use crate::segment::{Segment, outside};
 
-/// Places that are read at once.
+/// Places that are read together.
 const RUN: u32 = 1024;
-/// Where one segment has so many times the vertices of another, those are looked for one by one.
+/// If one segment has this many times the vertices of another, the vertices of the smaller are looked up one
+/// by one.
 const FAR_SMALLER: u32 = 16;
 
 /// The numbering.
 #[derive(Debug)]
 pub struct Frame {
     segments: Vec<Arc<Segment>>,
-    /// Which of them is the largest.
+    /// The index of the largest one.
     base: usize,
-    /// Of each segment what its numbers are in the frame; nothing for the largest.
+    /// For each segment, the frame numbers of its own numbers; empty for the largest.
     numbers: Vec<Vec<u32>>,
-    /// Of each segment its vertices: number in the frame, own number; ascending.
+    /// For each segment, its vertices: number in the frame, own number; ascending.
     own: Vec<Vec<(u32, u32)>>,
     /// Vertices that the largest one lacks.
     others: Vec<VertexPlace>,
@@ -59,7 +60,7 @@ impl Frame {
             own: vec![Vec::new(); segments.len()],
             others: Vec::new(),
         };
-        // Of each segment which of the largest one's vertices it has, and which others.
+        // For each segment: which of the largest one's vertices it has, and which others.
         let mut lacking: Vec<Vec<(VertexPlace, u32)>> = vec![Vec::new(); segments.len()];
         for (i, segment) in segments.iter().enumerate().filter(|(i, _)| *i != base) {
             let mut shared = Vec::new();
@@ -96,12 +97,12 @@ impl Frame {
         &self.segments
     }
 
-    /// How many vertices there are.
+    /// The number of vertices.
     pub fn len(&self) -> usize {
         self.base_len() as usize + self.others.len()
     }
 
-    /// The number of a vertex; `None` where no segment names it.
+    /// The number of a vertex; `None` if no segment names it.
     pub fn find(&self, place: VertexPlace) -> Result<Option<u32>> {
         let Some(base) = self.segments.get(self.base) else { return Ok(None) };
         if let Some(number) = base.find(place)? {
@@ -118,7 +119,7 @@ impl Frame {
         }
     }
 
-    /// What a number of the i-th segment is in the frame. Corrupt where the segment has no such vertex.
+    /// The frame number of a vertex of the i-th segment. Corrupt if the segment has no such vertex.
     #[inline]
     pub fn number(&self, i: usize, own: u32) -> Result<u32> {
         let number = match i == self.base {
@@ -128,8 +129,8 @@ impl Frame {
         number.ok_or_else(outside)
     }
 
-    /// The i-th segment's number of a vertex; `None` where it lacks it. `at` remembers where the last one was, so that
-    /// what is asked for in ascending order is found at once.
+    /// The i-th segment's number of a vertex; `None` if it lacks it. `at` remembers the position of the last
+    /// lookup, so that lookups in ascending order are fast.
     pub fn own(&self, i: usize, number: u32, at: &mut usize) -> Option<u32> {
         if i == self.base {
             return (number < self.base_len()).then_some(number);

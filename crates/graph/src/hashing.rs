@@ -1,12 +1,12 @@
-//! Maps by numbers that nobody can choose so that they meet: places, which are hashes already, and numbers that this
-//! process gave out.
+//! Maps with number keys that nobody can choose to make them collide: places, which are hashes already, and
+//! numbers that this process assigned.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use fieldstone_format::graph_segment::VertexPlace;
 
-/// Takes a place as it is, and mixes in the numbers that come with it.
+/// Uses a place as it is, and mixes in the numbers next to it.
 #[derive(Debug, Default, Clone)]
 pub struct NumberHasher(u64);
 
@@ -24,7 +24,7 @@ impl Hasher for NumberHasher {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // 2^64 by the golden ratio, and odd.
+        // 2^64 divided by the golden ratio, and odd.
         self.0 = (self.0.rotate_left(23) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 

@@ -1,27 +1,27 @@
-//! The provenance graph of a store: users, executions and data, and how they are related, in versions.
+//! The provenance graph of a store: users, executions and data, and the relations between them, in versions.
 //!
-//! It is a view of the logs: what they say of vertices and relations stands here in immutable, sorted segments, in
-//! memory and in files, which may be deleted and are made anew.
+//! It is a view of the logs: immutable, sorted segments hold the vertices and relations from the logs, in
+//! memory and in files, which may be deleted and are then built again.
 //!
 //! | module | |
 //! |---|---|
-//! | [`cause`] | what a walk by cause takes |
-//! | [`vocabulary`] | types of vertices and relations, their names from the far end |
-//! | [`access`] | the calls of a graph, whatever answers them |
+//! | [`cause`] | the relations that a walk by cause takes |
+//! | [`vocabulary`] | types of vertices and relations, and the reverse names of relations |
+//! | [`access`] | the calls of a graph, as traits |
 //! | [`archive`] | moving hidden versions to another store |
-//! | [`audit`] | what a user did, or who had to do with a file |
-//! | [`described`] | what a vertex is, by what several sources say |
-//! | [`dossier`] | a lineage with all that is known of it |
-//! | [`find`] | vertices by what they are |
+//! | [`audit`] | the actions of a user, or everybody who had to do with a file |
+//! | [`described`] | the description of a vertex, from several sources |
+//! | [`dossier`] | a lineage with everything known about it |
+//! | [`find`] | finding vertices by type, properties and words |
 //! | [`folder`] | segments on disk, and their list |
-//! | [`live`] | [`Graph`]: one handle: what this process puts, and what it reads |
-//! | [`partition`] | which slot has which relation |
-//! | [`put`] | what is put into it |
+//! | [`live`] | [`Graph`]: one handle: the puts of this process, and its reads |
+//! | [`partition`] | the slot of each relation |
+//! | [`put`] | the arguments of puts |
 //! | [`read`] | a vertex, its versions, the relations at it |
-//! | [`relations`] | relations by what they are |
+//! | [`relations`] | finding relations by type and properties |
 //! | `reports` | reports of its calls |
 //! | [`segment`] | sorted parts of the view: building, merging, reading |
-//! | [`slot`] | a view that is cut into slots, whoever runs them |
+//! | [`slot`] | a view that is cut into slots, independent of how they run |
 //! | [`state`] | all segments of one moment, read as one graph |
 //! | [`trace`] | lineage, by cause |
 //! | [`travel`] | traversals, step by step |

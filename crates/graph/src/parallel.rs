@@ -1,4 +1,4 @@
-//! Independent pieces of work on several threads.
+//! Runs independent pieces of work on several threads.
 
 use std::iter;
 use std::num::NonZero;
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fieldstone_core::sync::thread;
 
-/// What `work` makes of each item, in their order; at most `threads` at once, and no more than there are cores.
-/// A panic of one is a panic of the caller.
+/// The results of `work` for all items, in their order; on at most `threads` threads, and no more than there
+/// are cores. A panic of one becomes a panic of the caller.
 pub fn map<I: Sync, O: Send>(items: &[I], threads: usize, work: impl Fn(&I) -> O + Sync) -> Vec<O> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = cores.min(threads).min(items.len());

@@ -1,4 +1,4 @@
-//! What is put into the graph, and taken away: the arguments of its calls.
+//! The arguments of puts and deletions.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use fieldstone_format::graph::{Props, VertexName};
 pub struct VertexPut {
     /// The vertex.
     pub vertex: VertexName,
-    /// Static properties; `None`: those given before stay.
+    /// Static properties; `None`: earlier ones stay.
     pub fixed: Option<Props>,
-    /// The user's properties, which replace those it had.
+    /// The user's properties, which replace the earlier ones.
     pub props: Props,
-    /// The stamp; now, where none is given.
+    /// The stamp; now if absent.
     pub time: Option<u64>,
 }
 
@@ -24,18 +24,18 @@ impl VertexPut {
     }
 }
 
-/// A relation to put: a new version of it. Vertices that are not there are there then.
+/// A relation to put: a new version of it. Missing vertices come into being with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelationPut {
-    /// Its type; also as its far end calls it.
+    /// Its type, or its reverse name.
     pub kind: Arc<str>,
-    /// The vertex it leads from.
+    /// The vertex from which it leads.
     pub source: VertexName,
-    /// The vertex it leads to.
+    /// The vertex to which it leads.
     pub target: VertexName,
     /// Its properties.
     pub props: Props,
-    /// The stamp at which it began; now, where none is given.
+    /// The stamp at which it began; now if absent.
     pub time: Option<u64>,
     /// The stamp at which it ended.
     pub until: Option<u64>,

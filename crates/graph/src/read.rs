@@ -1,7 +1,7 @@
-//! What is read of one vertex: itself, its versions, the relations at it.
+//! Reads of one vertex: the vertex itself, its versions, the relations at it.
 //!
-//! What was moved to another store is listed without its properties, with the store's URL; who asks for it alone
-//! learns that it is not here.
+//! Versions that were moved to another store are listed without properties, with the store's URL; a direct
+//! read of one fails and names that store.
 
 use std::sync::Arc;
 
@@ -24,22 +24,22 @@ pub struct Vertex {
     pub props: Vec<(String, Value)>,
     /// Stamp of the version.
     pub stamp: u64,
-    /// The clock of who put it, nanoseconds since 1970.
+    /// The clock of the user who put it, nanoseconds since 1970.
     pub time: i64,
-    /// Who put it.
+    /// The user who put it.
     pub user: u32,
     /// Whether the version is a deletion.
     pub deleted: bool,
-    /// The store that has the properties of this version, where they were moved to one; here they are absent.
+    /// The store to which the properties of this version were moved, if they were; they are absent here.
     pub archived: Option<Arc<str>>,
 }
 
-/// A version of a relation, as the vertex that was asked for has it.
+/// A version of a relation, seen from the requested vertex.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relation {
-    /// What it is called from there.
+    /// Its name from there.
     pub kind: String,
-    /// The vertex that was asked for.
+    /// The requested vertex.
     pub near: VertexName,
     /// The vertex at the far end.
     pub far: VertexName,
@@ -47,26 +47,26 @@ pub struct Relation {
     pub reverse: bool,
     /// Its properties.
     pub props: Vec<(String, Value)>,
-    /// Stamp of the version: when it began.
+    /// Stamp of the version: the time when it began.
     pub stamp: u64,
-    /// The clock of who put it, nanoseconds since 1970.
+    /// The clock of the user who put it, nanoseconds since 1970.
     pub time: i64,
-    /// When it ended.
+    /// The time when it ended.
     pub until: Option<u64>,
-    /// Who put it.
+    /// The user who put it.
     pub user: u32,
     /// Whether the version is a deletion.
     pub deleted: bool,
-    /// The store that has the properties of this version, where they were moved to one; here they are absent.
+    /// The store to which the properties of this version were moved, if they were; they are absent here.
     pub archived: Option<Arc<str>>,
 }
 
-/// Which versions of relations are read.
+/// A selection of versions of relations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Versions {
     /// Those that hold at a moment.
     At(u64),
-    /// All between two moments, both included, deletions among them.
+    /// All between two moments, both included, with deletions.
     Between(u64, u64),
 }
 
@@ -104,7 +104,7 @@ fn filled(
     })
 }
 
-/// A vertex as it was at a moment, or is; NotFound where none was, and where what it was is in another store.
+/// A vertex at a moment, or now. NotFound if there was none, and if that version is in another store.
 pub fn vertex(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<Vertex> {
     let found = shown(state, name, at)?;
     match &found.archived {
@@ -113,14 +113,14 @@ pub fn vertex(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<
     }
 }
 
-/// That what something was then is in another store.
+/// The error for a version that was moved to another store.
 pub fn moved(what: impl std::fmt::Display, url: &str) -> Error {
     Code::VersionArchived
-        .error(format!("what {what} was then is in another store: {url}"))
-        .with_hint("open that store and ask it")
+        .error(format!("the version that {what} had then is in another store: {url}"))
+        .with_hint("open that store and read the version there")
 }
 
-/// The same; of what is in another store that it is there.
+/// Like [`vertex`], but shows a version in another store without its properties.
 pub fn shown(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<Vertex> {
     let (place, at) = (VertexPlace::of(name), at.unwrap_or(END));
     let versions = state.vertex_versions(place)?;
@@ -129,7 +129,7 @@ pub fn shown(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<V
         let fixed = standing.iter().find(|version| version.fixed.is_some());
         return filled(state, name, version, described(&standing)?, fixed.copied());
     }
-    // Nobody put it, but a relation that leads from or to it.
+    // Nobody put the vertex itself, but somebody put a relation from or to it.
     let mut first: Option<EdgeVersion> = None;
     for edge in state.edges(place, &|_, _| true)? {
         if let Some(version) = state.current(place, &edge, at)?
@@ -139,9 +139,9 @@ pub fn shown(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<V
         }
     }
     let Some(first) = first else {
-        return Err(Code::VertexNotFound
-            .error(format!("the graph has no vertex {name}"))
-            .with_hint("write its id out, as a file's full path; versions shows what was"));
+        return Err(Code::VertexNotFound.error(format!("the graph has no vertex {name}")).with_hint(
+            "write the whole id, such as the full path of a file; `versions` shows deleted vertices too",
+        ));
     };
     Ok(Vertex {
         name: name.clone(),
@@ -162,7 +162,7 @@ pub fn versions(state: &GraphState, name: &VertexName) -> Result<Vec<Vertex>> {
     versions.iter().map(own).collect()
 }
 
-/// Relations at a vertex, of one type (as either end calls it) or all, at most so many versions.
+/// Relations at a vertex, of one type (by either of its names) or all, up to a limit of versions.
 pub fn edges(
     state: &GraphState,
     name: &VertexName,

@@ -1,7 +1,8 @@
-//! Relations by what they are: their type, and the values of their properties.
+//! Finds relations by their type and the values of their properties.
 //!
-//! A relation that is found is one that `edges` of either of its ends gives at the same moment. It is looked for at its
-//! source, where its row stands in every view, so that it is found once, also where slots have it at both ends (G-66).
+//! A found relation is one that `edges` of either of its ends gives at the same moment. It is looked up at
+//! its source, where its row is in every view, so that it is found once, even if slots have it at both ends
+//! (G-66).
 
 use fieldstone_core::Result;
 use fieldstone_core::value::{Test, Value};
@@ -13,20 +14,20 @@ use crate::segment::SegmentCursor;
 use crate::state::{END, Edge, GraphState, RelationReader};
 use crate::vocabulary::{Direction, VERTICES, Vocabulary};
 
-/// So many relations of a source are looked for one by one, each among all of its type there; of more candidates all of
-/// them are read once.
+/// Up to this many relations of a source are looked up one by one among all of its type there; for more
+/// candidates, all of them are read once.
 const ONE_BY_ONE: usize = 2;
 
-/// Relations by what they are.
+/// A test of relations.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RelationTest {
-    /// Of this type, as either end calls it: what is found is seen from that end.
+    /// Of this type, by either name: results are seen from the end that uses the name.
     pub kind: String,
     /// All of these properties pass.
     pub tests: Vec<(String, Test)>,
 }
 
-/// What has a type, and passes tests.
+/// The matches of a type and tests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TypeMatches {
     /// The type is one of vertices.
@@ -35,8 +36,8 @@ pub enum TypeMatches {
     Relations(Vec<Relation>),
 }
 
-/// Whether a type's name is one of relations, as one of their ends calls them. A type of vertices goes first: each
-/// relation has another name, `~` before that of the far end (G-67).
+/// Whether a name is that of a type of relations, from either end. A type of vertices takes precedence: each
+/// relation has another name, `~` before its reverse name (G-67).
 fn is_of_relations(state: &GraphState, kind: &str) -> Result<bool> {
     let vocabulary = state.vocabulary();
     if VERTICES.contains(&kind) || vocabulary.vertex(kind).is_some() {
@@ -46,7 +47,7 @@ fn is_of_relations(state: &GraphState, kind: &str) -> Result<bool> {
     if kind.starts_with('~') || Vocabulary::is_builtin(kind) || declared {
         return Ok(true);
     }
-    // Of a type that nobody declared, what there is decides.
+    // For a type that nobody declared, the existing vertices and relations decide.
     let (mut vertices, mut sources) = (false, false);
     if state.uses(kind) {
         for segment in state.segments() {
@@ -57,7 +58,7 @@ fn is_of_relations(state: &GraphState, kind: &str) -> Result<bool> {
     Ok(sources && !vertices)
 }
 
-/// The vertices of a type, or the relations where its name is one of relations, that pass tests.
+/// The vertices of a type that pass tests, or the relations if the name is one of theirs.
 pub fn find_by_type(
     state: &GraphState,
     kind: &str,
@@ -74,7 +75,7 @@ pub fn find_by_type(
     Ok(TypeMatches::Vertices(find(state, &test, at, limit)?))
 }
 
-/// The relations that pass a test: of each the version that held at a moment or holds; at most so many.
+/// The relations that pass a test: of each the version that is valid at a moment or now; up to a limit.
 pub fn find_relations(
     state: &GraphState,
     test: &RelationTest,
@@ -115,8 +116,8 @@ struct RelationSearch<'a> {
 }
 
 impl<'a> RelationSearch<'a> {
-    /// The test by which relations are found, where there is one. No index knows the properties of what was moved to
-    /// another store; that holds at a time before now alone.
+    /// The test by which an index can find relations, if there is one. No index has the properties of moved
+    /// versions; that matters only at an earlier moment.
     fn indexed(&self) -> Option<(&'a str, &'a Test)> {
         let all_here = self.at == END || self.state.archives().next().is_none();
         let vocabulary = self.state.vocabulary();
@@ -126,7 +127,7 @@ impl<'a> RelationSearch<'a> {
         Some((&indexed.0, &indexed.1))
     }
 
-    /// Both ends of what may pass a test, by the index.
+    /// Both ends of relations that may pass a test, from the index.
     fn candidates(&self, name: &str, test: &Test) -> Result<Vec<(VertexPlace, VertexPlace)>> {
         let mut ends = Vec::new();
         for segment in self.state.segments() {
@@ -140,7 +141,7 @@ impl<'a> RelationSearch<'a> {
         Ok(ends)
     }
 
-    /// The vertices that such relations lead from.
+    /// The vertices from which such relations lead.
     fn sources(&self) -> Result<Vec<VertexPlace>> {
         let mut places = Vec::new();
         for segment in self.state.segments() {
@@ -160,7 +161,7 @@ impl<'a> RelationSearch<'a> {
         self.state.edges(source, &wanted)
     }
 
-    /// Candidates of one source as relations.
+    /// The candidates of one source, as relations.
     fn among(&self, candidates: &[(VertexPlace, VertexPlace)]) -> Result<Vec<Edge>> {
         let single = |(source, target): &(VertexPlace, VertexPlace)| {
             self.state.relation(*source, &self.direction.kind, *target)
@@ -173,7 +174,7 @@ impl<'a> RelationSearch<'a> {
         Ok(edges)
     }
 
-    /// Takes what passes of the relations of a source, until there are so many.
+    /// Adds the relations of a source that pass, up to the limit.
     fn take(
         &mut self,
         source: VertexPlace,
@@ -190,7 +191,7 @@ impl<'a> RelationSearch<'a> {
         Ok(())
     }
 
-    /// The version of a relation that holds, where it passes.
+    /// The valid version of a relation, if it passes.
     fn passes(&mut self, source: VertexPlace, edge: &Edge) -> Result<Option<Relation>> {
         let (state, tests) = (self.state, &self.test.tests);
         let Some(version) = state.current(source, edge, self.at)? else { return Ok(None) };

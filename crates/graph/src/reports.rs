@@ -1,18 +1,18 @@
-//! Reports of a graph's calls: plain data, whatever answers.
+//! Reports of a graph's calls, as plain data for every implementation.
 
 use fieldstone_format::graph::Archive;
 use fieldstone_format::graph_segment::partitioning::Partitioning;
 
-/// How a view is cut into slots.
+/// The slots of a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partitions {
-    /// How it is cut.
+    /// The settings by which it is cut.
     pub partitioning: Partitioning,
     /// The content of each slot, by number.
     pub slots: Vec<SlotContent>,
     /// Partitions of vertices that are split.
     pub splits: u64,
-    /// Those of which not all that they gave away is known to be where it belongs.
+    /// Those that are not known to have all given-away relations in their new places.
     pub unfinished: u64,
 }
 
@@ -21,9 +21,9 @@ pub struct Partitions {
 pub struct SlotContent {
     /// Segments.
     pub segments: u64,
-    /// Vertices that they name, each segment by itself.
+    /// Vertices that they name, counted in each segment.
     pub vertices: u64,
-    /// Versions of relations that leave a vertex, each segment by itself.
+    /// Versions of relations that leave a vertex, counted in each segment.
     pub relations: u64,
     /// Bytes of the segments.
     pub bytes: u64,
@@ -34,13 +34,13 @@ pub struct SlotContent {
 pub struct Stats {
     /// Segments of the view.
     pub segments: u64,
-    /// Vertices that they name, each segment by itself.
+    /// Vertices that they name, counted in each segment.
     pub vertices: u64,
-    /// Versions of relations, each segment by itself.
+    /// Versions of relations, counted in each segment.
     pub relations: u64,
     /// Bytes of the segments.
     pub bytes: u64,
-    /// Declarations that count for nothing, and records that cannot be read.
+    /// Declarations without effect, and records that cannot be read.
     pub problems: Vec<String>,
     /// Stores to which versions were moved.
     pub archives: Vec<Archive>,
@@ -51,14 +51,14 @@ pub struct Stats {
 pub struct Check {
     /// Lines that were compared.
     pub lines: u64,
-    /// Lines in which the view differs from the logs. At most 100.
+    /// Lines that differ between the view and the logs. At most 100.
     pub different: Vec<String>,
-    /// Records that cannot be read, each with its log; the rest is readable.
+    /// Records that cannot be read, each with its log. The other records are readable.
     pub damaged: Vec<String>,
 }
 
 impl Check {
-    /// Whether the view says what the logs say, and all of it could be read.
+    /// Whether the view agrees with the logs, and all logs could be read.
     pub fn ok(&self) -> bool {
         self.different.is_empty() && self.damaged.is_empty()
     }

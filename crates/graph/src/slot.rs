@@ -1,11 +1,14 @@
-//! A view that is cut into slots, as the graph sees it.
+//! The graph's interface to a view that is cut into slots.
 //!
-//! [`Slots`] are parts of one view that hold its segments between them; whoever runs them (threads here, servers later)
-//! implements it. The graph hands them rows, asks what they hold, writes that to disk and has them walk traversals.
+//! [`Slots`] are the parts of one view, which together hold its segments; the code that runs them (threads
+//! here, servers later) implements the trait. The graph hands rows to them, asks for their content, writes
+//! that to disk and makes them walk traversals.
 //!
 //! Invariants:
-//! * what all slots hold together is the view, but that a relation may stand in two of them while a partition splits;
-//! * all that slots hold is in the logs: the view of slots that are lost is made from the list on disk and the logs behind it.
+//! * together, the slots hold exactly the view, except that two of them may have a relation while a partition
+//!   splits;
+//! * everything in the slots is in the logs: if slots are lost, the view is made from the list on disk and
+//!   the newer part of the logs.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -23,15 +26,15 @@ use crate::segment::{KeepHalves, Rows, Segment};
 use crate::state::GraphState;
 use crate::travel::{TravelPlan, Travelled};
 
-/// How the hops of a traversal follow one another.
+/// The order in which the hops of a traversal run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// Step by step; a slot that waits for others reads ahead until the next step begins.
+    /// Step by step; a slot that waits for others reads ahead for the next step.
     #[default]
     Sync,
     /// Step by step.
     Plain,
-    /// Each vertex goes on when it is reached.
+    /// Each vertex continues as soon as it is reached.
     Async,
 }
 
@@ -49,19 +52,19 @@ impl Engine {
     }
 }
 
-/// The partitions of a vertex that are split, as one slot knows it.
+/// The split partitions of a vertex, as one slot knows them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VertexSplitting {
-    /// All of them.
+    /// All known split partitions.
     pub known: Splits,
-    /// Those of this slot of which all that they gave away is where it belongs.
+    /// Those of this slot whose given-away relations are all in their new places.
     pub finished: Splits,
 }
 
-/// Vertices of which partitions are split.
+/// Vertices with split partitions.
 pub type SplitTable = PlaceMap<VertexSplitting>;
 
-/// Splits as lists on disk and messages say them.
+/// Splits in the form of lists on disk and of messages.
 pub fn split_rows<'a>(
     splits: impl IntoIterator<Item = (&'a VertexPlace, &'a VertexSplitting)>,
 ) -> Vec<SplitVertex> {
@@ -73,7 +76,7 @@ pub fn split_rows<'a>(
     splits.into_iter().map(row).collect()
 }
 
-/// The splits that such rows say.
+/// The splits in such rows.
 pub fn split_table(rows: &[SplitVertex]) -> SplitTable {
     let splitting = |row: &SplitVertex| {
         let [known, finished] = [&row.split, &row.finished].map(|numbers| Splits::of_numbers(numbers));
@@ -91,7 +94,8 @@ pub struct ShelfContent {
     pub splits: Arc<SplitTable>,
 }
 
-/// The splits that all slots know, each vertex once: what is known of it, and what is finished wherever it is.
+/// The splits that all slots know, merged for each vertex: the known ones, and those that are finished in
+/// some slot.
 pub fn all_splits(shelves: &[ShelfContent]) -> BTreeMap<VertexPlace, VertexSplitting> {
     let mut all: BTreeMap<VertexPlace, VertexSplitting> = BTreeMap::new();
     for (vertex, own) in shelves.iter().flat_map(|shelf| shelf.splits.iter()) {
@@ -102,18 +106,18 @@ pub fn all_splits(shelves: &[ShelfContent]) -> BTreeMap<VertexPlace, VertexSplit
     all
 }
 
-/// All slots of a view. A slot that is lost is Unavailable.
+/// All slots of a view. If a slot is lost, calls are Unavailable.
 pub trait Slots: Debug + Send + Sync {
-    /// How the view is cut.
+    /// The settings by which the view is cut.
     fn partitioning(&self) -> Partitioning;
 
-    /// Whether all slots serve.
+    /// Whether all slots still serve.
     fn serve(&self) -> bool;
 
-    /// Puts rows where they belong. Splits that this brings about go on behind it.
+    /// Puts rows into their slots. Splits that this causes continue afterwards.
     fn insert(&self, rows: &Rows) -> Result<()>;
 
-    /// Waits until nothing is being split.
+    /// Waits until no partition is being split.
     fn settle(&self) -> Result<()>;
 
     /// The segments of all slots.
@@ -122,14 +126,16 @@ pub trait Slots: Debug + Send + Sync {
     /// The content of each slot, by number.
     fn contents(&self) -> Result<Vec<ShelfContent>>;
 
-    /// The same at one moment, in which no traversal begins: it stays as it is until it is thawed.
+    /// The content of each slot at one moment at which no traversal begins; it stays unchanged until it is
+    /// thawed.
     fn freeze(&self) -> Result<Vec<ShelfContent>>;
 
-    /// Takes what was written to disk, the segments of each slot, in place of what was frozen; `None`: nothing was written.
+    /// Replaces the frozen content by the segments of each slot that were written to disk; `None`: nothing
+    /// was written.
     fn thaw(&self, saved: Option<Vec<Vec<Arc<Segment>>>>) -> Result<()>;
 
-    /// Begins a traversal in all slots: what is put from here on does not show. `state`: what they have together, with what
-    /// lies over it; `over`: the segments that do, and that no slot has.
+    /// Begins a traversal in all slots, which does not see later puts. `state`: the content of all slots,
+    /// with the segments over it; `over`: those segments, which no slot has.
     fn begin(
         self: Arc<Self>,
         state: &Arc<GraphState>,
@@ -141,13 +147,13 @@ pub trait Slots: Debug + Send + Sync {
 
 /// A traversal that has begun.
 pub trait BegunTravel: Debug {
-    /// Walks it.
+    /// Runs it.
     fn run(self: Box<Self>) -> Result<Travelled>;
 }
 
 /// Starts slots.
 pub trait StartSlots: Debug + Send + Sync {
-    /// Slots that hold this.
+    /// Starts slots with this content.
     fn start(
         &self,
         partitioning: Partitioning,
@@ -156,10 +162,10 @@ pub trait StartSlots: Debug + Send + Sync {
     ) -> Result<Arc<dyn Slots>>;
 }
 
-/// The relations that a slot keeps of those it had: not what it has given away, once that is finished.
+/// The relations that a slot keeps: not those that it has given away, once that is finished.
 #[derive(Debug)]
 pub struct KeepsOwn {
-    /// How relations are placed.
+    /// The placement of relations.
     pub partitioner: Arc<dyn Partitioner>,
     /// The slot.
     pub slot: SlotNumber,

@@ -1,11 +1,11 @@
 //! All segments of one moment, read as one graph.
 //!
-//! A state never changes: a reader that has one sees nothing that was put later. What several segments hold of one
-//! vertex is brought together when it is read.
+//! A state never changes: its readers do not see later puts. Reads merge the parts of a vertex from several
+//! segments.
 //!
-//! What a list of versions says at a moment (newest first):
-//! * the newest put that is not younger than the moment holds, unless its user deleted it since;
-//! * a deletion hides only what its user put: nobody wipes another's trail;
+//! These rules decide which versions in a list (newest first) count at a moment:
+//! * the newest put that is not later than the moment counts, unless its user has deleted it since;
+//! * a deletion hides only puts of its own user: nobody erases another user's trail;
 //! * deleting a vertex ends the relations at it that its user put before.
 
 use std::cmp::Reverse;
@@ -32,7 +32,7 @@ pub struct GraphState {
     deletes: bool,
     vocabulary: Arc<Vocabulary>,
     most: u64,
-    /// Made when a walk first needs it.
+    /// Made at its first use by a walk.
     frame: OnceLock<Arc<Frame>>,
 }
 
@@ -41,17 +41,17 @@ pub struct GraphState {
 pub struct VertexVersion {
     /// Its stamp.
     pub stamp: u64,
-    /// The clock of who put it, nanoseconds since 1970.
+    /// The clock of the user who put it, nanoseconds since 1970.
     pub time: i64,
-    /// When it became known.
+    /// The time when it became known.
     pub known: CommitKnown,
-    /// Who put it.
+    /// The user who put it.
     pub user: u32,
     /// Whether it is a deletion.
     pub deleted: bool,
     /// Whether its properties were moved to another store.
     pub archived: bool,
-    /// Static properties, where they are given.
+    /// Static properties, if given.
     pub fixed: Option<Props>,
     /// The user's properties.
     pub props: Props,
@@ -60,26 +60,26 @@ pub struct VertexVersion {
 /// One version of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EdgeVersion {
-    /// When it began.
+    /// The time when it began.
     pub stamp: u64,
-    /// When it ended, where that is said.
+    /// The time when it ended, if given.
     pub until: Option<u64>,
-    /// When it became known.
+    /// The time when it became known.
     pub known: CommitKnown,
-    /// Who put it.
+    /// The user who put it.
     pub user: u32,
     /// Whether it is a deletion.
     pub deleted: bool,
-    /// Whether it replaces what its target was before.
+    /// Whether it replaces the earlier content of its target.
     pub replaces: bool,
     /// Whether its properties were moved to another store.
     pub archived: bool,
-    /// Where its row is: which segment, and where behind the vertex's own.
+    /// The place of its row: the segment, and the position after the vertex's own rows.
     row: RowPlace,
 }
 
 impl EdgeVersion {
-    /// When it ended: at its beginning where nothing else is said.
+    /// The time when it ended; the time when it began if none is given.
     pub fn end(&self) -> u64 {
         self.until.unwrap_or(self.stamp).max(self.stamp)
     }
@@ -88,17 +88,17 @@ impl EdgeVersion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RowPlace {
     segment: u32,
-    /// The numbers there of the vertex that has the version, and of the far end.
+    /// The numbers, in that segment, of the vertex that has the version, and of the far end.
     vertex: u32,
     far: u32,
     from: u64,
     len: u32,
 }
 
-/// A relation as one of its ends has it.
+/// A relation, seen from one of its ends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edge {
-    /// Its type, and from which end it is seen.
+    /// Its type, and the end from which it is seen.
     pub direction: Direction,
     /// The vertex at the far end.
     pub far: VertexPlace,
@@ -106,7 +106,7 @@ pub struct Edge {
     pub versions: Vec<EdgeVersion>,
 }
 
-/// What of versions, newest first, was put until a moment and not deleted since by who put it: all of them.
+/// All versions, newest first, that were put until a moment and that their own users have not deleted since.
 pub fn standing<V>(versions: &[V], at: u64, facts: impl Fn(&V) -> (u64, u32, bool)) -> Vec<&V> {
     let mut deleters: Vec<u32> = Vec::new();
     let mut standing = Vec::new();
@@ -125,14 +125,14 @@ pub fn standing<V>(versions: &[V], at: u64, facts: impl Fn(&V) -> (u64, u32, boo
 }
 
 impl EdgeVersion {
-    /// What [`standing`] asks of it.
+    /// The facts for [`standing`].
     pub fn facts(&self) -> (u64, u32, bool) {
         (self.stamp, self.user, self.deleted)
     }
 }
 
 impl VertexVersion {
-    /// What [`standing`] asks of it.
+    /// The facts for [`standing`].
     pub fn facts(&self) -> (u64, u32, bool) {
         (self.stamp, self.user, self.deleted)
     }
@@ -176,34 +176,34 @@ impl GraphState {
         self.segments.iter().any(|segment| segment.names.iter().any(|name| **name == *kind))
     }
 
-    /// Where content was moved to, each commit by itself.
+    /// The stores to which content was moved, for each commit.
     pub fn archives(&self) -> impl Iterator<Item = &ArchiveRow> {
         self.segments.iter().flat_map(|segment| &segment.archives)
     }
 
-    /// The store that has the properties of a version of a relation, where they were moved to one.
+    /// The store to which the properties of a version of a relation were moved, if they were.
     pub fn archived_in(&self, version: &EdgeVersion) -> Option<Arc<str>> {
         version.archived.then(|| self.archive_of(version.known, version.user).url)
     }
 
-    /// The same of a version of a vertex.
+    /// The store to which the properties of a version of a vertex were moved, if they were.
     pub fn vertex_archived_in(&self, version: &VertexVersion) -> Option<Arc<str>> {
         version.archived.then(|| self.archive_of(version.known, version.user).url)
     }
 
-    /// Where a commit of a user says that its marked versions are.
+    /// The store that a user's commit names for its marked versions.
     pub fn archive_of(&self, known: CommitKnown, user: u32) -> Archive {
-        // A commit names one store; should two be known at once, everybody takes the same.
+        // A commit names one store; if two are known for it, every reader takes the same.
         let of_commit = self.archives().filter(|row| (row.known, row.user) == (known, user));
         of_commit.map(|row| &row.archive).min().cloned().unwrap_or(Archive { before: 0, url: "".into() })
     }
 
-    /// The greatest stamp in it.
+    /// Its greatest stamp.
     pub fn most(&self) -> u64 {
         self.most
     }
 
-    /// Type and id of a vertex; NotFound where nothing names it.
+    /// Type and id of a vertex; NotFound if nothing names it.
     pub fn name(&self, place: VertexPlace) -> Result<VertexName> {
         for segment in &self.segments {
             if let Some(number) = segment.find(place)? {
@@ -213,7 +213,7 @@ impl GraphState {
         Err(Error::not_found("nothing names this vertex"))
     }
 
-    /// Whether anything names a vertex: a version of it, or a relation.
+    /// Whether a version of a vertex, or a relation, names it.
     pub fn names(&self, place: VertexPlace) -> Result<bool> {
         for segment in &self.segments {
             if segment.find(place)?.is_some() {
@@ -252,8 +252,8 @@ impl GraphState {
         Ok(all)
     }
 
-    /// Relations of a vertex that `wanted` takes, each with all its versions, in the order of their types (a type
-    /// before its reverse) and far ends.
+    /// Relations of a vertex that `wanted` accepts, each with all its versions, in the order of their types
+    /// (a type before its reverse) and far ends.
     pub fn edges(&self, place: VertexPlace, wanted: &dyn Fn(&str, bool) -> bool) -> Result<Vec<Edge>> {
         let mut all: Vec<Edge> = Vec::new();
         let mut sources = 0;
@@ -280,7 +280,8 @@ impl GraphState {
         if sources > 1 { self.merge_edges(all) } else { Ok(all) }
     }
 
-    /// The version of a relation at a vertex that holds at a moment: the newest that stands and has not ended.
+    /// The version of a relation at a vertex that is valid at a moment: the newest that counts and has not
+    /// ended.
     pub fn current<'a>(
         &self,
         place: VertexPlace,
@@ -298,7 +299,7 @@ impl GraphState {
         Ok(None)
     }
 
-    /// When a version of a relation ended because one of its ends was deleted, not after `at`.
+    /// The time when a version of a relation ended because one of its ends was deleted, not after `at`.
     pub fn ended(&self, version: &EdgeVersion, ends: [VertexPlace; 2], at: u64) -> Result<Option<u64>> {
         if !self.deletes {
             return Ok(None);
@@ -307,7 +308,7 @@ impl GraphState {
         Ok([a, b].into_iter().flatten().min())
     }
 
-    /// When a vertex was deleted first since a version of a relation was put, by who put that.
+    /// The first deletion of a vertex after a version of a relation, by the user who put that version.
     fn deleted(&self, place: VertexPlace, version: &EdgeVersion, at: u64) -> Result<Option<u64>> {
         let since = |stamp: u64, user: u32| (version.stamp..=at).contains(&stamp) && user == version.user;
         let of_segment = |segment: &Arc<Segment>| {
@@ -319,13 +320,13 @@ impl GraphState {
         if first.is_none() || self.segments.len() == 1 {
             return Ok(first);
         }
-        // What one segment has for deleted, another may have for put at the same stamp, and known later.
+        // One segment may have a deletion, and another a put with the same stamp that became known later.
         let versions = self.vertex_versions(place)?;
         let deletions = versions.iter().filter(|known| known.deleted && since(known.stamp, known.user));
         Ok(deletions.map(|known| known.stamp).min())
     }
 
-    /// Brings together what several segments have of one vertex.
+    /// Merges the relations of one vertex from several segments.
     fn merge_edges(&self, mut all: Vec<Edge>) -> Result<Vec<Edge>> {
         all.sort_by(|a, b| (&a.direction, a.far).cmp(&(&b.direction, b.far)));
         let mut merged: Vec<Edge> = Vec::with_capacity(all.len());
@@ -346,7 +347,8 @@ impl GraphState {
             let mut kept: Vec<EdgeVersion> = Vec::with_capacity(edge.versions.len());
             for version in std::mem::take(&mut edge.versions) {
                 match kept.last_mut() {
-                    // The row decides where all else is equal. At a target without a row the source's decide.
+                    // If all else is equal, the row decides. At a target without a row, the source's row
+                    // does.
                     Some(last) if order(last) == order(&version) => {
                         let rows = last.row.len > 0 && version.row.len > 0;
                         let less = last.row.len > 0 && version.row.len == 0;
@@ -368,13 +370,13 @@ impl GraphState {
         RelationReader { state: self, cursors: Vec::new() }
     }
 
-    /// A relation as its source has it; without versions where it is not there.
+    /// A relation, seen from its source; without versions if it does not exist.
     pub fn relation(&self, source: VertexPlace, kind: &str, target: VertexPlace) -> Result<Edge> {
         let versions = self.forward(source, kind, target)?;
         Ok(Edge { direction: Direction { kind: kind.into(), reverse: false }, far: target, versions })
     }
 
-    /// The versions of a relation as its source has them, newest first.
+    /// The versions of a relation at its source, newest first.
     fn forward(&self, source: VertexPlace, kind: &str, target: VertexPlace) -> Result<Vec<EdgeVersion>> {
         let direction = Direction { kind: kind.into(), reverse: false };
         let mut found: Vec<Edge> = Vec::new();
@@ -396,7 +398,7 @@ impl GraphState {
     }
 }
 
-/// Reads rows and far ends of relations of a state, one after another.
+/// Reads rows and far ends of a state's relations, one after another.
 #[derive(Debug)]
 pub struct RelationReader<'a> {
     state: &'a GraphState,
@@ -404,7 +406,7 @@ pub struct RelationReader<'a> {
 }
 
 impl<'a> RelationReader<'a> {
-    /// What it reads.
+    /// The state that it reads.
     pub fn state(&self) -> &'a GraphState {
         self.state
     }
@@ -420,7 +422,7 @@ impl<'a> RelationReader<'a> {
 
     /// Time and properties of a version of a relation that one of the ends has.
     pub fn row(&mut self, place: VertexPlace, edge: &Edge, version: &EdgeVersion) -> Result<(i64, Props)> {
-        // In a slot of a partitioned view the row is there at both ends.
+        // In a slot of a partitioned view, both ends have the row.
         if !edge.direction.reverse || version.row.len > 0 {
             return self.own_row(version);
         }
@@ -428,7 +430,7 @@ impl<'a> RelationReader<'a> {
         self.row_among(&forward, version)
     }
 
-    /// The same of versions of one relation, in their order.
+    /// Times and properties of versions of one relation, in their order.
     pub fn rows<'v>(
         &mut self,
         place: VertexPlace,
@@ -443,7 +445,7 @@ impl<'a> RelationReader<'a> {
         versions.into_iter().map(|version| self.row_among(&forward, version)).collect()
     }
 
-    /// The row of a version of which the source has the versions `forward`.
+    /// The row of a version, given the source's versions `forward`.
     fn row_among(&mut self, forward: &[EdgeVersion], version: &EdgeVersion) -> Result<(i64, Props)> {
         let order = |v: &EdgeVersion| (Reverse(v.stamp), v.user);
         let at = forward.binary_search_by_key(&order(version), order).map_err(|_| torn())?;
@@ -464,7 +466,7 @@ impl<'a> RelationReader<'a> {
     }
 }
 
-/// The versions of a far end of the i-th segment; `row`: where the row of the first one is.
+/// The versions of a far end of the i-th segment; `row`: the position of the first one's row.
 fn edge_versions(
     segment: &Segment,
     (i, vertex): (usize, u32),
@@ -491,6 +493,6 @@ fn edge_versions(
 }
 
 fn torn() -> Error {
-    Error::corrupt("a relation of the graph's view is there at one end alone")
+    Error::corrupt("a relation of the graph's view exists at only one of its ends")
         .with_hint("rebuild it: fieldstone rebuild STORE")
 }

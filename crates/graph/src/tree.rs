@@ -8,12 +8,12 @@ use fieldstone_format::graph::VertexName;
 
 use crate::trace::{Lineage, Way};
 
-/// Characters of a vertex's name that are shown.
+/// Maximum number of characters shown of a vertex's name.
 const NAME: usize = 200;
 
 impl Lineage {
-    /// The lineage as lines, each vertex once, below the first that led to it; at most so many. Where several were asked
-    /// for, each that no other leads to begins a tree.
+    /// The lineage as lines, each vertex once, below the first one that led to it; up to a number of lines.
+    /// If several vertices were requested, each one that no other leads to begins a tree.
     ///
     /// ```text
     /// file:/data/a.nc
@@ -45,7 +45,7 @@ impl Lineage {
         let (mut text, mut written) = (shown(&self.root), 1);
         let mut seen = HashSet::from([&self.root]);
         let mut others = self.roots.iter();
-        // What is left of each vertex on the way down, with what stands in front of its lines.
+        // The remaining children of each vertex on the way down, with the indentation of their lines.
         let mut open = vec![(further(&below, &self.root, &mut seen), String::new())];
         let cut = |text: String| format!("{text}\n… {} vertices in all", self.vertices.len());
         loop {
@@ -68,7 +68,7 @@ impl Lineage {
             if written == lines {
                 return cut(text);
             }
-            // Writing to a text does not fail.
+            // Writing to a String does not fail.
             let _ = write!(text, "\n{indent}{} {kind} {}", if last { "└─" } else { "├─" }, shown(far));
             written += 1;
             let indent = format!("{indent}{}", if last { "   " } else { "│  " });
@@ -80,8 +80,8 @@ impl Lineage {
         text
     }
 
-    /// What is said of commits: how many fields came by one; where only who read it is known, what was asked for; and the
-    /// store, where it is another one.
+    /// Notes on commits: the number of fields in one; the request, if only a reader is known; and the store,
+    /// if it is another one.
     fn notes(&self) -> HashMap<&VertexName, String> {
         let mut notes = HashMap::new();
         for edge in self.edges.iter().filter(|edge| &*edge.far.kind == "commit") {
@@ -108,23 +108,23 @@ impl Lineage {
     }
 }
 
-/// Whether a walk goes along a relation, from its source or from its target: upstream nobody comes from data to who read
-/// them, though a job that wrote them may have.
+/// Whether a walk follows a relation, from its source or from its target. Upstream, no walk leads from data
+/// to their readers, though it may to a job that wrote them.
 fn is_walked(way: Way, kind: &str, from_source: bool) -> bool {
     match (kind, way) {
         ("exe", _) => from_source,
         ("read", Way::Up) | ("write", Way::Down) => from_source,
-        // Of several that were asked for, one may stand below the job that wrote another.
+        // If several were requested, one may be below the job that wrote another.
         _ => true,
     }
 }
 
-/// A vertex in one line that is not too long.
+/// A vertex in one line of limited length.
 fn shown(vertex: &VertexName) -> String {
     line(&vertex.to_string())
 }
 
-/// A text in one line that is not too long.
+/// A text in one line of limited length.
 fn line(text: &str) -> String {
     let mut line: String =
         text.chars().take(NAME).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
@@ -134,7 +134,7 @@ fn line(text: &str) -> String {
     line
 }
 
-/// What stands below a vertex and was not seen before.
+/// The children of a vertex that were not shown before.
 fn further<'a>(
     below: &HashMap<&'a VertexName, Vec<(&'a str, &'a VertexName)>>,
     vertex: &'a VertexName,

@@ -1,6 +1,6 @@
 //! Types of vertices and relations: those that every store has, and those that users declare.
 //!
-//! | from | relation | its name from the far end | to |
+//! | from | relation | its reverse name | to |
 //! |---|---|---|---|
 //! | user | run | wasRunBy | job, process |
 //! | job | contains | belongs | process |
@@ -9,10 +9,10 @@
 //! | job, process | write | wasWrittenBy | the same |
 //! | directory | has | belongsTo | file, directory |
 //!
-//! This is Table 1 of GraphMeta, with fields, runs and commits as further data objects. A relation of a type that
-//! nobody declared is called `~type` from its far end.
+//! This is Table 1 of GraphMeta, with fields, runs and commits as further data objects. The reverse name of a
+//! relation whose type nobody declared is `~type`.
 //!
-//! Of contradicting declarations the one that was known first keeps the name; the others are reported.
+//! Among contradicting declarations, the one that was known first counts; the others are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use fieldstone_format::graph::{EdgeType, Record, TypeDecl, VertexType};
 
 use crate::segment::TypeRow;
 
-/// Relations that every store has, each with its name from the far end.
+/// Relations that every store has, each with its reverse name.
 pub const RELATIONS: [(&str, &str); 6] = [
     ("run", "wasRunBy"),
     ("contains", "belongs"),
@@ -34,7 +34,7 @@ pub const RELATIONS: [(&str, &str); 6] = [
 /// Types of vertices that every store has.
 pub const VERTICES: [&str; 8] = ["user", "job", "process", "file", "directory", "field", "run", "commit"];
 
-/// A type of relations as seen from one end.
+/// A type of relations, seen from one end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Direction {
     /// The type's name.
@@ -48,19 +48,19 @@ pub struct Direction {
 pub struct Vocabulary {
     vertices: BTreeMap<String, VertexType>,
     edges: BTreeMap<String, EdgeType>,
-    /// Names from the far end, of declared types.
+    /// Reverse names of declared types.
     reverses: BTreeMap<String, String>,
     conflicts: Vec<String>,
 }
 
 impl Vocabulary {
-    /// Whether every store has relations of this type, called so from either end.
+    /// Whether every store has relations of this type, by either of its names.
     pub fn is_builtin(name: &str) -> bool {
         let name = name.trim_start_matches('~');
         RELATIONS.iter().any(|(kind, far)| name == *kind || name == *far)
     }
 
-    /// What these declarations come to, whatever their order.
+    /// The vocabulary of these declarations, independent of their order.
     pub fn of<'a>(types: impl Iterator<Item = &'a TypeRow>) -> Vocabulary {
         let mut rows: Vec<&TypeRow> = types.collect();
         rows.sort_by_cached_key(|row| (row.known, row.user, encoded(&row.declared)));
@@ -75,7 +75,7 @@ impl Vocabulary {
         vocabulary
     }
 
-    /// Adds a declaration that fits those that are there; why it does not.
+    /// Adds a declaration that agrees with the existing ones; the error is the reason why it does not.
     pub fn declare(&mut self, declared: &TypeDecl) -> Result<(), String> {
         self.check(declared)?;
         match declared.clone() {
@@ -88,12 +88,12 @@ impl Vocabulary {
         Ok(())
     }
 
-    /// Whether a declaration fits those that are there; why not.
+    /// Checks a declaration against the existing ones; the error is the reason why they do not agree.
     fn check(&self, declared: &TypeDecl) -> Result<(), String> {
         match declared {
             TypeDecl::Vertex(vertex) => match self.vertices.get(&vertex.name) {
                 Some(known) if known != vertex => {
-                    Err(format!("vertices of the type '{}' are declared otherwise", vertex.name))
+                    Err(format!("vertices of the type '{}' have another declaration", vertex.name))
                 }
                 _ => Ok(()),
             },
@@ -104,7 +104,7 @@ impl Vocabulary {
     fn check_edge(&self, edge: &EdgeType) -> Result<(), String> {
         let EdgeType { name, reverse, .. } = edge;
         if let Some(known) = self.edges.get(name) {
-            let why = || format!("relations of the type '{name}' are declared otherwise");
+            let why = || format!("relations of the type '{name}' have another declaration");
             return if known == edge { Ok(()) } else { Err(why()) };
         }
         let builtin =
@@ -113,13 +113,13 @@ impl Vocabulary {
         let odd = [name, reverse].into_iter().any(|name| name.is_empty() || name.starts_with('~'));
         if builtin || odd || name == reverse || taken(name) || taken(reverse) {
             return Err(format!(
-                "'{name}' and '{reverse}' cannot name a relation and its reverse: one is taken"
+                "'{name}' and '{reverse}' cannot name a relation and its reverse: a name is taken or not valid"
             ));
         }
         Ok(())
     }
 
-    /// The type that a name stands for, and from which end.
+    /// The type with a name, and the end that uses it.
     pub fn direction(&self, name: &str) -> Direction {
         if let Some(other) = name.strip_prefix('~') {
             let direction = self.direction(other);
@@ -133,7 +133,7 @@ impl Vocabulary {
         Direction { kind: kind.into(), reverse }
     }
 
-    /// What a relation is called from one of its ends.
+    /// The name of a relation from one of its ends.
     pub fn name(&self, kind: &str, reverse: bool) -> String {
         if !reverse {
             return kind.to_owned();
@@ -149,17 +149,17 @@ impl Vocabulary {
         self.vertices.get(name)
     }
 
-    /// Whether vertices of a type are to be found by the values of a property.
+    /// Whether vertices of a type can be found by the values of a property.
     pub fn indexes(&self, kind: &str, name: &str) -> bool {
         self.vertices.get(kind).is_some_and(|vertex| vertex.index.iter().any(|known| known == name))
     }
 
-    /// Whether relations of a type are to be found by the values of a property.
+    /// Whether relations of a type can be found by the values of a property.
     pub fn indexes_relation(&self, kind: &str, name: &str) -> bool {
         self.edges.get(kind).is_some_and(|edge| edge.index.iter().any(|known| known == name))
     }
 
-    /// Properties of which words are found: this one, and those that were declared; sorted.
+    /// Properties whose words are searched: this one, and the declared ones; sorted.
     pub fn texts(&self, name: &str) -> Vec<String> {
         let declared = self.vertices.values().flat_map(|vertex| vertex.text.iter().cloned());
         let all: BTreeSet<String> = declared.chain([name.to_owned()]).collect();
@@ -171,13 +171,13 @@ impl Vocabulary {
         self.edges.get(name)
     }
 
-    /// Declarations that count for nothing, in words.
+    /// Declarations without effect, as text.
     pub fn conflicts(&self) -> &[String] {
         &self.conflicts
     }
 }
 
-/// By what one of two declarations goes first that were known at once.
+/// The order of two declarations that became known at once.
 fn encoded(declared: &TypeDecl) -> Vec<u8> {
     Record::Types(vec![declared.clone()]).encode().bytes.to_vec()
 }

@@ -10,7 +10,7 @@
 //! * damaged parts are passed over, the same ones by everybody.
 //!
 //! ```text
-//! let feed = journal.feed()?;
+//! let feed = journal.looks().feed()?;
 //! match follow(&mut view, &feed, &fields, &Following { wait: Wait::Yes, newest: false, pace })? {
 //!     Followed::Done => …             the view shows the feed's moment, or a later one
 //!     Followed::Busy => …             another process has it; only without waiting

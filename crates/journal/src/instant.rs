@@ -19,9 +19,9 @@
 //! let options = JournalOptions { url: "memory:".into(), writable: true, ..Default::default() };
 //! let journal = Journal::open(SimWorld::memory(), "/store".as_ref(), options)?;
 //! let session = Session::default();
-//! journal.take_side(vec![SideRecord { kind: 1, bytes: (*b"a note").into() }], &session)?;
+//! journal.unflushed().add(vec![SideRecord { kind: 1, bytes: (*b"a note").into() }], &session)?;
 //! let instant = Instant::now(&journal, &session, ReadOwn::Later)?.expect("nobody else flushes");
-//! let own = OwnRecords::between(&journal, Cursors::default(), instant.pending, &session).expect("they wait");
+//! let own = OwnRecords::between(journal.unflushed(), Cursors::default(), instant.pending, &session).expect("they wait");
 //! assert_eq!(own.parts[0].records.len(), 1);
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
@@ -32,6 +32,7 @@ use fieldstone_format::log::SideRecord;
 
 use crate::Journal;
 use crate::feed::Feed;
+use crate::journal::Unflushed;
 use crate::session::Session;
 use crate::writer::{PendingCursor, PendingSide};
 
@@ -46,9 +47,9 @@ pub struct Cursors {
 
 impl Cursors {
     /// Cursors behind all that waits for flushes of a session.
-    pub fn now(journal: &Journal, session: &Session) -> Cursors {
-        let within = session.transaction().map(|_| journal.pending_cursor(session));
-        Cursors { outside: journal.pending_cursor(&session.within(None)), within: within.unwrap_or_default() }
+    pub fn now(unflushed: Unflushed<'_>, session: &Session) -> Cursors {
+        let within = session.transaction().map(|_| unflushed.cursor(session));
+        Cursors { outside: unflushed.cursor(&session.within(None)), within: within.unwrap_or_default() }
     }
 
     /// Records that were read.
@@ -85,7 +86,12 @@ pub struct OwnRecords {
 impl OwnRecords {
     /// The session's own records behind some cursors, up to others: later ones stand behind those that may have been
     /// flushed meanwhile. `None` where some of it does not wait any more.
-    pub fn between(journal: &Journal, from: Cursors, to: Cursors, session: &Session) -> Option<OwnRecords> {
+    pub fn between(
+        unflushed: Unflushed<'_>,
+        from: Cursors,
+        to: Cursors,
+        session: &Session,
+    ) -> Option<OwnRecords> {
         let mut own = OwnRecords { parts: Vec::new(), end: from };
         let outside = (false, &session.within(None), to.outside, &mut own.end.outside);
         let within = (true, session, to.within, &mut own.end.within);
@@ -93,7 +99,7 @@ impl OwnRecords {
             if to.records <= cursor.records {
                 continue;
             }
-            let PendingSide { end, continues, mut records } = journal.pending_behind(session, *cursor);
+            let PendingSide { end, continues, mut records } = unflushed.behind(session, *cursor);
             if !continues || !end.continues(to) {
                 return None;
             }
@@ -136,17 +142,19 @@ impl Instant {
     /// A session's sight now; `None` where others flushed some of it meanwhile. The caller has handed over what it keeps
     /// for the session.
     pub fn now(journal: &Journal, session: &Session, held: ReadOwn) -> Result<Option<Instant>> {
-        let pending = Cursors::now(journal, session);
+        let pending = Cursors::now(journal.unflushed(), session);
         let records = match held {
             ReadOwn::Later => None,
-            ReadOwn::AtOnce => match OwnRecords::between(journal, Cursors::default(), pending, session) {
-                None => return Ok(None),
-                records => records,
-            },
+            ReadOwn::AtOnce => {
+                match OwnRecords::between(journal.unflushed(), Cursors::default(), pending, session) {
+                    None => return Ok(None),
+                    records => records,
+                }
+            }
         };
-        let feed = journal.feed()?;
+        let feed = journal.looks().feed()?;
         // Records that another thread has flushed meanwhile must not be missed, nor seen twice.
-        let still = Cursors::now(journal, session).continues(pending);
+        let still = Cursors::now(journal.unflushed(), session).continues(pending);
         Ok(still.then(|| Instant { pending, held: records, ..Instant::of(feed) }))
     }
 }

@@ -27,11 +27,11 @@
 //! let open = || JournalOptions { url: "memory:".into(), writable: true, ..Default::default() };
 //! let env = SimWorld::memory();
 //! let journal = Journal::open(env.clone(), "/store".as_ref(), open())?;
-//! journal.take_side(vec![SideRecord { kind: 1, bytes: (*b"a note").into() }], &Session::default())?;
-//! journal.flush(&Session::default())?;
+//! journal.unflushed().add(vec![SideRecord { kind: 1, bytes: (*b"a note").into() }], &Session::default())?;
+//! journal.committer().flush(&Session::default())?;
 //!
 //! let other = Journal::open(env, "/store".as_ref(), open())?;
-//! let feed = other.feed()?;
+//! let feed = other.looks().feed()?;
 //! let (writer, _) = feed.heads()[0];
 //! let commits: Result<Vec<_>, _> = feed.commits(writer, 0)?.collect();
 //! assert_eq!(*commits?[0].side[0].bytes, *b"a note");

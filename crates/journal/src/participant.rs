@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use fieldstone_core::sync::Mutex;
 use fieldstone_format::log::SideRecord;
 
-use crate::Journal;
+use crate::journal::Unflushed;
 use crate::session::{Session, SessionKey};
 
 /// Who has records for a store's flushes. No lock of the store's is held at a call.
@@ -63,12 +63,12 @@ impl<T: Growing> Buffered<T> {
     /// Puts rows in for a session. `put` gives back what grows no further, which is handed over at once.
     pub fn put(
         &self,
-        journal: &Journal,
+        unflushed: Unflushed<'_>,
         session: &Session,
         rows: u64,
         put: impl FnOnce(&mut T) -> Option<T>,
     ) {
-        let losses = journal.keep(rows, session);
+        let losses = unflushed.keep(rows, session);
         let mut sessions = self.sessions.lock();
         let own = sessions.entry(session.key()).or_default();
         if own.losses > losses {
@@ -79,26 +79,26 @@ impl<T: Growing> Buffered<T> {
             *own = BufferedRows { losses, growing: T::default() };
         }
         if let Some(ended) = put(&mut own.growing) {
-            give(journal, session, losses, ended);
+            give(unflushed, session, losses, ended);
         }
     }
 
     /// Gives the journal records, which count as `rows`, for a session, behind those that were put in.
-    pub fn pass(&self, journal: &Journal, session: &Session, rows: u64, records: Vec<SideRecord>) {
-        let losses = journal.keep(rows, session);
+    pub fn pass(&self, unflushed: Unflushed<'_>, session: &Session, rows: u64, records: Vec<SideRecord>) {
+        let losses = unflushed.keep(rows, session);
         let mut sessions = self.sessions.lock();
         if let Some(BufferedRows { losses, growing }) = sessions.remove(&session.key()) {
-            give(journal, session, losses, growing);
+            give(unflushed, session, losses, growing);
         }
-        journal.take_kept(records, rows, losses, session);
+        unflushed.add_kept(records, rows, losses, session);
     }
 
     /// Gives the journal what was put in for a session.
-    pub fn hand_over(&self, journal: &Journal, session: &Session) {
+    pub fn hand_over(&self, unflushed: Unflushed<'_>, session: &Session) {
         // The lock is held until the journal has it: what comes later stands behind, and whoever flushes meanwhile waits.
         let mut sessions = self.sessions.lock();
         if let Some(BufferedRows { losses, growing }) = sessions.remove(&session.key()) {
-            give(journal, session, losses, growing);
+            give(unflushed, session, losses, growing);
         }
     }
 
@@ -109,9 +109,9 @@ impl<T: Growing> Buffered<T> {
 }
 
 /// Gives rows to the journal, unless it counted them as lost.
-fn give<T: Growing>(journal: &Journal, session: &Session, losses: u64, growing: T) {
+fn give<T: Growing>(unflushed: Unflushed<'_>, session: &Session, losses: u64, growing: T) {
     let rows = growing.rows();
     if rows > 0 {
-        journal.take_kept(growing.into_records(), rows, losses, session);
+        unflushed.add_kept(growing.into_records(), rows, losses, session);
     }
 }

@@ -19,9 +19,9 @@
 //! let options = JournalOptions { url: "memory:".into(), writable: true, ..Default::default() };
 //! let journal = Journal::open(SimWorld::memory(), "/store".as_ref(), options)?;
 //! let (alice, bob) = (Session::new(SessionId::of(1)), Session::new(SessionId::of(2)));
-//! journal.take_side(vec![SideRecord { kind: 1, bytes: (*b"a note").into() }], &alice)?;
-//! journal.flush(&bob)?;
-//! assert!(journal.has_pending(&alice));
+//! journal.unflushed().add(vec![SideRecord { kind: 1, bytes: (*b"a note").into() }], &alice)?;
+//! journal.committer().flush(&bob)?;
+//! assert!(journal.unflushed().holds(&alice));
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 

@@ -33,20 +33,20 @@ impl LocalStore {
     /// Accepts what a log or data log lost, durably and for good; see the facade's `Store::accept`.
     pub fn accept(&self, name: &str, why: &str, session: &Session) -> Result<AcceptanceReport> {
         let journal = self.journal();
-        journal.check_writable()?;
+        journal.access().check_writable()?;
         let (writer, number) = named_file(name)?;
-        journal.refresh()?;
-        let snapshot = journal.snapshot()?;
-        let state = journal.file_state(writer)?;
-        journal.check_may_accept(writer, state.owner, &snapshot, session)?;
-        journal.check_format(ACCEPTANCES_SINCE, "an accepted loss")?;
+        journal.looks().refresh()?;
+        let snapshot = journal.looks().snapshot()?;
+        let state = journal.acceptances().file_state(writer)?;
+        journal.acceptances().check_may(writer, state.owner, &snapshot, session)?;
+        journal.format().check(ACCEPTANCES_SINCE, "an accepted loss")?;
         let file = journal.medium().shown(writer, number);
         let (lost, concerned) = self.lost(&snapshot, (writer, number), &state, &file)?;
         let mut keys = concerned.keys;
         let fields = keys.len() as u64;
         keys.truncate(KEYS_MAX);
         let acceptance = Acceptance { writer, number, lost, why: why.to_owned(), fields, keys };
-        let loss = journal.accept(acceptance, session)?;
+        let loss = journal.acceptances().accept(acceptance, session)?;
         Ok(report::acceptance(&*journal.env().identity, &loss, journal.files()))
     }
 
@@ -74,8 +74,8 @@ impl LocalStore {
                 log.record.data_logs.iter().find(|(n, _)| *n == number).map(|(_, length)| *length)
             });
             let length = length.ok_or_else(|| nothing(file, "no commit names it"))?;
-            let missing =
-                self.journal().inspect().data_loss(writer, number, length)? == Some(DataLoss::Missing);
+            let missing = self.journal().medium().inspect().data_loss(writer, number, length)?
+                == Some(DataLoss::Missing);
             if missing {
                 return Ok((Lost::Whole, self.concerned(snapshot, (writer, number), false)?));
             }

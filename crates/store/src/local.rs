@@ -125,7 +125,7 @@ impl LocalStore {
         let (url, compression, exist) = (options.url.clone(), options.compression, options.exist);
         let journal = Arc::new(open(options.journal())?);
         // An attempt is as old as its first process, also where a straggler of it flushes only now.
-        journal.announce(&Session::default())?;
+        journal.committer().announce(&Session::default())?;
         Ok(LocalStore { exist, ..LocalStore::over(journal, url, compression) })
     }
 
@@ -135,7 +135,7 @@ impl LocalStore {
         let identity = &journal.env().identity;
         let last = PerProcess::new(identity.clone(), Mutex::default());
         let new_fields = PerProcess::new(identity.clone(), NewFields::default());
-        let in_memory = journal.is_in_memory();
+        let in_memory = journal.access().is_in_memory();
         LocalStore { journal, url, compression, exist: None, new_fields, in_memory, last }
     }
 
@@ -158,23 +158,23 @@ impl LocalStore {
 
     /// All entries that count under a key, newest first; removals are among them.
     pub fn entries(&self, key: &Pairs<'_>, session: &Session) -> Result<Vec<KeyEntry>> {
-        let key = self.journal.by_schema(|schema| schema.resolve(key))?;
-        read::entries(&*self.journal.snapshot()?, &encode_key(&key).bytes, session.transaction())
+        let key = self.journal.schema().make(|schema| schema.resolve(key))?;
+        read::entries(&*self.journal.looks().snapshot()?, &encode_key(&key).bytes, session.transaction())
     }
 
     /// The transactions that somebody decided about, or flushed into.
     pub fn transactions(&self) -> Result<Vec<TransactionState>> {
-        Ok(read::transactions(&*self.journal.snapshot()?))
+        Ok(read::transactions(&*self.journal.looks().snapshot()?))
     }
 
     /// The settings that its owner made, by name.
     pub fn settings(&self) -> Result<StoreSettings> {
-        Ok((*self.journal.snapshot()?.settings).clone())
+        Ok((*self.journal.looks().snapshot()?.settings).clone())
     }
 
     /// The fields with a part that came by one of these commits of this store: log and sequence.
     pub fn list_commits(&self, commits: HashSet<(Id, u64)>, options: &ListOptions) -> Result<Listing> {
-        let (snapshot, selection) = (self.journal.snapshot()?, self.select(&Request::new())?);
+        let (snapshot, selection) = (self.journal.looks().snapshot()?, self.select(&Request::new())?);
         Ok(Box::new(
             self.named(read::list(&snapshot, selection, options, None, self.limits(&options.session))?)
                 .of_commits(commits),
@@ -189,8 +189,8 @@ impl LocalStore {
         since: &str,
         options: &ListOptions,
     ) -> Result<(Listing, String)> {
-        let snapshot = self.journal.snapshot()?;
-        let older = self.journal.older(&snapshot, since)?;
+        let snapshot = self.journal.looks().snapshot()?;
+        let older = self.journal.looks().older(&snapshot, since)?;
         let now = snapshot.version().encode();
         let listing = self.named(read::list(
             &snapshot,
@@ -205,7 +205,7 @@ impl LocalStore {
     /// Waits until something was flushed after a version, by anybody; `false` where nothing was in so many
     /// nanoseconds.
     pub fn wait(&self, since: &str, timeout: u64, session: &Session) -> Result<bool> {
-        self.journal.wait(since, timeout, session)
+        self.journal.looks().wait(since, timeout, session)
     }
 
     fn named(&self, listing: read::ListStream) -> read::ListStream {
@@ -219,20 +219,20 @@ impl LocalStore {
     fn check_dataset(&self, key: &FieldKey, session: &Session) -> Result<()> {
         let mut prefix = Vec::new();
         encode_level(&key.levels[0], &mut prefix);
-        self.journal.check_prefix(prefix, session)
+        self.journal.datasets().check(prefix, session)
     }
 
     fn compression(&self, options: &ArchiveOptions) -> Compression {
         options
             .compression
             .or(self.compression)
-            .or(self.journal.schema().compression())
+            .or(self.journal.schema().now().compression())
             .unwrap_or(Compression::None)
     }
 
     /// What an archive does where its key has a field.
     fn exist(&self, options: &ArchiveOptions) -> Exist {
-        let set = || self.journal.setting(EXIST).and_then(|text| Exist::parse(&text).ok());
+        let set = || self.journal.settings().get(EXIST).and_then(|text| Exist::parse(&text).ok());
         options.exist.or(self.exist).or_else(set).unwrap_or_default()
     }
 
@@ -240,7 +240,7 @@ impl LocalStore {
     /// store's owner.
     pub fn set_exist(&self, exist: Exist, session: &Session) -> Result<()> {
         let setting = Setting { name: EXIST.to_owned(), value: exist.name().to_owned() };
-        self.journal.set(&setting, session)
+        self.journal.settings().set(&setting, session)
     }
 
     fn clock(&self) -> &Arc<dyn Clock> {
@@ -259,15 +259,21 @@ impl LocalStore {
     fn take(&self, value: Encoded<'_>, created: bool, options: &ArchiveOptions) -> Result<()> {
         let session = &options.session;
         if self.exist(options) == Exist::New {
-            return self.journal.take(value, session);
+            return self.journal.committer().take(value, session);
         }
         let piece = match &value.entry.array {
             Some(array) if array.piece.is_some() => value.entry.index_box()?,
             _ => None,
         };
-        let (snapshot, key) = (self.journal.snapshot()?, value.key.bytes.clone());
-        self.new_fields().check(&snapshot, &key, piece.as_ref(), session.key(), self.journal.attempt())?;
-        self.journal.take(value, session)?;
+        let (snapshot, key) = (self.journal.looks().snapshot()?, value.key.bytes.clone());
+        self.new_fields().check(
+            &snapshot,
+            &key,
+            piece.as_ref(),
+            session.key(),
+            self.journal.access().attempt(),
+        )?;
+        self.journal.committer().take(value, session)?;
         self.new_fields().note(&key, piece, created, session.key());
         Ok(())
     }
@@ -277,12 +283,16 @@ impl LocalStore {
         if self.new_fields().is_empty(session.key()) {
             return Ok(());
         }
-        self.new_fields().check_all(&*self.journal.snapshot()?, session.key(), self.journal.attempt())
+        self.new_fields().check_all(
+            &*self.journal.looks().snapshot()?,
+            session.key(),
+            self.journal.access().attempt(),
+        )
     }
 
     /// What a session took waits no more.
     fn settle<T>(&self, outcome: Result<T>, session: &Session) -> Result<T> {
-        if outcome.is_ok() || !self.journal.has_pending(session) {
+        if outcome.is_ok() || !self.journal.unflushed().holds(session) {
             self.new_fields().forget(session.key());
         }
         outcome
@@ -293,12 +303,12 @@ impl LocalStore {
     fn selected_keys(&self, selection: Selection, session: &Session) -> Result<BTreeSet<Vec<u8>>> {
         let mut keys = BTreeSet::new();
         let mut matcher = read::Matcher::new(selection.clone());
-        for key in self.journal.pending_keys(session) {
+        for key in self.journal.unflushed().keys(session) {
             if matcher.test(&key)? == read::Match::Yes {
                 keys.insert(key);
             }
         }
-        let mut scan = read::Scan::new(self.journal.snapshot()?, selection, session.transaction())?
+        let mut scan = read::Scan::new(self.journal.looks().snapshot()?, selection, session.transaction())?
             .within(self.limits(session));
         while let Some(versions) = scan.next_key()? {
             keys.insert(versions.key);
@@ -310,11 +320,11 @@ impl LocalStore {
     fn remove_keys(&self, keys: Vec<(Vec<u8>, Option<EntryId>)>, session: &Session) -> Result<()> {
         for (key, _) in &keys {
             let end = level_ends(key)?[0];
-            self.journal.check_prefix(key[..end].to_vec(), session)?;
+            self.journal.datasets().check(key[..end].to_vec(), session)?;
         }
         for (bytes, only) in keys {
             let ends = level_ends(&bytes)?;
-            self.journal.take(encode::removal(EncodedKey { bytes, ends }, only), session)?;
+            self.journal.committer().take(encode::removal(EncodedKey { bytes, ends }, only), session)?;
         }
         Ok(())
     }
@@ -326,21 +336,21 @@ impl FieldAccess for LocalStore {
     }
 
     fn schema(&self) -> Schema {
-        self.journal.schema()
+        self.journal.schema().now()
     }
 
     fn extend_schema(&self, text: &str, session: &Session) -> Result<Schema> {
-        self.journal.extend_schema(text, session)
+        self.journal.schema().extend(text, session)
     }
 
     fn select(&self, request: &Request) -> Result<fieldstone_core::schema::Selection> {
         let now = self.journal.env().clock.now();
-        self.journal.by_schema(|schema| schema.select_at(request, now))
+        self.journal.schema().make(|schema| schema.select_at(request, now))
     }
 
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
-        self.journal.check_writable()?;
-        let key = self.journal.by_schema(|schema| schema.resolve(key))?;
+        self.journal.access().check_writable()?;
+        let key = self.journal.schema().make(|schema| schema.resolve(key))?;
         self.check_dataset(&key, &options.session)?;
         let chunks = options.chunks.as_deref();
         let mut prepared = encode::value(&key, value, self.compression(options), chunks, &options.missing)?;
@@ -351,22 +361,22 @@ impl FieldAccess for LocalStore {
     }
 
     fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let numbered = |i: usize| move |e: Error| e.context(format!("field {i}"));
         let mut keys = Vec::with_capacity(items.len());
         for (i, (key, _)) in items.iter().enumerate() {
-            let key = self.journal.by_schema(|schema| schema.resolve(key)).map_err(numbered(i))?;
+            let key = self.journal.schema().make(|schema| schema.resolve(key)).map_err(numbered(i))?;
             self.check_dataset(&key, &options.session).map_err(numbered(i))?;
             keys.push(key);
         }
         if self.exist(options) == Exist::Error {
-            let (snapshot, session) = (self.journal.snapshot()?, options.session.key());
+            let (snapshot, session) = (self.journal.looks().snapshot()?, options.session.key());
             // Of these, too, no two may be one.
             let those = NewFields::default();
             for (i, (key, (_, value))) in keys.iter().zip(items).enumerate() {
                 let (key, piece) = (encode_key(key).bytes, value.piece().map_err(numbered(i))?);
                 self.new_fields()
-                    .check(&snapshot, &key, piece.as_ref(), session, self.journal.attempt())
+                    .check(&snapshot, &key, piece.as_ref(), session, self.journal.access().attempt())
                     .and_then(|()| those.check_pending(&key, piece.as_ref(), session))
                     .map_err(numbered(i))?;
                 those.note(&key, piece, false, session);
@@ -385,8 +395,8 @@ impl FieldAccess for LocalStore {
     }
 
     fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()> {
-        self.journal.check_writable()?;
-        let key = self.journal.by_schema(|schema| schema.resolve(key))?;
+        self.journal.access().check_writable()?;
+        let key = self.journal.schema().make(|schema| schema.resolve(key))?;
         self.check_dataset(&key, &options.session)?;
         self.take(encode::created(&key, spec)?, true, options)
     }
@@ -397,8 +407,8 @@ impl FieldAccess for LocalStore {
         spec: &ExternalSpec<'_>,
         options: &ArchiveOptions,
     ) -> Result<()> {
-        self.journal.check_writable()?;
-        let key = self.journal.by_schema(|schema| schema.resolve(key))?;
+        self.journal.access().check_writable()?;
+        let key = self.journal.schema().make(|schema| schema.resolve(key))?;
         self.check_dataset(&key, &options.session)?;
         let prepared = encode::external(&key, self.journal.files().outside(), spec, &options.missing)?;
         self.take(prepared, false, options)
@@ -410,10 +420,10 @@ impl FieldAccess for LocalStore {
         spec: &StoredArraySpec<'_>,
         options: &ArchiveOptions,
     ) -> Result<()> {
-        self.journal.check_writable()?;
-        let key = self.journal.by_schema(|schema| schema.resolve(key))?;
+        self.journal.access().check_writable()?;
+        let key = self.journal.schema().make(|schema| schema.resolve(key))?;
         self.check_dataset(&key, &options.session)?;
-        self.journal.check_format(GROWN_SINCE, "an array in a file of the store")?;
+        self.journal.format().check(GROWN_SINCE, "an array in a file of the store")?;
         if self.folder().is_none() {
             return Err(Code::WrongStore
                 .error(format!("{key}: the store at {} has no folder for files with arrays", self.url))
@@ -423,7 +433,7 @@ impl FieldAccess for LocalStore {
     }
 
     fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let selection = self.select(request)?;
         if selection.names_nothing() {
             return Err(Code::RequestTooBroad
@@ -437,7 +447,7 @@ impl FieldAccess for LocalStore {
     }
 
     fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let mut named = Vec::with_capacity(fields.len());
         for field in fields {
             let id = field.id();
@@ -454,7 +464,7 @@ impl FieldAccess for LocalStore {
             return Err(Code::Option.error(format!("depth {} is not 1, 2 or 3", options.depth)));
         }
         Ok(Box::new(self.named(read::list(
-            &self.journal.snapshot()?,
+            &self.journal.looks().snapshot()?,
             self.select(request)?,
             options,
             None,
@@ -466,7 +476,7 @@ impl FieldAccess for LocalStore {
         let selection = self.select(request)?;
         read::retrieve(
             self.journal.files(),
-            &self.journal.snapshot()?,
+            &self.journal.looks().snapshot()?,
             selection,
             options.strict,
             &options.session,
@@ -475,9 +485,9 @@ impl FieldAccess for LocalStore {
     }
 
     fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
-        let exact = self.journal.by_schema(|schema| schema.resolve(key));
+        let exact = self.journal.schema().make(|schema| schema.resolve(key));
         if let Ok(key) = &exact {
-            let snapshot = self.journal.snapshot()?;
+            let snapshot = self.journal.looks().snapshot()?;
             let key = encode_key(key);
             if let Some(loss) = snapshot.loss(&key.bytes[..key.ends[0]]) {
                 return Err(loss.error());
@@ -503,7 +513,7 @@ impl FieldAccess for LocalStore {
             }
         }
         let found = get_by_request(self, key, options);
-        let snapshot = self.journal.snapshot()?;
+        let snapshot = self.journal.looks().snapshot()?;
         let loss = match &found {
             Ok(field) => snapshot.loss(&field.id().key[..level_ends(field.id().key)?[0]]),
             Err(_) => snapshot.losses.first(),
@@ -513,7 +523,7 @@ impl FieldAccess for LocalStore {
 
     fn axes(&self, request: &Request, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
         read::axes(
-            &self.journal.snapshot()?,
+            &self.journal.looks().snapshot()?,
             self.select(request)?,
             options.session.transaction(),
             self.limits(&options.session),
@@ -521,42 +531,44 @@ impl FieldAccess for LocalStore {
     }
 
     fn version(&self) -> Result<String> {
-        Ok(self.journal.snapshot()?.version().encode())
+        Ok(self.journal.looks().snapshot()?.version().encode())
     }
 
     fn refresh(&self) -> Result<()> {
-        self.journal.refresh()
+        self.journal.looks().refresh()
     }
 
     fn owner(&self, level: &[u8]) -> Result<Option<u32>> {
-        self.journal.owner(level)
+        self.journal.datasets().owner(level)
     }
 
     fn claim(&self, level: Vec<u8>, session: &Session) -> Result<()> {
-        self.journal.claim(level, session)
+        self.journal.datasets().claim(level, session)
     }
 }
 
 impl Transactions for LocalStore {
     fn flush(&self, session: &Session) -> Result<()> {
         self.check_new(session)?;
-        self.settle(self.journal.flush(session), session)
+        self.settle(self.journal.committer().flush(session), session)
     }
 
     fn discard(&self, session: &Session) -> Result<()> {
-        self.settle(self.journal.discard(session), session)
+        self.journal.unflushed().discard(session);
+        self.new_fields().forget(session.key());
+        Ok(())
     }
 
     fn check_lost(&self, session: &Session) -> Result<()> {
-        self.journal.check_lost(session)
+        self.journal.unflushed().check_lost(session)
     }
 
     fn unflushed(&self) -> u64 {
-        self.journal.unflushed()
+        self.journal.unflushed().count()
     }
 
     fn begin(&self) -> Result<Id> {
-        self.journal.begin()
+        self.journal.transactions().begin()
     }
 
     fn decide(&self, transaction: Id, commit: bool, session: &Session) -> Result<()> {
@@ -564,45 +576,45 @@ impl Transactions for LocalStore {
         if commit {
             self.check_new(&within)?;
         }
-        self.settle(self.journal.decide(transaction, commit, session), &within)
+        self.settle(self.journal.transactions().decide(transaction, commit, session), &within)
     }
 
     fn abandon(&self, transaction: Id, session: &Session) -> Result<()> {
-        self.settle(self.journal.abandon(transaction, session), &session.within(transaction))
+        self.settle(self.journal.transactions().abandon(transaction, session), &session.within(transaction))
     }
 
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
-        self.journal.decide_kinds(transaction, on, off, session)
+        self.journal.transactions().decide_kinds(transaction, on, off, session)
     }
 }
 
 impl Admin for LocalStore {
     fn stats(&self, request: &Request) -> Result<Stats> {
-        report::stats(self.journal.files(), &self.journal.snapshot()?, self.select(request)?)
+        report::stats(self.journal.files(), &self.journal.looks().snapshot()?, self.select(request)?)
     }
 
     fn status(&self) -> Result<Status> {
-        let snapshot = self.journal.looked()?;
+        let snapshot = self.journal.looks().even_without_logs()?;
         let mut status = {
-            let refresher = self.journal.refresher().lock();
+            let refresher = self.journal.looks().refresher().lock();
             report::status(
                 self.journal.env(),
-                self.journal.inspect(),
+                self.journal.medium().inspect(),
                 &snapshot,
                 &refresher,
                 self.journal.files(),
             )?
         };
         status.url = self.url.clone();
-        status.schema = self.journal.schema().name().unwrap_or("custom").to_owned();
-        status.unflushed = self.journal.unflushed();
+        status.schema = self.journal.schema().now().name().unwrap_or("custom").to_owned();
+        status.unflushed = self.journal.unflushed().count();
         // Made, and nothing flushed yet.
         status.id = status.id.or_else(|| self.journal.made_id());
         Ok(status)
     }
 
     fn passed_over(&self) -> Result<Vec<String>> {
-        let snapshot = self.journal.looked()?;
+        let snapshot = self.journal.looks().even_without_logs()?;
         // A link in place of a log is found by the listing and by the look at it: it is named once.
         let mut named = BTreeSet::new();
         let problems = snapshot.problems.iter();
@@ -611,14 +623,18 @@ impl Admin for LocalStore {
     }
 
     fn verify(&self, request: &Request) -> Result<VerifyReport> {
-        let snapshot = self.journal.looked()?;
+        let snapshot = self.journal.looks().even_without_logs()?;
         let identity = &*self.journal.env().identity;
         let selection = self.select(request)?;
-        report::verify(self.journal.files(), &snapshot, selection, self.journal.refresher(), identity)
+        report::verify(self.journal.files(), &snapshot, selection, self.journal.looks().refresher(), identity)
     }
 
     fn dump(&self, request: &Request) -> Result<Vec<String>> {
-        report::dump(self.journal.inspect(), &self.journal.snapshot()?, self.select(request)?)
+        report::dump(
+            self.journal.medium().inspect(),
+            &self.journal.looks().snapshot()?,
+            self.select(request)?,
+        )
     }
 
     fn checkpoint(
@@ -632,7 +648,7 @@ impl Admin for LocalStore {
                 .error(format!("the store at {} is in a folder", self.url))
                 .with_hint("a checkpoint is taken of a memory: store; this one is durable at each flush"));
         }
-        self.journal.checkpoint(folder, options, session)
+        self.journal.checkpoints().write(folder, options, session)
     }
 
     fn close(&self, session: &Session) -> Result<()> {

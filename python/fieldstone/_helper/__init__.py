@@ -1,12 +1,12 @@
-"""The helper process: what needs eccodes, netCDF-C, HDF5 or matplotlib happens here.
+"""The helper process, which does everything that needs eccodes, netCDF-C, HDF5 or matplotlib.
 
-The native program never links these libraries. It starts ``python -m fieldstone._helper`` and talks
-to it over a pipe in the frames of ``spec/helper-protocol.md``, so that a C library that crashes on a
-damaged file takes down this process alone.
+The native program never links these libraries. It starts ``python -m fieldstone._helper`` and exchanges the
+frames of ``spec/helper-protocol.md`` with it over a pipe, so that a C library that crashes on a damaged file
+only ends this process.
 
 Invariants:
 
-* stdout carries frames and nothing else; what the C libraries print goes to stderr;
+* stdout carries only frames; output of the C libraries goes to stderr;
 * a request is answered by any number of frames and then exactly one ``done`` or ``error``;
 * memory is bounded by ``PIECE_BYTES`` and one GRIB message, whatever the size of a file.
 """

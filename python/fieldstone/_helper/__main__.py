@@ -8,11 +8,11 @@ import sys
 
 def main() -> int:
     """Moves the pipe away from fd 1, then answers requests one after another."""
-    # Before any C library is loaded: fd 1 becomes stderr, the frames keep the real pipe.
+    # Before any C library is loaded: fd 1 becomes stderr, and the frames keep the real pipe.
     pipe = os.dup(1)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    # Before eccodes reads it, here or in what is started from here; see `grib.lay_out_by_eccodes`.
+    # Before eccodes reads it, in this process or its children; see `grib.lay_out_by_eccodes`.
     os.environ.pop("ECCODES_ECKIT_GEO", None)
 
     from fieldstone._helper.frames import Channel, ProtocolError
@@ -24,7 +24,7 @@ def main() -> int:
             while (frame := channel.receive()) is not None:
                 answer(channel, *frame)
         except BrokenPipeError:
-            # The parent is gone; drop what is buffered for it.
+            # The parent is gone; drop the frames buffered for it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), pipe)
         except ProtocolError as error:
             channel.fail("Internal", f"bad request frame: {error}")

@@ -1,8 +1,8 @@
 """Attributes of netCDF files as JSON that keeps their exact types (``spec/netcdf-header.md``).
 
-A value is one of ``{"text": s}``, ``{"strings": [s, ...]}`` or ``{"dtype": "<f4", "values": [...]}``;
-floats that JSON cannot hold are the texts ``NaN``, ``Infinity`` and ``-Infinity``. Characters that are no
-UTF-8 are kept as Latin-1, which has a letter for every byte, and say so: ``"encoding": "latin-1"``.
+A value is one of ``{"text": s}``, ``{"strings": [s, ...]}`` or ``{"dtype": "<f4", "values": [...]}``; floats
+that JSON cannot hold are the texts ``NaN``, ``Infinity`` and ``-Infinity``. Characters that are not UTF-8 are
+kept as Latin-1, which has a letter for every byte, and are marked with ``"encoding": "latin-1"``.
 
 Example: ``encode(np.float32([1.5, np.nan]))`` is ``{"dtype": "<f4", "values": [1.5, "NaN"]}``.
 """
@@ -40,7 +40,7 @@ def encode(value: Any) -> dict[str, Any]:
 
 
 def of(holder: Any, name: str, default: Any = None) -> Any:
-    """An attribute as netCDF4-python returns it; `default` where there is none of a type that it knows."""
+    """An attribute as netCDF4-python returns it; `default` if it does not exist or has an unknown type."""
     try:
         return holder.getncattr(name) if name in holder.ncattrs() else default
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError):
@@ -48,9 +48,9 @@ def of(holder: Any, name: str, default: Any = None) -> Any:
 
 
 def exact(group: int, variable: int, name: str) -> dict[str, Any]:
-    """The JSON form of an attribute of an open file (ids of netCDF-C): characters and strings apart, and
-    every byte of them kept. NetCDFError for user-defined types."""
-    from fieldstone._helper import libnetcdf  # reading what is stored needs no netCDF-C
+    """The JSON form of an attribute of an open file (ids of netCDF-C), which distinguishes characters from
+    strings and keeps every byte of them. NetCDFError for user-defined types."""
+    from fieldstone._helper import libnetcdf  # reading stored attributes needs no netCDF-C
 
     kind, value = libnetcdf.attribute(group, variable, name)
     if kind == "c":
@@ -65,7 +65,7 @@ def exact(group: int, variable: int, name: str) -> dict[str, Any]:
 
 
 def put(group: int, variable: int, name: str, coded: dict[str, Any]) -> None:
-    """Writes an attribute into a file that is being defined."""
+    """Writes an attribute into a file in define mode."""
     from fieldstone._helper import libnetcdf
 
     encoding = coded.get("encoding", "utf-8")
@@ -92,8 +92,8 @@ def decode(coded: dict[str, Any]) -> Any:
 
 
 def decoded(attrs: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """All attributes of a variable or group, by name, as netCDF4-python would return them: a fill value that
-    is a character is bytes, as the characters are that it stands for.
+    """All attributes of a variable or group, by name, as netCDF4-python would return them: a fill value of
+    type character is bytes, like the characters that it replaces.
     """
     made = {name: decode(coded) for name, coded in attrs}
     for name, coded in attrs:
@@ -103,7 +103,7 @@ def decoded(attrs: Sequence[Sequence[Any]]) -> dict[str, Any]:
 
 
 def is_utf8(text: bytes) -> bool:
-    """Whether bytes are a text that comes out of UTF-8 as it went in."""
+    """Whether bytes survive decoding and encoding as UTF-8."""
     try:
         return text.decode().encode() == text
     except UnicodeError:
@@ -111,7 +111,7 @@ def is_utf8(text: bytes) -> bool:
 
 
 def _shown(text: str, coded: dict[str, Any]) -> str:
-    """A text as netCDF4-python shows it: what is no UTF-8 is replaced."""
+    """A text in netCDF4-python's form, which replaces bytes that are not UTF-8."""
     if "encoding" in coded:
         return text.encode(coded["encoding"]).decode("utf-8", "replace")
     return text

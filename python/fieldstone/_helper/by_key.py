@@ -1,9 +1,9 @@
-"""Variables of an exported file as the fields that they were, by key (``spec/exported-metadata.md``).
+"""Turns variables of an exported file back into fields under their keys (``spec/exported-metadata.md``).
 
 Invariants:
 
-* a field has the type that it had; what stands in the file where no field was is not taken;
-* a variable that another tool changed in shape is not taken: which field is which, nothing says.
+* a field gets its original type; elements of the file that did not belong to a field are skipped;
+* a variable whose shape another tool changed is skipped, because its fields can no longer be identified.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from fieldstone._helper.netcdf import Reader, little, unsupported
 
 
 class ByKey:
-    """The variables of an exported file as the fields that they were."""
+    """Sends the variables of an exported file as fields under their original keys."""
 
     def __init__(self, reader: Reader, held: Exported) -> None:
         self.reader = reader
         self.held = held
 
     def send_all(self) -> None:
-        """Variables in the order in which they were written."""
+        """Sends variables in the order in which they were written."""
         variables = self.reader.dataset.variables
         fields = self.held.fields or {}
         for name, entry in fields.items():
@@ -40,13 +40,13 @@ class ByKey:
                 self.skip(name, f"its values are not those of its fields: {error}")
         for name in variables:
             if name not in fields and name not in self.held.made:
-                self.skip(name, "the file was exported without it: nothing says under which keys it goes")
+                self.skip(name, "the export did not have it, so its keys are unknown")
 
     def skip(self, name: str, why: str) -> None:
         self.reader._skip(name, why)
 
     def send(self, name: str, variable: netCDF4.Variable, entry: dict[str, Any]) -> None:
-        """The fields of one variable."""
+        """Sends the fields of one variable."""
         if reason := unsupported(variable):
             self.skip(name, reason)
             return
@@ -56,8 +56,9 @@ class ByKey:
         lead, inner = shape[: entry["lead"]], shape[entry["lead"] :]
         count = int(np.prod(lead, dtype=object))
         at = entry.get("at") or range(count)
+        # `at` has the places of existing fields among all combinations of the leading dimensions.
         if len(lead) != entry["lead"] or len(at) != entry["count"] or any(not 0 <= i < count for i in at):
-            self.skip(name, "its shape is not that of the export: nothing says which field is which")
+            self.skip(name, "its shape differs from the export, so its fields are unknown")
             return
         failed: list[tuple[str, str]] = []
         for number, place in enumerate(at):

@@ -1,7 +1,7 @@
-"""Where the bytes of a netCDF classic file must be, read from its header alone.
+"""The positions of a netCDF classic file's bytes, read only from its header.
 
-netCDF-C reads a classic file that was cut short as zeros, without an error. The reader asks here
-first whether the bytes of a slice are in the file.
+netCDF-C reads missing bytes of a truncated classic file as zeros, without an error. The reader first checks
+here whether the bytes of a slice are in the file.
 
     header  = magic numrecs dim_list gatt_list var_list
     list    = ABSENT | tag nelems [...]          tag: 10 dims, 11 variables, 12 attributes
@@ -24,7 +24,7 @@ class HeaderError(Exception):
 
 @dataclass
 class Place:
-    """Where a variable lies: `begin`, bytes of one leading slice, and the distance of slices."""
+    """The location of a variable: `begin`, bytes of one leading slice, and the distance between slices."""
 
     begin: int
     slice_bytes: int
@@ -33,7 +33,7 @@ class Place:
 
 
 class Layout:
-    """Places of all variables of a classic file and how many records its bytes hold."""
+    """Places of all variables of a classic file, and the number of records that its bytes hold."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self.places: dict[str, Place] = {}
@@ -45,14 +45,14 @@ class Layout:
 
     @classmethod
     def global_attributes(cls, file: BinaryIO, size: int) -> list[str]:
-        """Names of a file's global attributes; its variables are not read."""
+        """Names of a file's global attributes; does not read its variables."""
         layout = cls.__new__(cls)
         layout._begin(file, size)
         layout._dimensions()
         return layout._attributes()
 
     def missing(self, name: str, first: int, count: int) -> bool:
-        """Whether any byte of `count` leading slices from `first` lies past the end of the file."""
+        """Whether any byte of `count` leading slices from `first` is beyond the end of the file."""
         place = self.places.get(name)
         if place is None or count == 0 or place.slice_bytes == 0:
             return False
@@ -66,7 +66,7 @@ class Layout:
             raise HeaderError("not a classic file")
         self._wide = magic[3] == 5
         self._offset_wide = magic[3] != 1
-        self._count()  # numrecs: the length that netCDF-C reports is used instead
+        self._count()  # numrecs is not used: netCDF-C reports the length
 
     def _dimensions(self) -> list[int]:
         return [(self._name(), self._count())[1] for _ in range(self._list(10))]
@@ -75,7 +75,7 @@ class Layout:
         padded = []
         for name, ids, kind, begin in shapes:
             if any(i >= len(dims) for i in ids):
-                raise HeaderError(f"variable {name} names a dimension that does not exist")
+                raise HeaderError(f"variable {name} refers to a dimension that does not exist")
             record = bool(ids) and dims[ids[0]] == 0
             slice_bytes = SIZES[kind]
             for i in ids[1:]:
@@ -92,7 +92,7 @@ class Layout:
     def _take(self, n: int) -> bytes:
         data = self._file.read(n)
         if len(data) != n:
-            raise HeaderError("the header is cut short")
+            raise HeaderError("the header is truncated")
         return data
 
     def _u32(self) -> int:
@@ -105,7 +105,7 @@ class Layout:
         n = self._count()
         if n > self._size:
             raise HeaderError(f"a name of {n} bytes")
-        # Some files have names that a NUL closes; netCDF-C ends them there.
+        # Some files have names that a NUL ends; netCDF-C ends them there.
         return self._take((n + 3) & ~3)[:n].split(b"\0")[0].decode("utf-8", "replace")
 
     def _list(self, tag: int) -> int:

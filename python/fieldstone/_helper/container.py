@@ -1,7 +1,7 @@
-"""Containers whose names have paths, and containers with a partitioned header, as fields.
+"""Sends containers whose names have paths, and containers with a partitioned header, as fields.
 
-The same fields and header as of a netCDF file (``spec/netcdf-header.md``), a path being a group; read by
-Fieldstone itself, as netCDF-C knows neither.
+Fields and header are the same as for a netCDF file (``spec/netcdf-header.md``), and a path is a group.
+Fieldstone itself reads them, because netCDF-C supports neither.
 
 Invariant: the header is sent last, so that a file whose reader died never looks complete.
 """
@@ -23,12 +23,12 @@ from fieldstone._helper.frames import Channel, RequestError
 from fieldstone.errors import Error
 
 HEADER = "@header"
-"""The variable under which a file's header is kept: no netCDF name begins with ``@``."""
+"""The variable name of a file's header: no netCDF name begins with ``@``."""
 
 HEADER_VERSION = 1
 
 MODEL = "NETCDF4"
-"""The data model of netCDF that holds what has groups."""
+"""The data model of netCDF for files with groups."""
 
 
 def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
@@ -52,7 +52,7 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
 
 
 class Reader:
-    """One file on its way to the parent."""
+    """Sends one file to the parent."""
 
     def __init__(
         self, channel: Channel, file: container.Container, path: str, run: str, digest: str, copy: bool
@@ -74,14 +74,14 @@ class Reader:
         self.total = 0
 
     def take_metadata(self) -> None:
-        """Sends what an exported file has beside its values; or says why that is left."""
+        """Sends the metadata of an exported file, or reports why they are skipped."""
         text = self.file.attrs.get(exported.ATTRIBUTE)
         if not isinstance(text, str):
             return
         try:
             held = exported.parse(text.encode("utf-8", "surrogateescape"))
             if held.fields is not None or self.step_dim is not None:
-                raise ValueError("its steps, or keys, are those of the file as it was")
+                raise ValueError("its steps or keys belong to the original file")
         except ValueError as error:
             self.channel.skipped("the metadata", str(error))
             return
@@ -90,9 +90,9 @@ class Reader:
             self.channel.send({"kind": "metadata"}, held.lines)
 
     def send_all(self) -> None:
-        """Variables in the file's order, then the header."""
+        """Sends variables in the file's order, then the header."""
         for path in ["", *self.file.paths]:
-            # Groups come before what is in them, also where nothing stands in an enclosing one.
+            # Groups come before their contents, even if an enclosing group is empty.
             parts = path.split("/")
             for n in range(1, len(parts) + 1):
                 self._group("/".join(parts[:n]))
@@ -172,7 +172,7 @@ class Reader:
         return not _split.is_horizontal(leading.rpartition("/")[2], held)
 
     def _values(self, variable: container.Variable, name: str, split: bool) -> None:
-        """Sends values in fields, or in pieces of fields, of bounded size."""
+        """Sends values as fields, or as pieces of fields, of bounded size."""
         shape = variable.shape
         dtype = variable.dtype.newbyteorder("<")
         inner = shape[1:] if split else shape
@@ -190,7 +190,7 @@ class Reader:
                 self.channel.progress(self.sent, self.total)
 
     def _places(self, variable: container.Variable, name: str, split: bool) -> None:
-        """Tells where values are: slice by slice, or all together."""
+        """Sends the locations of values: slice by slice, or all together."""
         begin, stride = variable._native.place
         shape = variable.shape
         rows = shape[0] if shape else 1
@@ -215,7 +215,7 @@ class Reader:
 
 
 def rank_of(variable: container.Variable) -> int:
-    """How many dimensions are axes: the last one of characters is the length of a text."""
+    """The number of dimensions that are axes: the last one of characters is the length of a text."""
     return variable.ndim - (1 if variable.dtype.kind == "S" else 0)
 
 

@@ -2,10 +2,10 @@
 
 Invariants:
 
-* libdarshan-util never sees the user's file: it is given a copy that has no name, so that whatever it does
-  to a damaged log, it does to the copy, and nothing is left where it crashes;
-* numbers of records are 64 bits and stay whole numbers from the library to the frame;
-* what the library reports as an error is ``Corrupt``, never an early end.
+* libdarshan-util never sees the user's file: it gets an unnamed copy, so that its handling of a damaged log
+  affects only the copy, and a crash leaves nothing behind;
+* numbers of records are 64-bit and stay whole numbers from the library to the frame;
+* an error that the library reports is ``Corrupt``, never an early end.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from fieldstone._helper.frames import Channel
 
 ROWS = 4096
-"""Records of a frame."""
+"""The number of records in a frame."""
 
 NAMES = 1024
-"""Names of a frame, which are paths: the longest of them must fit into one."""
+"""The number of names in a frame; they are paths, the longest of which must fit into one."""
 
 COPY_BYTES = 1 << 20
 
@@ -53,7 +53,7 @@ MODULES = {
     ),
     "DFS": ("DFS", ("READS", "READXS", "NB_READS"), ("WRITES", "WRITEXS", "NB_WRITES")),
 }
-"""Modules that say what was read and written: prefix of their counters, those of reads, of writes."""
+"""Modules that record reads and writes: prefix of their counters, those of reads, of writes."""
 
 MOMENTS = (
     "READ_START",
@@ -76,7 +76,7 @@ def darshan_request(channel: Channel, header: dict[str, Any], payload: bytes) ->
         digest = _copy(path, copy)
         log = backend.log_open(f"/dev/fd/{copy.fileno()}")
         if log["handle"] == backend.ffi.NULL:
-            raise _damaged("its beginning is not that of a whole log")
+            raise _damaged("it does not begin like a complete log")
         try:
             _send(channel, log, digest)
         finally:
@@ -85,7 +85,7 @@ def darshan_request(channel: Channel, header: dict[str, Any], payload: bytes) ->
 
 
 def _copy(path: str, copy: Any) -> str:
-    """Copies the log; the digest of its bytes."""
+    """Copies the log; returns the digest of its bytes."""
     digest = hashlib.sha256()
     try:
         with open_plain(path) as file:
@@ -127,14 +127,14 @@ def _send(channel: Channel, log: dict[str, Any], digest: str) -> None:
 
 
 def _job(log: dict[str, Any]) -> dict[str, Any]:
-    """What the log says of its job. pydarshan does not look at whether the library could read it."""
+    """The job of the log. pydarshan does not check whether the library could read it."""
     job = backend.ffi.new("struct darshan_job *")
     if backend.libdutil.darshan_log_get_job(log["handle"], job) < 0:
-        raise _damaged("what it says of its job cannot be read")
+        raise _damaged("its job cannot be read")
     line = backend.ffi.new("char[]", 4097)
     if backend.libdutil.darshan_log_get_exe(log["handle"], line) < 0:
         raise _damaged("the name of its program cannot be read")
-    # The handle begins with the version of the log's format, as pydarshan has it.
+    # The handle begins with the version of the log's format, as in pydarshan.
     version = backend.ffi.cast("char *", log["handle"])
     return {
         "number": job.jobid,
@@ -148,7 +148,7 @@ def _job(log: dict[str, Any]) -> dict[str, Any]:
 
 
 def _states(modules: dict[str, Any]) -> dict[str, Any]:
-    """Modules that ran out of room, and those that nobody here reads."""
+    """Modules that ran out of room, and modules that this reader does not support."""
     return {
         "modules": list(modules),
         "partial": [name for name, facts in modules.items() if facts["partial_flag"] and name in MODULES],
@@ -156,7 +156,7 @@ def _states(modules: dict[str, Any]) -> dict[str, Any]:
 
 
 def _names(log: dict[str, Any]) -> list[tuple[int, str]]:
-    """Numbers of records with their names. As pydarshan's, for names that are not UTF-8, too."""
+    """Numbers of records with their names, like pydarshan's, but also for names that are not UTF-8."""
     records = backend.ffi.new("struct darshan_name_record **")
     count = backend.ffi.new("int *")
     backend.libdutil.darshan_log_get_name_records(log["handle"], records, count)
@@ -174,7 +174,7 @@ def _names(log: dict[str, Any]) -> list[tuple[int, str]]:
 def _records(log: dict[str, Any], module: str, index: int) -> Iterator[list[Any]]:
     """Records of a module: number, rank, reads, bytes read, writes, bytes written, six moments.
 
-    A counter that is not recorded is -1; so is a moment, which is in seconds since the job's start.
+    A counter or a moment that is not recorded is -1; moments are seconds since the job's start.
     """
     prefix, reads, writes = MODULES[module]
     places = {name: i for i, name in enumerate(backend.counter_names(module))}
@@ -184,11 +184,11 @@ def _records(log: dict[str, Any], module: str, index: int) -> Iterator[list[Any]
         for names in (reads, ("BYTES_READ",), writes, ("BYTES_WRITTEN",))
     ]
     timed = [moments[f"{prefix}_F_{name}_TIMESTAMP"] for name in MOMENTS]
-    # Data sets and variables are records of their own; what they are in is a file.
+    # Datasets and variables have their own records; the file that contains them is an object of the graph.
     number = "file_rec_id" if module in ("H5D", "PNETCDF_VAR") else None
     buffer = backend.ffi.new("void **")
     while True:
-        # Where it is not null the library takes it for room of its own to fill.
+        # If it is not null, the library takes it as its own buffer to fill.
         buffer[0] = backend.ffi.NULL
         state = backend.libdutil.darshan_log_get_record(log["handle"], index, buffer)
         if state < 0:
@@ -213,5 +213,5 @@ def _text(characters: Any) -> str:
 
 
 def _damaged(what: str) -> RequestError:
-    hint = "where its job still runs, or was stopped, there is no whole log: take it when there is"
+    hint = "a job that is running or was killed leaves no complete log: ingest the log when it is complete"
     return RequestError("Corrupt", f"the Darshan log is damaged or not finished: {what}", hint)

@@ -1,13 +1,14 @@
-"""What a netCDF file says of its variables, as a catalog keeps it (``spec/helper-protocol.md``, "Declared").
+"""The declarations of a netCDF file's variables for a catalog (``spec/helper-protocol.md``, "Declared").
 
-Of each variable that has fields: names of dimensions, type and shape of one field, attributes, and the
-coordinates along its dimensions; of the file its attributes and the times of its steps.
+For each variable that has fields: names of dimensions, type and shape of one field, attributes, and the
+coordinates along its dimensions; for the file its attributes and the times of its steps.
 
 Invariants:
 
-* a coordinate is sent once, however many variables stand on it;
-* times are seconds since 1970 by the calendar date that the file gives, so that files of other units and
-  calendars are found by the same dates; where dates do not exist (30 February) days are counted on.
+* a coordinate is sent once, however many variables use it;
+* times are seconds since 1970 by the calendar date in the file, so that files with other units and calendars
+  are found by the same dates; if a date does not exist (30 February), days are counted on from the first of
+  its month.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from fieldstone._helper import attributes
 
 EPOCH = date(1970, 1, 1).toordinal()
 COORDINATE_MAX = 1 << 20
-"""Most elements of a coordinate; longer ones stay in their variable alone."""
+"""Maximum elements of a coordinate; longer ones stay only in their variable."""
 FRAME = 1 << 20
-"""Bytes of what a frame's header says, about; what is longer by itself is left to the file's own header."""
+"""Approximate maximum bytes of a frame's header; a longer declaration is left to the file's own header."""
 LONGEST = 8 << 20
 FRACTION = re.compile(r"(\.\d{6})\d+")
-"""Digits of a second behind its millionths, which cftime does not read."""
+"""Digits of a second after its millionths, which cftime does not read."""
 NANOSECONDS = ("nanoseconds", "nanosecond", "nanosec", "nanosecs", "nsec", "nsecs", "ns")
 
 
 @dataclass
 class Declared:
-    """Gathers what is declared while the variables of a file are sent."""
+    """Collects declarations while the variables of a file are sent."""
 
     attrs: list[list[Any]] = field(default_factory=list)
     variables: list[dict[str, Any]] = field(default_factory=list)
@@ -46,7 +47,7 @@ class Declared:
     _leading: dict[tuple[int, str], netCDF4.Dimension] = field(default_factory=dict)
 
     def add(self, variable: netCDF4.Variable, path: str, facts: dict[str, Any], order: str) -> None:
-        """A variable by what its header says; `order` is the byte order of its fields, ``<`` or ``>``."""
+        """Adds a variable by its header entry; `order` is the byte order of its fields, ``<`` or ``>``."""
         if not facts["dtype"] or 0 in facts["shape"]:
             return
         first = 1 if facts["split"] else 0
@@ -84,7 +85,7 @@ class Declared:
     def _frame(
         self, attrs: list[Any], variables: list[dict[str, Any]], times: np.ndarray | None
     ) -> tuple[dict[str, Any], np.ndarray]:
-        """A frame with the coordinates that its variables stand on."""
+        """A frame with the coordinates of its variables."""
         used = sorted({at for variable in variables for _, at in variable["coords"]})
         place = {at: i for i, at in enumerate(used)}
         parts = [self.arrays[at].astype("<f8") for at in used]
@@ -100,7 +101,8 @@ class Declared:
         return facts, payload.view(np.uint8)
 
     def _coordinate(self, dim: netCDF4.Dimension) -> int | None:
-        """Where the coordinate of a dimension is among the arrays: finite, rising or falling throughout."""
+        """The position of a dimension's coordinate among the arrays, if it is finite and strictly
+        monotonic."""
         key = identity(dim)
         if key not in self._known:
             values = along(dim)
@@ -114,18 +116,18 @@ class Declared:
         return self._known[key]
 
     def _times(self) -> np.ndarray | None:
-        """The times of the steps, where one dimension alone is stepped along that is of time."""
+        """The times of the steps, if exactly one dimension of steps is a time."""
         found = [times for dim in self._leading.values() if (times := seconds(dim)) is not None]
         return found[0] if len(found) == 1 else None
 
 
 def size_of(facts: Any) -> int:
-    """Bytes that facts take in the header of a frame, at most."""
+    """Maximum bytes that facts take in the header of a frame."""
     return len(json.dumps(facts, separators=(",", ":")))
 
 
 def identity(dim: netCDF4.Dimension) -> tuple[int, str]:
-    """What distinguishes a dimension from others of its file."""
+    """Distinguishes a dimension from others of its file."""
     return dim.group()._grpid, dim.name
 
 
@@ -146,14 +148,14 @@ def along(dim: netCDF4.Dimension) -> np.ndarray | None:
     try:
         values = np.ma.asarray(variable[...])
         return values.astype("f8").filled(np.nan)
-    except Exception:  # whatever netCDF-C or a filter says: the variable's own fields tell of it
+    except Exception:  # any error of netCDF-C or a filter: reading the variable's own fields reports it
         return None
     finally:
         variable.set_auto_maskandscale(False)
 
 
 def seconds(dim: netCDF4.Dimension) -> np.ndarray | None:
-    """Times along a dimension, seconds since 1970, NaN where there is none; None where it is not of time."""
+    """Times along a dimension, in seconds since 1970, NaN if there is none; None if it is not a time."""
     variable, values = coordinate_of(dim), along(dim)
     units = attributes.of(variable, "units") if variable is not None else None
     if variable is None or values is None or not isinstance(units, str) or " since " not in units:
@@ -163,20 +165,21 @@ def seconds(dim: netCDF4.Dimension) -> np.ndarray | None:
     times = np.full(len(values), np.nan)
     word, _, rest = units.strip().partition(" ")
     if word.lower() in NANOSECONDS:
-        # A unit of numpy and xarray that cftime does not know.
+        # A unit of numpy and xarray that cftime does not support.
         units, values = f"microseconds {rest}", values / 1000
     units = FRACTION.sub(r"\1", units)
     try:
         moments = netCDF4.num2date(values[held], units, str(calendar), only_use_cftime_datetimes=True)
         times[held] = [since_1970(moment) for moment in np.atleast_1d(moments)]
-    except (ValueError, OverflowError, TypeError):  # units that name no moment
+    except (ValueError, OverflowError, TypeError):  # units without a valid moment
         return None
     return times
 
 
 def since_1970(moment: Any) -> float:
-    """Seconds from 1970 to a date of any calendar, as the Gregorian one counts the first of its month."""
-    # 400 years repeat: so years before 1 and after 9999 have a day, too.
+    """Seconds from 1970 to a date of any calendar; its day is counted from the Gregorian first of its
+    month."""
+    # The calendar repeats after 400 years, so that years before 1 and after 9999 work, too.
     cycles, year = divmod(moment.year - 1, 400)
     days = date(year + 1, moment.month, 1).toordinal() + 146_097 * cycles + moment.day - 1 - EPOCH
     clock = 3600 * moment.hour + 60 * moment.minute + moment.second + moment.microsecond * 1e-6

@@ -1,4 +1,4 @@
-"""netCDF files out of a store, for a program that has no netCDF of its own."""
+"""Exports netCDF files from a store, for a program without netCDF."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fieldstone._helper.frames import Channel, RequestError
 
 
 def export_request(channel: Channel, header: dict[str, Any]) -> None:
-    """Answers `export`: what is left out, then one `exported` frame."""
+    """Answers `export`: the skipped parts, then one `exported` frame."""
     told = 0.0
 
     def progress(done: int) -> None:

@@ -1,9 +1,9 @@
-"""What an exported file has beside its values (``spec/exported-metadata.md``): found, checked, and read.
+"""Finds, checks and reads the metadata of an exported file (``spec/exported-metadata.md``).
 
 Invariants:
 
-* a file without it, and one whose own names are alike, is read as any other;
-* what is damaged, of a later version, or longer than :data:`LONGEST` is left, with the reason.
+* a file without metadata, or with its own objects of these names, is read like any other;
+* metadata that are damaged, of a later version, or longer than :data:`LONGEST` are skipped, with the reason.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ ATTRIBUTE = "fieldstone_metadata"
 """The group and variable of a netCDF-4 file, and the global attribute of one without groups."""
 
 CONVENTION = "Fieldstone exported metadata"
-"""The attribute ``convention`` of the variable, by which it is known."""
+"""The attribute ``convention`` that identifies the variable."""
 
-LOST = "it was in the file when that was exported, and is not in it any more"
-"""Why a variable is named that a file has not."""
+LOST = "the export had it, but the file no longer has it"
+"""The reason for a variable that a file lacks."""
 
 VERSION = 1
 LONGEST = 64 << 20
-"""Most bytes that are written, and read."""
+"""Maximum bytes that are written and read."""
 
 
 @dataclass
 class Exported:
-    """What a file has: lines on what stands on its fields, and what was in it when it was written."""
+    """The metadata in a file: lines about its fields, and its contents when it was written."""
 
     lines: bytes = b""
     fields: dict[str, dict[str, Any]] | None = None
-    """Under which keys variables were fields; None for a file that has a header in the store."""
+    """The keys of variables that were fields; None for a file that has a header in the store."""
     made: list[str] = field(default_factory=list)
-    """Variables that keys and declarations give."""
+    """Variables made from keys and declarations."""
     split: list[str] = field(default_factory=list)
-    """Variables that are fields per step, of a file with a header."""
+    """Variables that are split into steps, of a file with a header."""
     variables: list[str] = field(default_factory=list)
     """Variables that a file with a header had."""
 
 
 def text_of(lines: list[str], facts: dict[str, Any]) -> str:
-    """The text that a file has: its head, and the lines."""
+    """The text for a file: its head, and the lines."""
     body = "".join(line + "\n" for line in lines)
     head = {"fieldstone": "metadata", "version": VERSION, "lines": len(lines)}
     head["sha256"] = hashlib.sha256(body.encode()).hexdigest()
@@ -53,7 +53,7 @@ def text_of(lines: list[str], facts: dict[str, Any]) -> str:
 
 
 def parse(text: bytes) -> Exported:
-    """What a text says; ValueError says why nothing of it can be taken."""
+    """The contents of a text; ValueError says why it is skipped."""
     first, newline, lines = text.partition(b"\n")
     try:
         head = json.loads(first)
@@ -65,18 +65,18 @@ def parse(text: bytes) -> Exported:
     if version > VERSION:
         raise ValueError(f"it has version {version}; this program reads {VERSION}: use a newer Fieldstone")
     if not newline or hashlib.sha256(lines).hexdigest() != head.get("sha256"):
-        raise ValueError("it is damaged: its lines are not those that were written")
+        raise ValueError("it is damaged: its lines were changed")
     fields = head.get("fields")
     if fields is not None and not (isinstance(fields, dict) and all(map(is_sound, fields.values()))):
-        raise ValueError("it is damaged: keys of fields that are none")
+        raise ValueError("it is damaged: invalid keys of fields")
     names = [head.get(word, []) for word in ("made", "split", "variables")]
     if not all(isinstance(own, list) and all(isinstance(n, str) for n in own) for own in names):
-        raise ValueError("it is damaged: names that are none")
+        raise ValueError("it is damaged: invalid names")
     return Exported(lines, fields, *names)
 
 
 def is_sound(entry: Any) -> bool:
-    """Whether an entry says keys of fields."""
+    """Whether an entry has valid keys of fields."""
     if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
         return False
     key, vary, at = entry.get("key"), entry.get("vary"), entry.get("at")
@@ -102,7 +102,7 @@ def key_at(entry: dict[str, Any], number: int) -> dict[str, str]:
 
 
 def ends(fields: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
-    """Keys that stand for all: the first and the last of each variable."""
+    """Keys that represent all: the first and the last of each variable."""
     found = [key_at(entry, i) for entry in fields.values() if entry["count"] for i in (0, entry["count"] - 1)]
     return [key for i, key in enumerate(found) if key not in found[:i]]
 
@@ -118,12 +118,12 @@ def is_ours(group: Any) -> bool:
 
 
 def of_dataset(dataset: Any) -> bytes | None:
-    """The text that an open netCDF file has, None where it has none; ValueError where it cannot be read."""
+    """The text in an open netCDF file, None if it has none; ValueError if it cannot be read."""
     group = dataset.groups.get(GROUP)
     if group is not None and is_ours(group):
         variable = group.variables[VARIABLE]
         if variable.ndim != 1 or variable.dtype != "S1":
-            raise ValueError("it is damaged: it is no text")
+            raise ValueError("it is damaged: it is not text")
         if variable.size > LONGEST:
             raise ValueError(f"it has {variable.size} bytes, more than {LONGEST}")
         variable.set_auto_chartostring(False)
@@ -134,6 +134,6 @@ def of_dataset(dataset: Any) -> bytes | None:
     if ATTRIBUTE in dataset.ncattrs():
         value = dataset.getncattr(ATTRIBUTE)
         if not isinstance(value, str):
-            raise ValueError("it is damaged: it is no text")
+            raise ValueError("it is damaged: it is not text")
         return value.encode("utf-8", "surrogateescape")
     return None

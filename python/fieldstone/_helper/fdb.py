@@ -1,7 +1,7 @@
 """Fields of an existing FDB, through pyfdb (``spec/helper-protocol.md``, "FDB").
 
-What the library prints goes to stderr, and where it aborts the process the parent says so. Memory holds one
-field; elements are listed as they are sent.
+Output of the library goes to stderr; if it aborts the process, the parent reports it. Memory holds one field;
+elements are listed as they are sent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fieldstone._helper.frames import Channel, RequestError
 
 PIECE = 4 << 20
 MAX_FIELD = 4 << 30
-"""A frame holds no more."""
+"""Maximum bytes of a frame."""
 
 
 def answer(channel: Channel, header: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ def answer(channel: Channel, header: dict[str, Any]) -> None:
         key = {keyword: value for level in levels for keyword, value in level.items() if value != ""}
         length = element.length() or 0
         if length > MAX_FIELD:
-            channel.skipped(str(key), f"{length} bytes are more than a frame takes")
+            channel.skipped(str(key), f"{length} bytes are more than a frame can hold")
             continue
         data = _read(element, length, key)
         dataset = ",".join(f"{keyword}={value}" for keyword, value in levels[0].items())
@@ -56,12 +56,12 @@ def _open(config: str) -> Any:
         return pyfdb.FDB(Path(config))
     except FileNotFoundError as error:
         raise RequestError(
-            "NotFound", f"no FDB configuration {error.filename}", "name its YAML file"
+            "NotFound", f"there is no FDB configuration {error.filename}", "name its YAML file"
         ) from None
     except PermissionError as error:
         raise RequestError("Denied", f"{error.filename} cannot be read: {error.strerror}") from None
     except Exception as error:
-        raise RequestError("Invalid", f"{config} is no configuration of an FDB: {_words(error)}") from None
+        raise RequestError("Invalid", f"{config} is not a configuration of an FDB: {_words(error)}") from None
 
 
 def _schema(fdb: Any) -> str:
@@ -71,8 +71,8 @@ def _schema(fdb: Any) -> str:
     if not path:
         raise RequestError(
             "Invalid",
-            "the FDB's configuration names no schema",
-            "make the store with a schema of your own first",
+            "the FDB's configuration does not name a schema",
+            "first create the store with a schema of your own",
         )
     try:
         return Path(path).read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def _listed(fdb: Any, request: dict[str, list[str]]) -> Iterator[Any]:
         raise
     except Exception as error:
         hint = (
-            "FDB's Python interface takes keywords and values of MARS only; leave others out of the request"
+            "FDB's Python interface only accepts keywords and values of MARS; leave others out of the request"
         )
         raise RequestError("Invalid", f"FDB cannot list: {_words(error)}", hint) from None
 
@@ -103,11 +103,11 @@ def _read(element: Any, length: int, key: dict[str, str]) -> bytearray:
     except Exception as error:
         raise RequestError("Unavailable", f"FDB cannot read {key}: {_words(error)}") from None
     if at < length:
-        raise RequestError("Corrupt", f"FDB gave {at} of the {length} bytes of {key}")
+        raise RequestError("Corrupt", f"FDB returned {at} of the {length} bytes of {key}")
     return data
 
 
 def _words(error: BaseException) -> str:
-    """What FDB says, on one line and not for pages."""
+    """The error of FDB in one line of limited length."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 500 else f"{text[:500]} …"

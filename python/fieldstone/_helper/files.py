@@ -1,4 +1,5 @@
-"""What the readers of array files share: the digest of a file, and arrays cut into pieces of bounded size.
+"""Common parts of the readers of array files: the digest of a file, and arrays cut into pieces of bounded
+size.
 
 Example: ``list(boxes((4, 10), 8, 160))`` is two boxes of two rows each.
 """
@@ -15,7 +16,8 @@ from typing import BinaryIO
 
 
 def open_plain(path: str | os.PathLike[str], buffering: int = -1) -> BinaryIO:
-    """A file to read; never waits for the other end of a pipe. OSError for what is not a plain file."""
+    """Opens a file for reading without waiting for the other end of a pipe. OSError if it is not a plain
+    file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -28,7 +30,7 @@ def open_plain(path: str | os.PathLike[str], buffering: int = -1) -> BinaryIO:
 
 
 def sha256(path: str, beat: Callable[[], None] = lambda: None) -> str:
-    """Digest of a file's bytes; `beat` is called once a second, so that nobody takes this for dead."""
+    """Digest of a file's bytes; calls `beat` once a second, as a sign of life."""
     digest, last = hashlib.sha256(), time.monotonic()
     buffer = memoryview(bytearray(1 << 20))
     with open_plain(path, buffering=0) as file:

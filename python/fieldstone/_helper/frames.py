@@ -10,7 +10,7 @@ import json
 import struct
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes longer to load than all that is used of it
+if TYPE_CHECKING:  # loading typing takes longer than everything used from it
     from collections.abc import Mapping
     from typing import Any, BinaryIO
 
@@ -23,7 +23,7 @@ class ProtocolError(Exception):
 
 
 class RequestError(Exception):
-    """A request that cannot be answered: error kind, message, next step, and a code of that kind."""
+    """A request that cannot be answered: error kind, message, hint, and a code of that kind."""
 
     def __init__(self, kind: str, message: str, hint: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class RequestError(Exception):
 
 
 class Channel:
-    """The two ends of the pipe, with a method per reply kind that is used in several places."""
+    """The two ends of the pipe, with a method for each kind of reply that is used in several places."""
 
     def __init__(self, requests: BinaryIO, replies: BinaryIO) -> None:
         self._in = requests
@@ -41,7 +41,7 @@ class Channel:
         self._done: dict[str, Any] | None = None
 
     def receive(self) -> tuple[dict[str, Any], bytes] | None:
-        """The next frame, or None where the pipe ends between two frames."""
+        """The next frame, or None if the pipe ends between two frames."""
         first = self._in.read(4)
         if not first:
             return None
@@ -78,26 +78,26 @@ class Channel:
         self._out.flush()
 
     def skipped(self, what: str, why: str) -> None:
-        """Reports something that was not taken."""
+        """Reports a skipped part."""
         self.send({"kind": "skipped", "what": what, "why": " ".join(why.split())})
 
     def progress(self, done: int, of: int) -> None:
-        """Reports bytes of the source handled so far."""
+        """Reports the bytes of the source handled so far."""
         self.send({"kind": "progress", "done": done, "of": of})
 
     def done(self, **facts: Any) -> None:
-        """Says that a request went well; `end` sends it, when all files of the request are closed."""
+        """Records that a request succeeded; `end` sends this when all files of the request are closed."""
         self._done = {"kind": "done", **facts}
 
     def end(self) -> None:
-        """Ends a request that went well: from here on its user may do with its files whatever they like."""
+        """Ends a successful request; from here on users may change its files."""
         if self._done is None:
-            raise RuntimeError("the request ended without a word")
+            raise RuntimeError("the request ended without a reply")
         told, self._done = self._done, None
         self.send(told)
 
     def fail(self, kind: str, message: str, hint: str | None = None, code: str | None = None) -> None:
-        """Ends a request that failed."""
+        """Ends a failed request."""
         self._done = None
         told = {"kind": "error", "error_kind": kind, "message": message, "hint": hint}
         self.send(told if code is None else told | {"code": code})

@@ -1,8 +1,7 @@
-"""GRIB files as fields: one per message, byte for byte, under the keys of its header.
+"""GRIB files as fields: one for each message, byte for byte, under the keys of its header.
 
-The messages are found by their own lengths, so that a damaged one is stepped over and its neighbours
-are still taken; eccodes reads the keys. The rules of the keys
-stand in ``spec/helper-protocol.md``, "GRIB keys".
+Messages are located by their own lengths, so that the reader skips a damaged one and still takes its
+neighbours; eccodes reads the keys, whose rules are in ``spec/helper-protocol.md``, "GRIB keys".
 
 Invariants:
 
@@ -30,18 +29,18 @@ PROJECTED = ("mercator", "lambert", "polar_stereographic")
 STRAIGHT = ("regular_ll", "regular_gg")
 RECTANGULAR = (*STRAIGHT, "rotated_ll", *PROJECTED)
 ABSENT = 9999e20
-"""Stands for points without a value while a message is decoded."""
+"""The value of missing points while a message is decoded."""
 LISTED = ("regular_ll", "regular_gg", "reduced_ll", "reduced_gg", "healpix", "unstructured_grid")
 
 ECKIT_GEO = "ECCODES_ECKIT_GEO"
-"""Has eccodes leave the points of grids to eckit; earthkit.data sets it when it is imported."""
+"""Makes eccodes compute the points of grids with eckit; importing earthkit.data sets it."""
 
 
 def lay_out_by_eccodes() -> None:
-    """Makes eccodes of this process lay out points itself, unless it has been used before.
+    """Makes eccodes in this process compute points itself, unless it has been used before.
 
-    It reads the variable when it is first used. By eckit longitudes begin at -180, and where rounded
-    increments give a row fewer points than its header says the last ones are memory that nothing wrote.
+    eccodes reads the variable at its first use. With eckit, longitudes begin at -180, and if rounded
+    increments give a row fewer points than its header says, the last ones are uninitialised memory.
     """
     asked = os.environ.pop(ECKIT_GEO, None)
     try:
@@ -56,7 +55,7 @@ lay_out_by_eccodes()
 
 @dataclass
 class Found:
-    """A stretch of a GRIB file: a message, or bytes that are none (`why` says so)."""
+    """A part of a GRIB file: a message, or bytes that are not one (`why` has the reason)."""
 
     offset: int
     message: bytes
@@ -78,7 +77,7 @@ def ingest(channel: Channel, path: str) -> None:
                 with Handle(found.message) as handle:
                     key = key_of(handle)
                     apart = apart_of(handle, key)
-            except Exception as error:  # eccodes has an exception type per return code
+            except Exception as error:  # eccodes has an exception type for each return code
                 channel.skipped(what, f"eccodes cannot read its header: {error}")
                 continue
             frame = {"kind": "field", "grib": key, "apart": apart, "offset": found.offset}
@@ -93,7 +92,7 @@ def ingest(channel: Channel, path: str) -> None:
 
 
 def messages(file: BinaryIO, size: int) -> Iterator[Found]:
-    """The messages of a file in order; what lies between them (padding, bulletins) is passed over."""
+    """The messages of a file in order; bytes between them (padding, bulletins) are skipped."""
     position = 0
     while (start := find(file, position)) is not None:
         length, why = length_at(file, start, size)
@@ -108,7 +107,7 @@ def messages(file: BinaryIO, size: int) -> Iterator[Found]:
             yield Found(start, b"", why)
             position = start + 4
             continue
-        # eccodes may crash on section lengths that lead out of the message.
+        # eccodes may crash on section lengths that point outside the message.
         if why := bad_sections(message):
             yield Found(start, b"", why)
             position = start + 4
@@ -136,7 +135,7 @@ def find(file: BinaryIO, position: int) -> int | None:
 
 
 def length_at(file: BinaryIO, start: int, size: int) -> tuple[int, str]:
-    """Length of the message at `start`, or why it cannot be one."""
+    """Length of the message at `start`, or why there is none."""
     file.seek(start)
     head = file.read(16)
     if head[7] == 2:
@@ -157,8 +156,8 @@ def length_at(file: BinaryIO, start: int, size: int) -> tuple[int, str]:
 def large_grib1(file: BinaryIO, start: int, coded: int, size: int) -> int:
     """Length of a GRIB1 message above 8 MB: ECMWF counts it in units of 120 bytes.
 
-    Section 4 then holds the correction in its own length: the true total is
-    ``120 * units - section 4's length + 4`` as in eccodes.
+    The length of section 4 is then a correction: the total length is ``120 * units - section 4's length +
+    4``, as in eccodes.
     """
     total = (coded & 0x7FFFFF) * 120
     position = start + 8
@@ -181,7 +180,7 @@ def large_grib1(file: BinaryIO, start: int, coded: int, size: int) -> int:
 
 
 def bad_sections(message: bytes) -> str:
-    """Why the sections of a message do not add up to it; empty where they do."""
+    """Why the lengths of the sections do not add up to the message; empty if they do."""
     end = len(message) - 4
     if message[7] == 2:
         position = 16
@@ -199,14 +198,14 @@ def bad_sections(message: bytes) -> str:
         if flag and flags & flag:
             position += int.from_bytes(message[position : position + 3], "big")
     data = int.from_bytes(message[position : position + 3], "big")
-    # Above 8 MB the length of section 4 is a correction and not a length.
+    # Above 8 MB the length of section 4 is a correction rather than a length.
     if len(message) <= 0x7FFFFF and position + data > end:
         return f"its sections do not add up at byte {position} of it"
     return ""
 
 
 class Handle:
-    """An eccodes handle that is released on leaving."""
+    """An eccodes handle that is released when its block ends."""
 
     def __init__(self, message: bytes) -> None:
         self._handle = eccodes.codes_new_from_message(message)
@@ -218,7 +217,7 @@ class Handle:
         eccodes.codes_release(self._handle)
 
     def text(self, name: str) -> str:
-        """A header key as text; empty where it is absent or undetermined."""
+        """A header key as text; empty if it is absent or undetermined."""
         try:
             if not eccodes.codes_is_defined(self._handle, name):
                 return ""
@@ -232,7 +231,7 @@ class Handle:
         return eccodes.codes_get_long(self._handle, name)
 
     def whole(self, name: str) -> int | None:
-        """A header key as a whole number; None where it is absent or undetermined."""
+        """A header key as a whole number; None if it is absent or undetermined."""
         try:
             value = eccodes.codes_get_long(self._handle, name)
         except eccodes.CodesInternalError:
@@ -240,7 +239,7 @@ class Handle:
         return None if value == MISSING_LONG else value
 
     def exact(self, name: str) -> float | None:
-        """A header key as the double that it is; None where it is absent or undetermined."""
+        """A header key as its exact double; None if it is absent or undetermined."""
         try:
             value = eccodes.codes_get_double(self._handle, name)
         except eccodes.CodesInternalError:
@@ -303,7 +302,7 @@ DECLARED = (
     "GRIB_centre",
     "GRIB_gridType",
 )
-"""Attributes that all messages of one parameter and grid have in common."""
+"""Attributes that are the same for all messages of one parameter and grid."""
 
 
 NAMED = DECLARED[:5]
@@ -311,13 +310,14 @@ NAMED = DECLARED[:5]
 
 
 def declared_request(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
-    """Answers `grib_declared`: what a catalog keeps of each message, with coordinates of regular grids."""
+    """Answers `grib_declared`: the declarations of each message for a catalog, with coordinates of regular
+    grids."""
     lengths = header.get("lengths")
     if not isinstance(lengths, list) or sum(lengths) != len(payload):
         raise RequestError("Invalid", "grib_declared needs the lengths of the messages in the payload")
     variables: list[dict[str, Any]] = []
     arrays: list[np.ndarray] = []
-    # Of each grid its dimensions, its shape, and where its coordinates are among the arrays.
+    # For each grid its dimensions, its shape, and the positions of its coordinates among the arrays.
     grids: dict[str, tuple[list[str], list[int], list[list[int]]]] = {}
     position = 0
     for length in lengths:
@@ -328,7 +328,7 @@ def declared_request(channel: Channel, header: dict[str, Any], payload: bytes) -
                 if grid not in grids:
                     grids[grid] = describe(handle, arrays)
                 said = attributes_of(handle)
-        except Exception:  # eccodes has an exception type per return code; its field is there all the same
+        except Exception:  # eccodes has an exception type for each return code; the field is sent anyway
             variables.append({"name": "", "dtype": "<f8", "shape": [], "dims": [], "attrs": [], "coords": []})
             continue
         dims, shape, coords = grids[grid]
@@ -342,7 +342,8 @@ def declared_request(channel: Channel, header: dict[str, Any], payload: bytes) -
 
 
 def describe(handle: Handle, arrays: list[np.ndarray]) -> tuple[list[str], list[int], list[list[int]]]:
-    """Dimensions and shape of a grid, and its coordinates where each lies along one dimension; adds them."""
+    """Dimensions and shape of a grid, and its coordinates if each depends on one dimension; adds these to
+    `arrays`."""
     shape = list(shape_of(handle))
     if len(shape) == 1:
         return ["values"], shape, []
@@ -355,7 +356,7 @@ def describe(handle: Handle, arrays: list[np.ndarray]) -> tuple[list[str], list[
     for dim, name in enumerate(("latitude", "longitude")):
         values = coords[name][1]
         steps = np.diff(values)
-        # Longitudes that pass 360 degrees within a row are no coordinate that rises throughout.
+        # Longitudes that pass 360 degrees in a row are not a monotonic coordinate.
         if (steps > 0).all() or (steps < 0).all():
             places.append([dim, len(arrays)])
             arrays.append(values)
@@ -375,9 +376,9 @@ def shape_of(handle: Handle) -> tuple[int, int] | tuple[int]:
 def grid_of(handle: Handle) -> tuple[tuple[int, ...], Coords]:
     """Shape and coordinates of a message without its values.
 
-    Regular grids are (latitude, longitude), in the order of the message; rotated and projected ones
-    are (y, x) with coordinates in two dimensions; everything else is one dimension, `values`. Where eccodes
-    cannot lay out the points there are no coordinates.
+    Regular grids are (latitude, longitude), in the order of the message; rotated and projected ones are (y,
+    x) with coordinates in two dimensions; everything else is one dimension, `values`. If eccodes cannot
+    compute the points, there are no coordinates.
     """
     kind, shape = handle.text("gridType"), shape_of(handle)
     if len(shape) == 2:
@@ -394,7 +395,7 @@ def grid_of(handle: Handle) -> tuple[tuple[int, ...], Coords]:
     (n,) = shape
     try:
         lats, lons = handle.array("latitudes"), handle.array("longitudes")
-        # For some projections eccodes lists the points in an order that is not that of the values.
+        # For some projections eccodes lists the points in an order that differs from that of the values.
         paired = kind in LISTED or np.array_equal(handle.array("latLonValues")[2::3], handle.array("values"))
     except eccodes.CodesInternalError:
         return (n,), {}
@@ -406,8 +407,8 @@ def grid_of(handle: Handle) -> tuple[tuple[int, ...], Coords]:
 def is_laid_out(handle: Handle) -> bool:
     """Whether the header of a grid in one dimension agrees with the number of its values.
 
-    It says so without computing a point; a grid that eccodes cannot lay out for other reasons is noticed
-    when its points are read.
+    The check computes no point; a grid that eccodes cannot compute for other reasons is noticed when its
+    points are read.
     """
     kind, points = handle.text("gridType"), handle.number("numberOfPoints")
     if kind == "healpix":
@@ -422,7 +423,7 @@ def is_laid_out(handle: Handle) -> bool:
 
 
 def corners_of(handle: Handle) -> list[float]:
-    """Latitudes of the first and the last point of a grid, and longitudes, as the header says them."""
+    """Latitudes of the first and the last point of a grid, and longitudes, from the header."""
     words = [
         f"{along}Of{end}GridPointInDegrees"
         for along in ("latitude", "longitude")
@@ -440,7 +441,7 @@ def latlon(handle: Handle, name: str, shape: tuple[int, int]) -> np.ndarray:
     """Latitudes or longitudes as rows of columns."""
     values = handle.array(name)
     if handle.text("gridType") in PROJECTED:
-        # eccodes lists these points from the first row and column upwards, whatever the scanning.
+        # eccodes lists these points from the first row and column upwards, for all scanning modes.
         return values.reshape(shape)
     if handle.number("jPointsAreConsecutive"):
         return values.reshape(shape[::-1]).T
@@ -448,7 +449,7 @@ def latlon(handle: Handle, name: str, shape: tuple[int, int]) -> np.ndarray:
 
 
 def arrange(handle: Handle, values: np.ndarray, nj: int, ni: int) -> np.ndarray:
-    """Values in scanning order as the rows of columns that :func:`latlon` gives."""
+    """Values in scanning order, rearranged to the rows and columns of :func:`latlon`."""
     rows = values.reshape(ni, nj) if handle.number("jPointsAreConsecutive") else values.reshape(nj, ni)
     if handle.number("alternativeRowScanning"):
         rows = rows.copy()
@@ -462,7 +463,7 @@ def arrange(handle: Handle, values: np.ndarray, nj: int, ni: int) -> np.ndarray:
 
 
 def decode(handle: Handle) -> tuple[np.ndarray, Coords, dict[str, str]]:
-    """Values (NaN where missing), coordinates and descriptive attributes of a message."""
+    """Values (NaN if missing), coordinates and descriptive attributes of a message."""
     shape, coords = grid_of(handle)
     return values_of(handle, shape), coords, attributes_of(handle)
 
@@ -474,21 +475,22 @@ def values(message: bytes) -> np.ndarray:
 
 
 def values_of(handle: Handle, shape: tuple[int, ...]) -> np.ndarray:
-    """The decoded values in `shape`, NaN where the message has none."""
+    """The decoded values in `shape`, NaN if the message has none."""
     values = masked(handle)
     if len(shape) == 2:
         values = arrange(handle, values, *shape)
     if values.shape != shape:
-        raise ValueError(f"{values.size} values where the grid has {shape}")
+        raise ValueError(f"{values.size} values, but the grid has {shape}")
     return np.ascontiguousarray(values)
 
 
 def masked(handle: Handle) -> np.ndarray:
-    """The decoded values, NaN where there is none: by the bitmap, or by a packing that can say so itself."""
+    """The decoded values, NaN if there is none: by the bitmap, or by a packing that can mark missing values
+    itself."""
     values = decoded(handle, ABSENT)
     absent = values == ABSENT
     if absent.any():
-        # A value that is this very number is one: it stays when absent points get another number.
+        # A real value may equal this number: it stays when missing points get another number.
         if handle.whole("numberOfMissing") != np.count_nonzero(absent):
             absent &= decoded(handle, -ABSENT) == -ABSENT
         values = np.where(absent, np.nan, values)
@@ -496,13 +498,13 @@ def masked(handle: Handle) -> np.ndarray:
 
 
 def decoded(handle: Handle, absent: float) -> np.ndarray:
-    """The values, with this number where there is none."""
+    """The values, with `absent` for missing ones."""
     handle.set("missingValue", absent)
     return handle.array("values")
 
 
 def attributes_of(handle: Handle, known: dict[str, str] | None = None) -> dict[str, str]:
-    """What the values mean; `known` is all that is :data:`NAMED`, where it has been looked up before."""
+    """The meaning of the values; `known` has everything in :data:`NAMED`, if it has been looked up before."""
     names = {
         "short_name": "shortName",
         "long_name": "name",

@@ -1,9 +1,9 @@
-"""The key of a GRIB message by what eccodes says of its header.
+"""The key of a GRIB message, from eccodes' reading of its header.
 
-The rules stand in ``spec/helper-protocol.md``, "GRIB keys". They are the same whoever reads the header:
-`libeccodes.Header`, which starts in little time, or `grib.Handle`, which is the eccodes package.
+The rules are in ``spec/helper-protocol.md``, "GRIB keys". They are the same for both readers of headers:
+`libeccodes.Header`, which starts quickly, and `grib.Handle`, which is the eccodes package.
 
-Invariant: nothing here loads a library; the first question of a process waits for these imports.
+Invariant: nothing here loads a library; the first request of a process waits for these imports.
 
 Example: ``key_of(header)`` is ``{"class": "od", "type": "fc", "param": "130.128", ...}``.
 """
@@ -15,23 +15,23 @@ from datetime import date
 from fieldstone._helper.frames import Channel, RequestError
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing itself takes longer to load than the rest of this module
+if TYPE_CHECKING:  # loading typing takes longer than the rest of this module
     from collections.abc import Callable, Mapping
     from typing import Any, Protocol
 
     class Header(Protocol):
-        """A message whose header can be read; a context manager that lets go of it."""
+        """A message whose header can be read; a context manager that releases it."""
 
         def __enter__(self) -> Header: ...
         def __exit__(self, *_: object) -> None: ...
         def text(self, name: str) -> str:
-            """A header key as text; empty where it is absent or undetermined."""
+            """A header key as text; empty if it is absent or undetermined."""
 
         def exact(self, name: str) -> float | None:
-            """A header key as the double that it is; None where it is absent or undetermined."""
+            """A header key as its exact double; None if it is absent or undetermined."""
 
         def whole(self, name: str) -> int | None:
-            """A header key as a whole number; None where it is absent or undetermined."""
+            """A header key as a whole number; None if it is absent or undetermined."""
 
         def mars(self) -> dict[str, str]:
             """The MARS keys that the message holds, without undetermined and internal ones."""
@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # typing itself takes longer to load than the rest of this mo
 EPOCH = date(1970, 1, 1).toordinal()
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 ODD_UNITS = {0: (1, "m"), 13: (15, "m"), 14: (30, "m"), 254: (1, "s")}
-"""Units of GRIB 1 below an hour: eccodes gives their steps without a unit, or none."""
+"""Units of GRIB 1 below an hour: eccodes returns their steps without a unit, or no steps."""
 INSTANTS = (0, 1)
 INTERVALS = (2, 3, 4, 5, 6, 7)
 """Time range indicators of GRIB 1 whose step is P1, and those whose step ends at P2."""
@@ -48,12 +48,12 @@ DATES = ("date", "hdate", "refdate", "offsetdate")
 MISSING_STEP = 2.147e9
 """Hours from which on a step is missing: eccodes writes such numbers with six digits."""
 MISSING_LONG, MISSING_DOUBLE = 2_147_483_647, -1e100
-"""What eccodes gives for a number whose bits are all set."""
+"""The value that eccodes returns for a number with all bits set."""
 UNKNOWN = ("", "unknown", "none", "MISSING", "not_found")
 MEASURED = ("isobaric", "hybrid", "sigma", "height", "depth", "theta", "potential", "pressure", "eta")
-"""Types of level whose 0 is a level; elsewhere it says that there is none."""
+"""Types of level for which 0 is a level; for others it means that there is none."""
 LEVELS = {"level": "level", "toplevel": "topLevel", "bottomlevel": "bottomLevel"}
-"""Keywords of surfaces by their exact values, which eccodes rounds where it gives them as text."""
+"""Keywords of surfaces by the keys of their exact values, which eccodes rounds in text."""
 APART = (
     ("typeoflevel", "typeOfLevel"),
     *LEVELS.items(),
@@ -67,7 +67,7 @@ APART = (
     ("product", "md5Section4"),
     ("product1", "md5Section1"),
 )
-"""Keywords that tell apart messages of one key, in the order in which they are tried."""
+"""Keywords that distinguish messages with the same key, in the order in which they are tried."""
 
 
 def keys_request(
@@ -85,7 +85,7 @@ def keys_request(
             with read(message) as handle:
                 key = key_of(handle)
                 told.append({"grib": key, "apart": apart_of(handle, key) if header.get("apart") else []})
-        except Exception as error:  # eccodes has an exception type per return code
+        except Exception as error:  # eccodes has an exception type for each return code
             told.append({"why": f"eccodes cannot read its header: {error}"})
     channel.send({"kind": "grib_keys", "keys": told})
     channel.done()
@@ -97,7 +97,7 @@ def key_of(handle: Header) -> dict[str, str]:
     if "class" not in key:
         key = foreign(handle, key)
     for keyword in DATES:
-        # A year before 1000 has no zeros in front.
+        # A year before 1000 has no leading zeros.
         if (text := key.get(keyword, "")).isdigit() and 5 <= len(text) < 8:
             key[keyword] = text.zfill(8)
     key["step"] = step_of(handle, key.get("step", ""))
@@ -110,7 +110,7 @@ def key_of(handle: Header) -> dict[str, str]:
 
 
 def step_of(handle: Header, step: str) -> str:
-    """The step with its unit, where eccodes' text leaves that open, and with all of its digits."""
+    """The step with its unit, if eccodes' text leaves it open, and with all of its digits."""
     if "e" in step and (hours := handle.whole("endStep")) is not None:
         return str(hours)
     unit = handle.whole("unitOfTimeRange") if handle.text("edition") == "1" else None
@@ -131,9 +131,10 @@ def step_of(handle: Header, step: str) -> str:
 
 
 def validity_of(handle: Header, key: dict[str, str]) -> str:
-    """When a message is valid, ``YYYYMMDDHHMM``, where its header says so and its key otherwise; else empty.
+    """The time of validity of a message, ``YYYYMMDDHHMM``, if its header differs from its key; otherwise
+    empty.
 
-    The header of an interval names its end, and some dates of a key count from another moment.
+    The header of an interval has its end, and some dates of a key count from another moment.
     """
     if "time" not in key or not ("step" in key or "fcmonth" in key) or (own := moment(key)) is None:
         return ""
@@ -143,7 +144,7 @@ def validity_of(handle: Header, key: dict[str, str]) -> str:
 
 
 def interval_of(handle: Header) -> tuple[int | None, int | None]:
-    """Begin and end of the interval of a header, in seconds since 1970; None where it does not say."""
+    """Begin and end of the interval of a header, in seconds since 1970; None if it lacks them."""
     end = moment({"validity": handle.text("validityDate") + handle.text("validityTime").zfill(4)})
     start = since_1970(handle.text("dataDate").zfill(8), handle.text("dataTime").zfill(4))
     unit = handle.whole("unitOfTimeRange") if handle.text("edition") == "1" else None
@@ -155,9 +156,10 @@ def interval_of(handle: Header) -> tuple[int | None, int | None]:
 
 
 def moment(key: Mapping[str, str]) -> int | None:
-    """When a message is valid, in seconds since 1970; None where its key does not say.
+    """The time of validity of a message, in seconds since 1970; None if its key does not determine it.
 
-    It counts from the date of a hindcast, where it has one; `fcmonth` counts months, and the last ends then.
+    It counts from the date of a hindcast, if there is one; `fcmonth` counts months, and the time is the end
+    of the last.
     """
     if (text := key.get("validity", "")).isdigit():
         return since_1970(text[:-4], text[-4:])
@@ -174,7 +176,7 @@ def moment(key: Mapping[str, str]) -> int | None:
 
 
 def ends_of(step: str) -> tuple[str, str]:
-    """Begin and end of a step or a span of steps; a minus at the begin of either is a sign."""
+    """Begin and end of a step or a span of steps; a leading minus of either is a sign."""
     at = step.find("-", 1)
     return (step, step) if at < 0 else (step[:at], step[at + 1 :])
 
@@ -198,7 +200,7 @@ def seconds_of(step: str) -> int | None:
 
 
 def since_1970(day: str, time: str) -> int | None:
-    """Seconds from 1970 to ``YYYYMMDD`` and ``HHMM``; None where these are no moment."""
+    """Seconds from 1970 to ``YYYYMMDD`` and ``HHMM``; None if these are not a moment."""
     if not (day.isdigit() and time.isdigit() and len(day) == 8 and len(time) == 4):
         return None
     clock = 60 * int(time[:2]) + int(time[2:])
@@ -210,7 +212,7 @@ def since_1970(day: str, time: str) -> int | None:
 
 
 def is_missing(step: str) -> bool:
-    """Whether a step is the number whose bits are all set: 2^32 - 1, or, with a sign, -(2^31 - 1)."""
+    """Whether a step is the number with all bits set: 2^32 - 1, or, with a sign, -(2^31 - 1)."""
     try:
         return abs(float(step)) >= MISSING_STEP
     except ValueError:
@@ -218,29 +220,29 @@ def is_missing(step: str) -> bool:
 
 
 def apart_of(handle: Header, key: dict[str, str]) -> list[list[str]]:
-    """What tells a message from another one of its key."""
+    """Values that distinguish a message from another one with the same key."""
     told = [(keyword, fact_of(handle, keyword, name)) for keyword, name in APART if keyword not in key]
     return [[keyword, value] for keyword, value in told if value]
 
 
 def fact_of(handle: Header, keyword: str, name: str) -> str:
-    """A header key as text, levels with all of their digits."""
+    """A header key as text; levels have all of their digits."""
     return level_of(handle, name) if keyword in LEVELS else handle.text(name)
 
 
 def level_of(handle: Header, name: str) -> str:
-    """A level, with the digits behind the point that eccodes' text lacks."""
+    """A level, with the decimals that eccodes' text lacks."""
     text, value = handle.text(name), handle.exact(name)
     return text if value is None or value.is_integer() else f"{value:.10g}"
 
 
 def foreign(handle: Header, mars: dict[str, str]) -> dict[str, str]:
-    """The key of a message that MARS does not know: its centre stands for class, expver and stream."""
+    """The key of a message that MARS does not know: its centre replaces class, expver and stream."""
     level_type, level = handle.text("typeOfLevel"), level_of(handle, "level")
     kind = mars.get("type") or handle.text("dataType")
     key = dict(mars)
     key["centre"] = handle.text("centre").lower()
-    # af: analysis or forecast. Whatever the step, so that a forecast is not cut in two.
+    # af: analysis or forecast. The same for all steps, so that a forecast is not cut in two.
     key["type"] = "fc" if kind in ("", "af") else kind
     key.setdefault("step", handle.text("stepRange") or "0")
     key.setdefault("levtype", "sfc")
@@ -248,13 +250,13 @@ def foreign(handle: Header, mars: dict[str, str]) -> dict[str, str]:
     key.setdefault("time", handle.text("dataTime").zfill(4))
     key.setdefault("number", handle.text("perturbationNumber"))
     key["typeoflevel"] = level_type
-    # eccodes rounds the level that it gives to MARS: layers of one metre would share it.
+    # eccodes rounds the level for MARS: layers of one metre would share it.
     if "." in level and key.get("levelist", "").isdigit():
         key["levelist"] = level
     if "levelist" not in key and level and (level != "0" or is_measured(level_type)):
         key["levelist"] = level
     if key.get("param", "0") == "0":
-        # No entry in eccodes' tables: the numbers of the code tables name the parameter.
+        # Not in eccodes' tables: the numbers of the code tables name the parameter.
         parts = (
             ("discipline", "parameterCategory", "parameterNumber")
             if handle.text("edition") == "2"

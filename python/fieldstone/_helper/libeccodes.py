@@ -1,8 +1,8 @@
-"""Headers of GRIB messages by libeccodes itself, without the Python package of it (B-8).
+"""Headers of GRIB messages from libeccodes itself, without its Python package (B-8).
 
-``import eccodes`` costs many times what its library does: numpy, cffi, and 2,000 lines of declarations
-to parse. Reading the keys of a header needs ten functions. The library is the one that the package would
-load; where it cannot be found or loaded so, :func:`reader` says so and the package is the way.
+``import eccodes`` costs far more than its library: numpy, cffi, and 2,000 lines of declarations to parse.
+Reading the keys of a header needs ten functions. The library is the one that the package would load; if it
+cannot be found or loaded in this way, :func:`reader` raises, and the caller uses the package.
 
 Example::
 
@@ -40,23 +40,23 @@ SIGNATURES = {
     "grib_keys_iterator_delete": (c_int, [c_void_p]),
 }
 MOST_DEPENDENCIES = 64
-"""Libraries that are loaded for libeccodes at most."""
+"""Maximum number of libraries that are loaded for libeccodes."""
 
 
 _lib: ctypes.CDLL | None = None
 
 
 def reader() -> Callable[[bytes], Header]:
-    """Opens messages. ImportError or OSError where it is for the package to load the library."""
+    """A class that opens messages. ImportError or OSError if only the package can load the library."""
     global _lib
     lib = _lib = _lib or load()
     return lambda message: Header(lib, message)
 
 
 def load() -> ctypes.CDLL:
-    """The library, with the types of the functions that are used."""
+    """The library, with the types of the functions used."""
     if sys.platform == "win32" or os.environ.get("ECCODES_PYTHON_USE_FINDLIBS", "0") != "0":
-        raise ImportError("the eccodes package has its own way to the library here")
+        raise ImportError("the eccodes package finds the library in its own way here")
     path = wheel()
     if path is None:
         if bundled():
@@ -88,7 +88,7 @@ def wheel() -> str | None:
 
 
 def bundled() -> bool:
-    """Whether the eccodes package has libraries inside, as its wheels had before there was eccodeslib."""
+    """Whether the eccodes package contains libraries, as its wheels did before eccodeslib existed."""
     from importlib.util import find_spec
 
     spec = find_spec("eccodes")
@@ -99,7 +99,8 @@ def bundled() -> bool:
 
 
 def opened(path: str) -> ctypes.CDLL:
-    """Loads a library, and before it what the linker misses: wheels do not know where others lie."""
+    """Loads a library, and first the ones that the linker does not find: wheels do not know the paths of
+    others."""
     for _ in range(MOST_DEPENDENCIES):
         try:
             return ctypes.CDLL(path)
@@ -114,7 +115,7 @@ def opened(path: str) -> ctypes.CDLL:
 
 
 def dependency(name: str) -> str | None:
-    """Path of a library in one of the wheels that `eccodeslib` says it needs."""
+    """Path of a library in one of the wheels that `eccodeslib` requires."""
     import eccodeslib
 
     for package in getattr(eccodeslib, "findlibs_dependencies", ()):
@@ -131,7 +132,7 @@ def within(package: object, name: str) -> str | None:
 
 
 class Header:
-    """A handle of libeccodes that is released on leaving."""
+    """A handle of libeccodes that is released when its block ends."""
 
     def __init__(self, lib: ctypes.CDLL, message: bytes) -> None:
         self._lib = lib
@@ -146,17 +147,17 @@ class Header:
         self._lib.grib_handle_delete(self._handle)
 
     def text(self, name: str) -> str:
-        """A header key as text; empty where it is absent or undetermined."""
+        """A header key as text; empty if it is absent or undetermined."""
         return self._text(name.encode())
 
     def exact(self, name: str) -> float | None:
-        """A header key as the double that it is; None where it is absent or undetermined."""
+        """A header key as its exact double; None if it is absent or undetermined."""
         value = c_double()
         failed = self._lib.grib_get_double(self._handle, name.encode(), byref(value))
         return None if failed or value.value == MISSING_DOUBLE else value.value
 
     def whole(self, name: str) -> int | None:
-        """A header key as a whole number; None where it is absent or undetermined."""
+        """A header key as a whole number; None if it is absent or undetermined."""
         value = c_long()
         failed = self._lib.grib_get_long(self._handle, name.encode(), byref(value))
         return None if failed or value.value == MISSING_LONG else value.value

@@ -1,12 +1,12 @@
-"""The content of an HDF5 file, by HDF5's own word: netCDF-C passes over in silence what it does not know.
+"""The contents of an HDF5 file, listed by HDF5 itself: netCDF-C silently skips unknown objects.
 
-The few calls of HDF5 that list names and classes of types, and remove names, made on the library that
+It uses the few calls of HDF5 that list names and classes of types, and remove names, in the library that
 netCDF4-python brought (B-6).
 
 Invariants:
 
 * a list reads no values and writes nothing;
-* where HDF5 cannot say what is there, nothing is said: the file is read all the same.
+* if HDF5 cannot list the contents, nothing is reported: the file is read anyway.
 
 Example::
 
@@ -26,10 +26,10 @@ READ_ONLY, READ_WRITE, DEFAULT, BY_NAME, NATIVE = 0, 1, 0, 0, 2
 GROUP, DATASET, TYPE = 0, 1, 2
 NULL_SPACE = 2
 EMPTY = "empty"
-"""The kind of what has no values, not even none."""
+"""The kind of an object without values, not even an empty list of them."""
 DEEPEST = 100
 MOST = 20_000
-"""Objects that are looked at; a file of more is asked only for its variables."""
+"""Maximum number of objects that are examined; in a file with more, only its variables are listed."""
 
 CLASSES = {
     0: "integer",
@@ -58,7 +58,7 @@ INNER = {
     "_NCProperties",
     "_NCCOPY",
 }
-"""Attributes by which the netCDF-4 format describes itself: netCDF-C shows none of them."""
+"""Attributes in which the netCDF-4 format describes itself; netCDF-C hides them."""
 
 NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 RENAMED = "_nc4_non_coord_"
@@ -66,7 +66,8 @@ RENAMED = "_nc4_non_coord_"
 
 @dataclass
 class Object:
-    """A group, a dataset or a type with a name: the class of its type, "" for a group; of attributes."""
+    """A group, a dataset or a type with a name: the class of its type, "" for a group; and of its
+    attributes."""
 
     path: str
     kind: str
@@ -91,11 +92,11 @@ _Take = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_char_p, ctypes.c
 
 
 class HDF5Error(Exception):
-    """HDF5 refused a call, or has none of this name."""
+    """HDF5 refused a call, or lacks it."""
 
 
 def contents(path: str) -> dict[str, Object] | None:
-    """The content of a file by the paths of netCDF, "" for the root; None where HDF5 does not list it."""
+    """The contents of a file by the paths of netCDF, "" for the root; None if HDF5 cannot list them."""
     try:
         library = _library()
         file = _call(library.H5Fopen, os.fsencode(path), ctypes.c_uint(READ_ONLY), ctypes.c_int64(DEFAULT))
@@ -108,7 +109,7 @@ def contents(path: str) -> dict[str, Object] | None:
 
 
 def remove(path: str, objects: list[str], attrs: list[tuple[str, str]]) -> None:
-    """Takes objects out of a file, and attributes of others; HDF5Error where HDF5 refuses."""
+    """Removes objects from a file, and attributes of others; HDF5Error if HDF5 refuses."""
     library = _library()
     file = _call(library.H5Fopen, os.fsencode(path), ctypes.c_uint(READ_WRITE), ctypes.c_int64(DEFAULT))
     at, default = ctypes.c_int64(file), ctypes.c_int64(DEFAULT)
@@ -135,7 +136,7 @@ def _library() -> ctypes.CDLL:
     for name in (*made, "H5Dget_type", "H5Aget_type", "H5Dget_space", "H5Aget_space"):
         getattr(library, name).restype = ctypes.c_int64
     library.H5Aget_name.restype = ctypes.c_ssize_t
-    # Its messages on stderr are for programmers.
+    # HDF5's messages on stderr are for programmers.
     library.H5Eset_auto2(ctypes.c_int64(0), None, None)
     return library
 
@@ -163,7 +164,7 @@ class _Walk:
         return self.found
 
     def group(self, group: int, path: str, above: frozenset[tuple[int, ...]]) -> None:
-        """A group and what is in it; links that lead elsewhere, and back, are not followed."""
+        """A group and its contents; links to other files, and cycles, are not followed."""
         library, at = self.library, ctypes.c_int64(group)
         self.found[path] = Object(path, "", self.attributes(group))
         names: list[bytes] = []
@@ -188,7 +189,7 @@ class _Walk:
                     library.H5Gclose(ctypes.c_int64(inner))
 
     def dataset(self, group: int, text: bytes, path: str, name: str) -> None:
-        """A dataset; not one that only gives a dimension its name."""
+        """A dataset, unless it only gives a dimension its name."""
         library = self.library
         opened = _call(library.H5Dopen2, ctypes.c_int64(group), text, ctypes.c_int64(DEFAULT))
         try:
@@ -203,7 +204,7 @@ class _Walk:
             library.H5Dclose(ctypes.c_int64(opened))
 
     def is_dimension(self, opened: int) -> bool:
-        """Whether its NAME says that it is not a variable."""
+        """Whether its NAME attribute marks it as not a variable."""
         library = self.library
         attribute = library.H5Aopen(ctypes.c_int64(opened), b"NAME", ctypes.c_int64(DEFAULT))
         if attribute < 0:
@@ -248,13 +249,13 @@ class _Walk:
         return found
 
     def kind(self, kind: int) -> str:
-        """The class of a type, which is closed."""
+        """The class of a type, which this call closes."""
         number = self.library.H5Tget_class(ctypes.c_int64(kind))
         self.library.H5Tclose(ctypes.c_int64(kind))
         return CLASSES.get(number, "unknown")
 
     def is_null(self, space: int) -> bool:
-        """Whether a space, which is closed, is that of no values."""
+        """Whether a dataspace has no values; this call closes it."""
         if space < 0:
             raise HDF5Error("space")
         found = self.library.H5Sget_simple_extent_type(ctypes.c_int64(space))

@@ -1,11 +1,11 @@
-"""The few calls of netCDF-C that netCDF4-python has no words for, made on the library that it brought (B-6).
+"""The few calls of netCDF-C that netCDF4-python lacks, in the library that it brought (B-6).
 
-What they are for: netCDF4-python gives a text attribute and an array of one string alike, drops NUL
-bytes, replaces bytes that are no UTF-8, and leaves and enters define mode for each variable.
+netCDF4-python does not distinguish a text attribute from an array of one string, drops NUL bytes, replaces
+bytes that are not UTF-8, and leaves and enters define mode for each variable.
 
 Invariants:
 
-* every call's code is looked at; a failure is an :class:`NetCDFError` that names the object;
+* every call's code is checked; a failure is an :class:`NetCDFError` that names the object;
 * texts go to the library as UTF-8 bytes, with their length, so that any byte survives.
 
 Example::
@@ -50,13 +50,14 @@ CHUNKED, CONTIGUOUS = 0, 1
 BIG = 2
 SHUFFLE_DEFLATE = ("zlib", "shuffle", "complevel")
 FILTERS = {"zstd": 32015, "bzip2": 307}
-"""HDF5's numbers of the filters that take one number, the level."""
+"""HDF5's numbers of the filters that have one parameter, the level."""
 
 SZIP = {"ec": 4, "nn": 32}
 
 
 class NetCDFError(Exception):
-    """netCDF-C refused something: what, and its words. `full`: the disk did, not the format."""
+    """netCDF-C refused something; has the object and netCDF-C's message. `full`: the disk failed, not the
+    format."""
 
     full = False
 
@@ -70,11 +71,11 @@ def library() -> ctypes.CDLL:
 
 
 def call(what: str, name: str, *arguments: Any) -> None:
-    """One call; NetCDFError where its code is not 0."""
+    """One call; NetCDFError if its code is not 0."""
     code = getattr(library(), name)(*arguments)
     if code:
         error = NetCDFError(f"{what}: {library().nc_strerror(code).decode('utf-8', 'replace')}")
-        # Positive codes are those of the system; HDF5 tells a write that failed by one of its own.
+        # Positive codes are those of the system; HDF5 reports a failed write with its own code.
         error.full = code > 0 or code == HDF5_ERROR
         raise error
 
@@ -104,7 +105,7 @@ def attribute(group: int, variable: int, name: str) -> tuple[str, Any]:
 
 
 def put_attribute(group: int, variable: int, name: str, kind: str, value: Any) -> None:
-    """Writes what :func:`attribute` reads."""
+    """Writes an attribute in the form that :func:`attribute` returns."""
     at = (ctypes.c_int(group), ctypes.c_int(variable), name.encode())
     if kind == "c":
         call(name, "nc_put_att_text", *at, ctypes.c_size_t(len(value)), value)
@@ -119,7 +120,7 @@ def put_attribute(group: int, variable: int, name: str, kind: str, value: Any) -
 
 
 def has_no_fill(group: int, variable: int) -> bool:
-    """Whether HDF5 is told to leave what nobody wrote as it is."""
+    """Whether HDF5 is set to leave unwritten elements as they are."""
     off = ctypes.c_int()
     call("fill", "nc_inq_var_fill", ctypes.c_int(group), ctypes.c_int(variable), ctypes.byref(off), None)
     return bool(off.value)
@@ -130,8 +131,8 @@ class Definition:
 
     def __init__(self, path: str, model: str) -> None:
         made = ctypes.c_int()
-        # Without a flag netCDF-C makes what it made last where somebody chose a format for the process,
-        # as netCDF4-python does for every file that it makes.
+        # Without a flag, and if some code chose a format for the process, as netCDF4-python does for every
+        # file that it makes, netCDF-C uses that format again.
         before = ctypes.c_int()
         call(path, "nc_set_default_format", ctypes.c_int(CLASSIC_FORMAT), ctypes.byref(before))
         try:
@@ -142,20 +143,20 @@ class Definition:
         self.root = made.value
         self.enhanced = MODES[model] & MODES["NETCDF4"] != 0
         if not self.enhanced:
-            # Everything is written; filling first would write twice.
+            # Every element is written; filling first would write twice.
             call(path, "nc_set_fill", made, ctypes.c_int(NO_FILL), ctypes.byref(ctypes.c_int()))
 
     def group(self, parent: int, name: str) -> int:
-        """A group; its id."""
+        """Makes a group; returns its id."""
         return self._made(f"group {name}", "nc_def_grp", ctypes.c_int(parent), name.encode())
 
     def dimension(self, group: int, name: str, length: int | None) -> int:
-        """A dimension, unlimited without a length; its id."""
+        """Makes a dimension, unlimited without a length; returns its id."""
         n = ctypes.c_size_t(length or 0)
         return self._made(f"dimension {name}", "nc_def_dim", ctypes.c_int(group), name.encode(), n)
 
     def enum(self, group: int, name: str, dtype: str, values: list[list[Any]]) -> int:
-        """An enumeration of names and whole numbers; its type."""
+        """Makes an enumeration of names and whole numbers; returns its type."""
         base = np.dtype(dtype).newbyteorder("=")
         code = ctypes.c_int(CODES[base.str[1:]])
         made = self._made(f"type {name}", "nc_def_enum", ctypes.c_int(group), code, name.encode())
@@ -167,7 +168,7 @@ class Definition:
         return made
 
     def variable(self, group: int, name: str, kind: int, dims: list[int]) -> int:
-        """A variable of a type's code; its id."""
+        """Makes a variable with a type's code; returns its id."""
         ids = (ctypes.c_int * len(dims))(*dims)
         what = f"variable {name}"
         return self._made(
@@ -183,7 +184,8 @@ class Definition:
     def layout(
         self, group: int, variable: int, name: str, chunks: list[int] | None, filters: dict
     ) -> list[str]:
-        """Chunks and filters of a variable of netCDF-4; filters that the library has no encoder for."""
+        """Sets chunks and filters of a variable of netCDF-4; returns filters for which the library has no
+        encoder."""
         at = (ctypes.c_int(group), ctypes.c_int(variable))
         if chunks:
             sizes = (ctypes.c_size_t * len(chunks))(*chunks)
@@ -215,11 +217,11 @@ class Definition:
         return missing
 
     def big_endian(self, group: int, variable: int, name: str) -> None:
-        """Lets HDF5 keep the most significant byte first."""
+        """Makes HDF5 store the most significant byte first."""
         call(name, "nc_def_var_endian", ctypes.c_int(group), ctypes.c_int(variable), ctypes.c_int(BIG))
 
     def no_fill(self, group: int, variable: int, name: str) -> None:
-        """Lets HDF5 leave what nobody writes as it is."""
+        """Makes HDF5 leave unwritten elements as they are."""
         call(name, "nc_def_var_fill", ctypes.c_int(group), ctypes.c_int(variable), ctypes.c_int(1), None)
 
     def close(self) -> None:
@@ -228,7 +230,7 @@ class Definition:
         call("the header", "nc_close", ctypes.c_int(self.root))
 
     def abort(self) -> None:
-        """Closes the file whatever state it is in."""
+        """Closes the file in any state."""
         library().nc_abort(ctypes.c_int(self.root))
 
     def _made(self, what: str, name: str, *arguments: Any) -> int:

@@ -19,20 +19,21 @@ OFF, OBJ, STL, PLY     ``mesh_surfaces``   nodes and faces
 MED, XDMF, Nastran     ``mesh_meshio``     what meshio reads, where it keeps all cells in their order
 =====================  ==================  ========================================================
 
-uxarray reads UGRID, Exodus, MPAS and ICON, too, but has no volumes, takes corners of a hexahedron for a face,
-turns longitudes, and looks for angles where a mesh is planar. meshio shifts numbers of lines that end with
-CRLF, groups cells by kind, and drops those that it does not know. So most formats are read here, as they are.
+uxarray also reads UGRID, Exodus, MPAS and ICON, but it lacks volumes, treats the corners of a hexahedron as a
+face, changes longitudes, and expects angles in planar meshes. meshio shifts numbers of lines that end with
+CRLF, groups cells by kind, and drops unknown ones. Therefore this package reads most formats itself,
+unchanged.
 
 Invariants:
 
-* nodes are counted from 0 and keep their order; an entry is the number of a node, or -1 behind the others of
+* nodes are counted from 0 and keep their order; an entry is the number of a node, or -1 after the others of
   its row;
-* cells keep the order of the file, in each of edges, faces and volumes; what is not taken is refused by name,
-  or is in ``left_out``;
-* elements of higher order are given by their corners, in the order of VTK, which is UGRID's;
-* nodes of a surface on a sphere around the origin are given in degrees, as nodes of the formats for them are,
-  and the sphere's radius is an attribute; other nodes as they are;
-* lines are edges only where there is nothing else: beside faces and volumes they are marks of boundaries, or
+* cells keep the order of the file, in each of edges, faces and volumes; anything that is not read is refused
+  by name, or listed in ``left_out``;
+* elements of higher order are reduced to their corners, in the order of VTK, which is UGRID's;
+* nodes of a surface on a sphere around the origin are in degrees, like nodes of the formats for spheres, and
+  the sphere's radius is an attribute; other nodes are unchanged;
+* lines are edges only if there is nothing else: next to faces and volumes they mark boundaries, or are
   ``left_out``.
 """
 
@@ -58,10 +59,10 @@ if TYPE_CHECKING:
 
 CDF_MAGIC = b"CDF"
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-# HDF5 files that no netCDF reader understands.
+# HDF5 files that netCDF readers cannot read as meshes.
 OTHER_HDF5 = (".med", ".xdmf", ".h5m", ".cgns", ".hmf")
 HEAD = 4096
-# Modules that read a file by its name.
+# Modules that read a file, by its name.
 READERS = {
     ".su2": "mesh_su2",
     ".ugrid": "mesh_aflr3",
@@ -98,7 +99,7 @@ def mesh_request(channel: Channel, header: dict[str, Any], payload: bytes) -> No
 
 
 def _plain(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Texts and finite numbers, as JSON has them."""
+    """Texts and finite numbers, in JSON's form."""
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in attrs.items()}
     return {
         name: value
@@ -110,8 +111,9 @@ def _plain(attrs: dict[str, Any]) -> dict[str, Any]:
 def read_mesh(path: str | os.PathLike[str]) -> MeshArrays:
     """The mesh of a file, or of a folder with FESOM's text files.
 
-    RequestError: ``NotFound`` where there is none; ``Invalid`` for what is no mesh, or has elements that are
-    not known; ``Corrupt`` for an element that names no node; ``Unavailable`` for a package that is missing.
+    RequestError: ``NotFound`` if there is none; ``Invalid`` for a file that is not a mesh, or has unknown
+    elements; ``Corrupt`` for an element with a node that does not exist; ``Unavailable`` for a missing
+    package.
     """
     path = os.fspath(path)
     if os.path.isdir(path):
@@ -133,7 +135,7 @@ def read_mesh(path: str | os.PathLike[str]) -> MeshArrays:
 
 
 def _reader(path: str, head: bytes) -> str:
-    """The module that reads a file, by how it begins, else by its name."""
+    """The module that reads a file, by its first bytes, or else by its name."""
     lines = head.lstrip()
     extension = os.path.splitext(path)[1].lower()
     if lines.startswith(b"# vtk DataFile") or extension == ".vtk":
@@ -149,13 +151,13 @@ def _reader(path: str, head: bytes) -> str:
 
 def _folder(path: str) -> MeshArrays:
     if not all(os.path.exists(os.path.join(path, name)) for name in FESOM_FILES):
-        raise no_mesh(path, f"the folder has no {' and '.join(FESOM_FILES)}, which a mesh of FESOM is")
+        raise no_mesh(path, f"the folder lacks {' and '.join(FESOM_FILES)}, the files of a mesh of FESOM")
     return importlib.import_module("fieldstone._helper.mesh_fesom").read(path)
 
 
 def package(name: str) -> Any:
     try:
-        # Some say on import what a reader of a mesh need not know.
+        # Some print messages on import that do not matter to a reader of a mesh.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return importlib.import_module(name)
@@ -177,7 +179,7 @@ def _by_netcdf(path: str) -> MeshArrays:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # As it stands in the file: numbers of nodes are no floats, and time is of no use.
+            # Unchanged from the file: numbers of nodes must not become floats, and time is not needed.
             dataset = xarray.open_dataset(path, engine="netcdf4", mask_and_scale=False, decode_times=False)
     except (OSError, ValueError) as error:
         raise no_mesh(path, error) from None
@@ -208,14 +210,14 @@ def _by_uxarray(path: str) -> MeshArrays:
             warnings.simplefilter("ignore")
             grid = uxarray.open_grid(path)
             dataset = grid.to_xarray()
-    except Exception as error:  # whatever a library raises for what it does not know
-        raise no_mesh(path, f"it has no variables of a mesh that is known: {error}") from None
+    except Exception as error:  # any error of the library for an unknown file
+        raise no_mesh(path, f"it has no variables of a known mesh: {error}") from None
     if "face_node_connectivity" not in dataset or "node_lon" not in dataset:
         raise no_mesh(path, "it has no faces")
     spec = str(grid.source_grid_spec or "uxarray")
     nodes = {"x": _degrees(dataset["node_lon"], path), "y": _degrees(dataset["node_lat"], path)}
     if len(nodes["x"]) > 1 and not any(np.ptp(values) for values in nodes.values()):
-        raise no_mesh(path, "all its nodes lie at one point: planar meshes of this format are not read")
+        raise no_mesh(path, "all its nodes are at one point: planar meshes of this format are not supported")
     fill = int(uxarray.constants.INT_FILL_VALUE)
     rows = {}
     for kind, name in (("faces", "face_node_connectivity"), ("edges", "edge_node_connectivity")):
@@ -229,13 +231,13 @@ def _degrees(variable: Any, path: str) -> np.ndarray:
     values = np.asarray(variable.values, dtype=np.float64).reshape(-1)
     units = str(variable.attrs.get("units", "degrees"))
     if not units.lower().startswith("deg"):
-        raise no_mesh(path, f"its nodes are in {units}, and degrees are due")
+        raise no_mesh(path, f"its nodes are in {units} instead of degrees")
     return values
 
 
 @contextlib.contextmanager
 def silence() -> Iterator[io.StringIO]:
-    """Keeps what libraries print about parts of a file that they pass over."""
+    """Captures what libraries print about parts of a file that they skip."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         yield said

@@ -1,4 +1,4 @@
-"""AFLR3's meshes (``.ugrid``): text, or binary with or without Fortran's records, as ``.lb8.ugrid`` says.
+"""AFLR3's meshes (``.ugrid``): text, or binary with or without Fortran's records (``.lb8.ugrid`` and others).
 
 https://www.simcenter.msstate.edu/software/documentation/ug_io/3d_grid_file_type_ugrid.html
 """
@@ -31,13 +31,13 @@ _PYRAMID = [1, 0, 3, 4, 2]
 
 
 def read(path: str) -> MeshArrays:
-    """Faces and volumes, in the order of the file. RequestError: ``Corrupt`` for one that ends too early."""
+    """Faces and volumes, in the order of the file. RequestError: ``Corrupt`` if the file ends too early."""
     parts = os.path.basename(path).lower().split(".")
     form = FORMS.get(parts[-2]) if len(parts) > 2 else None
     numbers = _Text(path) if form is None else _Bytes(path, *form)
     counts = numbers.header()
     if min(counts) < 0:
-        raise damaged(path, f"it says {min(counts)} of something")
+        raise damaged(path, f"its header has a count of {min(counts)}")
     nodes, triangles, squares, tets, pyramids, wedges, hexes = counts
     numbers.begin()
     points = numbers.floats(3 * nodes).reshape(-1, 3)
@@ -73,15 +73,13 @@ class _Text:
         return self.integers(7).tolist()
 
     def begin(self) -> None:
-        """The nodes follow."""
+        """Called before the nodes."""
 
     def floats(self, count: int) -> np.ndarray:
         values = self.values[self.at : self.at + count]
         self.at += count
         if len(values) != count:
-            raise damaged(
-                self.path, f"it ends after {len(self.values)} numbers, and {self.at} or more are due"
-            )
+            raise damaged(self.path, f"it ends after {len(self.values)} numbers instead of {self.at} or more")
         return values
 
     def integers(self, count: int) -> np.ndarray:
@@ -107,13 +105,13 @@ class _Bytes:
         return self.integers(7).tolist()
 
     def begin(self) -> None:
-        """The nodes follow: behind the end of the header's record and the beginning of another."""
+        """Called before the nodes: skips the end of the header's record and the beginning of the next one."""
         if self.has_records:
             self.at += 8
 
     def take(self, dtype: np.dtype, count: int) -> np.ndarray:
         if count * dtype.itemsize > len(self.content) - self.at:
-            raise damaged(self.path, f"it has {len(self.content)} bytes, and more are due")
+            raise damaged(self.path, f"it has {len(self.content)} bytes, fewer than its header requires")
         values = np.frombuffer(self.content, dtype, count, self.at)
         self.at += count * dtype.itemsize
         return values

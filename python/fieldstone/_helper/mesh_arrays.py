@@ -1,4 +1,4 @@
-"""The arrays that readers of meshes hand back, and their common parts: refusals, places of nodes, checks."""
+"""The arrays that readers of meshes return, and their common parts: errors, places of nodes, checks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ LOCATIONS = ("edges", "faces", "volumes")
 
 @dataclasses.dataclass(frozen=True)
 class MeshArrays:
-    """A mesh: float64 coordinates, int64 rows of nodes that are padded with -1; None for what it has not.
+    """A mesh: float64 coordinates, int64 rows of nodes that are padded with -1; None for arrays that it
+    lacks.
 
-    `left_out` are parts of the file that the mesh does not have, each with the reason.
+    `left_out` lists parts of the file that the mesh lacks, each with the reason.
     """
 
     format: str
@@ -39,18 +40,18 @@ class MeshArrays:
 
 
 def no_mesh(path: str, why: object, hint: str = HINT) -> RequestError:
-    """A file that has no mesh, or one that is not taken."""
+    """The error for a file without a mesh, or with one that is not supported."""
     return RequestError("Invalid", f"{path} is not a mesh that can be read: {why}", hint, "file-format")
 
 
 def damaged(path: str, why: str) -> RequestError:
-    """A file that contradicts itself, or ends too early."""
-    hint = "write the file again, or take a whole copy of it"
+    """The error for a file that contradicts itself, or ends too early."""
+    hint = "write the file again, or use a complete copy of it"
     return RequestError("Corrupt", f"{path} is damaged: {why}", hint, "corrupt")
 
 
 def named(path: str, rows: np.ndarray, what: str) -> np.ndarray:
-    """Rows that have to name a node at each place: below 0 there is none, and it would pass for padding."""
+    """Checks that rows have a node at each place, because a number below 0 would be taken for padding."""
     if rows.size and rows.min() < 0:
         row, place = np.argwhere(rows < 0)[0].tolist()
         raise damaged(
@@ -74,7 +75,7 @@ def placed(
     attrs: dict[str, Any] | None = None,
     left_out: Iterable[tuple[str, str]] = (),
 ) -> MeshArrays:
-    """A mesh in space, in the plane where all lies there, in degrees where it is a surface on a sphere."""
+    """A mesh in space, in the plane if all nodes are in one, or in degrees if it is a surface on a sphere."""
     coordinates = [np.ascontiguousarray(one, dtype=np.float64) for one in coordinates]
     while len(coordinates) < 2:
         coordinates.append(np.zeros_like(coordinates[0]))
@@ -103,7 +104,7 @@ def on_sphere(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[dict[str, np
 def _sphere(points: np.ndarray, faces: np.ndarray) -> float | None:
     """The radius of a sphere around the origin that the faces follow.
 
-    The corners of a cube lie on a sphere, too: a surface follows one where no edge is longer than its radius.
+    The corners of a cube are also on a sphere: a surface follows one if no edge is longer than its radius.
     """
     radii = np.sqrt((points * points).sum(axis=1))
     radius = float(radii.mean()) if radii.size else 0.0
@@ -123,7 +124,7 @@ def _sphere(points: np.ndarray, faces: np.ndarray) -> float | None:
 
 
 def checked(mesh: MeshArrays, path: str) -> MeshArrays:
-    """The mesh with rows as wide as they need to be, if each of them names nodes."""
+    """The mesh with rows only as wide as needed; raises if a row has a node that does not exist."""
     count = len(mesh.nodes["x"])
     if count == 0:
         raise no_mesh(path, "it has no nodes")
@@ -137,10 +138,10 @@ def checked(mesh: MeshArrays, path: str) -> MeshArrays:
             row, place = wrong[0].tolist()
             raise RequestError(
                 "Corrupt",
-                f"{path}: {kind}[{row}, {place}] is node {rows[row, place]}, and nodes are 0 to {count - 1}",
+                f"{path}: {kind}[{row}, {place}] is node {rows[row, place]}, but nodes are 0 to {count - 1}",
             )
         present = rows >= 0
-        # Missing nodes stand last in each row.
+        # Missing nodes go to the end of each row.
         if (present[:, 1:] & ~present[:, :-1]).any():
             order = np.argsort(~present, axis=1, kind="stable")
             rows, present = np.take_along_axis(rows, order, 1), np.take_along_axis(present, order, 1)

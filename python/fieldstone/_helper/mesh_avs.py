@@ -1,6 +1,6 @@
 """AVS' unstructured cell data (UCD), text: https://dav.lbl.gov/archive/NERSC/Software/express/help6.1/help/reference/
 
-Nodes are named by numbers of their own; nodes and cells keep the order of the file. Values are passed over.
+Nodes are identified by their own numbers; nodes and cells keep the order of the file. Values are skipped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fieldstone._helper.mesh_arrays import MeshArrays, damaged, no_mesh, placed
 from fieldstone._helper.mesh_cells import Cells, numbered, rows_of, without_marks
 from fieldstone._helper.mesh_text import Table, read_text
 
-# VTK's type of each kind, and where UCD has the nodes in VTK's order: it counts from the top.
+# VTK's type of each kind, and the places of UCD's nodes in VTK's order: UCD counts from the top.
 KINDS = {
     b"pt": (1, (0,)),
     b"line": (3, (0, 1)),
@@ -27,20 +27,20 @@ KINDS = {
 
 
 def read(path: str) -> MeshArrays:
-    """The mesh of a file. RequestError: ``Invalid`` or ``Corrupt``, with the cell at fault."""
+    """The mesh of a file. RequestError: ``Invalid`` or ``Corrupt``, with the wrong cell."""
     content = read_text(path)
     if b"\0" in content[:4096]:
-        raise no_mesh(path, "it is UCD in binary, and text is read", "save it as text (ASCII UCD)")
+        raise no_mesh(path, "it is binary UCD, but only text is supported", "save it as text (ASCII UCD)")
     lines = [line for line in content.split(b"\n") if (own := line.split()) and not own[0].startswith(b"#")]
     head = lines[0].split() if lines else []
     if len(head) != 5 or not all(word.isdigit() for word in head):
-        raise no_mesh(path, "it does not begin with five counts, as UCD of AVS does")
+        raise no_mesh(path, "it does not begin with five counts, as UCD files of AVS do")
     nodes, count = int(head[0]), int(head[1])
     if len(lines) < 1 + nodes + count:
         raise damaged(path, f"it has {len(lines) - 1} lines for {nodes} nodes and {count} cells")
     table = _table(path, lines[1 : 1 + nodes])
     if nodes and (table.counts != 4).any():
-        raise damaged(path, f"node {int(np.argmax(table.counts != 4))} (from 0) has not a number and x, y, z")
+        raise damaged(path, f"node {int(np.argmax(table.counts != 4))} (from 0) lacks a number and x, y, z")
     points = table.floats().reshape(nodes, -1)
     if not nodes:
         raise no_mesh(path, "it has no nodes")
@@ -70,7 +70,7 @@ def _cells(path: str, lines: list[bytes]) -> Cells:
     wrong = counts != sizes + 3
     if wrong.any():
         cell = int(np.argmax(wrong))
-        raise damaged(path, f"cell {cell} (from 0) has {counts[cell] - 3} nodes in place of {sizes[cell]}")
+        raise damaged(path, f"cell {cell} (from 0) has {counts[cell] - 3} nodes instead of {sizes[cell]}")
     starts = np.cumsum(counts) - counts + 3
     for name in set(names):
         type_, order = KINDS[name]

@@ -1,6 +1,7 @@
-"""Cells of mixed kinds, as files list them, to rows of nodes: every location keeps the order of the file.
+"""Turns cells of mixed kinds, as files list them, into rows of nodes; each location keeps the order of the
+file.
 
-Kinds are VTK's numbers of cell types, which SU2 has, too; other formats' numbers are put into VTK's terms.
+Kinds are VTK's numbers of cell types, which SU2 shares; readers of other formats translate theirs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A type of cell: where it belongs, how many nodes it has (None: any), which of them are its corners."""
+    """A type of cell: its location, its number of nodes (None: any), and which of them are its corners."""
 
     name: str
     location: str | None
@@ -32,7 +33,7 @@ def _kind(name: str, location: str, nodes: int | None, corners: int | tuple[int,
     return Kind(name, location, nodes, tuple(range(corners)) if isinstance(corners, int) else corners)
 
 
-# Where `corners` is None all nodes are. A kind without a location has no place in a mesh.
+# If `corners` is None, all nodes are corners. A kind without a location is not part of a mesh.
 KINDS = {
     0: Kind("empty cell", None, 0, None),
     1: Kind("vertex", "points", 1, None),
@@ -86,17 +87,17 @@ KINDS = {
     81: _kind("Bezier pyramid", "volumes", None, 5),
 }
 _LEAST = {"points": 1, "edges": 2, "faces": 3, "volumes": 4}
-# One cell that stands for several: with as many nodes as the simple one it is that.
+# A cell that represents several, unless it has as many nodes as the simple one.
 _SIMPLE = {(4, 2): 3, (6, 3): 5}
 _CONVERT = {
     4: "split polylines into lines first",
     6: "split strips into triangles first (vtkTriangleFilter)",
-    42: "a mesh has tetrahedra, pyramids, wedges and hexahedra: split polyhedra into tetrahedra first",
+    42: "a mesh can have tetrahedra, pyramids, wedges and hexahedra: split polyhedra into tetrahedra first",
 }
 _NO_PLACE = (
-    "a mesh has lines, faces of any size, tetrahedra, pyramids, wedges and hexahedra: convert the others"
+    "a mesh can have lines, faces of any size, tetrahedra, pyramids, wedges and hexahedra: convert the others"
 )
-# How the edges of a volume join its corners, by how many it has.
+# The edges of a volume as pairs of its corners, by the number of corners.
 _VOLUME_EDGES = {
     4: ((0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3)),
     5: ((0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4), (2, 4), (3, 4)),
@@ -110,7 +111,8 @@ _VOLUME_EDGES = {
 
 @dataclasses.dataclass(frozen=True)
 class Cells:
-    """Cells in the order of a file: VTK's type of each, where its nodes begin in `nodes`, how many it has."""
+    """Cells in the order of a file: VTK's type of each, the begin of its nodes in `nodes`, and their
+    number."""
 
     types: np.ndarray
     starts: np.ndarray
@@ -119,7 +121,7 @@ class Cells:
 
     @classmethod
     def joined(cls, parts: Iterable[Cells]) -> Cells:
-        """Those of several parts, one after another."""
+        """The cells of several parts, one after another."""
         parts = list(parts)
         if not parts:
             none = np.zeros(0, np.int64)
@@ -141,7 +143,7 @@ class Cells:
         return cls(np.full(count, type_, np.int64), starts, sizes, rows.reshape(-1).astype(np.int64))
 
     def compact(self) -> Cells:
-        """The same cells, with nothing but their nodes in `nodes`."""
+        """The same cells, with only their nodes in `nodes`."""
         starts = np.cumsum(self.sizes) - self.sizes
         places = np.repeat(self.starts - starts, self.sizes) + np.arange(int(self.sizes.sum()))
         return Cells(self.types, starts, self.sizes, self.nodes[places])
@@ -150,10 +152,10 @@ class Cells:
 def rows_of(
     cells: Cells, path: str, type_name: Callable[[int], str] | None = None
 ) -> tuple[dict[str, np.ndarray], int]:
-    """Rows of nodes by location, in the order of the file, and how many cells are points alone.
+    """Rows of nodes by location, in the order of the file, and the number of cells that are points.
 
-    `type_name` says how the file calls a type. RequestError: ``Invalid`` for a type that has no place in a
-    mesh, ``Invalid`` for a cell with too few or too many nodes; both name the cell by its number from 0.
+    `type_name` is the file's name for a type. RequestError: ``Invalid`` for a type that cannot be part of a
+    mesh, and for a cell with too few or too many nodes; both name the cell by its number from 0.
     """
     types = cells.types
     for (strange, size), simple in _SIMPLE.items():
@@ -174,13 +176,13 @@ def rows_of(
 
 
 def _named(cells: Cells, path: str) -> None:
-    """Refuses nodes below 0, which would pass for padding."""
+    """Refuses nodes below 0, which would be taken for padding."""
     if cells.nodes.size and cells.nodes.min() < 0:
         own = cells.compact()
         wrong = np.flatnonzero(own.nodes < 0)
         if len(wrong):
             cell = int(np.searchsorted(own.starts + own.sizes, wrong[0], side="right"))
-            raise damaged(path, f"cell {cell} has the node {own.nodes[wrong[0]]}, and nodes count from 0")
+            raise damaged(path, f"cell {cell} has the node {own.nodes[wrong[0]]}, but nodes count from 0")
 
 
 def _check(
@@ -193,19 +195,19 @@ def _check(
     kind = KINDS.get(type_)
     numbers = np.flatnonzero(types == type_)
     if kind is None:
-        raise refusal(int(numbers[0]), ", which no reader here knows")
+        raise refusal(int(numbers[0]), ", which is unknown")
     called = f" ({kind.name})" if type_name is None else ""
     if kind.location is None:
         more = f", and so are {len(numbers) - 1} more" if len(numbers) > 1 else ""
         raise refusal(
-            int(numbers[0]), f"{called}, which has no place in a mesh{more}", _CONVERT.get(type_, _NO_PLACE)
+            int(numbers[0]), f"{called}, which cannot be part of a mesh{more}", _CONVERT.get(type_, _NO_PLACE)
         )
     sizes = cells.sizes[numbers]
     least = max(kind.corners) + 1 if kind.corners else _LEAST[kind.location]
     wrong = np.flatnonzero(sizes != kind.nodes) if kind.nodes is not None else np.flatnonzero(sizes < least)
     if len(wrong):
         due = kind.nodes if kind.nodes is not None else f"at least {least}"
-        raise refusal(int(numbers[wrong[0]]), f"{called} and has {sizes[wrong[0]]} nodes in place of {due}")
+        raise refusal(int(numbers[wrong[0]]), f"{called} and has {sizes[wrong[0]]} nodes instead of {due}")
 
 
 def _location(cells: Cells, types: np.ndarray, own: list[int]) -> np.ndarray:
@@ -234,7 +236,7 @@ def _widest(cells: Cells, types: np.ndarray, type_: int) -> int:
 
 
 def numbered(path: str, cells: Cells, tags: np.ndarray) -> Cells:
-    """Cells whose nodes are named by numbers of the file (`tags`), by the places of these instead."""
+    """Replaces the file's numbers of nodes (`tags`) by their positions."""
     count = len(tags)
     if np.array_equal(tags, np.arange(1, count + 1)):
         places, is_known = cells.nodes - 1, (cells.nodes >= 1) & (cells.nodes <= count)
@@ -253,28 +255,28 @@ def numbered(path: str, cells: Cells, tags: np.ndarray) -> Cells:
     if not is_known.all():
         wrong = int(np.argmin(is_known))
         cell = int(np.searchsorted(cells.starts, wrong, side="right")) - 1
-        raise damaged(path, f"element {cell} (from 0) has node {cells.nodes[wrong]}, which is not there")
+        raise damaged(path, f"element {cell} (from 0) has node {cells.nodes[wrong]}, which does not exist")
     return Cells(cells.types, cells.starts, cells.sizes, places)
 
 
 def without_marks(
     rows: dict[str, np.ndarray], points: int, are_marks: bool
 ) -> tuple[dict[str, np.ndarray], list[tuple[str, str]]]:
-    """Rows without the lines that stand beside faces and volumes, and what is left out with them.
+    """Rows without lines next to faces and volumes, and the list of parts left out with them.
 
-    A mesh's edges are those between its faces, so lines beside these are not edges of it. `are_marks`: where
-    all lines lie along edges of cells they mark boundaries, and nothing is left out; nor with points then.
+    A mesh's edges are those between its faces, so other lines are not edges of it. `are_marks`: if all lines
+    are along edges of cells, they mark boundaries, and neither lines nor points are reported as left out.
     """
     left_out = []
     rows = dict(rows)
     if "edges" in rows and ("faces" in rows or "volumes" in rows):
         lines = rows.pop("edges")
         if not (are_marks and _lie_along(lines, rows)):
-            why = "lines beside faces or volumes are not edges of a mesh; take them from a file of their own"
+            why = "lines next to faces or volumes are not edges of a mesh; ingest them from a separate file"
             left_out.append((f"{len(lines)} line{'s' if len(lines) > 1 else ''}", why))
     if points and not (are_marks and rows):
         what = f"{points} cells that are points" if points > 1 else "1 cell that is a point"
-        left_out.append((what, "a mesh has nodes, edges, faces and volumes"))
+        left_out.append((what, "a mesh only has nodes, edges, faces and volumes"))
     return rows, left_out
 
 

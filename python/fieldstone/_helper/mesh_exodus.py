@@ -1,7 +1,7 @@
 """Exodus II: blocks of elements in a netCDF file, https://sandialabs.github.io/seacas-docs/sphinx/html/index.html#exodus
 
-Elements stand in the order of their blocks, nodes in that of their coordinates; maps of numbers
-(``node_num_map``) say how others call them. A block without elements has no variable.
+Elements are in the order of their blocks, nodes in that of their coordinates; maps of numbers
+(``node_num_map``) only give other names to them. A block without elements has no variable.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fieldstone._helper.mesh_arrays import MeshArrays, named, no_mesh, placed, s
 from fieldstone._helper.mesh_cells import without_marks
 from fieldstone._helper.mesh_ugrid import floats
 
-# Kind and corners of an element, by the beginning of its type's name; the first that fits counts.
+# Kind and corners of an element, by the beginning of its type's name; the first match counts.
 TYPES = (
     ("NSIDED", "faces", None),
     ("TRISHELL", "faces", 3),
@@ -33,7 +33,7 @@ TYPES = (
     ("SPHERE", "points", 1),
     ("CIRCLE", "points", 1),
 )
-_HINT = "a mesh has lines, faces of any size, tetrahedra, pyramids, wedges and hexahedra"
+_HINT = "a mesh can have lines, faces of any size, tetrahedra, pyramids, wedges and hexahedra"
 
 
 def is_exodus(dataset: Any) -> bool:
@@ -43,9 +43,9 @@ def is_exodus(dataset: Any) -> bool:
 
 
 def read(dataset: Any, sizes: dict[str, int], path: str) -> MeshArrays:
-    """All blocks of a file with dimensions of these sizes, among them those that no variable has.
+    """All blocks of a file with dimensions of these sizes, including those without a variable.
 
-    RequestError: ``Invalid`` for a block of elements that are not taken.
+    RequestError: ``Invalid`` for a block of unsupported elements.
     """
     if "coord" in dataset.variables:
         coordinates = list(np.asarray(dataset["coord"].values, dtype=np.float64))
@@ -60,7 +60,7 @@ def read(dataset: Any, sizes: dict[str, int], path: str) -> MeshArrays:
     for number in range(1, max([*numbers, sizes.get("num_el_blk", 0)], default=0) + 1):
         if number not in numbers:
             if elements := sizes.get(f"num_el_in_blk{number}", 0):
-                raise no_mesh(path, f"block {number} has {elements} elements and no connect{number}")
+                raise no_mesh(path, f"block {number} has {elements} elements but no connect{number}")
             continue
         kind, rows = _block(dataset, number, path)
         if kind == "points":
@@ -68,16 +68,14 @@ def read(dataset: Any, sizes: dict[str, int], path: str) -> MeshArrays:
         elif len(rows):
             blocks.setdefault(kind, []).append(rows)
     rows, left_out = without_marks({kind: stacked(parts) for kind, parts in blocks.items()}, points, False)
-    for dimension, what in (("num_ed_blk", "edges"), ("num_fa_blk", "faces")):
+    for dimension, sides in (("num_ed_blk", "edges"), ("num_fa_blk", "faces")):
         if count := sizes.get(dimension, 0):
-            left_out.append(
-                (f"{count} blocks of {what}", "elements are taken, and not what lies between them")
-            )
+            left_out.append((f"{count} blocks of {sides}", "only elements are ingested, not their sides"))
     return placed("Exodus", coordinates, rows, left_out=left_out)
 
 
 def _block(dataset: Any, number: int, path: str) -> tuple[str, np.ndarray]:
-    """Where a block belongs, and its rows of nodes from 0 on."""
+    """The location of a block, and its rows of nodes from 0."""
     variable = dataset[f"connect{number}"]
     said = variable.attrs.get("elem_type", "")
     name = (said.decode("ascii", "replace") if isinstance(said, bytes) else str(said)).strip("\0 ").upper()
@@ -90,22 +88,22 @@ def _block(dataset: Any, number: int, path: str) -> tuple[str, np.ndarray]:
     if counts is not None and entries.ndim == 1:
         return kind, _polygons(entries, np.asarray(counts.values, dtype=np.int64), number, path)
     if entries.ndim != 2:
-        raise no_mesh(path, f"block {number} of {name} has {entries.ndim} dimensions, and two are due")
+        raise no_mesh(path, f"block {number} of {name} has {entries.ndim} dimensions instead of two")
     width = entries.shape[1]
     if name.startswith("SHELL"):
-        # A shell of three nodes is a triangle; MOAB and TempestRemap call polygons of any size shells. Of
-        # eight and nine nodes it is Exodus' own quadrilateral of order 2.
+        # A shell of three nodes is a triangle; MOAB and TempestRemap call polygons of any size shells. With
+        # eight or nine nodes it is Exodus' own quadrilateral of order 2.
         corners = 4 if width in (8, 9) else width
     if width < (corners or 3) or (corners is not None and kind == "faces" and corners < 3):
-        raise no_mesh(path, f"block {number} of {name} has {width} nodes an element", _HINT)
+        raise no_mesh(path, f"block {number} of {name} has {width} nodes in each element", _HINT)
     rows = entries[:, :corners]
-    # Polygons of fewer nodes than their block has may end with zeros.
+    # Polygons with fewer nodes than their block may end with zeros.
     may_end = name.startswith(("SHELL", "NSIDED"))
     return kind, rows if may_end else named(path, rows, f"block {number}: element")
 
 
 def _polygons(entries: np.ndarray, counts: np.ndarray, number: int, path: str) -> np.ndarray:
-    """Elements of any number of nodes, which stand one after another."""
+    """Elements of any number of nodes, which follow one another."""
     if counts.sum() != len(entries) or (counts < 3).any():
         raise no_mesh(path, f"ebepecnt{number} does not fit connect{number}")
     rows = np.full((len(counts), int(counts.max(initial=3))), -1, np.int64)

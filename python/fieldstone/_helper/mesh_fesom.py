@@ -1,4 +1,4 @@
-"""FESOM's folder of text files: ``nod2d.out``, ``elem2d.out`` and, where it is there, ``edges.out``.
+"""FESOM's folder of text files: ``nod2d.out``, ``elem2d.out`` and, if it exists, ``edges.out``.
 
 Each of the first two begins with a count; nodes have a number, longitude, latitude (degrees) and a flag.
 """
@@ -14,7 +14,7 @@ from fieldstone._helper.mesh_text import Table, read_text
 
 
 def read(path: str) -> MeshArrays:
-    """The mesh of a folder. RequestError: ``Corrupt`` for a file whose lines do not fit its count."""
+    """The mesh of a folder. RequestError: ``Corrupt`` for a file whose lines do not match its count."""
     nodes = _rows(os.path.join(path, "nod2d.out"), True, 3)
     index = nodes[:, 0]
     if not np.array_equal(index, np.arange(1, len(index) + 1)):
@@ -31,7 +31,7 @@ def read(path: str) -> MeshArrays:
 
 
 def _rows(path: str, has_count: bool, least: int) -> np.ndarray:
-    """The lines of a file as rows of numbers, as many as its first line says."""
+    """The lines of a file as rows of numbers; their number must be that in its first line."""
     content = read_text(path)
     table = Table(path, content, 0, len(content))
     numbers, counts = table.floats(), table.counts
@@ -40,5 +40,5 @@ def _rows(path: str, has_count: bool, least: int) -> np.ndarray:
             raise damaged(path, f"its first line is not the count of the {max(len(counts) - 1, 0)} others")
         numbers, counts = numbers[1:], counts[1:]
     if not len(counts) or counts[0] < least or (counts != counts[0]).any():
-        raise damaged(path, f"its lines have not all {least} numbers or more")
+        raise damaged(path, f"some of its lines have fewer than {least} numbers")
     return numbers.reshape(len(counts), -1)

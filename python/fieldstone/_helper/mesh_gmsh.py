@@ -1,7 +1,7 @@
 """gmsh's meshes, versions 2, 4.0 and 4.1, text and binary: https://gmsh.info/doc/texinfo/gmsh.html#File-formats
 
-Nodes and elements keep the order of the file, whatever numbers (tags) they have. Elements of points and of
-lines along the edges of faces and volumes mark boundaries and are left out.
+Nodes and elements keep the order of the file, whatever their numbers (tags). Elements of points, and of lines
+along the edges of faces and volumes, mark boundaries and are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fieldstone._helper.mesh_cells import Cells, numbered, rows_of, without_mark
 from fieldstone._helper.mesh_text import Table
 
 _POINT, _LINE, _TRIANGLE, _SQUARE, _TET, _HEX, _WEDGE, _PYRAMID = 1, 68, 69, 70, 71, 72, 73, 74
-# gmsh's types: VTK's kind, whose corners stand first in gmsh, too, and the number of nodes.
+# gmsh's types: VTK's kind, whose corners also come first in gmsh, and the number of nodes.
 TYPES = {
     1: (3, 2),
     2: (5, 3),
@@ -49,7 +49,7 @@ TYPES = {
 
 
 def read(path: str) -> MeshArrays:
-    """The mesh of a file. RequestError: ``Invalid`` or ``Corrupt``, with the section or element at fault."""
+    """The mesh of a file. RequestError: ``Invalid`` or ``Corrupt``, with the wrong section or element."""
     gmsh = _Gmsh(path)
     points, tags = gmsh.nodes()
     cells = gmsh.elements()
@@ -59,7 +59,7 @@ def read(path: str) -> MeshArrays:
 
 
 class _Gmsh:
-    """A file by its sections."""
+    """A file, split into sections."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -77,7 +77,7 @@ class _Gmsh:
                     path, "it is of version 1 of gmsh's format", "save it as version 4.1 or 2.2 with gmsh"
                 )
         if len(words) < 3 or words[1] not in (b"0", b"1"):
-            raise no_mesh(path, "it has no $MeshFormat, with which a mesh of gmsh begins")
+            raise no_mesh(path, "it lacks $MeshFormat, with which a mesh of gmsh begins")
         self.version = words[0].decode("ascii", "replace")
         if self.version.split(".")[0] != "2" and self.version not in ("4", "4.0", "4.1"):
             hint = "save it as version 4.1 or 2.2 with gmsh"
@@ -88,17 +88,18 @@ class _Gmsh:
             if self.content[at : at + 4] == b"\0\0\0\1":
                 self.order = ">"
             elif self.content[at : at + 4] != b"\1\0\0\0":
-                raise damaged(path, "$MeshFormat has not the number 1 in either byte order")
+                raise damaged(path, "$MeshFormat lacks the number 1 in either byte order")
             if words[2] != b"8":
                 raise no_mesh(
-                    path, f"its sizes have {words[2].decode('ascii', 'replace')} bytes, and 8 are read"
+                    path,
+                    f"its sizes have {words[2].decode('ascii', 'replace')} bytes, but only 8 are supported",
                 )
         else:
             self.content = self.content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         self.sections = self.find_sections()
 
     def line(self, at: int) -> tuple[bytes, int] | None:
-        """A line without blanks around it, and where the next one begins."""
+        """A line without surrounding blanks, and the position of the next one."""
         if at >= len(self.content):
             return None
         end = self.content.find(b"\n", at)
@@ -106,7 +107,7 @@ class _Gmsh:
         return self.content[at:end].strip(), end + 1
 
     def find_sections(self) -> dict[str, list[tuple[int, int]]]:
-        """Where each section begins and ends; bytes of a section are not looked at."""
+        """The begin and end of each section, without looking at its bytes."""
         sections: dict[str, list[tuple[int, int]]] = {}
         at = 0
         while (found := self.line(at)) is not None:
@@ -124,7 +125,7 @@ class _Gmsh:
     def section(self, name: str) -> tuple[int, int]:
         places = self.sections.get(name, [])
         if len(places) != 1:
-            raise damaged(self.path, f"it has {len(places)} sections ${name} in place of one")
+            raise damaged(self.path, f"it has {len(places)} sections ${name} instead of one")
         return places[0]
 
     # -- nodes ---------------------------------------------------------------------------------------------
@@ -138,7 +139,7 @@ class _Gmsh:
         header = numbers.take("u8", 4 if self.version == "4.1" else 2)
         points, tags = [], []
         for _ in range(int(header[0])):
-            # 4.0 has the tag of the entity first.
+            # In 4.0 the tag of the entity comes first.
             first, second, parametric = numbers.take("i4", 3).tolist()
             dimension = first if self.version == "4.1" else second
             (count,) = numbers.take("u8", 1).tolist()
@@ -150,7 +151,7 @@ class _Gmsh:
         tags.append(np.zeros(0, np.int64))
         joined = np.concatenate(points), np.concatenate(tags)
         if len(joined[1]) != header[1]:
-            raise damaged(self.path, f"$Nodes has {header[1]:.0f} nodes, and {len(joined[1])} are there")
+            raise damaged(self.path, f"$Nodes has {header[1]:.0f} nodes, but {len(joined[1])} exist")
         return joined
 
     def block(self, numbers: _Numbers, count: int, width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -172,7 +173,7 @@ class _Gmsh:
         flat, counts = numbers.rest(np.float64)
         if len(counts) != count or (counts < 4).any():
             raise damaged(
-                self.path, f"$Nodes has {count} nodes, and {len(counts)} lines, each with a tag and x, y, z"
+                self.path, f"$Nodes has {count} nodes, but {len(counts)} lines, each with a tag and x, y, z"
             )
         starts = np.cumsum(counts) - counts
         return np.stack([flat[starts + axis] for axis in (1, 2, 3)], axis=1), flat[starts].astype(np.int64)
@@ -198,14 +199,14 @@ class _Gmsh:
         numbers.ended()
         cells = Cells.joined(parts)
         if len(cells.types) != header[1]:
-            raise damaged(self.path, f"$Elements has {header[1]} elements, and {len(cells.types)} are there")
+            raise damaged(self.path, f"$Elements has {header[1]} elements, but {len(cells.types)} exist")
         return cells
 
     def kind(self, type_: int, element: int) -> tuple[int, int]:
         if type_ not in TYPES:
             hint = "save it with elements of gmsh's usual types: points, lines, triangles … of order 1 to 10"
             raise no_mesh(
-                self.path, f"element {element} (from 0) is of gmsh's type {type_}, which is not read", hint
+                self.path, f"element {element} (from 0) is of gmsh's type {type_}, which is unsupported", hint
             )
         return TYPES[type_]
 
@@ -217,7 +218,7 @@ class _Gmsh:
                 type_, own, marks = numbers.take("i4", 3).tolist()
                 kind, nodes = self.kind(type_, seen)
                 if own < 1 or marks < 0:
-                    raise damaged(self.path, f"$Elements has a block of {own} elements with {marks} marks")
+                    raise damaged(self.path, f"$Elements has a block of {own} elements with {marks} tags")
                 rows = numbers.take("i4", own * (1 + marks + nodes)).reshape(own, -1)
                 parts.append(Cells.block(kind, rows[:, 1 + marks :]))
                 seen += own
@@ -226,14 +227,14 @@ class _Gmsh:
         else:
             cells = self.lines_2(*numbers.rest(np.int64))
         if len(cells.types) != count:
-            raise damaged(self.path, f"$Elements has {count} elements, and {len(cells.types)} are there")
+            raise damaged(self.path, f"$Elements has {count} elements, but {len(cells.types)} exist")
         return cells
 
     def lines_2(self, flat: np.ndarray, counts: np.ndarray) -> Cells:
-        """Lines: tag, type, number of marks, marks, nodes."""
+        """Lines: number, type, number of tags, tags, nodes."""
         if (counts < 4).any():
             raise damaged(
-                self.path, f"element {int(np.argmax(counts < 4))} (from 0) has less than four numbers"
+                self.path, f"element {int(np.argmax(counts < 4))} (from 0) has fewer than four numbers"
             )
         starts = np.cumsum(counts) - counts
         types, marks = flat[starts + 1], flat[starts + 2]
@@ -245,15 +246,13 @@ class _Gmsh:
         wrong = (marks < 0) | (counts != 3 + marks + sizes)
         if wrong.any():
             row = int(np.argmax(wrong))
-            why = (
-                f"element {row} (from 0) has {counts[row]} numbers, and {3 + marks[row] + sizes[row]} are due"
-            )
+            why = f"element {row} (from 0) has {counts[row]} numbers instead of {3 + marks[row] + sizes[row]}"
             raise damaged(self.path, why)
         return Cells(kinds, starts + 3 + marks, sizes, flat).compact()
 
 
 class _Numbers:
-    """The numbers of a section, one after another: of text in `flat`, of bytes where they stand."""
+    """The numbers of a section, one after another: `flat` for text; bytes stay in place."""
 
     def __init__(self, gmsh: _Gmsh, name: str, dtype: type = np.float64) -> None:
         self.gmsh, self.name = gmsh, name
@@ -267,10 +266,10 @@ class _Numbers:
                 self.flat = table.integers() if dtype is np.int64 else table.floats()
 
     def short(self) -> Exception:
-        return damaged(self.gmsh.path, f"${self.name} has fewer numbers than it says")
+        return damaged(self.gmsh.path, f"${self.name} has fewer numbers than its header says")
 
     def take(self, word: str, count: int) -> np.ndarray:
-        """The next numbers; of text all are of one type."""
+        """The next numbers; those of a text all have one type."""
         if self.flat is not None:
             values = self.flat[self.place : self.place + count]
             self.place += count
@@ -297,15 +296,15 @@ class _Numbers:
         return (int(text),)
 
     def rest(self, dtype: type) -> tuple[np.ndarray, np.ndarray]:
-        """All numbers behind the first line of a text, and how many each line has."""
+        """All numbers after the first line of a text, and the number in each line."""
         table = Table(self.gmsh.path, self.gmsh.content, self.at, self.end)
         return (table.floats() if dtype is np.float64 else table.integers()), table.counts
 
     def ended(self) -> None:
-        """Refuses a section that has more than it says."""
+        """Refuses a section with more than its header says."""
         if self.flat is not None:
             left = len(self.flat) - self.place
         else:
             left = len(self.gmsh.content[self.at : self.end].strip())
         if left:
-            raise damaged(self.gmsh.path, f"${self.name} has more than it says")
+            raise damaged(self.gmsh.path, f"${self.name} has more than its header says")

@@ -1,7 +1,7 @@
 """Medit's meshes, text (``.mesh``) and binary (``.meshb``): https://github.com/LoicMarechal/libMeshb
 
-Each kind of cell has a section of its own; kinds keep the order of their sections. Edges along faces and
-volumes mark ridges and are left out, as are corners, normals and required entities.
+Each kind of cell has its own section; kinds keep the order of their sections. Edges along faces and volumes
+mark ridges and are left out, as are corners, normals and required entities.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fieldstone._helper.mesh_arrays import MeshArrays, damaged, no_mesh, placed
 from fieldstone._helper.mesh_cells import Cells, rows_of, without_marks
 from fieldstone._helper.mesh_text import Table, read_text
 
-# VTK's type and the number of nodes of a section's cells; of order 2 the corners stand first.
+# VTK's type and the number of nodes of a section's cells; with order 2 the corners come first.
 CELLS = {
     "Edges": (3, 2),
     "Triangles": (5, 3),
@@ -49,7 +49,7 @@ CODES = {
     33: "HexahedraQ2",
     49: "Pyramids",
 }
-# Cells that are not read: of arbitrary shape, of order 2 in other kinds, of order 3 and 4.
+# Unsupported cells: of arbitrary shape, of order 2 in other kinds, of order 3 and 4.
 _OTHER_CODES = {46, 47, 86, 87, 88, 89, 90, 91, 92, 93, 96, 97, *range(100, 104)}
 _OTHER_CELLS = re.compile(
     r"(Edges|Triangles|Quadrilaterals|Tetrahedra|Prisms|Pyramids|Hexahedra|Inner)?[PQ][1-9]|Poly"
@@ -59,13 +59,13 @@ _WORD = re.compile(rb"^[ \t]*([A-Za-z]\w*)", re.MULTILINE)
 
 
 def read(path: str) -> MeshArrays:
-    """The mesh of a file. RequestError: ``Invalid`` or ``Corrupt``, with the section at fault."""
+    """The mesh of a file. RequestError: ``Invalid`` or ``Corrupt``, with the wrong section."""
     with open_plain(path) as file:
         head = file.read(4)
     is_binary = head in (b"\1\0\0\0", b"\0\0\0\1")
     points, parts = _binary(path) if is_binary else _text(path)
     if points is None:
-        raise no_mesh(path, "it has no Vertices, which a mesh of Medit begins with")
+        raise no_mesh(path, "it lacks Vertices, with which a mesh of Medit begins")
     rows, vertices = rows_of(Cells.joined(parts), path)
     rows, left_out = without_marks(rows, vertices, are_marks=True)
     return placed(os.path.splitext(path)[1][1:].lower(), list(points.T), rows, left_out=left_out)
@@ -74,14 +74,16 @@ def read(path: str) -> MeshArrays:
 def _refuse_others(path: str, name: str) -> None:
     if _OTHER_CELLS.match(name) and not name.endswith("Ordering"):
         raise no_mesh(
-            path, f"it has a section of {name}, cells which are not read", "save it with elements of order 1"
+            path,
+            f"it has a section of {name}, cells which are not supported",
+            "save it with elements of order 1",
         )
 
 
 def _text(path: str) -> tuple[np.ndarray | None, list[Cells]]:
     content = read_text(path)
     if b"#" in content:
-        # As long as before, so that lines keep their numbers.
+        # The same length as before, so that lines keep their numbers.
         content = re.sub(rb"#[^\n]*", lambda found: b" " * len(found[0]), content)
     found = [(word[1].decode(), word.end()) for word in _WORD.finditer(content)]
     ends = [content.rfind(b"\n", 0, begin) + 1 for _, begin in found[1:]] + [len(content)]
@@ -98,7 +100,7 @@ def _text(path: str) -> tuple[np.ndarray | None, list[Cells]]:
         else:
             _refuse_others(path, name)
     if dimension not in (2, 3):
-        raise no_mesh(path, f"its Dimension is {dimension or 'not said'}")
+        raise no_mesh(path, f"its Dimension is {dimension or 'missing'}")
     return points, parts
 
 
@@ -106,7 +108,7 @@ def _section(path: str, content: bytes, name: str, begin: int, end: int, width: 
     numbers = Table(path, content, begin, end).floats()
     if not len(numbers) or numbers[0] * width != len(numbers) - 1:
         due = f"{numbers[0]:.0f} rows of {width} numbers" if len(numbers) else "a count"
-        raise damaged(path, f"{name} has {len(numbers)} numbers, and {due} are due")
+        raise damaged(path, f"{name} has {len(numbers)} numbers instead of {due}")
     return numbers[1:].reshape(-1, width)
 
 
@@ -117,7 +119,7 @@ def _binary(path: str) -> tuple[np.ndarray | None, list[Cells]]:
 
     def numbers(dtype: str, count: int, at: int) -> np.ndarray:
         if count < 0 or at + count * np.dtype(dtype).itemsize > len(content):
-            raise damaged(path, f"it has {len(content)} bytes, and more are due")
+            raise damaged(path, f"it has {len(content)} bytes, fewer than its header requires")
         return np.frombuffer(content, order + dtype, count, at)
 
     version = int(numbers("i4", 1, 4)[0])
@@ -144,7 +146,7 @@ def _binary(path: str) -> tuple[np.ndarray | None, list[Cells]]:
             if CODES[code] == "Vertices":
                 record = np.dtype([("at", order + real, (dimension,)), ("mark", order + whole)])
                 if count * record.itemsize > len(content) - begin:
-                    raise damaged(path, f"it has {count} Vertices, and ends before")
+                    raise damaged(path, f"it ends before all of its {count} Vertices")
                 points = np.frombuffer(content, record, count, begin)["at"].astype(np.float64)
             else:
                 type_, nodes = CELLS[CODES[code]]
@@ -153,7 +155,7 @@ def _binary(path: str) -> tuple[np.ndarray | None, list[Cells]]:
         elif code in _OTHER_CODES:
             raise no_mesh(
                 path,
-                f"it has cells of section {code}, which are not read",
+                f"it has cells of section {code}, which are not supported",
                 "save it with elements of order 1",
             )
         at = after

@@ -1,8 +1,8 @@
 """SU2's meshes, text: https://su2code.github.io/docs_v7/Mesh-File/
 
-As SU2 reads them: nodes and elements are numbered by their lines from 0, and an index behind them says
-nothing. Markers, also those of ghost nodes (``SEND_RECEIVE``), periodic ones and boxes of free-form
-deformation are left out.
+Read as by SU2: nodes and elements are numbered by their lines from 0, and an index after them has no meaning.
+Markers, also those of ghost nodes (``SEND_RECEIVE``), periodic ones and boxes of free-form deformation are
+left out.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _KEYWORD = re.compile(rb"[ \t]*([A-Za-z_]+)[ \t]*=[ \t]*([^\n%]*)")
 
 
 class _Section:
-    """A keyword with its value, and where the lines behind it begin and end."""
+    """A keyword with its value, and the begin and end of its lines."""
 
     def __init__(self, value: bytes, begin: int) -> None:
         self.value, self.begin, self.end = value.strip(), begin, begin
 
 
 def read(path: str) -> MeshArrays:
-    """The mesh of a file of one zone. RequestError: ``Invalid`` or ``Corrupt``, with the line at fault."""
+    """The mesh of a file of one zone. RequestError: ``Invalid`` or ``Corrupt``, with the wrong line."""
     content = read_text(path)
     sections = _sections(content)
     if "NDIME" not in sections:
-        raise no_mesh(path, "it has no NDIME=, with which a mesh of SU2 begins")
+        raise no_mesh(path, "it lacks NDIME=, with which a mesh of SU2 begins")
     _one_zone(path, sections)
     dimensions = _count(path, sections, "NDIME")
     if dimensions not in (2, 3):
-        raise no_mesh(path, f"NDIME= {dimensions}, and SU2 has meshes of 2 and 3 dimensions")
+        raise no_mesh(path, f"NDIME= {dimensions}, but SU2 only has meshes of 2 and 3 dimensions")
     coordinates = _nodes(path, content, sections, dimensions)
     rows, points = rows_of(_elements(path, content, sections), path, _type_name)
     rows, left_out = without_marks(rows, points, are_marks=False)
@@ -44,7 +44,7 @@ def read(path: str) -> MeshArrays:
 
 
 def _sections(content: bytes) -> dict[str, list[_Section]]:
-    """Keywords in capitals, each with all its places in the file."""
+    """Keywords in capitals, each with all its occurrences in the file."""
     found: dict[str, list[_Section]] = {}
     last = None
     place = content.find(b"=")
@@ -67,27 +67,27 @@ def _one_zone(path: str, sections: dict[str, list[_Section]]) -> None:
     zones = _count(path, sections, "NZONE") if "NZONE" in sections else 1
     zones = max(zones, len(sections["NDIME"]), len(sections.get("NELEM", ())), len(sections.get("NPOIN", ())))
     if zones > 1:
-        hint = "write each zone to a file of its own, and take each under a name of its own"
-        raise no_mesh(path, f"it has {zones} zones, each a mesh with node numbers of its own", hint)
+        hint = "write each zone to its own file, and ingest each under its own name"
+        raise no_mesh(path, f"it has {zones} zones, each a mesh with its own node numbers", hint)
 
 
 def _count(path: str, sections: dict[str, list[_Section]], keyword: str) -> int:
     if keyword not in sections:
         raise no_mesh(path, f"it has no {keyword}=")
     words = sections[keyword][0].value.split()
-    # NPOIN may have a second number, of nodes that are not ghosts.
+    # NPOIN may have a second number, that of nodes that are not ghosts.
     if not words or not words[0].isdigit():
         raise damaged(path, f"{keyword}= {b' '.join(words)[:40].decode('utf-8', 'replace')} is not a number")
     return int(words[0])
 
 
 def _table(path: str, content: bytes, sections: dict[str, list[_Section]], keyword: str) -> Table:
-    """The lines of a keyword, as many as it says."""
+    """The lines of a keyword, whose number must be its value."""
     count = _count(path, sections, keyword)
     section = sections[keyword][0]
     table = Table(path, content, section.begin, section.end, comment=b"%")
     if len(table) != count:
-        raise damaged(path, f"{keyword}= {count}, and {len(table)} lines follow")
+        raise damaged(path, f"{keyword}= {count}, but {len(table)} lines follow")
     return table
 
 
@@ -99,7 +99,7 @@ def _nodes(
     if (counts < dimensions).any():
         row = int(np.argmax(counts < dimensions))
         raise damaged(
-            path, f"line {table.line(row)}: {counts[row]} numbers for a node of {dimensions} coordinates"
+            path, f"line {table.line(row)}: {counts[row]} numbers for a node with {dimensions} coordinates"
         )
     numbers = table.floats()
     if len(counts) and (counts == counts[0]).all():
@@ -112,12 +112,12 @@ def _nodes(
 
 
 def _in_order(path: str, index: np.ndarray, keyword: str) -> None:
-    """Refuses numbers of nodes or elements in another order: SU2 passes over them, others may not."""
+    """Refuses numbers of nodes or elements in another order: SU2 ignores them, other programs may not."""
     due = np.arange(len(index))
     if not np.array_equal(index, due) and np.array_equal(np.sort(index), due):
         row = int(np.argmax(index != due))
-        why = f"line {row} (from 0) behind {keyword}= has the index {index[row]:.0f}, and SU2 counts by lines"
-        raise no_mesh(path, why, "sort the lines by their index, or leave the index out")
+        why = f"line {row} (from 0) after {keyword}= has the index {index[row]:.0f}, but SU2 counts by lines"
+        raise no_mesh(path, why, "sort the lines by their index, or leave out the index")
 
 
 def _elements(path: str, content: bytes, sections: dict[str, list[_Section]]) -> Cells:
@@ -141,7 +141,7 @@ def _elements(path: str, content: bytes, sections: dict[str, list[_Section]]) ->
             due = f"{NODES[type_]} nodes, and perhaps an index"
             raise damaged(
                 path,
-                f"line {table.line(row)}: {counts[row] - 1} numbers behind type {type_}, which has {due}",
+                f"line {table.line(row)}: {counts[row] - 1} numbers after type {type_}, which has {due}",
             )
     if len(counts) and (counts == sizes + 2).all():
         _in_order(path, numbers[starts + counts - 1], "NELEM")
@@ -154,4 +154,4 @@ def _type_name(type_: int) -> str:
     order, linear = type_ // 100 + 1, type_ % 100
     if type_ > 100 and linear in NODES:
         return f"type {type_} ({KINDS[linear].name} of order {order}, for SU2's solver of high order)"
-    return f"type {type_}, which SU2 has not"
+    return f"type {type_}, which SU2 does not have"

@@ -1,6 +1,7 @@
 """Surfaces of OFF, Wavefront OBJ, STL and PLY: faces of any number of nodes, in the order of the file.
 
-STL has no nodes: corners of its triangles at equal coordinates are one node, numbered where it comes first.
+STL has no nodes: corners of its triangles at equal coordinates become one node, numbered at its first
+occurrence.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _STL_HEAD = 84
 
 
 def read(path: str) -> MeshArrays:
-    """The surface of a file. RequestError: ``Invalid`` or ``Corrupt``, with the line or face at fault."""
+    """The surface of a file. RequestError: ``Invalid`` or ``Corrupt``, with the wrong line or face."""
     extension = os.path.splitext(path)[1].lower()
     reader = {".off": _off, ".obj": _obj, ".stl": _stl, ".ply": _ply}[extension]
     points, cells, left_out = reader(path)
@@ -36,11 +37,11 @@ def _off(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
     content = read_text(path)
     begin = re.match(rb"\s*(?:#[^\n]*\n\s*)*OFF\b", content)
     if begin is None:
-        raise no_mesh(path, "it does not begin with OFF alone")
+        raise no_mesh(path, "its first line is not OFF")
     table = Table(path, content, begin.end(), len(content), comment=b"#")
     numbers, counts = table.floats(), table.counts
     if not len(counts) or counts[0] not in (2, 3):
-        raise damaged(path, "it has no numbers of vertices, faces and edges behind OFF")
+        raise damaged(path, "it lacks the numbers of vertices, faces and edges after OFF")
     nodes, faces = int(numbers[0]), int(numbers[1])
     if len(counts) != 1 + nodes + faces or (counts[1 : 1 + nodes] < 3).any():
         raise damaged(path, f"it has {len(counts) - 1} lines for {nodes} vertices and {faces} faces")
@@ -50,9 +51,9 @@ def _off(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
     short = counts[1 + nodes :] < sizes + 1
     if short.any():
         raise damaged(
-            path, f"line {table.line(1 + nodes + int(np.argmax(short)))}: a face has less nodes than it says"
+            path, f"line {table.line(1 + nodes + int(np.argmax(short)))}: a face has fewer nodes than it says"
         )
-    # Colours may stand behind the nodes.
+    # Colours may follow the nodes.
     types = np.full(faces, _POLYGON, np.int64)
     return points, _whole(path, Cells(types, begins, sizes, numbers).compact()), []
 
@@ -81,7 +82,7 @@ def _obj(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
             elif words[0] in (b"f", b"fo", b"l", b"p"):
                 own = [int(word.split(b"/")[0]) for word in words[1:]]
                 if 0 in own or min(own, default=0) < -len(points):
-                    raise damaged(path, f"line {number}: a vertex that is not there")
+                    raise damaged(path, f"line {number}: a vertex that does not exist")
                 types.append({b"l": _POLYLINE, b"p": 2}.get(words[0], _POLYGON))
                 sizes.append(len(own))
                 # A negative number counts back from the last vertex so far.
@@ -90,11 +91,13 @@ def _obj(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
                 curves += 1
         except ValueError:
             raise damaged(
-                path, f"line {number}: {line[:60].decode('utf-8', 'replace')!r} is not read"
+                path, f"line {number}: {line[:60].decode('utf-8', 'replace')!r} is not supported"
             ) from None
     if not points or any(len(point) != 3 for point in points):
         raise no_mesh(path, "it has no vertices of three coordinates (v)")
-    left_out = [(f"{curves} curves and free surfaces", "a mesh has nodes, edges and faces")] if curves else []
+    left_out = (
+        [(f"{curves} curves and free surfaces", "a mesh only has nodes, edges and faces")] if curves else []
+    )
     count = np.array(sizes, np.int64)
     cells = Cells(np.array(types, np.int64), np.cumsum(count) - count, count, np.array(nodes, np.int64))
     return np.array(points), cells, left_out
@@ -131,7 +134,7 @@ def _stl_text(path: str, content: bytes) -> np.ndarray:
     facets = len(re.findall(rb"\bfacet\b", content.replace(b"endfacet", b"")))
     vertices = re.findall(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)", content)
     if len(vertices) != 3 * facets:
-        raise damaged(path, f"it has {facets} facets and {len(vertices)} vertices, and each facet has three")
+        raise damaged(path, f"it has {facets} facets and {len(vertices)} vertices, but each facet has three")
     try:
         return np.array(vertices, dtype="S").astype(np.float64).reshape(-1, 3)
     except ValueError as error:
@@ -153,7 +156,7 @@ def _ply(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
         content = file.read()
     end = re.search(rb"^end_header[ \t]*(\r\n|\n|\r)", content, re.MULTILINE)
     if not content.startswith(b"ply") or end is None:
-        raise no_mesh(path, "it does not begin as a PLY file does, with ply and end_header")
+        raise no_mesh(path, "it does not begin like a PLY file, with ply and end_header")
     elements: list[tuple[str, int, list[list[str]]]] = []
     form = ""
     for line in content[: end.start()].decode("utf-8", "replace").splitlines():
@@ -166,7 +169,7 @@ def _ply(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
             elements[-1][2].append(words[1:])
     orders = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
     if form not in orders:
-        raise no_mesh(path, f"its format is {form or 'not said'}")
+        raise no_mesh(path, f"its format is {form or 'missing'}")
     body = _PlyBody(path, content, end.end(), orders[form])
     points, faces, left_out = None, Cells.joined([]), []
     for name, count, properties in elements:
@@ -181,7 +184,7 @@ def _ply(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
                 raise no_mesh(path, "its faces have no vertex_indices")
         elif count and name != "camera":
             left_out.append(
-                (f"{count} of the element {name}", "of a PLY file the vertices and faces are taken")
+                (f"{count} of the element {name}", "only vertices and faces of a PLY file are ingested")
             )
     if points is None:
         raise no_mesh(path, "it has no element vertex")
@@ -189,7 +192,7 @@ def _ply(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
 
 
 class _PlyBody:
-    """The part behind the header: rows of numbers, and lists of them."""
+    """The part after the header: rows of numbers, and lists of them."""
 
     def __init__(self, path: str, content: bytes, at: int, order: str) -> None:
         self.path, self.content, self.at, self.order = path, content, at, order
@@ -205,13 +208,13 @@ class _PlyBody:
                 for own in properties
             ]
         except (KeyError, IndexError):
-            raise no_mesh(self.path, f"a property of its element {name} is of no type of PLY") from None
+            raise no_mesh(self.path, f"a property of its element {name} has a type that PLY lacks") from None
         try:
             if all(size is None for _, size, _ in kinds):
                 return self.plain(count, kinds)
             return self.lists(count, kinds)
         except (ValueError, IndexError):
-            raise damaged(self.path, f"its element {name} has less numbers than the header says") from None
+            raise damaged(self.path, f"its element {name} has fewer numbers than the header says") from None
 
     def plain(self, count: int, kinds: list) -> dict:
         if self.order:
@@ -225,7 +228,7 @@ class _PlyBody:
         return {name: rows[:, place] for place, (name, _, _) in enumerate(kinds)}
 
     def equal(self, count: int, kinds: list) -> dict | None:
-        """Rows whose one list is of the same length in each, as in most files; None where it is not."""
+        """Rows whose one list has the same length in each, as in most files; None if it has not."""
         lists = [(place, kind) for place, kind in enumerate(kinds) if kind[1] is not None]
         if not self.order or len(lists) != 1 or not count:
             return None

@@ -1,6 +1,6 @@
 """TetGen's and Triangle's meshes: ``NAME.node`` with the nodes, ``NAME.ele`` with the elements.
 
-Elements are named by the numbers that nodes have in their file; both keep the order of their files.
+Elements refer to nodes by their numbers in the file; both keep the order of their files.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from fieldstone._helper.mesh_arrays import MeshArrays, damaged, no_mesh, placed
 from fieldstone._helper.mesh_cells import Cells, numbered, rows_of
 from fieldstone._helper.mesh_text import Table, read_text
 
-# Of an element: VTK's type by the number of its nodes and the dimensions.
+# VTK's type of an element, by the number of its nodes and the dimensions.
 _TYPES = {(2, 3): 5, (2, 6): 69, (3, 4): 10, (3, 10): 71}
 
 
 def read(path: str) -> MeshArrays:
-    """The mesh of two files of one name. RequestError: ``NotFound`` where one of them is missing."""
+    """The mesh of two files with one name. RequestError: ``NotFound`` if one of them is missing."""
     stem = os.path.splitext(path)[0]
     facts, nodes = _rows(f"{stem}.node", 4)
     dimension = facts[1]
@@ -35,18 +35,20 @@ def read(path: str) -> MeshArrays:
 
 
 def _rows(path: str, facts: int) -> tuple[list[int], np.ndarray]:
-    """The facts of the first line, and the rows behind it, as many as it says."""
+    """The facts of the first line, and the following rows, whose number must be that in the first line."""
     try:
         content = read_text(path)
     except FileNotFoundError:
-        raise RequestError("NotFound", f"there is no file {path}", "keep both beside each other") from None
+        raise RequestError("NotFound", f"there is no file {path}", "keep both in one folder") from None
     table = Table(path, content, 0, len(content), comment=b"#")
     numbers, counts = table.floats(), table.counts
     if not len(counts) or counts[0] < facts - 1:
-        raise damaged(path, "its first line does not say what it has")
+        raise damaged(path, "its first line lacks the counts")
     head = [int(number) for number in numbers[: counts[0]]]
     rows = counts[1:]
     least = 1 + head[1]
     if len(rows) != head[0] or (len(rows) and ((rows != rows[0]).any() or rows[0] < least)):
-        raise damaged(path, f"it says {head[0]} lines of {least} numbers or more, and has {len(rows)} lines")
+        raise damaged(
+            path, f"it declares {head[0]} lines of {least} numbers or more, but has {len(rows)} lines"
+        )
     return head, numbers[counts[0] :].reshape(len(rows), -1) if len(rows) else np.zeros((0, least))

@@ -1,6 +1,6 @@
-"""Numbers in text files of meshes, many at a time: rows of any length; errors name the line at fault.
+"""Numbers in text files of meshes, many at a time: rows of any length; errors name the wrong line.
 
-Lines end with LF, CRLF or CR; blank lines count for nothing; exponents may be Fortran's (``1.0D+00``).
+Lines end with LF, CRLF or CR; blank lines are ignored; exponents may be Fortran's (``1.0D+00``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read_text(path: str) -> bytes:
 class Table:
     """The lines of a part of a text, as numbers.
 
-    `counts` says how many words each line has that is not blank. `first` lines stand in the file before
+    `counts` has the number of words in each line that is not blank. In the file, `first` lines precede
     `content`.
     """
 
@@ -43,7 +43,7 @@ class Table:
         self._starts = np.concatenate([[0], np.flatnonzero(raw == 10) + 1])
         is_word = raw > 32
         is_word[1:] &= raw[:-1] <= 32
-        # How many words begin before each line.
+        # The number of words before each line.
         before = np.searchsorted(np.flatnonzero(is_word), np.append(self._starts, raw.size))
         counts = np.diff(before)
         self._lines = np.flatnonzero(counts)
@@ -78,7 +78,7 @@ class Table:
         if not due:
             return np.zeros(0, dtype)
         try:
-            # A number at the end shows a word before it that is none.
+            # A number appended at the end reveals an invalid word before it.
             numbers = np.fromstring(text + b" 0", dtype, sep=" ")
         except ValueError:
             numbers = np.zeros(0, dtype)

@@ -14,7 +14,7 @@ _KEPT = ("standard_name", "long_name", "units", "axis", "positive")
 
 
 def read(dataset: Any, topologies: list[str], path: str) -> MeshArrays:
-    """The first mesh of a file. RequestError: ``Invalid`` for what its topology lacks."""
+    """The first mesh of a file. RequestError: ``Invalid`` if its topology is incomplete."""
     name = topologies[0]
     topology = dataset[name].attrs
     names = _coordinates(dataset, name, path)
@@ -32,28 +32,29 @@ def read(dataset: Any, topologies: list[str], path: str) -> MeshArrays:
         if variable in dataset.variables:
             along = topology.get(f"{attribute}_dimension")
             rows[kind] = _connectivity(dataset, variable, along, len(nodes["x"]), path, kind)
-        # A topology may name what a file that was cut down does not have, but for what it is about.
+        # A topology may name variables that a reduced file lacks, except for those of its own dimension.
         elif number == dimension:
             raise no_mesh(
-                path, f"`{name}` has no {attribute}_node_connectivity, and topology_dimension {dimension}"
+                path, f"`{name}` has no {attribute}_node_connectivity, but topology_dimension {dimension}"
             )
     attrs = {"source_mesh": name}
     if isinstance(topology.get("long_name"), str):
         attrs["long_name"] = topology["long_name"]
-    why = f"the file's first mesh is `{name}`; take another from a file of its own"
+    why = f"the file's first mesh is `{name}`; ingest another one from its own file"
     others = [(f"mesh `{other}`", why) for other in topologies[1:]]
     return MeshArrays("UGRID", nodes, **rows, node_attrs=node_attrs, attrs=attrs, left_out=tuple(others))
 
 
 def _coordinates(dataset: Any, name: str, path: str) -> list[str]:
-    """Variables of x, y and, where there is one, z."""
+    """Variables of x, y and, if there is one, z."""
     names = str(dataset[name].attrs.get("node_coordinates", "")).split()
     missing = [one for one in names if one not in dataset.variables]
     if not 2 <= len(names) <= 3 or missing:
         raise no_mesh(path, f"node_coordinates of `{name}` are {names or 'absent'}")
     if _is_second(dataset[names[0]].attrs) and not _is_second(dataset[names[1]].attrs):
         names[:2] = names[1::-1]
-    # Where tools know two coordinates, a third one is a variable that says where it stands.
+    # If a tool only knows two coordinates, a third one is a variable whose attributes show that it is a
+    # height.
     third = names[0].removesuffix("_x") + "_z"
     if len(names) == 2 and third in dataset.variables and dataset[third].attrs.get("location") == "node":
         names.append(third)
@@ -70,11 +71,11 @@ def _is_second(attrs: dict[str, Any]) -> bool:
 def _connectivity(
     dataset: Any, name: str, dimension: str | None, nodes: int, path: str, kind: str
 ) -> np.ndarray:
-    """Rows of nodes from 0 on. A file that does not say where it begins to count says so by its last node."""
+    """Rows of nodes from 0. If a file does not give the number of its first node, its last node shows it."""
     variable = dataset[name]
     entries = variable.values
     if entries.ndim != 2:
-        raise no_mesh(path, f"`{name}` has {entries.ndim} dimensions, and two are due")
+        raise no_mesh(path, f"`{name}` has {entries.ndim} dimensions instead of two")
     is_turned = dimension is not None and variable.dims[0] != dimension and variable.dims[-1] == dimension
     if dimension is None and kind == "edges":
         is_turned = entries.shape[0] == 2 != entries.shape[1]

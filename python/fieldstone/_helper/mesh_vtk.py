@@ -1,7 +1,7 @@
 """VTK's legacy files, text and binary, of all versions: https://docs.vtk.org/en/latest/design_documents/VTKFileFormats.html
 
-Cells keep their order; those of polygonal data are its vertices, lines, polygons and strips, as VTK counts
-them. A structured data set gives the cells that its points span. Values, which follow, are passed over.
+Cells keep their order; those of polygonal data are its vertices, lines, polygons and strips, in VTK's
+numbering. A structured dataset gives the cells between its points. Values, which follow, are skipped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TYPES = {
     "vtktypeint64": ">i8",
     "vtktypeuint64": ">u8",
 }
-# Keywords that can stand behind numbers.
+# Keywords that can follow numbers.
 _KEYWORD = re.compile(
     rb"\n[ \t]*(DATASET|POINTS|CELLS|CELL_TYPES|OFFSETS|CONNECTIVITY|VERTICES|LINES|POLYGONS|TRIANGLE_STRIPS"
     rb"|DIMENSIONS|ORIGIN|SPACING|ASPECT_RATIO|[XYZ]_COORDINATES|FIELD|METADATA|POINT_DATA|CELL_DATA|BLANKING)\b",
@@ -48,12 +48,12 @@ _DATASETS = ("UNSTRUCTURED_GRID", "POLYDATA", "STRUCTURED_GRID", "RECTILINEAR_GR
 
 
 def read(path: str) -> MeshArrays:
-    """The mesh of a file. RequestError: ``Invalid`` or ``Corrupt``, with the keyword or cell at fault."""
+    """The mesh of a file. RequestError: ``Invalid`` or ``Corrupt``, with the wrong keyword or cell."""
     return _Legacy(path).mesh()
 
 
 class _Legacy:
-    """A file, and how far it has been read."""
+    """A file, and the position up to which it has been read."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -61,9 +61,7 @@ class _Legacy:
             self.content = file.read()
         form = self.begin()
         if not self.content.startswith(MAGIC) or form not in (b"ASCII", b"BINARY"):
-            raise no_mesh(
-                path, "it does not begin as a legacy file of VTK does: magic, title, ASCII or BINARY"
-            )
+            raise no_mesh(path, "it does not begin like a legacy file of VTK: magic, title, ASCII or BINARY")
         self.is_binary = form == b"BINARY"
         if not self.is_binary:
             self.content = read_text(path)
@@ -72,7 +70,7 @@ class _Legacy:
         self.cells: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def begin(self) -> bytes:
-        """Passes over magic, title and form; blank lines may stand behind the title."""
+        """Skips magic, title and form; blank lines may follow the title."""
         self.at = self.content.find(b"\n") + 1
         self.at = self.content.find(b"\n", self.at) + 1
         return (self.line() or b"").upper()
@@ -96,7 +94,7 @@ class _Legacy:
         dataset = words[1].decode("ascii", "replace") if len(words) == 2 and words[0] == b"DATASET" else None
         if dataset not in _DATASETS:
             raise no_mesh(
-                self.path, f"its data set is {dataset or 'not said'}, and meshes are {', '.join(_DATASETS)}"
+                self.path, f"its dataset is {dataset or 'missing'}, but meshes are {', '.join(_DATASETS)}"
             )
         self.sections()
         if dataset in ("UNSTRUCTURED_GRID", "POLYDATA"):
@@ -116,7 +114,7 @@ class _Legacy:
     # -- sections ------------------------------------------------------------------------------------------
 
     def sections(self) -> None:
-        """All that stands before the values."""
+        """Reads everything before the values."""
         while (line := self.line()) is not None:
             words = line.split()
             keyword = words[0].upper().decode("ascii", "replace")
@@ -138,10 +136,11 @@ class _Legacy:
                 self.values[keyword] = self.array(keyword, self.number(words, 1), self.type(words, 2))
             else:
                 shown = line[:40].decode("utf-8", "replace")
-                raise damaged(self.path, f"{shown!r} stands where a keyword of its geometry is due")
+                raise damaged(self.path, f"{shown!r} in place of a keyword of its geometry")
 
     def back_to(self, words: int, line: bytes) -> None:
-        """Numbers may begin in the line of their keyword, behind that number of words."""
+        """Moves back to the line of a keyword, because its numbers may begin there, after that number of
+        words."""
         if line.split(None, 1)[0].upper() in _ARRAYS:
             begin = self.content.rfind(line, 0, self.at)
             rest = self.content[begin : begin + len(line)].split(None, words)[words]
@@ -164,31 +163,31 @@ class _Legacy:
         except ValueError:
             values = np.zeros(0)
         if len(values) != 3:
-            raise damaged(self.path, f"{keyword} has not three numbers")
+            raise damaged(self.path, f"{keyword} does not have three numbers")
         return values
 
     def array(self, keyword: str, count: int, dtype: str) -> np.ndarray:
-        """As many numbers as are due, as float64 or int64."""
+        """The next `count` numbers, as float64 or int64."""
         is_float = np.dtype(dtype).kind == "f"
         if self.is_binary:
             size = count * np.dtype(dtype).itemsize
             if size > len(self.content) - self.at:
-                raise damaged(self.path, f"{keyword} has {count} numbers, and the file ends before")
+                raise damaged(self.path, f"{keyword} has {count} numbers, but the file ends before them")
             values = np.frombuffer(self.content, dtype, count, self.at)
             self.at += size
             return values.astype(np.float64 if is_float else np.int64)
-        # From the end of the line before.
+        # From the end of the previous line.
         found = _KEYWORD.search(self.content, self.at - 1)
         end = found.start() + 1 if found else len(self.content)
         table = Table(self.path, self.content, self.at, end)
         self.at = end
         values = table.floats() if is_float else table.integers()
         if len(values) != count:
-            raise damaged(self.path, f"{keyword} has {count} numbers, and {len(values)} follow")
+            raise damaged(self.path, f"{keyword} has {count} numbers, but {len(values)} follow")
         return values
 
     def cell_array(self, keyword: str, words: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
-        """Offsets of cells, one more than there are, and their nodes."""
+        """Offsets of cells, one more than the number of cells, and their nodes."""
         first, second = self.number(words, 1), self.number(words, 2)
         at = self.at
         offsets_line = (self.line() or b"").split()
@@ -196,7 +195,7 @@ class _Legacy:
             offsets = self.array("OFFSETS", first, self.type(offsets_line, 1))
             nodes_line = (self.line() or b"").split()
             if not nodes_line or nodes_line[0].upper() != b"CONNECTIVITY":
-                raise damaged(self.path, f"{keyword} has OFFSETS and no CONNECTIVITY")
+                raise damaged(self.path, f"{keyword} has OFFSETS but no CONNECTIVITY")
             nodes = self.array("CONNECTIVITY", second, self.type(nodes_line, 1))
             if first == 0:
                 offsets = np.zeros(1, np.int64)
@@ -217,20 +216,18 @@ class _Legacy:
         at, begins = 0, []
         for _ in range(count):
             if at >= len(sizes) or sizes[at] < 0:
-                raise damaged(self.path, f"{keyword} has {count} cells, and its numbers end before")
+                raise damaged(self.path, f"{keyword} has {count} cells, but its numbers end before")
             begins.append(at)
             at += sizes[at] + 1
         if at != len(sizes):
-            raise damaged(
-                self.path, f"{keyword} has {count} cells of {at} numbers, and {len(sizes)} are there"
-            )
+            raise damaged(self.path, f"{keyword} has {count} cells of {at} numbers, but {len(sizes)} exist")
         is_size = np.zeros(len(sizes), bool)
         is_size[begins] = True
         offsets[1:] = np.cumsum(numbers[is_size])
         return offsets, numbers[~is_size]
 
     def skip(self, words: list[bytes]) -> None:
-        """Passes over arrays of a field, or over metadata, which end with a blank line."""
+        """Skips arrays of a field, or metadata, which end with a blank line."""
         if words[0].upper() == b"METADATA":
             while self.at < len(self.content):
                 end = self.content.find(b"\n", self.at)
@@ -264,12 +261,12 @@ class _Legacy:
     def unstructured(self) -> Cells:
         if "CELLS" not in self.cells:
             if "CELL_TYPES" in self.values and len(self.values["CELL_TYPES"]):
-                raise damaged(self.path, "it has CELL_TYPES and no CELLS")
+                raise damaged(self.path, "it has CELL_TYPES but no CELLS")
             return Cells.joined([])
         offsets, nodes = self.cells["CELLS"]
         types = self.need("CELL_TYPES") if len(offsets) > 1 else np.zeros(0, np.int64)
         if len(types) != len(offsets) - 1:
-            raise damaged(self.path, f"it has {len(offsets) - 1} cells and {len(types)} types")
+            raise damaged(self.path, f"it has {len(offsets) - 1} cells but {len(types)} types")
         return Cells(types, offsets[:-1], np.diff(offsets), nodes)
 
     def polygonal(self) -> Cells:
@@ -284,7 +281,7 @@ class _Legacy:
     def structured(self, dataset: str) -> tuple[np.ndarray, Cells]:
         dims = self.need("DIMENSIONS")
         if (dims < 1).any() or (dims % 1 != 0).any():
-            raise damaged(self.path, "DIMENSIONS are not three numbers from 1 on")
+            raise damaged(self.path, "DIMENSIONS are not three numbers, 1 or more")
         counts = [int(n) for n in dims]
         axes: list[np.ndarray] | None = None
         if dataset == "RECTILINEAR_GRID":
@@ -300,12 +297,13 @@ class _Legacy:
             z, y, x = np.meshgrid(*axes[::-1], indexing="ij")
             points = np.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)
         if len(points) != counts[0] * counts[1] * counts[2]:
-            raise damaged(self.path, f"DIMENSIONS are {counts}, and it has {len(points)} points")
+            raise damaged(self.path, f"DIMENSIONS are {counts}, but it has {len(points)} points")
         return points, lattice(counts)
 
 
 def lattice(counts: list[int]) -> Cells:
-    """Cells between points that stand in rows, the first index first: hexahedra, quadrilaterals or lines."""
+    """Cells between points in rows, with the first index varying fastest: hexahedra, quadrilaterals or
+    lines."""
     steps = [1, counts[0], counts[0] * counts[1]]
     wide = [axis for axis in range(3) if counts[axis] > 1]
     first = np.zeros(1, np.int64)

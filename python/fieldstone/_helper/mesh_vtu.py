@@ -1,8 +1,7 @@
 """VTK's XML files of unstructured grids (``.vtu``): https://docs.vtk.org/en/latest/vtk_file_formats/vtkxml_file_format.html
 
 Arrays may be text, base64 or appended bytes (raw or base64), in either byte order, compressed with zlib or
-LZMA, with lengths of 32 or 64 bits. Pieces follow one another, each with points of its own. Values are passed
-over.
+LZMA, with lengths of 32 or 64 bits. Pieces follow one another, each with its own points. Values are skipped.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ _DTYPES = {
     **{f"UInt{bits}": f"u{bits // 8}" for bits in (8, 16, 32, 64)},
     **{f"Float{bits}": f"f{bits // 8}" for bits in (32, 64)},
 }
-# A file without an unstructured grid says so near its beginning.
+# A file without an unstructured grid shows this near its beginning.
 _HEAD = 4096
 
 
 def is_vtk_xml(head: bytes) -> bool:
-    """Whether a file begins as VTK's XML files do."""
+    """Whether a file begins like VTK's XML files."""
     return b"<VTKFile" in head[:_HEAD]
 
 
 def read(path: str) -> MeshArrays:
-    """The mesh of a file. RequestError: ``Invalid`` or ``Corrupt``, with the array or cell at fault."""
+    """The mesh of a file. RequestError: ``Invalid`` or ``Corrupt``, with the wrong array or cell."""
     return _Xml(path).mesh()
 
 
@@ -60,16 +59,14 @@ class _Xml:
             self.appended = content[begin:end]
             content = content[: found.start()] + b"</VTKFile>"
         if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-            raise no_mesh(path, "its XML declares entities, which no file of VTK does")
+            raise no_mesh(path, "its XML declares entities, as no file of VTK does")
         try:
             self.root = ElementTree.fromstring(content)
         except (ElementTree.ParseError, ValueError, LookupError) as error:
             raise damaged(path, f"its XML cannot be read: {error}") from None
         if self.root.tag != "VTKFile" or self.root.get("type") != "UnstructuredGrid":
             kind = self.root.get("type") or self.root.tag
-            raise no_mesh(
-                path, f"it is VTK's file of type {kind}, and the one with a mesh is UnstructuredGrid"
-            )
+            raise no_mesh(path, f"it is a file of VTK's type {kind}, but a mesh needs UnstructuredGrid")
         self.order = ">" if self.root.get("byte_order") == "BigEndian" else "<"
         header = self.root.get("header_type") or "UInt32"
         if header not in ("UInt32", "UInt64"):
@@ -106,7 +103,7 @@ class _Xml:
         points = self.one(piece.findall("Points/DataArray"), f"Points of piece {number}", 3 * counts[0])
         cells = {one.get("Name"): one for one in piece.findall("Cells/DataArray")}
         if len(cells) != len(piece.findall("Cells/DataArray")):
-            raise no_mesh(self.path, f"piece {number} has cells of several times")
+            raise no_mesh(self.path, f"piece {number} has cells for several times")
 
         def named(name: str, count: int) -> np.ndarray:
             found = [cells[name]] if name in cells else []
@@ -134,7 +131,7 @@ class _Xml:
         if not found and count == 0:
             return np.zeros(0, np.int64)
         if len(found) != 1:
-            raise damaged(self.path, f"{what}: {len(found)} arrays in place of one")
+            raise damaged(self.path, f"{what}: {len(found)} arrays instead of one")
         array = found[0]
         dtype = _DTYPES.get(array.get("type", ""))
         if dtype is None:
@@ -149,13 +146,13 @@ class _Xml:
             raw = self.unpacked(content, what)
             if len(raw) % np.dtype(dtype).itemsize:
                 raise damaged(
-                    self.path, f"{what} have {len(raw)} bytes, no whole number of {array.get('type')}"
+                    self.path, f"{what} have {len(raw)} bytes, which is not a multiple of {array.get('type')}"
                 )
             values = np.frombuffer(raw, self.order + dtype)
         else:
             raise no_mesh(self.path, f"{what} have the format {form}")
         if len(values) != count:
-            raise damaged(self.path, f"{what}: {len(values)} numbers in place of {count}")
+            raise damaged(self.path, f"{what}: {len(values)} numbers instead of {count}")
         return values
 
     def text(self, array: ElementTree.Element, what: str, dtype: str) -> np.ndarray:
@@ -164,7 +161,7 @@ class _Xml:
         return table.floats() if dtype.startswith("f") else table.integers()
 
     def decoded(self, text: str | bytes, what: str) -> bytes:
-        """Base64; header and data may be apart, each with its own padding."""
+        """Decodes base64; header and data may be separate, each with its own padding."""
         packed = b"".join((text.encode() if isinstance(text, str) else text).split())
         try:
             return b"".join(
@@ -183,12 +180,12 @@ class _Xml:
         return content if self.is_raw else self.decoded(content, what)
 
     def unpacked(self, content: bytes, what: str) -> bytes:
-        """The bytes of an array without its header, and without compression."""
+        """The bytes of an array without its header, and decompressed."""
         width = self.header.itemsize
 
         def lengths(begin: int, count: int) -> list[int]:
             if begin + count * width > len(content):
-                raise damaged(self.path, f"{what}: the data end within their header")
+                raise damaged(self.path, f"{what}: the data end inside their header")
             return np.frombuffer(content, self.header, count, begin).tolist()
 
         compressor = self.root.get("compressor")
@@ -196,7 +193,7 @@ class _Xml:
             (length,) = lengths(0, 1)
             if width + length > len(content):
                 raise damaged(
-                    self.path, f"{what}: {length} bytes are due, and {len(content) - width} are there"
+                    self.path, f"{what}: {length} bytes are declared, but {len(content) - width} exist"
                 )
             return content[width : width + length]
         (blocks,) = lengths(0, 1)
@@ -204,7 +201,7 @@ class _Xml:
             return b""
         size, last = lengths(width, 2)
         if blocks > len(content) // width:
-            raise damaged(self.path, f"{what}: {blocks} blocks are more than its data hold")
+            raise damaged(self.path, f"{what}: {blocks} blocks are more than its data can hold")
         packed = lengths(3 * width, blocks)
         at, parts = (3 + blocks) * width, []
         for block, length in enumerate(packed):
@@ -217,7 +214,7 @@ class _Xml:
         return b"".join(parts)
 
     def expanded(self, compressor: str, piece: bytes, due: int, what: str) -> bytes:
-        """One block, which is to have `due` bytes."""
+        """One block, which must have `due` bytes."""
         try:
             if compressor == "vtkZLibDataCompressor":
                 raw = zlib.decompressobj().decompress(piece, due + 1)
@@ -229,5 +226,5 @@ class _Xml:
         except (zlib.error, lzma.LZMAError, EOFError) as error:
             raise damaged(self.path, f"{what}: {error}") from None
         if len(raw) != due:
-            raise damaged(self.path, f"{what} has not the {due} bytes that it says")
+            raise damaged(self.path, f"{what} does not have the {due} bytes that it declares")
         return raw

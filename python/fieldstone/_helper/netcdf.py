@@ -1,14 +1,14 @@
-"""netCDF-3 and -4 files as fields: one per variable and value of its leading coordinate.
+"""netCDF-3 and -4 files as fields: one for each variable and value of its leading coordinate.
 
-A variable of rank >= 2 is split along its first dimension where that has a coordinate variable that is not
-horizontal, or is unlimited and has none; `step` is then the index along it. Bounds, coordinates and all else
-are one field. The values stay as they are in the file: packed, with their fill, unmasked.
+A variable of rank >= 2 is split along its first dimension if that has a coordinate variable that is not
+horizontal, or is unlimited and has none; `step` is then the index along it. Bounds, coordinates and
+everything else are one field. Values stay as they are in the file: packed, with their fill, unmasked.
 ``spec/netcdf-header.md`` has the rules and the header that turns the fields back into the file.
 
 Invariants:
 
 * the header is sent last, so that a file whose reader died never looks complete;
-* the frames of a file depend on its bytes and name alone: taking it twice gives equal fields.
+* the frames of a file depend only on its bytes and name: ingesting it twice gives equal fields.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from fieldstone._helper.files import boxes, open_plain, sha256
 from fieldstone._helper.frames import Channel, RequestError
 
 HEADER = "@header"
-"""The variable under which a file's header is kept: no netCDF name begins with ``@``."""
+"""The variable name of a file's header: no netCDF name begins with ``@``."""
 
 HEADER_VERSION = 1
 STRINGS_BYTES = 64 << 20
 NUMERIC = "iufS"
 MISSING = 16
-"""Most values of a variable that are told to stand for nothing."""
+"""Maximum number of values of a variable that count as missing."""
 
 
 def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
@@ -51,7 +51,7 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
     run = Path(path).stem.encode("utf-8", "replace").decode()
     layout = classic_layout(path)
     if layout is None and not request.get("copy", True):
-        raise RequestError("Invalid", "only netCDF classic files can be taken without a copy")
+        raise RequestError("Invalid", "only netCDF classic files can be ingested without a copy")
     content = libhdf5.contents(path) if layout is None else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -77,11 +77,11 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
 def opened(
     path: str, content: dict[str, libhdf5.Object] | None, beat: Callable[[], None] = lambda: None
 ) -> netCDF4.Dataset:
-    """A file to read; also one that netCDF refuses as a whole for types that it does not know."""
+    """Opens a file for reading, even if netCDF refuses it as a whole because of unknown types."""
     try:
         if is_utf8(os.fsencode(path)):
             return netCDF4.Dataset(path, "r")
-        # netCDF4-python gives netCDF-C names in UTF-8 alone.
+        # netCDF4-python passes names to netCDF-C only in UTF-8.
         with open_plain(path) as file:
             return netCDF4.Dataset(f"/proc/self/fd/{file.fileno()}", "r")
     except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
@@ -91,7 +91,7 @@ def opened(
 def left_out(
     content: dict[str, libhdf5.Object] | None, dataset: netCDF4.Dataset, complaints: list[str]
 ) -> list[tuple[str, str]]:
-    """The parts of a file that netCDF does not show, and why: by HDF5, or else by netCDF4-python."""
+    """The parts of a file that netCDF does not show, and why: listed by HDF5, or else by netCDF4-python."""
     if content is not None:
         return list(odd_types.left_out(content, dataset))
     found = [(re.search(r"variable '([^']+)'", complaint), complaint) for complaint in complaints]
@@ -99,21 +99,21 @@ def left_out(
 
 
 def exported_of(dataset: netCDF4.Dataset, request: dict[str, Any]) -> tuple[Exported | None, str]:
-    """What the file has beside its values; or why nothing of it is taken."""
+    """The metadata of an exported file; or why they are skipped."""
     try:
         text = exported.of_dataset(dataset)
         held = None if text is None else exported.parse(text)
     except ValueError as error:
         return None, str(error)
     if held is not None and request.get("step_dim") is not None:
-        return None, "its steps are those of the file as it was; leave out step_dim"
+        return None, "its steps belong to the original file; leave out step_dim"
     if held is not None and held.fields is not None and not request.get("copy", True):
-        return None, "its fields had keys of their own, which values that stay in the file cannot have"
+        return None, "its fields had their own keys, which values that stay in the file cannot have"
     return held, ""
 
 
 def offered(channel: Channel, run: str, digest: str, held: Exported | None) -> bool:
-    """Whether the parent takes the file; without its fields' keys where these have no place there."""
+    """Whether the parent takes the file; drops its fields' keys if they do not fit the parent's schema."""
     offer = {"kind": "offer", "format": "netcdf", "run": run, "sha256": digest}
     if held is not None and held.fields is not None:
         offer |= {"keys": exported.ends(held.fields)}
@@ -128,7 +128,7 @@ def offered(channel: Channel, run: str, digest: str, held: Exported | None) -> b
 
 @dataclass
 class Reader:
-    """One file on its way to the parent."""
+    """Sends one file to the parent."""
 
     channel: Channel
     path: str
@@ -148,7 +148,7 @@ class Reader:
     reported: float = 0.0
 
     def send_all(self, left_out: list[tuple[str, str]]) -> None:
-        """Variables in the file's order, what they are declared as, then the header."""
+        """Sends variables in the file's order, their declarations, then the header."""
         for form in (self.dataset.set_auto_maskandscale, self.dataset.set_auto_chartostring):
             form(False)
         self.dataset.set_always_mask(False)
@@ -159,7 +159,7 @@ class Reader:
         groups = [group for group in walk(self.dataset) if not is_metadata(group)]
         self.total = sum(v.size * itemsize(v) for g in groups for v in g.variables.values())
         if self.exported is not None and self.exported.fields is not None:
-            from fieldstone._helper.by_key import ByKey  # which reads by this module
+            from fieldstone._helper.by_key import ByKey  # imported here because it uses this module
 
             ByKey(self, self.exported).send_all()
             self.channel.progress(self.total, self.total)
@@ -217,14 +217,14 @@ class Reader:
         }
 
     def _name_lost(self, described: list[dict[str, Any]]) -> None:
-        """Names what an exported file had and has no more."""
+        """Reports parts that an exported file had and lacks now."""
         there = {join(group["path"], facts["name"]) for group in described for facts in group["variables"]}
         for name in self.exported.variables if self.exported else []:
             if name not in there:
                 self.channel.skipped(name, exported.LOST)
 
     def _is_split(self, variable: netCDF4.Variable, name: str, whole: set[str]) -> bool:
-        """Whether a variable is a field per step: by the rule, or along the dimension that was asked for."""
+        """Whether a variable is one field for each step: by the rule, or along the requested dimension."""
         if self.exported is not None and name in self.exported.variables:
             return name in self.exported.split and rank_of(variable) >= 2
         if self.step_dim is None:
@@ -278,7 +278,7 @@ class Reader:
         return facts
 
     def _strings(self, variable: netCDF4.Variable, name: str) -> dict[str, Any]:
-        """A string variable as a fixed-width array, where that is affordable."""
+        """Sends a string variable as a fixed-width array, if that is affordable."""
         try:
             values = np.array(variable[...], dtype=str)
         except Exception as error:
@@ -293,7 +293,7 @@ class Reader:
         return {"dtype": values.dtype.str, "split": False, "strings": True}
 
     def _numbers(self, variable: netCDF4.Variable, name: str, dtype: np.dtype, split: bool) -> None:
-        """Sends a numeric variable in fields, or in pieces of fields, of bounded size."""
+        """Sends a numeric variable as fields, or as pieces of fields, of bounded size."""
         shape = variable.shape
         failed: list[tuple[str, str]] = []
         if not split:
@@ -314,7 +314,7 @@ class Reader:
             self._skip(what, why + more)
 
     def _places(self, variable: netCDF4.Variable, name: str, dtype: np.dtype, split: bool) -> None:
-        """Tells where the values of a classic variable are: slice by slice, or all together."""
+        """Sends the locations of the values of a classic variable: slice by slice, or all together."""
         assert self.layout is not None
         place = self.layout.places[variable.name]
         shape = [int(n) for n in variable.shape]
@@ -344,7 +344,7 @@ class Reader:
     ) -> None:
         inner = variable.shape[1:]
         if n > 1:
-            # One read for many slices; where it fails, each slice is tried alone.
+            # One read for many slices; if it fails, each slice is tried separately.
             read = self._read(variable, name, (first, *(0,) * len(inner)), (n, *inner), dtype, [])
             if read is not None:
                 for i in range(n):
@@ -380,7 +380,7 @@ class Reader:
             box = tuple(slice(s, s + c) for s, c in zip(start, count, strict=True))
             values = variable[box] if box else variable[...]
             return np.asarray(values, dtype=dtype, order="C").reshape(count)
-        except Exception as error:  # whatever netCDF-C, HDF5 or a filter says, the rest is still taken
+        except Exception as error:  # after any error of netCDF-C, HDF5 or a filter, the rest is still sent
             failed.append((what, f"cannot be read: {error}"))
             return None
 
@@ -413,14 +413,15 @@ class Reader:
 
 
 def is_metadata(group: netCDF4.Dataset) -> bool:
-    """Whether a group is the one that an export made for what stands on the fields."""
+    """Whether an export made this group for metadata."""
     return group.path == f"/{exported.GROUP}" and exported.is_ours(group)
 
 
 def classic_layout(path: str) -> Layout | None:
     """The places of a classic file's values; None for an HDF5 file.
 
-    Read before netCDF-C sees the file: some damaged headers make it crash or allocate without end.
+    It is read before netCDF-C sees the file, because some damaged headers make netCDF-C crash or allocate
+    without end.
     """
     with open_plain(path) as file:
         if file.read(3) != b"CDF":
@@ -433,7 +434,7 @@ def classic_layout(path: str) -> Layout | None:
 
 
 def named(error: Exception) -> str:
-    """What netCDF-C said, without the path that the parent adds itself."""
+    """netCDF-C's error without the path, which the parent adds itself."""
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -445,7 +446,7 @@ def walk(group: netCDF4.Dataset) -> Iterator[netCDF4.Dataset]:
 
 
 def join(prefix: str, name: str) -> str:
-    """Path of something in a group; the root has no prefix."""
+    """Path of a child of a group; the root has no prefix."""
     return f"{prefix}/{name}" if prefix else name
 
 
@@ -455,7 +456,7 @@ def little(dtype: Any) -> np.dtype:
 
 
 def itemsize(variable: netCDF4.Variable) -> int:
-    """Bytes of one value; 0 where values have no fixed size."""
+    """Bytes of one value; 0 if values have no fixed size."""
     return variable.dtype.itemsize if isinstance(variable.dtype, np.dtype) else 0
 
 
@@ -473,9 +474,9 @@ def unsupported(variable: netCDF4.Variable) -> str | None:
 
 
 def missing_of(variable: netCDF4.Variable, dtype: np.dtype) -> bytes:
-    """The elements that stand for nothing, as they are stored: ``_FillValue`` and ``missing_value``.
+    """The values that mean missing, in their stored form: ``_FillValue`` and ``missing_value``.
 
-    Attributes of another type count where they have a value of the elements' type; NaN is missing by itself.
+    Attributes of another type count if the elements' type has the same value; NaN is always missing.
     """
     found: dict[bytes, None] = {}
     held = set(variable.ncattrs())
@@ -484,7 +485,7 @@ def missing_of(variable: netCDF4.Variable, dtype: np.dtype) -> bytes:
         if dtype.kind not in "iuf" or values.dtype.kind not in "iuf":
             continue
         if dtype.kind in "iu" and "_Unsigned" in held and values.dtype.kind in "iu":
-            # A fill value of the sign that is meant has the same bits.
+            # A fill value of the intended sign has the same bits.
             bits = 8 * dtype.itemsize
             values = (values.astype(object) % 2**bits).astype(f"u{dtype.itemsize}")
             stored = values.view(values.dtype.str.replace("u", dtype.kind)).astype(dtype)
@@ -492,13 +493,13 @@ def missing_of(variable: netCDF4.Variable, dtype: np.dtype) -> bytes:
             with np.errstate(all="ignore"):
                 stored = values.astype(dtype)
             stored = stored[stored == stored] if dtype.kind == "f" else stored[stored == values]
-        # Of slices: a scalar has the machine's byte order.
+        # Slices, because a scalar has the machine's byte order.
         found |= dict.fromkeys(stored[i : i + 1].tobytes() for i in range(stored.size))
     return b"".join(list(found)[:MISSING])
 
 
 def enum_of(variable: netCDF4.Variable) -> str:
-    """Path of a variable's enumeration: that of its name in the nearest group."""
+    """Path of a variable's enumeration: the one of its name in the nearest group."""
     group = variable.group()
     while variable.datatype.name not in group.enumtypes and group.parent is not None:
         group = group.parent
@@ -515,7 +516,7 @@ def bounds_of(group: netCDF4.Dataset) -> set[str]:
 
 
 def is_split(variable: netCDF4.Variable) -> bool:
-    """Whether each value of the leading dimension is a field of its own."""
+    """Whether each value of the leading dimension is a separate field."""
     if rank_of(variable) < 2:
         return False
     leading = variable.get_dims()[0]
@@ -526,12 +527,12 @@ def is_split(variable: netCDF4.Variable) -> bool:
 
 
 def rank_of(variable: netCDF4.Variable) -> int:
-    """How many dimensions are axes: the last one of characters is the length of a text."""
+    """The number of dimensions that are axes: the last one of characters is the length of a text."""
     return variable.ndim - (1 if variable.dtype.kind == "S" else 0)
 
 
 def is_horizontal(coordinate: netCDF4.Variable) -> bool:
-    """Whether a coordinate runs along the ground."""
+    """Whether a coordinate is horizontal."""
     words = {name: attributes.of(coordinate, name) for name in ("units", "standard_name", "axis")}
     held = {name: value for name, value in words.items() if value is not None}
     return _split.is_horizontal(coordinate.name, held)

@@ -1,13 +1,14 @@
-"""Files of HDF5 with types that netCDF does not know: what else they hold is read all the same.
+"""HDF5 files with types that netCDF does not support: the rest of their contents is read anyway.
 
-netCDF-C and netCDF4-python describe all types of a file as they open it, and refuse the whole file for
-one that they cannot describe: a compound within another, members of variable length, datasets without a
-space. Such a file is copied, what no array of numbers holds is taken out of the copy, and the copy is read.
+netCDF-C and netCDF4-python describe all types of a file when they open it, and refuse the whole file because
+of one that they cannot describe: a compound in another, members of variable length, datasets without a
+dataspace. Such a file is copied, objects that cannot be arrays of numbers are removed from the copy, and the
+copy is read.
 
 Invariants:
 
-* the file itself is never written, and the copy is gone once it is open;
-* what is left out is named by :func:`left_out`, for these files and for all others of HDF5;
+* the file itself is never written, and the copy is removed once it is open;
+* :func:`left_out` names everything left out, for these files and for all other HDF5 files;
 * a file that is refused for another reason, such as damage, is not copied.
 """
 
@@ -32,9 +33,10 @@ PIECE = 16 << 20
 def reopened(
     path: str, content: dict[str, Object] | None, error: Exception, beat: Callable[[], None] = lambda: None
 ) -> netCDF4.Dataset:
-    """A file that was refused with this error, without what is odd in it; the error where nothing is.
+    """Opens a file that was refused with this error, without its unsupported objects; raises the error if it
+    has none.
 
-    `beat` is called now and then, so that nobody takes this for dead.
+    `beat` is called regularly as a sign of life.
     """
     objects, attrs = odd(content or {})
     if not objects and not attrs:
@@ -50,7 +52,7 @@ def reopened(
 
 
 def odd(content: dict[str, Object]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Objects and attributes that no array of numbers or text holds."""
+    """Objects and attributes that cannot be arrays of numbers or text."""
     objects = {there.path: None for there in content.values() if there.kind and there.kind not in KNOWN}
     attrs = [
         (there.path, name)
@@ -63,7 +65,7 @@ def odd(content: dict[str, Object]) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def _copy(path: str, copy: str, beat: Callable[[], None]) -> None:
-    """Copies a file, where the file system can without writing its bytes again."""
+    """Copies a file, if possible by a file system's copy that shares its bytes."""
     size, at = os.stat(path).st_size, 0
     free = shutil.disk_usage(os.path.dirname(copy)).free
     with open(path, "rb") as source, open(copy, "wb") as target:
@@ -75,7 +77,7 @@ def _copy(path: str, copy: str, beat: Callable[[], None]) -> None:
                 if size > free:
                     raise OSError(
                         f"without its odd types it is read from a copy, which needs {size} bytes in "
-                        f"{tempfile.gettempdir()}, where {free} are free; TMPDIR names another folder"
+                        f"{tempfile.gettempdir()}, where {free} are free; set TMPDIR to another folder"
                     ) from None
                 piece = os.pread(source.fileno(), PIECE, at)
                 n = os.pwrite(target.fileno(), piece, at)
@@ -85,7 +87,7 @@ def _copy(path: str, copy: str, beat: Callable[[], None]) -> None:
 
 
 def left_out(content: dict[str, Object], dataset: netCDF4.Dataset) -> Iterator[tuple[str, str]]:
-    """What HDF5 lists in a file and netCDF does not show: paths, or attributes of paths, and why."""
+    """Objects that HDF5 lists in a file and netCDF does not show: paths, or attributes of paths, and why."""
     groups = {group.path.strip("/"): group for group in _walk(dataset)}
     shown: dict[str, Any] = {_plain(path): group for path, group in groups.items()}
     for path, group in groups.items():
@@ -103,9 +105,9 @@ def left_out(content: dict[str, Object], dataset: netCDF4.Dataset) -> Iterator[t
 
 
 def why(kind: str) -> str:
-    """Why something of a class of types is left out."""
+    """The reason to leave out an object with this class of types."""
     if kind == libhdf5.EMPTY:
-        return "it has no values, not even none (a null dataspace)"
+        return "it has no values (a null dataspace)"
     if kind in KNOWN:
         return f"netCDF does not read it, though its type is {kind}"
     return f"{kind} type not supported"
@@ -118,10 +120,10 @@ def _walk(group: Any) -> Iterator[Any]:
 
 
 def _plain(name: str) -> str:
-    """A name as netCDF has it: in Unicode's form NFC."""
+    """A name in netCDF's form: Unicode's form NFC."""
     return unicodedata.normalize("NFC", name)
 
 
 def _told(name: str) -> str:
-    """A name for a report: what is no UTF-8 is replaced."""
+    """A name for a report, in which bytes that are not UTF-8 are replaced."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fieldstone._helper.frames import Channel
 
 ROWS = 1 << 16
-"""Rows of a part."""
+"""The number of rows in a part."""
 
 
 def rows_request(channel: Channel, header: dict[str, Any]) -> None:
@@ -74,7 +74,7 @@ def is_list(type_: pa.DataType) -> bool:
 
 
 def as_csv(batch: pa.RecordBatch) -> bytes:
-    """The rows without a head; a null is an empty cell, an empty text is one in quotes."""
+    """The rows without a header; a null is an empty cell, an empty text is a pair of quotes."""
     columns = [plain(column) for column in batch.columns]
     sink = io.BytesIO()
     options = pyarrow.csv.WriteOptions(include_header=False)
@@ -89,7 +89,7 @@ def plain(column: pa.Array) -> pa.Array:
         column = column.dictionary_decode()
     match kind(column.type):
         case "datetime":
-            # Without a zone the moment is UTC as it stands; with one Arrow keeps it in UTC anyway.
+            # A moment without a zone is taken as UTC; Arrow keeps one with a zone in UTC anyway.
             moments = column.cast(pa.timestamp("ns", getattr(column.type, "tz", None)))
             utc = moments.cast(pa.int64()).cast(pa.timestamp("ns"))
             return pc.strftime(utc, format="%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,5 @@
-"""Dispatch: one request in, its frames out. No exception leaves :func:`answer` but a broken pipe."""
+"""Dispatch: receives a request and sends its frames. A broken pipe is the only exception that :func:`answer`
+raises."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from fieldstone._helper.files import open_plain
 from fieldstone._helper.frames import Channel, ProtocolError, RequestError
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes longer to load than all that is used of it
+if TYPE_CHECKING:  # loading typing takes longer than everything used from it
     from collections.abc import Callable
     from typing import Any
 
@@ -21,12 +22,12 @@ if TYPE_CHECKING:  # typing takes longer to load than all that is used of it
 
 CDF_MAGIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 PARTITIONED_MAGIC = b"FSP"
-# What a container begins with until its writer closes it.
+# The first bytes of a container until its writer closes it.
 UNFINISHED_MAGIC = b"FSU"
 # The global attribute of a file whose names are paths (spec/netcdf-classic.md).
 PATHS_ATTRIBUTE = "fieldstone_paths"
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-# Files of meshes, which are taken by `mesh` alone.
+# Files of meshes, which only `mesh` ingests.
 MESH_NAMES = (
     ".su2",
     ".msh",
@@ -43,13 +44,13 @@ MESH_NAMES = (
 )
 MESH_NAMES += (".ply", ".avs", ".xdmf", ".med", ".cgns")
 MESH_BEGINNINGS = (b"# vtk DataFile", b"$MeshFormat", b"<VTKFile", b"NDIME=", b"NZONE=")
-# A GRIB file may open with bulletin headers; this much is searched for the first message.
+# A GRIB file may begin with bulletin headers; this much is searched for the first message.
 GRIB_SEARCH = 64 << 10
 GRIB_START = re.compile(rb"GRIB...[\x01\x02]", re.DOTALL)
 
 
 def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
-    """Answers one request, with ``error`` for whatever goes wrong inside it."""
+    """Answers one request; any error in it becomes an ``error`` frame."""
     try:
         if (spoken := header.get("protocol", PROTOCOL)) != PROTOCOL:
             raise RequestError(
@@ -93,7 +94,7 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
         channel.fail(error.kind, str(error), error.hint, error.code)
     except MemoryError:
         channel.fail("Unavailable", "out of memory", code="out-of-memory")
-    except Exception as error:  # the reply is the only way out of this process
+    except Exception as error:  # this process can report errors only in its reply
         channel.fail("Internal", f"{type(error).__name__}: {error}")
 
 
@@ -108,14 +109,14 @@ def module(name: str, needs: str, extra: str) -> Any:
 
 
 def load_package() -> None:
-    """Loads the package `fieldstone` where the helper was started without it."""
+    """Loads the package `fieldstone` if the helper was started without it."""
     package = sys.modules["fieldstone"]
     if "__version__" not in vars(package):
         package.__spec__.loader.exec_module(package)
 
 
 def headers() -> Callable[[bytes], Header]:
-    """What opens the header of a GRIB message, in as little time as can be."""
+    """The class that opens the header of a GRIB message in the shortest time."""
     try:
         return importlib.import_module("fieldstone._helper.libeccodes").reader()
     except (ImportError, RuntimeError, OSError):
@@ -123,7 +124,7 @@ def headers() -> Callable[[bytes], Header]:
 
 
 def version() -> dict[str, Any]:
-    """Protocol and library versions; null for a library that is not there."""
+    """Protocol and library versions; null for a library that is missing."""
     import platform
 
     facts: dict[str, Any] = {"kind": "version", "protocol": PROTOCOL, "python": platform.python_version()}
@@ -140,7 +141,7 @@ def version() -> dict[str, Any]:
 
 
 def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
-    """Finds out what a file is and hands it to its reader."""
+    """Identifies the format of a file and calls its reader."""
     path = header.get("path")
     if path is None:
         path = os.fsdecode(payload)
@@ -168,20 +169,20 @@ def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
     elif form == "unfinished":
         raise RequestError(
             "Corrupt",
-            "the container is not finished: its writer has not closed it yet, or was stopped",
-            "take it when its writer has closed it; where that was stopped, write it again",
+            "the container is not finished: its writer has not closed it yet, or was killed",
+            "take it when its writer has closed it; if the writer was killed, write it again",
             "container-unfinished",
         )
     else:
         hint = None
         if _is_mesh(path):
-            form = f"it looks like a mesh, and is {form}"
-            hint = "take the mesh of a file with mesh=NAME, in the program with --mesh NAME"
+            form = f"it looks like a mesh, but is {form}"
+            hint = "ingest the mesh of a file with mesh=NAME, in the program with --mesh NAME"
         raise RequestError("Invalid", form, hint, "file-format")
 
 
 def _is_mesh(path: str) -> bool:
-    """Whether a file begins, or is called, as files of meshes are."""
+    """Whether a file begins, or is named, like files of meshes."""
     if path.lower().endswith(MESH_NAMES):
         return True
     with open_plain(path) as file:
@@ -189,18 +190,18 @@ def _is_mesh(path: str) -> bool:
 
 
 def _has_paths(path: str, size: int) -> bool:
-    """Whether names of a netCDF file are paths: then Fieldstone wrote it, and reads it."""
+    """Whether names of a netCDF file are paths: then Fieldstone wrote it, and reads it itself."""
     from fieldstone._helper.classic import HeaderError, Layout
 
     with open_plain(path) as file:
         try:
             return PATHS_ATTRIBUTE in Layout.global_attributes(file, size)
         except HeaderError:
-            return False  # HDF5, or netCDF's reader says what is wrong
+            return False  # HDF5, or a file for which netCDF's reader reports the error
 
 
 def sniff(path: str, size: int) -> str:
-    """``netcdf``, ``container``, ``unfinished``, ``grib``, or the reason why a file is none."""
+    """``netcdf``, ``container``, ``unfinished``, ``grib``, or the reason why a file is not one of these."""
     if size == 0:
         return "empty file"
     with open_plain(path) as file:
@@ -213,7 +214,7 @@ def sniff(path: str, size: int) -> str:
             return "unfinished"
         if GRIB_START.search(head):
             return "grib"
-        # HDF5 allows a user block of 512 * 2^n bytes in front.
+        # HDF5 allows a user block of 512 * 2^n bytes before its signature.
         offset = 512
         while offset + 8 <= size and offset <= 1 << 30:
             file.seek(offset)

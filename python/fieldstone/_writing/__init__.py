@@ -1,1 +1,1 @@
-"""How xarray Datasets become fields: CF encoding and header, regions, and what dask writes to."""
+"""Turns xarray Datasets into fields: CF encoding and header, regions, and the targets of dask's tasks."""

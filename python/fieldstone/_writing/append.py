@@ -1,13 +1,14 @@
-"""A Dataset behind what a run holds, along one dimension: ``to_store(…, append_dim="time")``.
+"""Appends a Dataset to a run along one dimension: ``to_store(…, append_dim="time")``.
 
-The run's header says how values are encoded, and grows. Of a variable that is split along the dimension the
-new steps alone are written; any other that has it is written again, the old values as they are stored.
+The run's header determines how values are encoded, and grows. Of a variable that is split along the
+dimension, only the new steps are written; any other variable that has it is rewritten, with the old values as
+they are stored.
 
 Invariants:
 
 * all becomes visible together, the header last;
-* every variable of the run that has the dimension grows, else Invalid; labels along other dimensions are the
-  run's, and those along this one are new.
+* every variable of the run that has the dimension grows, otherwise Invalid; labels along other dimensions are
+  the run's, and labels along this one are new.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .whole import delayed, is_dask, joined, run_blocks, streamed
 def write_append(
     dataset: xr.Dataset, store: Store | Transaction, base: dict[str, Any], dim: str, compute: bool
 ) -> Any:
-    """Writes `dataset` behind what the run holds along `dim`."""
+    """Appends `dataset` to the run along `dim`."""
     encode.check_names(dataset)
     call = secrets.token_hex(8)
     with joined(store) as tx:
@@ -45,6 +46,8 @@ def write_append(
         pairs = []
         for name, variable in streamed(dataset[names]).variables.items():
             if name in names:
+                # Split variables get new fields; others are one field, which is rewritten with its old
+                # values.
                 before = None if is_along(run.facts[name], dim) else run.raw(name, {})
                 encoded, target = run.fit(place, name, variable, {dim: (start, grown)})
                 pairs.append((encoded, longer(target, encoded, dim, grown), before))
@@ -70,19 +73,22 @@ def write_append(
 
 
 def checked(run: Run, dataset: xr.Dataset, dim: str) -> tuple[int, list[str]]:
-    """Where the run ends along the dimension, and the variables to write; Invalid where they do not fit."""
+    """The end of the run along the dimension, and the variables to write; Invalid if they do not fit."""
     if dim not in dataset.dims:
         raise Invalid(
-            f"append_dim={dim!r}: the Dataset has no such dimension", f"it has {listed(dataset.dims)}"
+            f"append_dim={dim!r}: the Dataset has no such dimension",
+            f"its dimensions: {listed(dataset.dims)}",
         )
     if dim not in run.sizes:
-        raise Invalid(f"append_dim={dim!r}: {run.label} has no such dimension", f"it has {listed(run.sizes)}")
+        raise Invalid(
+            f"append_dim={dim!r}: {run.label} has no such dimension", f"its dimensions: {listed(run.sizes)}"
+        )
     run.same_labels(dataset, {dim: (0, 0)}, {dim})
     names = []
     for name, variable in dataset.variables.items():
         if dim in variable.dims:
             if name not in run.facts:
-                raise Invalid(f"{run.label} has no variable {name}", f"it has {listed(run.facts)}")
+                raise Invalid(f"{run.label} has no variable {name}", f"its variables: {listed(run.facts)}")
             names.append(name)
         elif name not in dataset.coords:
             raise Invalid(
@@ -92,15 +98,15 @@ def checked(run: Run, dataset: xr.Dataset, dim: str) -> tuple[int, list[str]]:
     for name, facts in run.facts.items():
         if dim in dims_of(facts) and name not in names:
             raise Invalid(
-                f"{run.label} has variable {name} along {dim}, and the Dataset has none",
-                f"all that lies along {dim} grows together: give {name}, too",
+                f"{run.label} has variable {name} along {dim}, but the Dataset lacks it",
+                f"all variables along {dim} grow together: give {name}, too",
             )
     if dim in dataset.indexes and dim in run.facts:
         there = set(pd.Index(run.labels(dim, {}).values))
         if twice := [label for label in dataset.indexes[dim] if label in there]:
             raise Invalid(
-                f"append_dim={dim!r}: {run.label} has {dim}={twice[0]} already",
-                f"append what is new, or write over it: region={{{dim!r}: 'auto'}}",
+                f"append_dim={dim!r}: {run.label} already has {dim}={twice[0]}",
+                f"append only new labels, or overwrite: region={{{dim!r}: 'auto'}}",
             )
     return run.sizes[dim], names
 
@@ -111,12 +117,12 @@ def dims_of(facts: Any) -> list[str]:
 
 
 def is_along(facts: Any, dim: str) -> bool:
-    """Whether each index of the dimension is a field of its own."""
+    """Whether each index of the dimension is a separate field."""
     return bool(facts["split"]) and dims_of(facts)[0] == dim
 
 
 def longer(target: Target, encoded: xr.Variable, dim: str, grown: int) -> Target:
-    """The variable as it will be."""
+    """The variable with its new length."""
     axis = encoded.get_axis_num(dim)
     shape = tuple(grown if i == axis else n for i, n in enumerate(target.shape))
     whole_fields = target.split and axis == 0
@@ -124,14 +130,14 @@ def longer(target: Target, encoded: xr.Variable, dim: str, grown: int) -> Target
 
 
 def whole(target: Target, start: tuple[int, ...]) -> Target:
-    """The whole of a variable, in place of what was there."""
+    """The target for a whole variable, which replaces the old one."""
     return replace(target, start=start, whole=True)
 
 
 def blocks_of(
     tx: Transaction, encoded: xr.Variable, target: Target, before: xr.Variable | None, compute: bool
 ) -> Target:
-    """Creates the fields that dask is to fill, with the old values where they are written again."""
+    """Creates the fields that dask will fill, with the old values if they are rewritten."""
     array = encoded._data
     steps: list[int | None] = [None]
     if target.split:
@@ -152,7 +158,8 @@ def blocks_of(
 
 
 def header_of(run: Run, dim: str, grown: int) -> dict[str, Any]:
-    """The header with the longer dimension. It is no longer that of the file that it may have come from."""
+    """The header with the longer dimension. It no longer describes the file from which the run may have
+    come."""
     header = run.header
     source = {k: v for k, v in header["source"].items() if k not in ("nbytes", "sha256")}
     group = header["groups"][0]
@@ -165,7 +172,5 @@ def header_of(run: Run, dim: str, grown: int) -> dict[str, Any]:
     grown_group = {**group, "dims": dims, "variables": variables}
     for other in header["groups"][1:]:
         if any(dim in facts["dims"] for facts in other["variables"]):
-            raise Invalid(
-                f"append_dim={dim!r}: the group {other['path']} lies along it, too", "write another run"
-            )
+            raise Invalid(f"append_dim={dim!r}: the group {other['path']} has it, too", "write another run")
     return {**header, "source": source, "groups": [grown_group, *header["groups"][1:]]}

@@ -1,10 +1,10 @@
-"""A Dataset as netCDF would have it: encoded variables and the facts of ``spec/netcdf-header.md``.
+"""A Dataset in netCDF's form: encoded variables and the facts of ``spec/netcdf-header.md``.
 
-Values are encoded by xarray's own CF rules (times to numbers since a date, packing, fill values, bool to
-int8, fixed-width bytes to characters), lazily where they are dask arrays. Text stays text of fixed width,
-and complex numbers stay complex.
+xarray's own CF rules encode the values (times to numbers since a date, packing, fill values, bool to int8,
+fixed-width bytes to characters), lazily for dask arrays. Text stays text of fixed width, and complex numbers
+stay complex.
 
-Example: ``group(dataset)`` gives a :class:`Group`, whose ``facts`` are the header's words for its variables
+Example: ``group(dataset)`` gives a :class:`Group`, whose ``facts`` are the header's entries for its variables
 and whose ``variables`` hold the values to write.
 """
 
@@ -33,7 +33,7 @@ VERSION = 1
 KINDS = "iufcSU"
 """Kinds of dtypes that a variable may have after encoding."""
 BIG_CHUNK = 4 << 20
-"""Chunks of the Dataset's encoding beyond this are not taken over as the store's, in bytes."""
+"""Larger chunks, in bytes, of the Dataset's encoding do not become the store's chunks."""
 FILTERS = ("zlib", "zstd", "szip", "bzip2", "blosc", "shuffle", "complevel", "fletcher32")
 
 
@@ -48,9 +48,9 @@ class Dim:
 
 @dataclass
 class Group:
-    """One group: its place, what the header says of it, and its values by name.
+    """One group: its place, its header entry, and its values by name.
 
-    `dims` are its dimensions and those of the groups around it.
+    `dims` are its dimensions and those of the enclosing groups.
     """
 
     path: str
@@ -59,7 +59,7 @@ class Group:
     dims: dict[Any, Dim]
 
     def facts(self) -> Iterator[tuple[dict[str, Any], xr.Variable]]:
-        """What the header says of each variable, with its values."""
+        """The header entry of each variable, with its values."""
         for facts in self.header["variables"]:
             yield facts, self.variables[facts["name"]]
 
@@ -70,7 +70,7 @@ def group(
     step_dim: str | bool | None = None,
     outer: Mapping[Any, Dim] | None = None,
 ) -> Group:
-    """Encodes a Dataset. `outer`: dimensions of the groups around it."""
+    """Encodes a Dataset. `outer`: dimensions of the enclosing groups."""
     check_names(dataset)
     with naming(), np.errstate(all="ignore"):
         given, attrs = encode_dataset_coordinates(dataset)
@@ -78,6 +78,7 @@ def group(
         variables, attrs = cf_encoder(dict(given), dict(attrs))
     variables = {name: plain(variable, name) for name, variable in variables.items()}
     for name, variable in variables.items():
+        # Attributes that the encoder added determine how readers decode the values.
         said = {k: v for k, v in variable.attrs.items() if k not in given[name].attrs}
         coding = {word: said[word] for word in faithful.CODING if word in said}
         variables[name] = faithful.checked(name, given[name], variable, coding)
@@ -86,6 +87,7 @@ def group(
     dims, own = dict(outer or {}), {}
     for variable in variables.values():
         for dim, length in variable.sizes.items():
+            # A dimension of another length than the inherited one is the group's own.
             if dim not in dims or dims[dim].length != length:
                 dims[dim] = own[dim] = Dim(path, length, dim in leading)
     bounds = {
@@ -107,7 +109,7 @@ def group(
 
 
 def check_names(dataset: xr.Dataset) -> None:
-    """Names that netCDF can have, and no index that a file has no place for."""
+    """Checks that netCDF allows the names, and that no index lacks a form in a file."""
     for name in [*dataset.variables, *dataset.dims]:
         if not isinstance(name, str) or not name or "/" in name or name == HEADER:
             raise Invalid(
@@ -123,7 +125,7 @@ def check_names(dataset: xr.Dataset) -> None:
 
 
 def in_memory(variable: xr.Variable) -> xr.Variable:
-    """A variable that is read once, however often its values are looked at; dask arrays stay as they are."""
+    """A variable that is read only once, however often its values are used; dask arrays stay as they are."""
     if variable._in_memory or variable.chunks is not None:
         return variable
     return variable.copy(deep=False).load()
@@ -145,7 +147,7 @@ def plain(variable: xr.Variable, name: str) -> xr.Variable:
 
 
 def describe(name: str, variable: xr.Variable, dims: Mapping[Any, Dim], split: bool) -> dict[str, Any]:
-    """What the header says of a variable."""
+    """The header entry of a variable."""
     facts: dict[str, Any] = {
         "name": name,
         "dims": [f"{dims[d].path}/{d}".removeprefix("/") for d in variable.dims],
@@ -162,29 +164,29 @@ def describe(name: str, variable: xr.Variable, dims: Mapping[Any, Dim], split: b
 
 
 def coded(attrs: Mapping[Any, Any], where: str) -> list[list[Any]]:
-    """Attributes in the header's form; Invalid names one that netCDF has no type for."""
+    """Attributes in the header's form; Invalid names one whose type netCDF lacks."""
     rows = []
     for name, value in attrs.items():
         held = value
         if isinstance(held, bool | np.bool_):
-            # Everyday in memory, and no type of netCDF: as a variable of bool is, it becomes a byte.
+            # netCDF has no boolean type: like a variable of bool, the attribute becomes a byte.
             held = np.int8(held)
         if isinstance(held, tuple) or (isinstance(held, np.ndarray) and held.dtype.kind in "UO"):
             held = list(np.asarray(held).reshape(-1).tolist())
         try:
             if not isinstance(name, str) or not name:
-                raise TypeError("the name is no text")
+                raise TypeError("the name is not text")
             rows.append([name, attributes.encode(held)])
         except (TypeError, ValueError, OverflowError) as error:
             raise Invalid(
                 f"{where}: attribute {name!r} cannot be stored: {error}",
-                "attributes are text, numbers, or lists of these; leave out what is None",
+                "attributes are text, numbers, or lists of these; leave out None",
             ) from None
     return rows
 
 
 def chunks_of(variable: xr.Variable) -> list[int] | None:
-    """The chunks that a variable's encoding asks for (netCDF's or zarr's word), or None."""
+    """The chunks that a variable's encoding requests (under netCDF's or zarr's name), or None."""
     wanted = variable.encoding.get("chunksizes") or variable.encoding.get("chunks")
     if not isinstance(wanted, tuple | list) or len(wanted) != variable.ndim or 0 in variable.shape:
         return None
@@ -194,7 +196,7 @@ def chunks_of(variable: xr.Variable) -> list[int] | None:
 
 
 def stored_chunks(facts: Mapping[str, Any]) -> tuple[int, ...] | None:
-    """The chunks of a variable's fields in the store; None leaves it to the store."""
+    """The chunks of a variable's fields in the store; None lets the store choose."""
     if facts["chunks"] is None:
         return None
     inner = tuple(facts["chunks"][1:] if facts["split"] else facts["chunks"])
@@ -203,8 +205,8 @@ def stored_chunks(facts: Mapping[str, Any]) -> tuple[int, ...] | None:
 
 
 def leading_dims(dataset: xr.Dataset, unlimited: set[Any]) -> set[Any]:
-    """Dimensions along which variables are split: unlimited ones, and those with a vertical or time axis;
-    none that runs along the ground."""
+    """Dimensions along which variables are split: unlimited ones, and those with a vertical or time axis, but
+    not horizontal ones."""
     found = set(unlimited)
     for dim in dataset.dims:
         coordinate = dataset.variables.get(dim)
@@ -228,7 +230,7 @@ def is_split(variable: xr.Variable, step_dim: str | bool | None, dims: Mapping[A
 
 
 def header_text(groups: list[Group], run: str) -> dict[str, Any]:
-    """The header of groups that come from a Dataset and not from a file."""
+    """The header of groups that come from a Dataset rather than a file."""
     return {
         "fieldstone": "netcdf-header",
         "version": VERSION,
@@ -241,9 +243,9 @@ def header_text(groups: list[Group], run: str) -> dict[str, Any]:
 def like_stored(
     name: str, variable: xr.Variable, stored: xr.Variable, facts: Mapping[str, Any]
 ) -> xr.Variable:
-    """A variable encoded as its namesake in the store is, whose decoded form is `stored`.
+    """A variable encoded like the stored one of the same name, whose decoded form is `stored`.
 
-    Invalid where it has another type, or where its values have no place in the stored encoding.
+    Invalid if it has another type, or if the stored encoding cannot hold its values.
     """
     dtype = np.dtype(facts["dtype"])
     given, held = variable.dtype, stored.dtype
@@ -262,7 +264,7 @@ def like_stored(
     encoding = {"_FillValue": None, **stored.encoding}
     encoding.pop("char_dim_name", None)
     if dtype.kind == "U":
-        encoding.pop("dtype", None)  # xarray would cut longer texts to it
+        encoding.pop("dtype", None)  # xarray would truncate longer texts to it
     variable = in_memory(xr.Variable(variable.dims, variable._data, {}, encoding))
     given = variable
     if dtype.kind == "S" and dtype.itemsize == 1 and len(facts["shape"]) > variable.ndim:
@@ -278,7 +280,7 @@ def like_stored(
             raise Invalid(
                 f"variable {name} cannot be stored with {word}={known!r}, which the stored one has; "
                 f"its values need {value!r}",
-                "the run was written with an encoding that does not hold these values",
+                "the encoding of the run cannot hold these values",
             )
     width = encoded.dtype.itemsize
     if encoded.dtype.kind != dtype.kind or (
@@ -293,12 +295,12 @@ def like_stored(
     return faithful.checked(name, given, encoded, coding, HELD)
 
 
-HELD = "the run is packed so; write other values, or the whole under another run or with overwrite=True"
-"""The next step where values do not fit what is there."""
+HELD = "the run has this packing; write other values, or all of it under another run or with overwrite=True"
+"""The next step if values do not fit the stored encoding."""
 
 
 def widened(name: str, variable: xr.Variable, width: int) -> xr.Variable:
-    """Fixed-width bytes as wide as the stored ones."""
+    """Pads fixed-width bytes to the stored width."""
     if variable.dtype.kind in "OUT":
         data = np.char.encode(np.asarray(variable.data).astype(str), "utf-8")
         variable = xr.Variable(variable.dims, data, {}, variable.encoding)
@@ -311,7 +313,7 @@ def widened(name: str, variable: xr.Variable, width: int) -> xr.Variable:
 
 
 def same_units(one: Any, other: Any, attrs: Mapping[str, Any]) -> bool:
-    """Whether units of time count the same from the same moment, however they are spelled."""
+    """Whether units of time count the same unit from the same moment, whatever their spelling."""
     if not all(isinstance(units, str) and " since " in units for units in (one, other)):
         return False
     calendar = attrs.get("calendar")
@@ -325,7 +327,7 @@ def same_units(one: Any, other: Any, attrs: Mapping[str, Any]) -> bool:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two attributes are equal; NaN is NaN."""
+    """Whether two attributes are equal; NaN equals NaN."""
     if one is None or isinstance(one, str) or isinstance(other, str):
         return one == other
     return bool(
@@ -335,7 +337,7 @@ def same(one: Any, other: Any) -> bool:
 
 @contextmanager
 def naming(name: str | None = None) -> Iterator[None]:
-    """Errors of xarray as Invalid, with the variable that it was encoding."""
+    """Turns errors of xarray into Invalid, with the variable that it was encoding."""
     try:
         yield
     except Invalid:

@@ -1,11 +1,12 @@
-"""Values that read back as they were handed in: what an encoding cannot hold is refused, element by element.
+"""Checks that values read back as they were given: an element that an encoding cannot hold is refused.
 
-xarray rounds and casts without a look at what comes out: 400.0 under ``dtype=i2, scale_factor=0.01`` wraps to
--255.36, NaN becomes some whole number, a number that is packed as the fill value reads as missing. Each
-encoded block is decoded here by xarray's own rules and compared with what was given.
+xarray rounds and casts without checking the result: 400.0 under ``dtype=i2, scale_factor=0.01`` wraps to
+-255.36, NaN becomes some whole number, a number that is packed as the fill value reads as missing. Here, each
+encoded block is decoded by xarray's own rules and compared with the given values.
 
-Invariant: what passes differs from what was given by half a step of its packing, and by the rounding of the
-float types on the way, at most; times and whole numbers are equal, and missing is what was missing.
+Invariant: an accepted value differs from the given one at most by half a step of its packing, and by the
+rounding of the float types on the way; times and whole numbers are equal, and exactly the missing values are
+missing.
 
 Example: ``checked("t", given, encoded, ["scale_factor", …])`` is `encoded`, or raises Invalid.
 """
@@ -35,10 +36,10 @@ CODING = (
     "_Encoding",
     "_Unsigned",
 )
-"""Attributes that say how values are encoded."""
+"""Attributes that determine how values are encoded."""
 
 SECONDS = {"n": 1e-9, "u": 1e-6, "mic": 1e-6, "mil": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
-"""Seconds in a unit of time, by the letters that its name begins with; the longest counts."""
+"""Seconds in a unit of time, by the first letters of its name; the longest match counts."""
 
 HINT = "give another encoding (dtype, scale_factor, add_offset, _FillValue, units), or other values"
 
@@ -46,9 +47,8 @@ HINT = "give another encoding (dtype, scale_factor, add_offset, _FillValue, unit
 def checked(
     name: str, given: xr.Variable, encoded: xr.Variable, coding: Mapping[str, Any], hint: str = HINT
 ) -> xr.Variable:
-    """`encoded`, which readers decode by the attributes `coding`: compared with `given`, or to be when dask
-    computes it.
-    """
+    """`encoded`, which readers decode by the attributes `coding`: compared with `given` now, or when dask
+    computes it."""
     if not may_differ(given, encoded, coding):
         return encoded
     chunked, lazy = given.chunks, encoded.chunks
@@ -58,7 +58,7 @@ def checked(
     import dask.array
 
     if chunked != lazy:
-        raise Invalid(f"variable {name} has chunks {chunked}, and encoded {lazy}", "load it first")
+        raise Invalid(f"variable {name} has chunks {chunked}, but encoded {lazy}", "load it first")
     data = dask.array.map_blocks(
         compare,
         given._data,
@@ -74,7 +74,8 @@ def checked(
 
 
 def may_differ(given: xr.Variable, encoded: xr.Variable, coding: Mapping[str, Any]) -> bool:
-    """Whether what is encoded may read as something else. Text is never cut, bool and complex never cast."""
+    """Whether encoded values may read back differently. Text is never cut, bool and complex are never
+    cast."""
     if encoded.dtype.kind not in "iuf" or given.dtype.kind not in "iufMmO" or given.shape != encoded.shape:
         return False
     if given.dtype.kind == "O":
@@ -85,15 +86,16 @@ def may_differ(given: xr.Variable, encoded: xr.Variable, coding: Mapping[str, An
 
 
 def is_nan(value: Any) -> bool:
-    """Whether a fill value is NaN, which stands for nothing in any case."""
+    """Whether a fill value is NaN, which always means a missing value."""
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
 def compare(
     given: Any, encoded: Any, *, of: str, stored: np.dtype, coding: Mapping[str, Any], hint: str = HINT
 ) -> Any:
-    """The encoded block of a variable as it is stored; Invalid names the first value that reads otherwise."""
-    # xarray encodes blocks of times as other types than it says.
+    """The encoded block of a variable as it is stored; Invalid names the first value that reads back
+    differently."""
+    # xarray encodes blocks of times as types other than those it announces.
     with np.errstate(all="ignore"):
         encoded = encoded.astype(stored, copy=False)
     if not np.size(given):
@@ -110,7 +112,7 @@ def compare(
 
 
 def decoded(given: np.ndarray, packed: np.ndarray, coding: Mapping[str, Any]) -> np.ndarray:
-    """What readers make of encoded values."""
+    """The values that readers decode from encoded values."""
     dims = [f"dim_{n}" for n in range(packed.ndim)]
     unit = np.datetime_data(given.dtype)[0] if given.dtype.kind in "Mm" else "ns"
     unit = unit if unit in ("s", "ms", "us", "ns") else "ns"
@@ -125,7 +127,7 @@ def decoded(given: np.ndarray, packed: np.ndarray, coding: Mapping[str, Any]) ->
 def differing(
     given: np.ndarray, packed: np.ndarray, back: np.ndarray, coding: Mapping[str, Any]
 ) -> np.ndarray:
-    """Which elements read as others than were given."""
+    """Marks the elements that read back differently."""
     if given.dtype.kind in "MmO":
         return differing_times(given, packed, back, coding)
     if given.dtype.kind in "iu" and back.dtype.kind in "iu":
@@ -147,7 +149,7 @@ def differing(
 def differing_times(
     given: np.ndarray, packed: np.ndarray, back: np.ndarray, coding: Mapping[str, Any]
 ) -> np.ndarray:
-    """Which times or durations read as others: floats may be off by their own rounding."""
+    """Marks the times or durations that read back differently; floats may be off by their own rounding."""
     unit = unit_of(str(coding.get("units", "")))
     with np.errstate(all="ignore"):
         room = np.zeros(packed.shape)
@@ -169,7 +171,7 @@ def differing_times(
 
 
 def apart(one: Any, other: Any) -> float:
-    """Seconds between two dates of one calendar; infinite where they are none, or one is missing."""
+    """Seconds between two dates of one calendar; infinite if they are not dates, or one is missing."""
     if one is other or (one != one and other != other):
         return 0.0
     try:
@@ -180,21 +182,21 @@ def apart(one: Any, other: Any) -> float:
 
 
 def unit_of(units: str) -> float:
-    """Seconds in the unit of ``hours since …`` or ``hours``; a day where it is unknown."""
+    """Seconds in the unit of ``hours since …`` or ``hours``; those of a day if it is unknown."""
     word = re.split(r"\s", units.strip().lower(), maxsplit=1)[0]
     fitting = [start for start in SECONDS if word.startswith(start)]
     return SECONDS[max(fitting, key=len)] if fitting else SECONDS["d"]
 
 
 def number(value: Any, default: float) -> float:
-    """A number of an attribute, which may be an array of one."""
+    """The number in an attribute, which may be an array with one element."""
     return default if value is None else float(np.asarray(value).reshape(-1)[0])
 
 
 def refusal(
     name: str, value: Any, dtype: np.dtype, back: Any, coding: Mapping[str, Any], hint: str, kind: np.dtype
 ) -> Invalid:
-    """The error that names variable, value and range."""
+    """The error, with variable, value and range."""
     words = ", ".join(f"{word}={coding[word]}" for word in CODING if word in coding and word != "dtype")
     how = f"{dtype.newbyteorder('=')} with {words}" if words else str(dtype.newbyteorder("="))
     text = f"variable {name}: {value} cannot be kept as {how}: it would read as {back}"
@@ -203,7 +205,7 @@ def refusal(
 
 
 def range_of(dtype: np.dtype, coding: Mapping[str, Any], kind: np.dtype) -> str:
-    """The least and the greatest value that fit, in words; empty where they cannot be told."""
+    """The range of values that fit, in words; empty if it is unknown."""
     if kind.kind == "O":
         return ""
     if dtype.kind == "f":
@@ -216,12 +218,12 @@ def range_of(dtype: np.dtype, coding: Mapping[str, Any], kind: np.dtype) -> str:
         values = decoded(np.zeros(1, kind), ends, coding)
         held = values[~np.isnat(values)] if values.dtype.kind in "Mm" else values[values == values]
         return f"values from {held.min()} to {held.max()} fit"
-    except (ValueError, OverflowError, TypeError):  # ends beyond all times
+    except (ValueError, OverflowError, TypeError):  # the ends are outside the range of times
         return ""
 
 
 def cast(name: str, values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Values as another type of the same kind; Invalid where one does not fit."""
+    """Values as another type of the same kind; Invalid if one does not fit."""
     if values.dtype == dtype:
         return values
     with np.errstate(all="ignore"):

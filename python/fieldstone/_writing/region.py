@@ -1,9 +1,9 @@
-"""Regions: boxes of the arrays of a run that is there, written from anywhere, lying anyhow.
+"""Regions: boxes of the arrays of an existing run, which any process can write, in any position.
 
-What the run's header says decides how values are encoded, so that a region looks like the rest. Each call is
-all or nothing; of overlapping regions the one that was committed later wins, element by element.
+The run's header determines how values are encoded, so that a region looks like the rest. Each call is all or
+nothing; of overlapping regions the one that was committed later wins, element by element.
 
-Invariant: where the Dataset and the run both have labels for a place (a coordinate), these are equal.
+Invariant: if the Dataset and the run both have labels for a place (a coordinate), these are equal.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def write_region(
 
 
 def takes_part(dataset: xr.Dataset, name: str, bounds: Bounds) -> bool:
-    """Whether a variable has a dimension of the region. Coordinates without one are the run's already."""
+    """Whether a variable has a dimension of the region. The run already has coordinates without one."""
     if set(dataset.variables[name].dims) & bounds.keys():
         return True
     if name in dataset.coords:
@@ -71,7 +71,7 @@ def takes_part(dataset: xr.Dataset, name: str, bounds: Bounds) -> bool:
 
 
 class Run:
-    """What the store says of a run."""
+    """A run as the store describes it."""
 
     def __init__(self, tx: Transaction, base: Mapping[str, Any]) -> None:
         self.tx = tx
@@ -81,8 +81,8 @@ class Run:
             header = json.loads(self.exact({**base, "variable": encode.HEADER}).read())
         except NotFound:
             raise NotFound(
-                f"{words} has no header: no Dataset was written there",
-                "write the whole once: fst.to_store(template, store, key, compute=False)",
+                f"{words} has no header, because no Dataset was written there",
+                "write all of it once: fst.to_store(template, store, key, compute=False)",
             ) from None
         self.label = words
         self.header = header
@@ -93,14 +93,14 @@ class Run:
         self.stubs = decoded_stubs(self.facts)
 
     def exact(self, key: Mapping[str, Any]) -> Any:
-        """The field of this key and no further keyword."""
+        """The field with exactly this key, without further keywords."""
         for field in self.tx.retrieve({keyword: [value] for keyword, value in key.items()}):
             if set(field.key) == set(key):
                 return field
         raise NotFound(f"no field {key}")
 
     def bounds(self, dataset: xr.Dataset, region: Any) -> tuple[Bounds, set[str]]:
-        """Start and stop per dimension, and the coordinates by which they were found."""
+        """Start and stop of each dimension, and the coordinates used to find them."""
         if region == "auto":
             region = dict.fromkeys(dataset.dims, "auto")
         if not isinstance(region, Mapping) or not region:
@@ -108,9 +108,13 @@ class Run:
         bounds, found = {}, set()
         for dim, part in region.items():
             if dim not in dataset.dims:
-                raise Invalid(f"region: the Dataset has no dimension {dim}", f"it has {listed(dataset.dims)}")
+                raise Invalid(
+                    f"region: the Dataset has no dimension {dim}", f"its dimensions: {listed(dataset.dims)}"
+                )
             if dim not in self.sizes:
-                raise Invalid(f"region: {self.label} has no dimension {dim}", f"it has {listed(self.sizes)}")
+                raise Invalid(
+                    f"region: {self.label} has no dimension {dim}", f"its dimensions: {listed(self.sizes)}"
+                )
             if isinstance(part, str) and part == "auto":
                 bounds[dim] = self.located(dataset, dim)
                 if dim in dataset.coords:
@@ -120,12 +124,12 @@ class Run:
             start, stop = bounds[dim]
             if stop - start != dataset.sizes[dim]:
                 raise Invalid(
-                    f"region: {dim} is {start}:{stop}, and the Dataset has {dataset.sizes[dim]} along {dim}"
+                    f"region: {dim} is {start}:{stop}, but the Dataset has {dataset.sizes[dim]} along {dim}"
                 )
         return bounds, found
 
     def bound(self, dim: str, part: Any) -> tuple[int, int]:
-        """A slice as start and stop within the stored dimension."""
+        """A slice as start and stop, clipped to the stored dimension."""
         size = self.sizes[dim]
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise Invalid(f"region: {dim} is {part!r}", "give a slice without a step")
@@ -134,17 +138,17 @@ class Run:
             part.stop if part.stop is not None else size,
         )
         if not 0 <= start <= stop <= size:
-            raise Invalid(f"region: {dim} is {start}:{stop}, and {self.label} has {dim} 0:{size}")
+            raise Invalid(f"region: {dim} is {start}:{stop}, but {self.label} has {dim} 0:{size}")
         return int(start), int(stop)
 
     def located(self, dataset: xr.Dataset, dim: str) -> tuple[int, int]:
-        """Where the Dataset's coordinate stands in the stored one."""
+        """The position of the Dataset's coordinate in the stored one."""
         if dim not in dataset.indexes or dim not in self.facts:
             if dataset.sizes[dim] == self.sizes[dim]:
                 return 0, self.sizes[dim]
             where = "the Dataset" if dim not in dataset.indexes else self.label
             raise Invalid(
-                f"region: {dim} cannot be found by its values, as {where} has no coordinate {dim}",
+                f"region: {dim} cannot be found by its values, because {where} has no coordinate {dim}",
                 f"give the place: region={{{dim!r}: slice(…)}}",
             )
         stored = pd.Index(self.labels(dim, {}).values)
@@ -154,11 +158,11 @@ class Run:
             value = wanted[int(np.argmax(places < 0))]
             raise Invalid(f"region: {self.label} has no {dim}={value}, or has it twice")
         if (np.diff(places) != 1).any():
-            raise Invalid(f"region: the values of {dim} do not follow one another in {self.label}")
+            raise Invalid(f"region: the values of {dim} are not adjacent in {self.label}")
         return (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
 
     def raw(self, name: str, bounds: Bounds) -> xr.Variable:
-        """A part of a stored variable as it is encoded; NotFound where nobody has written it."""
+        """A part of a stored variable in encoded form; NotFound if it was never written."""
         facts, key = self.facts[name], {**self.base, "variable": name}
         dims = [d.rpartition("/")[2] for d in facts["dims"]]
         parts = [bounds.get(d, (0, n)) for d, n in zip(dims, facts["shape"], strict=True)]
@@ -177,10 +181,10 @@ class Run:
         return xr.conventions.decode_cf_variable(name, self.raw(name, bounds))
 
     def same_labels(self, dataset: xr.Dataset, bounds: Bounds, found: set[str]) -> set[str]:
-        """The coordinates that the run has as the Dataset has them; Invalid where it has others.
+        """The coordinates that are the same in the run and the Dataset; Invalid if they differ.
 
-        Compared are those along a dimension of their own, and of the others those that no part is written of:
-        they say where on a grid the values belong.
+        It compares coordinates along their own dimension, and other coordinates of which no part is written:
+        they locate the values on a grid.
         """
         same = set()
         for name, coordinate in dataset.coords.items():
@@ -194,13 +198,13 @@ class Run:
                 continue
             inside = {d: bounds.get(d, (0, self.sizes[d])) for d in variable.dims}
             if any(stop - start != variable.sizes[d] for d, (start, stop) in inside.items()):
-                continue  # fit names the variable whose extent is another one
+                continue  # `fit` names the variable whose extent differs
             if self.is_labelled(name, variable, inside):
                 same.add(name)
         return same
 
     def is_labelled(self, name: str, variable: xr.Variable, inside: Bounds) -> bool:
-        """Whether the run has these labels; not where it has none yet. Invalid where it has others."""
+        """Whether the run has these labels; False if it has none yet. Invalid if it has others."""
         try:
             raw = self.raw(name, inside)
         except NotFound:
@@ -217,20 +221,20 @@ class Run:
                 f"{d}={inside[d][0] + int(i)}" for d, i in zip(held.dims, at, strict=True) if d in inside
             )
             raise Invalid(
-                f"coordinate {name} is {given[at]} in the Dataset where {self.label} has {held.values[at]} "
+                f"coordinate {name} is {given[at]} in the Dataset, but {self.label} has {held.values[at]} "
                 f"({where})",
-                "give the values in the run's order, as dataset.reindex_like does; or say by "
-                f"dataset.drop_vars({name!r}) that the place counts",
+                "give the values in the run's order, as dataset.reindex_like does; or use "
+                f"dataset.drop_vars({name!r}) to write by position",
             )
         return True
 
     def fit(
         self, place: Place, name: str, variable: xr.Variable, bounds: Bounds
     ) -> tuple[xr.Variable, Target]:
-        """A variable encoded as the stored one, and where it goes."""
+        """A variable encoded like the stored one, and its target."""
         facts = self.facts.get(name)
         if facts is None:
-            raise Invalid(f"{self.label} has no variable {name}", f"it has {listed(self.facts)}")
+            raise Invalid(f"{self.label} has no variable {name}", f"its variables: {listed(self.facts)}")
         stub = self.stubs[name]
         if set(variable.dims) != set(stub.dims):
             raise Invalid(f"variable {name} has dimensions {variable.dims}, the stored one {stub.dims}")
@@ -239,7 +243,7 @@ class Run:
             if dim not in bounds and n != self.sizes[dim]:
                 raise Invalid(
                     f"variable {name} has {n} along {dim}, the stored one {self.sizes[dim]}",
-                    f"say where it goes: region={{{dim!r}: slice(…)}}",
+                    f"give its place: region={{{dim!r}: slice(…)}}",
                 )
         encoded = encode.like_stored(name, variable, stub, facts)
         start = tuple(bounds.get(dim, (0, 0))[0] for dim in encoded.dims)
@@ -257,7 +261,7 @@ class Run:
         return encoded, target
 
     def field_dtype(self, key: dict[str, Any], facts: Mapping[str, Any], start: tuple[int, ...]) -> str:
-        """The element type of the stored fields; it may have another byte order than the header's."""
+        """The element type of the stored fields, whose byte order may differ from the header's."""
         if facts["split"]:
             key = {**key, "step": start[0]}
         for entry in self.tx.list({keyword: [value] for keyword, value in key.items()}):
@@ -267,18 +271,18 @@ class Run:
 
 
 def decoded_alike(name: str, raw: xr.Variable, given: xr.Variable) -> xr.Variable:
-    """A stored coordinate, decoded to the kind of times that it is compared with."""
+    """A stored coordinate, decoded to the kind of times with which it is compared."""
     times: Any = xr.coders.CFDatetimeCoder(use_cftime=True) if given.dtype.kind == "O" else None
     try:
         return xr.conventions.decode_cf_variable(name, raw, decode_times=times or True)
-    except (ValueError, OverflowError):  # units that name no moment
+    except (ValueError, OverflowError):  # units without a valid moment
         return xr.conventions.decode_cf_variable(name, raw, decode_times=False)
 
 
 def labels_differ(
     given: np.ndarray, raw: np.ndarray, held: np.ndarray, attrs: Mapping[str, Any]
 ) -> np.ndarray:
-    """Which labels are others; packed ones may be off by what their packing loses."""
+    """Marks the labels that differ; packed labels may be off by the precision of their packing."""
     if given.dtype.kind in "OSUT" and held.dtype.kind in "OSU" and " since " not in str(attrs.get("units")):
         return np.asarray(text_of(given) != text_of(held))
     numbers = given.dtype.kind in "iufb" and held.dtype.kind in "iufb"
@@ -291,12 +295,12 @@ def labels_differ(
 
 
 def text_of(values: np.ndarray) -> np.ndarray:
-    """Texts, whatever they are kept as."""
+    """Texts, in any of their types."""
     return np.char.decode(values, "utf-8", "replace") if values.dtype.kind == "S" else values.astype(str)
 
 
 def listed(names: Any) -> str:
-    """Names in a sentence."""
+    """Names for a sentence."""
     return ", ".join(map(str, names)) or "none"
 
 
@@ -309,6 +313,6 @@ def decoded_stubs(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, xr.Variab
         stubs[name] = xr.Variable(dims, np.zeros((1,) * len(dims), fact["dtype"]), attrs)
     try:
         made, _, _ = xr.conventions.decode_cf_variables(stubs, {}, decode_coords=False)
-    except (ValueError, OverflowError):  # times without a meaning
+    except (ValueError, OverflowError):  # invalid times
         made, _, _ = xr.conventions.decode_cf_variables(stubs, {}, decode_coords=False, decode_times=False)
     return dict(made)

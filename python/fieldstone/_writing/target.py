@@ -1,10 +1,10 @@
-"""Where dask's tasks write their blocks: arrays in a store, from any thread, process or host.
+"""Targets to which dask's tasks write their blocks: arrays in a store, from any thread, process or host.
 
-A :class:`Target` is one variable. ``target[slices] = block`` takes the block as pieces of the variable's
-fields. In the process that began the write it archives and leaves the flush to the end; elsewhere, and
-where nobody waits for the end, it flushes before it returns, through a store handle that no other task uses
-meanwhile. So a task that returned is durable, and one that failed took nobody's pieces with it. A task that
-is run again writes the same elements again, which changes nothing.
+A :class:`Target` is one variable. ``target[slices] = block`` archives the block as pieces of the variable's
+fields. In the process that began the write it leaves the flush to the end; elsewhere, or if nothing waits for
+the end, it flushes before it returns, through a store handle that no other task uses at the same time. So the
+pieces of a task that returned are durable, and a failed task does not discard the pieces of another. A task
+that runs again writes the same elements again, which changes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from . import faithful
 _Opening = tuple[Any, ...]
 
 IDLE = 8
-"""Store handles that a process keeps open between tasks."""
+"""Maximum number of store handles that a process keeps open between tasks."""
 
 _idle: list[tuple[tuple[str, _Opening], Any]] = []
 _beginners: dict[str, tuple[int, Any]] = {}
@@ -35,9 +35,9 @@ _guard = threading.Lock()
 
 @dataclass(frozen=True)
 class Place:
-    """The store that tasks write to, as one call of ``to_store`` sees it.
+    """The store that tasks write to, for one call of ``to_store``.
 
-    `store` is there for a store in memory alone, which other processes cannot reach.
+    `store` is set only for a store in memory, which other processes cannot reach.
     """
 
     call: str
@@ -47,7 +47,7 @@ class Place:
 
 
 def place_of(store: Any, call: str, txn: str | None) -> Place:
-    """What tasks need to write to an open store."""
+    """The place for tasks that write to an open store."""
     try:
         _, opening = store.__reduce__()
     except Invalid:
@@ -57,7 +57,7 @@ def place_of(store: Any, call: str, txn: str | None) -> Place:
 
 @contextmanager
 def beginning(call: str, store: Any) -> Iterator[None]:
-    """While it lasts, tasks of `call` in this process archive through `store` and do not flush."""
+    """While it is active, tasks of `call` in this process archive through `store` and do not flush."""
     _beginners[call] = (os.getpid(), store)
     try:
         yield
@@ -67,7 +67,7 @@ def beginning(call: str, store: Any) -> Iterator[None]:
 
 @contextmanager
 def handle(place: Place) -> Iterator[Any]:
-    """A store for one task; what it archived is flushed at the end."""
+    """A store for one task, whose pieces are flushed at the end."""
     pid, store = _beginners.get(place.call, (None, None))
     if pid == os.getpid():
         yield store
@@ -109,7 +109,7 @@ def _give_back(key: tuple[str, _Opening], store: Any) -> None:
 class Target:
     """A variable, or a region of it, to which blocks are written.
 
-    `start` is where its first element stands in the stored variable, whose shape is `shape`. `whole` says
+    `start` is the position of its first element in the stored variable, whose shape is `shape`. `whole` means
     that each block holds whole fields, which then need not have been created.
     """
 
@@ -147,7 +147,8 @@ class Target:
         store.archive(key, values, chunks=self.chunks, txn=self.place.txn, **place)
 
     def _checked(self, index: tuple[slice, ...], block: Any) -> np.ndarray:
-        """The block as an array of the stored type; Invalid where it is not what it was said to be."""
+        """The block as an array of the stored type; Invalid if its type or shape differs from the announced
+        one."""
         dtype = np.dtype(self.dtype)
         if np.ma.isMaskedArray(block):
             if self.fill is None and dtype.kind not in "fc" and np.ma.is_masked(block):
@@ -161,14 +162,12 @@ class Target:
         if values.dtype != dtype and (wide or not np.can_cast(values.dtype, dtype, "same_kind")):
             raise Invalid(
                 f"a block of variable {self.name} has dtype {values.dtype}, the variable {dtype}",
-                "dask was told another dtype than its function returns: see the meta or dtype it was given",
+                "dask has another dtype than its function returns: check the meta or dtype given to dask",
             )
         sizes = tuple(len(range(*i.indices(2**62))) for i in index)
         if sizes != values.shape:
-            raise Invalid(
-                f"a block of variable {self.name} has shape {values.shape} and goes to {sizes} elements"
-            )
-        return faithful.cast(f"{self.name} (a block of it)", values, dtype)
+            raise Invalid(f"a block of variable {self.name} has shape {values.shape}, but its target {sizes}")
+        return faithful.cast(f"{self.name} (in a block)", values, dtype)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         return ("fieldstone.Target", self.place.call, self.name, sorted(self.key.items()), self.start)

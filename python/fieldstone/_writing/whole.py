@@ -1,9 +1,9 @@
-"""A whole Dataset or DataTree into a store: all of it becomes visible together.
+"""Writes a whole Dataset or DataTree into a store, which becomes visible as a whole.
 
 Everything is written in one transaction, the header last. Dask arrays are written block by block, in
-parallel, by whatever scheduler is in force; their fields are created first, so that blocks may lie anyhow.
-With ``compute=False`` the header, the arrays that are no dask arrays and the empty fields become visible at
-once (a template), and the blocks when the Delayed that comes back is computed.
+parallel, by the current scheduler; their fields are created first, so that blocks may be cut in any way. With
+``compute=False`` the header, the arrays that are not dask arrays and the empty fields become visible at once
+(a template), and the blocks when the returned Delayed is computed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from . import encode
 from .target import Place, Target, beginning, place_of
 
 STREAM = 64 << 20
-"""Variables that are not in memory and larger than this are streamed by dask, in bytes."""
+"""dask streams variables that are not in memory and larger than this, in bytes."""
 
 
 def write_whole(
@@ -44,12 +44,12 @@ def write_whole(
         if held and not overwrite:
             words = ", ".join(f"{k}={v}" for k, v in base.items())
             raise Conflict(
-                f"{words} has fields already, such as {held[0].key}",
+                f"{words} already has fields, such as {held[0].key}",
                 "write with overwrite=True, into a part of it with region=, or under another run",
             )
         if held:
             tx.remove(held)
-            tx.flush()  # older than all that is written here, by whatever process
+            tx.flush()  # older than everything written here, by any process
         place = place_of(tx.store, call, tx.id)
         later = [pair for group in groups for pair in write_group(tx, place, base, group, compute)]
         if compute:
@@ -64,7 +64,7 @@ def encoded(dataset: xr.Dataset | xr.DataTree, step_dim: str | bool | None) -> l
     sizes = dataset.sizes if isinstance(dataset, xr.Dataset) else tree_sizes(dataset)
     if isinstance(step_dim, str) and step_dim not in sizes:
         raise Invalid(
-            f"step_dim={step_dim!r} is no dimension of the Dataset",
+            f"step_dim={step_dim!r} is not a dimension of the Dataset",
             f"its dimensions: {', '.join(map(str, sizes))}",
         )
     if isinstance(dataset, xr.Dataset):
@@ -87,7 +87,7 @@ def tree_sizes(tree: xr.DataTree) -> dict[Any, int]:
 
 
 def streamed(dataset: xr.Dataset) -> xr.Dataset:
-    """The Dataset with what is neither in memory nor small as dask arrays, where dask is there."""
+    """The Dataset with large variables that are not in memory as dask arrays, if dask is installed."""
     big = [
         name
         for name, v in dataset.variables.items()
@@ -111,7 +111,8 @@ def is_dask(variable: xr.Variable) -> bool:
 def write_group(
     tx: Transaction, place: Place, base: Mapping[str, Any], group: encode.Group, compute: bool
 ) -> list[tuple[Any, Target]]:
-    """Archives what is there, creates the fields of what dask is to make, and gives it with its targets."""
+    """Archives values in memory, creates the fields of dask arrays, and returns those arrays with their
+    targets."""
     later = []
     for facts, variable in group.facts():
         if 0 in facts["shape"]:
@@ -145,13 +146,13 @@ def write_group(
 
 
 def fill_of(variable: xr.Variable) -> Any:
-    """The value of elements that nobody has written, from the encoded attributes."""
+    """The value of unwritten elements, from the encoded attributes."""
     value = variable.attrs.get("_FillValue")
     return value if value is not None and variable.dtype.kind in "iufc" else None
 
 
 def create(tx: Transaction, target: Target) -> None:
-    """The empty fields of a variable: older ones of these keys are hidden from here on."""
+    """Creates the empty fields of a variable, which hide older ones of these keys."""
     keys = [target.key]
     shape = target.shape
     if target.split:
@@ -172,7 +173,7 @@ def run_blocks(tx: Transaction, call: str, later: list[tuple[Any, Target]]) -> N
         try:
             dask.array.store(list(arrays), list(targets), lock=False, compute=True)
         except ValueError as error:
-            # What blocks of times cannot hold xarray sees when they are computed.
+            # When blocks of times are computed, xarray finds those that do not fit.
             if isinstance(error, Invalid) or "be serialized faithfully" not in str(error):
                 raise
             raise Invalid(f"a variable cannot be encoded: {error}") from error
@@ -195,12 +196,12 @@ def delayed(later: list[tuple[Any, Target]], store: Store | Transaction) -> Any:
 
 
 def done(stored: Any) -> None:
-    """What a Delayed gives when all its blocks are written."""
+    """The result of a Delayed once all its blocks are written."""
 
 
 @contextmanager
 def joined(store: Store | Transaction) -> Iterator[Transaction]:
-    """A transaction of this call, decided at the end; one that was given is flushed and stays open."""
+    """A transaction of this call, decided at the end; a given transaction is flushed and stays open."""
     if isinstance(store, Transaction):
         yield store
         store.flush()

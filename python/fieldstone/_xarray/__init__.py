@@ -1,1 +1,1 @@
-"""How the fields of a store become the variables of a Dataset, one module per kind of store."""
+"""Turns the fields of a store into the variables of a Dataset, with one module for each kind of store."""

@@ -1,7 +1,7 @@
 """The variables of a store of array fields that were archived by key.
 
-A variable is one or more cubes (``store._cubes``): fields that differ in nothing but some keywords. Each
-keyword with several values is a dimension, with those values as coordinate; missing combinations are filled.
+A variable is one or more cubes (``store._cubes``): fields that differ only in some keywords. Each keyword
+with several values is a dimension, with those values as coordinate; missing combinations are filled.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from fieldstone._xarray.source import Source
 from fieldstone.errors import Conflict, Invalid
 
 TIME = "time"
-"""The keyword that becomes a coordinate of the others where each of their combinations has one value."""
+"""The keyword that becomes a coordinate of the others if each of their combinations has one value of it."""
 
 
 @dataclass
 class Parts:
-    """Variables not yet decoded, and what else a Dataset needs."""
+    """Variables not yet decoded, and the other parts of a Dataset."""
 
     variables: dict[str, xr.Variable]
     attrs: dict[str, Any] = field(default_factory=dict)
@@ -42,12 +42,12 @@ class Parts:
     unlimited: set[str] = field(default_factory=set)
     select: dict[str, list[int]] = field(default_factory=dict)
     plain: bool = False
-    """Whether nothing here is encoded, so that there is nothing to decode."""
+    """Whether there is nothing to decode."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which keywords mean project, run (one or several), step and variable, by the store's schema."""
+    """The keywords that are project, run (one or several), step and variable in the store's schema."""
 
     project: str | None
     run: list[str]
@@ -56,7 +56,8 @@ class Roles:
 
 
 class Shared:
-    """Axes in typed order, the coordinates made of them, and what runs declare: once for many Datasets."""
+    """Axes in typed order, the coordinates made of them, and declarations of runs, shared by many
+    Datasets."""
 
     def __init__(
         self, order: dict[str, tuple[str | None, ...]], declarations: Declarations | None = None
@@ -85,7 +86,7 @@ class Shared:
         return kept[1]
 
     def places(self, whole: tuple[str | None, ...], part: tuple[str | None, ...]) -> np.ndarray | None:
-        """For each value of `whole` its position in `part`, or -1; None where they are equal."""
+        """The position in `part`, or -1, of each value of `whole`; None if they are equal."""
         if whole is part or whole == part:
             return None
         kept = self._places.get((id(whole), id(part)))
@@ -97,8 +98,8 @@ class Shared:
 
 
 def with_coordinates(source: Source, cubes: Sequence[Any], roles: Roles, shared: Shared) -> list[Any]:
-    """Cubes, and those of their coordinates that the request left out: of variables that runs declare with
-    dimensions, fields without a step that are called as one of these, or named by ``coordinates``.
+    """The cubes, with their coordinates that the request left out: for variables that runs declare with
+    dimensions, these are fields without a step with the name of a dimension, or named in ``coordinates``.
     """
     cubes = list(cubes)
     made = [Cube(cube) for cube in cubes if cube.dtype is not None]
@@ -125,8 +126,8 @@ def with_coordinates(source: Source, cubes: Sequence[Any], roles: Roles, shared:
 
 
 def describe(source: Source, cubes: Sequence[Any], roles: Roles, shared: Shared, group: str = "") -> Parts:
-    """The variables of cubes of array fields: a cube for each variable, or several that have one name. In a
-    group they are called as they are there.
+    """The variables of cubes of array fields: one cube for each variable, or several with the same name. In a
+    group, variables have their names in that group.
     """
     parts = Parts({}, plain=True)
     made = [Cube(cube) for cube in cubes if cube.dtype is not None]
@@ -146,7 +147,7 @@ def describe(source: Source, cubes: Sequence[Any], roles: Roles, shared: Shared,
     for cube in made:
         own = str(cube.key.get(roles.variable, "field"))
         name = own.removeprefix(f"{group}/") if group else own
-        name = f"variable_{name}" if name in dims else name  # the dimension has its coordinate there
+        name = f"variable_{name}" if name in dims else name  # the coordinate of the dimension has this name
         parts.variables[name] = variable(
             source, name, cube, roles, dims, inner, shared, said.variables.get(own)
         )
@@ -162,7 +163,7 @@ def describe(source: Source, cubes: Sequence[Any], roles: Roles, shared: Shared,
 
 
 class Inner:
-    """Dimensions that arrays have of their own: one for all that name it, of one extent and coordinate."""
+    """Dimensions of the arrays themselves: one for each name, extent and coordinate."""
 
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken
@@ -189,7 +190,7 @@ class Inner:
 
 
 class Cube:
-    """A cube of the store, its axes of one value put with what all fields have in common."""
+    """A cube of the store, with axes of one value moved to the common keywords."""
 
     def __init__(self, cube: Any) -> None:
         self.key: dict[str, str] = dict(cube.key)
@@ -208,7 +209,7 @@ class Cube:
         self.tied: Tied | None = None
 
     def tie(self) -> bool:
-        """Takes the time out of the axes where the others decide it; whether they do."""
+        """Removes the time from the axes if the others determine it, and returns whether they do."""
         if self.present is None or None in self.axes[TIME]:
             return False
         names = list(self.axes)
@@ -227,7 +228,7 @@ class Cube:
 
 
 def runs_of(cubes: Sequence[Cube], roles: Roles) -> list[RunOf]:
-    """Projects and names of the runs of cubes: all that a run of several keywords may be called."""
+    """Projects and names of the runs of cubes, with every possible name of a run of several keywords."""
     found: dict[RunOf, None] = {}
     for cube in cubes:
         values = [cube.axes.get(k, (cube.key.get(k),)) for k in roles.run]
@@ -247,19 +248,19 @@ def check(cube: Cube, roles: Roles) -> None:
     where = ", ".join(f"{k}={v}" for k, v in cube.key.items())
     more = [k for k in cube.axes if k != roles.step]
     of_runs = [k for k in (roles.project, *roles.run) if k in cube.axes]
-    # Runs that agree on no Dataset are a Conflict, whatever they disagree on.
+    # Runs that do not fit into one Dataset are a Conflict, whatever the difference.
     pairs = re.split("[{},]", str(key))
     kind = Conflict if any(f"{k}={cube.axes[k][0]}" not in pairs for k in of_runs) else Invalid
     raise kind(
-        f"the fields of {where} differ in type or shape: {cube.dtype} {cube.shape} first, and {key} is "
+        f"the fields of {where} differ in type or shape: {cube.dtype} {cube.shape} first, but {key} is "
         f"{dtype or 'opaque bytes'} {shape or ''}".rstrip(),
         f"give a request that selects equal ones, such as one value of {' or '.join(more or list(cube.axes))}"
-        + (", or open_datatree, which makes a node of each" if more else ""),
+        + (", or open_datatree, which makes a node for each" if more else ""),
     )
 
 
 def tie(cubes: Sequence[Cube]) -> None:
-    """Makes of the time a coordinate along the others, where it is one in every cube that has it."""
+    """Makes the time a coordinate along other dimensions, if it is one in every cube that has it."""
     having = [cube for cube in cubes if TIME in cube.axes]
     before = [(cube.axes, cube.present) for cube in having]
     if not all([cube.tie() for cube in having]):
@@ -277,12 +278,12 @@ def variable(
     shared: Shared,
     said: DeclaredVariable | None = None,
 ) -> xr.Variable:
-    """One variable, of one cube; `said` is what runs declare of it."""
+    """One variable, of one cube; `said` is its declaration by runs."""
     lacking = [k for k, values in cube.axes.items() if None in values]
     if lacking:
         raise Invalid(
             f"some fields of variable {name} lack {', '.join(lacking)}",
-            "give a request that selects those that have it",
+            "give a request that selects only fields that have it",
         )
     axes = [Axis(k, values, shared.places(dims[k], values)) for k, values in cube.axes.items()]
     complete = cube.present is None and all(axis.places is None for axis in axes)
@@ -294,9 +295,9 @@ def variable(
         elif dtype.kind not in "fcMm":
             names = ", ".join(cube.axes)
             raise Invalid(
-                f"variable {name} has no field for some combinations of {names}, and its type {dtype} has "
+                f"variable {name} has no field for some combinations of {names}, but its type {dtype} has "
                 "no missing value",
-                "give a request that selects what is complete",
+                "give a request that selects all combinations",
             )
         fill = np.array("NaT" if dtype.kind in "Mm" else np.nan, dtype=dtype)[()]
     own = said.attrs_for(cube.dtype) if said else {}
@@ -315,7 +316,7 @@ def variable(
         stored=cube.dtype,
         packed=cube.packed if dtype == cube.dtype else None,
     )
-    # What tells this variable's one value of a dimension that others have.
+    # Identifies this variable's one value of a dimension that other variables have.
     attrs = own | {k: typed((v,))[0] for k, v in cube.key.items() if k in dims and k != roles.variable}
     made = xr.Variable((*cube.axes, *named), lazy(array), attrs, fastpath=True)
     made.encoding = {"preferred_chunks": chunks(list(cube.axes), named, cube.chunks)}
@@ -334,7 +335,7 @@ def scalars(parts: Parts, cubes: Sequence[Cube], roles: Roles, dims: dict[str, A
 
 
 def of_runs(parts: Parts, cubes: Sequence[Cube], roles: Roles, dims: dict[str, Any], said: Declared) -> None:
-    """Coordinates of what runs declare: times along the steps, parameters along the runs."""
+    """Coordinates from the declarations of runs: times along the steps, parameters along the runs."""
     if not said.runs:
         return
     first, step = cubes[0].key, roles.step
@@ -362,6 +363,7 @@ def of_runs(parts: Parts, cubes: Sequence[Cube], roles: Roles, dims: dict[str, A
         )
         if not np.isnan(found).all():
             own = [step] if step in dims else []
+            # Times that are equal in all runs depend only on the step.
             same = np.array_equal(found, np.broadcast_to(found[:1], found.shape), equal_nan=True)
             add(TIME, own if same else [*along, *own], found[0] if same else found)
     for name in dict.fromkeys(name for run in runs for name in run.params):
@@ -372,7 +374,8 @@ def of_runs(parts: Parts, cubes: Sequence[Cube], roles: Roles, dims: dict[str, A
 
 
 def times(parts: Parts, cubes: Sequence[Cube], dims: dict[str, Any], shared: Shared) -> None:
-    """The coordinate of a time that others decide: along the steps, or along as many as it takes."""
+    """The coordinate of a time that other keywords determine: along the steps, or along several dimensions if
+    needed."""
     tied = [cube for cube in cubes if cube.tied is not None]
     if not tied or TIME in parts.variables:
         return
@@ -396,7 +399,7 @@ def times(parts: Parts, cubes: Sequence[Cube], dims: dict[str, Any], shared: Sha
 def decided(
     cubes: Sequence[Cube], names: Sequence[str], dims: dict[str, Any], values: Sequence[str | None]
 ) -> np.ndarray | None:
-    """Position in `values` of the time, by keywords; None where these do not decide it."""
+    """Position in `values` of the time, by keywords; None if these do not determine it."""
     found = np.full([len(dims[k]) for k in names], -1, dtype=np.int64)
     numbers = {value: i for i, value in enumerate(values)}
     rows = []
@@ -416,7 +419,7 @@ def decided(
 
 
 def typed(texts: Sequence[str | None]) -> np.ndarray:
-    """Values of a keyword: whole numbers, else numbers, else text."""
+    """Values of a keyword: as whole numbers if possible, else numbers, else text."""
     for kind in (int, float):
         try:
             return np.array([kind(text) for text in texts])  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""From what was described to a Dataset: CF's decoding, lazy variables, coordinates."""
+"""Builds a Dataset from described variables: CF's decoding, lazy variables, coordinates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fieldstone._xarray.source import Source
 def dataset(
     source: Source, parts: Parts, drop_variables: str | Iterable[str] | None, decoding: dict[str, Any]
 ) -> xr.Dataset:
-    """A Dataset without indexes, decoded where anything is encoded."""
+    """A Dataset without indexes, decoded if anything is encoded."""
     drop = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
     variables, attrs, coords = parts.variables, parts.attrs, set(parts.coords)
     if parts.plain:
@@ -41,6 +41,6 @@ def dataset(
 
 
 def with_indexes(made: xr.Dataset) -> xr.Dataset:
-    """With an index for each dimension coordinate, as ``xarray.open_dataset`` makes them."""
+    """The Dataset with an index for each dimension coordinate, as ``xarray.open_dataset`` makes them."""
     found = {name: c.variable for name, c in made.coords.items() if c.dims == (name,)}
     return made.assign_coords(xr.Coordinates(found))

@@ -1,12 +1,13 @@
 """Files split in time, members or tiles as one Dataset.
 
-Each file is decoded by its own packing, units of time and calendar; then its variables take their places
+Each file is decoded by its own packing, units of time and calendar; then its variables get their places
 (:mod:`fieldstone._xarray.places`) in lazy arrays (:mod:`fieldstone._xarray.joined`; B-16).
 
-* A variable has the dimensions that it has in its files, behind those that the files do not have (members).
-* What does not lie along the joint is there once where it is equal in all files. A variable that differs lies
-  along it; a coordinate that differs, but for one of a single value, is that of another grid: Invalid.
-* Of attributes those are kept that all files say. Units are the same in all, else Invalid.
+* A variable has the dimensions that it has in its files, after those that the files do not have (members).
+* A variable that does not depend on the joint appears once if it is equal in all files; if it differs, it
+  gets the joint as dimension. A coordinate that differs, unless it has a single value, means another grid:
+  Invalid.
+* Only attributes that all files share are kept. Units must be the same in all files, otherwise Invalid.
 
 Example: ``dataset(source, files, False)`` of 24 months is what ``open_mfdataset`` makes of them.
 """
@@ -29,20 +30,20 @@ from fieldstone._xarray.source import Source
 from fieldstone.errors import Invalid
 
 SECONDARY = ("bounds", "climatology", "grid_mapping", "cell_measures", "formula_terms", "coordinates")
-"""Attributes whose words name variables that describe others: they stand for what a file lies on."""
+"""Attributes whose words name auxiliary variables, which describe the place of a file's data."""
 PACKED = ("dtype", "scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
-"""Encodings that hold together: of files that differ in one, none is kept."""
+"""Encodings that belong together: if files differ in one, none is kept."""
 COMPARED = 1 << 24
-"""Bytes that are read at once to see whether variables are equal that are not kept once."""
+"""Bytes that are read at once to compare variables that are stored separately."""
 
 
 def dataset(source: Source, files: Sequence[File], by_run: bool) -> xr.Dataset:
-    """The files as one Dataset, without indexes; runs are a dimension, if need be, `by_run`."""
+    """The files as one Dataset, without indexes; with `by_run` runs can be a dimension."""
     return Join(source, files, by_run).dataset()
 
 
 class Join:
-    """Files that are being joined."""
+    """Files to be joined."""
 
     def __init__(self, source: Source, files: Sequence[File], by_run: bool) -> None:
         self._files = files
@@ -56,7 +57,7 @@ class Join:
         self._along = find(files, self._kept, self._repeats, by_run)
 
     def _repeats(self, one: int, other: int, name: str) -> bool:
-        """Whether two files that hold different things have this variable in common."""
+        """Whether this variable is common to two files that otherwise hold different variables."""
         return set(self._kept[one]) != set(self._kept[other]) and self._same(one, other, name)
 
     def dataset(self) -> xr.Dataset:
@@ -95,7 +96,7 @@ class Join:
         placed: dict[tuple[Any, ...], xr.Variable] = {}
         for i in having:
             placed.setdefault(place_of(seams, i), parts[i])
-        # Of files that lie nowhere beside one another there are far more places than files.
+        # Files spread over several dimensions leave far more empty places than there are files.
         places = itertools.product(*(range(len(a.coords)) for a in seams))
         lacking = next((place for place in places if place not in placed), None)
         if lacking is None:
@@ -106,7 +107,7 @@ class Join:
         raise Invalid(f"no file has {name} at {words}", f"leave it out (drop_variables={name!r}), or {ONE}")
 
     def _agree(self, name: str, parts: dict[int, xr.Variable]) -> None:
-        """Refuses variables that mean something else, or have other dimensions."""
+        """Refuses variables with different meanings or dimensions."""
         (one, first), *others = parts.items()
         for other, variable in others:
             for what, mine, theirs in (
@@ -119,30 +120,30 @@ class Join:
                 if not equal(mine, theirs):
                     raise Invalid(
                         f"variable {name} has {what} {text_of(mine)} in the file {self._files[one].name}, "
-                        f"and {text_of(theirs)} in {self._files[other].name}",
+                        f"but {text_of(theirs)} in {self._files[other].name}",
                         ONE,
                     )
 
     def _deciding(
         self, name: str, having: Sequence[int], seams: list[Along], is_coordinate: bool
     ) -> list[Along]:
-        """The dimensions along which a variable lies: those given, and those along which it differs else."""
+        """The dimensions on which a variable depends: the given ones, and others along which it differs."""
         twins = self._differing(name, having, seams)
         if twins is None:
             return seams
         one, other = (self._files[i].name for i in twins)
         scalar = not self._files[having[0]].data.variables[name].ndim
         if name in self._mapping or (is_coordinate and not scalar):
-            raise Invalid(f"{name} of the files {one} and {other} differs: they are on other grids", ONE)
+            raise Invalid(f"{name} of the files {one} and {other} differs: they have different grids", ONE)
         rest = [a for a in self._along if a not in seams and all(a.place[i] is not None for i in having)]
         for n in range(1, len(rest) + 1):
             for more in itertools.combinations(rest, n):
                 if self._differing(name, having, [*seams, *more]) is None:
                     return [*seams, *more]
-        raise Invalid(f"variable {name} of the files {one} and {other} differs, and they overlap", ONE)
+        raise Invalid(f"variable {name} of the files {one} and {other} differs, but they overlap", ONE)
 
     def _differing(self, name: str, having: Sequence[int], seams: Sequence[Along]) -> tuple[int, int] | None:
-        """Two files that have another variable of this name at one place."""
+        """Two files that differ in the variable of this name at one place."""
         firsts: dict[Any, int] = {}
         for i in having:
             first = firsts.setdefault(place_of(seams, i), i)
@@ -165,7 +166,7 @@ class Join:
 
 
 class Shared:
-    """Which fields of files are kept once: what the files of one ingest have in common has one place."""
+    """The fields of files that are stored once: files of one ingest share the storage of equal fields."""
 
     def __init__(self, source: Source, files: Sequence[File]) -> None:
         self._source = source
@@ -173,7 +174,7 @@ class Shared:
         self._found: dict[tuple[int, str], str | None] = {}
 
     def holds(self, one: int, other: int, name: str) -> bool:
-        """Whether a variable, which is one field in each of two files, is kept once."""
+        """Whether a variable that is one field in each of two files is stored once."""
         mine, theirs = (self._location(i, name) for i in (one, other))
         return mine is not None and mine == theirs
 
@@ -185,7 +186,7 @@ class Shared:
                 e for e in self._source.store.list({k: [v] for k, v in key.items()}) if dict(e.key) == key
             ]
             location = entries[0].location if entries else ""
-            # Without an offset nothing tells two fields apart.
+            # Without an offset, two fields cannot be distinguished.
             self._found[i, name] = location if ":" in location else None
         return self._found[i, name]
 
@@ -196,7 +197,7 @@ def place_of(seams: Sequence[Along], i: int) -> tuple[int | None, ...]:
 
 
 def described(data: xr.Dataset, words: Sequence[str] = SECONDARY) -> set[str]:
-    """Variables that describe others of a file."""
+    """Auxiliary variables of a file, which describe others."""
     return {
         word.strip(":")
         for variable in data.variables.values()
@@ -208,7 +209,7 @@ def described(data: xr.Dataset, words: Sequence[str] = SECONDARY) -> set[str]:
 
 
 def coordinate(along: Along) -> xr.Variable:
-    """The coordinate of a dimension along which files are joined; its values are known."""
+    """The coordinate of a dimension along which files are joined, whose values are in memory."""
     values = [c.values.reshape(-1) for c in along.coords]
     made = xr.Variable((along.dim,), np.concatenate([v for v in values if v.size] or values))
     made.attrs = common([c.attrs for c in along.coords])
@@ -217,7 +218,7 @@ def coordinate(along: Along) -> xr.Variable:
 
 
 def with_attrs(variable: xr.Variable, parts: Sequence[xr.Variable]) -> xr.Variable:
-    """A variable that is the same in all files, with what all say of it."""
+    """A variable that is the same in all files, with their common attributes."""
     made = Variable(variable._dims, variable._data, common([p.attrs for p in parts]), fastpath=True)
     made.encoding = variable.encoding
     return made
@@ -254,31 +255,31 @@ def pieces_of(part: xr.Variable, dim: str) -> list[int]:
 
 
 def common(said: Sequence[dict[Any, Any]]) -> dict[Any, Any]:
-    """Attributes that all say."""
+    """Attributes that all have in common."""
     first, *others = said
     return {k: v for k, v in first.items() if all(k in other and equal(v, other[k]) for other in others)}
 
 
 def encoding(parts: Sequence[xr.Variable]) -> dict[str, Any]:
-    """How joined values may be encoded: as those of the files, where all are encoded alike."""
+    """The encoding of joined values: that of the files if they agree."""
     said = [{k: v for k, v in p.encoding.items() if k != "preferred_chunks"} for p in parts]
     kept = common(said)
     if any(packing(p) != packing(parts[0]) for p in parts):
         kept = {k: v for k, v in kept.items() if k not in PACKED}
     for word in ("units", "calendar"):
-        # Times count from somewhere; fractions of a unit are no whole numbers.
+        # Times count from different moments, and fractions of a unit are not whole numbers.
         if word in said[0] and word not in kept:
             kept = {k: v for k, v in kept.items() if k not in PACKED} | {word: said[0][word]}
     return kept
 
 
 def packing(variable: xr.Variable) -> str:
-    """How a variable is packed, as something to compare."""
+    """How a variable is packed, in comparable form."""
     return repr([(k, variable.encoding.get(k)) for k in (*PACKED, "units", "calendar")])
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two values are the same, missing ones too."""
+    """Whether two values are the same; missing values are equal."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(equal(v, other[k]) for k, v in one.items())
     a, b = np.asarray(one), np.asarray(other)

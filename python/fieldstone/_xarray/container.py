@@ -1,13 +1,12 @@
 """Containers (netCDF classic, or with a partitioned header) as Datasets, without a store.
 
-The variables of one path are one Dataset; the variables whose names have no path are the root. A variable
-reads what is asked for, when it is asked for. Values, attributes and CF's decoding are as with xarray's
-engine for netCDF.
+The variables of one path are one Dataset; variables whose names have no path belong to the root. Elements are
+read when they are needed. Values, attributes and CF's decoding are the same as with xarray's netCDF engines.
 
-A dimension is called by the last part of its path where it is one of the Dataset's own path or of the
-nearest enclosing path that has one of that name, and by its whole path otherwise: ``b/x``, or ``/x`` at the
-root. In a tree xarray takes dimensions of one name in a node and in a node within it for one dimension: there
-those that differ are called by their whole paths.
+A dimension is named by the last part of its path if it is in the Dataset's own path, or in the nearest
+enclosing path with a dimension of that name; otherwise by its full path: ``b/x``, or ``/x`` at the root. In a
+tree, xarray treats dimensions with the same name in a node and in its child as the same dimension, so
+different ones get their full paths.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from fieldstone._xarray.arrays import Parts
 from fieldstone.errors import NotFound
 
 MEANING = {"units", "calendar", "scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"}
-"""Attributes that decide what stored numbers mean."""
+"""Attributes that determine the meaning of stored numbers."""
 
 PARTITIONED = b"FSP"
 """The first bytes of a file with a partitioned header."""
@@ -38,7 +37,7 @@ def is_container(path: str) -> bool:
 
 
 def is_partitioned(path: str) -> bool:
-    """Whether a file says that its header is partitioned: no other engine opens it."""
+    """Whether a file has a partitioned header, which no other engine opens."""
     try:
         with open(path, "rb") as file:
             return file.read(len(PARTITIONED)) == PARTITIONED
@@ -47,7 +46,7 @@ def is_partitioned(path: str) -> bool:
 
 
 class File:
-    """An open container behind lazy variables: opened again where it is unpickled."""
+    """An open container behind lazy variables, opened again when it is unpickled."""
 
     def __init__(self, path: str) -> None:
         self.url = os.path.abspath(path)
@@ -61,7 +60,7 @@ class File:
         return self._open
 
     def close(self) -> None:
-        """Lets go of the file; reading opens it again."""
+        """Closes the file; reading opens it again."""
         if self._open is not None:
             self._open.close()
             self._open = None
@@ -71,7 +70,7 @@ class File:
 
 
 class ContainerArray(BackendArray):
-    """The elements of a variable, read when they are asked for."""
+    """The elements of a variable, read when they are needed."""
 
     def __init__(self, file: File, variable: container.Variable) -> None:
         self._file = file
@@ -89,7 +88,7 @@ class ContainerArray(BackendArray):
         file = self._file.open
         if self._variable is None or self._variable._file is not file:
             self._variable = file[self._name]
-        # The shape is that of the moment of opening, also where the file has grown since.
+        # The shape is that at opening, even if the file has grown since.
         key = tuple(
             slice(*part.indices(n)) if isinstance(part, slice) else part
             for part, n in zip(key, self.shape, strict=True)
@@ -101,7 +100,7 @@ class ContainerArray(BackendArray):
 
 
 def dataset(file: File, group: str | None) -> Parts:
-    """The variables of one path of a container; of the root without one."""
+    """The variables of one path of a container, by default of the root."""
     path = (group or "").strip("/")
     variables = file.open.vars.under(path)
     held = {path: [(variable.name.rpartition("/")[2], variable) for variable in variables]}
@@ -117,7 +116,7 @@ def groups(file: File) -> Iterator[tuple[str, Parts]]:
 
 
 def tree(file: File, group: str) -> Iterator[tuple[str, Parts]]:
-    """The paths from `group` on downwards, with names of dimensions that can be in one tree."""
+    """The path `group` and all paths below it, with names of dimensions that are valid in one tree."""
     return _all(file, lambda path: _encloses(group, path), lambda held: _apart(file, held))
 
 
@@ -131,7 +130,7 @@ _Attributes = dict[str, dict[str, Any]]
 def _all(
     file: File, wanted: Callable[[str], bool], apart: Callable[[_Held], set[str]]
 ) -> Iterator[tuple[str, Parts]]:
-    """The wanted paths; one that only has attributes has no variable."""
+    """The wanted paths; a path that has only attributes has no variables."""
     held: _Held = {}
     for name, variable in file.open.vars.items():
         path, _, last = name.rpartition("/")
@@ -163,7 +162,7 @@ def _encloses(outer: str, path: str) -> bool:
 
 
 def _names(path: str, dims: Iterable[str], apart: Container[str] = ()) -> dict[str, str]:
-    """What dimensions are called in the Dataset of a path; those in `apart` by their whole path."""
+    """The names of dimensions in the Dataset of a path; those in `apart` are full paths."""
     names: dict[str, str] = {}
     taken = set()
     for dim in sorted(set(dims), key=lambda dim: -dim.count("/")):
@@ -178,8 +177,8 @@ def _names(path: str, dims: Iterable[str], apart: Container[str] = ()) -> dict[s
 def _apart(file: File, held: _Held) -> set[str]:
     """Dimensions that cannot have their short names in a tree.
 
-    Of two, the inner one gives its name up, unless it has a coordinate: then one of the outer dimension
-    would be inherited under the same name.
+    Of two with the same name, the inner one gets its full path, unless it has a coordinate: then the inner
+    node would inherit a coordinate of the outer dimension under the same name.
     """
     apart: set[str] = set()
     short: dict[str, dict[str, str]] = {}
@@ -204,19 +203,21 @@ def _apart(file: File, held: _Held) -> set[str]:
                     continue
                 mine, its = coordinate(path, name), coordinate(outer, name)
                 same = mine is None or its is None or _equal(mine, its)
+                # Equal dimensions can share a name in the tree, because inheriting the coordinate is then
+                # harmless.
                 if lengths[own] != lengths[other] or not same:
                     apart.add(own if mine is None else other)
     return apart
 
 
 def _equal(one: container.Variable, other: container.Variable) -> bool:
-    """Whether two coordinates of equal length are equal, by what their values are made of."""
+    """Whether two coordinates of equal length have equal stored values and encodings."""
     kept = [{name: value for name, *value in v.attrs.raw() if name in MEANING} for v in (one, other)]
     return kept[0] == kept[1] and np.array_equal(one[...], other[...])
 
 
 def _attributes(file: File, wanted: Callable[[str], bool]) -> _Attributes:
-    """Those of the wanted paths; the root is there in any case, where it is wanted."""
+    """The attributes of the wanted paths; the root is included whenever it is wanted."""
     held: _Attributes = {"": {}} if wanted("") else {}
     for name, kind, value in file.open.attrs.raw():
         path, _, last = name.rpartition("/")
@@ -226,7 +227,7 @@ def _attributes(file: File, wanted: Callable[[str], bool]) -> _Attributes:
 
 
 def decode(name: str, kind: str, value: bytes) -> Any:
-    """An attribute's value as netCDF4 gives it, which xarray's users know."""
+    """An attribute's value in the form of netCDF4, which xarray's users know."""
     if kind == "S1" and name != "_FillValue":
         return value.decode("utf-8", "replace").replace("\0", "")
     return container._values.decode(name, kind, value)

@@ -1,8 +1,8 @@
-"""What runs declare: names of dimensions, attributes, coordinates, times of steps, parameters.
+"""Declarations of runs: names of dimensions, attributes, coordinates, times of steps, parameters.
 
-Of a variable that several runs of a Dataset declare, dimensions, shape and units have to be the same:
-Conflict names two runs that differ (a tree takes each run by itself). Of attributes those are kept that all
-say, and so are coordinates.
+If several runs of a Dataset declare a variable, dimensions, shape and units have to be the same; otherwise
+Conflict names two runs that differ (a tree shows each run separately). Attributes and coordinates are kept if
+all runs share them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fieldstone._native import Test
 from fieldstone.errors import Conflict, Unavailable
 
 RunOf = tuple[str | None, str]
-"""Project, None where it is in none, and name of a run."""
+"""Project (None if it has none) and name of a run."""
 
 ENCODED = (
     "scale_factor",
@@ -31,10 +31,10 @@ ENCODED = (
     "calendar",
     "coordinates",
 )
-"""Attributes by which CF says that values are not what they stand for."""
+"""Attributes by which CF marks values as encoded."""
 
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
-"""Those of them that are about the type that values are stored as."""
+"""Those of them that depend on the stored type."""
 
 ROUNDED = 2e-3
 """Degrees by which the header of a GRIB message may round the ends of its grid."""
@@ -42,7 +42,7 @@ ROUNDED = 2e-3
 
 @dataclass
 class DeclaredVariable:
-    """A variable as runs declare it."""
+    """A variable as declared by runs."""
 
     run: str
     dims: tuple[str, ...]
@@ -52,9 +52,9 @@ class DeclaredVariable:
     dtype: np.dtype[Any] | None = None
 
     def attrs_for(self, dtype: np.dtype[Any]) -> dict[str, Any]:
-        """The attributes of fields of a type. Those that say how values are packed hold for the declared
-        type, and where none is declared a scale holds for whole numbers: what was archived as another type
-        is not packed, and reads as it was handed in.
+        """The attributes of fields of a type. Attributes of packing apply to the declared type, and if none
+        is declared, a scale applies to whole numbers: fields archived as another type are not packed, and
+        read back unchanged.
         """
         if self.dtype is None:
             packed = dtype.kind in "iu" or not {"scale_factor", "add_offset"} & self.attrs.keys()
@@ -63,7 +63,7 @@ class DeclaredVariable:
         return {k: v for k, v in self.attrs.items() if packed or k not in PACKING}
 
     def name_of(self, place: int) -> str:
-        """The name of a dimension; empty where it has none."""
+        """The name of a dimension; empty if it has none."""
         return self.dims[place] if place < len(self.dims) else ""
 
     def coordinate(self, place: int) -> np.ndarray | None:
@@ -71,12 +71,13 @@ class DeclaredVariable:
         return self.coords.get(self.name_of(place) or place, self.coords.get(place))
 
     def beside(self) -> list[str]:
-        """Names of variables that may be its coordinates: of dimensions without one, and those it names."""
+        """Names of variables that may be its coordinates: of dimensions without one, and those that it
+        names."""
         without = [name for name in self.dims if name and name not in self.coords]
         return without + str(self.attrs.get("coordinates", "")).split()
 
     def merged(self, name: str, other: DeclaredVariable) -> DeclaredVariable:
-        """What both runs say."""
+        """The common declaration of both runs."""
         for what, mine, theirs in (
             ("dimensions", self.dims, other.dims),
             ("extents", self.shape, other.shape),
@@ -85,8 +86,8 @@ class DeclaredVariable:
             if mine != theirs:
                 raise Conflict(
                     f"variable {name} has the {what} {mine} in run {self.run}, "
-                    f"and {theirs} in run {other.run}",
-                    "request runs that agree, or open_datatree, which makes a node of each",
+                    f"but {theirs} in run {other.run}",
+                    "request runs that agree, or open_datatree, which makes a node for each",
                 )
         attrs = {k: v for k, v in self.attrs.items() if k in other.attrs and _same(v, other.attrs[k])}
         coords = {k: v for k, v in self.coords.items() if k in other.coords and _same(v, other.coords[k])}
@@ -96,7 +97,7 @@ class DeclaredVariable:
 
 @dataclass
 class DeclaredRun:
-    """What one run declares."""
+    """The declarations of one run."""
 
     variables: dict[str, DeclaredVariable] = field(default_factory=dict)
     times: dict[int, float] = field(default_factory=dict)
@@ -105,32 +106,32 @@ class DeclaredRun:
 
 @dataclass
 class Declared:
-    """What the runs of a Dataset declare together."""
+    """The joint declarations of the runs of a Dataset."""
 
     variables: dict[str, DeclaredVariable]
     runs: dict[RunOf, DeclaredRun]
 
     def first(self, names: Sequence[RunOf]) -> DeclaredRun:
-        """What the first of these runs declares that declares anything."""
+        """The declarations of the first of these runs that has any."""
         found = [self.runs[name] for name in names if name in self.runs]
         return next((run for run in found if run.variables or run.times or run.params), DeclaredRun())
 
     @property
     def is_encoded(self) -> bool:
-        """Whether values of some variable are to be decoded by CF's rules."""
+        """Whether values of some variable have to be decoded by CF's rules."""
         said = [variable.attrs for variable in self.variables.values()]
         return any(set(ENCODED) & set(attrs) or " since " in str(attrs.get("units", "")) for attrs in said)
 
 
 class Declarations:
-    """What runs of a store declare, asked once for all runs of a Dataset or tree."""
+    """Declarations of runs of a store, queried once for all runs of a Dataset or tree."""
 
     def __init__(self) -> None:
         self._runs: dict[RunOf, DeclaredRun] = {}
         self._has_some: bool | None = None
 
     def load(self, store: Any, runs: Sequence[RunOf]) -> None:
-        """Asks for these runs, but those that are known; nothing where the store's logs declare nothing."""
+        """Queries the runs that are not known yet; does nothing if the store's logs declare nothing."""
         new = {run for run in runs if run not in self._runs}
         if self._has_some is None and new:
             self._has_some = store._catalog().has_declarations()
@@ -153,7 +154,7 @@ class Declarations:
                 self._runs[run.project, run.name].params = run.params
 
     def of(self, runs: Sequence[RunOf]) -> Declared:
-        """What these runs, which were asked for, declare together."""
+        """The joint declarations of these runs, which must be loaded."""
         found = Declared({}, {run: self._runs[run] for run in runs if run in self._runs})
         for own in found.runs.values():
             for name, variable in own.variables.items():
@@ -163,7 +164,7 @@ class Declarations:
 
 
 class DeclaredMessages:
-    """What ingest declared of GRIB messages: names of parameters, points of regular grids."""
+    """Declarations of an ingest of GRIB messages: names of parameters, points of regular grids."""
 
     def __init__(self) -> None:
         self._keywords: list[str] = []
@@ -171,9 +172,9 @@ class DeclaredMessages:
         self._rows: dict[tuple[str, str], list[Any]] = {}
 
     def load(self, store: Any, keys: Iterable[Mapping[str, str]]) -> None:
-        """Asks for the runs of these messages; nothing where the store's logs declare nothing.
+        """Queries the runs of these messages; does nothing if the store's logs declare nothing.
 
-        eccodes is asked in place of a catalog that is out of reach: a store of messages opens all the same.
+        If the catalog is out of reach, eccodes takes its place, so that a store of messages still opens.
         """
         _, self._keywords, _, self._variable = store._roles()
         names = {name for key in keys for name in self._runs(key)}
@@ -186,7 +187,7 @@ class DeclaredMessages:
                 self._rows.setdefault((row.run, row.name), []).append(row)
 
     def names(self, key: Mapping[str, str], centre: str) -> dict[str, str] | None:
-        """What is declared of a message's parameter; None where that is nothing, or not one thing."""
+        """The declaration of a message's parameter; None if there is none, or more than one."""
         from fieldstone._helper.grib import NAMED
 
         said = [row.attrs for row in self._of(key) if row.attrs.get("GRIB_centre") == centre]
@@ -196,10 +197,10 @@ class DeclaredMessages:
     def points(
         self, key: Mapping[str, str], kind: str, shape: tuple[int, ...], corners: Sequence[float]
     ) -> dict[str, np.ndarray] | None:
-        """Latitudes and longitudes of a message's regular grid; None where they are not declared.
+        """Latitudes and longitudes of a message's regular grid; None if they are not declared.
 
-        `corners` are the latitudes of its first and last point, and the longitudes: a message that came in
-        without a declaration may have another grid than those of its run.
+        `corners` are the latitudes of its first and last point, and the longitudes: an undeclared message may
+        have another grid than those of its run.
         """
         rows = [row for row in self._of(key) if row.attrs.get("GRIB_gridType") == kind and row.shape == shape]
         if len({row.attrs["GRIB_grid"] for row in rows}) != 1:
@@ -224,10 +225,10 @@ class DeclaredMessages:
 
 
 def run_names(values: Sequence[str | None]) -> list[str]:
-    """What a run may be called whose keywords have these values.
+    """The possible names of a run whose keywords have these values.
 
-    The name of a run of several keywords has an empty place for one that its rule knows and the key lacks,
-    and none for one that its rule does not know; which it is, the keys do not tell.
+    In the name of a run of several keywords, a keyword that its rule knows and the key lacks leaves an empty
+    place, while one that its rule does not know leaves none; the keys do not show which it is.
     """
     if len(values) == 1:
         return [values[0]] if values[0] is not None else []
@@ -247,7 +248,7 @@ def _variable(row: Any) -> DeclaredVariable:
 
 
 def _values(coordinate: Any, row: Any, dim: str | int) -> np.ndarray | None:
-    """The values of a coordinate along a dimension; None where its extent is not known."""
+    """The values of a coordinate along a dimension; None if its extent is unknown."""
     if not isinstance(coordinate, tuple):
         return np.asarray(coordinate)
     place = row.dims.index(dim) if isinstance(dim, str) else dim
@@ -262,9 +263,9 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def parameter(values: np.ndarray) -> np.ndarray:
-    """Values of a parameter as an array of their type: what a run lacks is NaN, NaT or None.
+    """Values of a parameter as an array of their type; the value of a run without it is NaN, NaT or None.
 
-    Numbers and bools are floats where some are lacking.
+    Numbers and bools become floats if some are missing.
     """
     held = [value for value in values.ravel() if value is not None]
     kinds = {type(value) for value in held}
@@ -283,7 +284,7 @@ def parameter(values: np.ndarray) -> np.ndarray:
             for v in values.ravel()
         ]
         return np.array(flat, "M8[ns]").reshape(values.shape)
-    # Lists and maps are no elements of an array that a file takes.
+    # Lists and mappings cannot be elements of an array in a file.
     text = [
         v if v is None or isinstance(v, str | bool | int | float) else json.dumps(v, default=str)
         for v in values.ravel()

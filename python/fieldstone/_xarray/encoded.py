@@ -1,7 +1,7 @@
-"""A Dataset as a file has it: numbers packed, times since a date, text in place of objects; nothing read yet.
+"""A Dataset in the form of a file: numbers packed, times since a date, text in place of objects; still lazy.
 
-Numbers are encoded where they are read, part by part. All else is encoded whole, as xarray has to see all of
-it: times (also those of cftime) choose their units, texts their width.
+Numbers are encoded part by part when they are read. Everything else is encoded as a whole, because xarray has
+to see all of it: times (also those of cftime) determine their units, texts their width.
 
 Example: ``variables, attrs = encoded(store.to_xarray("run=a"))``.
 """
@@ -21,11 +21,11 @@ from fieldstone._xarray.lazy import lazy
 from fieldstone.errors import Invalid
 
 PACKED = {"scale_factor", "add_offset", "_FillValue", "missing_value", "units", "calendar"}
-"""What makes xarray's values others than those of a file, where a variable's encoding has it."""
+"""Encodings in which xarray's values differ from those in a file."""
 
 
 class Encoded(BackendArray):
-    """The values of a variable as a file has them, encoded when they are read."""
+    """The values of a variable in the form of a file, encoded when they are read."""
 
     def __init__(self, name: Any, variable: xr.Variable, dtype: np.dtype) -> None:
         self._name = name
@@ -43,7 +43,8 @@ class Encoded(BackendArray):
 
 
 def encoded(dataset: xr.Dataset) -> tuple[dict[str, xr.Variable], dict[Any, Any]]:
-    """The variables of a Dataset with their attributes, and its own; Invalid names one that has no form."""
+    """The encoded variables of a Dataset with their attributes, and its own; Invalid names a variable without
+    a form."""
     variables, attrs = conventions.encode_dataset_coordinates(dataset)
     whole = {name: v for name, v in variables.items() if v.dtype.kind not in "iuf"}
     try:
@@ -65,7 +66,7 @@ def encoded(dataset: xr.Dataset) -> tuple[dict[str, xr.Variable], dict[Any, Any]
 
 
 def packed(name: Any, variable: xr.Variable) -> xr.Variable:
-    """Numbers as they are packed."""
+    """A variable of numbers in packed form."""
     if not PACKED & variable.encoding.keys():
         return variable
     one = conventions.encode_cf_variable(variable[(slice(0, 1),) * variable.ndim], name=name)

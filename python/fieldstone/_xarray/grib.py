@@ -1,7 +1,7 @@
-"""GRIB fields as variables: a dimension per MARS keyword with several values, and the grid's.
+"""GRIB fields as variables: a dimension for each MARS keyword with several values, and those of the grid.
 
-A variable is one cube (``store._cubes``): messages that differ in nothing but :data:`AXES`. Its grid is told
-by one message; each message says its own when it is read, and one of another grid is refused.
+A variable is one cube (``store._cubes``): messages that differ only in :data:`AXES`. One message determines
+its grid; each message has its own header when it is read, and one with another grid is refused.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ AXES = (
     *DEPTHS,
     VALIDITY,
 )
-"""Keywords that become dimensions, outermost first; any other one makes variables of its own."""
+"""Keywords that become dimensions, outermost first; any other keyword splits variables."""
 NODES = ("centre", "class", "expver", "stream", "domain", "type")
-"""Keywords that become levels of a tree where they have several values, outermost first."""
+"""Keywords that become levels of a tree if they have several values, outermost first."""
 LEVELS = ("typeoflevel", "levtype")
-"""Keywords of which the first that a variable has is the last level of a tree."""
+"""Keywords of which the first one of a variable is the last level of a tree."""
 
 
 def describe(source: Source, request: Any, time_dim: str | None) -> Parts:
@@ -69,7 +69,7 @@ def describe(source: Source, request: Any, time_dim: str | None) -> Parts:
 
 
 def groups(source: Source, request: Any, time_dim: str | None) -> Iterator[tuple[str, Parts]]:
-    """The nodes of a tree with their variables: by NODES, by level type, and by grid where it differs.
+    """The nodes of a tree with their variables: by NODES, by level type, and by grid if it differs.
 
     A branch has no level for a keyword that its messages lack.
     """
@@ -99,7 +99,7 @@ def groups(source: Source, request: Any, time_dim: str | None) -> Iterator[tuple
 
 
 def of_grids(path: str, held: list[Messages]) -> Iterator[tuple[str, list[Messages]]]:
-    """The node of some messages; below it one for each grid, where they have several."""
+    """The node of some messages, with one node below it for each grid if they have several."""
     grids = list(dict.fromkeys(m.head.grid for m in held))
     if len(grids) == 1:
         yield path, held
@@ -115,7 +115,7 @@ def of_grids(path: str, held: list[Messages]) -> Iterator[tuple[str, list[Messag
 def timed_nodes(
     nodes: Iterator[tuple[str, list[Messages]]], make: Callable[[list[Messages]], Parts]
 ) -> Iterator[tuple[str, Parts]]:
-    """The nodes; one that says no time of validity is left out with a warning, unless there is no other."""
+    """The nodes; a node without a time of validity is left out with a warning, unless it is the only one."""
     refused: valid.TimeUnknown | None = None
     count = 0
     for path, held in nodes:
@@ -132,13 +132,13 @@ def timed_nodes(
 
 
 def cubes_of(source: Source, request: Any) -> tuple[list[Any], dict[str, tuple[str | None, ...]]]:
-    """The cubes of a request, all of messages."""
+    """The cubes of a request, which must all be messages."""
     cubes, order = source.store._cubes(request, along=AXES)
     for cube in cubes:
         if cube.dtype is not None or (cube.odd and cube.odd[1] is not None):
             raise Invalid(
                 f"the request selects GRIB messages and arrays, such as {dict(cube.key)}",
-                "give a request that selects either",
+                "give a request that selects one kind",
             )
     return [FoldedCube(cube) for cube in cubes], order
 
@@ -177,7 +177,7 @@ def assemble(
             )
             parts.coords.append(coord + suffix)
         lead = {dim_of(k, m.group, kinds): values for k, values in lead_of(m).items()}
-        # Axes stand in the store's order, dimensions in that of AXES.
+        # Axes are in the store's order, dimensions in that of AXES.
         axes = [
             axis_of(m, keywords[d], values, shared.places(union[d], values)) for d, values in lead.items()
         ]
@@ -214,7 +214,7 @@ def assemble(
 
 
 def by_length(steps: tuple[str | None, ...]) -> tuple[str | None, ...]:
-    """Steps in the order of their ends; the store orders those of one minute as text."""
+    """Steps ordered by their ends; the store orders steps of minutes as text."""
     if not any(step and step.endswith("s") for step in steps):
         return steps
     return tuple(sorted(steps, key=lambda step: grib_keys.seconds_of(grib_keys.ends_of(step or "0")[1]) or 0))
@@ -233,7 +233,7 @@ def lead_of(m: Messages) -> dict[str, tuple[str | None, ...]]:
 
 
 def reordered(m: Messages, names: list[str]) -> tuple[np.ndarray | None, Tied | None]:
-    """The combinations that have a field, over the axes in another order, and what each is tied to."""
+    """The combinations that have a field, over the axes in another order, and the tied value of each."""
     if m.present is None or names == list(m.axes):
         return m.present, m.tied
     sizes = {k: len(values) for k, values in m.axes.items()}
@@ -245,7 +245,7 @@ def reordered(m: Messages, names: list[str]) -> tuple[np.ndarray | None, Tied | 
 
 
 def texts_of(dim: str, values: Sequence[str | None], held: Sequence[Messages], heads: Heads) -> list[str]:
-    """The values of a dimension as text; of a surface that a key does not name what a header says of it."""
+    """The values of a dimension as text; a surface that is not in the key comes from a header."""
     if None not in values:
         return [str(v) for v in values]
     said = ""
@@ -275,18 +275,18 @@ def dim_of(keyword: str, group: Group, kinds: set[str]) -> str:
 
 
 def level_type(group: Group) -> str:
-    """What kind of level a group has."""
+    """The kind of level of a group."""
     facts = dict(group)
     return facts.get("typeoflevel") or facts.get("levtype", "")
 
 
 def name_all(short: dict[int, str], held: Sequence[Messages]) -> dict[int, str]:
-    """A name for each: the short name, with the keywords that differ where it is not unique."""
+    """A name for each: the short name, with the keywords that differ if it is not unique."""
     names = {}
     for i, name in short.items():
         twins = [dict(held[j].group) for j, n in short.items() if n == name]
         differing = [k for k in sorted({k for t in twins for k in t}) if len({t.get(k) for t in twins}) > 1]
-        # typeoflevel says more than levtype; param says what the name says, in another table.
+        # typeoflevel is more precise than levtype; param is the name again, in another table.
         for more, less in (("typeoflevel", "levtype"), ("levtype", "param"), ("typeoflevel", "param")):
             if more in differing and less in differing:
                 differing.remove(less)
@@ -298,7 +298,7 @@ def name_all(short: dict[int, str], held: Sequence[Messages]) -> dict[int, str]:
 
 
 def unnamed(group: Group) -> str:
-    """A name for a parameter that eccodes' tables do not know."""
+    """A name for a parameter that is not in eccodes' tables."""
     facts = dict(group)
     return f"param_{facts.get('parameter', facts.get('param', ''))}"
 
@@ -316,20 +316,20 @@ class MessageReader:
         with grib.Handle(source.bytes(key)) as handle:
             if grid_id(handle) != self.grid:
                 raise Invalid(
-                    f"the field {key} has another grid than its neighbours",
-                    "give a request that selects one grid, or open_datatree, which makes a node of each",
+                    f"the field {key} has a different grid than the other fields",
+                    "give a request that selects one grid, or open_datatree, which makes a node for each",
                 )
             values = grib.values_of(handle, shape)
         return values[tuple(slice(s, s + c) for s, c in zip(*box, strict=True))]
 
 
 def attrs_of(m: Messages) -> dict[str, Any]:
-    """The header's words, and the keywords with one value."""
+    """Attributes from the header, and the keywords with one value."""
     return {**m.head.attrs, **{f"GRIB_{keyword}": value for keyword, value in m.key.items()}}
 
 
 def single(parts: Parts, held: Sequence[Messages]) -> dict[str, str]:
-    """Scalar coordinates of the axes with one value in all fields; these values as text."""
+    """Scalar coordinates of the axes with one value in all fields; returns these values as text."""
     alone: dict[str, str] = {}
     for keyword in AXES:
         values = {m.key.get(keyword) for m in held}
@@ -344,11 +344,11 @@ def single(parts: Parts, held: Sequence[Messages]) -> dict[str, str]:
 
 
 def axis_values(keyword: str, texts: list[str]) -> np.ndarray:
-    """Values of an axis: dates as datetime64, times as HHMM text, numbers where they are numbers."""
+    """Values of an axis: dates as datetime64, times as HHMM text, numbers if all are numbers."""
     if keyword in ("date", "hdate"):
         try:
             days = np.array([f"{t[:4]}-{t[4:6]}-{t[6:]}" for t in texts], dtype="datetime64[D]")
-            # Nanoseconds reach from 1678 to 2262.
+            # Nanoseconds cover 1678 to 2262.
             near = all("1678" <= t[:4] < "2262" for t in texts)
             return days.astype("datetime64[ns]" if near else "datetime64[s]")
         except ValueError:
@@ -361,7 +361,7 @@ def axis_values(keyword: str, texts: list[str]) -> np.ndarray:
 
 
 def axis_attrs(keyword: str) -> dict[str, str]:
-    """What an axis means."""
+    """The attributes that describe an axis."""
     known = {
         "date": {"long_name": "date of the forecast's start"},
         "time": {"long_name": "time of the forecast's start, HHMM"},

@@ -1,8 +1,8 @@
 """Variables of several files as one lazy array.
 
-A :class:`Joined` array lays the variables of files side by side along some of its dimensions: along one that
-the files have, one behind the other, and along one that they do not have, one at each place. Reading a
-selection reads, of each file that it touches, what it selects of it; each is decoded before it is joined.
+A :class:`Joined` array places the variables of files side by side along some of its dimensions: along a
+dimension that the files have, one after the other; along one that they do not have, one at each position. A
+read takes from each file that it touches only the selected part; each part is decoded before it is joined.
 
 Example: ``Joined([Seam(0, (31, 29), True)], [january, february], (60, 90, 180), dtype)`` is two months, of
 which ``[30:32]`` reads the last day of January and the first of February.
@@ -28,8 +28,8 @@ from fieldstone._xarray.source import digest
 class Seam:
     """A dimension along which files are joined.
 
-    `place` is its position in the array, `lengths` how much each file takes along it. Where the variables of
-    the files do not have it (`held` is false), each repeats along its length.
+    `place` is its position in the array, `lengths` the length of each file along it. If the variables of the
+    files do not have it (`held` is false), each repeats along its length.
     """
 
     place: int
@@ -48,7 +48,7 @@ class Joined(BackendArray):
         self.shape = shape
         self.dtype = dtype
         self._outer = sorted(seam.place for seam in seams if not seam.held)
-        # Which dimension of the array each dimension of a part is.
+        # Maps each dimension of a part to one of the array.
         self._places = [place for place in range(len(shape)) if place not in self._outer]
 
     def __dask_tokenize__(self) -> str:
@@ -80,9 +80,9 @@ class Joined(BackendArray):
 
 
 def cut(picked: np.ndarray, lengths: Sequence[int]) -> list[tuple[int, slice, Any]]:
-    """The files that positions touch: the number of each, where its values go, and its own positions.
+    """The files that positions touch: the number of each, the place of its values, and its own positions.
 
-    Positions that go to and fro between files touch one several times.
+    If positions alternate between files, a file occurs several times.
     """
     if not len(picked):
         return [(0, slice(0, 0), slice(0, 0))]

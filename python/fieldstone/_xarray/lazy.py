@@ -1,9 +1,9 @@
-"""Arrays that read when they are asked: fields side by side, and the variables that hold them.
+"""Arrays that read on demand: fields side by side, and the variables that hold them.
 
-A :class:`FieldArray` has leading dimensions, whose positions choose a field, and behind them the
-dimensions of each field. It keeps no key: a key is made from the axes when its field is read, so that an
-array of a million fields is as small as one of ten. Reading a selection reads, of each field that it
-touches, the smallest box around it.
+A :class:`FieldArray` has leading dimensions, whose positions select a field, followed by the dimensions of
+each field. It stores no keys: a key is made from the axes when its field is read, so that an array of a
+million fields is as small as one of ten. A read takes, from each field that it touches, the smallest box
+around the selection.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Read = Callable[[Source, Key, tuple[int, ...], Box], np.ndarray]
 class Axis:
     """A leading dimension: a keyword with its values (None: absent) by position.
 
-    `places` has for each position of the dimension the position in `values`, or -1 where no field is;
-    None: as they are.
+    `places` has for each position of the dimension the position in `values`, or -1 if there is no field; None
+    means that they are the same.
     """
 
     keyword: str
@@ -45,19 +45,20 @@ class Axis:
         return len(self.values) if self.places is None else len(self.places)
 
     def put(self, key: Key, i: int) -> None:
-        """Gives a key what the i-th value says."""
+        """Adds the i-th value to a key."""
         if (value := self.values[i]) is not None:
             key[self.keyword] = value
 
 
 @dataclass(frozen=True)
 class Joint(Axis):
-    """A leading dimension whose values each stand for several keywords: `rows` has them with their values."""
+    """A leading dimension whose values each replace several keywords: `rows` has the keywords with their
+    values."""
 
     rows: Sequence[tuple[tuple[str, str], ...]] = ()
 
     def put(self, key: Key, i: int) -> None:
-        """Gives a key what the i-th value says."""
+        """Adds the i-th row to a key."""
         key.update(self.rows[i])
 
 
@@ -74,7 +75,7 @@ class Tied:
 
 
 class Counted(Sequence[str]):
-    """The steps "0" to "n - 1", made when asked for."""
+    """The steps "0" to "n - 1", made on demand."""
 
     def __init__(self, n: int) -> None:
         self._n = n
@@ -92,10 +93,10 @@ class Counted(Sequence[str]):
 class FieldArray(BackendArray):
     """Fields side by side as one array.
 
-    `key` is what all keys have in common, `axes` what differs, `present` the combinations of the axes'
-    values that have a field (ascending positions in C order; None: all). Where no field is stands `fill`.
-    `stored` is the type of the fields, where they are arrays by key.
-    `packed`: whether blocks of these fields are compressed; None where blocks are not elements of this array.
+    `key` is the common part of all keys, `axes` the varying part, `present` the combinations of the axes'
+    values that have a field (ascending positions in C order; None: all). `fill` is the value where there is
+    no field. `stored` is the type of the fields if they are arrays by key. `packed`: whether blocks of these
+    fields are compressed; None if blocks are not elements of this array.
     """
 
     def __init__(
@@ -158,7 +159,7 @@ class FieldArray(BackendArray):
         picks = [positions(k, a.size) for k, a in zip(key[:n], self._axes, strict=True)]
         cuts = [cut(k, size) for k, size in zip(key[n:], self._inner, strict=True)]
         start, count = tuple(c[0] for c in cuts), tuple(c[1] for c in cuts)
-        # Position within the box read; outer indexing, one axis after another from the last.
+        # Positions inside the box read; outer indexing, one axis after another from the last.
         inside = [c[2] for c in cuts]
         inner_shape = tuple(c if i is None else len(i) for i, c in zip(inside, count, strict=True))
         out = np.empty(tuple(len(p) for p in picks) + inner_shape, dtype=self.dtype)
@@ -180,7 +181,7 @@ class FieldArray(BackendArray):
 
     @property
     def leading(self) -> int:
-        """How many leading dimensions there are: their positions choose a field."""
+        """The number of leading dimensions, whose positions select a field."""
         return len(self._axes)
 
     @property
@@ -190,15 +191,14 @@ class FieldArray(BackendArray):
 
     @property
     def fill(self) -> Any:
-        """What stands where no field is; None where all are."""
+        """The value where there is no field; None if all fields exist."""
         return self._fill
 
     def box(
         self, where: tuple[int, ...], start: tuple[int, ...], count: tuple[int, ...]
     ) -> np.ndarray | None:
-        """A box of the field at a position of the leading dimensions, of the field's own type; None where no
-        field is.
-        """
+        """A box of the field at a position of the leading dimensions, in the field's own type; None if there
+        is no field."""
         key = self.key_at(where)
         return (
             None
@@ -207,12 +207,12 @@ class FieldArray(BackendArray):
         )
 
     def field(self, where: tuple[int, ...]) -> Field | None:
-        """The field at a position of the leading dimensions; None where no field is."""
+        """The field at a position of the leading dimensions; None if there is none."""
         key = self.key_at(where)
         return None if key is None else self._source.field(key)
 
     def key_at(self, where: tuple[int, ...]) -> Key | None:
-        """The key of the field at a position of the leading dimensions; None where no field is."""
+        """The key of the field at a position of the leading dimensions; None if there is none."""
         key, place = dict(self._key), 0
         for axis, i in zip(self._axes, where, strict=True):
             if axis.places is not None:
@@ -235,16 +235,16 @@ class FieldArray(BackendArray):
 
 
 class Variable(xr.Variable):
-    """A variable whose dask name says what it holds (B-4).
+    """A variable whose dask name identifies its content (B-4).
 
-    xarray names dask arrays after the path that was opened, so that two versions of one store would
-    share names, and a cluster that holds one would give it for the other.
+    xarray names dask arrays after the path that was opened. Two versions of one store would then share names,
+    and a cluster that holds one would return it for the other.
     """
 
     __slots__ = ()
 
     def chunk(self, chunks: Any = {}, *args: Any, from_array_kwargs: Any = None, **kwargs: Any) -> Any:  # noqa: B006
-        """As in xarray, under a name made of the store's version and the fields."""
+        """Same as in xarray, with a name made of the store's version and the fields."""
         token = token_of(self._data)
         name = (from_array_kwargs or {}).get("name")
         if token is not None and isinstance(name, str):
@@ -262,7 +262,7 @@ class Variable(xr.Variable):
 
 
 def token_of(data: Any) -> str | None:
-    """What tells lazy data apart from other data; None where it is not ours, or has been read."""
+    """A token that distinguishes lazy data from other data; None if it is not ours, or already read."""
     from dask.base import tokenize
 
     if isinstance(data, BackendArray) and hasattr(data, "__dask_tokenize__"):
@@ -274,7 +274,7 @@ def token_of(data: Any) -> str | None:
         return None
     if isinstance(data, indexing.CopyOnWriteArray | indexing.MemoryCachedArray):
         return below
-    # Indexing and CF's decoding: what else they hold.
+    # Wrappers for indexing and for CF's decoding: the rest of their state.
     own = {name: value for name, value in vars_of(data).items() if name != "array"}
     for name, value in own.items():
         if isinstance(value, indexing.ExplicitIndexer):
@@ -301,7 +301,8 @@ def positions(key: Any, size: int) -> np.ndarray:
 
 
 def cut(key: Any, size: int) -> tuple[int, int, np.ndarray | None]:
-    """Start and count of the smallest box around a selection, and positions in it where it is not all."""
+    """Start and count of the smallest box around a selection, and positions in it unless it is the whole
+    box."""
     if isinstance(key, slice) and key.indices(size)[2] == 1:
         start, stop, _ = key.indices(size)
         return start, max(0, stop - start), None
@@ -314,16 +315,16 @@ def cut(key: Any, size: int) -> tuple[int, int, np.ndarray | None]:
 
 def read_array(source: Source, key: Key, shape: tuple[int, ...], box: Box) -> np.ndarray:
     """A box of an array field."""
-    # A whole field is read into its array at once; a box goes through the blocks that it touches.
+    # A whole field is read directly into its array; a box is copied from the blocks that it touches.
     return source.box(key, (), ()) if box[1] == shape else source.box(key, *box)
 
 
 def lazy(array: BackendArray) -> Any:
-    """An array that xarray reads when it must."""
+    """An array that xarray reads only when it must."""
     return indexing.LazilyIndexedArray(array)
 
 
 def chunks(lead: Sequence[str], inner: Sequence[str], extents: Sequence[int]) -> dict[str, int]:
-    """Preferred chunks, for dask: one field along each leading dimension, `extents` of each field."""
+    """Preferred chunks for dask: one field along each leading dimension, `extents` of each field."""
     fields = {dim: max(n, 1) for dim, n in zip(inner, extents, strict=True)}
     return {**dict.fromkeys(lead, 1), **fields}

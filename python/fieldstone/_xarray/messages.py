@@ -1,14 +1,14 @@
-"""Which GRIB messages make one variable, and what is asked of them when a Dataset is opened.
+"""Groups GRIB messages into variables, and reads the headers that opening a Dataset needs.
 
-Of each variable one message is asked for its grid and its meaning. What ingest declared of it in the catalog
-is taken from there: eccodes loads the names of a centre's parameters in 0.3 s a centre, and the points of a
-grid in as long as it has points.
+One message of each variable is read for its grid and its meaning. Facts that ingest declared in the catalog
+are taken from there: eccodes needs 0.3 s to load the names of a centre's parameters, and for the points of a
+grid a time proportional to their number.
 
 Invariants:
 
-* messages of one variable have one grid, or say otherwise when they are read;
-* `validity`, what a header says of its time and its key does not, is no axis where other keywords decide it;
-* coordinates of two dimensions, and those of reduced grids, are read when they are asked for.
+* messages of one variable have one grid; one that differs raises when it is read;
+* `validity`, the time in a header that differs from the key, is not an axis if other keywords determine it;
+* coordinates of two dimensions, and those of reduced grids, are read on demand.
 
 Example: ``Heads(source).of(key)`` is the :class:`Head` of a message.
 """
@@ -30,14 +30,14 @@ from fieldstone._xarray.source import Key, Source
 from fieldstone.errors import Error, Invalid
 
 LAZY = ("reduced_ll", "reduced_gg", "healpix")
-"""Types of grids in one dimension of which eccodes always knows the points."""
+"""Types of one-dimensional grids whose points eccodes always knows."""
 SPECTRAL = (50, 51, 52, 53)
-"""Grid templates that do not tell how many values a message has."""
+"""Grid templates that do not determine the number of values of a message."""
 DOUBLE = np.dtype("f8")
 VALIDITY = "validity"
-"""When a message is valid, where date, time and step say something else than its header."""
+"""The keyword of the time of validity, if date, time and step differ from the header."""
 DEPTHS = tuple(grib_keys.LEVELS)
-"""Keywords of surfaces that distinguish messages of one key; the first of these lacks them."""
+"""Keywords of surfaces that distinguish messages with the same key; the first message lacks them."""
 
 Group = tuple[tuple[str, str], ...]
 Coordinates = dict[str, tuple[tuple[str, ...], Any]]
@@ -45,7 +45,7 @@ Coordinates = dict[str, tuple[tuple[str, ...], Any]]
 
 @dataclass
 class Head:
-    """What one message tells of its grid and its meaning."""
+    """Grid and meaning from one message."""
 
     shape: tuple[int, ...]
     dims: tuple[str, ...]
@@ -56,7 +56,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Messages:
-    """Messages that make one variable: of a cube, those of one grid."""
+    """Messages that make one variable: those of a cube with one grid."""
 
     group: Group
     key: Key
@@ -67,7 +67,7 @@ class Messages:
 
 
 class FoldedCube:
-    """A cube of the store without the axis `validity`, where the other axes decide it."""
+    """A cube of the store without the axis `validity`, if the other axes determine it."""
 
     def __init__(self, cube: Any) -> None:
         self.key, self.dtype, self.odd = cube.key, cube.dtype, cube.odd
@@ -101,7 +101,7 @@ class FoldedCube:
 
 
 class Heads:
-    """Reads headers: each grid once, and names from the catalog where it has them."""
+    """Reads headers: each grid once, and names from the catalog if it has them."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -110,7 +110,7 @@ class Heads:
         self._grids: dict[str, tuple[tuple[int, ...], Coordinates]] = {}
 
     def expect(self, keys: Iterable[Key]) -> None:
-        """Asks the catalog once for what it knows of the messages that will be asked."""
+        """Queries the catalog once for all messages whose heads will be needed."""
         self._declared.load(self._source.store, keys)
 
     def of(self, key: Key) -> Head:
@@ -142,7 +142,7 @@ class Heads:
             return self._id(message, handle)
 
     def level(self, key: Key, keyword: str) -> str:
-        """What the header of a message says of a surface."""
+        """The value of a surface in the header of a message."""
         from fieldstone._helper import grib
 
         with grib.Handle(self._source.bytes(key)) as handle:
@@ -176,7 +176,7 @@ class Heads:
 
 
 def no_points(key: Key, kind: str) -> Coordinates:
-    """No coordinates, and a warning that says so."""
+    """No coordinates, with a warning."""
     warnings.warn(f"eccodes cannot lay out the grid ({kind}) of {key}: it has no coordinates", stacklevel=2)
     return {}
 
@@ -203,12 +203,12 @@ class Points:
 
 
 def grid_id(handle: Any) -> str:
-    """What two messages of one grid have in common."""
+    """The same text for two messages of one grid."""
     return f"{handle.text('gridType')} {handle.text('numberOfPoints')} {handle.text('md5GridSection')}"
 
 
 def grid_section(message: bytes) -> bytes:
-    """The bytes that describe a message's grid; none where they do not tell all of it."""
+    """The bytes that describe a message's grid; empty if they do not determine all of it."""
     if message[7] == 2:
         at = 16
         while at + 14 <= len(message) and (length := int.from_bytes(message[at : at + 4], "big")) >= 5:
@@ -234,13 +234,13 @@ def whole(cube: Any, heads: Heads) -> Messages:
     if lacking := [k for k in lacked(cube) if k not in DEPTHS]:
         raise Invalid(
             f"some fields of {dict(cube.key)} lack {', '.join(lacking)}",
-            "give a request that selects those that have it, or open_datatree, which makes a node of each",
+            "give a request that selects only fields with it, or open_datatree, which makes a node for each",
         )
     return every(cube, heads.of(first(cube)))
 
 
 def every(cube: Any, head: Head) -> Messages:
-    """The messages of a cube, whatever keywords they have."""
+    """The messages of a cube, with any keywords."""
     key, axes = dict(cube.key), {}
     for keyword, values in cube.axes.items():
         if len(values) > 1:
@@ -256,7 +256,8 @@ def lacked(cube: Any) -> list[str]:
 
 
 def every_one(cubes: Iterable[Any], make: Any, what: str = "messages") -> Iterator[Any]:
-    """What `make` gives of each cube; one that eccodes cannot read is left out, and a warning names it."""
+    """The result of `make` for each cube; a cube that eccodes cannot read is left out, and a warning names
+    it."""
     from fieldstone._helper import grib
 
     failed: Exception | None = None
@@ -275,7 +276,7 @@ def every_one(cubes: Iterable[Any], make: Any, what: str = "messages") -> Iterat
     if failed is not None and not count:
         raise Invalid(
             f"eccodes cannot read the {what} that the request selects: {failed}",
-            "read their bytes by store.retrieve",
+            "read their bytes with store.retrieve",
         ) from failed
 
 
@@ -285,7 +286,7 @@ def first(cube: Any) -> Key:
 
 
 def by_keywords(cube: Any) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
-    """The messages of a cube by the keywords that they lack and others have, as places."""
+    """The messages of a cube as places, grouped by the keywords that they lack and others have."""
     places = cube.places
     names = [k for k in lacked(cube) if k not in DEPTHS]
     if not names:
@@ -301,10 +302,10 @@ def by_keywords(cube: Any) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
 
 
 def by_grid(cube: Any, places: np.ndarray, heads: Heads) -> list[Messages]:
-    """Some messages of a cube by their grid.
+    """Some messages of a cube, grouped by grid.
 
-    The shortest and the longest message of the cube are asked; where they have one grid, so have all between,
-    or they say otherwise when they are read.
+    The shortest and the longest message of the cube are examined; if they have the same grid, the others are
+    assumed to have it, too; one that differs raises when it is read.
     """
     held = cube.places
     everything = every(cube, heads.of(ends(cube)[0]))
@@ -319,7 +320,7 @@ def by_grid(cube: Any, places: np.ndarray, heads: Heads) -> list[Messages]:
 
 
 def narrowed(messages: Messages, places: np.ndarray, head: Head) -> Messages:
-    """Some messages of a variable, with those values of its axes that they have."""
+    """Some messages of a variable, with only those values of its axes that they have."""
     names = list(messages.axes)
     numbers = np.unravel_index(places, [len(messages.axes[k]) for k in names]) if names else ()
     key, axes, columns = dict(messages.key), {}, []

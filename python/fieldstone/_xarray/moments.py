@@ -1,10 +1,11 @@
-"""Coordinates of time beside GRIB variables: when each field is valid, and the interval of a statistic.
+"""Coordinates of time for GRIB variables: the time of validity of each field, and the interval of a
+statistic.
 
 Invariants:
 
-* ``valid_time`` is what eccodes says of each message, by its key alone: no header is read for it;
-* what says no time has none: NaT where others have one, no coordinate where none has, and a warning;
-* the interval of an accumulation, a mean or an extreme is read from the headers when it is asked for.
+* ``valid_time`` agrees with eccodes for each message, but comes only from its key: no header is read for it;
+* a message without a time has NaT if others have one; if none has one, there is no coordinate, and a warning;
+* the interval of an accumulation, a mean or an extreme is read from the headers on demand.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ Texts = Mapping[str, Sequence[str]]
 def add_valid_time(
     parts: Parts, held: Mapping[str, Messages], union: Texts, alone: Mapping[str, str]
 ) -> None:
-    """The time of validity, along those dimensions of the Dataset that say it.
+    """Adds the time of validity along those dimensions of the Dataset that determine it.
 
     `union` has the values of the dimensions, `alone` those of keywords with one value in all variables. A
-    variable that is valid at other times than another one has a coordinate of its own.
+    variable with other times of validity than another one has its own coordinate.
     """
     known = {**{k: [v] for k, v in alone.items()}, **union}
     if VALIDITY in union:
@@ -52,7 +53,7 @@ def add_valid_time(
     dims = tuple(k for k in words if k in union)
     times = by_keys([known[k] for k in words], lead).reshape([len(union[k]) for k in dims])
     shared = np.full(times.shape, np.datetime64("NaT", "s"))
-    # Those that are valid as their keys say share the coordinate.
+    # Variables whose validity follows from their keys share the coordinate.
     for name, m in sorted(held.items(), key=lambda item: item[1].tied is not None or VALIDITY in item[1].key):
         own = by_headers(m, words, dims, union, times)
         if own is None:
@@ -66,18 +67,18 @@ def add_valid_time(
 
 
 def add(parts: Parts, name: str, dims: tuple[str, ...], times: np.ndarray) -> None:
-    """A coordinate of times; a warning where some are none."""
+    """Adds a coordinate of times, with a warning if some are missing."""
     lacking = np.isnat(times)
     if lacking.any():
-        what = "none of the fields is" if lacking.all() else f"{lacking.sum()} of {lacking.size} are not"
-        warnings.warn(f"{name}: {what} at a date, time and step that make a moment", stacklevel=2)
+        what = "none of the fields has" if lacking.all() else f"{lacking.sum()} of {lacking.size} lack"
+        warnings.warn(f"{name}: {what} a date, time and step that make a moment", stacklevel=2)
     if not lacking.all():
         parts.variables[name] = valid.coordinate(dims, times)
         parts.coords.append(name)
 
 
 def by_keys(texts: Sequence[Sequence[str]], lead: str) -> np.ndarray:
-    """The moments of dates, times and steps (or months), each with each; NaT where there is none."""
+    """The moments of dates, times and steps (or months), in all combinations; NaT if there is none."""
     days, clocks, leads = texts
     if lead == "fcmonth":
         keys = ({"date": d, "time": c, lead: n} for d in days for c in clocks for n in leads)
@@ -90,12 +91,12 @@ def by_keys(texts: Sequence[Sequence[str]], lead: str) -> np.ndarray:
 
 
 def seconds(number: int | None) -> int | str:
-    """Seconds as numpy reads them."""
+    """Seconds in numpy's form."""
     return "NaT" if number is None else number
 
 
 def moment_of(validity: str | None, key: Key | None = None) -> str:
-    """A moment as numpy reads it."""
+    """A moment in numpy's form."""
     said = grib_keys.moment(key if key is not None else {VALIDITY: validity or ""})
     return "NaT" if said is None else str(np.datetime64(said, "s"))
 
@@ -103,9 +104,9 @@ def moment_of(validity: str | None, key: Key | None = None) -> str:
 def by_headers(
     m: Messages, words: tuple[str, ...], dims: tuple[str, ...], union: Texts, times: np.ndarray
 ) -> np.ndarray | None:
-    """When the messages of a variable are valid, on the grid of `dims`; NaT where it has none or several.
+    """Times of validity of the messages of a variable, on the grid of `dims`; NaT for none or several.
 
-    None where it stands along other dimensions.
+    None if they depend on other dimensions.
     """
     if any(k in m.axes and k not in dims for k in words):
         return None
@@ -129,15 +130,17 @@ def by_headers(
         said = np.full(len(present), np.datetime64(moment_of(m.key[VALIDITY]), "s"))
     made = np.full(times.size, np.datetime64("NaT", "s"))
     made[flat] = said
+    # A place shared by messages with different times has none.
     made[flat[made[flat] != said]] = np.datetime64("NaT", "s")
     return made.reshape(times.shape)
 
 
 def add_interval(parts: Parts, source: Source, m: Messages, name: str, axes: Mapping[str, Axis]) -> None:
-    """Begin and end of the interval of each field, where the variable is a statistic: read when asked for.
+    """Adds begin and end of the interval of each field if the variable is a statistic; they are read on
+    demand.
 
-    `axes` are the leading dimensions of the variable. Fields that differ in member or level alone are taken
-    to have one interval: that of the first of them.
+    `axes` are the leading dimensions of the variable. Fields that differ only in member or level are assumed
+    to have the same interval: that of the first of them.
     """
     if m.head.attrs.get("GRIB_stepType", "instant") == "instant":
         return
@@ -148,6 +151,7 @@ def add_interval(parts: Parts, source: Source, m: Messages, name: str, axes: Map
     present = np.arange(math.prod(sizes)) if m.present is None else m.present
     numbers = dict(zip(m.axes, np.unravel_index(present, sizes), strict=True)) if sizes else {}
     key, kept = dict(m.key), np.ones(len(present), bool)
+    # Of the other keywords (member, level) only the first value is used.
     for keyword, values in m.axes.items():
         if keyword not in ordered:
             first = numbers[keyword][0]
@@ -181,7 +185,7 @@ class Interval:
     """Reads begin and end of the interval of a message."""
 
     def __call__(self, source: Source, key: Key, shape: tuple[int, ...], box: Box) -> np.ndarray:
-        """A box of the two; NaT where the header does not say it."""
+        """A box of the two; NaT if the header lacks it."""
         from fieldstone._helper import grib
 
         with grib.Handle(source.bytes(key)) as handle:

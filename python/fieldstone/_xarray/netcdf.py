@@ -1,7 +1,8 @@
-"""A store that holds an ingested netCDF file opens as that file, one of several as those files joined.
+"""A store that holds an ingested netCDF file opens as that file; one with several opens as those files
+joined.
 
-The file's header is a field of its own (``spec/netcdf-header.md``). A request narrows the file to the
-variables and steps that it selects, and their coordinates.
+The file's header is a separate field (``spec/netcdf-header.md``). A request narrows the file to the variables
+and steps that it selects, and their coordinates.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from fieldstone.errors import Corrupt, Invalid, NotFound
 HEADER = "@header"
 VERSION = 1
 File = frozenset[tuple[str, str]]
-"""What tells a file from others: the keywords that all its fields have in common."""
+"""Identifies a file: the keywords that all its fields have in common."""
 Found = dict[str, Any]
-"""The cubes of a file by variable, as ``store._cubes`` gives them."""
+"""The cubes of a file by variable, as ``store._cubes`` returns them."""
 
 
 @dataclass
 class Member:
-    """One of several files, or one group of it: what people call it, its key, and its variables."""
+    """One of several files, or one group of it: its name in messages, its key, and its variables."""
 
     name: str
     key: Key
@@ -45,7 +46,7 @@ def headers(source: Source, runs: Iterable[str]) -> list[Key]:
 
 
 def files(cubes: Iterable[Any]) -> dict[File, Found] | None:
-    """The cubes by file; None where one holds several files."""
+    """The cubes by file; None if one holds several files."""
     found: dict[File, Found] = {}
     for cube in cubes:
         key = dict(cube.key)
@@ -61,7 +62,8 @@ def files(cubes: Iterable[Any]) -> dict[File, Found] | None:
 def describe(
     source: Source, request: Any, held: list[Key], group: str | None, combine: str | None
 ) -> Parts | list[Member]:
-    """The variables of one file, or of one group of it; of several files, where they are to be joined."""
+    """The variables of one file, or of one group of it; if the request selects several files, those to
+    join."""
     found = files(source.store._cubes(request, along=["step"])[0]) or {}
     held = [key for key in held if file_of(key) in found]
     if request is not None:
@@ -83,9 +85,9 @@ def describe(
 
 
 def first(held: list[Key], joined: bool) -> list[Key]:
-    """As with `get`: the file whose key has nothing but what was asked for, else all.
+    """Like `get`: the file whose key has only the requested keywords, else all.
 
-    Where files are `joined` those that differ from it by `source` alone come with it.
+    If files are `joined`, those that differ from it only in `source` are included.
     """
     bare = [frozenset((k, v) for k, v in key.items() if k != "source" or not joined) for key in held]
     distinct = set(bare)
@@ -114,7 +116,7 @@ def members(
 
 
 def inherit(source: Source, key: Key, header: dict[str, Any], path: str, found: Found, parts: Parts) -> None:
-    """Gives a group the coordinates of its dimensions that stand in the groups above it."""
+    """Adds to a group the coordinates of its dimensions that are in the groups above it."""
     while path:
         path = path.rpartition("/")[0]
         above = part(source, key, header, path, found, False)
@@ -126,7 +128,7 @@ def inherit(source: Source, key: Key, header: dict[str, Any], path: str, found: 
 def groups_of_all(
     source: Source, request: Any, held: list[Key], found: dict[File, Found]
 ) -> Iterator[tuple[str, list[Member]]]:
-    """The groups of several files by their path, each of all files."""
+    """The groups of several files by their path; a group comes from all files."""
     paths = dict.fromkeys(group["path"] for key in held for group in read(source, key)["groups"])
     for path in paths:
         together = members(source, request, held, found, path)
@@ -135,7 +137,7 @@ def groups_of_all(
 
 
 def group_in(header: dict[str, Any], group: str | None, where: str) -> str:
-    """The path of a group that a file has."""
+    """The path of a group, which the file must have."""
     path = (group or "").strip("/")
     if path not in {g["path"] for g in header["groups"]}:
         names = [g["path"] or "/" for g in header["groups"]]
@@ -158,7 +160,7 @@ def read(source: Source, key: Key) -> dict[str, Any]:
         header = json.loads(source.bytes(key))
         version = header.get("version", 0)
     except (ValueError, AttributeError):
-        raise Corrupt(f"the netCDF header of {label(key)} is none", "verify the store") from None
+        raise Corrupt(f"the netCDF header of {label(key)} is damaged", "verify the store") from None
     if version > VERSION:
         raise Invalid(
             f"the netCDF header of {label(key)} has version {version}; this program reads {VERSION}",
@@ -168,7 +170,7 @@ def read(source: Source, key: Key) -> dict[str, Any]:
 
 
 def part(source: Source, key: Key, header: dict[str, Any], path: str, found: Found, narrowed: bool) -> Parts:
-    """The variables of one group of a file; `narrowed` to those that were found."""
+    """The variables of one group of a file, or if `narrowed` only those that were found."""
     base = {k: v for k, v in key.items() if k != "variable"}
     (own,) = (g for g in header["groups"] if g["path"] == path)
     prefix = f"{path}/" if path else ""
@@ -191,26 +193,26 @@ def part(source: Source, key: Key, header: dict[str, Any], path: str, found: Fou
     used = {d for v in parts.variables.values() for d in v.dims}
     parts.unlimited &= used
     here = {d["name"] for d in own["dims"] if d["unlimited"]}
-    # xarray says it of all dimensions of a file's group, also of those that no variable has.
+    # Like xarray, for all dimensions of a file's group, even those that no variable has.
     parts.unlimited |= here & used if narrowed and HEADER not in found else here
     return parts
 
 
 def file_of(key: Key) -> File:
-    """What the keys of all fields of a file have in common."""
+    """The common keywords of all fields of a file."""
     return frozenset((k, v) for k, v in key.items() if k not in ("variable", "step"))
 
 
 @dataclass(frozen=True)
 class WithGaps:
-    """Reads a variable of which some part was left out at ingest."""
+    """Reads a variable of which ingest left out a part."""
 
     why: str
 
     def __call__(self, source: Source, key: Key, shape: tuple[int, ...], box: Box) -> np.ndarray:
-        """A box of a field; where it is not there the error says why."""
+        """A box of a field; for a missing field the error has the reason."""
         try:
-            # By request: `get` would take the only field that has further keywords for this one.
+            # By request: `get` would return the only field that has further keywords instead of this one.
             for found in source.store.retrieve({k: [v] for k, v in key.items()}):
                 if dict(found.key) == key:
                     return np.asarray(found.array(*box) if box[0] else found.array())
@@ -218,7 +220,7 @@ class WithGaps:
             missing = error.message
         else:
             missing = f"no field {label(key)}"
-        raise NotFound(f"{missing}: left out at ingest: {self.why}", "open it with drop_variables")
+        raise NotFound(f"{missing}: the ingest left it out: {self.why}", "open it with drop_variables")
 
 
 def variable(
@@ -228,7 +230,7 @@ def variable(
     stored: tuple[int, ...] | None,
     read: WithGaps | None = None,
 ) -> xr.Variable:
-    """One variable, raw; its values are read when they are asked for."""
+    """One variable, not decoded; its values are read on demand."""
     dims = [d.rpartition("/")[2] for d in facts["dims"]]
     shape = tuple(facts["shape"])
     dtype = np.dtype(facts["dtype"]).newbyteorder(">" if facts.get("endian") == "big" else "=")
@@ -248,7 +250,7 @@ def variable(
 
 
 def narrow(parts: Parts, group: dict[str, Any], prefix: str, found: Found) -> None:
-    """Keeps what a request selected: its variables with their coordinates, its steps."""
+    """Keeps the selection of a request: its variables with their coordinates, its steps."""
     chosen = {}
     for name, cube in found.items():
         if name.startswith(prefix):
@@ -273,5 +275,5 @@ def narrow(parts: Parts, group: dict[str, Any], prefix: str, found: Found) -> No
 
 
 def label(key: Key) -> str:
-    """A file as people name it."""
+    """The name of a file for messages."""
     return ", ".join(f"{k}={v}" for k, v in key.items() if (k, v) != ("variable", HEADER))

@@ -1,13 +1,13 @@
-"""Where the files of a Dataset lie beside one another: along coordinates that differ and do not overlap.
+"""The places of files in a Dataset: along coordinates that differ and do not overlap.
 
 A file has a place along each :class:`Along`: a dimension whose coordinate differs between files (time, tiles
-of x and y), or a new one, of a scalar coordinate or a keyword of the key (a member, a run), where files have
-one variable at one place otherwise.
+of x and y), or a new dimension, of a scalar coordinate or a keyword of the key (a member, a run), if files
+would otherwise have one variable at the same place.
 
 Invariants:
 
-* along a dimension the coordinates of two files are equal or have no value in common, nor one between those
-  of the other; else Invalid names coordinate and files;
+* along a dimension the coordinates of two files are equal or disjoint and not interleaved; otherwise Invalid
+  names coordinate and files;
 * one file has a variable at one place.
 
 Example: 24 files of a month each, of 10 members, have places along ``time`` and ``number``.
@@ -27,22 +27,22 @@ from fieldstone._xarray.source import Key
 from fieldstone.errors import Invalid
 
 ONE = "choose one, such as request={'run': …}, or open all with xarray.open_datatree"
-"""What can be done where files do not join."""
-FIRST = "combine=None opens the one whose key has nothing but what the request says"
+"""The hint for files that do not join."""
+FIRST = "combine=None opens the one whose key has only the keywords of the request"
 RUNS = "combine='run' makes a dimension of their runs"
 NAMES = ("project", "run")
 """Keywords that name a file's run."""
 
 
 Repeats = Callable[[int, int, str], bool]
-"""Whether two files, by number, have a variable in common although they hold different things."""
+"""Whether two files, by number, have a common variable although they otherwise hold different variables."""
 
 
 @dataclass
 class File:
-    """A file that is to be joined, or one group of it.
+    """A file to be joined, or one group of it.
 
-    People call it `name`; `data` is what it holds, decoded and without indexes.
+    `name` is its name in messages; `data` is its content, decoded and without indexes.
     """
 
     name: str
@@ -52,7 +52,7 @@ class File:
     _read: dict[str, xr.Variable] = field(default_factory=dict)
 
     def coordinate(self, name: str) -> xr.Variable:
-        """A coordinate, which is read once."""
+        """A coordinate, read only once."""
         if name not in self._read:
             lazy = self.data.variables[name]
             self._read[name] = xr.Variable(lazy.dims, lazy.values, lazy.attrs, lazy.encoding, fastpath=True)
@@ -63,8 +63,8 @@ class File:
 class Along:
     """A dimension along which files are joined.
 
-    They lie by the coordinate `by`, which has the dimension's name where it can. `place` has the position of
-    each file, None where it has none, `coords` the coordinate at each position: of a new dimension a scalar.
+    The coordinate `by` orders them; it has the dimension's name if possible. `place` has the position of each
+    file, None if it has none, `coords` the coordinate at each position: for a new dimension a scalar.
     """
 
     dim: str
@@ -75,24 +75,26 @@ class Along:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """How much each position takes."""
+        """The length of each position."""
         return tuple(c.size for c in self.coords)
 
     def words(self, position: int) -> str:
-        """A position as people name it."""
+        """The name of a position for messages."""
         values = self.coords[position].values.ravel()
         return f"{self.by} {said(values)}"
 
 
 def find(files: Sequence[File], kept: Sequence[Sequence[str]], repeats: Repeats, by_run: bool) -> list[Along]:
-    """The dimensions along which files lie; `kept` has the variables of each that describe no other.
+    """The dimensions along which files lie; `kept` has the variables of each that are not auxiliary.
 
-    What a run is called tells files apart only `by_run`: it may be the name of a file.
+    The name of a run distinguishes files only `by_run`, because it may be the name of a file.
     """
     found = []
     for dim in dict.fromkeys(str(d) for file in files for d in file.data.dims):
         if (along := along_dimension(files, dim)) is not None:
             found.append(along)
+    # Files that still have a variable at the same place need another dimension. A candidate is kept only if
+    # it resolves some of these conflicts.
     missing = conflicts(kept, found, repeats)
     for name, values in candidates(files, by_run) if missing else ():
         if not missing:
@@ -105,7 +107,7 @@ def find(files: Sequence[File], kept: Sequence[Sequence[str]], repeats: Repeats,
     if missing:
         (one, other), name = next(iter(missing.items()))
         dims = [str(d) for d in files[one].data[name].dims if d in files[one].data.coords]
-        where = f"at the same {', '.join(dims)}" if dims else "and no coordinate tells them apart"
+        where = f"at the same {', '.join(dims)}" if dims else "and no coordinate distinguishes them"
         raise Invalid(
             f"the files {files[one].name} and {files[other].name} overlap: both have {name} {where} "
             f"({keys(files[one], files[other])})",
@@ -115,14 +117,14 @@ def find(files: Sequence[File], kept: Sequence[Sequence[str]], repeats: Repeats,
 
 
 def along_dimension(files: Sequence[File], dim: str) -> Along | None:
-    """How files lie along a dimension that they have; None where they are alike."""
+    """The places of files along a dimension that they have; None if they are alike."""
     having = [i for i, file in enumerate(files) if dim in file.data.dims]
     bare = [i for i in having if not lies_along(files[i], dim, dim)]
     if not bare:
         agree(files, having, dim)
         if len({identity(files[i].coordinate(dim)) for i in having}) > 1:
             return laid(files, having, dim, dim)
-    # A dimension may only count, and another coordinate say where on it the file is.
+    # A dimension may only count; then another coordinate has the file's position on it.
     counts = all(kind(c) == "number" and "units" not in c.attrs for c in plain(files, having, dim))
     names = dict.fromkeys(str(c) for i in having for c in files[i].data.coords if c != dim)
     for name in names if counts else ():
@@ -138,25 +140,25 @@ def along_dimension(files: Sequence[File], dim: str) -> Along | None:
     if others:
         raise Invalid(
             f"dimension {dim} has no coordinate in the file {files[bare[0]].name}, and "
-            f"{sizes[bare[0]]} values there beside {sizes[others[0]]} in {files[others[0]].name}",
+            f"{sizes[bare[0]]} values there, but {sizes[others[0]]} in {files[others[0]].name}",
             ONE,
         )
     return None
 
 
 def lies_along(file: File, name: str, dim: str) -> bool:
-    """Whether a file has a variable along this dimension alone."""
+    """Whether a file has a variable along only this dimension."""
     variable = file.data.variables.get(name)
     return variable is not None and variable.dims == (dim,)
 
 
 def plain(files: Sequence[File], having: Sequence[int], dim: str) -> list[xr.Variable]:
-    """The coordinates of a dimension, where files have one."""
+    """The coordinates of a dimension, of files that have one."""
     return [files[i].coordinate(dim) for i in having if lies_along(files[i], dim, dim)]
 
 
 def laid(files: Sequence[File], having: Sequence[int], dim: str, by: str) -> Along:
-    """How files lie along a dimension by a coordinate that differs."""
+    """The places of files along a dimension, by a coordinate that differs."""
     coords = {i: files[i].coordinate(by) for i in having}
     distinct: dict[Any, int] = {}
     place: list[int | None] = [None] * len(files)
@@ -173,7 +175,7 @@ def laid(files: Sequence[File], having: Sequence[int], dim: str, by: str) -> Alo
 
 
 def agree(files: Sequence[File], having: Sequence[int], name: str) -> None:
-    """Refuses files in which a coordinate means something else: other units, calendar or kind of value."""
+    """Refuses files in which a coordinate has a different meaning: other units, calendar or kind of value."""
     first = files[having[0]]
     for i in having[1:]:
         one, other = first.coordinate(name), files[i].coordinate(name)
@@ -185,13 +187,13 @@ def agree(files: Sequence[File], having: Sequence[int], name: str) -> None:
             if mine != theirs:
                 raise Invalid(
                     f"coordinate {name} has {what} {text_of(mine)} in the file {first.name}, "
-                    f"and {text_of(theirs)} in {files[i].name}",
+                    f"but {text_of(theirs)} in {files[i].name}",
                     ONE,
                 )
 
 
 def calendar(variable: xr.Variable) -> str | None:
-    """The calendar of times; None where values are none."""
+    """The calendar of times; None if the values are not times."""
     if variable.dtype.kind == "M":
         return "standard"
     if variable.dtype.kind != "O" or not variable.size:
@@ -200,7 +202,7 @@ def calendar(variable: xr.Variable) -> str | None:
 
 
 def kind(variable: xr.Variable) -> str:
-    """What values are: numbers, text, times, or times that numpy does not hold."""
+    """The kind of values: numbers, text, times, or times that numpy cannot hold."""
     if variable.dtype.kind == "O" and calendar(variable) is not None:
         return "time of cftime"
     words = {"M": "time", "m": "duration", "U": "text", "S": "text", "O": "text"}
@@ -208,7 +210,7 @@ def kind(variable: xr.Variable) -> str:
 
 
 def identity(variable: xr.Variable) -> Any:
-    """What coordinates of equal values have in common."""
+    """A key that is the same for coordinates of equal values."""
     values = variable.values
     if values.dtype.kind in "iufb":
         wide = values.astype("f8")
@@ -220,7 +222,7 @@ def identity(variable: xr.Variable) -> Any:
 
 
 def ordered(files: Sequence[File], name: str, firsts: Sequence[int]) -> list[int]:
-    """The order of coordinates that differ, as numbers in `firsts`; Invalid where two overlap."""
+    """The order of coordinates that differ, as numbers in `firsts`; Invalid if two overlap."""
     values = [files[i].coordinate(name).values for i in firsts]
     filled = [n for n, v in enumerate(values) if v.size]
     lacking = next((n for n in filled if np.any(values[n] != values[n])), None)
@@ -230,6 +232,8 @@ def ordered(files: Sequence[File], name: str, firsts: Sequence[int]) -> list[int
     order = sorted(filled, key=lambda n: ranges[n][0])
     text = kind(files[firsts[0]].coordinate(name)) == "text"
     taken: dict[Any, int] = {}
+    # Sorted by their first ends, numbers overlap only with their predecessor; texts have no order, so any
+    # equal value is an overlap.
     for before, n in zip([None, *order], order, strict=False):
         twin = None
         if text:
@@ -241,9 +245,10 @@ def ordered(files: Sequence[File], name: str, firsts: Sequence[int]) -> list[int
             one, other = sorted((twin, n), key=lambda k: firsts[k])
             raise Invalid(
                 f"coordinate {name} of the files {files[firsts[one]].name} ({said(values[one])}) and "
-                f"{files[firsts[other]].name} ({said(values[other])}) overlaps and is not the same",
+                f"{files[firsts[other]].name} ({said(values[other])}) overlaps, but differs",
                 ONE,
             )
+    # Falling coordinates stay falling across files.
     falls = [bool(v[0] > v[-1]) for v in values if v.size > 1]
     if falls and all(falls):
         order.reverse()
@@ -251,7 +256,7 @@ def ordered(files: Sequence[File], name: str, firsts: Sequence[int]) -> list[int
 
 
 def ends(values: np.ndarray) -> tuple[Any, Any]:
-    """The least and the greatest value."""
+    """The minimum and the maximum."""
     if values.dtype.kind in "OUS":
         return min(values.tolist()), max(values.tolist())
     return values.min(), values.max()
@@ -260,7 +265,7 @@ def ends(values: np.ndarray) -> tuple[Any, Any]:
 def conflicts(
     kept: Sequence[Sequence[str]], found: Sequence[Along], repeats: Repeats
 ) -> dict[tuple[int, int], str]:
-    """Pairs of files that have a variable at one place, with the variable."""
+    """Pairs of files that have a variable at the same place, with the variable."""
     seen: dict[Any, int] = {}
     twins: dict[tuple[int, int], str] = {}
     for i, names in enumerate(kept):
@@ -273,7 +278,8 @@ def conflicts(
 
 
 def candidates(files: Sequence[File], by_run: bool) -> list[tuple[str, list[xr.Variable | None]]]:
-    """What may tell files of one place apart: scalar coordinates, then keywords of the keys, the run last."""
+    """Candidates that may distinguish files of one place: scalar coordinates, then keywords of the keys, the
+    run last."""
     made: list[tuple[str, list[xr.Variable | None]]] = []
     names = dict.fromkeys(str(c) for f in files for c, v in f.data.coords.items() if v.ndim == 0)
     for name in names:
@@ -292,7 +298,7 @@ def candidates(files: Sequence[File], by_run: bool) -> list[tuple[str, list[xr.V
 
 
 def along_values(name: str, values: Sequence[xr.Variable | None]) -> Along:
-    """A new dimension, of the values that files have."""
+    """A new dimension, with the values of the files."""
     by = {identity(v): v for v in values if v is not None}
     order = sorted(by, key=lambda key: by[key].values[()])
     rank = {key: position for position, key in enumerate(order)}
@@ -301,19 +307,19 @@ def along_values(name: str, values: Sequence[xr.Variable | None]) -> Along:
 
 
 def keys(one: File, other: File) -> str:
-    """Where the keys of two files differ, which a request can choose by."""
+    """The differences of the keys of two files, by which a request can choose."""
     names = [k for k in {**one.key, **other.key} if one.key.get(k) != other.key.get(k)]
     said = [[f"{k}={f.key[k]}" if k in f.key else f"no {k}" for k in names] for f in (one, other)]
     return ", ".join(map(",".join, said))
 
 
 def text_of(value: Any) -> str:
-    """What a file says, in a sentence."""
+    """A value of a file, for a sentence."""
     return "none" if value is None else str(value)
 
 
 def said(values: np.ndarray) -> str:
-    """Values in a few words: the one, or the first and the last."""
+    """Values in a few words: the only one, or the first and the last."""
 
     def one(value: Any) -> str:
         if isinstance(value, np.datetime64):

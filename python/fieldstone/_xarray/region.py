@@ -1,13 +1,14 @@
-"""Boxes in coordinates, cut out of a Dataset: grids of one and of two dimensions, across the seam.
+"""Cuts boxes in coordinates out of a Dataset: grids of one and of two dimensions, across the seam.
 
-A range means a coordinate by its name or standard name, or as ``lat`` and ``lon`` where it is a latitude or
-longitude, as in queries, which have the same rules. Ranges are in the coordinate's own unit, both ends
-included; longitudes go around. A slice is of elements, half-open.
+A range refers to a coordinate by its name or standard name, or as ``lat`` and ``lon`` if it is a latitude or
+longitude, by the same rules as queries. Ranges are in the coordinate's own unit, both ends included;
+longitudes wrap around. A slice counts elements, half-open.
 
-Along one dimension cells are chosen, and those of a range that crosses the seam come from west to east.
-Coordinates of several dimensions leave the rectangle around the cells within; others in it are masked.
+Along one dimension cells are selected, and those of a range that crosses the seam are ordered from west to
+east. For coordinates of several dimensions, the rectangle around the selected cells remains; others in it are
+masked.
 
-Invariant: a cell is kept where all ranges that its variable has coordinates for hold.
+Invariant: a cell is kept if it satisfies all ranges for which its variable has coordinates.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from fieldstone.errors import Invalid
 
 @dataclass
 class Cells:
-    """The chosen part of each dimension, and the cells of several dimensions that lie within."""
+    """The selected part of each dimension, and the selected cells of several dimensions."""
 
     along: dict[str, np.ndarray] = field(default_factory=dict)
     masks: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict)
 
     def take(self, dim: str, chosen: np.ndarray) -> None:
-        """Chooses of a dimension what was chosen before and is chosen now, in the order of now."""
+        """Narrows a dimension to elements selected both before and now, in the order of `chosen`."""
         before = self.along.get(dim)
         self.along[dim] = chosen if before is None else chosen[np.isin(chosen, before)]
 
 
 def cut(data: xr.Dataset, box: Any) -> xr.Dataset:
-    """The part of a Dataset in a box; Invalid where it has no dimension or coordinate of a range."""
+    """The part of a Dataset in a box; Invalid if it lacks the dimension or coordinate of a range."""
     found = cells(data.coords, dict(data.sizes), box)
     data = data.isel({dim: chosen for dim, chosen in found.along.items() if dim in data.dims})
     for dims, mask in found.masks.items():
@@ -58,7 +59,7 @@ def cut(data: xr.Dataset, box: Any) -> xr.Dataset:
 
 
 def cells(coords: Mapping[Any, xr.DataArray], sizes: dict[Any, int], box: Any) -> Cells:
-    """The cells of a box, of coordinates and dimensions with these lengths."""
+    """The cells of a box, for coordinates and dimensions with these lengths."""
     found = Cells()
     for name, physical, (low, high) in _Catalog.ranges(box):
         if not physical:
@@ -92,6 +93,6 @@ def _inside(coord: xr.DataArray, low: float, high: float) -> np.ndarray:
 
 
 def _in_order(chosen: np.ndarray, coord: xr.DataArray) -> np.ndarray:
-    """The chosen part of a dimension; longitudes in two parts begin with the one behind the gap."""
+    """The selected part of a dimension; longitudes in two parts begin with the one after the gap."""
     gaps = np.flatnonzero(np.diff(chosen) > 1)
     return np.roll(chosen, -int(gaps[0]) - 1) if len(gaps) == 1 and _axis(coord).is_longitude else chosen

@@ -1,7 +1,7 @@
-"""The store behind lazy arrays, pinned to one version and opened again where they are unpickled.
+"""The store behind lazy arrays, pinned to one version and opened again when they are unpickled.
 
-Arrays travel to other processes as URL and version. A process opens each such pair once, however many
-arrays of it arrive, and keeps the last few open.
+Arrays travel to other processes as URL and version. A process opens each such pair once, for any number of
+arrays, and keeps the last few open.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Key = dict[str, str]
 
 KEPT = 8
-"""Stores that a process keeps open for arrays that arrive."""
+"""The number of stores that a process keeps open for unpickled arrays."""
 
 _open: OrderedDict[tuple[str, Any], Any] = OrderedDict()
 _lock = threading.Lock()
@@ -29,7 +29,7 @@ _lock = threading.Lock()
 class Source:
     """A store pinned to one version.
 
-    Opened by URL it pickles as URL and version; made from an open store it pickles that store.
+    If opened by URL, it pickles as URL and version; if made from an open store, it pickles that store.
     """
 
     def __init__(self, store: Any, url: str | None = None, at: Any = None) -> None:
@@ -57,9 +57,9 @@ class Source:
 
     @property
     def token(self) -> str:
-        """What two sources of the same content have in common, in every process.
+        """The same text for two sources of the same content, in every process.
 
-        A version names its snapshot by the random ids of its logs, so it says which store, too.
+        A version names its snapshot by the random ids of its logs, so it also identifies the store.
         """
         if self._token is None:
             version = self._at if self._at is not None else self.store.version
@@ -71,12 +71,13 @@ class Source:
         return bytes(self._get(key, {}, lambda field: field.read()))
 
     def box(self, key: Key, start: tuple[int, ...], count: tuple[int, ...]) -> np.ndarray:
-        """A box of an array field; only the blocks it touches are read. Without a start, all of it."""
+        """A box of an array field; only the blocks that it touches are read. Without a start, the whole
+        field."""
         box = {"start": start, "count": count} if start else {}
         return np.asarray(self._get(key, box, lambda field: field.array(**box)))
 
     def field(self, key: Key) -> Field:
-        """A field, to be read in parts."""
+        """A field, from which parts can be read."""
         try:
             return self.store._field(key)
         except ValueError:
@@ -93,12 +94,12 @@ class Source:
             return read(field)
 
     def _exactly(self, key: Key) -> Field | None:
-        """The field of a key that also selects fields with further keywords, of which it has none."""
+        """The field with exactly this key, if the key also selects fields with further keywords."""
         found = self.store.retrieve({k: [v] for k, v in key.items()})
         return next((field for field in found if dict(field.key) == key), None)
 
     def close(self) -> None:
-        """Lets go of a store that was opened here; reading opens it again."""
+        """Closes a store that was opened here; reading opens it again."""
         if self._reopen:
             self._store = None
 
@@ -124,5 +125,5 @@ def reopened(url: str, at: Any) -> Any:
 
 
 def digest(*parts: Any) -> str:
-    """The same short text for equal parts in every process; parts have a repr that says all."""
+    """The same short text for equal parts in every process; the repr of a part must contain all of it."""
     return hashlib.blake2b("\0".join(map(repr, parts)).encode(), digest_size=16).hexdigest()

@@ -1,10 +1,10 @@
-"""When GRIB messages are valid, and one datetime axis of it.
+"""Times of validity of GRIB messages, and one datetime axis of them.
 
-Date, time and step of a message say it (``hdate`` in place of the date of a hindcast, ``fcmonth`` in place of
-a step in months), or ``validity``, where its header says something else than these do. Under
-``time_dim="valid_time"`` it takes their place as dimension.
+They follow from date, time and step of a message (``hdate`` replaces the date of a hindcast, ``fcmonth`` a
+step in months), or from ``validity`` if its header differs from these. Under ``time_dim="valid_time"`` the
+time of validity replaces them as dimension.
 
-Invariant: a variable has one message for a time, else Invalid names two.
+Invariant: a variable has one message for a time; otherwise Invalid names two.
 
 Example: ``moment({"date": "20260101", "time": "1200", "step": "6"})`` is 2026-01-01T18:00.
 """
@@ -26,7 +26,7 @@ from fieldstone.errors import Invalid
 NAME = "valid_time"
 KEYWORDS = ("hdate", "date", "time", "fcmonth", "step")
 RANGE = (np.datetime64("1678-01-01", "s"), np.datetime64("2262-01-01", "s"))
-"""Between these every second is a time in nanoseconds."""
+"""Every second between these can be a time in nanoseconds."""
 
 ATTRS = {"standard_name": "time", "long_name": "time of validity"}
 
@@ -43,9 +43,9 @@ class Timed(Messages):
 
 
 def timed(held: Sequence[Messages]) -> list[Messages]:
-    """Messages along their time of validity; as they are where all are valid at one time.
+    """Messages along their time of validity; unchanged if all are valid at the same time.
 
-    A variable that says no time is left out with a warning, unless there is no other.
+    A variable without a time is left out with a warning, unless it is the only one.
     """
     made: list[Timed] = []
     refused: list[Invalid] = []
@@ -64,11 +64,11 @@ def timed(held: Sequence[Messages]) -> list[Messages]:
 
 
 class TimeUnknown(Invalid):
-    """A message does not say when it is valid."""
+    """A message has no time of validity."""
 
 
 def one(m: Messages) -> Timed:
-    """The messages of a variable along their time of validity; a warning names what says none."""
+    """The messages of a variable along their time of validity; a warning names those without one."""
     hindcast = "hdate" in m.key or "hdate" in m.axes
     varied = [k for k in (*KEYWORDS, VALIDITY) if k in m.axes and not (hindcast and k == "date")]
     sizes = {k: len(values) for k, values in m.axes.items()}
@@ -82,6 +82,7 @@ def one(m: Messages) -> Timed:
     flat = np.zeros(len(present), np.int64)
     if varied:
         flat = np.ravel_multi_index([numbers[k] for k in varied], extents)
+    # Each combination of the varying keywords is examined once, however many fields share it.
     chosen, index = np.unique(flat, return_inverse=True)
     found: dict[str, tuple[tuple[str, str], ...]] = {}
     texts: list[str | None] = []
@@ -99,7 +100,7 @@ def one(m: Messages) -> Timed:
             name = m.head.attrs.get("short_name", dict(m.group))
             raise Invalid(
                 f"{name} has two fields that are valid at {text}: {label(found[text])} and {label(row)}",
-                "give a request that selects one forecast for each time, or leave time_dim out",
+                "give a request that selects one forecast for each time, or leave out time_dim",
             )
         found[text] = row
         texts.append(text)
@@ -107,6 +108,7 @@ def one(m: Messages) -> Timed:
         raise unknown(lost[0])
     if lost:
         warnings.warn(f"left out: {unknown(lost[0]).message}", stacklevel=2)
+    # ISO texts of equal length sort by time. Fields without a time get -1, and are dropped from all columns.
     values = tuple(sorted(found))
     rank: dict[str | None, int] = {None: -1, **{text: i for i, text in enumerate(values)}}
     numbers[NAME] = np.array([rank[text] for text in texts], np.int64)[index]
@@ -121,12 +123,12 @@ def one(m: Messages) -> Timed:
 
 
 def label(row: tuple[tuple[str, str], ...]) -> str:
-    """Keywords and values as people write them."""
+    """Keywords and values for messages."""
     return ",".join(f"{k}={v}" for k, v in row)
 
 
 def moment(key: Mapping[str, str]) -> np.datetime64:
-    """When a message is valid, to the second, by its key."""
+    """The time of validity of a message, to the second, by its key."""
     seconds = grib_keys.moment(key)
     if seconds is None:
         raise unknown(key)
@@ -134,12 +136,12 @@ def moment(key: Mapping[str, str]) -> np.datetime64:
 
 
 def unknown(key: Mapping[str, str]) -> TimeUnknown:
-    """That a key does not say when its field is valid."""
+    """The error for a key without a time of validity."""
     word = "hdate" if "hdate" in key else "date"
     day, time, step = key.get(word, ""), key.get("time", "0000"), key.get("step", "0")
     return TimeUnknown(
-        f"nothing tells when a field of {word} {day!r}, time {time!r} and step {step!r} is valid",
-        "give a request without it, or leave time_dim out",
+        f"a field of {word} {day!r}, time {time!r} and step {step!r} has no time of validity",
+        "give a request without it, or leave out time_dim",
     )
 
 
@@ -150,11 +152,11 @@ def variable(dims: Sequence[str], texts: Sequence[str]) -> xr.Variable:
 
 
 def coordinate(dims: Sequence[str], times: np.ndarray | np.datetime64) -> xr.Variable:
-    """The coordinate of times to the second, in nanoseconds where they reach; NaT where there is none."""
+    """The coordinate of times to the second, in nanoseconds if they fit; NaT if there is none."""
     return xr.Variable(tuple(dims), precise(np.asarray(times)), ATTRS)
 
 
 def precise(times: np.ndarray) -> np.ndarray:
-    """Times in nanoseconds, where every one of them is within their reach."""
+    """Times in nanoseconds, if all of them fit."""
     inside = (np.isnat(times) | ((times >= RANGE[0]) & (times < RANGE[1]))).all()
     return times.astype("M8[ns]") if inside else times

@@ -1,12 +1,12 @@
-"""What a store holds, as one Dataset or as a tree of them.
+"""The contents of a store, as one Dataset or as a tree of Datasets.
 
 The nodes of a tree, which ``docs/guide/xarray.md`` promises:
 
-* of arrays and of ingested files ``/RUN``, below ``/PROJECT`` where the key has one; the groups of a file
-  stand below its node;
-* where several files share a run, or the fields of a run differ in type or shape, a level ``KEYWORD=VALUE``
-  follows for each further keyword that tells them apart;
-* of GRIB messages see :func:`fieldstone._xarray.grib.groups`.
+* for arrays and ingested files ``/RUN``, below ``/PROJECT`` if the key has one; the groups of a file are
+  below its node;
+* if several files share a run, or the fields of a run differ in type or shape, a level ``KEYWORD=VALUE``
+  follows for each further keyword that distinguishes them;
+* for GRIB messages see :func:`fieldstone._xarray.grib.groups`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from fieldstone._xarray.source import Key, Source
 from fieldstone.errors import Invalid, NotFound
 
 Node = tuple[str, Parts | list[netcdf.Member] | Exception]
-"""Path and variables of a node, or why there is none."""
+"""Path and variables of a node, or the error that prevents it."""
 
 
 @dataclass(frozen=True)
 class View:
-    """How what is selected is shown: see :meth:`fieldstone.Store.to_xarray`."""
+    """How a selection is shown: see :meth:`fieldstone.Store.to_xarray`."""
 
     combine: str | None = "auto"
     time_dim: str | None = None
@@ -46,13 +46,13 @@ def dataset(
     group: str | None,
     view: View = View(),
 ) -> Parts | list[netcdf.Member]:
-    """All that a request selects, as one Dataset; of several files, which are to be joined, each."""
+    """Everything that a request selects, as one Dataset; if several files are to be joined, each of them."""
     roles = Roles(*source.store._roles())
     (grib_messages, request), *others = asked_apart(source, request)
     if others:
         raise Invalid(
-            "the request selects GRIB messages and what is none, which share no Dataset",
-            "add param=?* (what has a param: GRIB) or variable=?* (the rest) to the request, or open all "
+            "the request selects GRIB messages and other fields, which cannot share a Dataset",
+            "add param=?* (GRIB) or variable=?* (the rest) to the request, or open all "
             "with xarray.open_datatree",
         )
     if grib_messages:
@@ -60,13 +60,13 @@ def dataset(
             raise Invalid(f"no group {group!r}: the request selects GRIB messages", "leave group= out")
         return grib.describe(source, request, view.time_dim)
     if view.time_dim:
-        raise Invalid("time_dim= is for GRIB messages, and the request selects none", "leave it out")
+        raise Invalid("time_dim= is for GRIB messages, but the request selects none", "leave it out")
     held, apart = files_and_arrays(source, request, roles)
     if held and apart:
         raise Invalid(
             f"the request selects netCDF files, such as {netcdf.label(held[0])}, and arrays, such as run "
             f"{apart[0]}",
-            "choose either, such as request={'run': …}, or open all with xarray.open_datatree",
+            "choose one of them, such as request={'run': …}, or open all with xarray.open_datatree",
         )
     if held:
         return netcdf.describe(source, request, held, group, view.combine)
@@ -77,12 +77,12 @@ def dataset(
         have = ", ".join(sorted(filter(None, by_group(cubes, roles)))) or "none"
         cubes = [cube for cube in cubes if cube.key.get(roles.variable, "").startswith(f"{path}/")]
         if not cubes:
-            raise Invalid(f"no group {path!r} in what is selected", f"its groups: {have}")
+            raise Invalid(f"no group {path!r} in the selection", f"its groups: {have}")
     shared = Shared(order)
     cubes = arrays.with_coordinates(source, cubes, roles, shared)
     parts = arrays.describe(source, cubes, roles, shared, path)
     if not parts.variables:
-        raise nothing(source, request, "the request selects opaque bytes alone, which are no arrays")
+        raise nothing(source, request, "the request selects only opaque bytes, which are not arrays")
     return parts
 
 
@@ -91,7 +91,7 @@ def tree(
     request: Any,
     view: View = View(combine=None),
 ) -> Iterator[Node]:
-    """The nodes of a tree: path and variables. What cannot be described stops nothing else."""
+    """The nodes of a tree: path and variables. An error in one node does not stop others."""
     for grib_messages, part in asked_apart(source, request):
         if grib_messages:
             yield from tried("GRIB messages", grib.groups(source, part, view.time_dim))
@@ -100,7 +100,7 @@ def tree(
 
 
 def tried(path: str, nodes: Iterable[Node]) -> Iterator[Node]:
-    """The nodes of a part of the store, and behind those that there are the error that ended them."""
+    """The nodes of a part of the store, followed by the error that ended them, if any."""
     try:
         yield from nodes
     except Exception as error:
@@ -108,7 +108,7 @@ def tried(path: str, nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def runs_of(source: Source, request: Any, narrowed: bool, view: View) -> Iterator[Node]:
-    """The nodes of what is not GRIB; `narrowed`: a request may leave out parts of files."""
+    """The nodes of everything except GRIB; `narrowed`: a request may leave out parts of files."""
     roles = Roles(*source.store._roles())
     by = [k for k in (roles.project, *roles.run, roles.variable) if k]
     cubes, order = source.store._cubes(request, by=by)
@@ -123,6 +123,8 @@ def runs_of(source: Source, request: Any, narrowed: bool, view: View) -> Iterato
         nonlocal files
         own = netcdf.files(members)
         if own is None:
+            # A cube may span several files; cubes along the step alone each belong to one. Queried once for
+            # all runs.
             if files is None:
                 files = netcdf.files(source.store._cubes(request, along=["step"])[0]) or {}
             own = files
@@ -149,8 +151,8 @@ def runs_of(source: Source, request: Any, narrowed: bool, view: View) -> Iterato
 def of_run(
     source: Source, run: Any, cubes: Sequence[Any], roles: Roles, shared: Shared
 ) -> Iterator[tuple[str, Parts]]:
-    """The node of a run of arrays, and one below it for each group of its variables; one for each value of a
-    keyword where fields differ otherwise.
+    """The node of a run of arrays, with one below it for each group of its variables; if fields differ, one
+    for each value of a keyword.
     """
     cubes = [cube for cube in cubes if cube.dtype is not None]
     odd = [cube for cube in cubes if cube.odd is not None]
@@ -176,7 +178,7 @@ def of_run(
 
 
 def by_group(cubes: Sequence[Any], roles: Roles) -> dict[str, list[Any]]:
-    """Cubes by the group that the name of their variable says; of the run itself first."""
+    """Cubes by the group in the name of their variable; those of the run itself first."""
     groups: dict[str, list[Any]] = {"": []}
     for cube in cubes:
         name = cube.key.get(roles.variable, "") if roles.variable else ""
@@ -185,7 +187,7 @@ def by_group(cubes: Sequence[Any], roles: Roles) -> dict[str, list[Any]]:
 
 
 def on_level(source: Source, request: Any, level: Any) -> tuple[str, Any]:
-    """The group of a level, and the request of its variables alone; NotFound where there is no such level."""
+    """The group of a level, and the request for only its variables; NotFound if there is no such level."""
     keyword = Roles(*source.store._roles()).variable
     if keyword is None:
         raise Invalid("level= in a store whose schema names no variables", "leave level= out")
@@ -195,13 +197,13 @@ def on_level(source: Source, request: Any, level: Any) -> tuple[str, Any]:
         levels = sorted({found[0] for name in names if (found := _level_of(name)) is not None})
         if int(level) not in levels:
             have = ", ".join(map(str, levels))
-            hint = f"there are levels {have}" if levels else "no variable of the store is on a level"
+            hint = f"the levels are {have}" if levels else "no variable of the store is on a level"
             raise NotFound(f"nothing is on level {level}", hint)
     return group, there
 
 
 def asked_apart(source: Source, request: Any) -> list[tuple[bool, Any]]:
-    """Whether a request selects GRIB messages; of a store of both kinds the request for each of them."""
+    """Whether a request selects GRIB messages; for a store of both kinds, one request for each of them."""
     if not source.store._is_mixed():
         return [(is_grib(source, request), request)]
     parts = [(True, _within(request, "param=?*")), (False, _within(request, "variable=?*"))]
@@ -212,7 +214,7 @@ def asked_apart(source: Source, request: Any) -> list[tuple[bool, Any]]:
 
 
 def is_grib(source: Source, request: Any) -> bool:
-    """Whether a request selects GRIB messages; raises where it selects nothing."""
+    """Whether a request selects GRIB messages; raises if it selects nothing."""
     for entry in source.store.list({} if request is None else request):
         return entry.dtype is None and "param" in entry.key
     raise nothing(source, request, "nothing to open: the store holds no field that the request selects")
@@ -227,12 +229,12 @@ def files_and_arrays(source: Source, request: Any, roles: Roles) -> tuple[list[K
 
 
 def headers(source: Source, runs: Any, roles: Roles) -> list[Key]:
-    """Headers of netCDF files; a schema of other words has none."""
+    """Headers of netCDF files; a schema without their keywords has none."""
     return netcdf.headers(source, runs) if of_files(roles) else []
 
 
 def of_files(roles: Roles) -> bool:
-    """Whether the schema has the words under which netCDF files are ingested."""
+    """Whether the schema has the keywords under which netCDF files are ingested."""
     return (roles.run, roles.variable) == (["run"], "variable")
 
 
@@ -250,7 +252,7 @@ def by_run(cubes: Sequence[Any], roles: Roles) -> dict[Any, list[Any]]:
 
 
 def apart_by(keys: Sequence[Key], run: Any) -> list[str]:
-    """What tells the files of a run apart, as a path: nothing where there is one file."""
+    """The keywords that distinguish the files of a run, as a path: none if there is one file."""
     common = {k for k, _ in run} | {"variable"}
     names = [k for k in dict.fromkeys(k for key in keys for k in key) if k not in common]
     names = [k for k in names if len({key.get(k) for key in keys}) > 1]
@@ -258,12 +260,12 @@ def apart_by(keys: Sequence[Key], run: Any) -> list[str]:
 
 
 def escaped(value: str) -> str:
-    """A value as the name of a node, which has no slash and is not one of the names of folders."""
+    """A value as the name of a node, which has no slash and is not a special name of folders."""
     return "%2E" * len(value) if value in (".", "..") else value.replace("/", "%2F")
 
 
 def nothing(source: Source, request: Any, why: str) -> NotFound:
-    """The error for a request that selects nothing: names the nearest values there are."""
+    """The error for a request that selects nothing, with the nearest existing values."""
     there = source.store.axes({})
     if not there:
         return NotFound(f"the store {source.url} is empty", "archive and flush something first")
@@ -285,8 +287,8 @@ def nothing(source: Source, request: Any, why: str) -> NotFound:
 
 
 def asked(request: Any) -> Iterator[tuple[str, list[str]]]:
-    """Keywords of a request with the single values that it lists, as far as they can be told; without those
-    that are to be absent (``!*``).
+    """Keywords of a request with the single values that it lists, as far as they are known; without those
+    that must be absent (``!*``).
     """
     words = ("to", "by", "*", "?*", "None", "")
     if isinstance(request, Mapping):

@@ -1,8 +1,8 @@
 """A store's arrays as Zarr 3, for programs that read Zarr: read-only, nothing copied.
 
-The arrays are those of ``store.to_xarray``: one way to lay out fields as variables, whoever reads them.
-:mod:`.layout` makes nodes of what was described (metadata documents, grids of chunks), :mod:`.store` answers
-zarr-python. Whatever a reader sees is of one version of the store.
+The arrays are those of ``store.to_xarray``, so that fields become variables in one way for all readers.
+:mod:`.layout` turns described variables into nodes (metadata documents, grids of chunks), :mod:`.store`
+serves zarr-python. A reader sees one version of the store.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ def zarr_store(
     tree: bool = False,
     chunks: Mapping[str, int] | Literal["stored"] | None = None,
 ) -> FieldstoneZarr:
-    """What `request` selects as a Zarr 3 store: a read-only ``zarr.abc.store.Store`` (needs
+    """The fields that `request` selects as a Zarr 3 store: a read-only ``zarr.abc.store.Store`` (needs
     ``fieldstone[zarr]``). `store` is an open store, or the URL of one.
 
     Its arrays are the variables of ``store.to_xarray(request)``, with attributes and coordinates:
     ``xarray.open_zarr(fst.zarr_store(store, request))``. Keywords with several values are leading dimensions,
-    one field to a chunk. With ``tree=True`` there is a group for each node that ``open_datatree`` gives.
+    with one field in each chunk. With ``tree=True`` there is a group for each node of ``open_datatree``.
 
-    Chunks are read when they are asked for. They are the blocks of a field as they are stored, small ones
-    taken together up to 1 MiB; ``chunks="stored"`` takes each alone, and a mapping of dimensions to extents
-    cuts those dimensions so, whatever is stored. Everything is of the version that is visible now, also where
-    it is unpickled; a store in memory stays in its process.
+    Chunks are read on demand. They are the stored blocks of a field, with small ones combined up to 1 MiB;
+    ``chunks="stored"`` keeps each block separate, and a mapping of dimensions to extents cuts those
+    dimensions accordingly, whatever is stored. Everything is of the version that is visible now, also after
+    unpickling; a store in memory stays in its process.
 
-    Raises NotFound where nothing is selected, and Invalid where fields make no Dataset (see `tree`).
+    Raises NotFound if nothing is selected, and Invalid if the fields do not make one Dataset (see `tree`).
     """
     from fieldstone._zarr.store import FieldstoneZarr
 

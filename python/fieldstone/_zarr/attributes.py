@@ -1,4 +1,4 @@
-"""Attributes as JSON, in the way in which xarray writes and reads them in Zarr 3.
+"""Attributes as JSON, in the form in which xarray writes and reads them in Zarr 3.
 
 Example::
 
@@ -23,20 +23,20 @@ def attributes_of(attrs: Mapping[str, Any], dtype: np.dtype | None = None) -> di
     fill = np.ravel(attrs["_FillValue"])
     try:
         if dtype.kind in "SU":
-            raise TypeError("xarray reads no _FillValue of text in Zarr 3")
+            raise TypeError("xarray cannot read a _FillValue of text in Zarr 3")
         if dtype.kind in "iu" and fill[0] != int(fill[0]):
-            raise TypeError("xarray would make a whole number of it, which elements may have")
+            raise TypeError("xarray would turn it into a whole number, which elements may have")
         made["_FillValue"] = FillValueCoder.encode(fill[0].item(), dtype)
     except (TypeError, ValueError):
-        # Files have fill values of other types than their variables, such as NaN for integers. To xarray
-        # missing_value means the same, and may be any value.
+        # Files have fill values of other types than their variables, such as NaN for integers. For xarray,
+        # missing_value has the same meaning and may have any type.
         del made["_FillValue"]
         made["missing_value"] = [*np.ravel(made.get("missing_value", [])).tolist(), *plain(fill)]
     return made
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """A value in JSON's form."""
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, np.generic):

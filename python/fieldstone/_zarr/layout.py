@@ -1,14 +1,13 @@
 """Variables as nodes of a Zarr 3 hierarchy: metadata documents, grids of chunks, bytes of a chunk.
 
-Invariants: a node's document does not change while it lives; a chunk is the same bytes whenever it is asked
-for; a chunk of which no field is there is absent, and reads as the array's fill value, as it is missing in a
-Dataset.
+Invariants: a node's document never changes; a chunk always has the same bytes; a chunk without a field is
+absent, and reads as the array's fill value, just as it is missing in a Dataset.
 
-Where the chunks of an array are the blocks of its fields, a chunk is a block as it is stored with the
-checksum that its writer made, behind the codecs ``zstd`` (where any block is compressed) and ``crc32c``. A
-chunk of such an array that is no block (at a far edge, of another cut, under a newer piece) is made with the
-same codecs. All other arrays have plain elements, codec ``bytes``. In each case the store has compared
-checksums, outside the GIL, before anything is handed over.
+If the chunks of an array are the blocks of its fields, a chunk is a stored block with the checksum that its
+writer computed, encoded with the codecs ``zstd`` (if any block is compressed) and ``crc32c``. A chunk of such
+an array that is not a block (at a far edge, of another cut, under a newer piece) is encoded with the same
+codecs. All other arrays have plain elements, codec ``bytes``. In each case the store has compared checksums,
+outside the GIL, before it returns any bytes.
 
 Example::
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 Index = tuple[int, ...]
 
 SMALL = 1 << 20
-"""Blocks of fewer bytes are taken together up to this many: a reader in Python pays for each chunk."""
+"""Smaller blocks are combined up to this many bytes, because a reader in Python has a cost for each chunk."""
 
 
 class Group:
@@ -62,23 +61,23 @@ class Array:
 
     variable: xr.Variable
     fields: FieldArray | None
-    """The fields of which the variable is the whole; None where it is anything else."""
+    """The fields that make up the whole variable; None if it is anything else."""
     dtype: np.dtype
     chunks: tuple[int, ...]
     attrs: dict[str, Any]
     fill: Any
     packed: bool | None = None
-    """Whether chunks are behind the codec zstd, beside crc32c; None: they are plain."""
+    """Whether chunks use the codec zstd besides crc32c; None: they are plain."""
 
     @property
     def grid(self) -> tuple[int, ...]:
-        """How many chunks there are along each dimension."""
+        """The number of chunks along each dimension."""
         sizes = zip(self.variable.shape, self.chunks, strict=True)
         return tuple(-(-size // extent) for size, extent in sizes)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements of one chunk; all have the same."""
+        """Bytes of the elements of one chunk; all chunks have the same size."""
         return math.prod(self.chunks) * self.dtype.itemsize
 
     def document(self) -> dict[str, Any]:
@@ -106,7 +105,7 @@ class Array:
         }
 
     def has(self, index: Index) -> bool:
-        """Whether there is such a chunk, and a field behind it."""
+        """Whether the grid has this chunk, and the chunk has a field."""
         slices = self._slices(index)
         if slices is None or self.fields is None:
             return slices is not None
@@ -114,7 +113,7 @@ class Array:
         return any(self.fields.key_at(where) is not None for where in itertools.product(*lead))
 
     def value(self, index: Index) -> np.ndarray | bytes | None:
-        """A chunk as the codecs have it; None where it is absent."""
+        """An encoded chunk; None if it is absent."""
         block = self._block(index)
         if block is not None:
             return block.read()
@@ -125,7 +124,7 @@ class Array:
         return plain if self.packed is None else _chunk(plain, self.packed)
 
     def length(self, index: Index) -> int | None:
-        """Bytes of a chunk as the codecs have it; no field is read for it."""
+        """Bytes of an encoded chunk, without reading a field."""
         if not self.has(index):
             return None
         if self.packed is None:
@@ -134,7 +133,7 @@ class Array:
         return block.nbytes if block is not None else _chunk_length(self.nbytes, self.packed)
 
     def _block(self, index: Index) -> _Block | None:
-        """The stored block that a chunk is."""
+        """The stored block that is this chunk."""
         if self.packed is None or self.fields is None:
             return None
         slices = self._slices(index)
@@ -147,7 +146,7 @@ class Array:
         return field._block(tuple(s.start for s in inner), self.chunks[len(lead) :], self.packed)
 
     def _elements(self, index: Index) -> np.ndarray | None:
-        """The elements of a chunk, of the size that all chunks have; None where it is absent."""
+        """The elements of a chunk, in the size of all chunks; None if it is absent."""
         slices = self._slices(index)
         values = None if slices is None else self._values(index, slices)
         if values is None:
@@ -155,18 +154,19 @@ class Array:
         if values.dtype != self.dtype:
             values = values.astype(self.dtype)
         if values.shape != self.chunks:
-            # Zarr's chunks at the far edges are as large as all others; nobody reads what is beyond.
+            # Zarr's chunks at the far edges are as large as all others; readers ignore elements beyond the
+            # edge.
             whole = np.full(self.chunks, self.fill, dtype=self.dtype)
             whole[tuple(slice(0, n) for n in values.shape)] = values
             values = whole
         return np.ascontiguousarray(values)
 
     def indices(self) -> Iterator[Index]:
-        """The chunks there are."""
+        """The indices of all existing chunks."""
         return (index for index in itertools.product(*map(range, self.grid)) if self.has(index))
 
     def _slices(self, index: Index) -> tuple[slice, ...] | None:
-        """The box of a chunk; None where the grid has no such chunk."""
+        """The box of a chunk; None if the grid has no such chunk."""
         shape = self.variable.shape
         if len(index) != len(shape):
             return None
@@ -198,7 +198,7 @@ def groups(
         for n in range(1, len(above)):
             nodes.setdefault("/".join(above[:n]), Group({}))
         attrs = attributes_of(parts.attrs)
-        # Of what is not encoded nothing else says which variables are coordinates.
+        # Without encoding, only this shows which variables are coordinates.
         named = [name for name in parts.coords if name in parts.variables and name.split() == [name]]
         if named:
             attrs["coordinates"] = " ".join([*str(attrs.get("coordinates", "")).split(), *named])
@@ -207,8 +207,8 @@ def groups(
             own = "/".join(filter(None, (path, name.replace("/", "%2F"))))
             if own in nodes:
                 raise Conflict(
-                    f"{own} is the name of a variable and of a group, and Zarr has one node of a name",
-                    "give a request that selects either",
+                    f"{own} is the name of a variable and of a group, but Zarr has only one node of a name",
+                    "give a request that selects one of them",
                 )
             nodes[own] = array(name, selected(variable, parts.select), chunks)
     return nodes
@@ -266,14 +266,16 @@ def extents(name: str, variable: xr.Variable, chunks: Mapping[str, int] | str | 
 
 
 def extent(name: str, dim: str, given: Any) -> int:
-    """An extent that the caller chose; -1 is all of the dimension, as with xarray."""
+    """An extent that the caller chose; -1 means the whole dimension, as in xarray."""
     if isinstance(given, bool) or not isinstance(given, int) or given == 0 or given < -1:
-        raise Invalid(f"chunks={{{dim!r}: {given!r}}} of {name} is no extent", "give a number of elements")
+        raise Invalid(
+            f"chunks={{{dim!r}: {given!r}}} of {name} is not an extent", "give a number of elements"
+        )
     return given if given > 0 else 2**63 - 1
 
 
 def together(blocks: list[int], sizes: list[int], itemsize: int) -> list[int]:
-    """Blocks that are neighbours in C order taken together, up to `SMALL` bytes."""
+    """Combines blocks that are adjacent in C order, up to `SMALL` bytes."""
     made = list(blocks)
     for i in reversed(range(len(made))):
         times = SMALL // max(math.prod(made) * itemsize, 1)
@@ -286,7 +288,7 @@ def together(blocks: list[int], sizes: list[int], itemsize: int) -> list[int]:
 
 
 def cut(sizes: list[int], itemsize: int) -> list[int]:
-    """Chunks of at most `SMALL` bytes, along the first dimensions, of an array that is in memory."""
+    """Chunks of at most `SMALL` bytes, along the first dimensions, of an array in memory."""
     made = list(sizes)
     for i, size in enumerate(sizes):
         nbytes = math.prod(made) * itemsize
@@ -297,7 +299,7 @@ def cut(sizes: list[int], itemsize: int) -> list[int]:
 
 
 def fields_of(variable: xr.Variable) -> FieldArray | None:
-    """The fields behind a variable, where all of them are the whole of it."""
+    """The fields behind a variable, if together they are the whole of it."""
     data = variable._data
     while isinstance(data, indexing.CopyOnWriteArray | indexing.MemoryCachedArray):
         data = data.array
@@ -308,9 +310,9 @@ def fields_of(variable: xr.Variable) -> FieldArray | None:
 
 
 def as_text(variable: xr.Variable) -> tuple[xr.Variable, str | None]:
-    """Objects as text, and the text that stands where there is none.
+    """Objects as text, and the text that replaces missing ones.
 
-    Such are parameters that some runs lack, or that are of several types.
+    These are parameters that some runs lack, or that have several types.
     """
     values = variable.values
     lacking = [value is None or value != value for value in values.ravel()]

@@ -1,8 +1,8 @@
-"""The Zarr store over a store of ours, as zarr-python wants it.
+"""The Zarr store over one of our stores, in the interface of zarr-python.
 
-Keys are those of Zarr 3: ``zarr.json``, ``t/zarr.json``, ``t/c/0/0``. What is behind a key is made when it is
-asked for, in a thread, and the native half reads without the GIL; so zarr-python's reads of several chunks
-overlap. Nothing is kept of a chunk that was read.
+Keys are those of Zarr 3: ``zarr.json``, ``t/zarr.json``, ``t/c/0/0``. The value of a key is made on demand,
+in a thread, and the native half reads without the GIL; so zarr-python's reads of several chunks overlap. No
+read chunk is kept.
 
 Example::
 
@@ -56,7 +56,9 @@ class FieldstoneZarr(Store):
         read_only: bool = True,
     ) -> None:
         if not read_only:
-            raise Invalid("a Zarr store over a store of ours is read-only", "write with archive or to_store")
+            raise Invalid(
+                "the Zarr store of a Fieldstone store is read-only", "write with archive or to_store"
+            )
         super().__init__(read_only=True)
         if not (chunks is None or chunks == "stored" or isinstance(chunks, Mapping)):
             raise Invalid(f"chunks={chunks!r}", 'give "stored" or extents by dimension, such as {"x": 100}')
@@ -75,7 +77,7 @@ class FieldstoneZarr(Store):
         return f"<FieldstoneZarr of {self._source.url!r}: {arrays} arrays, read-only>"
 
     def __eq__(self, other: object) -> bool:
-        """Equal are those of one version of one store, asked for in one way."""
+        """Two are equal if they show one version of one store with the same arguments."""
         return (
             isinstance(other, FieldstoneZarr)
             and self._asked == other._asked
@@ -93,7 +95,7 @@ class FieldstoneZarr(Store):
         prototype: BufferPrototype | None = None,
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
-        """The value of a key, or some bytes of it; None where there is none."""
+        """The value of a key, or some bytes of it; None if there is none."""
         made = (prototype or default_buffer_prototype()).buffer
         path, index = self._parsed(key)
         node = self._nodes.get(path)
@@ -110,7 +112,7 @@ class FieldstoneZarr(Store):
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """As :meth:`get_sync`, in a thread."""
+        """Same as :meth:`get_sync`, in a thread."""
         if not self._is_open:
             await self._open()
         return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
@@ -122,11 +124,11 @@ class FieldstoneZarr(Store):
         return list(await asyncio.gather(*(self.get(key, prototype, part) for key, part in key_ranges)))
 
     async def exists(self, key: str) -> bool:
-        """Whether a key has a value; nothing is read for it."""
+        """Whether a key has a value; reads nothing."""
         return self._size(key) is not None
 
     async def getsize(self, key: str) -> int:
-        """The bytes of a value; nothing is read for it."""
+        """The bytes of a value; reads nothing."""
         size = self._size(key)
         if size is None:
             raise FileNotFoundError(key)
@@ -151,13 +153,13 @@ class FieldstoneZarr(Store):
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         """All keys at and below a path.
 
-        zarr-python asks for an array by its name alone, as in a folder: of "t" nothing of "time" is meant.
+        As in a folder, zarr-python's prefix is the whole name of an array: "t" does not include "time".
         """
         for key in self._keys(prefix):
             yield key
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
-        """What stands directly below a path: documents, members, parts of the keys of chunks."""
+        """The children directly below a path: documents, members, parts of the keys of chunks."""
         path = prefix.strip("/")
         node = self._nodes.get(path)
         if isinstance(node, Array):
@@ -187,14 +189,14 @@ class FieldstoneZarr(Store):
                 keys = itertools.chain(keys, (start + chunk for chunk in chunks))
             yield from (key for key in keys if key == prefix or key.startswith(below))
 
-    # -- what cannot be
+    # -- writing, which is refused
 
     async def set(self, key: str, value: Buffer) -> None:
-        """Refused: a store is written by ``archive``, ``write`` and ``to_store``."""
+        """Refused: only ``archive``, ``write`` and ``to_store`` write to a store."""
         self._check_writable()
 
     async def delete(self, key: str) -> None:
-        """Refused, as :meth:`set`."""
+        """Refused, like :meth:`set`."""
         self._check_writable()
 
     # -- keys and documents
@@ -205,7 +207,7 @@ class FieldstoneZarr(Store):
             return key[: -len(METADATA)].rstrip("/"), None
         path, mark, numbers = f"/{key}/".rpartition("/c/")
         digits = numbers.strip("/").split("/") if numbers.strip("/") else []
-        # int() takes more than Zarr's keys may hold.
+        # int() accepts more than Zarr's keys may contain.
         if not mark or not all(n.isascii() and n.isdigit() and str(int(n)) == n for n in digits):
             return "\0", None
         return path.strip("/"), tuple(int(n) for n in digits)
@@ -223,7 +225,7 @@ class FieldstoneZarr(Store):
 
 
 def described(source: Source, members: Parts | list[netcdf.Member] | Exception) -> Parts:
-    """Variables that are not decoded, of files that are joined, too."""
+    """Variables that are not decoded, also those of joined files."""
     if isinstance(members, Exception):
         raise members
     if isinstance(members, Parts):

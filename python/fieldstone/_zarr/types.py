@@ -1,7 +1,7 @@
-"""Element types and fill values as Zarr 3 names them.
+"""Element types and fill values under their names in Zarr 3.
 
-The types of numpy that the core of Zarr 3 lacks (times, text and bytes of fixed width) have the names under
-which zarr-python knows them, so that what is read has the type that is stored.
+The types of numpy that the core of Zarr 3 lacks (times, text and bytes of fixed width) have the names that
+zarr-python uses, so that arrays read back with the stored type.
 
 Example::
 

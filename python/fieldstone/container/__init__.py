@@ -1,6 +1,6 @@
 """Containers: self-describing array files (netCDF classic, or with a partitioned header).
 
-One process or all ranks of an MPI job create one file; each rank defines what it has, and `enddef` joins the
+One process or all ranks of an MPI job create one file; each rank defines its objects, and `enddef` merges the
 definitions::
 
     from fieldstone import container
@@ -15,7 +15,7 @@ definitions::
     with container.open("run.nc") as f:
         f["t"].attrs["units"], f["t"][0, :10]
 
-Names are paths: ``event_7/hits`` is the object ``hits`` of the path ``event_7``, in every format.
+Names are paths: ``event_7/hits`` is the object ``hits`` in the path ``event_7``, in every format.
 """
 
 from ._attributes import Attributes

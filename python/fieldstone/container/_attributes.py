@@ -16,21 +16,20 @@ if TYPE_CHECKING:
 
 
 SHOWN = 20
-"""How many a repr shows."""
+"""The number of attributes that a repr shows."""
 
 WIDTH = 100
-"""How many characters of a value a repr shows."""
+"""The number of characters of a value that a repr shows."""
 
 COMPARED = 2000
-"""From more names than these none is suggested: comparing them takes too long."""
+"""With more names than this, none is suggested, because comparing them takes too long."""
 
 
 class Attributes(Mapping[str, Any]):
-    """Attributes of a container or of a variable, in the file's order, read when they are asked for.
+    """Attributes of a container or of a variable, in the file's order, read when they are needed.
 
-    What was read is kept until the container is defined again.
-    Text is `str`, a number a numpy scalar of its type, several numbers an array. In define mode
-    ``attrs[name] = value`` sets one and `update` several.
+    Values once read are kept until the container is defined again. Text is `str`, a number a numpy scalar of
+    its type, several numbers an array. In define mode ``attrs[name] = value`` sets one and `update` several.
     """
 
     __slots__ = ("_kept", "_native", "_variable")
@@ -41,18 +40,18 @@ class Attributes(Mapping[str, Any]):
         self._kept: tuple[Any, dict[str, tuple[str, bytes]]] = (None, {})
 
     def _all(self) -> dict[str, tuple[str, bytes]]:
-        # Any other object like this one, and any rank, may set attributes in define mode. An enddef leaves
-        # a report with times of its own, by which it is known; a file that is only read has none.
+        # Another object for the same attributes, or another rank, may set attributes in define mode. Each
+        # enddef leaves its own report with times, which identifies it; a file that is only read has none.
         native = self._native
         state = None if native.closed or native.defining else native.report()
         known, held = self._kept
         if state is None or state != known:
             held = {name: (dtype, value) for name, dtype, value in native.attrs(self._variable)}
-            self._kept = (state, held)  # at once, as threads may come between
+            self._kept = (state, held)  # in one step, because of other threads
         return held
 
     def _find(self, name: object) -> tuple[str, bytes] | None:
-        """As it is given, else by the form (NFC) in which names are stored."""
+        """The attribute by the name as given, or by the form (NFC) in which names are stored."""
         if not isinstance(name, str):
             return None
         found = self._all()
@@ -92,11 +91,11 @@ class Attributes(Mapping[str, Any]):
         return self._find(name) is not None
 
     def items(self) -> Any:
-        """Names and values, by one read."""
+        """Names and values, in one read."""
         return {name: _values.decode(name, *found) for name, found in self._all().items()}.items()
 
     def values(self) -> Any:
-        """The values, by one read."""
+        """The values, in one read."""
         return dict(self.items()).values()
 
     def __eq__(self, other: object) -> bool:
@@ -106,7 +105,7 @@ class Attributes(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         if self._native.closed:
-            return "<attributes of a container that is closed>"
+            return "<attributes of a closed container>"
         held = self._all()
         shown = [f"{name!r}: {_shown(name, *held[name])}" for name in islice(held, SHOWN)]
         if len(held) > SHOWN:
@@ -115,7 +114,7 @@ class Attributes(Mapping[str, Any]):
 
 
 def near(name: object, names: Collection[str]) -> str | None:
-    """A hint at the most similar one of few names."""
+    """A hint with the most similar name, unless there are too many names."""
     if not isinstance(name, str) or len(names) > COMPARED:
         return None
     found = difflib.get_close_matches(name, names, 1)
@@ -123,7 +122,7 @@ def near(name: object, names: Collection[str]) -> str | None:
 
 
 def _shown(name: str, dtype: str, value: bytes) -> str:
-    """A value, clipped before a text of megabytes is decoded and quoted."""
+    """A value, shortened before a text of megabytes is decoded and quoted."""
     found = _values.decode(name, dtype, value[: 4 * WIDTH + 4] if dtype == "S1" else value)
     if isinstance(found, str | bytes):
         return repr(found[:WIDTH]) + ("…" if len(found) > WIDTH else "")

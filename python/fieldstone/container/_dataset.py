@@ -1,4 +1,4 @@
-"""xarray's Datasets and DataTrees into containers."""
+"""Writes xarray's Datasets and DataTrees into containers."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ NARROW = ("cdf1", "cdf2")
 """Formats without 64-bit and unsigned integers."""
 
 BATCH = 256 << 20
-"""Bytes of lazy arrays that are held at a time where other processes compute them."""
+"""Maximum bytes of lazy arrays in memory while other processes compute them."""
 
 PATHS = "fieldstone_paths"
-"""The attribute by which a netCDF file says how its names are paths."""
+"""The attribute in which a netCDF file describes how its names encode paths."""
 
 CODED = (
     *("dtype", "_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned"),
     *("units", "calendar", "char_dim_name", "_Encoding", "grid_mapping"),
 )
-"""Encodings that say how values are stored."""
+"""Encodings that determine how values are stored."""
 
 LAID_OUT = frozenset(
     (
@@ -42,10 +42,10 @@ LAID_OUT = frozenset(
 """Encodings of netCDF-4, whose files have chunks and filters."""
 
 READ = frozenset(("source", "original_shape", "preferred_chunks"))
-"""Encodings that say how a variable was read, and ask for nothing."""
+"""Encodings that describe how a variable was read, and have no effect on writing."""
 
 LISTED = 10
-"""How many names a hint lists."""
+"""The number of names that a hint lists."""
 
 
 def write_dataset(
@@ -57,18 +57,19 @@ def write_dataset(
     unlimited_dims: str | Iterable[str] | None = None,
     index: Index = "auto",
 ) -> None:
-    """Writes a Dataset, or a tree of them, as a container; `xarray.open_dataset` gives it back.
+    """Writes a Dataset, or a tree of them, as a container; `xarray.open_dataset` reads it back.
 
     Times, texts, packed and missing values are encoded by CF's rules, as ``Dataset.to_netcdf`` does;
-    `encoding` overrides the variables' own; of a tree it is by paths, ``{"a/v": {…}}``, or as xarray has it
-    by nodes, ``{"/a": {"v": {…}}}``. Of a tree each node is a path. Paths begin at the given node, where the
-    coordinates that it inherits are written too. The dimension in `unlimited_dims` becomes the record
-    dimension; without it the one that the Dataset was read with, where it is the first of every variable that
-    has it. A dimension whose name has a ``/`` is the one of that path, as xarray's engine ``fieldstone``
-    calls it. Until all is written, a file that was at `path` stays.
+    `encoding` overrides that of the variables; for a tree it is by path, ``{"a/v": {…}}``, or by node as in
+    xarray, ``{"/a": {"v": {…}}}``. Each node of a tree is a path. Paths begin at the given node, which also
+    gets the coordinates that it inherits. The dimension in `unlimited_dims` becomes the record dimension; by
+    default the one with which the Dataset was read, if it is the first of every variable that has it. A
+    dimension whose name has a ``/`` is the one of that path, which is how xarray's engine ``fieldstone``
+    names it. An existing file at `path` stays until everything is written.
 
-    Lazy arrays are computed and written chunk by chunk. Where other processes compute them for dask, the
-    chunks come here some at a time; what all of them need is then computed again, unless it is persisted.
+    Lazy arrays are computed and written chunk by chunk. If dask computes them in other processes, this
+    process receives a few chunks at a time; a common input of all chunks is then computed again, unless it is
+    persisted.
     """
     nodes = dict(_nodes(dataset))
     for node in nodes.values():
@@ -96,20 +97,22 @@ def _nodes(dataset: Any) -> Iterator[tuple[str, xr.Dataset]]:
 
 
 def _check_names(dataset: xr.Dataset) -> None:
-    """Refuses names that would be paths: nobody would find what they name in the Dataset again."""
+    """Refuses names that would become paths, because reading the Dataset would not find them again."""
     if PATHS in dataset.attrs:
         raise Invalid(
-            f"the attribute {PATHS!r} is of a container whose names are paths, opened without them",
+            f"the attribute {PATHS!r} comes from a container whose names are paths, opened without them",
             f'open it with engine="fieldstone", or drop the attribute: del ds.attrs[{PATHS!r}]',
         )
     for what, names in (("variable", dataset.variables), ("attribute", dataset.attrs)):
         for name in names:
             if "/" in str(name):
-                raise Invalid(f"{what} {name!r}: names have no /", "make paths by a DataTree, or rename it")
+                raise Invalid(
+                    f"{what} {name!r}: names cannot contain /", "make paths with a DataTree, or rename it"
+                )
 
 
 def _asked(encoding: Mapping[Any, Any], nodes: Mapping[str, xr.Dataset]) -> dict[str, dict[str, Any]]:
-    """What `encoding` says, by node and variable."""
+    """The contents of `encoding`, by node and variable."""
     known = {at: [str(name) for name in node.variables] for at, node in nodes.items()}
     asked: dict[str, dict[str, Any]] = {at: {} for at in nodes}
     for key, given in encoding.items():
@@ -122,7 +125,7 @@ def _asked(encoding: Mapping[Any, Any], nodes: Mapping[str, xr.Dataset]) -> dict
             raise Invalid(f"encoding for {key!r}: there is no node {at!r}", _there(at, nodes))
         for name, options in found.items():
             if name not in known[at]:
-                none = "no variable and no node" if len(nodes) > 1 and at != full else "no variable"
+                none = "not a variable or a node" if len(nodes) > 1 and at != full else "not a variable"
                 raise Invalid(f"encoding for {_join(at, name)!r}, which is {none}", _there(name, known[at]))
             if not isinstance(options, Mapping):
                 raise Invalid(f"encoding for {_join(at, name)!r} is {options!r}", 'give {"dtype": "i2"}')
@@ -131,7 +134,7 @@ def _asked(encoding: Mapping[Any, Any], nodes: Mapping[str, xr.Dataset]) -> dict
 
 
 def _there(wanted: str, names: Iterable[str]) -> str:
-    """A hint at what there is, similar names first."""
+    """A hint that lists the existing names, similar names first."""
     held = [name or "/" for name in names]
     shown = list(dict.fromkeys([*difflib.get_close_matches(wanted, held[:1000]), *held]))[:LISTED]
     more = f" and {len(held) - len(shown)} more" if len(held) > len(shown) else ""
@@ -151,7 +154,7 @@ class _Node:
         for name, variable in variables.items():
             if str(name) in encoding:
                 variable.encoding = dict(encoding[str(name)])
-        # All at once: bounds of times have the units of their times.
+        # All at once: bounds of times use the units of their times.
         variables, attrs = conventions.cf_encoder(variables, attrs)
         self.variables: dict[str, xr.Variable] = {}
         for name, variable in variables.items():
@@ -171,7 +174,7 @@ class _Node:
         return [self.paths[str(dim)] for dim in variable.dims]
 
     def define(self, file: Container, numbers: Mapping[str, int]) -> None:
-        """Defines what the node holds, over dimensions that are defined."""
+        """Defines the node's objects, over dimensions that are already defined."""
         for name, value in self.attrs.items():
             file.put_att(_join(self.path, name), _plain(value, file.format))
         for name, variable in self.variables.items():
@@ -179,39 +182,39 @@ class _Node:
             full, dims = _join(self.path, name), self.dims(variable)
             if all(_found(numbers, self.path, dim) == dim for dim in dims):
                 file.def_var(full, variable.dtype, dims, attrs)
-            else:  # by its name another one would be found first
+            else:  # its plain name would find another dimension first
                 ids = np.array([[numbers[dim] for dim in dims]])
                 file.def_many([full], [variable.dtype], ids, [attrs])
 
 
 def _check_left(name: str, left: Mapping[str, Any]) -> None:
-    """Refuses encodings that somebody asked for and that were not applied."""
+    """Refuses encodings that the caller asked for and that were not applied."""
     for key, value in left.items():
         if key in READ or key in ("dtype", "_FillValue", "contiguous"):
             continue
         if key in (*LAID_OUT, *CODED) and np.ndim(value) == 0 and not value:
-            continue  # that asks for nothing
+            continue  # it has no effect
         if key in LAID_OUT:
             raise Invalid(
-                f"encoding {key!r} of {name!r}: a container has no chunks and no filters", "leave it out"
+                f"encoding {key!r} of {name!r}: a container has neither chunks nor filters", "leave it out"
             )
         if key in CODED:
-            raise Invalid(f"encoding {key!r} of {name!r} has no meaning for its values", "leave it out")
+            raise Invalid(f"encoding {key!r} of {name!r} does not apply to its values", "leave it out")
         near = difflib.get_close_matches(str(key), CODED, 1)
         hint = f"do you mean {near[0]!r}?" if near else f"there are {', '.join(CODED)}"
-        raise Invalid(f"encoding {key!r} of {name!r}: there is none of that name", hint)
+        raise Invalid(f"encoding {key!r} of {name!r}: there is no such encoding", hint)
 
 
 def _place(nodes: Mapping[str, _Node]) -> dict[str, int]:
-    """Gives each dimension its path; lengths by path, in the order of nodes.
+    """Gives each dimension its path; returns lengths by path, in the order of nodes.
 
-    One that a node of an enclosing path calls by the same name, and has with the same length, is that one.
+    A dimension is the same as one of an enclosing path if it has the same name and length.
     """
     own = {_join(at, dim): n for at, node in nodes.items() for dim, n in node.sizes.items() if "/" not in dim}
     lengths: dict[str, int] = {}
     called: dict[str, int] = {}
     for at, node in nodes.items():
-        # Whole paths first: what they take is no dimension of another name.
+        # Names that are whole paths first, because they fix the lengths of these dimensions.
         for dim, n in sorted(node.sizes.items(), key=lambda item: "/" not in item[0]):
             if "/" in dim:
                 full = dim.strip("/")
@@ -232,7 +235,7 @@ def _place(nodes: Mapping[str, _Node]) -> dict[str, int]:
 
 
 def _found(defined: Mapping[str, int], path: str, dim: str) -> str | None:
-    """The dimension that a variable of a path finds by a name; None where there is none."""
+    """The dimension that a name means in a path; None if there is none."""
     while (full := _join(path, dim)) not in defined:
         if not path:
             return None
@@ -245,31 +248,32 @@ def _join(path: str, name: str) -> str:
 
 
 def _dims(given: str | Iterable[Any]) -> set[str]:
-    """Names of dimensions, of which one may stand alone."""
+    """Names of dimensions, which may be given as one text."""
     return {given} if isinstance(given, str) else {str(dim) for dim in given}
 
 
 def _record(
     nodes: Mapping[str, _Node], lengths: Mapping[str, int], asked: str | Iterable[str] | None
 ) -> str | None:
-    """The dimension that is to be the record dimension."""
+    """The dimension that becomes the record dimension."""
     if asked is None:
         found = {node.paths[dim] for node in nodes.values() for dim in node.unlimited & node.paths.keys()}
         behind = {dim for node in nodes.values() for v in node.variables.values() for dim in node.dims(v)[1:]}
-        # Nobody asked for it now: what the format does not have as a record dimension becomes a fixed one.
+        # The source had it, the caller did not ask for it: if the format does not allow it, it becomes a
+        # fixed dimension.
         return found.pop() if len(found) == 1 and not found & behind else None
     names = {name.strip("/") for name in _dims(asked)}
     if names - lengths.keys():
-        raise Invalid(f"no dimension {sorted(names - lengths.keys())[0]!r} to be the record dimension")
+        raise Invalid(f"there is no dimension {sorted(names - lengths.keys())[0]!r} for the record dimension")
     if len(names) > 1:
         raise Invalid(
-            f"{len(names)} unlimited dimensions: {', '.join(sorted(names))}", "netCDF has one at most"
+            f"{len(names)} unlimited dimensions: {', '.join(sorted(names))}", "netCDF allows only one"
         )
     return next(iter(names), None)
 
 
 def _encode(variable: xr.Variable, name: str, format: str) -> xr.Variable:
-    """Texts as bytes, booleans as bytes, and for old formats integers as narrower ones where they fit."""
+    """Texts as bytes, booleans as bytes, and for old formats integers as narrower ones if they fit."""
     from xarray.backends.netcdf3 import encode_nc3_variable
     from xarray.coding import strings
 
@@ -281,7 +285,7 @@ def _encode(variable: xr.Variable, name: str, format: str) -> xr.Variable:
 
 
 def _plain(value: Any, format: str) -> Any:
-    """An attribute's value; for old formats integers are 32 bits where they fit."""
+    """An attribute's value; for old formats integers become 32-bit if they fit."""
     if isinstance(value, str | bytes):
         return value
     found = np.asarray(value)
@@ -314,11 +318,11 @@ def _store(lazy: list[tuple[Any, _Target]]) -> None:
     if get_scheduler(collections=sources) in (dask.threaded.get, dask.local.get_sync):
         dask.array.store(sources, targets, lock=True)
         return
-    # A file that is being created is this process's alone: others only compute, for which dask starts
-    # processes each time, or needs several chunks at a time to be busy.
+    # Only this process has the file that is being created. Other processes only compute; dask starts
+    # processes for each call, or needs several chunks at a time to keep them busy.
     for batch in _batches(lazy):
         graphs = {source.name: source.__dask_graph__() for source, _, _, _ in batch}
-        # By keys: an array of its own for each chunk, as `blocks` makes it, takes minutes for thousands.
+        # By keys, because one array for each chunk, as `blocks` makes, takes minutes for thousands of chunks.
         keys = [key for _, _, key, _ in batch]
         computed = compute_as_if_collection(dask.array.Array, HighLevelGraph.merge(*graphs.values()), keys)
         for (_, target, _, place), values in zip(batch, computed, strict=True):
@@ -326,11 +330,11 @@ def _store(lazy: list[tuple[Any, _Target]]) -> None:
 
 
 _Chunk = tuple[Any, "_Target", tuple[Any, ...], tuple[slice, ...]]
-"""An array, what it is written to, dask's key of a chunk, and its place."""
+"""An array, its target, dask's key of a chunk, and the chunk's place."""
 
 
 def _batches(lazy: Iterable[tuple[Any, _Target]]) -> Iterator[list[_Chunk]]:
-    """Chunks that are computed together: those of equal place in all arrays, which often share work."""
+    """Chunks to compute together: those at the same place in all arrays, which often share work."""
     batch: list[_Chunk] = []
     held = 0
     for chunk in itertools.chain(*itertools.zip_longest(*(_chunks(*pair) for pair in lazy))):
@@ -353,7 +357,7 @@ def _chunks(source: Any, target: _Target) -> Iterator[_Chunk]:
 
 
 class _Target:
-    """What dask writes chunks to."""
+    """The object to which dask writes chunks."""
 
     def __init__(self, variable: Any) -> None:
         self._variable = variable

@@ -24,7 +24,7 @@ Strategy = Literal["scalable", "app", "library-hash", "library-sort", "partition
 Index = Literal["auto", "always", "never"]
 
 SHOWN = 20
-"""How many objects a notebook shows."""
+"""The number of objects that a notebook shows."""
 
 
 def create(
@@ -42,18 +42,18 @@ def create(
     v_minfree: int = 0,
     hints: Mapping[str, Any] | None = None,
 ) -> Container:
-    """Creates a container, in define mode. Until it is complete, a file that was at `path` stays.
+    """Creates a container, in define mode. An existing file at `path` stays until the new one is complete.
 
     With `comm`, an mpi4py communicator, all its ranks create one file together: they all call it, and each
-    defines what it has. `format` is ``cdf1``, ``cdf2`` or ``cdf5`` (netCDF classic) or ``partitioned``;
-    `strategy` is how ranks come to one header: ``scalable`` (the default of the classic formats), ``app``,
+    defines its objects. `format` is ``cdf1``, ``cdf2`` or ``cdf5`` (netCDF classic) or ``partitioned``;
+    `strategy` is how ranks agree on one header: ``scalable`` (the default of the classic formats), ``app``,
     ``library-hash`` (with `hash_size` slots), ``library-sort``, or ``partitioned`` for that format. `index`
-    says whether a name index follows the last byte: from 1,000 objects on, ``always`` or ``never``. With
-    `fill` variables begin with their fill values. `v_align` and `r_align` are the boundaries, in bytes, on
-    which fixed data and records begin, `h_minfree` and `v_minfree` the bytes that are left free after the
-    header and after fixed data. `hints` are keys and values of MPI_Info, the same on all ranks: MPI follows
-    those that it knows (`Container.hints` says which), and ``cb_nodes`` is also how many ranks own a range
-    where elements go to owners.
+    controls the name index after the last byte: by default from 1,000 objects on, or ``always`` or ``never``.
+    With `fill` variables begin with their fill values. `v_align` and `r_align` are the alignments, in bytes,
+    of fixed data and records; `h_minfree` and `v_minfree` are the bytes left free after the header and after
+    fixed data. `hints` are keys and values of MPI_Info, the same on all ranks: MPI follows those that it
+    knows (`Container.hints` lists them), and ``cb_nodes`` also sets how many ranks own a range when elements
+    go to owners.
     """
     options = {
         "format": format,
@@ -79,8 +79,8 @@ def open(
 ) -> Container:
     """Opens a container: ``r`` reads, ``a`` also writes and, after `redef`, defines.
 
-    With `comm` all its ranks open it together, with `hints` as `create`. Raises NotFound where no file is,
-    Corrupt with offset and rule where its bytes are no header, and Invalid for a file that was never
+    With `comm` all its ranks open it together; `hints` are as in `create`. Raises NotFound if there is no
+    file, Corrupt with offset and rule if its header is damaged, and Invalid for a file that was never
     completed.
     """
     path = os.fspath(path)
@@ -88,22 +88,24 @@ def open(
 
 
 class Container:
-    """An open container. `create` and `open` make them.
+    """An open container. Made by `create` and `open`.
 
-    A ``with`` block closes it; an exception in the block gives up a file that is being created, and the other
-    ranks are told why. Containers that one process opened for reading can be pickled: they are opened again.
+    A ``with`` block closes it; an exception in the block drops a file that is being created, and the other
+    ranks get the error. Containers that one process opened for reading can be pickled; unpickling opens them
+    again.
     """
 
     def __init__(self, native: _native._Container, path: str, alone: bool) -> None:
         self._native = native
-        self._attrs = Attributes(native, None)  # one, which keeps what it has read
+        self._attrs = Attributes(native, None)  # one object, because it keeps what it has read
         self._alone = alone
-        # The folder may be another one when this is pickled. On ranks nothing is, nor may a rank fail alone.
+        # An absolute path, because unpickling may happen in another folder. Containers of several ranks
+        # cannot be pickled, and no rank may fail alone here.
         self._absolute = os.path.abspath(path) if alone else path
 
     @property
     def path(self) -> str:
-        """Where the file is."""
+        """The path of the file."""
         return self._native.path
 
     @property
@@ -113,7 +115,7 @@ class Container:
 
     @property
     def mode(self) -> str:
-        """``r``, ``a``, or ``w`` where it was created."""
+        """``r``, ``a``, or ``w`` if it was created."""
         return self._native.mode
 
     @property
@@ -137,9 +139,10 @@ class Container:
         return name
 
     def def_dims(self, names: Sequence[str], lengths: Any) -> range:
-        """Defines many dimensions: `lengths` is one number for all, or one each; None for records.
+        """Defines many dimensions: `lengths` is one number for all, or one for each; None for records.
 
-        Returns their numbers in this rank's order: as `dims` of `def_many`, a number for each variable.
+        Returns their numbers in this rank's order, which `dims` of `def_many` accepts: a number for each
+        variable.
         """
         first, end = self._native.def_dims(names, lengths)
         return range(first, end)
@@ -151,10 +154,10 @@ class Container:
         dims: str | Sequence[str] = (),
         attrs: Mapping[str, Any] | None = None,
     ) -> Variable:
-        """Defines a variable over dimensions, each looked up in its own path, then in the enclosing ones.
+        """Defines a variable over dimensions; each name is looked up in its own path, then in the enclosing
+        ones.
 
-        The look-up knows what this rank has defined so far. Where anything is wrong, also with an attribute,
-        nothing is defined.
+        The look-up sees what this rank has defined so far. An error, also in an attribute, defines nothing.
         """
         held = _attributes(attrs, name)
         dims = [dims] if isinstance(dims, str) else _native._items(dims)
@@ -168,14 +171,14 @@ class Container:
         dims: Any = (),
         attrs: Any = None,
     ) -> range:
-        """Defines many variables from columns, at a small part of the cost of one call each.
+        """Defines many variables from columns, at a small part of the cost of one call for each.
 
         `names` is a list, a numpy array of text or an Arrow column. `dtypes` is one dtype or a column of
-        them; `dims` one tuple of names for all, a list with a tuple each, or numbers that `def_dims` gave (an
-        array of one or two dimensions, a row for each variable, or a range); `attrs` one mapping for all, a
-        list with a mapping (or None) each, or a mapping of columns: ``{"units": ["K", "Pa"]}``, where a value
-        that is no list stands for all. Returns the numbers of the variables in this rank's order; after
-        `enddef` they are had by name. Where anything is wrong, nothing is defined.
+        them; `dims` is one tuple of names for all, a list with a tuple for each, or numbers that `def_dims`
+        returned (an array of one or two dimensions, a row for each variable, or a range); `attrs` is one
+        mapping for all, a list with a mapping (or None) for each, or a mapping of columns: ``{"units": ["K",
+        "Pa"]}``, in which a value that is not a list applies to all. Returns the numbers of the variables in
+        this rank's order; after `enddef`, find them by name. An error defines nothing.
         """
         first, end = self._native.def_many(names, dtypes, dims, attrs)
         return range(first, end)
@@ -187,30 +190,31 @@ class Container:
     def enddef(self) -> EnddefReport:
         """Ends define mode: the ranks' definitions become one header. Collective.
 
-        A name that ranks define differently is `Conflict`, with the difference and the ranks. Returns what
-        was done, and how long it took.
+        Raises `Conflict` if ranks define a name differently, with the difference and the ranks. Returns a
+        report with times.
         """
         return _report(self._native.enddef())
 
     @property
     def report(self) -> EnddefReport:
-        """What creating the container took on this rank: the last `enddef`, and `close` once it is closed."""
+        """Report on creating the container on this rank: the last `enddef`, and after closing also
+        `close`."""
         return _report(self._native.report())
 
     def redef(self) -> None:
-        """Returns to define mode. Collective. Data that must move make `enddef` write a new file."""
+        """Returns to define mode. Collective. If data must move, `enddef` writes a new file."""
         self._native.redef()
 
     def sync(self) -> None:
-        """Makes what was written durable, complete for other programs, and seen by all ranks. Collective."""
+        """Makes writes durable, complete for other programs, and visible to all ranks. Collective."""
         self._native.sync()
 
     def close(self) -> None:
-        """Completes and closes the file. Collective. A second call does nothing."""
+        """Completes and closes the file. Collective. Closing again does nothing."""
         self._native.close()
 
     def abort(self) -> None:
-        """Closes without completing: a file that is being created is given up, other ranks are told."""
+        """Closes without completing: drops a file that is being created, and raises on other ranks."""
         self._native.abort(None, "")
 
     @property
@@ -220,12 +224,12 @@ class Container:
 
     @property
     def record_dim(self) -> str | None:
-        """Name of the record dimension, where there is one."""
+        """Name of the record dimension; None if there is none."""
         return self._native.record_dim
 
     @property
     def vars(self) -> Variables:
-        """Variables by name; none is listed before it is asked for."""
+        """Variables by name; they are listed only when needed."""
         return Variables(self)
 
     @property
@@ -235,7 +239,7 @@ class Container:
 
     @property
     def paths(self) -> list[str]:
-        """The paths that hold objects, sorted; ``""`` is where names without a path are."""
+        """The paths that contain objects, sorted; ``""`` contains names without a path."""
         return self._native.paths()
 
     def __getitem__(self, name: str) -> Variable:
@@ -255,7 +259,7 @@ class Container:
     ) -> list[np.ndarray[Any, Any]]:
         """Reads several variables, or ``(variable, start, count)`` boxes of them, by joined requests.
 
-        Neighbours in the file are read at once. By this rank alone unless `collective`.
+        Adjacent parts of the file are read at once. Only by this rank unless `collective`.
         """
         try:
             boxes = [self._box(given) for given in variables]
@@ -267,7 +271,7 @@ class Container:
     def put_many(self, items: Iterable[tuple[Any, ...]], *, collective: bool = False) -> None:
         """Writes several ``(variable, data)`` or ``(variable, data, start, count)`` by joined requests.
 
-        Where two overlap, the later one holds. By this rank alone unless `collective`.
+        If two overlap, the later one wins. Only by this rank unless `collective`.
         """
         puts = []
         try:
@@ -285,22 +289,23 @@ class Container:
         if isinstance(variable, str):
             variable = self.vars[variable]
         if not isinstance(variable, Variable) or len(box) > 2:
-            raise Invalid(f"{given!r} is no variable with a box", "give (variable, start, count)")
+            raise Invalid(f"{given!r} is not a variable with a box", "give (variable, start, count)")
         if variable._file is not self:
             raise Invalid(
-                f"variable {variable.name!r} is one of {variable._file.path}, not of {self.path}",
+                f"variable {variable.name!r} belongs to {variable._file.path}, not of {self.path}",
                 "give each container its own variables",
             )
         start, count = (*box, None, None)[:2]
         return variable._native, _numbers(start), _numbers(count)
 
     def _tell(self, error: Exception, collective: bool) -> None:
-        """Tells the other ranks, in a collective call, what went wrong on this one before it took part.
+        """Passes an error that occurred on this rank before it took part in a collective call to the other
+        ranks.
 
-        It is not for errors that came out of such a call, which all ranks have. Raises an error of Fieldstone
-        with this rank's number; of another one it returns, and the caller raises it.
+        It is not for errors raised by such a call, which all ranks have. Raises an error of Fieldstone with
+        this rank's number; for any other error it returns, and the caller raises it.
         """
-        # A closed container is closed on all ranks: nobody waits, and nobody would answer.
+        # A closed container is closed on all ranks: no rank waits or would answer.
         if not collective or self._alone or self.closed:
             return
         if isinstance(error, Error):
@@ -322,7 +327,7 @@ class Container:
             try:
                 self.close()
             except Error as failed:
-                if not self.closed:  # what was defined cannot be written; nobody will ask again
+                if not self.closed:  # the definitions cannot be written, and no call follows
                     self._native.abort(failed.code, failed.message)
                 raise
         elif not self.closed:
@@ -360,12 +365,12 @@ class Container:
 
 
 def _said(error: BaseException) -> str:
-    """What other ranks read of an error."""
+    """The text of an error for other ranks."""
     return error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"
 
 
 def _attributes(attrs: Mapping[str, Any] | None, variable: str) -> list[tuple[str, str, bytes]]:
-    """Names, types and external bytes: converted before anything is defined."""
+    """Names, types and external bytes, converted before anything is defined."""
     given = (attrs or {}).items()
     return [(name, *_values.attribute(value, f"attribute {variable}:{name}")) for name, value in given]
 

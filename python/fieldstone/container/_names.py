@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from ._file import Container
 
 PAGE = 1024
-"""How many objects are read at a time when all are asked for."""
+"""The number of objects read at a time by an iteration over all."""
 
 SHOWN = 10
-"""How many a repr shows."""
+"""The number of names that a repr shows."""
 
 
 class _Names(Mapping[str, Any]):
     __slots__ = ("_file",)
 
     _listed: ClassVar[str]
-    """What lists the names."""
+    """The expression that lists the names, for hints."""
 
     def __init__(self, file: Container) -> None:
         self._file = file
@@ -33,7 +33,7 @@ class _Names(Mapping[str, Any]):
         raise NotImplementedError
 
     def _find(self, name: object) -> Any:
-        """What a name names, or None."""
+        """The object of a name, or None."""
         raise NotImplementedError
 
     def __getitem__(self, name: str) -> Any:
@@ -46,7 +46,7 @@ class _Names(Mapping[str, Any]):
 
     def _hint(self, name: object) -> str:
         listed = f"{self._listed} lists them"
-        with suppress(Error):  # a hint is no reason for another error
+        with suppress(Error):  # a hint must not cause another error
             if len(self) <= COMPARED and (found := near(name, list(self))):
                 return f"{found} {listed}"
         return listed
@@ -55,7 +55,7 @@ class _Names(Mapping[str, Any]):
         return self._find(name) is not None
 
     def get(self, name: str, default: Any = None) -> Any:
-        """What a name names, or `default`."""
+        """The object of a name, or `default`."""
         found = self._find(name)  # without a search for similar names
         return default if found is None else found
 
@@ -63,16 +63,16 @@ class _Names(Mapping[str, Any]):
         return (name for name, _ in self._named())
 
     def items(self) -> Any:
-        """Names with what they name, read page by page."""
+        """Names with their objects, read page by page."""
         return _Items(self)
 
     def values(self) -> Any:
-        """What the names name, read page by page."""
+        """The objects of the names, read page by page."""
         return _Values(self)
 
     def __repr__(self) -> str:
         if self._file.closed:
-            return f"<{type(self).__name__.lower()} of a container that is closed>"
+            return f"<{type(self).__name__.lower()} of a closed container>"
         names = []
         for name in self:
             if len(names) == SHOWN:
@@ -83,7 +83,8 @@ class _Names(Mapping[str, Any]):
 
 
 class Dimensions(_Names):
-    """Names and current lengths of dimensions; of the record dimension the number of records."""
+    """Names and current lengths of dimensions; the length of the record dimension is the number of
+    records."""
 
     __slots__ = ()
 
@@ -103,7 +104,7 @@ class Dimensions(_Names):
 
 
 class Variables(_Names):
-    """Variables by name. Nothing is listed before it is iterated over."""
+    """Variables by name. They are listed only when iterated over."""
 
     __slots__ = ()
 
@@ -117,10 +118,10 @@ class Variables(_Names):
             first += len(page)
 
     def under(self, path: str) -> list[Variable]:
-        """The variables that stand directly under a path, in the file's order.
+        """The variables directly under a path, in the file's order.
 
-        In a file of very many this is faster than to look for them among all; with the partitioned header
-        only the blocks of that path are read.
+        In a file with very many variables this is faster than looking for them among all; with the
+        partitioned header only the blocks of that path are read.
         """
         return [Variable(self._file, native) for native in self._file._native.vars_of(path)]
 
@@ -129,7 +130,7 @@ class Variables(_Names):
         return None if found is None else Variable(self._file, found)
 
     def __eq__(self, other: object) -> bool:
-        """Whether it has the same variables of the same open container, whose elements are not compared."""
+        """Whether both have the same variables of the same open container; elements are not compared."""
         if isinstance(other, Variables):
             return self._file is other._file
         if not isinstance(other, Mapping):

@@ -1,4 +1,4 @@
-"""What `enddef` did."""
+"""The report of `enddef`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase: its name, how long it took on this rank, and the memory it held at most."""
+    """One phase: its name, its time on this rank, and its peak memory."""
 
     name: str
     seconds: float
@@ -17,12 +17,12 @@ class Phase:
 
 @dataclass(frozen=True)
 class EnddefReport:
-    """What `enddef` did on this rank."""
+    """Report of `enddef` on this rank."""
 
     phases: tuple[Phase, ...]
-    """Definition (time within its calls), exchange, check, header write, and once it is closed, close."""
+    """Definition (time inside its calls), exchange, check, header write, and after closing, close."""
     comparisons: int
-    """Pairs of names that were compared."""
+    """Pairs of names compared."""
     names_held: int
     """Names that this rank checked."""
     header_bytes_written: int
@@ -30,7 +30,7 @@ class EnddefReport:
     messages: int
     """Messages that this rank sent."""
     bytes_sent: int
-    """Bytes that this rank sent to others."""
+    """Bytes that this rank sent to other ranks."""
     bytes_received: int
     """Bytes that it received from them."""
 

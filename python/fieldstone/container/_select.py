@@ -1,8 +1,8 @@
-"""From what stands in brackets to start, count and stride.
+"""Turns an index in brackets into start, count and stride.
 
-Basic indexing as numpy has it: whole numbers (negative ones count from the end), slices with any step, an
-ellipsis. A slice that reaches beyond the end is cut, as numpy does; a number beyond it is an error. When
-writing, the record dimension grows: a number or the stop of a slice beyond its length says how far.
+Basic indexing as in numpy: whole numbers (negative ones count from the end), slices with any step, an
+ellipsis. A slice that extends beyond the end is shortened, as in numpy; a number beyond it is an error. When
+writing, the record dimension grows: a number or the stop of a slice beyond its length sets the new length.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 
 from ..errors import Invalid
 
-HINT = "index with whole numbers, slices and an ellipsis; numpy takes lists and masks of the array read"
+HINT = "index with whole numbers, slices and an ellipsis; apply lists and masks to the array once read"
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A box with strides, and what makes numpy's result of it."""
+    """A box with strides, and the way to numpy's result."""
 
     start: tuple[int, ...]
     count: tuple[int, ...]
     stride: tuple[int, ...]
     turned: tuple[int, ...]
-    """Dimensions that are read backwards."""
+    """Dimensions read backwards."""
     dropped: tuple[int, ...]
-    """Dimensions that a number selects, which the result does not have."""
+    """Dimensions selected by a number, which the result lacks."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -35,7 +35,7 @@ class Selection:
 
     @property
     def view(self) -> tuple[Any, ...]:
-        """Index that turns and drops dimensions of what was read."""
+        """Index that reverses and drops dimensions of the array read."""
         return tuple(
             0 if axis in self.dropped else slice(None, None, -1) if axis in self.turned else slice(None)
             for axis in range(len(self.count))
@@ -43,17 +43,17 @@ class Selection:
 
     @property
     def strided(self) -> tuple[int, ...] | None:
-        """The strides; None where all are 1."""
+        """The strides; None if all are 1."""
         return None if all(n == 1 for n in self.stride) else self.stride
 
 
 def select(
     name: str, key: Any, dims: tuple[str, ...], shape: tuple[int, ...], grows: int | None = None
 ) -> Selection:
-    """What `key` selects of the variable `name`.
+    """The selection that `key` makes in the variable `name`.
 
-    `grows`: None when reading, and when writing to a variable without record dimension; else how many
-    records an open slice is to have (-1: as many as there are).
+    `grows` is None when reading, and when writing to a variable without record dimension; otherwise it is the
+    number of records for an open slice (-1: the current number).
     """
     parts = list(key) if isinstance(key, tuple) else [key]
     places = [i for i, part in enumerate(parts) if part is Ellipsis]
@@ -84,7 +84,7 @@ def select(
 
 
 def _slice(name: str, part: slice, n: int, grows: int | None) -> tuple[int, int, int]:
-    """First element, how many, and the step; of a negative step the lowest element is first."""
+    """First element, count and step; with a negative step the lowest element is first."""
     try:
         if grows is not None and (part.step is None or operator.index(part.step) > 0):
             step = 1 if part.step is None else operator.index(part.step)
@@ -107,11 +107,11 @@ def _slice(name: str, part: slice, n: int, grows: int | None) -> tuple[int, int,
 
 def _number(name: str, part: Any, dim: str, n: int, growing: bool) -> int:
     if part is None or isinstance(part, bool):
-        raise Invalid(f"the index of {name!r} holds {part}", HINT)
+        raise Invalid(f"the index of {name!r} contains {part}", HINT)
     try:
         number = operator.index(part)
     except TypeError:
-        raise Invalid(f"the index of {name!r} holds a {type(part).__name__}", HINT) from None
+        raise Invalid(f"the index of {name!r} contains a {type(part).__name__}", HINT) from None
     place = number + n if number < 0 else number
     if place < 0 or (place >= n and not growing):
         raise Invalid(f"index {number} of {name!r} along {dim!r}, whose length is {n}", HINT)

@@ -1,4 +1,4 @@
-"""Arrays and attribute values as the eleven types of netCDF have them."""
+"""Arrays and attribute values in the eleven types of netCDF."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from ..errors import Invalid
 
 TYPES = frozenset(("i1", "S1", "i2", "i4", "f4", "f8", "u1", "u2", "u4", "i8", "u8"))
-"""numpy's texts of netCDF's types, without the byte order."""
+"""numpy's names of netCDF's types, without the byte order."""
 
 HINT = "netCDF has integers and floats of 1 to 8 bytes, and text"
 
 
 def type_of(dtype: Any, what: str) -> str:
-    """numpy's text of netCDF's type for a dtype; `bool` is a byte, `str` is text."""
+    """numpy's name of netCDF's type for a dtype; `bool` is a byte, `str` is text."""
     if dtype is str or dtype is bytes:
         return "S1"
-    if dtype is None:  # which numpy takes for float64
+    if dtype is None:  # numpy would take None for float64
         raise Invalid(f"{what}: no dtype is given", HINT)
     if isinstance(dtype, str) and dtype in TYPES:
         return dtype
@@ -27,7 +27,7 @@ def type_of(dtype: Any, what: str) -> str:
     try:
         parsed = np.dtype(dtype)
     except TypeError:
-        raise Invalid(f"{what}: {dtype!r} is no dtype", HINT) from None
+        raise Invalid(f"{what}: {dtype!r} is not a dtype", HINT) from None
     text = parsed.str[1:]
     if text in ("b1", "S0", "U0", "U1"):
         return "i1" if text == "b1" else "S1"
@@ -39,10 +39,10 @@ def type_of(dtype: Any, what: str) -> str:
 def array(values: Any, what: str, text: bool) -> np.ndarray:
     """An array in C order and native byte order, of a type that netCDF has.
 
-    `text`: whether it goes to a variable of text, where an array of strings has their length as last
+    `text`: whether it goes to a variable of text, in which an array of strings has their length as last
     dimension, and a string is a row of bytes.
     """
-    # A plain array is not asked: importing `numpy.ma` takes 10 ms.
+    # A plain array needs no check: importing `numpy.ma` takes 10 ms.
     if isinstance(values, np.ndarray) and type(values) is not np.ndarray and np.ma.is_masked(values):
         raise Invalid(
             f"{what}: the array has masked elements, which would be lost", "give data.filled(value)"
@@ -66,16 +66,18 @@ def array(values: Any, what: str, text: bool) -> np.ndarray:
     elif found.dtype.str[1:] not in TYPES:
         hint = HINT
         if kind in "mM":
-            hint = "times are numbers with an attribute `units`; container.write_dataset encodes them so"
+            hint = (
+                "times are numbers with an attribute `units`; container.write_dataset encodes them like that"
+            )
         raise Invalid(f"{what}: netCDF has no type for dtype {found.dtype}", hint)
-    # `order="C"` alone makes an array of no dimension one of one.
+    # `order="C"` would turn an array without dimensions into one with one dimension.
     return np.asarray(found, dtype=found.dtype.newbyteorder("="), order="C")
 
 
 def attribute(value: Any, what: str) -> tuple[str, bytes]:
     """Type and external bytes of an attribute's value.
 
-    Python's integers are 32 bits where all fit, else 64; numpy's keep their type. Text is UTF-8.
+    Python's integers are 32-bit if all fit, otherwise 64-bit; numpy's keep their type. Text is UTF-8.
     """
     if isinstance(value, str):
         return "S1", value.encode("utf-8", "surrogateescape")
@@ -89,7 +91,9 @@ def attribute(value: Any, what: str) -> tuple[str, bytes]:
     kind = found.dtype.kind
     if kind == "U":
         if found.ndim:
-            raise Invalid(f"{what}: a list of texts", "netCDF classic has one text an attribute: join them")
+            raise Invalid(
+                f"{what}: a list of texts", "netCDF classic allows one text for each attribute: join them"
+            )
         return "S1", str(found).encode()
     if kind == "S":
         return "S1", found.tobytes()
@@ -113,8 +117,8 @@ def _fits(found: np.ndarray) -> bool:
 def decode(name: str, dtype: str, value: bytes) -> Any:
     """The value of an attribute: text, one number, or an array of them.
 
-    Text loses zero bytes at its end; bytes that are no UTF-8 become surrogates, which go back as they were.
-    A fill value of text is bytes.
+    Text loses zero bytes at its end; bytes that are not UTF-8 become surrogates, which are written back
+    unchanged. A fill value of text is bytes.
     """
     if dtype == "S1":
         return value if name == "_FillValue" else value.rstrip(b"\0").decode("utf-8", "surrogateescape")

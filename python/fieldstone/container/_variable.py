@@ -1,4 +1,4 @@
-"""A variable of a container: what it is, and its elements."""
+"""A variable of a container: its properties and its elements."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 _Numbers = int | Sequence[int] | None
 
 LIMIT = 2**64
-"""Places and counts in a file are below it."""
+"""Upper bound of positions and counts in a file."""
 
 BUFFER = 64 << 20
-"""Bytes that moving elements by views may take."""
+"""Bytes that may be used to move elements by views."""
 
 SHOWN = 20
-"""How many attributes a notebook shows."""
+"""The number of attributes that a notebook shows."""
 
 
 class Variable:
     """A variable of an open container.
 
-    Elements are read and written by numpy's basic indexing, by this rank alone, or by `get` and `put`, which
-    all ranks call together unless told otherwise. Values come as they are stored: fill values are not masked,
+    numpy's basic indexing reads and writes elements for this rank alone; `get` and `put` are called by all
+    ranks together, unless `collective` is false. Values come as they are stored: fill values are not masked,
     packed numbers not unpacked; xarray's engine ``fieldstone`` does both.
     """
 
@@ -68,17 +68,17 @@ class Variable:
 
     @property
     def ndim(self) -> int:
-        """How many dimensions it has."""
+        """The number of its dimensions."""
         return len(self._native.dims)
 
     @property
     def size(self) -> int:
-        """How many elements it has now."""
+        """The current number of its elements."""
         return int(np.prod(self.shape, dtype=object))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its elements now."""
+        """The current bytes of its elements."""
         return self.size * self.dtype.itemsize
 
     @property
@@ -99,18 +99,18 @@ class Variable:
         buffer: int = BUFFER,
         writers: int | None = None,
     ) -> Moved | None:
-        """Writes an array of which the first element goes to `start`, the next ones `stride` apart.
+        """Writes an array: its first element goes to `start`, the next ones `stride` apart.
 
-        `count` is how many elements each dimension gets: without it the shape of `data`, with leading ones
-        where that has fewer dimensions. Records beyond the last make the record dimension grow. Numbers of
-        another type are converted as netCDF does; one that does not fit is `Invalid`, and names the element.
-        All ranks of the container call it, each with its own box, unless `collective` is false; a rank that
-        has nothing to write gives an empty array.
+        `count` is the number of elements along each dimension: by default the shape of `data`, with leading
+        ones if it has fewer dimensions. Records beyond the last make the record dimension grow. Numbers of
+        another type are converted as netCDF does; for one that does not fit, `Invalid` names the element. All
+        ranks of the container call it, each with its own box, unless `collective` is false; a rank with
+        nothing to write gives an empty array.
 
-        With `view` (`fieldstone.block`, `cyclic`, `irregular`, `joined`) each rank writes what it holds of
-        the variable, or of the record `start`; `data` has the view's local shape. `method` is ``auto``,
-        ``direct``, ``exchange`` or ``view``, `buffer` the bytes that moving may take, `writers` how many
-        ranks write in an exchange. What was done comes back.
+        With `view` (`fieldstone.block`, `cyclic`, `irregular`, `joined`) each rank writes its part of the
+        variable, or of the record `start`; `data` has the view's local shape. `method` is ``auto``,
+        ``direct``, ``exchange`` or ``view``, `buffer` the bytes that may be used to move elements, `writers`
+        the number of ranks that write in an exchange. Returns a report.
         """
         if view is not None:
             try:
@@ -145,12 +145,12 @@ class Variable:
     ) -> np.ndarray[Any, Any]:
         """Reads a box, or all, as a new array of the native byte order, or `into` an array in C order.
 
-        Without `count` the box reaches to the end. With `dtype` the numbers are converted as netCDF does, and
-        `into`, where it is given, is of that type. All ranks of the container call it, each with its own box,
+        Without `count` the box extends to the end. With `dtype` the numbers are converted as netCDF does; an
+        array given by `into` must have that type. All ranks of the container call it, each with its own box,
         unless `collective` is false.
 
-        With `view` each rank reads what the view says of the variable, or of the record `start`, as an array
-        of the view's local shape; what the view names no element for is 0, or stays as it is in `into`.
+        With `view` each rank reads its part of the variable, or of the record `start`, as an array of the
+        view's local shape; positions without an element are 0, or keep their value in `into`.
         """
         if view is not None:
             try:
@@ -171,38 +171,40 @@ class Variable:
     def _asked(
         self, view: Any, box: tuple[Any, Any, Any], collective: bool, how: tuple[Any, Any, Any]
     ) -> tuple[int | None, tuple[str, int, int | None]]:
-        """The record that a view is of, and how elements are to be moved."""
+        """The record to which a view applies, and how elements are to be moved."""
         what = f"variable {self.name!r}"
         if not isinstance(view, View):
             hint = "give fieldstone.block, cyclic, irregular or joined"
-            raise Invalid(f"{what}: {view!r} is no view", hint, "argument")
+            raise Invalid(f"{what}: {view!r} is not a view", hint, "argument")
         start, count, stride = box
         if count is not None or stride is not None or not collective:
-            hint = "leave count, stride and collective out: all ranks call, and the view says where"
-            raise Invalid(f"{what}: a view with count, stride or collective=False", hint, "argument")
+            hint = "leave out count, stride and collective: all ranks call, and the view has the places"
+            raise Invalid(f"{what}: a view excludes count, stride and collective=False", hint, "argument")
         record = _numbers(start)
         if record is not None and len(record) != 1:
-            raise Invalid(f"{what}: start={start!r} with a view", "start is one record then", "argument")
+            raise Invalid(
+                f"{what}: start={start!r} with a view", "with a view, start is one record", "argument"
+            )
         method, buffer, owners = how
         for name, number in (("buffer", buffer), ("writers or readers", owners)):
             whole = number is None or (hasattr(number, "__index__") and 0 < number.__index__() < LIMIT)
             if not whole:
-                raise Invalid(f"{what}: {name}={number!r}", "give a whole number from 1 on", "argument")
+                raise Invalid(f"{what}: {name}={number!r}", "give a whole number, 1 or more", "argument")
         return record[0] if record else None, (str(method), int(buffer), owners)
 
     def _wanted(self, dtype: Any, into: Any) -> str | None:
-        """The type in which elements are to be read; None for the variable's own."""
+        """The type in which to read elements; None for the variable's own."""
         what = f"variable {self.name!r}"
         wanted = None if dtype is None else _values.type_of(dtype, what)
         if into is None:
             return wanted
         if not isinstance(into, np.ndarray):
-            raise Invalid(f"{what}: {type(into).__name__} is no array to read into", "give a numpy array")
+            raise Invalid(f"{what}: {type(into).__name__} is not an array to read into", "give a numpy array")
         held = _values.type_of(into.dtype, what)
         if wanted is not None and held != wanted:
             raise Invalid(
-                f"{what}: the array to read into is of dtype {into.dtype}, and dtype= asks for {wanted}",
-                "leave dtype= out, or give an array of that dtype",
+                f"{what}: the array to read into has dtype {into.dtype}, but dtype= is {wanted}",
+                "leave out dtype=, or give an array of that dtype",
                 "dtype-mismatch",
             )
         if not into.dtype.isnative:
@@ -232,7 +234,7 @@ class Variable:
                 "give one value, or an array of that shape",
                 "shape-mismatch",
             ) from None
-        # Dimensions that a number selects come back, with length 1, and dimensions turn as when reading.
+        # Restores dimensions that a number selects, with length 1, and reverses dimensions as when reading.
         full = data.reshape(selected.count)
         turn = tuple(
             slice(None, None, -1 if axis in selected.turned else None) for axis in range(len(selected.count))
@@ -241,7 +243,7 @@ class Variable:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
-            raise ValueError("the elements are in a file: they cannot be had without a copy")
+            raise ValueError("the elements are in a file: they cannot be used without a copy")
         found = self.get(collective=False)
         return found if dtype is None else found.astype(dtype)
 
@@ -292,7 +294,8 @@ def _numbers(given: _Numbers) -> list[int] | None:
         whole = not isinstance(number, bool) and hasattr(number, "__index__")
         if not whole or not 0 <= number.__index__() < LIMIT:
             raise Invalid(
-                f"{number!r} is no number of elements", "give one whole number from 0 on a dimension"
+                f"{number!r} is not a number of elements",
+                "give one whole number, 0 or more, for each dimension",
             )
         numbers.append(number.__index__())
     return numbers

@@ -1,11 +1,11 @@
 """pyfdb's names over a store: ``import fieldstone.pyfdb as pyfdb``.
 
-For programs that were written for pyfdb (5.25): the class :class:`FDB`, its elements and its requests,
-on a store in place of an FDB. The configuration is FDB's: its root is the store's folder, its schema the
-store's. A store by itself, as a path or URL, does as well.
+For programs that were written for pyfdb (5.25): the class :class:`FDB`, its elements and its requests, on a
+store instead of an FDB. The configuration is FDB's: its root is the store's folder, its schema the store's.
+The path or URL of a store is also accepted.
 
-What differs is listed in ``docs/guide/pyfdb.md``. What has no meaning here raises ``fieldstone.Invalid``;
-every error of a call is a ``RuntimeError``, too, as those of pyfdb are.
+``docs/guide/pyfdb.md`` lists the differences. A call without meaning here raises ``fieldstone.Invalid``;
+every error of a call is also a ``RuntimeError``, like those of pyfdb.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""``IndexAxis``: the values there are of each keyword, and which keywords a schema has at each level.
+"""``IndexAxis``: the existing values of each keyword, and the keywords of a schema at each level.
 
 Example::
 
@@ -17,7 +17,7 @@ class IndexAxis(Mapping[str, Collection[str]]):
 
     def __init__(self, axes: Mapping[str, Any]) -> None:
         if not isinstance(axes, Mapping):
-            raise TypeError(f"IndexAxis: {type(axes).__name__} is no mapping of keywords to values")
+            raise TypeError(f"IndexAxis: {type(axes).__name__} is not a mapping of keywords to values")
         self._axes = {keyword: _values(values) for keyword, values in axes.items()}
 
     def __getitem__(self, keyword: str) -> Collection[str]:
@@ -35,7 +35,7 @@ class IndexAxis(Mapping[str, Collection[str]]):
         return keyword in self._axes
 
     def has_key(self, keyword: str) -> bool:
-        """Whether there is the keyword."""
+        """Whether the keyword exists."""
         return keyword in self._axes
 
     def clear(self) -> NoReturn:
@@ -62,7 +62,7 @@ def _values(values: Any) -> list[str]:
 def optional_keywords(schema: str) -> list[tuple[list[str], list[tuple[str, int]]]]:
     """For each rule of a schema its required keywords, and the optional ones with their levels.
 
-    pyfdb's axes name optional keywords that fields lack; only the schema's text tells them.
+    pyfdb's axes include optional keywords that fields lack; only the schema's text has them.
     """
     rules: list[tuple[list[str], list[tuple[str, int]]]] = []
     level = 0

@@ -1,4 +1,4 @@
-"""FDB's configuration, as far as it names a store: one root, which is the store's folder, and a schema.
+"""The parts of FDB's configuration that name a store: one root, which is the store's folder, and a schema.
 
 Example::
 
@@ -21,7 +21,7 @@ Given = str | Path | Mapping[str, Any] | None
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a configuration says."""
+    """The contents of a configuration."""
 
     url: str
     schema: str | None = None
@@ -31,7 +31,7 @@ class Configuration:
 
     @classmethod
     def of(cls, given: Given) -> Configuration:
-        """Reads FDB's configuration: a mapping, its text, a file of it; or a store's path or URL."""
+        """Reads FDB's configuration: a mapping, its text, or a file with it; or a store's path or URL."""
         parsed = read(given) if given is not None else from_environment()
         if isinstance(parsed, str):
             return cls(parsed, system={"url": parsed})
@@ -45,14 +45,14 @@ class Configuration:
 
 
 def read(given: Given) -> dict[str, Any] | str:
-    """A mapping; text where a store's path or URL is given."""
+    """A mapping, or text if a store's path or URL is given."""
     if isinstance(given, Mapping):
         return dict(given)
     if isinstance(given, Path):
         return str(given) if given.is_dir() else _yaml(given.read_text(), str(given))
     if isinstance(given, str):
         return _yaml(given, "the configuration")
-    raise ValueError(f"Config: Unknown config type, must be str, dict or Path, and is {type(given).__name__}")
+    raise ValueError(f"Config: Unknown config type, must be str, dict or Path, not {type(given).__name__}")
 
 
 def from_environment() -> dict[str, Any] | str:
@@ -80,11 +80,11 @@ def _yaml(text: str, what: str) -> dict[str, Any] | str:
     try:
         parsed = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise user_error(f"{what} is no YAML: {error}") from error
+        raise user_error(f"{what} is not YAML: {error}") from error
     if isinstance(parsed, str):
         return parsed
     if not isinstance(parsed, dict):
-        raise user_error(f"{what} is no mapping of YAML", "give FDB's configuration, or a store's path")
+        raise user_error(f"{what} is not a mapping in YAML", "give FDB's configuration, or a store's path")
     return parsed
 
 
@@ -92,18 +92,19 @@ def _root(parsed: Mapping[str, Any]) -> str:
     kind = parsed.get("type", "local")
     if kind != "local":
         raise user_error(
-            f"a configuration of type {kind!r} names no folder", "give one of type local, or a store's URL"
+            f"a configuration of type {kind!r} does not name a folder",
+            "give one of type local, or a store's URL",
         )
     spaces = parsed.get("spaces") or [{}]
     roots = [root for space in spaces for root in space.get("roots") or []]
     paths = [root["path"] if isinstance(root, Mapping) else root for root in roots]
     if len(paths) != 1:
         raise user_error(
-            f"the configuration has {len(paths)} roots, and a store is one folder", "name one root in spaces"
+            f"the configuration has {len(paths)} roots, but a store is one folder", "name one root in spaces"
         )
     if any(file.is_file() for file in Path(paths[0]).glob("*/toc")):
         raise user_error(
             f"{paths[0]} holds an FDB's own files",
-            "bring its fields over by fieldstone ingest STORE fdb:CONFIG; name another folder for the store",
+            "copy its fields with fieldstone ingest STORE fdb:CONFIG; name another folder for the store",
         )
     return str(paths[0])

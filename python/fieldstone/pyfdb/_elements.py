@@ -1,6 +1,6 @@
-"""What pyfdb's calls give: handles on data, and elements of lists.
+"""Results of pyfdb's calls: handles on data, and elements of lists.
 
-They are made by the calls of :class:`~fieldstone.pyfdb.FDB` and by nobody else.
+Only the calls of :class:`~fieldstone.pyfdb.FDB` make them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _made_here(mark: object, name: str) -> None:
 
 
 class DataHandle:
-    """Fields one after another, read like a file; nothing where there is no store."""
+    """Fields one after another, read like a file; empty if there is no store."""
 
     def __init__(self, found: Any, *, mark: object = None) -> None:
         _made_here(mark, "DataHandle")
@@ -36,7 +36,7 @@ class DataHandle:
         return self._file is not None
 
     def open(self) -> None:
-        """Opens it at its beginning; nothing happens where it is open."""
+        """Opens it at its beginning; does nothing if it is open."""
         if self._file is None:
             with raised():
                 self._file = io.BytesIO() if self._found is None else self._found.open()
@@ -48,22 +48,22 @@ class DataHandle:
             self._file = None
 
     def size(self) -> int:
-        """How many bytes there are in all."""
+        """The total number of bytes."""
         with raised():
             return 0 if self._found is None else self._found.nbytes
 
     def read(self, len: int = -1) -> bytes:
-        """At most that many bytes from here on, all of them for -1; nothing at the end."""
+        """Up to `len` of the following bytes, all of them for -1; empty at the end."""
         with raised():
             return self._opened().read(len)
 
     def readinto(self, buffer: Any) -> int:
-        """Fills a buffer, and returns how many bytes it got."""
+        """Fills a buffer, and returns the number of bytes read."""
         with raised():
             return self._opened().readinto(buffer)
 
     def readall(self, buffer_size: int = 1 << 20) -> bytes:
-        """The bytes from here on; opens and closes by itself."""
+        """All following bytes; opens and closes by itself."""
         self.open()
         try:
             return self.read()
@@ -87,7 +87,7 @@ class DataHandle:
 
 
 class ListElement:
-    """A dataset, an index or a field, by its level."""
+    """A dataset, an index or a field, depending on its level."""
 
     def __init__(
         self, entry: Entry | None, store: Any = None, level: int = 3, *, mark: object = None
@@ -104,30 +104,30 @@ class ListElement:
         return self._is_field and self._entry.location is not None
 
     def offset(self) -> int | None:
-        """Where the field begins in its file, as it is stored; None where this is no field."""
+        """Position of the stored field in its file; None if this is not a field."""
         place = self._place()
         return place and place[1]
 
     def length(self) -> int | None:
-        """How many bytes the field has; None where this is no field."""
+        """The field's bytes; None if this is not a field."""
         return self._entry.nbytes if self.has_location() else None
 
     def combined_key(self) -> dict[str, str]:
-        """Keywords and values, as far down as the level goes."""
+        """Keywords and values down to its level."""
         return {keyword: value for level in self._levels for keyword, value in level.items()}
 
     def keys(self) -> list[dict[str, str]]:
-        """Keywords and values by level; empty below that of the list."""
+        """Keywords and values by level; empty below the level of the list."""
         return [*self._levels, *({} for _ in range(3 - len(self._levels)))]
 
     @property
     def data_handle(self) -> DataHandle | None:
-        """The field's bytes; None where this is no field."""
+        """The field's bytes; None if this is not a field."""
         if not self.has_location():
             return None
         if self._entry.masked:
             raise user_error(
-                f"{self._entry.key} is masked by a newer version, and is read by the version of the store",
+                f"{self._entry.key} is masked by a newer version; read it in an older version of the store",
                 "fieldstone.open(url, at=version).get(key)",
             )
         with raised():
@@ -135,7 +135,7 @@ class ListElement:
 
     @property
     def uri(self) -> URI | None:
-        """The file that has the field; None where this is no field."""
+        """The file that has the field; None if this is not a field."""
         place = self._place()
         return place and URI(f"{self._store.url.rstrip('/')}/{place[0]}")
 
@@ -154,7 +154,7 @@ class ListElement:
 
 
 class WipeElementType(IntEnum):
-    """What would go, or went."""
+    """The kind of thing that would be removed, or was."""
 
     ERROR = 0
     CATALOGUE_INFO = auto()
@@ -174,23 +174,23 @@ class WipeElementType(IntEnum):
 
 
 class WipeElement:
-    """A dataset, an index or a field that goes."""
+    """A dataset, an index or a field that is removed."""
 
     def __init__(self, kind: WipeElementType | None, text: str = "", uris: Any = (), *, mark: object = None):
         _made_here(mark, "WipeElement")
         self._kind, self._text, self._uris = kind, text, list(uris)
 
     def type(self) -> WipeElementType:
-        """What it is."""
+        """Its kind."""
         assert self._kind is not None
         return self._kind
 
     def msg(self) -> str:
-        """It in words."""
+        """Its description."""
         return self._text
 
     def uris(self) -> list[URI]:
-        """The files that have it; they stay, and so do older versions of the store."""
+        """The files that have it; the files stay, and so do older versions of the store."""
         return self._uris
 
     def __repr__(self) -> str:
@@ -209,7 +209,7 @@ class PurgeElement:
 
 
 class StatusElement:
-    """A dataset, and what is not allowed there: nothing, since a store has no locks."""
+    """A dataset, with its forbidden actions: none, because a store has no locks."""
 
     def __init__(self, key: Any, url: str = "", *, mark: object = None) -> None:
         _made_here(mark, type(self).__name__)
@@ -217,11 +217,11 @@ class StatusElement:
         self._location = URI(f"{url}#{':'.join(key.values())}")
 
     def location(self) -> URI:
-        """The store, and the dataset in it."""
+        """The store and its dataset."""
         return self._location
 
     def controlIdentifiers(self) -> list[ControlIdentifier]:
-        """What is not allowed."""
+        """The forbidden actions."""
         return []
 
     def key(self) -> dict[str, list[str]]:
@@ -243,7 +243,7 @@ class StatusElement:
 
 
 class ControlElement(StatusElement):
-    """As :class:`StatusElement`."""
+    """Same as :class:`StatusElement`."""
 
 
 class StatsElement:
@@ -264,7 +264,7 @@ class StatsElement:
         )
 
     def db_statistics(self) -> str:
-        """Datasets and indexes, and what they take as they are stored."""
+        """Datasets and indexes, and their stored bytes."""
         s = self._stats
         return _lines(
             ("Databases", s.datasets), ("Index files", s.indexes), ("Total owned size", _size(s.stored_bytes))
@@ -286,11 +286,11 @@ def _size(nbytes: int) -> str:
 
 
 def levels(key: Any) -> list[dict[str, str]]:
-    """Keywords and values of a key by the level of the schema, as it is pickled; without absent ones."""
+    """Keywords and values of a key by the level of the schema, without absent ones."""
     _, (parts, _) = key.__reduce__()
     return [{keyword: key[keyword] for keyword, _ in level if keyword in key} for level in parts]
 
 
 def make(kind: Callable[..., Any], *args: Any) -> Any:
-    """An element, as only this package makes them."""
+    """An element; only this package can make one."""
     return kind(*args, mark=_MADE)

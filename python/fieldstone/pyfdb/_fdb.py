@@ -1,4 +1,4 @@
-"""The class ``FDB``: pyfdb's calls, each by one of a store's.
+"""The class ``FDB``: pyfdb's calls, each of which uses one of a store's calls.
 
 Example::
 
@@ -50,15 +50,15 @@ WITHOUT_MEANING = "older versions of a store stay readable (fieldstone.open(url,
 
 
 class FDB:
-    """A store by pyfdb's calls.
+    """A store with pyfdb's calls.
 
     `config` is FDB's configuration as text (YAML), a dict, or the path of a file; or a store's path or URL.
-    Without one FDB's environment variables are asked. `user_config` is kept and given back by ``config()``.
-    The store is opened by the first call that needs it. Threads may share an FDB.
+    By default FDB's environment variables name it. `user_config` is kept and returned by ``config()``. The
+    first call that needs the store opens it. Threads may share an FDB.
     """
 
     def __init__(self, config: Given = None, user_config: Given = None) -> None:
-        # A wrong configuration is told at once; that there is none, by the first call.
+        # A wrong configuration raises at once, a missing one in the first call.
         self._given = Configuration.of(config) if config is not None else None
         user = read(user_config) if user_config is not None else {}
         self._user: dict[str, Any] = user if isinstance(user, dict) else {"url": user}
@@ -85,7 +85,7 @@ class FDB:
 
     @raising
     def archive(self, data: bytes, identifier: MarsIdentifier | None = None) -> None:
-        """Takes `data` under a key; without one it is GRIB messages, whose headers have theirs."""
+        """Archives `data` under a key; without one, as GRIB messages, whose headers have their keys."""
         if identifier is None:
             self._store.archive_grib(data)
         else:
@@ -93,19 +93,19 @@ class FDB:
 
     @raising
     def flush(self) -> None:
-        """Makes what was archived durable and visible, all or nothing."""
+        """Makes archived fields durable and visible, all or nothing."""
         self._store.flush()
 
     @raising
     def dirty(self) -> bool:
-        """Whether something was archived and not flushed."""
+        """Whether there are archived fields that are not flushed."""
         return self._store.unflushed > 0
 
     # -- reading
 
     @raising
     def retrieve(self, mars_selection: MarsSelection) -> DataHandle:
-        """The fields there are of a selection, one after another in its order."""
+        """The existing fields of a selection, one after another in its order."""
         if len(mars_selection) == 0:
             raise TypeError("FDB.retrieve: Wildcard selection aren't support for retrieving.")
         self._check_visitable("retrieve")
@@ -131,12 +131,12 @@ class FDB:
             yield make(ListElement, entry, pinned, level)
 
     def inspect(self, mars_selection: MarsSelection) -> Iterator[ListElement]:
-        """The fields there are of a selection."""
+        """The existing fields of a selection."""
         return self.list(mars_selection)
 
     @raising
     def axes(self, mars_selection: MarsSelection, level: int = 3) -> IndexAxis:
-        """The values there are of each keyword, down to a level; "" where a field lacks an optional one."""
+        """The existing values of each keyword, down to a level; "" if a field lacks an optional one."""
         request = request_of(mars_selection)
         if not self._is_there():
             return IndexAxis({})
@@ -180,10 +180,10 @@ class FDB:
         porcelain: bool = False,
         unsafe_wipe_all: bool = False,
     ) -> Iterator[WipeElement]:
-        """What goes: whole datasets and indexes, and the fields in them.
+        """The elements that are removed: whole datasets and indexes, and the fields in them.
 
-        With ``doit=True`` it is gone when the last element has been taken. Older versions of the store still
-        have it.
+        With ``doit=True`` they are removed when the last element has been read. Older versions of the store
+        still have them.
         """
         self._check_writable("wipe")
         request = request_of(mars_selection)
@@ -194,8 +194,8 @@ class FDB:
             deep = [keyword for keyword in request if at.get(keyword, 1) > 2]
         if deep:
             raise user_error(
-                f"wipe takes whole indexes, and {deep[0]} is a keyword of their fields",
-                "leave it out; store.remove takes single fields",
+                f"wipe removes whole indexes, but {deep[0]} is a keyword of their fields",
+                "leave it out; store.remove removes single fields",
             )
         for level, kind in ((1, "CATALOGUE"), (2, "CATALOGUE_INDEX"), (3, "STORE")):
             for element in self.list(mars_selection, level=level):
@@ -205,7 +205,7 @@ class FDB:
                     yield make(WipeElement, WipeElementType[kind], text, uris)
         if doit:
             with raised():
-                # Dataset by dataset: a store refuses to remove what nothing was said of.
+                # Dataset by dataset, because a store does not remove fields that no request names.
                 datasets = [levels(entry.key)[0] for entry in self._store.list(request, depth=1)]
                 self._store.remove([{**request, **_lists(own)} for own in datasets])
                 self._store.flush()
@@ -215,7 +215,7 @@ class FDB:
     ) -> Iterator[PurgeElement]:
         """The versions of fields that newer ones mask, and a last line with their number.
 
-        ``doit=True`` is Invalid where there are some: this release gives no space back.
+        ``doit=True`` is Invalid if there are any: this release gives no space back.
         """
         masked = 0
         for element in self.list(mars_selection, include_masked=True):
@@ -229,7 +229,7 @@ class FDB:
         if not porcelain:
             yield make(PurgeElement, f"{masked} masked versions")
 
-    # -- what is allowed
+    # -- permissions
 
     def control(
         self,
@@ -237,20 +237,20 @@ class FDB:
         control_action: ControlAction,
         control_identifiers: Collection[ControlIdentifier],
     ) -> Iterator[ControlElement]:
-        """The datasets of a selection, where ENABLE is asked for: nothing is forbidden there.
+        """The datasets of a selection, with ENABLE: nothing is forbidden there.
 
-        DISABLE is Invalid: a store has no locks. A dataset is its owner's, and versions do not change.
+        DISABLE is Invalid: a store has no locks. A dataset belongs to its owner, and versions do not change.
         """
         if control_action == ControlAction.DISABLE:
             raise user_error(
-                "a store has no locks: its owner alone writes a dataset, and what is visible never changes",
-                "open for reading (writable: false in the configuration) to rule out writing",
+                "a store has no locks: only its owner writes a dataset, and visible data never change",
+                "open for reading (writable: false in the configuration) to prevent writing",
             )
         elements = self.list(mars_selection, level=1)
         return (make(ControlElement, element.combined_key(), self._store.url) for element in elements)
 
     def enabled(self, control_identifier: ControlIdentifier) -> bool:
-        """Whether the configuration allows something: ``writable``, ``visitable``."""
+        """Whether the configuration allows an action: ``writable``, ``visitable``."""
         config = self._config
         if control_identifier & (ControlIdentifier.ARCHIVE | ControlIdentifier.WIPE) and not config.writable:
             return False
@@ -263,14 +263,15 @@ class FDB:
 
     def _check_visitable(self, what: str) -> None:
         if not self._config.visitable:
-            raise user_error(f"the configuration says visitable: false, so there is no {what}")
+            raise user_error(f"the configuration has visitable: false, which forbids {what}")
 
     def _check_writable(self, what: str) -> None:
         if not self._config.writable:
-            raise user_error(f"the configuration says writable: false, so there is no {what}")
+            raise user_error(f"the configuration has writable: false, which forbids {what}")
 
     def _is_there(self) -> bool:
-        """Whether there is a store, or one on its way; where none is, nothing is found, as FDB has it."""
+        """Whether there is a store, or one that is not flushed yet; without one nothing is found, as in
+        FDB."""
         try:
             next(iter(self._store.list(depth=1)), None)
         except NotFound:
@@ -278,14 +279,14 @@ class FDB:
         return True
 
     def _pinned(self) -> Any:
-        """The store as it is now; what is not flushed yet is not pinned."""
+        """The store as it is now, without unflushed fields."""
         try:
             return self._store._pinned()
         except NotFound:
             return self._store
 
     def _levels(self, request: dict[str, Any]) -> dict[str, int]:
-        """The level of each keyword, of the fields that a request selects."""
+        """The level of each keyword, for the fields that a request selects."""
         found: dict[str, int] = {}
         seen: set[tuple[tuple[str, ...], ...]] = set()
         for entry in self._store.list(request, depth=2):
@@ -302,7 +303,7 @@ class FDB:
 
 
 def _lists(key: dict[str, str]) -> dict[str, Any]:
-    """A key as a request, its values as they are."""
+    """A key as a request with the same values."""
     return {keyword: [value] for keyword, value in key.items()}
 
 

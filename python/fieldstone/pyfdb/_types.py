@@ -1,8 +1,8 @@
-"""Requests, control words, URIs and errors as pyfdb has them.
+"""Requests, control words, URIs and errors in pyfdb's form.
 
 Example::
 
-    request_of({"param": "130/131", "step": ["0", "to", "24"]})   # what a call of ours takes
+    request_of({"param": "130/131", "step": ["0", "to", "24"]})   # a request for our calls
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class UserConflict(Conflict, RuntimeError):
-    """Conflict, as programs written for pyfdb catch it."""
+    """Conflict, in the form that programs written for pyfdb catch."""
 
 
 class UserCorrupt(Corrupt, RuntimeError):
-    """Corrupt, as programs written for pyfdb catch it."""
+    """Corrupt, in the form that programs written for pyfdb catch."""
 
 
 class UserDenied(Denied, RuntimeError):
-    """Denied, as programs written for pyfdb catch it."""
+    """Denied, in the form that programs written for pyfdb catch."""
 
 
 class UserInternal(Internal, RuntimeError):
-    """Internal, as programs written for pyfdb catch it."""
+    """Internal, in the form that programs written for pyfdb catch."""
 
 
 class UserInvalid(Invalid, RuntimeError):
-    """Invalid, as programs written for pyfdb catch it."""
+    """Invalid, in the form that programs written for pyfdb catch."""
 
 
 class UserNotFound(NotFound, RuntimeError):
-    """NotFound, as programs written for pyfdb catch it."""
+    """NotFound, in the form that programs written for pyfdb catch."""
 
 
 class UserUnavailable(Unavailable, RuntimeError):
-    """Unavailable, as programs written for pyfdb catch it."""
+    """Unavailable, in the form that programs written for pyfdb catch."""
 
 
-# pyfdb raises RuntimeError for whatever its library says.
+# pyfdb raises RuntimeError for every error of its library.
 _RAISED: dict[type[Error], type[Error]] = {
     Conflict: UserConflict,
     Corrupt: UserCorrupt,
@@ -67,13 +67,13 @@ _RAISED: dict[type[Error], type[Error]] = {
 
 
 def user_error(message: str, hint: str | None = None) -> Error:
-    """An Invalid that is a RuntimeError, too."""
+    """An Invalid that is also a RuntimeError."""
     return UserInvalid(f"UserError: {message}", hint)
 
 
 @contextmanager
 def raised() -> Iterator[None]:
-    """Errors of ours, as programs written for pyfdb catch them."""
+    """Turns our errors into those that programs written for pyfdb catch."""
     try:
         yield
     except Error as error:
@@ -95,7 +95,7 @@ def raising(call: _F) -> _F:
 
 
 def _text(value: Any) -> str | None:
-    """One value as text: text, a number, also of numpy, or a day, also of numpy and pandas."""
+    """One value as text: text, a number (also of numpy), or a day (also of numpy and pandas)."""
     if hasattr(value, "item") and not isinstance(value, str | int | float) and getattr(value, "ndim", 0) == 0:
         value = value.item()
     if isinstance(value, str | int | float):
@@ -106,7 +106,7 @@ def _text(value: Any) -> str | None:
 
 
 def request_of(given: MarsSelection) -> dict[str, Any]:
-    """A request of ours from one of pyfdb's."""
+    """One of our requests from one of pyfdb's."""
     made: dict[str, Any] = {}
     for keyword, values in given.items():
         if (text := _text(values)) is not None:
@@ -127,13 +127,13 @@ def request_of(given: MarsSelection) -> dict[str, Any]:
                     f"Bad value {text!r} for {keyword}: each element of a list is one value",
                     f"give {keyword}={text!r} as text, or a list of its values",
                 )
-        # "to" and "by" are words of a range in a list, too.
+        # "to" and "by" are also words of a range in a list.
         made[keyword] = "/".join(texts) if {"to", "by"} & set(texts) else texts
     return made
 
 
 def key_of(given: MarsIdentifier) -> dict[str, str]:
-    """A key of ours from one of pyfdb's."""
+    """One of our keys from one of pyfdb's."""
     if not isinstance(given, list | Mapping):
         raise user_error(f"the identifier is {given!r}", "give a dict, or a list of (keyword, value)")
     made: dict[str, str] = {}
@@ -148,7 +148,7 @@ def key_of(given: MarsIdentifier) -> dict[str, str]:
 
 
 class ControlIdentifier(IntFlag):
-    """What can be allowed or not."""
+    """Actions that can be allowed or forbidden."""
 
     NONE = 0
     LIST = auto()
@@ -164,7 +164,7 @@ class ControlIdentifier(IntFlag):
 
 
 class ControlAction(IntEnum):
-    """What is done about it."""
+    """The change of a permission."""
 
     NONE = 0
     DISABLE = auto()
@@ -177,7 +177,7 @@ class ControlAction(IntEnum):
 
 
 class URI:
-    """Where something is."""
+    """A location."""
 
     def __init__(self, uri: str | Path | URI, scheme: str = "", allow_fragments: bool = True) -> None:
         text = uri.as_posix() if isinstance(uri, Path) else str(uri)
@@ -188,7 +188,7 @@ class URI:
         return self._parts.netloc
 
     def scheme(self) -> str:
-        """The scheme, such as "file"; empty where there is none."""
+        """The scheme, such as "file"; empty if there is none."""
         return self._parts.scheme
 
     def username(self) -> str | None:
@@ -212,11 +212,11 @@ class URI:
         return self._parts.path
 
     def query(self) -> str:
-        """What follows "?"."""
+        """The part after "?"."""
         return self._parts.query
 
     def fragment(self) -> str:
-        """What follows "#"."""
+        """The part after "#"."""
         return self._parts.fragment
 
     def __eq__(self, other: object) -> bool:

@@ -7,7 +7,7 @@ use fieldstone::arrays::{JobImport, JobMesh, MeshArray, MeshContent, MeshCoordin
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{FileSums, ImportedVariable};
 use fieldstone::container::Attrs;
-use fieldstone::{Error, Result};
+use fieldstone::{Error, Result, Session};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -256,7 +256,7 @@ pub fn meshes(
     store: &Bound<'_, Store>,
 ) -> PyResult<Vec<(String, [u64; 4], Py<PyBytes>, String, Option<SumsRow>)>> {
     let handle = store.get().handle()?;
-    let found = py.waiting(|| handle.meshes()).or_raise()?;
+    let found = py.waiting(|| handle.catalog().meshes(&Session::default())).or_raise()?;
     let row = |mesh: fieldstone::catalog::MeshDecl| {
         let sums = mesh.sums.map(|sums| (sums.size, sums.block, sums.sums.to_vec()));
         (mesh.name, mesh.counts, PyBytes::new(py, &mesh.checksum).unbind(), mesh.path, sums)
@@ -280,7 +280,7 @@ pub fn write_xdmf(
     let handle = store.get().handle()?;
     let name = fieldstone::catalog::RunName { project, name: run };
     let run = fieldstone::Run::new(&handle, name, &session(txn)?);
-    let report = py.waiting(|| run.write_xdmf(mesh.as_deref(), &path)).or_raise()?;
+    let report = py.waiting(|| fieldstone::arrays::write_xdmf(&run, mesh.as_deref(), &path)).or_raise()?;
     Ok((report.files, report.variables, report.steps, report.left_out))
 }
 
@@ -293,7 +293,7 @@ pub fn histories(
     store: &Bound<'_, Store>,
 ) -> PyResult<Vec<(String, Py<PyBytes>, u64, u64, Option<usize>)>> {
     let handle = store.get().handle()?;
-    let found = py.waiting(|| handle.histories()).or_raise()?;
+    let found = py.waiting(|| handle.catalog().histories(&Session::default())).or_raise()?;
     let row = |history: fieldstone::catalog::HistoryDecl| {
         let ranks = match &history.content {
             fieldstone::catalog::HistoryContent::Edges => None,
@@ -314,7 +314,7 @@ pub fn array_table<'py>(
     name: &str,
 ) -> PyResult<(Vec<String>, Vec<Vec<Bound<'py, PyAny>>>)> {
     let handle = store.get().handle()?;
-    let (columns, rows) = py.waiting(|| handle.array_table(name)).or_raise()?;
+    let (columns, rows) = py.waiting(|| handle.catalog().array_table(name)).or_raise()?;
     let row =
         |row: Vec<Value>| row.iter().map(|value| values::object(py, value)).collect::<PyResult<Vec<_>>>();
     Ok((columns, rows.into_iter().map(row).collect::<PyResult<_>>()?))

@@ -122,21 +122,21 @@ impl PyArrayJob {
 impl PyPartition {
     /// Global numbers of nodes: own ones, then ghosts.
     fn nodes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let shape = [self.part.nodes().len() as u64];
+        let shape = [self.part.part().nodes().len() as u64];
         lent_array(py, self.part.part(), |part| part.nodes(), (DType::I8, &shape))
     }
 
     /// Global numbers of edges.
     fn edges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let shape = [self.part.edges().len() as u64];
+        let shape = [self.part.part().edges().len() as u64];
         lent_array(py, self.part.part(), |part| part.edges(), (DType::I8, &shape))
     }
 
     /// Both ends of each edge, as places among the nodes.
     fn ends<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let shape = [self.part.ends().len() as u64, 2];
+        let shape = [self.part.part().ends().len() as u64, 2];
         // Places below 2^31 are the same numbers with a sign, which are safer to reckon with.
-        let signed = self.part.nodes().len() <= i32::MAX as usize;
+        let signed = self.part.part().nodes().len() <= i32::MAX as usize;
         let dtype = DType::parse(if signed { "i4" } else { "u4" }).or_raise()?;
         lent_array(py, self.part.part(), |part| part.ends(), (dtype, &shape))
     }
@@ -144,19 +144,19 @@ impl PyPartition {
     /// How many nodes are own.
     #[getter]
     fn owned(&self) -> usize {
-        self.part.owned()
+        self.part.part().owned()
     }
 
     /// How many edges have an own first end.
     #[getter]
     fn owned_edges(&self) -> usize {
-        self.part.owned_edges()
+        self.part.part().owned_edges()
     }
 
     /// How it came about.
     #[getter]
     fn source(&self) -> &'static str {
-        self.part.source().word()
+        self.part.part().source().word()
     }
 
     /// What was kept and not used.
@@ -168,15 +168,22 @@ impl PyPartition {
     /// What this rank holds of an array at the nodes.
     #[getter]
     fn node_view(&self) -> PyView {
-        let text = format!("irregular(map=<{} nodes>, owned={})", self.part.nodes().len(), self.part.owned());
-        PyView::of(self.part.node_view(), text)
+        let text = format!(
+            "irregular(map=<{} nodes>, owned={})",
+            self.part.part().nodes().len(),
+            self.part.part().owned()
+        );
+        PyView::of(self.part.part().node_view(), text)
     }
 
     /// What this rank holds of an array at the edges.
     #[getter]
     fn edge_view(&self) -> PyView {
-        let edges = (self.part.edges().len(), self.part.owned_edges());
-        PyView::of(self.part.edge_view(), format!("irregular(map=<{} edges>, owned={})", edges.0, edges.1))
+        let edges = (self.part.part().edges().len(), self.part.part().owned_edges());
+        PyView::of(
+            self.part.part().edge_view(),
+            format!("irregular(map=<{} edges>, owned={})", edges.0, edges.1),
+        )
     }
 
     /// Gives ghosts their owners' values, in arrays at the nodes.

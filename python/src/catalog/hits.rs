@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone::Id;
 use fieldstone::catalog::RunName;
-use fieldstone::catalog::{Catalog, Hit, Writer, step_number};
+use fieldstone::catalog::{Hit, Writer, step_number};
+use fieldstone::prelude::*;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PySlice, PyTuple};
@@ -31,21 +32,21 @@ pub struct Source {
 /// Names of users and writers of logs, each asked for once.
 pub struct Users {
     /// `None`: hits of another process bring all names.
-    catalog: Option<Catalog>,
+    store: Option<fieldstone::Store>,
     names: Mutex<BTreeMap<u32, Arc<str>>>,
     writers: Mutex<BTreeMap<Option<Id>, Option<Arc<Writer>>>>,
 }
 
 impl Users {
-    pub fn of(catalog: &Catalog) -> Arc<Users> {
-        Arc::new(Users { catalog: Some(catalog.clone()), names: Mutex::default(), writers: Mutex::default() })
+    pub fn of(store: &fieldstone::Store) -> Arc<Users> {
+        Arc::new(Users { store: Some(store.clone()), names: Mutex::default(), writers: Mutex::default() })
     }
 
     pub fn known(
         names: BTreeMap<u32, Arc<str>>,
         writers: BTreeMap<Option<Id>, Option<Arc<Writer>>>,
     ) -> Arc<Users> {
-        Arc::new(Users { catalog: None, names: Mutex::new(names), writers: Mutex::new(writers) })
+        Arc::new(Users { store: None, names: Mutex::new(names), writers: Mutex::new(writers) })
     }
 
     /// The writer of a log; `None` where its header is damaged.
@@ -54,8 +55,8 @@ impl Users {
         if let Some(known) = writers.get(&log) {
             return Ok(known.clone());
         }
-        let found = match &self.catalog {
-            Some(catalog) => catalog.writer(log)?.map(Arc::new),
+        let found = match &self.store {
+            Some(store) => store.catalog().writer(log)?.map(Arc::new),
             None => None,
         };
         writers.insert(log, found.clone());
@@ -65,8 +66,8 @@ impl Users {
     /// The name of a user.
     pub fn name(&self, user: u32) -> Arc<str> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = || match &self.catalog {
-            Some(catalog) => catalog.user_name(user).into(),
+        let name = || match &self.store {
+            Some(store) => store.catalog().user_name(user).into(),
             None => user.to_string().into(),
         };
         names.entry(user).or_insert_with(name).clone()
@@ -321,7 +322,7 @@ pub fn key_of<'py>(
     further: &[(Arc<str>, Arc<str>)],
 ) -> PyResult<Bound<'py, PyAny>> {
     let handle = store.handle()?;
-    let catalog = handle.catalog().clone();
+    let catalog = handle.catalog();
     let mut pairs = py.detach(|| catalog.key_of(run, variable, step)).or_raise()?;
     pairs.extend(further.iter().map(|(keyword, value)| (keyword.to_string(), value.to_string())));
     if variable.is_some() {

@@ -25,8 +25,7 @@ pub mod values;
 mod write;
 mod writers;
 
-use fieldstone::catalog::Catalog;
-use fieldstone::catalog::RunName;
+use fieldstone::catalog::{CatalogAccess, RunName};
 use pyo3::prelude::*;
 
 pub use axis::PyCoordinateAxis;
@@ -44,7 +43,6 @@ use crate::store::Store;
 /// The catalog of a store, as the methods of Python call it.
 #[pyclass(frozen, name = "_Catalog", module = "fieldstone")]
 pub struct PyCatalog {
-    catalog: Catalog,
     handle: fieldstone::Store,
     store: Py<Store>,
 }
@@ -53,8 +51,13 @@ pub struct PyCatalog {
 impl Store {
     /// The catalog.
     fn _catalog(slf: &Bound<'_, Self>) -> PyResult<PyCatalog> {
-        let handle = slf.get().handle()?;
-        Ok(PyCatalog { catalog: handle.catalog().clone(), handle, store: slf.clone().unbind() })
+        Ok(PyCatalog { handle: slf.get().handle()?, store: slf.clone().unbind() })
+    }
+}
+
+impl PyCatalog {
+    fn catalog(&self) -> &dyn CatalogAccess {
+        self.handle.catalog()
     }
 }
 

@@ -42,7 +42,7 @@ impl PyCatalog {
         let (project, name) = (run.0.unwrap_or_default(), run.1);
         let run = RunName { project, name };
         let of = (variable, version);
-        let found = py.waiting(|| plan_of(&self.catalog, &run, of, step, (start, count), &txn));
+        let found = py.waiting(|| plan_of(self.catalog(), &run, of, step, (start, count), &txn));
         let Some(plan) = found.or_raise()? else { return Ok(None) };
         if plan.format == Format::Raw {
             let disk = Env::real().disk;
@@ -77,7 +77,7 @@ impl PyCatalog {
         let txn = session(txn)?;
         let run = RunName { project: run.0.unwrap_or_default(), name: run.1 };
         let of = (variable, version);
-        let found = py.waiting(|| plan_of(&self.catalog, &run, of, step, ends_of, &txn));
+        let found = py.waiting(|| plan_of(self.catalog(), &run, of, step, ends_of, &txn));
         let Some(plan) = found.or_raise()? else { return Ok(None) };
         let objects = plan.reads.iter().map(|read| {
             let (piece, part) = (ends(py, &read.piece)?, ends(py, &read.part)?);

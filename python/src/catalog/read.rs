@@ -69,15 +69,15 @@ impl PyQuery {
 impl PyCatalog {
     fn hits(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<PyHitTable> {
         let query = &query.get().query;
-        let table = py.waiting(|| self.catalog.attributes(query)).or_raise()?;
-        Ok(PyHitTable { table: Arc::new(table), users: Users::of(&self.catalog) })
+        let table = py.waiting(|| self.catalog().attributes(query)).or_raise()?;
+        Ok(PyHitTable { table: Arc::new(table), users: Users::of(&self.handle) })
     }
 
     /// The hits, and for each attribute that the query asks for beside them a table of the same rows.
     fn pairs(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<(PyHitTable, Vec<PyHitTable>)> {
         let query = &query.get().query;
-        let found = py.waiting(|| self.catalog.pairs(query)).or_raise()?;
-        let users = Users::of(&self.catalog);
+        let found = py.waiting(|| self.catalog().pairs(query)).or_raise()?;
+        let users = Users::of(&self.handle);
         let table = |table| PyHitTable { table: Arc::new(table), users: users.clone() };
         Ok((table(found.hits), found.also.into_iter().map(table).collect()))
     }
@@ -85,26 +85,26 @@ impl PyCatalog {
     /// The type of the values that a query asks for, where its tags have one alone.
     fn value_kind(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Option<&'static str>> {
         let query = &query.get().query;
-        let kind = py.waiting(|| self.catalog.value_kind(query)).or_raise()?;
+        let kind = py.waiting(|| self.catalog().value_kind(query)).or_raise()?;
         Ok(kind.map(ValueType::name))
     }
 
     fn stream(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<HitStream> {
         let query = query.get();
-        let hits = py.waiting(|| self.catalog.stream(&query.query)).or_raise()?;
+        let hits = py.waiting(|| self.catalog().stream(&query.query)).or_raise()?;
         Ok(HitStream::new(
             hits,
             Arc::new(Source {
                 store: self.store.clone_ref(py),
                 txn: query.txn(),
-                users: Users::of(&self.catalog),
+                users: Users::of(&self.handle),
             }),
         ))
     }
 
     fn count(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<u64> {
         let query = &query.get().query;
-        py.waiting(|| self.catalog.count(query)).or_raise()
+        py.waiting(|| self.catalog().count(query)).or_raise()
     }
 
     fn aggregate(&self, py: Python<'_>, query: &Bound<'_, PyQuery>, by: Several<String>) -> PyResult<Table> {
@@ -116,26 +116,26 @@ impl PyCatalog {
             other => Err(invalid(format!("by={other:?}"), "group by run, step, variable and tag")),
         });
         let (groups, query) = (groups.collect::<PyResult<Vec<_>>>()?, &query.get().query);
-        let found = py.waiting(|| self.catalog.aggregate(query, &groups)).or_raise()?;
+        let found = py.waiting(|| self.catalog().aggregate(query, &groups)).or_raise()?;
         Ok(rows::aggregates(found, &groups))
     }
 
     fn boxes(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Table> {
         let query = &query.get().query;
-        Ok(rows::boxes(py.waiting(|| self.catalog.boxes(query)).or_raise()?))
+        Ok(rows::boxes(py.waiting(|| self.catalog().boxes(query)).or_raise()?))
     }
 
     /// A dict for each run.
     fn runs<'py>(&self, py: Python<'py>, query: &Bound<'py, PyQuery>) -> PyResult<Bound<'py, PyList>> {
         let query = &query.get().query;
-        let found = py.waiting(|| self.catalog.runs(query)).or_raise()?;
+        let found = py.waiting(|| self.catalog().runs(query)).or_raise()?;
         let found = found.iter().map(|run| rows::run(py, run)).collect::<PyResult<Vec<_>>>()?;
         PyList::new(py, found)
     }
 
     fn steps(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Table> {
         let query = &query.get().query;
-        Ok(rows::steps(py.waiting(|| self.catalog.steps(query)).or_raise()?))
+        Ok(rows::steps(py.waiting(|| self.catalog().steps(query)).or_raise()?))
     }
 
     /// A variable that was just declared.
@@ -149,14 +149,14 @@ impl PyCatalog {
     ) -> PyResult<Bound<'py, PyDict>> {
         let (run, txn) = (run_name(run), session(txn)?);
         let variable = VariableName { name: name.to_owned(), version };
-        let found = py.waiting(|| self.catalog.declared_variable(&run, &variable, &txn)).or_raise()?;
+        let found = py.waiting(|| self.catalog().declared_variable(&run, &variable, &txn)).or_raise()?;
         rows::variable(py, &found)
     }
 
     /// A dict for each variable.
     fn variables<'py>(&self, py: Python<'py>, query: &Bound<'py, PyQuery>) -> PyResult<Bound<'py, PyList>> {
         let query = &query.get().query;
-        let found = py.waiting(|| self.catalog.variables(query)).or_raise()?;
+        let found = py.waiting(|| self.catalog().variables(query)).or_raise()?;
         let found =
             found.iter().map(|variable| rows::variable(py, variable)).collect::<PyResult<Vec<_>>>()?;
         PyList::new(py, found)
@@ -165,7 +165,7 @@ impl PyCatalog {
     /// Name, version asked for, type, unit and version to show of each tag.
     fn tags(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Vec<super::rows::ShownTag>> {
         let query = &query.get().query;
-        let found = py.waiting(|| self.catalog.tags(query)).or_raise()?;
+        let found = py.waiting(|| self.catalog().tags(query)).or_raise()?;
         Ok(found.into_iter().map(rows::tag_row).collect())
     }
 
@@ -177,7 +177,7 @@ impl PyCatalog {
         txn: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let txn = session(txn)?;
-        let found = py.waiting(|| self.catalog.run(project, name, &txn)).or_raise()?;
+        let found = py.waiting(|| self.catalog().run(project, name, &txn)).or_raise()?;
         rows::run(py, &found)
     }
 
@@ -190,7 +190,7 @@ impl PyCatalog {
         txn: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let (run, txn) = (run_name(run), session(txn)?);
-        let found = py.waiting(|| self.catalog.variable(&run, name, version, &txn)).or_raise()?;
+        let found = py.waiting(|| self.catalog().variable(&run, name, version, &txn)).or_raise()?;
         rows::variable(py, &found)
     }
 
@@ -202,7 +202,7 @@ impl PyCatalog {
         query: &Bound<'_, PyQuery>,
     ) -> PyResult<Option<(&'static str, String, Option<String>)>> {
         let query = &query.get().query;
-        let found = py.waiting(|| self.catalog.missing_name(query)).or_raise()?;
+        let found = py.waiting(|| self.catalog().missing_name(query)).or_raise()?;
         Ok(found.map(|missing| (missing.what, missing.name, missing.did_you_mean)))
     }
 
@@ -213,7 +213,7 @@ impl PyCatalog {
         query: &Bound<'_, PyQuery>,
     ) -> PyResult<Option<(&'static str, String, Option<String>)>> {
         let query = &query.get().query;
-        let found = py.waiting(|| self.catalog.missing_name(&query.exact())).or_raise()?;
+        let found = py.waiting(|| self.catalog().missing_name(&query.exact())).or_raise()?;
         Ok(found.map(|missing| {
             let pattern = query.typed() == Some(missing.name.as_str());
             let ask = || format!("fst.glob({:?}) asks for the pattern", missing.name);
@@ -233,13 +233,13 @@ impl PyCatalog {
 
     /// Logs, commits, attributes, fields, and where the engine is.
     fn rebuild(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64, String)> {
-        let done = py.waiting(|| self.catalog.rebuild()).or_raise()?;
+        let done = py.waiting(|| self.catalog().rebuild()).or_raise()?;
         Ok((done.logs, done.commits, done.attributes, done.fields, done.engine))
     }
 
     fn sql(&self, py: Python<'_>, statement: &str) -> PyResult<Table> {
         let (stop, raised) = interrupt::stop();
-        let found = py.waiting(|| self.catalog.sql_until(statement, Some(&stop)));
+        let found = py.waiting(|| self.catalog().sql_until(statement, Some(&stop)));
         if let Some(raised) = raised.take() {
             return Err(raised);
         }
@@ -256,16 +256,16 @@ impl PyCatalog {
 
     fn explain(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<String> {
         let query = &query.get().query;
-        py.waiting(|| self.catalog.explain(query)).or_raise()
+        py.waiting(|| self.catalog().explain(query)).or_raise()
     }
 
     /// Whether the store's logs declare runs, steps, variables or groups.
     fn has_declarations(&self, py: Python<'_>) -> PyResult<bool> {
-        py.waiting(|| self.catalog.has_declarations()).or_raise()
+        py.waiting(|| self.catalog().has_declarations()).or_raise()
     }
 
     fn conflicts(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        py.waiting(|| self.catalog.conflicts()).or_raise()
+        py.waiting(|| self.catalog().conflicts()).or_raise()
     }
 
     /// A box as (dimension, whether in coordinates, (from, to)).

@@ -6,7 +6,7 @@ use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{
     Annotate, Column, Coordinate, RunDecl, TagDecl, Values, VariableDecl, VariableName,
 };
-use fieldstone::outside::Outside;
+use fieldstone::outside::{Outside, repoint};
 use fieldstone::{Array, Compression, Run, RunStatus, TagRef, WriteOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -129,7 +129,7 @@ impl PyCatalog {
             state: None,
         };
         let txn = session(txn)?;
-        py.waiting(|| self.catalog.create_run(decl, exist_ok, &txn)).or_raise()
+        py.waiting(|| self.catalog().create_run(decl, exist_ok, &txn)).or_raise()
     }
 
     fn create_variables(
@@ -141,7 +141,7 @@ impl PyCatalog {
     ) -> PyResult<()> {
         let variables = rows.0.into_iter().map(variable).collect::<PyResult<Vec<_>>>()?;
         let (run, txn) = (run_name(run), session(txn)?);
-        py.waiting(|| self.catalog.create_variables(&run, variables, &txn)).or_raise()
+        py.waiting(|| self.catalog().create_variables(&run, variables, &txn)).or_raise()
     }
 
     fn create_steps(
@@ -172,7 +172,7 @@ impl PyCatalog {
             Ok(TagDecl { name, version, kind: ValueType::parse(&kind).or_raise()?, unit })
         });
         let (tags, txn) = (tags.collect::<PyResult<Vec<_>>>()?, session(txn)?);
-        let made = py.waiting(|| self.catalog.create_tags(tags, &txn)).or_raise()?;
+        let made = py.waiting(|| self.catalog().create_tags(tags, &txn)).or_raise()?;
         Ok(made.into_iter().map(super::rows::tag_row).collect())
     }
 
@@ -222,7 +222,7 @@ impl PyCatalog {
                     None => kind_of(values::infer(value, &format!("the value of tag {name}"))?),
                 };
                 let made = py.waiting(|| match unit {
-                    Some(unit) => self.catalog.tag_in_unit(&name, version, kind, unit, &txn),
+                    Some(unit) => self.catalog().tag_in_unit(&name, version, kind, unit, &txn),
                     None => run.tag(TagRef::Name(name.clone(), version), kind),
                 });
                 made.or_raise()?
@@ -320,7 +320,7 @@ impl PyCatalog {
         query: &Bound<'_, PyQuery>,
     ) -> PyResult<Vec<String>> {
         let (store, query) = (self.store.get().handle()?, &query.get().query);
-        let runs = py.waiting(|| store.repoint(old, new, query)).or_raise()?;
+        let runs = py.waiting(|| repoint(&store, old, new, query)).or_raise()?;
         Ok(runs.into_iter().map(|run| run.name).collect())
     }
 
@@ -339,7 +339,7 @@ impl PyCatalog {
         let named: Vec<&str> = named.0.iter().map(String::as_str).collect();
         let what = Deletion::of_named(query, &named, fields).or_raise()?;
         let txn = session(txn)?;
-        let report = py.waiting(|| self.catalog.delete(&what, fields, doit, &txn)).or_raise()?;
+        let report = py.waiting(|| self.catalog().delete(&what, fields, doit, &txn)).or_raise()?;
         let fieldstone::catalog::DeleteReport {
             runs,
             steps,

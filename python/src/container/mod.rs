@@ -149,7 +149,7 @@ impl PyContainer {
 
     fn def_dim(&self, py: Python<'_>, name: &str, length: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
         let length = length.map(|length| columns::length(length, name)).transpose()?;
-        self.call(py, |file| file.def_dim(name, length)).map(|made| made.0)
+        self.call(py, |file| file.define().dim(name, length)).map(|made| made.0)
     }
 
     fn def_dims(
@@ -160,7 +160,7 @@ impl PyContainer {
     ) -> PyResult<(u32, u32)> {
         let names = columns::texts(names, "names")?;
         let lengths = columns::lengths(lengths, names.len())?;
-        let made = self.call(py, |file| file.def_dims(names, lengths))?;
+        let made = self.call(py, |file| file.define().dims(names, lengths))?;
         Ok((made.start, made.end))
     }
 
@@ -178,7 +178,7 @@ impl PyContainer {
             Ok(Attr { name, ty: attribute_type(name, dtype)?, value: value.as_bytes() })
         });
         let attrs = attrs.collect::<PyResult<Vec<_>>>()?;
-        let made = self.call(py, |file| file.def_var_with(name, ty, &dims, &attrs))?;
+        let made = self.call(py, |file| file.define().var_with(name, ty, &dims, &attrs))?;
         Ok(PyVar::defined(&self.file, name, made))
     }
 
@@ -191,10 +191,10 @@ impl PyContainer {
         attrs: &Bound<'_, PyAny>,
     ) -> PyResult<(u32, u32)> {
         let mut find = |vars: (&Names, usize), dims: (&Names, &[u64]), ids: &mut Vec<u32>| {
-            self.call(py, |file| file.resolve_dims(vars, dims, ids))
+            self.call(py, |file| file.define().resolve_dims(vars, dims, ids))
         };
         let columns = Columns::new(names, dtypes, dims, attrs, &mut find)?;
-        let made = self.call(py, |file| file.def_many(&columns.view()))?;
+        let made = self.call(py, |file| file.define().vars(&columns.view()))?;
         Ok((made.start, made.end))
     }
 
@@ -209,7 +209,7 @@ impl PyContainer {
         let (ty, value) = (attribute_type(name, dtype)?, value.as_bytes());
         self.call(py, |file| {
             let variable = variable.map(PyVar::number).transpose()?;
-            file.put_att(variable, name, ty, value)
+            file.define().put_att(variable, name, ty, value)
         })
     }
 

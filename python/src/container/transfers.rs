@@ -35,7 +35,7 @@ impl PyContainer {
             .iter_mut()
             .map(|(var, selection, array)| Get { var, selection, into: array.bytes(), ty: var.ty })
             .collect();
-        self.call(py, |file| file.get_many(&mut gets, collective))?;
+        self.call(py, |file| file.elements().get_many(&mut gets, collective))?;
         drop(gets);
         Ok(readings.into_iter().map(|(_, _, array)| array.done()).collect())
     }
@@ -48,7 +48,7 @@ impl PyContainer {
             .iter()
             .map(|(var, selection, data, ty)| Put { var, selection, data: data.bytes(), ty: *ty })
             .collect();
-        self.call(py, |file| file.put_many(&puts, collective))
+        self.call(py, |file| file.elements().put_many(&puts, collective))
     }
 }
 

@@ -228,7 +228,7 @@ pub fn array_of<'py>(
 ) -> PyResult<NewArray<'py>> {
     let made = NewArray::new(py, dtype_of(ty).or_raise()?, &chosen.count);
     if made.is_err() {
-        py.detach(|| container.check_held(info, chosen)).or_raise()?;
+        py.detach(|| container.elements().check_held(info, chosen)).or_raise()?;
     }
     made
 }
@@ -284,9 +284,9 @@ impl PyVar {
         let (data, memory, info, chosen) = self.file.ready(py, collective, found)?;
         let bytes = data.bytes();
         if is_nothing(&info, &data) {
-            return py.detach(|| self.file.container.put_many(&[], collective)).or_raise();
+            return py.detach(|| self.file.container.elements().put_many(&[], collective)).or_raise();
         }
-        py.detach(|| self.file.container.put(&info, &chosen, bytes, memory, collective)).or_raise()
+        py.detach(|| self.file.container.elements().put(&info, &chosen, bytes, memory, collective)).or_raise()
     }
 
     fn get<'py>(
@@ -300,7 +300,8 @@ impl PyVar {
         let found = self.gets(py, chosen, dtype, into);
         let (info, chosen, memory, mut filled) = self.file.ready(py, collective, found)?;
         let out = filled.bytes();
-        py.detach(|| self.file.container.get(&info, &chosen, out, memory, collective)).or_raise()?;
+        py.detach(|| self.file.container.elements().get(&info, &chosen, out, memory, collective))
+            .or_raise()?;
         Ok(filled.done())
     }
 }

@@ -150,11 +150,12 @@ impl PyVar {
         let file = self.shared();
         let (data, shape, memory, info, settings) = file.ready(py, true, found)?;
         let asked = &view.get().view;
-        let var_view = py.detach(|| file.container.view(&info, asked, record, true)).or_raise()?;
+        let var_view = py.detach(|| file.container.elements().view(&info, asked, record, true)).or_raise()?;
         let fits = check_shape(self.path(), &shape, var_view.local_shape()).or_raise();
         file.ready(py, true, fits)?;
         let bytes = data.bytes();
-        let report = py.detach(|| file.container.put_view(&info, &var_view, (bytes, memory), settings));
+        let report =
+            py.detach(|| file.container.elements().put_view(&info, &var_view, (bytes, memory), settings));
         report.or_raise().map(moved)
     }
 
@@ -179,11 +180,13 @@ impl PyVar {
         let file = self.shared();
         let (info, memory, settings) = file.ready(py, true, found)?;
         let asked = &view.get().view;
-        let var_view = py.detach(|| file.container.view(&info, asked, record, false)).or_raise()?;
+        let var_view =
+            py.detach(|| file.container.elements().view(&info, asked, record, false)).or_raise()?;
         let filled = file.ready(py, true, self.filled(py, &var_view, memory, into))?;
         let mut filled = filled;
         let out = filled.bytes();
-        let report = py.detach(|| file.container.get_view(&info, &var_view, (out, memory), settings));
+        let report =
+            py.detach(|| file.container.elements().get_view(&info, &var_view, (out, memory), settings));
         let report = report.or_raise().map(moved)?;
         Ok((filled.done(), report))
     }

@@ -15,7 +15,7 @@ mod write;
 pub use subject::Traced;
 pub use travel::{PyPaths, PyTravelled};
 
-use fieldstone::graph::{Graph, Props, VertexName};
+use fieldstone::graph::{GraphAccess, Props, VertexName};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
@@ -28,7 +28,6 @@ use crate::store::{Store, session};
 /// The graph of a store, as a transaction sees it where one is named.
 #[pyclass(frozen, name = "_Graph", module = "fieldstone")]
 pub struct PyGraph {
-    graph: Graph,
     session: fieldstone::Session,
     handle: fieldstone::Store,
     /// `None` for that of a field, which keeps its store open.
@@ -42,7 +41,7 @@ impl Store {
     fn _graph(slf: &Bound<'_, Self>, txn: Option<&str>) -> PyResult<PyGraph> {
         let handle = slf.get().handle()?;
         let session = session(txn)?;
-        Ok(PyGraph { graph: handle.graph().clone(), session, handle, store: Some(slf.clone().unbind()) })
+        Ok(PyGraph { session, handle, store: Some(slf.clone().unbind()) })
     }
 }
 
@@ -52,18 +51,17 @@ impl PyField {
     fn _graph(&self) -> PyResult<PyGraph> {
         let none = || invalid("nobody knows which store the field is of", "retrieve it");
         let Origin { handle, session, .. } = self.origin().ok_or_else(none)?;
-        let (graph, handle) = (handle.graph().clone(), handle.clone());
-        Ok(PyGraph { graph, session: session.clone(), handle, store: None })
+        Ok(PyGraph { session: session.clone(), handle: handle.clone(), store: None })
     }
 }
 
 impl PyGraph {
     /// Invalid where the store is closed.
-    fn open(&self) -> PyResult<&Graph> {
+    fn open(&self) -> PyResult<&dyn GraphAccess> {
         if let Some(store) = &self.store {
             store.get().handle()?;
         }
-        Ok(&self.graph)
+        Ok(self.handle.graph())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use fieldstone::catalog::value::Value;
 use fieldstone::graph::{Lineage, LineageStore, Relation, TraceOptions, Versions, Vertex, VertexName, Way};
+use fieldstone::prelude::*;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -151,8 +152,8 @@ impl PyGraph {
         self.open()?;
         let subject = asked_for(subject)?.subject();
         let found = py.waiting(|| match stores {
-            true => self.handle.trace_across(&subject, &options, &self.session),
-            false => Ok((self.handle.trace(&subject, &options, &self.session)?, Vec::new())),
+            true => self.handle.tracer(&self.session).trace_across(&subject, &options),
+            false => Ok((self.handle.tracer(&self.session).trace(&subject, &options)?, Vec::new())),
         });
         let found = found.or_raise()?;
         lineage_row(py, found, at)
@@ -163,13 +164,13 @@ impl PyGraph {
         self.open()?;
         let vertex = name(vertex)?;
         let text = format!("fields of {vertex}").chars().take(200).collect();
-        let found = py.waiting(|| self.handle.fields_of(&vertex, &self.session)).or_raise()?;
+        let found = py.waiting(|| self.handle.tracer(&self.session).fields_of(&vertex)).or_raise()?;
         Ok(PyListing::new(vec![found], self.handle.schema(), text))
     }
 
     /// The name of a user, or its number.
     fn user_name(&self, user: u32) -> String {
-        self.graph.user_name(user)
+        self.handle.graph().user_name(user)
     }
 
     /// Lines that were compared, where the view is different, records that are damaged.

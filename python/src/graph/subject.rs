@@ -63,11 +63,13 @@ impl PyGraph {
     ) -> fieldstone::Result<Dossier> {
         match asked {
             AskedFor::Subject(subject) if across => {
-                Ok(self.handle.dossier_across(subject, &options(subject), &self.session)?.0)
+                Ok(self.handle.tracer(&self.session).dossier_across(subject, &options(subject))?.0)
             }
-            AskedFor::Subject(subject) => self.handle.dossier(subject, &options(subject), &self.session),
+            AskedFor::Subject(subject) => {
+                self.handle.tracer(&self.session).dossier(subject, &options(subject))
+            }
             AskedFor::Traced(lineage, stores, at) => {
-                self.handle.around_across(lineage, stores, *at, &self.session)
+                self.handle.tracer(&self.session).around_across(lineage, stores, *at)
             }
         }
     }

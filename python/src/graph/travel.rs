@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use fieldstone::graph::{
-    Graph, Path, PathStream, SlotStep, StepFigures, Travel, TravelStep, Traversal, TypeMatches, Vertex,
-    VertexTest, parse_travel,
+    Path, PathStream, SlotStep, StepFigures, Travel, TravelStep, Traversal, TypeMatches, Vertex, VertexTest,
+    parse_travel,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -86,7 +86,7 @@ impl PyGraph {
         engine: &str,
     ) -> PyResult<PyTravelled> {
         let this = slf.get();
-        let graph: &Graph = this.open()?;
+        let graph = this.open()?;
         let mut all = Vec::new();
         for given in &steps {
             all.extend(step(given)?);

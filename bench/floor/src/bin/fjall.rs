@@ -1,10 +1,10 @@
-//! A graph in fjall as a program of few lines would keep it: the floor that the graph's figures are compared with.
+//! A graph in fjall, stored in the way of a simple program: the floor with which the graph's figures are compared.
 //!
-//! `fjall FOLDER EDGES BATCH [HUB VERTICES]`: EDGES holds pairs of little-endian u32, source and target. Each relation is
-//! put with its reverse in one batch of the database, or BATCH relations at once. A key has 42 bytes: 16 of the near
-//! end, type and direction in 2, 16 of the far end, 8 of the time, the newest first; a value has 128 bytes that do not
-//! compress. Then the last relation and its reverse are read. With HUB and VERTICES, a file of u32: all relations of the
-//! hub with their values, and of these vertices; each first and then again. Prints one JSON object.
+//! `fjall FOLDER EDGES BATCH [HUB VERTICES]`: EDGES holds pairs of little-endian u32, source and target. One batch of
+//! the database holds a relation with its reverse, or BATCH relations. A key has 42 bytes: 16 of the near end, type and
+//! direction in 2, 16 of the far end, 8 of the time, the newest first; a value has 128 bytes that do not compress. Then
+//! the program reads the last relation and its reverse. With HUB and VERTICES, a file of u32, it reads all relations of
+//! the hub with their values, and those of the vertices, each once cold and once again. It prints one JSON object.
 
 use std::error::Error;
 
@@ -20,7 +20,7 @@ fn wall() -> f64 {
     seconds(ClockId::Monotonic)
 }
 
-/// Bits that look random, the same for the same numbers.
+/// Bits that look random; equal numbers give equal bits.
 fn mixed(number: u64, part: u64) -> [u8; 8] {
     let high = crc32c::crc32c(&[number, part, 1].map(u64::to_le_bytes).concat());
     let low = crc32c::crc32c(&[part, number, 2].map(u64::to_le_bytes).concat());
@@ -51,7 +51,7 @@ fn value(number: u64) -> [u8; 128] {
     value
 }
 
-/// All relations that leave a vertex, with their values: how many, and a sum so that none is left out.
+/// Reads all relations that leave a vertex, with their values: gives their number, and a sum that forces each read.
 fn scan(table: &Keyspace, vertex: u32) -> Result<(u64, u64), Box<dyn Error>> {
     let mut prefix = [0; 18];
     prefix[..16].copy_from_slice(&place(vertex));
@@ -64,7 +64,7 @@ fn scan(table: &Keyspace, vertex: u32) -> Result<(u64, u64), Box<dyn Error>> {
     Ok((count, sum))
 }
 
-/// The little-endian u32 of a file.
+/// The little-endian u32 values in a file.
 fn numbers(path: &str) -> Result<Vec<u32>, Box<dyn Error>> {
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, byte| n << 8 | u32::from(*byte));
     Ok(std::fs::read(path)?.chunks_exact(4).map(number).collect())
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let pairs: Vec<(u32, u32)> = numbers(edges)?.chunks_exact(2).map(|two| (two[0], two[1])).collect();
     let batch: usize = batch.parse()?;
-    // The setting of the first measurements: 64 MiB of cache, and two threads beside the caller's.
+    // As in the first measurements: 64 MiB of cache, and two threads in addition to the caller's.
     let database = Database::builder(folder).cache_size(64 << 20).worker_threads(2).open()?;
     let table = database.keyspace("relations", KeyspaceCreateOptions::default)?;
     let values: Vec<[u8; 128]> = (0..pairs.len() as u64).map(value).collect();

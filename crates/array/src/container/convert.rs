@@ -64,12 +64,12 @@ pub(super) fn define_all(source: &dyn Metadata, to: &Container) -> Result<()> {
             return Err(Error::corrupt(format!("dimension {at} of {} is not there", counts.dims)));
         }
         for dim in &dims {
-            to.def_dim(&dim.name, (!dim.is_record).then_some(dim.len))?;
+            to.define().dim(&dim.name, (!dim.is_record).then_some(dim.len))?;
         }
         at += dims.len() as u64;
     }
     for attr in source.attrs()?.iter() {
-        to.put_att(None, attr.name, attr.ty, attr.value)?;
+        to.define().put_att(None, attr.name, attr.ty, attr.value)?;
     }
     at = 0;
     while at < counts.vars {
@@ -97,7 +97,7 @@ fn define_vars(vars: &[VarInfo], to: &Container) -> Result<()> {
         var.attrs.iter().for_each(|attr| attrs.push(attr.name, attr.ty, attr.value));
         attr_ends.push(attrs.len() as u64);
     }
-    to.def_many(&VarColumns {
+    to.define().vars(&VarColumns {
         names: &names,
         types: Types::Each(&types),
         dims: DimColumn::Ids(&ids, &id_ends),

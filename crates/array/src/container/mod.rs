@@ -38,5 +38,5 @@ pub mod validate;
 pub(crate) mod words;
 pub(crate) mod write_buffer;
 
-pub use file::{Container, CreateOptions, DimRef, Mode, VarRef};
+pub use file::{Container, CreateOptions, Define, DimRef, Elements, Mode, VarRef};
 pub use model::{Counts, DimInfo, Format, Metadata, Object, PathTotals, Strategy, VarInfo};

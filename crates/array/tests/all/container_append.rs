@@ -48,24 +48,24 @@ fn change(env: &Env, bytes: &[u8]) {
 fn put(container: &Container, path: &str, start: u64, values: &[i32]) -> Result<()> {
     let data: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
     let selection = Selection::of(&[start], &[values.len() as u64]);
-    container.put(&container.var(path)?, &selection, &data, NcType::Int, false)
+    container.elements().put(&container.var(path)?, &selection, &data, NcType::Int, false)
 }
 
 fn ints(container: &Container, path: &str) -> Result<Vec<i32>> {
     let var = container.var(path)?;
     let mut into = vec![0; var.shape().iter().product::<u64>() as usize * 4];
-    container.get(&var, &Selection::all(&var.shape()), &mut into, NcType::Int, false)?;
+    container.elements().get(&var, &Selection::all(&var.shape()), &mut into, NcType::Int, false)?;
     Ok(into.as_chunks::<4>().0.iter().map(|value| i32::from_ne_bytes(*value)).collect())
 }
 
 /// A fixed variable `x`, and `a` and `b` with one record.
 fn make(env: &Env, indexing: Indexing, format: Format) {
     let container = create(env, PATH, &CreateOptions { indexing, format, ..CreateOptions::default() });
-    container.def_dim("time", None).unwrap();
-    container.def_dim("n", Some(100)).unwrap();
-    container.def_var("x", NcType::Int, &["n"]).unwrap();
-    container.def_var("a", NcType::Int, &["time"]).unwrap();
-    container.def_var("b", NcType::Int, &["time"]).unwrap();
+    container.define().dim("time", None).unwrap();
+    container.define().dim("n", Some(100)).unwrap();
+    container.define().var("x", NcType::Int, &["n"]).unwrap();
+    container.define().var("a", NcType::Int, &["time"]).unwrap();
+    container.define().var("b", NcType::Int, &["time"]).unwrap();
     container.enddef().unwrap();
     put(&container, "x", 0, &[5; 100]).unwrap();
     put(&container, "a", 0, &[1]).unwrap();
@@ -122,7 +122,7 @@ fn a_redefinition_keeps_records_that_others_added() {
             put(&simulation, "a", 1, &[10, 11, 12]).unwrap();
             simulation.close().unwrap();
             notebook.redef().unwrap();
-            notebook.put_att(None, "note", NcType::Char, &vec![b'x'; long + room]).unwrap();
+            notebook.define().put_att(None, "note", NcType::Char, &vec![b'x'; long + room]).unwrap();
             notebook.enddef().unwrap();
             notebook.close().unwrap();
             let read = open(&env, Mode::Read).unwrap();
@@ -234,13 +234,13 @@ fn a_box_that_the_file_does_not_hold_is_known_before_memory_is_asked_for() {
         make(&env, indexing, CLASSIC);
         let file = open(&env, Mode::Read).unwrap();
         let var = file.var("a").unwrap();
-        assert!(file.check_held(&var, &Selection::all(&[1])).is_ok());
+        assert!(file.elements().check_held(&var, &Selection::all(&[1])).is_ok());
         let mut edited = bytes(&env);
         edited[4..12].copy_from_slice(&(1u64 << 50).to_be_bytes());
         change(&env, &edited);
         let file = open(&env, Mode::Read).unwrap();
         let var = file.var("a").unwrap();
-        let error = file.check_held(&var, &Selection::all(&[1 << 50])).unwrap_err();
+        let error = file.elements().check_held(&var, &Selection::all(&[1 << 50])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{indexing:?}: {error}");
         assert!(error.message().contains("variable `a`"), "{error}");
     }
@@ -269,8 +269,8 @@ fn a_type_other_than_text_states_no_spelling() {
     let env = SimWorld::memory();
     let rule = fieldstone_format::netcdf::paths::RULE.as_bytes();
     let container = create(&env, PATH, &CreateOptions { format: CLASSIC, ..CreateOptions::default() });
-    container.put_att(None, "fieldstone_pathz", NcType::Byte, rule).unwrap();
-    container.def_dim("a.b", Some(3)).unwrap();
+    container.define().put_att(None, "fieldstone_pathz", NcType::Byte, rule).unwrap();
+    container.define().dim("a.b", Some(3)).unwrap();
     container.enddef().unwrap();
     container.close().unwrap();
     let mut edited = bytes(&env);
@@ -301,9 +301,9 @@ fn nobody_removes_or_finishes_anothers_container() {
 fn threads_of_one_container_add_records_that_are_filled() {
     let env = SimWorld::memory();
     let container = create(&env, PATH, &CreateOptions { fill: true, ..CreateOptions::default() });
-    container.def_dim("time", None).unwrap();
-    container.def_var("a", NcType::Int, &["time"]).unwrap();
-    container.def_var("b", NcType::Int, &["time"]).unwrap();
+    container.define().dim("time", None).unwrap();
+    container.define().var("a", NcType::Int, &["time"]).unwrap();
+    container.define().var("b", NcType::Int, &["time"]).unwrap();
     container.enddef().unwrap();
     const RECORDS: i32 = 5000;
     // Both come to each new record at the same moment.

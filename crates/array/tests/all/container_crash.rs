@@ -61,14 +61,14 @@ impl Job {
 fn put(container: &Container, name: &str, start: &[u64], values: &[i32]) -> Result<()> {
     let var = container.var(name)?;
     let data: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
-    container.put(&var, &Selection::of(start, &[values.len() as u64]), &data, NcType::Int, true)
+    container.elements().put(&var, &Selection::of(start, &[values.len() as u64]), &data, NcType::Int, true)
 }
 
 fn define(container: &Container, rank: usize) -> Result<()> {
-    container.def_dim("time", None)?;
-    container.def_dim("x", Some(4))?;
-    container.def_var(&format!("rank_{rank}/v"), NcType::Int, &["x"])?;
-    container.def_var("r", NcType::Int, &["time"])?;
+    container.define().dim("time", None)?;
+    container.define().dim("x", Some(4))?;
+    container.define().var(&format!("rank_{rank}/v"), NcType::Int, &["x"])?;
+    container.define().var("r", NcType::Int, &["time"])?;
     container.enddef()?;
     for other in 0..RANKS {
         let (values, start) = ([rank as i32 + 10; 4], [0]);
@@ -87,8 +87,8 @@ fn old(env: &Env) {
     let mut options = CreateOptions { indexing: Indexing::Always, ..CreateOptions::default() };
     options.alignment.h_minfree = 2000;
     let container = Container::create(Path::new(PATH), comm, env, &options).unwrap();
-    container.def_dim("y", Some(300)).unwrap();
-    container.def_var("old", NcType::Int, &["y"]).unwrap();
+    container.define().dim("y", Some(300)).unwrap();
+    container.define().var("old", NcType::Int, &["y"]).unwrap();
     container.enddef().unwrap();
     put(&container, "old", &[0], &[77; 300]).unwrap();
     container.sync().unwrap();
@@ -101,12 +101,12 @@ fn act(job: Job, comm: Arc<dyn Comm>, env: &Env) -> Result<()> {
     if job.needs_old() {
         let container = Container::open(path, Mode::Append, comm, env)?;
         container.redef()?;
-        container.put_att(None, "note", NcType::Char, b"defined further")?;
+        container.define().put_att(None, "note", NcType::Char, b"defined further")?;
         if job == Job::FurtherMove {
-            container.put_att(None, "long", NcType::Char, &[b'x'; 3000])?;
+            container.define().put_att(None, "long", NcType::Char, &[b'x'; 3000])?;
         }
-        container.def_dim("z", Some(2))?;
-        container.def_var("late", NcType::Int, &["z"])?;
+        container.define().dim("z", Some(2))?;
+        container.define().var("late", NcType::Int, &["z"])?;
         container.enddef()?;
         put(&container, "late", &[0], if rank == 0 { &[5, 6] } else { &[] })?;
         return container.close();
@@ -117,8 +117,8 @@ fn act(job: Job, comm: Arc<dyn Comm>, env: &Env) -> Result<()> {
     define(&container, rank)?;
     if job == Job::Move {
         container.redef()?;
-        container.put_att(None, "long", NcType::Char, &[b'x'; 3000])?;
-        container.def_var(&format!("late_{rank}"), NcType::Int, &["time"])?;
+        container.define().put_att(None, "long", NcType::Char, &[b'x'; 3000])?;
+        container.define().var(&format!("late_{rank}"), NcType::Int, &["time"])?;
         container.enddef()?;
         put(&container, &format!("late_{rank}"), &[0], &[3])?;
     }
@@ -161,7 +161,7 @@ fn dump(container: &Container) -> String {
     for var in metadata.vars(0, usize::MAX).unwrap() {
         assert_eq!(container.var(&var.name).unwrap(), var);
         let mut data = vec![0; var.shape().iter().product::<u64>() as usize * 4];
-        container.get(&var, &Selection::all(&var.shape()), &mut data, NcType::Int, false).unwrap();
+        container.elements().get(&var, &Selection::all(&var.shape()), &mut data, NcType::Int, false).unwrap();
         text += &format!("{var:?} {data:?}\n");
     }
     text

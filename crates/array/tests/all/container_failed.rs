@@ -35,11 +35,14 @@ fn world(with_old: bool) -> SimWorld {
     if with_old {
         let container =
             Container::create(Path::new(PATH), alone(&env), &env, &CreateOptions::default()).unwrap();
-        container.def_dim("x", Some(100)).unwrap();
-        let old = container.def_var("old", NcType::Int, &["x"]).unwrap();
+        container.define().dim("x", Some(100)).unwrap();
+        let old = container.define().var("old", NcType::Int, &["x"]).unwrap();
         container.enddef().unwrap();
         let all = Selection::of(&[0], &[100]);
-        container.put(&container.var_of(old).unwrap(), &all, &[7; 400], NcType::Int, true).unwrap();
+        container
+            .elements()
+            .put(&container.var_of(old).unwrap(), &all, &[7; 400], NcType::Int, true)
+            .unwrap();
         container.close().unwrap();
     }
     world
@@ -55,10 +58,10 @@ fn careless(comm: Arc<dyn Comm>, env: &Env, format: Format, again: bool) -> Resu
     };
     if again {
         container.redef()?;
-        let _ = container.put_att(None, "long", NcType::Char, &[b'x'; 3000]);
+        let _ = container.define().put_att(None, "long", NcType::Char, &[b'x'; 3000]);
     }
-    let _ = container.def_dim("y", Some(3));
-    let _ = container.def_var(&format!("v{rank}"), NcType::Int, &["y"]);
+    let _ = container.define().dim("y", Some(3));
+    let _ = container.define().var(&format!("v{rank}"), NcType::Int, &["y"]);
     let ended = container.enddef().map(|_| ());
     let _ = container.enddef();
     let _ = container.close();

@@ -52,14 +52,14 @@ fn put_ints(
     let var = container.var(path)?;
     let data: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
     let selection = Selection::of(start, &[values.len() as u64]);
-    container.put(&var, &selection, &data, NcType::Int, collective)
+    container.elements().put(&var, &selection, &data, NcType::Int, collective)
 }
 
 fn ints(container: &Container, path: &str) -> Vec<i32> {
     let var = container.var(path).unwrap();
     let elements: u64 = var.shape().iter().product();
     let mut into = vec![0; elements as usize * 4];
-    container.get(&var, &Selection::all(&var.shape()), &mut into, NcType::Int, false).unwrap();
+    container.elements().get(&var, &Selection::all(&var.shape()), &mut into, NcType::Int, false).unwrap();
     into.chunks_exact(4).map(|value| i32::from_ne_bytes(value.try_into().unwrap())).collect()
 }
 
@@ -69,12 +69,12 @@ fn a_container_is_defined_written_closed_and_read() {
         let env = SimWorld::memory();
         let options = CreateOptions { format: Format::Classic(format), ..CreateOptions::default() };
         let container = create(&env, &options);
-        container.def_dim("time", None).unwrap();
-        container.def_dim("event_7/x", Some(3)).unwrap();
-        let fixed = container.def_var("event_7/plane/fixed", NcType::Int, &["x"]).unwrap();
-        container.def_var("r", NcType::Short, &["time"]).unwrap();
-        container.put_att(Some(fixed), "units", NcType::Char, b"K").unwrap();
-        container.put_att(None, "event_7/weight", NcType::Int, &[0, 0, 0, 5]).unwrap();
+        container.define().dim("time", None).unwrap();
+        container.define().dim("event_7/x", Some(3)).unwrap();
+        let fixed = container.define().var("event_7/plane/fixed", NcType::Int, &["x"]).unwrap();
+        container.define().var("r", NcType::Short, &["time"]).unwrap();
+        container.define().put_att(Some(fixed), "units", NcType::Char, b"K").unwrap();
+        container.define().put_att(None, "event_7/weight", NcType::Int, &[0, 0, 0, 5]).unwrap();
         container.enddef().unwrap();
         put_ints(&container, "event_7/plane/fixed", &[0], &[1, -2, 3], false).unwrap();
         put_ints(&container, "r", &[1], &[7, 8], true).unwrap();
@@ -101,8 +101,8 @@ fn a_container_is_defined_written_closed_and_read() {
 fn calls_out_of_order_are_refused_with_a_hint() {
     let env = SimWorld::memory();
     let container = create(&env, &CreateOptions::default());
-    container.def_dim("x", Some(2)).unwrap();
-    let var = container.def_var("v", NcType::Int, &["x"]).unwrap();
+    container.define().dim("x", Some(2)).unwrap();
+    let var = container.define().var("v", NcType::Int, &["x"]).unwrap();
     let refused = |error: fieldstone_core::Error, hint: &str| {
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
         assert!(error.hint().unwrap_or("").contains(hint), "{error}: {:?}", error.hint());
@@ -114,14 +114,14 @@ fn calls_out_of_order_are_refused_with_a_hint() {
     assert_eq!(container.var_of(var).unwrap().name, "v");
     assert!(container.redef().is_err());
     container.enddef().unwrap();
-    refused(container.def_dim("y", Some(1)).unwrap_err(), "redef");
+    refused(container.define().dim("y", Some(1)).unwrap_err(), "redef");
     refused(container.enddef().unwrap_err(), "redef");
     container.close().unwrap();
     container.close().unwrap();
     let phases: Vec<&str> = container.report().phases.iter().map(|phase| phase.name).collect();
     assert_eq!(phases, ["definition", "exchange", "check", "header write", "close"]);
     refused(container.var("v").unwrap_err(), "open");
-    refused(container.def_dim("y", Some(1)).unwrap_err(), "open");
+    refused(container.define().dim("y", Some(1)).unwrap_err(), "open");
     refused(container.redef().unwrap_err(), "open");
     refused(container.enddef().unwrap_err(), "open");
     refused(container.sync().unwrap_err(), "open");
@@ -131,16 +131,16 @@ fn calls_out_of_order_are_refused_with_a_hint() {
 fn the_old_container_stays_until_the_new_one_is_finished() {
     let env = SimWorld::memory();
     let first = create(&env, &CreateOptions::default());
-    first.def_dim("x", Some(2)).unwrap();
-    first.def_var("v", NcType::Int, &["x"]).unwrap();
+    first.define().dim("x", Some(2)).unwrap();
+    first.define().var("v", NcType::Int, &["x"]).unwrap();
     first.enddef().unwrap();
     put_ints(&first, "v", &[0], &[1, 2], false).unwrap();
     first.close().unwrap();
     let old = bytes(&env, PATH);
 
     let second = create(&env, &CreateOptions::default());
-    second.def_dim("x", Some(1)).unwrap();
-    second.def_var("w", NcType::Int, &["x"]).unwrap();
+    second.define().dim("x", Some(1)).unwrap();
+    second.define().var("w", NcType::Int, &["x"]).unwrap();
     second.enddef().unwrap();
     put_ints(&second, "w", &[0], &[9], false).unwrap();
     assert_eq!(bytes(&env, PATH), old);
@@ -153,7 +153,7 @@ fn the_old_container_stays_until_the_new_one_is_finished() {
     let new = bytes(&env, PATH);
 
     let third = create(&env, &CreateOptions::default());
-    third.def_dim("x", Some(1)).unwrap();
+    third.define().dim("x", Some(1)).unwrap();
     third.abort(None);
     assert_eq!((bytes(&env, PATH), names(&env).len()), (new.clone(), 1));
     let fourth = create(&env, &CreateOptions::default());
@@ -166,14 +166,14 @@ fn the_old_container_stays_until_the_new_one_is_finished() {
 fn what_was_once_finished_is_never_removed() {
     let env = SimWorld::memory();
     let container = create(&env, &CreateOptions::default());
-    container.def_dim("x", Some(2)).unwrap();
-    container.def_var("v", NcType::Int, &["x"]).unwrap();
+    container.define().dim("x", Some(2)).unwrap();
+    container.define().var("v", NcType::Int, &["x"]).unwrap();
     container.enddef().unwrap();
     container.close().unwrap();
     for further in [false, true] {
         let container = open(&env, Mode::Append).unwrap();
         container.redef().unwrap();
-        container.put_att(None, "note", NcType::Char, b"a").unwrap();
+        container.define().put_att(None, "note", NcType::Char, b"a").unwrap();
         if further {
             container.enddef().unwrap();
         }
@@ -187,7 +187,7 @@ fn what_was_once_finished_is_never_removed() {
 fn an_unfinished_container_is_not_opened() {
     let env = SimWorld::memory();
     let container = create(&env, &CreateOptions::default());
-    container.def_dim("x", Some(2)).unwrap();
+    container.define().dim("x", Some(2)).unwrap();
     for _ in 0..2 {
         let error = open(&env, Mode::Read).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
@@ -203,12 +203,12 @@ fn redefinition_keeps_data_and_numbers() {
         let mut options = CreateOptions { indexing: Indexing::Always, ..CreateOptions::default() };
         options.alignment.h_minfree = free;
         let container = create(&env, &options);
-        container.def_dim("x", Some(3)).unwrap();
-        container.def_dim("time", None).unwrap();
-        let fixed = container.def_var("fixed", NcType::Int, &["x"]).unwrap();
+        container.define().dim("x", Some(3)).unwrap();
+        container.define().dim("time", None).unwrap();
+        let fixed = container.define().var("fixed", NcType::Int, &["x"]).unwrap();
         if records {
-            container.def_var("r", NcType::Int, &["time"]).unwrap();
-            container.def_var("s", NcType::Int, &["time"]).unwrap();
+            container.define().var("r", NcType::Int, &["time"]).unwrap();
+            container.define().var("s", NcType::Int, &["time"]).unwrap();
         }
         container.enddef().unwrap();
         put_ints(&container, "fixed", &[0], &[1, 2, 3], false).unwrap();
@@ -221,15 +221,15 @@ fn redefinition_keeps_data_and_numbers() {
         let container = open(&env, Mode::Append).unwrap();
         assert_eq!(container.var_of(VarRef(0)).unwrap().name, "fixed");
         container.redef().unwrap();
-        container.put_att(Some(fixed), "units", NcType::Char, b"kelvin").unwrap();
+        container.define().put_att(Some(fixed), "units", NcType::Char, b"kelvin").unwrap();
         container.enddef().unwrap();
         container.redef().unwrap();
-        container.def_dim("y", Some(500)).unwrap();
-        let late = container.def_var("late", NcType::Int, &["y"]).unwrap();
+        container.define().dim("y", Some(500)).unwrap();
+        let late = container.define().var("late", NcType::Int, &["y"]).unwrap();
         if records {
-            container.def_var("t", NcType::Int, &["time"]).unwrap();
+            container.define().var("t", NcType::Int, &["time"]).unwrap();
         }
-        container.rename_var(fixed, "steady").unwrap();
+        container.define().rename_var(fixed, "steady").unwrap();
         container.enddef().unwrap();
         assert_eq!(container.var_of(late).unwrap().name, "late");
         assert_eq!(container.var_of(fixed).unwrap().name, "steady");
@@ -256,18 +256,18 @@ fn redefinition_keeps_data_and_numbers() {
 fn what_is_not_written_reads_as_the_fill_value_where_that_is_asked_for() {
     let env = SimWorld::memory();
     let container = create(&env, &CreateOptions { fill: true, ..CreateOptions::default() });
-    container.def_dim("time", None).unwrap();
-    container.def_dim("x", Some(4)).unwrap();
-    container.def_var("a", NcType::Int, &["x"]).unwrap();
-    container.def_var("r", NcType::Int, &["time"]).unwrap();
-    let own = container.def_var("s", NcType::Int, &["time"]).unwrap();
-    container.put_att(Some(own), "_FillValue", NcType::Int, &[0, 0, 0, 9]).unwrap();
+    container.define().dim("time", None).unwrap();
+    container.define().dim("x", Some(4)).unwrap();
+    container.define().var("a", NcType::Int, &["x"]).unwrap();
+    container.define().var("r", NcType::Int, &["time"]).unwrap();
+    let own = container.define().var("s", NcType::Int, &["time"]).unwrap();
+    container.define().put_att(Some(own), "_FillValue", NcType::Int, &[0, 0, 0, 9]).unwrap();
     container.enddef().unwrap();
     put_ints(&container, "a", &[1], &[5], false).unwrap();
     put_ints(&container, "r", &[2], &[7], false).unwrap();
     container.redef().unwrap();
-    container.def_var("late", NcType::Int, &["x"]).unwrap();
-    container.def_var("late_r", NcType::Int, &["time"]).unwrap();
+    container.define().var("late", NcType::Int, &["x"]).unwrap();
+    container.define().var("late_r", NcType::Int, &["time"]).unwrap();
     container.enddef().unwrap();
     put_ints(&container, "r", &[3], &[8], false).unwrap();
     put_ints(&container, "late_r", &[1], &[3], false).unwrap();
@@ -288,13 +288,13 @@ fn many(env: &Env, size: usize, seed: Option<u64>) -> Vec<u8> {
         let options = CreateOptions { indexing: Indexing::Always, ..CreateOptions::default() };
         let container = Container::create(Path::new(PATH), comm, env, &options)?;
         let share = |n: usize| n * 12 / size..(n + 1) * 12 / size;
-        container.def_dim("time", None)?;
-        container.def_dim("x", Some(2))?;
+        container.define().dim("time", None)?;
+        container.define().dim("x", Some(2))?;
         let mut mine = Vec::new();
         for event in share(rank) {
-            mine.push(container.def_var(&format!("event_{event}/v"), NcType::Int, &["x"])?);
+            mine.push(container.define().var(&format!("event_{event}/v"), NcType::Int, &["x"])?);
         }
-        container.def_var("r", NcType::Int, &["time"])?;
+        container.define().var("r", NcType::Int, &["time"])?;
         container.enddef()?;
         for (event, var) in share(rank).zip(&mine) {
             let name = format!("event_{event}/v");
@@ -306,8 +306,8 @@ fn many(env: &Env, size: usize, seed: Option<u64>) -> Vec<u8> {
         }
         put_ints(&container, "r", &[rank as u64 * 2], &[1, 2], true)?;
         container.redef()?;
-        let late = container.def_var(&format!("rank_{rank}/late"), NcType::Int, &["x"])?;
-        container.put_att(Some(late), "rank", NcType::Int, &[0, 0, 0, 7])?;
+        let late = container.define().var(&format!("rank_{rank}/late"), NcType::Int, &["x"])?;
+        container.define().put_att(Some(late), "rank", NcType::Int, &[0, 0, 0, 7])?;
         container.enddef()?;
         for (event, var) in share(rank).zip(&mine) {
             assert_eq!(container.var_of(*var)?.name, format!("event_{event}/v"));
@@ -315,7 +315,7 @@ fn many(env: &Env, size: usize, seed: Option<u64>) -> Vec<u8> {
         }
         assert_eq!(container.var_of(late)?.name, format!("rank_{rank}/late"));
         container.redef()?;
-        container.rename_var(late, &format!("rank_{rank}/later"))?;
+        container.define().rename_var(late, &format!("rank_{rank}/later"))?;
         container.enddef()?;
         assert_eq!(container.var_of(late)?.name, format!("rank_{rank}/later"));
         container.close()?;
@@ -350,11 +350,11 @@ fn the_partitioned_header_is_a_container_like_any_other() {
             let rank = comm.rank();
             let options = CreateOptions { format: Format::Partitioned, ..CreateOptions::default() };
             let container = Container::create(Path::new(PATH), comm, &env, &options)?;
-            container.def_dim("time", None)?;
-            container.def_dim(&format!("rank_{rank}/x"), Some(3))?;
-            let own = container.def_var(&format!("rank_{rank}/v"), NcType::Int, &["x"])?;
-            container.put_att(Some(own), "units", NcType::Char, b"K")?;
-            container.def_var("r", NcType::Int, &["time"])?;
+            container.define().dim("time", None)?;
+            container.define().dim(&format!("rank_{rank}/x"), Some(3))?;
+            let own = container.define().var(&format!("rank_{rank}/v"), NcType::Int, &["x"])?;
+            container.define().put_att(Some(own), "units", NcType::Char, b"K")?;
+            container.define().var("r", NcType::Int, &["time"])?;
             container.enddef()?;
             assert_eq!(container.var_of(own)?.name, format!("rank_{rank}/v"));
             put_ints(&container, &format!("rank_{rank}/v"), &[0], &[rank as i32, 1, 2], false)?;
@@ -392,7 +392,7 @@ fn calls_in_another_order_are_named() {
     let results = threads::run(2, Some(5), env.disk.clone(), Faults::default(), |comm| {
         let rank = comm.rank();
         let container = Container::create(Path::new(PATH), comm, &env, &CreateOptions::default())?;
-        container.def_dim("x", Some(2))?;
+        container.define().dim("x", Some(2))?;
         container.enddef()?;
         if rank == 0 { container.redef() } else { container.sync() }
     });
@@ -409,7 +409,7 @@ fn giving_up_on_one_rank_reaches_all() {
     let results = threads::run(3, Some(9), env.disk.clone(), Faults::default(), |comm| {
         let rank = comm.rank();
         let container = Container::create(Path::new(PATH), comm, &env, &CreateOptions::default())?;
-        container.def_dim("x", Some(2))?;
+        container.define().dim("x", Some(2))?;
         if rank == 1 {
             container.abort(Some(fieldstone_core::Error::unavailable("the detector is off")));
             return Ok(());

@@ -18,21 +18,24 @@ const VARS: i32 = 900;
 fn make(path: &Path, env: &Env) {
     let comm = Arc::new(SingleComm::new(env.disk.clone()));
     let container = Container::create(path, comm, env, &CreateOptions::default()).unwrap();
-    container.def_dim("time", None).unwrap();
-    container.def_dim("x", Some(2)).unwrap();
+    container.define().dim("time", None).unwrap();
+    container.define().dim("x", Some(2)).unwrap();
     for i in 0..VARS {
-        container.def_dim(&format!("event_{i}/hits"), Some(3)).unwrap();
-        container.def_var(&format!("event_{i}/charge"), NcType::Int, &["x"]).unwrap();
+        container.define().dim(&format!("event_{i}/hits"), Some(3)).unwrap();
+        container.define().var(&format!("event_{i}/charge"), NcType::Int, &["x"]).unwrap();
     }
-    container.def_var("r", NcType::Int, &["time"]).unwrap();
+    container.define().var("r", NcType::Int, &["time"]).unwrap();
     container.enddef().unwrap();
     for i in 0..VARS {
         let var = container.var(&format!("event_{i}/charge")).unwrap();
         let data: Vec<u8> = [i, -i].iter().flat_map(|value| value.to_ne_bytes()).collect();
-        container.put(&var, &Selection::all(&[2]), &data, NcType::Int, false).unwrap();
+        container.elements().put(&var, &Selection::all(&[2]), &data, NcType::Int, false).unwrap();
     }
     let var = container.var("r").unwrap();
-    container.put(&var, &Selection::of(&[0], &[1]), &5i32.to_ne_bytes(), NcType::Int, false).unwrap();
+    container
+        .elements()
+        .put(&var, &Selection::of(&[0], &[1]), &5i32.to_ne_bytes(), NcType::Int, false)
+        .unwrap();
     container.close().unwrap();
 }
 
@@ -52,7 +55,7 @@ fn look(path: &Path, env: &Env, what: &str) -> Container {
         }
         if let Ok(var) = read.var(&format!("event_{i}/charge")) {
             let mut data = [0; 4];
-            read.get(&var, &Selection::element(&[1]), &mut data, NcType::Int, false).unwrap();
+            read.elements().get(&var, &Selection::element(&[1]), &mut data, NcType::Int, false).unwrap();
             assert_eq!(i32::from_ne_bytes(data), -i, "{what}");
         }
     }

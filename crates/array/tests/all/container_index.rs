@@ -51,19 +51,19 @@ fn var_name(i: usize, k: usize, paths: bool) -> String {
 
 /// The events of one rank of `size`.
 fn define(container: &Container, rank: usize, size: usize, paths: bool, records: bool) -> Result<()> {
-    container.def_dim("time", None)?;
-    container.put_att(None, "title", NcType::Char, b"events")?;
+    container.define().dim("time", None)?;
+    container.define().put_att(None, "title", NcType::Char, b"events")?;
     for i in rank * EVENTS / size..(rank + 1) * EVENTS / size {
-        container.def_dim(&dim_name(i, paths), Some(i as u64 % 9 + 1))?;
+        container.define().dim(&dim_name(i, paths), Some(i as u64 % 9 + 1))?;
         for k in 0..3 {
             let name = var_name(i, k, paths);
             let dim = if paths { "hits".to_owned() } else { dim_name(i, false) };
             let var = match records && k == 2 && i % 50 == 0 {
-                true => container.def_var(&name, NcType::Int, &["time", &dim])?,
-                false => container.def_var(&name, NcType::Float, &[&dim])?,
+                true => container.define().var(&name, NcType::Int, &["time", &dim])?,
+                false => container.define().var(&name, NcType::Float, &[&dim])?,
             };
             if i % 3 == 0 {
-                container.put_att(Some(var), "units", NcType::Char, format!("pC{i}").as_bytes())?;
+                container.define().put_att(Some(var), "units", NcType::Char, format!("pC{i}").as_bytes())?;
             }
         }
     }
@@ -260,13 +260,13 @@ fn the_index_is_there_where_it_is_asked_for() {
         let env = SimWorld::memory();
         let options = CreateOptions { indexing, ..CreateOptions::default() };
         let container = Container::create(Path::new("t.nc"), single(&env), &env, &options).unwrap();
-        container.def_dim("time", None).unwrap();
-        container.def_var("r", NcType::Int, &["time"]).unwrap();
+        container.define().dim("time", None).unwrap();
+        container.define().var("r", NcType::Int, &["time"]).unwrap();
         container.enddef().unwrap();
         let put = |container: &Container, at: u64, value: i32| {
             let var = container.var("r").unwrap();
             let selection = Selection::element(&[at]);
-            container.put(&var, &selection, &value.to_ne_bytes(), NcType::Int, false).unwrap();
+            container.elements().put(&var, &selection, &value.to_ne_bytes(), NcType::Int, false).unwrap();
         };
         put(&container, 0, 1);
         container.sync().unwrap();
@@ -278,7 +278,7 @@ fn the_index_is_there_where_it_is_asked_for() {
             assert_eq!(read.numrecs().unwrap(), records);
             let var = read.var("r").unwrap();
             let mut into = vec![0; records as usize * 4];
-            read.get(&var, &Selection::all(&var.shape()), &mut into, NcType::Int, false).unwrap();
+            read.elements().get(&var, &Selection::all(&var.shape()), &mut into, NcType::Int, false).unwrap();
             let values = into.chunks_exact(4).map(|value| i32::from_ne_bytes(value.try_into().unwrap()));
             let values: Vec<i32> = values.collect();
             assert_eq!(values[..4], [1, 0, 0, 4]);
@@ -300,12 +300,12 @@ fn one_of_half_a_million_is_found_in_a_few_reads() {
     let container = Container::create(Path::new("t.nc"), single(&env), &env, &options).unwrap();
     let dims: Names = (0..VARS).map(|i| format!("run_5/subrun_{}/event_{i}/hits", i / 1000)).collect();
     let lens: Vec<u64> = (0..VARS as u64).map(|i| i % 7 + 1).collect();
-    let ids = container.def_dims(&dims, &lens).unwrap();
+    let ids = container.define().dims(&dims, &lens).unwrap();
     let vars: Names = (0..VARS).map(|i| format!("run_5/subrun_{}/event_{i}/charge", i / 1000)).collect();
     let (ids, ends): (Vec<u32>, Vec<u64>) = (ids.collect(), (1..=VARS as u64).collect());
     let dims = DimColumn::Ids(&ids, &ends);
     let columns = VarColumns { names: &vars, types: Types::One(NcType::Float), dims, attrs: None };
-    container.def_many(&columns).unwrap();
+    container.define().vars(&columns).unwrap();
     container.close().unwrap();
     drop(container);
     let size = bytes(&env, "t.nc").len();
@@ -316,7 +316,9 @@ fn one_of_half_a_million_is_found_in_a_few_reads() {
     let var = read.var(name).unwrap();
     let mut data = [1; 28];
     let selection = Selection::all(&var.shape());
-    read.get(&var, &selection, &mut data[..var.shape()[0] as usize * 4], NcType::Float, false).unwrap();
+    read.elements()
+        .get(&var, &selection, &mut data[..var.shape()[0] as usize * 4], NcType::Float, false)
+        .unwrap();
     let counters = world.counters();
     let reads = counters.count(OpKind::Read);
     let memory = read.metadata().unwrap().memory();

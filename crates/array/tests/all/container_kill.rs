@@ -23,7 +23,7 @@ const RANKS: usize = 2;
 fn value(container: &Container, name: &str) -> Result<i32> {
     let var = container.var(name)?;
     let mut data = [0; 4];
-    container.get(&var, &Selection::element(&[0]), &mut data, NcType::Int, false)?;
+    container.elements().get(&var, &Selection::element(&[0]), &mut data, NcType::Int, false)?;
     Ok(i32::from_ne_bytes(data))
 }
 
@@ -31,20 +31,26 @@ fn write(path: &Path, comm: Arc<dyn Comm>, env: &Env, generation: i32, format: F
     let rank = comm.rank();
     let options = CreateOptions { format, ..CreateOptions::default() };
     let container = Container::create(path, comm, env, &options)?;
-    container.def_dim("x", Some(1))?;
+    container.define().dim("x", Some(1))?;
     let names = (0..VARS).map(|i| format!("rank_{rank}/v{i}"));
     let put = |name: &str| -> Result<()> {
         let var = container.var(name)?;
-        container.put(&var, &Selection::element(&[0]), &generation.to_ne_bytes(), NcType::Int, false)
+        container.elements().put(
+            &var,
+            &Selection::element(&[0]),
+            &generation.to_ne_bytes(),
+            NcType::Int,
+            false,
+        )
     };
     for name in names.clone() {
-        container.def_var(&name, NcType::Int, &["x"])?;
+        container.define().var(&name, NcType::Int, &["x"])?;
     }
     container.enddef()?;
     names.clone().try_for_each(|name| put(&name))?;
     if generation % 3 == 0 && format != Format::Partitioned {
         container.redef()?;
-        container.put_att(None, "note", NcType::Char, &[b'n'; 2000])?;
+        container.define().put_att(None, "note", NcType::Char, &[b'n'; 2000])?;
         container.enddef()?;
     }
     container.close()
@@ -133,9 +139,9 @@ fn killed(format: Format) {
                 write(&path, comm.clone(), &env, 0, CreateOptions::default().format).unwrap();
                 let container = Container::open(&path, Mode::Append, comm, &env).unwrap();
                 container.redef().unwrap();
-                container.def_dim("y", Some(1)).unwrap();
+                container.define().dim("y", Some(1)).unwrap();
                 for i in 0..VARS {
-                    container.def_var(&format!("rank_1/v{i}"), NcType::Int, &["y"]).unwrap();
+                    container.define().var(&format!("rank_1/v{i}"), NcType::Int, &["y"]).unwrap();
                 }
                 container.close().unwrap();
             }

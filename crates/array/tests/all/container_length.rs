@@ -34,13 +34,19 @@ fn bytes(env: &Env) -> Vec<u8> {
 fn put(container: &Container, path: &str, start: u64, values: &[i32]) -> Result<()> {
     let var = container.var(path)?;
     let data: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
-    container.put(&var, &Selection::of(&[start], &[values.len() as u64]), &data, NcType::Int, false)
+    container.elements().put(
+        &var,
+        &Selection::of(&[start], &[values.len() as u64]),
+        &data,
+        NcType::Int,
+        false,
+    )
 }
 
 fn ints(container: &Container, path: &str) -> Vec<i32> {
     let var = container.var(path).unwrap();
     let mut into = vec![0; var.shape()[0] as usize * 4];
-    container.get(&var, &Selection::all(&var.shape()), &mut into, NcType::Int, false).unwrap();
+    container.elements().get(&var, &Selection::all(&var.shape()), &mut into, NcType::Int, false).unwrap();
     into.chunks_exact(4).map(|value| i32::from_ne_bytes(value.try_into().unwrap())).collect()
 }
 
@@ -48,10 +54,10 @@ fn ints(container: &Container, path: &str) -> Vec<i32> {
 fn empty(env: &Env, format: Format, indexing: Indexing) {
     let options = CreateOptions { format, indexing, ..CreateOptions::default() };
     let container = Container::create(Path::new(PATH), single(env), env, &options).unwrap();
-    container.def_dim("time", None).unwrap();
-    container.def_dim("x", Some(3)).unwrap();
-    container.def_var("r", NcType::Int, &["time"]).unwrap();
-    container.def_var("s", NcType::Int, &["time"]).unwrap();
+    container.define().dim("time", None).unwrap();
+    container.define().dim("x", Some(3)).unwrap();
+    container.define().var("r", NcType::Int, &["time"]).unwrap();
+    container.define().var("s", NcType::Int, &["time"]).unwrap();
     container.enddef().unwrap();
     let layout = container.layout().unwrap();
     assert!(layout.header_len < layout.record_begin);
@@ -107,7 +113,7 @@ fn a_redefinition_adds_data_or_none() {
         let before = open(&env, Mode::Read).layout().unwrap();
         let writer = open(&env, Mode::Append);
         writer.redef().unwrap();
-        writer.put_att(None, "a", NcType::Char, b"bcde").unwrap();
+        writer.define().put_att(None, "a", NcType::Char, b"bcde").unwrap();
         writer.enddef().unwrap();
         let layout = writer.layout().unwrap();
         assert_eq!(layout.header_len, before.header_len + 28, "an attribute of 28 bytes");
@@ -116,7 +122,7 @@ fn a_redefinition_adds_data_or_none() {
         writer.close().unwrap();
         let writer = open(&env, Mode::Append);
         writer.redef().unwrap();
-        writer.def_var("f", NcType::Int, &["x"]).unwrap();
+        writer.define().var("f", NcType::Int, &["x"]).unwrap();
         writer.enddef().unwrap();
         assert_eq!(ints(&writer, "f"), [0; 3], "what is not written reads as zeros");
         put(&writer, "f", 0, &[1, 2, 3]).unwrap();
@@ -148,16 +154,16 @@ fn a_name_index_does_not_show_through_new_variables() {
     let mut options = CreateOptions { indexing: Indexing::Always, ..CreateOptions::default() };
     options.alignment.h_minfree = 4096;
     let container = Container::create(Path::new(PATH), single(&env), &env, &options).unwrap();
-    container.def_dim("x", Some(3)).unwrap();
-    container.def_dim("y", Some(500)).unwrap();
-    container.def_var("a", NcType::Int, &["x"]).unwrap();
+    container.define().dim("x", Some(3)).unwrap();
+    container.define().dim("y", Some(500)).unwrap();
+    container.define().var("a", NcType::Int, &["x"]).unwrap();
     container.enddef().unwrap();
     put(&container, "a", 0, &[1, 2, 3]).unwrap();
     container.close().unwrap();
     let writer = open(&env, Mode::Append);
     let before = writer.layout().unwrap();
     writer.redef().unwrap();
-    writer.def_var("g", NcType::Int, &["y"]).unwrap();
+    writer.define().var("g", NcType::Int, &["y"]).unwrap();
     writer.enddef().unwrap();
     assert_eq!(writer.layout().unwrap().data_begin, before.data_begin, "in place");
     assert_eq!(ints(&writer, "g"), [0; 500]);

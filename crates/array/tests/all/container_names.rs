@@ -33,9 +33,9 @@ fn names_that_are_not_in_nfc_are_found_as_they_are_listed() {
         let env = SimWorld::memory();
         let options = CreateOptions { indexing, ..CreateOptions::default() };
         let container = Container::create(Path::new(PATH), single(&env), &env, &options).unwrap();
-        container.def_dim("cafexx", Some(3)).unwrap();
-        container.def_var("thexxe", NcType::Int, &["cafexx"]).unwrap();
-        container.def_var("caf\u{e9}", NcType::Int, &[]).unwrap();
+        container.define().dim("cafexx", Some(3)).unwrap();
+        container.define().var("thexxe", NcType::Int, &["cafexx"]).unwrap();
+        container.define().var("caf\u{e9}", NcType::Int, &[]).unwrap();
         container.close().unwrap();
         rename(&env, "cafexx", "cafe\u{301}");
         rename(&env, "thexxe", "the\u{301}e");

@@ -120,7 +120,7 @@ impl CommLayer for Watching {
 fn put(container: &Container, name: &str, start: u64, values: &[i32], collective: bool) -> Result<()> {
     let data: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
     let selection = Selection::of(&[start], &[values.len() as u64]);
-    container.put(&container.var(name)?, &selection, &data, NcType::Int, collective)
+    container.elements().put(&container.var(name)?, &selection, &data, NcType::Int, collective)
 }
 
 /// Each rank writes where others have filled, moved or defined; how often the files were settled comes back.
@@ -133,18 +133,18 @@ fn run(fill: bool, moves: bool) -> usize {
         let rank = comm.rank();
         let comm: Arc<dyn Comm> = Arc::new(Watching { comm, files: files.clone() });
         let container = Container::create("t.nc".as_ref(), comm.clone(), &world, &options)?;
-        container.def_dim("time", None)?;
-        container.def_dim("x", Some(700))?;
-        container.def_var("shared", NcType::Int, &["x"])?;
-        container.def_var("r", NcType::Int, &["time"])?;
-        container.def_var(&format!("rank_{rank}/v"), NcType::Int, &["x"])?;
+        container.define().dim("time", None)?;
+        container.define().dim("x", Some(700))?;
+        container.define().var("shared", NcType::Int, &["x"])?;
+        container.define().var("r", NcType::Int, &["time"])?;
+        container.define().var(&format!("rank_{rank}/v"), NcType::Int, &["x"])?;
         container.enddef()?;
         put(&container, &format!("rank_{rank}/v"), 0, &[7; 700], false)?;
         put(&container, "r", rank as u64, &[rank as i32], true)?;
         container.redef()?;
-        container.put_att(None, &format!("note_{rank}"), NcType::Char, &[b'x'; 20])?;
+        container.define().put_att(None, &format!("note_{rank}"), NcType::Char, &[b'x'; 20])?;
         if moves {
-            container.put_att(None, "long", NcType::Char, &[b'x'; 5000])?;
+            container.define().put_att(None, "long", NcType::Char, &[b'x'; 5000])?;
         }
         container.enddef()?;
         // In the order against that of those who fill and move.
@@ -155,7 +155,7 @@ fn run(fill: bool, moves: bool) -> usize {
         let container = Container::open("t.nc".as_ref(), Mode::Read, comm, &world)?;
         let mut data = [0; 700 * 4];
         let other = container.var(&format!("rank_{}/v", (rank + 1) % RANKS))?;
-        container.get(&other, &Selection::all(&[700]), &mut data, NcType::Int, true)?;
+        container.elements().get(&other, &Selection::all(&[700]), &mut data, NcType::Int, true)?;
         assert!(data.chunks(4).all(|bytes| bytes == 7i32.to_ne_bytes()));
         container.close()
     });

@@ -123,13 +123,13 @@ fn file(ranks: usize) -> Vec<u8> {
     let results = threads::run(ranks, None, env.disk.clone(), Faults::none(), |comm| {
         let rank = comm.rank();
         let container = Container::create(path, comm, &env, &options)?;
-        container.def_dim("time", None)?;
-        container.def_dim(&format!("event_{rank}/x"), Some(5))?;
-        container.put_att(None, &format!("event_{rank}/weight"), NcType::Short, &[0, 7])?;
-        let var = container.def_var(&format!("event_{rank}/u/fixed"), NcType::Byte, &["x"])?;
-        container.put_att(Some(var), "units", NcType::Char, b"K")?;
-        container.def_var(&format!("event_{rank}/record"), NcType::Short, &["time", "x"])?;
-        container.def_var("shared", NcType::Double, &[])?;
+        container.define().dim("time", None)?;
+        container.define().dim(&format!("event_{rank}/x"), Some(5))?;
+        container.define().put_att(None, &format!("event_{rank}/weight"), NcType::Short, &[0, 7])?;
+        let var = container.define().var(&format!("event_{rank}/u/fixed"), NcType::Byte, &["x"])?;
+        container.define().put_att(Some(var), "units", NcType::Char, b"K")?;
+        container.define().var(&format!("event_{rank}/record"), NcType::Short, &["time", "x"])?;
+        container.define().var("shared", NcType::Double, &[])?;
         container.close()
     });
     results.into_iter().for_each(|result| result.unwrap());

@@ -47,21 +47,21 @@ fn put(container: &Container, path: &str, shape: &[u64], seed: u8) -> Result<()>
     let var = container.var(path)?;
     let count: u64 = shape.iter().product();
     let data: Vec<u8> = (0..count).flat_map(|i| ((i as i32) * 7 + i32::from(seed)).to_ne_bytes()).collect();
-    container.put(&var, &Selection::of(&vec![0; shape.len()], shape), &data, NcType::Int, false)
+    container.elements().put(&var, &Selection::of(&vec![0; shape.len()], shape), &data, NcType::Int, false)
 }
 
 /// What rank (or process) `rank` defines and writes: events of its own, and a grid that all share.
 fn fill(container: &Container, rank: usize, grid: u64, seed: u8) -> Result<()> {
-    container.def_dim("time", None)?;
-    container.def_dim("x", Some(grid))?;
-    container.put_att(None, "title", NcType::Char, b"events")?;
-    container.def_var("grid", NcType::Int, &["x"])?;
+    container.define().dim("time", None)?;
+    container.define().dim("x", Some(grid))?;
+    container.define().put_att(None, "title", NcType::Char, b"events")?;
+    container.define().var("grid", NcType::Int, &["x"])?;
     for event in rank * 3..rank * 3 + 3 {
         let path = format!("event_{event}");
-        container.def_dim(&format!("{path}/hits"), Some(event as u64 + 1))?;
-        let charge = container.def_var(&format!("{path}/v1.5/charge"), NcType::Short, &["hits"])?;
-        container.put_att(Some(charge), "units", NcType::Char, b"pC")?;
-        container.def_var(&format!("{path}/energy"), NcType::Int, &["time", "x"])?;
+        container.define().dim(&format!("{path}/hits"), Some(event as u64 + 1))?;
+        let charge = container.define().var(&format!("{path}/v1.5/charge"), NcType::Short, &["hits"])?;
+        container.define().put_att(Some(charge), "units", NcType::Char, b"pC")?;
+        container.define().var(&format!("{path}/energy"), NcType::Int, &["time", "x"])?;
     }
     container.enddef()?;
     put(container, "grid", &[grid], seed)?;
@@ -92,7 +92,7 @@ fn contents(env: &Env, path: &str) -> String {
     for mut var in metadata.vars(0, usize::MAX).unwrap() {
         let count: u64 = var.shape().iter().product();
         let mut data = vec![0; count as usize * var.ty.size()];
-        container.get(&var, &Selection::all(&var.shape()), &mut data, var.ty, false).unwrap();
+        container.elements().get(&var, &Selection::all(&var.shape()), &mut data, var.ty, false).unwrap();
         (var.begin, var.record_stride) = (0, 0);
         text += &format!("{var:?} {data:?}\n");
     }
@@ -151,7 +151,7 @@ fn records_are_added_to_a_finished_container() {
     assert_eq!(container.var("event_0/energy").unwrap().shape(), [9, 5]);
     let var = container.var("grid").unwrap();
     let mut data = vec![0; 20];
-    container.get(&var, &Selection::all(&[5]), &mut data, NcType::Int, false).unwrap();
+    container.elements().get(&var, &Selection::all(&[5]), &mut data, NcType::Int, false).unwrap();
     assert_eq!(data[4..8], 8i32.to_ne_bytes());
 }
 
@@ -181,7 +181,7 @@ fn what_a_format_cannot_hold_is_named() {
     let env = SimWorld::memory();
     let container =
         Container::create(Path::new("p"), single(&env), &env, &options(Format::Partitioned)).unwrap();
-    container.def_var("a/count", NcType::UInt64, &[]).unwrap();
+    container.define().var("a/count", NcType::UInt64, &[]).unwrap();
     container.close().unwrap();
     let error = converted(&env, "p", "c", Format::Classic(Version::Cdf1)).unwrap_err();
     assert!(error.kind() == ErrorKind::Invalid && error.message().contains("a/count"), "{error}");
@@ -276,7 +276,7 @@ fn values(env: &Env, path: &str) -> Vec<(String, u32)> {
     let sum = |var: &fieldstone_array::container::VarInfo| {
         let shape = var.shape();
         let mut data = vec![0; shape.iter().product::<u64>() as usize * var.ty.size()];
-        container.get(var, &Selection::all(&shape), &mut data, var.ty, false).unwrap();
+        container.elements().get(var, &Selection::all(&shape), &mut data, var.ty, false).unwrap();
         fieldstone_format::crc(&data)
     };
     vars.iter().map(|var| (format!("{} {:?} {:?}", var.name, var.ty, var.shape()), sum(var))).collect()

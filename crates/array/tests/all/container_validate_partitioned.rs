@@ -28,16 +28,16 @@ fn bytes(env: &Env) -> Vec<u8> {
 }
 
 fn define(container: &Container, rank: usize) -> Result<()> {
-    container.def_dim("time", None)?;
-    container.def_dim("x", Some(3))?;
-    container.put_att(None, "title", NcType::Char, b"checked")?;
-    container.def_var("grid", NcType::Int, &["x"])?;
+    container.define().dim("time", None)?;
+    container.define().dim("x", Some(3))?;
+    container.define().put_att(None, "title", NcType::Char, b"checked")?;
+    container.define().var("grid", NcType::Int, &["x"])?;
     for event in rank * 2..rank * 2 + 2 {
-        container.def_dim(&format!("event_{event}/hits"), Some(event as u64 + 1))?;
-        let var = container.def_var(&format!("event_{event}/u/charge"), NcType::Short, &["hits"])?;
-        container.put_att(Some(var), "units", NcType::Char, b"pC")?;
-        container.put_att(Some(var), "limit", NcType::Int, &[0, 0, 0, 9])?;
-        container.def_var(&format!("event_{event}/energy"), NcType::Int, &["time", "x"])?;
+        container.define().dim(&format!("event_{event}/hits"), Some(event as u64 + 1))?;
+        let var = container.define().var(&format!("event_{event}/u/charge"), NcType::Short, &["hits"])?;
+        container.define().put_att(Some(var), "units", NcType::Char, b"pC")?;
+        container.define().put_att(Some(var), "limit", NcType::Int, &[0, 0, 0, 9])?;
+        container.define().var(&format!("event_{event}/energy"), NcType::Int, &["time", "x"])?;
     }
     Ok(())
 }
@@ -56,7 +56,7 @@ fn written(ranks: usize, until: usize) -> Vec<u8> {
         container.enddef()?;
         if until > 1 {
             let var = container.var(&format!("event_{}/energy", rank * 2))?;
-            container.put(&var, &Selection::of(&[0, 0], &[2, 3]), &[1; 24], NcType::Int, false)?;
+            container.elements().put(&var, &Selection::of(&[0, 0], &[2, 3]), &[1; 24], NcType::Int, false)?;
         }
         if until > 2 { container.close() } else { Ok(()) }
     });
@@ -166,8 +166,8 @@ fn doubled_names_cost_one_more_pass() {
         let (rank, long) = (comm.rank(), "n".repeat(200));
         let container = Container::create(Path::new(PATH), comm, &env, &options)?;
         for i in 0..count {
-            container.def_dim(&format!("{long}_RANK{rank}_{i:03}"), Some(3))?;
-            container.def_var(&format!("{long}_RANK{rank}_{i:03}"), NcType::Byte, &[])?;
+            container.define().dim(&format!("{long}_RANK{rank}_{i:03}"), Some(3))?;
+            container.define().var(&format!("{long}_RANK{rank}_{i:03}"), NcType::Byte, &[])?;
         }
         container.enddef()?;
         container.close()

@@ -37,10 +37,10 @@ fn put(
     method: Method,
     value: impl Fn(usize) -> f64,
 ) -> Result<MoveReport> {
-    let view = file.view(var, view, record, true)?;
+    let view = file.elements().view(var, view, record, true)?;
     let elements: u64 = view.local_shape().iter().product();
     let data = doubles((0..elements as usize).map(value));
-    file.put_view(var, &view, (&data, NcType::Double), settings(method))
+    file.elements().put_view(var, &view, (&data, NcType::Double), settings(method))
 }
 
 fn get(
@@ -50,10 +50,10 @@ fn get(
     record: Option<u64>,
     method: Method,
 ) -> Result<Vec<f64>> {
-    let view = file.view(var, view, record, false)?;
+    let view = file.elements().view(var, view, record, false)?;
     let elements: u64 = view.local_shape().iter().product();
     let mut into = doubles(std::iter::repeat_n(-1.0, elements as usize));
-    file.get_view(var, &view, (&mut into, NcType::Double), settings(method))?;
+    file.elements().get_view(var, &view, (&mut into, NcType::Double), settings(method))?;
     Ok(values(&into))
 }
 
@@ -67,12 +67,12 @@ fn create(comm: Arc<dyn Comm>, env: &Env, fill: bool) -> Result<Container> {
     let options = CreateOptions { fill, ..CreateOptions::default() };
     let file = Container::create(PATH.as_ref(), comm, env, &options)?;
     for (name, len) in [("t", None), ("n", Some(1000)), ("y", Some(20)), ("x", Some(30))] {
-        file.def_dim(name, len)?;
+        file.define().dim(name, len)?;
     }
-    file.def_var("mesh", NcType::Double, &["n"])?;
-    file.def_var("grid", NcType::Float, &["y", "x"])?;
-    file.def_var("steps", NcType::Double, &["t", "n"])?;
-    file.def_var("parts", NcType::Short, &["t"])?;
+    file.define().var("mesh", NcType::Double, &["n"])?;
+    file.define().var("grid", NcType::Float, &["y", "x"])?;
+    file.define().var("steps", NcType::Double, &["t", "n"])?;
+    file.define().var("parts", NcType::Short, &["t"])?;
     file.enddef()?;
     Ok(file)
 }
@@ -99,7 +99,7 @@ fn write_all(ranks: usize, method: Method, fill: bool) -> Vec<u8> {
         put(&file, &mesh, &irregular, None, method, |n| map[n] as f64)?;
         // Doubles become floats; ranks have columns, with a halo that is not written and would not fit.
         let columns = View::grid(&[1, size as u64]).halo(1);
-        let view = file.view(&grid, &columns, None, true)?;
+        let view = file.elements().view(&grid, &columns, None, true)?;
         let wide = view.local_shape()[1] as usize;
         let start = (0..rank).map(|rank| 30 / size + usize::from(rank < 30 % size)).sum::<usize>();
         put(&file, &grid, &columns, None, method, |n| {
@@ -149,7 +149,7 @@ fn what_is_put_by_views_is_got_by_boxes_and_by_other_views() {
         let (mesh, grid) = (file.var("mesh")?, file.var("grid")?);
         let (steps, parts) = (file.var("steps")?, file.var("parts")?);
         let mut all = vec![0; 8000];
-        file.get(&mesh, &Selection::all(&[1000]), &mut all, NcType::Double, true)?;
+        file.elements().get(&mesh, &Selection::all(&[1000]), &mut all, NcType::Double, true)?;
         assert!(values(&all).into_iter().eq((0..1000).map(f64::from)));
         for method in METHODS {
             let ghosts = View::irregular(vec![5, -1, 999, rank as i64, 5], Some(1), Some(0));
@@ -208,10 +208,10 @@ fn what_does_not_fit_is_said_on_all_ranks_and_they_go_on() {
             "rank 1: variable `parts`: element 1 of this rank's memory, 1000000000",
         );
         assert_eq!(file.numrecs()?, 4);
-        let view = file.view(&mesh, &map(0), None, true)?;
+        let view = file.elements().view(&mesh, &map(0), None, true)?;
         let short = vec![0; 8 - rank];
         refused(
-            file.put_view(&mesh, &view, (&short, NcType::Double), Settings::default()),
+            file.elements().put_view(&mesh, &view, (&short, NcType::Double), Settings::default()),
             "rank 1: variable `mesh`: the view has the local shape [1]",
         );
         let error = get(&file, &steps, &map(0), Some(4), Method::Auto).unwrap_err();
@@ -222,7 +222,7 @@ fn what_does_not_fit_is_said_on_all_ranks_and_they_go_on() {
         put(&file, &mesh, &map(0), None, Method::Exchange, |_| 5.0)?;
         file.close()?;
         let file = Container::open(PATH.as_ref(), Mode::Read, comm, &env)?;
-        let error = file.view(&file.var("mesh")?, &map(0), None, true).unwrap_err();
+        let error = file.elements().view(&file.var("mesh")?, &map(0), None, true).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied);
         Ok(())
     });

@@ -176,7 +176,7 @@ pub fn shown_by(env: &Env, name: &str) -> Vec<(String, i64, Vec<u8>)> {
     let file = Container::open(&Path::new(FOLDER).join(name), Mode::Read, comm, env).unwrap();
     let get = |var: &fieldstone_array::container::VarInfo, selection: &Selection| {
         let mut into = vec![0; selection.count.iter().product::<u64>() as usize * var.ty.size()];
-        file.get(var, selection, &mut into, var.ty, true).unwrap();
+        file.elements().get(var, selection, &mut into, var.ty, true).unwrap();
         into.chunks_mut(var.ty.size()).for_each(<[u8]>::reverse);
         into
     };

@@ -1,4 +1,4 @@
-//! Commits, entries and decisions, applied; and what is not visible to all, overlaid.
+//! Applies commits, entries and decisions, and overlays what is not visible to all.
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
@@ -15,13 +15,14 @@ use super::workspace::Workspace;
 use super::writers::describe;
 use super::{Cell, Wait};
 
-/// The place of what is not visible to all: behind everything else, the own process's last.
+/// The place of content that is not visible to all: after everything else; only the process's own content
+/// comes later.
 const PREPARED: Order = (u64::MAX - 1, Id::LEAST);
 const UNFLUSHED: Order = (u64::MAX, Id::LEAST);
 
 impl Index {
-    /// Applies a commit. Commits of one log must come in their order; one that is applied already is
-    /// passed over, and so are records that cannot be read: see [`Index::take_problems`].
+    /// Applies a commit. Commits of one log must come in their order. A commit that is already applied is
+    /// skipped, and so are records that cannot be read: see [`Index::take_problems`].
     pub fn apply_commit(&mut self, commit: &Commit) -> Result<()> {
         if self.work.ground.names.known_log(commit.writer).is_some_and(|log| commit.sequence <= log.sequence)
         {
@@ -30,7 +31,7 @@ impl Index {
         self.apply_records(commit, 0)
     }
 
-    /// Applies records of a commit; there are `first` before them.
+    /// Applies records of a commit; `first` is the index of the first one in the commit.
     fn apply_records(&mut self, commit: &Commit, first: usize) -> Result<()> {
         let user = User::from(commit.owner);
         let log = match self.work.ground.log_of(commit.writer, user)? {
@@ -90,32 +91,33 @@ impl Index {
         Ok(())
     }
 
-    /// Applies entries of one log, in any order and as often as you like. Entries of a transaction count
-    /// as far as its decision says so now.
+    /// Applies entries of one log, in any order and any number of times. Entries of a transaction count as
+    /// far as its decision allows at this moment.
     pub fn apply_entries(&mut self, writer: Id, rows: &[FieldRow]) -> Result<()> {
         let Workspace { ground, owners, .. } = &mut self.work;
         self.fields.apply(ground, owners, &self.decisions, writer, rows)
     }
 
-    /// Places that the store must be asked for, at most `limit`: say what stands there with
-    /// [`Index::set_held`], until there are none. Each answer may ask for more.
+    /// Places that the store must be asked about, at most `limit`. Report each answer with
+    /// [`Index::set_held`], until this list is empty: an answer may add further places.
     pub fn rechecks(&mut self, limit: usize) -> Result<Vec<HeldPlace>> {
         self.fields.rechecks(&mut self.work.ground, limit)
     }
 
-    /// All places that are said to hold fields, behind `after`, at most `limit`: for a store of which a
+    /// All places that are recorded as holding fields, after `after`, at most `limit`: for a store of which a
     /// part was wiped.
     pub fn held_places(&mut self, after: Option<&HeldPlace>, limit: usize) -> Result<Vec<HeldPlace>> {
         self.fields.held_places(&mut self.work.ground, after, limit)
     }
 
-    /// Says what stands at a place.
+    /// Reports the fields at a place.
     pub fn set_held(&mut self, place: &HeldPlace, standing: &Standing) -> Result<()> {
         self.fields.set_held(&mut self.work.ground, place, standing)
     }
 
-    /// Takes decisions, before commits: at first all, later those that may have changed. After `rebuild`
-    /// the tables are unfinished: [`Index::clear`] and apply everything, or [`Index::abort`].
+    /// Takes decisions, before commits: at first all, later those that may have changed. If the answer has
+    /// `rebuild`, the tables are unfinished: call [`Index::clear`] and apply everything, or call
+    /// [`Index::abort`].
     pub fn apply_decisions(&mut self, decisions: &[TransactionState]) -> Result<Decided> {
         let mut decided = Decided::default();
         for decision in decisions {
@@ -127,7 +129,7 @@ impl Index {
             }
             decided.fields.push(id);
             if txn.dropped {
-                // It was visible as a whole, and what it said is not kept.
+                // The transaction was visible as a whole, and its content is not kept by kinds.
                 decided.rebuild = true;
                 return Ok(decided);
             }
@@ -147,12 +149,12 @@ impl Index {
         Ok(decided)
     }
 
-    /// Begins to read with what is not visible to all overlaid on the tables: what a transaction has
-    /// prepared, and commits that are not made yet. `false`: there is nothing of it and no read was
-    /// begun. [`Index::end_read`] takes it away again.
+    /// Begins a read with content that is not visible to all overlaid on the tables: the prepared content of
+    /// a transaction, and commits that are not made yet. Returns `false` if there is no such content; no read
+    /// has begun then. [`Index::end_read`] removes the overlay again.
     ///
     /// A commit of `own` has the writer and a sequence that the log has not reached; ids of its attributes
-    /// are of it. Waits for a process that applies.
+    /// refer to it. Waits for a process that applies.
     pub fn overlay(&mut self, transaction: Option<Id>, own: &[Commit]) -> Result<bool> {
         if transaction.is_none() && own.is_empty() {
             return Ok(false);
@@ -167,8 +169,8 @@ impl Index {
         }
     }
 
-    /// Adds to what is overlaid on the tables, within an [overlay](Index::overlay): records of its commits that stand behind
-    /// those that were overlaid before, which are so many. After an error nothing of the overlay is left.
+    /// Adds to an [overlay](Index::overlay): for each commit, the records that follow those that were
+    /// overlaid before, and how many those were. After an error nothing of the overlay is left.
     pub fn extend_overlay(&mut self, own: &[(usize, Commit)]) -> Result<()> {
         if !matches!(self.doing, Doing::Overlay(_)) {
             return Err(Error::internal("an overlay is extended that was not begun"));
@@ -187,13 +189,13 @@ impl Index {
         outcome
     }
 
-    /// Takes the state of a transaction that is overlaid on the tables next.
+    /// Takes the state of a transaction that will be overlaid on the tables next.
     pub fn know(&mut self, state: TransactionState) {
         self.decisions.know(state);
     }
 
-    /// Brings what is derived up to date after fields were overlaid on the tables, too: entries of the
-    /// transaction that [`Index::overlay`] named, by [`Index::apply_entries`].
+    /// Updates derived rows after fields were added to the overlay by [`Index::apply_entries`]: entries of
+    /// the transaction that [`Index::overlay`] named.
     pub fn finish_overlay(&mut self) -> Result<()> {
         self.update_derived()
     }

@@ -1,7 +1,8 @@
 //! Declarations of distributed arrays: groups and imports of runs, meshes and histories of the store.
 //!
-//! They are kept in `decl` and derived from it as runs and variables are: the oldest of a name holds. Later
-//! declarations of a group that agree with it add their sets, in their order.
+//! `decl` keeps them, and their rows are derived from it as those of runs and variables are: the oldest
+//! declaration of a name counts. Later declarations of a group that agree with it add their sets, in their
+//! order.
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{
@@ -17,11 +18,11 @@ use super::points::{CoordinateRange, MeshRegion, PointSource};
 use super::rows;
 use super::{Cell, Database, RunId};
 
-/// A declaration's kind, run (0 for the store's) and item.
+/// A declaration's kind, run (0 for those of the store) and item.
 type Key = (i64, RunId, i64);
 
 fn damaged(what: &str) -> Error {
-    rows::damaged(format!("holds something else where {what} belongs"))
+    rows::damaged(format!("holds something other than {what}"))
 }
 
 fn group_decl(content: &[u8]) -> Result<ArrayGroup> {
@@ -71,7 +72,7 @@ fn open_shape_text(set: &ArraySet) -> String {
     extents.collect::<Vec<String>>().join(",")
 }
 
-/// Derives again what the declarations of a group, an import, a mesh or a history say together.
+/// Derives the rows of a group, an import, a mesh or a history from all its declarations.
 pub(super) fn recompute_of_arrays(ground: &mut Ground, owners: &mut Owners, key: Key) -> Result<()> {
     let (kind, run, item) = key;
     let (kept, others) = owners.declared_in(ground, kind, run, item)?;
@@ -95,7 +96,7 @@ pub(super) fn recompute_of_arrays(ground: &mut Ground, owners: &mut Owners, key:
                 let decl = mesh_decl(&later.content)?;
                 let Some(mesh) = &mut mesh else { return Ok(false) };
                 let differs = mesh.difference(&decl).is_some();
-                // A file that was lost and made again by its owner.
+                // The owner lost the file and made it again.
                 if !differs && first.user == later.user && decl.sums.is_some() {
                     mesh.sums = decl.sums;
                 }
@@ -112,7 +113,7 @@ pub(super) fn recompute_of_arrays(ground: &mut Ground, owners: &mut Owners, key:
     }
 }
 
-/// Group, import, mesh or history, as a conflict names it.
+/// A group, import, mesh or history, as a conflict names it.
 fn array_text(ground: &mut Ground, (kind, run, item): Key) -> Result<String> {
     let sql = "SELECT name FROM array_item WHERE item = $1";
     let name = ground.db.first(sql, &[Cell::Int(item)], |row| Ok(row[0].text()?.to_owned()))?;
@@ -286,26 +287,27 @@ pub(super) fn imports_of(db: &mut dyn Database, run: RunId) -> Result<Vec<Import
     Ok(found)
 }
 
-/// Groups of a run, by name. Within a read.
+/// Groups of a run, by name. Needs a read in progress.
 pub fn array_groups(db: &mut dyn Database, run: &RunName) -> Result<Vec<ArrayGroup>> {
     let run = number_of(db, run)?;
     run.map_or(Ok(Vec::new()), |run| groups_of(db, run))
 }
 
-/// Imports of a run, by name. Within a read.
+/// Imports of a run, by name. Needs a read in progress.
 pub fn imports(db: &mut dyn Database, run: &RunName) -> Result<Vec<ImportDecl>> {
     let run = number_of(db, run)?;
     run.map_or(Ok(Vec::new()), |run| imports_of(db, run))
 }
 
-/// Meshes, by name. Within a read.
+/// Meshes, by name. Needs a read in progress.
 pub fn meshes(db: &mut dyn Database) -> Result<Vec<MeshDecl>> {
     let mut found = contents(db, "SELECT content FROM mesh", &[], mesh_decl)?;
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
 }
 
-/// Elements of a run's meshes in ranges of coordinates, and the variables that stand on each. Within a read.
+/// Elements of a run's meshes in ranges of coordinates, and the variables on each mesh. Needs a read in
+/// progress.
 pub(super) fn regions_of(
     db: &mut dyn Database,
     source: &dyn PointSource,
@@ -316,7 +318,10 @@ pub(super) fn regions_of(
     for group in groups_of(db, run)? {
         let (Some(name), Some(location)) = (&group.mesh, group.location) else { continue };
         let mesh = mesh_named(db, name)?.ok_or_else(|| {
-            Error::not_found(format!("the group '{}' stands on the mesh '{name}', which is gone", group.name))
+            Error::not_found(format!(
+                "the group '{}' refers to the mesh '{name}', which does not exist",
+                group.name
+            ))
         })?;
         if let Some(region) = source.region(&mesh, location, ranges)? {
             found.push((group.sets.into_iter().map(|set| set.variable).collect(), region));
@@ -325,7 +330,7 @@ pub(super) fn regions_of(
     Ok(found)
 }
 
-/// The mesh of a name. Within a read.
+/// The mesh of a name. Needs a read in progress.
 pub(super) fn mesh_named(db: &mut dyn Database, name: &str) -> Result<Option<MeshDecl>> {
     let sql =
         "SELECT m.content FROM mesh m JOIN array_item i ON i.item = m.item WHERE i.kind = $1 AND i.name = $2";
@@ -333,7 +338,7 @@ pub(super) fn mesh_named(db: &mut dyn Database, name: &str) -> Result<Option<Mes
     Ok(found.pop())
 }
 
-/// Histories, by path. Within a read.
+/// Histories, by path. Needs a read in progress.
 pub fn histories(db: &mut dyn Database) -> Result<Vec<HistoryDecl>> {
     let mut found = contents(db, "SELECT content FROM history", &[], history_decl)?;
     found.sort_by(|a, b| a.path.cmp(&b.path));

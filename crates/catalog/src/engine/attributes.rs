@@ -1,7 +1,8 @@
-//! Attributes of one record: their rows, what they correct, and what has deleted them already.
+//! Attributes of one record: their rows, the rows that they replace, and deletions that came before them.
 //!
-//! An attribute's *cell* is its run, tag, step, variable, box and the user who wrote it. Of the calls that wrote to a cell the
-//! newest holds; the rows of one call all stay. What arrives late with an older place is not taken.
+//! An attribute's *cell* is its run, tag, step, variable, box and the user who wrote it. Of the calls that
+//! wrote to a cell, the newest counts; all rows of one call stay. A row that arrives late with an older place
+//! is dropped.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,16 +19,16 @@ use super::summary::{Delta, Member};
 use super::workspace::Workspace;
 use super::{AttrRow, Cell, Flow, NO_CURVE, NO_STEP, NO_VARIABLE, Probe, RunId, TagId, curve};
 
-/// A row that is to be inserted.
+/// A row to insert.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     step: i64,
     variable: i64,
     curve: i64,
     row: u32,
-    /// Where its box is in the buffer of boxes.
+    /// The position of its box in the buffer of boxes.
     region: (u32, u32),
-    /// Greatest extent of the box.
+    /// The greatest extent of the box.
     extent: i64,
 }
 
@@ -65,6 +66,7 @@ pub(super) fn apply_attributes(
     }
     let run = work.ground.run(&batch.run)?;
     let tag = work.ground.tag(&batch.tag)?;
+    // Rows of one call may be spread over several records, which share the place of the first.
     let call = if batch.singles { source.record } else { source.call };
     let (place, user) = (source.place(call, 0), source.user);
     let info = Batch { place, singles: batch.singles, txn: source.txn, user };
@@ -99,7 +101,7 @@ pub(super) fn apply_attributes(
     Ok(())
 }
 
-/// A line for each row, in the order of their keys, and the boxes they point to.
+/// A line for each row, in key order, and the boxes that the lines refer to.
 fn lines(work: &mut Workspace, batch: &AttributeBatch) -> Result<(Vec<Line>, Vec<u8>)> {
     let mut variables = Vec::with_capacity(batch.variables.len());
     for variable in &batch.variables {
@@ -107,6 +109,7 @@ fn lines(work: &mut Workspace, batch: &AttributeBatch) -> Result<(Vec<Line>, Vec
     }
     let mut regions = Vec::with_capacity(batch.boxes.as_ref().map_or(0, |b| b.start.len() * 4));
     let mut lines: Vec<Line> = Vec::with_capacity(batch.rows);
+    // Rows with the same box share its bytes: a million rows on one box store it once.
     let shared = batch.boxes.as_ref().is_none_or(|boxes| boxes.start.len() == boxes.rank)
         && batch.keywords.iter().all(|column| column.values.len() == 1);
     for row in 0..batch.rows {
@@ -141,10 +144,11 @@ fn lines(work: &mut Workspace, batch: &AttributeBatch) -> Result<(Vec<Line>, Vec
     if !lines.is_sorted_by_key(key) {
         lines.sort_unstable_by_key(key);
     }
+    // Key order makes the rows of a series adjacent, and lets the database append them.
     Ok((lines, regions))
 }
 
-/// Drops lines that were deleted as a whole by what is newer.
+/// Drops lines that a newer deletion of a whole run, step, variable or tag covers.
 fn keep_living(
     work: &mut Workspace,
     run: RunId,
@@ -156,7 +160,7 @@ fn keep_living(
         return Ok(());
     }
     let mut not_revertible = HashSet::new();
-    // Users other than their writer who delete them, and may.
+    // Which users other than the writer may delete these lines.
     let mut takers: HashMap<User, bool> = HashMap::from([(info.user, true)]);
     if work.owners.has_users() {
         let mut users = HashSet::new();
@@ -176,17 +180,19 @@ fn keep_living(
         let place = info.place(line.row.into());
         let all =
             tombstones_over(run, tag, line).into_iter().filter_map(|key| tombstones.get(&key)).flatten();
+        // Only an order decides, not arrival: a deletion that was read first also hides rows that come later.
         let newer = all.filter(takes).find(|tombstone| tombstone.place > place);
         not_revertible.extend(newer.map(|tombstone| tombstone.txn));
         newer.is_none()
     });
+    // The deletion hid a row: neither side can be undone row by row any more.
     if !not_revertible.is_empty() {
         work.ground.not_revertible(info.txn)?;
     }
     not_revertible.into_iter().try_for_each(|txn| work.ground.not_revertible(txn))
 }
 
-/// Rows of this record that were deleted one by one.
+/// Rows of this record that were deleted individually.
 fn deleted_rows(work: &mut Workspace, source: EntrySource, run: RunId) -> Result<HashSet<i64>> {
     let found = work.ground.deleted_rows((source.log, source.sequence, source.record))?;
     let mut rows = HashSet::new();
@@ -198,7 +204,7 @@ fn deleted_rows(work: &mut Workspace, source: EntrySource, run: RunId) -> Result
     Ok(rows)
 }
 
-/// Deletes rows that the lines replace, and drops lines that what is there replaces.
+/// Deletes rows that the lines replace, and drops lines that existing rows replace.
 fn correct(
     work: &mut Workspace,
     run: RunId,
@@ -222,13 +228,15 @@ fn correct(
     for (met, at) in &met {
         let (line, theirs) = (lines[*at], work.ground.batch(met.batch)?);
         let (ours, its) = (info.place(line.row.into()), theirs.place(met.row));
-        // Each user corrects what is his.
+        // A user replaces only rows of that user.
+        // Equal places belong to one call, whose rows all stay.
         if ours == its || theirs.user != info.user {
             continue;
         }
         work.ground.not_revertible(info.txn)?;
         work.ground.not_revertible(theirs.txn)?;
         if ours > its {
+            // If the new row was deleted itself, nothing takes the place of the old one in the sums.
             let alike = !deleted_rows.contains(&line.row.into());
             delete_row(&mut work.ground, &mut work.sums, &met.row(run, tag), alike)?;
         } else {
@@ -237,7 +245,7 @@ fn correct(
     }
     hidden_by_tombstones(work, run, tag, info, lines, regions, &mut hidden)?;
     if hidden.contains(&true) {
-        // Lines on one cell share their fate.
+        // Lines on one cell are kept or dropped together.
         let gone: HashSet<(i64, i64, &[u8])> = (lines.iter().zip(&hidden).filter(|(_, hidden)| **hidden))
             .map(|(line, _)| (line.step, line.variable, line.region(regions)))
             .collect();
@@ -246,8 +254,8 @@ fn correct(
     Ok(())
 }
 
-/// The probes that meet every row on the cell of a line, and a line for each cell. Series that were
-/// empty cost nothing.
+/// The probes that find every row on the cell of a line, and a line for each cell. Series that were empty
+/// cost nothing.
 fn probes<'a>(
     work: &Workspace,
     run: RunId,
@@ -261,6 +269,7 @@ fn probes<'a>(
         let from = at;
         at += group.len();
         let (step, variable) = group[0].member();
+        // A series without rows cannot hold anything to replace; this is the case in a first write.
         let n = work.sums.series_rows(run, tag, (step, variable));
         if n == 0 {
             continue;
@@ -269,6 +278,7 @@ fn probes<'a>(
             cells.entry((step, variable, line.region(regions))).or_insert(from + i);
         }
         let key = |curve| Probe::Key { run, tag, steps: step..=step, variable: Some(variable), curve };
+        // Reading the whole series costs less than a probe for each curve key once many rows are new.
         if group.len() as i64 * 4 >= n {
             probes.push(key(None));
         } else {
@@ -279,7 +289,7 @@ fn probes<'a>(
     (probes, cells)
 }
 
-/// Hides lines where something newer stood and was deleted.
+/// Marks lines that are older than a deleted row of the same cell.
 fn hidden_by_tombstones(
     work: &mut Workspace,
     run: RunId,
@@ -302,6 +312,7 @@ fn hidden_by_tombstones(
     }
     let mut cells = Cells::new();
     for (i, line) in lines.iter().enumerate() {
+        // Of several lines on one cell any one will do, because they are dropped together.
         cells.entry((line.step, line.variable, line.region(regions))).or_insert(i);
     }
     for ((step, variable, region), batch, row) in found {
@@ -367,6 +378,7 @@ fn sum_lines(
             }
         }
         let member = group[0].member();
+        // The series was empty: its step and variable may need a row.
         if work.sums.add_rows(&mut work.ground, run, tag, member, &delta)? {
             work.ground.dirty.used_step(run, member.0);
             work.ground.dirty.used_variable(run, member.1);
@@ -418,12 +430,12 @@ fn insert_lines(
     work.ground.db.insert_attrs(&mut rows).map(|_| ())
 }
 
-/// Where tombstones may lie that a line stands below.
+/// The places of tombstones that may cover a line.
 fn tombstones_over(run: RunId, tag: TagId, line: &Line) -> [(i64, i64, i64); 4] {
     [(RUN, run, 0), (STEP, run, line.step), (VARIABLE, run, line.variable), (TAG, 0, tag)]
 }
 
-/// What orders a row's value among numbers.
+/// The number by which a row's value is ordered.
 fn number(batch: &AttributeBatch, row: usize) -> Option<f64> {
     let at = if batch.one_value { 0 } else { row };
     match &batch.values {
@@ -435,7 +447,7 @@ fn number(batch: &AttributeBatch, row: usize) -> Option<f64> {
     }
 }
 
-/// Of lines on one cell, each a call of its own, the last stays.
+/// Keeps the last of several lines on one cell, if each is a call of its own.
 fn newest(lines: &mut Vec<Line>, regions: &[u8]) {
     let mut last: HashMap<(i64, i64, &[u8]), u32> = HashMap::with_capacity(lines.len());
     for line in lines.iter() {

@@ -1,5 +1,5 @@
-//! Cells of rows, taken as what a column holds. Another type is damage: the engine is an index and can
-//! be made again.
+//! Typed access to the cells of a row. Another type than the column's is damage: the engine is an index, and
+//! a rebuild makes it again.
 
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
@@ -7,7 +7,7 @@ use fieldstone_core::{Error, Result};
 use super::{Cell, rows};
 
 fn damaged(expected: &str, found: &Cell<'_>) -> Error {
-    rows::damaged(format!("holds {found:?} where {expected} belongs"))
+    rows::damaged(format!("holds {found:?} in place of {expected}"))
 }
 
 impl<'a> Cell<'a> {
@@ -59,7 +59,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Bytes; nothing counts as none.
+    /// Bytes; NULL counts as no bytes.
     pub fn bytes(&self) -> Result<&'a [u8]> {
         match self {
             Cell::Bytes(value) => Ok(value),
@@ -68,7 +68,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The cell as a value of its own.
+    /// The cell as an owned value.
     pub fn to_value(&self) -> Value {
         match *self {
             Cell::Null => Value::Null,

@@ -1,17 +1,17 @@
-//! A file of SQLite whose pages are compared with their checksums: what [`vfs`](super::vfs) does on the way.
+//! A file of SQLite whose pages are compared with their checksums: the checks behind [`vfs`](super::vfs).
 //!
 //! | call | main file | write-ahead log |
 //! |---|---|---|
 //! | read of a page | ours must hold ([`page::is_whole`]) | SQLite's own must hold ([`page::is_whole_frame`]) |
 //! | write of a page | gets its checksum | |
 //! | begin and end of copying the log into the file | the note on page 1 ([`Note`]) | |
-//! | first read, and first after the log was read anew | the log must not lack what the note says | |
+//! | first read, and first read after the log was restarted | the log must not lack what the note says | |
 //!
 //! Invariants:
-//! * SQLite's own buffers are never changed on a write: the log's checksums were made over them;
-//! * a page is judged only where it cannot be in the making: a frame that this connection has written twice
-//!   within a transaction has its checksum at the commit, and is believed until then;
-//! * the file is read by whole pages alone, but for its header before the first page.
+//! * a write never changes SQLite's own buffers: the log's checksums were made over them;
+//! * a page is checked only if it cannot be in the middle of a write: a frame that this connection has
+//!   written twice in a transaction gets its checksum at the commit, and is trusted until then;
+//! * SQLite reads the file in whole pages, except for its header before the first page.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -23,44 +23,45 @@ use rusqlite::ffi;
 
 use super::page::{self, FRAME, FRAME_HEAD, FRAME_HEAD_SUM, LOG_HEAD, LOG_HEAD_SUM, Note, PAGE};
 
-/// How often a page that does not match is read: who copies the log may be writing its note.
+/// How often a page is read again if its checksum does not match: a process that copies the log may be
+/// writing its note.
 const READS: usize = 4;
-/// What SQLite reads of the header without its page: the page's size, and what says that it changed.
+/// The part of the header that SQLite reads without its page: the page size, and the counter of changes.
 const HEADER: i64 = 100;
 /// Words of the index of the log (`walformat.html`): frames, salts, frames that are being copied.
 const SHM_FRAMES: usize = 16;
 const SHM_SALTS: usize = 32;
 const SHM_COPIED: usize = 128;
 
-/// What is known of copying the log into the file.
+/// The state of copying the log into the file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Copying {
     Not,
     Runs(Note),
-    /// It ended; that all went well shows when the file is cut to its length.
+    /// It ended; SQLite shows that all went well when it cuts the file to its length.
     Ended(Note),
-    /// The note could not be written, by this code: nothing may be copied.
+    /// The note could not be written, with this error code: nothing may be copied.
     Refused(c_int),
 }
 
-/// A file as SQLite has it.
+/// A file as SQLite holds it.
 #[repr(C, align(8))]
 pub struct Checked {
-    /// What SQLite knows of it.
+    /// SQLite's part of it.
     pub head: ffi::sqlite3_file,
-    /// The default VFS's own, which follows in memory.
+    /// The default VFS's own part, which follows in memory.
     pub inner: *mut ffi::sqlite3_file,
-    /// Of a log: its main file. Null for the main file.
+    /// Of a log: its main file. Null for a main file.
     pub main: *mut Checked,
-    /// The first part of the log's index, where it is mapped.
+    /// The first part of the log's index, if it is mapped.
     pub shm: *const AtomicU32,
-    /// Whether the log must be compared with the note before the next page is believed.
+    /// Whether the log must be compared with the note before the next page is trusted.
     unproven: bool,
-    /// Whether damage was met.
+    /// Whether damage was found.
     pub damaged: bool,
-    /// Frames from here on were written twice; their checksums come with the commit.
+    /// Frames from here on were written twice; the commit writes their checksums.
     pub stale_from: i64,
-    /// The frame whose head was written last, and whose page follows.
+    /// The frame whose head was written last; its page follows.
     begun: i64,
     copying: Copying,
 }
@@ -68,7 +69,7 @@ pub struct Checked {
 /// No frame.
 pub const NONE: i64 = i64::MAX;
 
-/// Calls a method of an open file of the default VFS; one that it lacks is none that SQLite may call.
+/// Calls a method of an open file of the default VFS. SQLite does not call a method that the file lacks.
 macro_rules! pass {
     ($file:expr, $method:ident $(, $argument:expr)*) => {{
         let file: *mut ffi::sqlite3_file = $file;
@@ -81,7 +82,7 @@ macro_rules! pass {
 pub(super) use pass;
 
 impl Checked {
-    /// A file before it is open: over one of the default VFS, and of a log with its main file.
+    /// A file before it is open: over one of the default VFS and, for a log, with its main file.
     pub fn closed(inner: *mut ffi::sqlite3_file, main: *mut Checked) -> Checked {
         Checked {
             head: ffi::sqlite3_file { pMethods: ptr::null() },
@@ -99,7 +100,7 @@ impl Checked {
     /// Reads from the default VFS's file.
     fn read(&mut self, bytes: &mut [u8], at: i64) -> c_int {
         let inner = self.inner;
-        // SAFETY: `inner` is open as long as this is, and the buffer has as many bytes as are asked for.
+        // SAFETY: `inner` is open as long as this is, and the buffer has as many bytes as the call asks for.
         unsafe { pass!(inner, xRead, bytes.as_mut_ptr().cast(), bytes.len() as c_int, at) }
     }
 
@@ -114,12 +115,12 @@ impl Checked {
         ffi::SQLITE_CORRUPT
     }
 
-    /// A page of the main file, as it is when it matches its checksum.
+    /// Reads a page of the main file until it matches its checksum.
     fn page(&mut self, page: &mut [u8; PAGE], number: u32) -> c_int {
         for _ in 0..READS {
             match self.read(page, i64::from(number - 1) * PAGE as i64) {
                 ffi::SQLITE_OK if page::is_whole(page, number) => return ffi::SQLITE_OK,
-                // A file that ends too early lost pages.
+                // A file that ends too early has lost pages.
                 ffi::SQLITE_OK | ffi::SQLITE_IOERR_SHORT_READ => thread::yield_now(),
                 code => return code,
             }
@@ -130,7 +131,7 @@ impl Checked {
     /// A word of the log's index.
     fn word(&self, at: usize) -> Option<u32> {
         // SAFETY: SQLite's first mapping has 32 KiB, aligned to a page, and stays until `xShmUnmap`, which
-        // forgets it here; other processes write to it, so it is read as atomic words.
+        // clears it here. Other processes write to it, so it is read as atomic words.
         (!self.shm.is_null()).then(|| unsafe { (*self.shm.add(at / 4)).load(Ordering::Acquire) })
     }
 
@@ -141,7 +142,7 @@ impl Checked {
         Some(salts)
     }
 
-    /// Compares the log with the note, once it can be.
+    /// Compares the log with the note, once that is possible.
     fn prove(&mut self) -> c_int {
         if !self.unproven || self.shm.is_null() {
             return ffi::SQLITE_OK;
@@ -158,7 +159,7 @@ impl Checked {
                 self.unproven = false;
                 return ffi::SQLITE_OK;
             }
-            // The note may be of a log that was ended, and begun anew, since it was read.
+            // The note may describe a log that was restarted since it was read.
             thread::yield_now();
         }
         self.damage()
@@ -182,7 +183,7 @@ impl Checked {
             return self.read(bytes, at);
         }
         let (Ok(page), Some(number)) = (<&mut [u8; PAGE]>::try_from(bytes), number(at)) else {
-            // By a size of pages that is not ours.
+            // The page size is not ours.
             return self.damage();
         };
         match self.prove() {
@@ -210,7 +211,7 @@ impl Checked {
         self.write(&sealed, at)
     }
 
-    /// The note that is in the file, where there is a page to hold it.
+    /// The note in the file, if the file has a page that holds it.
     fn noted(&mut self) -> Option<Note> {
         let mut old = [0; PAGE];
         let whole = self.read(&mut old, 0) == ffi::SQLITE_OK && page::is_whole(&old, 1);
@@ -220,7 +221,7 @@ impl Checked {
     /// SQLite reads from the log.
     pub fn read_log(&mut self, main: &mut Checked, bytes: &mut [u8], at: i64) -> c_int {
         if at == 0 {
-            // The log's index is made anew from what is whole of the log.
+            // SQLite rebuilds the log's index from the intact part of the log.
             main.unproven = true;
         }
         let Some(frame) = frame_of_page(at).filter(|_| bytes.len() == PAGE) else {
@@ -261,7 +262,7 @@ impl Checked {
         if at == 0 {
             main.stale_from = NONE;
         } else if let (Some(frame), FRAME_HEAD) = (frame_of_head(at), bytes.len()) {
-            // Checksums are made anew from the first stale frame on.
+            // SQLite writes checksums again from the first stale frame on.
             main.stale_from += i64::from(frame == main.stale_from);
             main.begun = frame;
         } else if let (Some(frame), PAGE) = (frame_of_page(at), bytes.len()) {
@@ -273,7 +274,7 @@ impl Checked {
         self.write(bytes, at)
     }
 
-    /// Takes note of what SQLite says of itself.
+    /// Observes the state that SQLite reports about itself.
     pub fn control(&mut self, op: c_int) {
         match (op, self.copying) {
             (ffi::SQLITE_FCNTL_CKPT_START, _) => {
@@ -292,11 +293,11 @@ impl Checked {
         }
     }
 
-    /// The file gets its length: every page was copied.
+    /// SQLite cuts the file to its length: every page was copied.
     pub fn truncated(&mut self) {
         if let Copying::Ended(note) = self.copying {
             self.copying = Copying::Not;
-            // Without it the file counts as one that needs its log: that is true, too.
+            // Without it the file counts as one that needs its log, which is true as well.
             let _ = self.set_note(Note { complete: true, ..note });
         }
     }

@@ -1,4 +1,4 @@
-//! Declarations that contradict one another, in words.
+//! Declarations that contradict one another, as text.
 
 use fieldstone_core::Result;
 
@@ -7,8 +7,8 @@ use super::ground::Ground;
 use super::order::OrderKey;
 use super::{Cell, Database};
 
-/// Writes the conflicts of a name again: declarations that differ from the oldest, and those of others
-/// than the run's owner.
+/// Writes the conflicts of a name again: declarations that differ from the oldest, and declarations by users
+/// who do not own the run.
 pub(super) fn note_conflicts(
     ground: &mut Ground,
     (kind, run, item): (i64, i64, i64),
@@ -24,7 +24,7 @@ pub(super) fn note_conflicts(
     for other in kept.iter().skip(1) {
         if differ(&kept[0], other)? {
             messages.push(format!(
-                "{what} is declared in two ways: that of writer {} holds, that of writer {} does not",
+                "{what} has two declarations: the one of writer {} counts, the one of writer {} does not",
                 by(&kept[0].place),
                 by(&other.place)
             ));
@@ -32,7 +32,7 @@ pub(super) fn note_conflicts(
     }
     for other in others {
         messages.push(format!(
-            "{what} is declared by writer {} of user {}, who does not own the run: it does not count",
+            "{what} has a declaration by writer {} of user {}, who does not own the run: it does not count",
             by(&other.place),
             other.user
         ));
@@ -46,7 +46,7 @@ pub(super) fn note_conflicts(
     Ok(())
 }
 
-/// The contradictions among declarations, in words. Within a read.
+/// The contradictions among declarations, as text. Needs a read in progress.
 pub fn conflicts(db: &mut dyn Database) -> Result<Vec<String>> {
     let sql = "SELECT message FROM conflict ORDER BY kind, message";
     let mut found = db.all(sql, &[], |row| Ok(row[0].text()?.to_owned()))?;

@@ -1,14 +1,16 @@
-//! The curve key: one integer for a box, so that boxes near each other stand near each other in attr,
-//! and a box asked for is a few ranges of keys (Q-6). No domain is needed: any start from 0 to `i64::MAX` fits.
+//! The curve key: one integer for a box, chosen so that boxes near each other in space are near each other in
+//! attr. A query for a box then reads a few ranges of keys (Q-6). It needs no domain: any start from 0 to
+//! `i64::MAX` fits.
 //!
 //! A box of rank r and greatest extent e has the level q, the least with `2^(q+2) >= e` for which every
-//! `start >> q` fits into `56 / r` bits; its key is `q << 56 | Morton(start >> q)`. So a box of level q
-//! spans at most five cells a dimension. (With cells as large as half the box, one box in three that was
-//! read touched the box asked for; with a quarter it is nearly one in two, for the same bytes.) Boxes without a key (no box, a rank of 0 or above 8, a start
-//! below 0, a level above 47) have [`NO_CURVE`] and must be looked at one by one.
+//! `start >> q` fits into `56 / r` bits; its key is `q << 56 | Morton(start >> q)`. So a box of level q spans
+//! at most five cells a dimension. (With cells half as large as the box, one in three boxes that were read
+//! touched the requested box; with a quarter it is nearly one in two, for the same bytes.) Boxes without a
+//! key (no box, a rank of 0 or above 8, a start below 0, a level above 47) have [`NO_CURVE`], and a query
+//! must check them one by one.
 //!
-//! A set of boxes is summed up in 64 bits: bit q: a box of level q; bit 47 + r: a box of rank r; bit 63:
-//! one without a key.
+//! A 64-bit sum describes a set of boxes: bit q: a box of level q; bit 47 + r: a box of rank r; bit 63: one
+//! without a key.
 //!
 //! ```
 //! use fieldstone_catalog::engine::curve;
@@ -29,14 +31,14 @@ const BITS: u32 = 56;
 const TOP: u32 = 47;
 /// The highest rank that has a key.
 pub const MAX_RANK: usize = 8;
-/// Bit of [`levels_of`] for what has no key.
+/// Bit of [`levels_of`] for boxes without a key.
 pub const OUTSIDE: u64 = 1 << 63;
-/// Ranges of a level, at most about so many.
+/// Upper limit, roughly, of the ranges of a level.
 const BUDGET: usize = 128;
-/// Cells that are looked at one by one; a box of more is cut into larger parts.
+/// Cells that are visited one by one; a box with more is cut into larger parts.
 const CELLS: u64 = 2_048;
 
-/// Level of a box, where it has a key.
+/// Level of a box, if it has a key.
 fn level(start: &[i64], count: &[i64]) -> Option<u32> {
     let rank = start.len();
     if rank == 0 || rank > MAX_RANK || start.iter().any(|&s| s < 0) {
@@ -66,7 +68,7 @@ fn morton(cells: impl Iterator<Item = u64>, rank: usize) -> u64 {
     cells.enumerate().fold(0, |code, (d, cell)| code | spread(cell, rank - 1 - d, rank))
 }
 
-/// The key of a box; [`NO_CURVE`] where it has none.
+/// The key of a box; [`NO_CURVE`] if it has none.
 pub fn key(start: &[i64], count: &[i64]) -> i64 {
     match level(start, count) {
         Some(q) => compose(q, morton(start.iter().map(|&s| s as u64 >> q), start.len())),
@@ -78,7 +80,7 @@ fn compose(level: u32, morton: u64) -> i64 {
     (u64::from(level) << BITS | morton) as i64
 }
 
-/// What a box adds to the sum of its series.
+/// The bits that a box adds to the sum of its series.
 pub fn levels_of(start: &[i64], count: &[i64]) -> u64 {
     level(start, count).map_or(OUTSIDE, |q| 1 << q | 1 << (TOP as usize + start.len()))
 }
@@ -96,14 +98,14 @@ pub fn ranks(levels: u64) -> impl Iterator<Item = usize> {
     (1..=MAX_RANK).filter(move |rank| levels >> (TOP as usize + rank) & 1 == 1)
 }
 
-/// Whether there are rows without a key: no range of keys finds them but `NO_CURVE..=NO_CURVE`.
+/// Whether there are rows without a key: only the range `NO_CURVE..=NO_CURVE` finds them.
 pub fn outside(levels: u64) -> bool {
     levels & OUTSIDE != 0
 }
 
-/// Ranges of keys, ascending and apart, that hold every box of the rank of `from` that has a key and an
-/// element in common with the box from `from` to `to`, half-open; others may be in them too. `levels`
-/// and `extent` are those of the series. An empty box asked for gives no range.
+/// Ranges of keys, ascending and disjoint. They hold every box of the rank of `from` that has a key and
+/// shares an element with the half-open box from `from` to `to`; they may hold other boxes too. `levels` and
+/// `extent` describe the series. An empty box gives no range.
 pub fn ranges(levels: u64, extent: i64, from: &[i64], to: &[i64]) -> Vec<RangeInclusive<i64>> {
     let mut found = Vec::new();
     for level in levels_in(levels) {
@@ -119,8 +121,8 @@ pub fn levels_in(levels: u64) -> impl Iterator<Item = u32> {
     (0..=TOP).filter(move |level| levels >> level & 1 == 1)
 }
 
-/// The cells of a level in which boxes start that have an element in common with a box, from the first to
-/// the last in each dimension; `None` where there are none.
+/// Boxes of a level that share an element with a box start in these cells: the first and the last in each
+/// dimension; `None` if there are none.
 pub fn cells(level: u32, extent: i64, from: &[i64], to: &[i64]) -> Option<(Vec<u64>, Vec<u64>)> {
     let rank = from.len();
     if rank == 0 || rank > MAX_RANK || from.iter().zip(to).any(|(a, b)| a >= b || *b <= 0) {
@@ -133,21 +135,21 @@ pub fn cells(level: u32, extent: i64, from: &[i64], to: &[i64]) -> Option<(Vec<u
     Some((low, to.iter().map(|&b| cell(b - 1)).collect()))
 }
 
-/// Ranges of Morton codes that hold all cells from one to another.
+/// Ranges of Morton codes that hold all cells between two corners.
 #[derive(Debug, Clone)]
 pub struct Cover {
     level: u32,
     apart: Vec<(u64, u64)>,
-    /// Gaps that are closed whatever they cost, so that there are not too many ranges.
+    /// Gaps up to this size are closed at any cost, to limit the number of ranges.
     least: u64,
 }
 
 impl Cover {
-    /// Of the cells from `low` to `high`, both included.
+    /// The cover of the cells from `low` to `high`, both included.
     pub fn of(level: u32, low: &[u64], high: &[u64]) -> Cover {
         let rank = low.len();
         let sides = |shift: u32| low.iter().zip(high).map(move |(a, b)| (b >> shift) - (a >> shift) + 1);
-        // Parts of 2^shift cells a side, so that there are not too many.
+        // Parts of 2^shift cells a side, so that there are not too many of them.
         let many = |shift: u32| {
             sides(shift).try_fold(1_u64, |all, side| all.checked_mul(side).filter(|n| *n <= CELLS))
         };
@@ -174,7 +176,7 @@ impl Cover {
         Cover { level, apart, least }
     }
 
-    /// The ranges, ascending; those with at most `widest` cells between them are one.
+    /// The ranges, ascending; ranges with at most `widest` cells between them are merged.
     pub fn ranges(&self, widest: u64) -> impl Iterator<Item = RangeInclusive<i64>> {
         let mut rest = self.apart.iter().copied().peekable();
         let (level, widest) = (self.level, widest.max(self.least));
@@ -227,7 +229,7 @@ mod tests {
         }
     }
 
-    /// The paper's chunks: how many keys are looked at beyond those that are hits.
+    /// The paper's chunks: how many keys are visited for each hit.
     #[test]
     fn ranges_are_few_and_narrow() {
         let chunk = 170;

@@ -1,4 +1,4 @@
-//! Decisions about transactions, as the applying process knows them.
+//! Decisions about transactions, as far as the applying process knows them.
 
 use std::collections::HashMap;
 
@@ -13,17 +13,17 @@ use super::ground::{Ground, Txn};
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
     states: HashMap<Id, TransactionState>,
-    /// The transaction that is overlaid on the tables: it is seen, whatever is decided.
+    /// The transaction that is overlaid on the tables; it is visible whatever its decision.
     pub overlaid: Option<Id>,
 }
 
 impl Decisions {
-    /// Takes what is decided of a transaction now.
+    /// Takes the present state of a transaction.
     pub fn know(&mut self, state: TransactionState) {
         self.states.insert(state.transaction, state);
     }
 
-    /// Forgets all.
+    /// Forgets all states.
     pub fn clear(&mut self) {
         self.states.clear();
     }
@@ -32,14 +32,15 @@ impl Decisions {
         self.states.get(&transaction)
     }
 
-    /// Whether a field of a commit of a transaction is seen.
+    /// Whether a field of a commit of a transaction is visible.
     pub fn shows_fields(&self, transaction: Id, writer: Id, sequence: u64) -> bool {
         let decided = |state: &TransactionState| state.visible(kinds::FIELDS, writer, sequence).is_some();
         self.overlaid == Some(transaction) || self.get(transaction).is_some_and(decided)
     }
 
-    /// Something of a transaction is applied. Where nothing is known to be decided about it and the tables were
-    /// decided otherwise, by one who follows a newer feed and has not come to an end, they are decided again.
+    /// Content of a transaction is being applied, and no decision about it is known here. If the tables
+    /// already follow a decision, another process that read a newer feed applied it and did not finish; then
+    /// the decision is applied again.
     pub fn note_undecided(&self, ground: &mut Ground, transaction: Option<Id>) -> Result<()> {
         let Some(id) = transaction.filter(|id| !self.states.contains_key(id)) else { return Ok(()) };
         match ground.names.known_txn(id) {

@@ -1,4 +1,4 @@
-//! Declarations as they are kept in `decl`: a record of one, as bytes.
+//! Declarations as `decl` stores them: a record of one declaration, as bytes.
 
 use fieldstone_core::Result;
 use fieldstone_core::value::ValueType;
@@ -10,14 +10,14 @@ use super::order::{OrderKey, User};
 use super::rows::damaged;
 use super::{Cell, RunId};
 
-/// A declaration as it is kept.
+/// A stored declaration.
 pub(super) struct StoredDeclaration {
     pub place: OrderKey,
     pub user: User,
     pub content: Vec<u8>,
 }
 
-/// The run's name is left out of what is kept: it is known, and would be stored again and again.
+/// The empty name in place of the run's: `decl` has the run already, so its name is not stored again.
 pub(super) fn nameless() -> RunName {
     RunName { project: String::new(), name: "-".to_owned() }
 }

@@ -1,6 +1,6 @@
-//! Declarations are taken: of runs, steps, variables and tags, and of distributed arrays.
+//! Takes declarations of runs, steps, variables, tags and distributed arrays.
 //!
-//! Every declaration that is visible and not deleted is kept in `decl`; `derive` says what holds of them.
+//! `decl` keeps every declaration that is visible and not deleted; `derive` decides which of them count.
 
 use fieldstone_core::Result;
 use fieldstone_format::catalog::Record;
@@ -14,7 +14,7 @@ use super::order::{EntrySource, User};
 use super::workspace::Workspace;
 use super::{Cell, RunId};
 
-/// Takes a record of declarations, each under its kind, its run and its number.
+/// Takes a record of declarations, and stores each under its kind, its run and its number.
 pub(super) fn declare_record(work: &mut Workspace, source: EntrySource, said: &Record) -> Result<()> {
     let run = match said {
         Record::Steps(run, _) | Record::Variables(run, _) => work.ground.run(run)?,
@@ -123,7 +123,7 @@ pub(super) fn declare(
     Ok(())
 }
 
-/// Whether a declaration was deleted by where it was written, by who may.
+/// Whether a declaration was deleted individually, by its place in the logs, by a user who may do so.
 fn is_deleted_alone(work: &mut Workspace, source: EntrySource, place: i64, run: RunId) -> Result<bool> {
     let record = (source.log, source.sequence, source.record);
     if work.deleted_alone.as_ref().is_none_or(|(known, _)| *known != record) {

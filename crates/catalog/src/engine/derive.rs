@@ -1,8 +1,9 @@
-//! Rows that follow from declarations, fields and attributes together, derived again where one of them changed.
+//! Rows that depend on declarations, fields and attributes together, derived again whenever one of these
+//! changed.
 //!
-//! The oldest declaration of a name holds, and those of other content are conflicts. So the tables follow from the set
-//! of declarations, whatever the order in which they came. A row of `step` or `variable` is there too where a field or an
-//! attribute stands on it; a run and a tag are shown for the same reasons.
+//! The oldest declaration of a name counts; others with different content are conflicts. So the tables depend
+//! on the set of declarations and not on their order of arrival. A field or an attribute is enough for a row
+//! of `step` or `variable`; a run or a tag is shown for the same reasons.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,7 +21,7 @@ use super::owners::{Owners, put_first};
 use super::rows::ints;
 use super::{Cell, NO_VARIABLE, RunId, TagId, VariableId};
 
-/// Derives again what declarations, fields and attributes say together.
+/// Derives the rows of everything that is marked dirty.
 pub(super) fn recompute_declared(ground: &mut Ground, owners: &mut Owners) -> Result<()> {
     let dirty = std::mem::take(&mut ground.dirty);
     for (run, time) in dirty.written {
@@ -47,16 +48,17 @@ pub(super) fn recompute_declared(ground: &mut Ground, owners: &mut Owners) -> Re
     names.iter().try_for_each(|name| recompute_tags(ground, name))
 }
 
-/// Where the data of a run lie since somebody moved them.
+/// The place of a run's data, if somebody has moved them.
 fn moved_to(ground: &mut Ground, owners: &mut Owners, run: RunId) -> Result<Option<Value>> {
-    let newest = newest(ground, owners, (MOVED, run), |run| format!("where data of {run} lie"))?;
+    let newest = newest(ground, owners, (MOVED, run), |run| format!("the place of the data of {run}"))?;
     Ok(match newest.map(|newest| record(&newest.content)).transpose()? {
         Some(Record::Moved(moved)) => moved.into_iter().next().map(|(_, outside)| outside),
         _ => None,
     })
 }
 
-/// The newest declaration of a run of which a newer one is no contradiction; `what` it says, for reports of others'.
+/// The newest of a run's declarations of a kind in which a newer one replaces the older; `what` names the content
+/// in conflicts with users who do not own the run.
 fn newest(
     ground: &mut Ground,
     owners: &mut Owners,
@@ -72,7 +74,7 @@ fn newest(
     Ok(kept.pop())
 }
 
-/// How a run goes, as its owner said last.
+/// The state of a run, as its owner set it last.
 fn state_of(ground: &mut Ground, owners: &mut Owners, run: RunId) -> Result<Option<RunState>> {
     let Some(newest) = newest(ground, owners, (STATE, run), |run| format!("the state of {run}"))? else {
         return Ok(None);
@@ -89,7 +91,7 @@ fn state_of(ground: &mut Ground, owners: &mut Owners, run: RunId) -> Result<Opti
 fn recompute_run(ground: &mut Ground, owners: &mut Owners, run: RunId) -> Result<()> {
     let (kept, others) = owners.declared_in(ground, RUN, run, 0)?;
     let what = if kept.len() > 1 || !others.is_empty() { ground.run_text(run)? } else { String::new() };
-    // Each process that makes sure that a run is there has a clock of its own.
+    // Processes that make sure that a run exists declare it with their own clocks.
     let timeless = |kept: &StoredDeclaration| {
         let decl = run_decl(&kept.content)?.map(|decl| RunDecl { created: 0, ..decl });
         Ok::<_, fieldstone_core::Error>(decl.map(|decl| content(&Record::Runs(vec![decl]))))
@@ -143,7 +145,7 @@ fn recompute_step(ground: &mut Ground, owners: &mut Owners, run: RunId, step: i6
     if kept.is_empty() && !used && !step_is_used(ground, run, step)? {
         return ground.db.execute("DELETE FROM step WHERE run = $1 AND step = $2", &key).map(|_| ());
     }
-    // NaN is no time: SQLite keeps none.
+    // NaN is not a valid time: SQLite stores none.
     let time = timed.first().and_then(time).filter(|time| !time.is_nan());
     let [run, step] = key;
     let cells = [run, step, Cell::Int((!kept.is_empty()).into()), Cell::maybe_real(time)];
@@ -152,10 +154,9 @@ fn recompute_step(ground: &mut Ground, owners: &mut Owners, run: RunId, step: i6
     ground.db.execute(sql, &cells).map(|_| ())
 }
 
-/// Whether a field or an attribute stands on a step. Rows that are derived are not asked: they may still
-/// have to be made.
+/// Whether a field or an attribute uses a step. Derived rows do not count: they may not exist yet.
 fn step_is_used(ground: &mut Ground, run: RunId, step: i64) -> Result<bool> {
-    // From one variable to the next: each takes at most two looks, however many steps it has.
+    // Jump from one variable to the next: each takes at most two lookups, however many steps it has.
     let mut from = Some((NO_VARIABLE, step));
     while let Some((variable, at_step)) = from {
         let sql = "SELECT run, variable, step FROM held WHERE (run, variable, step) >= ($1, $2, $3) \
@@ -236,8 +237,8 @@ fn recompute_variable(
     ground.db.execute(sql, &cells).map(|_| ())
 }
 
-/// Gives the tags of one name the versions that are shown: a tag has the one it asked for, unless an
-/// older tag asked for the same; those that are left, oldest first, get the next free one each.
+/// Gives the tags of one name the versions that are shown. A tag gets the version it asked for, unless an
+/// older tag asked for the same; the remaining tags, oldest first, get the next free versions.
 fn recompute_tags(ground: &mut Ground, name: &str) -> Result<()> {
     let sql = "SELECT tag, version, kind, unit FROM tag WHERE name = $1";
     let tags = ground.db.all(sql, &[Cell::Text(name)], |row| {

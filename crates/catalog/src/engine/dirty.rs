@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::kinds::{MOVED, RUN, STATE, STEP, TAG, VARIABLE};
 use super::{NO_STEP, NO_VARIABLE, RunId, TagId, VariableId};
 
-/// Rows that must be derived again. `true`: something is known to stand on it.
+/// Rows that must be derived again. `true`: something is known to use the step, variable or tag.
 #[derive(Debug, Default)]
 pub(super) struct Dirty {
     pub runs: BTreeSet<RunId>,
@@ -14,56 +14,56 @@ pub(super) struct Dirty {
     pub tags: BTreeSet<TagId>,
     /// Of groups, imports, meshes and histories: kind, run, item.
     pub of_arrays: BTreeSet<(i64, RunId, i64)>,
-    /// When the oldest field of a run was flushed, of those that were applied.
+    /// The time of the oldest flush of a field of a run, among the applied ones.
     pub written: BTreeMap<RunId, i64>,
 }
 
 impl Dirty {
-    /// Something changed on a step.
+    /// A change to a step.
     pub fn step(&mut self, run: RunId, step: i64) {
         if step != NO_STEP {
             self.steps.insert((run, step), false);
         }
     }
 
-    /// Something new stands on a step.
+    /// A new use of a step.
     pub fn used_step(&mut self, run: RunId, step: i64) {
         if step != NO_STEP {
             self.steps.entry((run, step)).or_insert(true);
         }
     }
 
-    /// Something changed on a variable.
+    /// A change to a variable.
     pub fn variable(&mut self, run: RunId, variable: VariableId) {
         if variable != NO_VARIABLE {
             self.variables.insert((run, variable), false);
         }
     }
 
-    /// Something new stands on a variable.
+    /// A new use of a variable.
     pub fn used_variable(&mut self, run: RunId, variable: VariableId) {
         if variable != NO_VARIABLE {
             self.variables.entry((run, variable)).or_insert(true);
         }
     }
 
-    /// A field of a run was flushed then, visible or not.
+    /// A flush of a field of a run, visible or not.
     pub fn written(&mut self, run: RunId, time: i64) {
         let known = self.written.entry(run).or_insert(time);
         *known = time.min(*known);
     }
 
-    /// Something changed on a tag.
+    /// A change to a tag.
     pub fn tag(&mut self, tag: TagId) {
         self.tags.insert(tag);
     }
 
-    /// Runs of which a declaration came or went.
+    /// Runs with an added or removed declaration.
     pub fn declared_runs(&self) -> BTreeSet<RunId> {
         self.runs.clone()
     }
 
-    /// A declaration came or went.
+    /// A declaration was added or removed.
     pub fn declaration(&mut self, kind: i64, run: RunId, item: i64) {
         match kind {
             RUN | MOVED | STATE => {

@@ -1,4 +1,4 @@
-//! Rows of attributes that go: found by their batches, deleted, taken from their sums.
+//! Deletion of attribute rows: finds them by their batches, deletes them, and subtracts them from their sums.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::order::User;
 use super::summary::Sums;
 use super::{AttrRow, Cell, Flow, Probe, RunId, TagId, VariableId};
 
-/// Key of a row of attr, its number, and its box where that is needed.
+/// Key of a row of attr, its number, and its box if needed.
 pub(super) struct Doomed {
     step: i64,
     variable: VariableId,
@@ -44,7 +44,7 @@ impl Doomed {
     }
 }
 
-/// Rows of some batches that are there.
+/// The existing rows of some batches.
 pub(super) fn rows_of_batches(
     ground: &mut Ground,
     run: RunId,
@@ -63,7 +63,7 @@ pub(super) fn rows_of_batches(
     Ok(doomed)
 }
 
-/// Batches that have rows of a tag in a run, and whose they are.
+/// Batches that have rows of a tag in a run, with their users.
 pub(super) fn batches_of(ground: &mut Ground, run: RunId, tag: TagId) -> Result<Vec<(i64, User)>> {
     let mut batches = BTreeSet::new();
     let steps = i64::MIN..=i64::MAX;
@@ -79,7 +79,7 @@ pub(super) fn batches_of(ground: &mut Ground, run: RunId, tag: TagId) -> Result<
     Ok(found)
 }
 
-/// Deletes one row and takes it from its sums.
+/// Deletes one row and subtracts it from its sums.
 pub(super) fn delete_row(ground: &mut Ground, sums: &mut Sums, row: &AttrRow<'_>, alike: bool) -> Result<()> {
     sums.take_row(ground, row, alike)?;
     let cells = [row.run, row.tag, row.step, row.variable, row.curve, row.batch, row.row].map(Cell::Int);
@@ -106,7 +106,7 @@ pub(super) fn delete_rows(
     Ok(())
 }
 
-/// Says that something stood here, and when, so that what is older stays hidden.
+/// Records the place of a deleted row and its order, so that older rows that arrive later stay hidden.
 pub(super) fn leave_tombstone(
     ground: &mut Ground,
     (run, tag, step, variable, curve): (RunId, TagId, i64, i64, i64),

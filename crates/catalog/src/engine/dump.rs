@@ -1,5 +1,5 @@
-//! The tables as text, the same for the same content whatever numbers an engine gave: what `verify`
-//! compares a replay with.
+//! The tables as text that does not depend on an engine's numbers: `verify` compares it with the text of a
+//! replay.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::index::Index;
 use super::stored::{decode_region, region_cells, region_keywords};
 use super::{Flow, NO_STEP, Probe, RunSelect, Tables};
 
-/// All that the tables say, a line each, sorted. Within a read. Holds everything in memory.
+/// The content of all tables, a line each, sorted. Needs a read in progress. Holds everything in memory.
 pub fn dump(index: &mut Index) -> Result<String> {
     let mut lines = Vec::new();
     let mut runs = HashMap::new();

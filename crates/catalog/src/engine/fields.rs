@@ -1,13 +1,13 @@
-//! Fields: which variable of a run is in which step, and of which type and shape its arrays are.
+//! Fields: which variable of a run is at which step, and the type and shape of its arrays.
 //!
-//! A field that is archived makes rows (Q-5). Where an entry may not be the newest of its key, the store is asked
-//! what stands at the run, variable and step ([`Fields::rechecks`], [`Fields::set_held`]): where a field
-//! was removed, and where arrays differ from one another or lie beside opaque bytes. So the tables follow
-//! from what the store holds, whatever the order in which entries came.
+//! An archived field makes rows (Q-5). If an entry may not be the newest of its key, the index asks the store
+//! what the run, variable and step hold ([`Fields::rechecks`], [`Fields::set_held`]): after a removal, and if
+//! arrays differ from one another or share a place with opaque bytes. So the tables depend on the store's
+//! content and not on the order in which entries came.
 //!
-//! Type and shape of a variable are those of its array at the last step that holds one; of several there,
-//! the last by key. `held.says` has a bit for arrays and one for opaque bytes that were seen at a place;
-//! that of arrays is cleared where the store has none.
+//! Type and shape of a variable are those of its array at the last step that holds one; of several arrays
+//! there, the last by key counts. `held.says` has one bit for arrays and one for opaque bytes that were seen
+//! at a place; the bit for arrays is cleared once the store has none.
 
 use std::collections::HashMap;
 
@@ -29,14 +29,14 @@ const LAST: usize = 100_000;
 const ARRAY: i64 = 1;
 const OPAQUE: i64 = 2;
 
-/// A field, or its removal, by what its key says of run, variable and step.
+/// A field, or its removal, by run, variable and step of its key.
 #[derive(Debug, Clone)]
 pub struct FieldRow {
     /// The run.
     pub run: RunName,
-    /// The variable; `None` where the schema has none.
+    /// The variable; `None` if the schema has none.
     pub variable: Option<VariableName>,
-    /// The step; `None` where the schema has none.
+    /// The step; `None` if the schema has none.
     pub step: Option<i64>,
     /// The user who owns the log.
     pub user: u32,
@@ -44,7 +44,7 @@ pub struct FieldRow {
     pub sequence: u64,
     /// The writer's clock at its commit, nanoseconds since 1970.
     pub time: i64,
-    /// The transaction it is prepared under.
+    /// The transaction under which it is prepared.
     pub transaction: Option<Id>,
     /// Whether the field is removed.
     pub removal: bool,
@@ -64,14 +64,14 @@ pub struct HeldPlace {
     pub variable: Option<VariableName>,
     /// The step.
     pub step: Option<i64>,
-    /// Whether it must be known which array is there; else whether a field is there is enough.
+    /// Whether the answer must name the array; else it is enough to know whether there is a field.
     pub array: bool,
 }
 
-/// What the store holds at a place.
+/// The fields that the store holds at a place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Standing {
-    /// Whether a field is there.
+    /// Whether there is a field.
     pub held: bool,
     /// Type and shape of the last array by key.
     pub array: Option<(DType, Vec<u64>)>,
@@ -84,28 +84,28 @@ struct Says {
     shape: Option<String>,
 }
 
-/// The last array of each variable that was looked at.
+/// The last array of each variable that was looked up.
 type Arrays = HashMap<(RunId, VariableId), Last>;
 
 /// The last array of a variable.
 #[derive(Debug, Clone)]
 struct Last {
-    /// Its step; `None` where the variable has no array.
+    /// Its step; `None` if the variable has no array.
     step: Option<i64>,
     says: Says,
-    /// Whether the table has it otherwise.
+    /// Whether the table differs from this.
     changed: bool,
 }
 
-/// Fields as they are applied: of each variable the last array.
+/// The fields that are being applied: the last array of each variable.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     arrays: Arrays,
 }
 
 impl Fields {
-    /// Applies entries of one log, in any order and as often as you like. Entries of a transaction count
-    /// as far as its decision says so now.
+    /// Applies entries of one log, in any order and any number of times. Entries of a transaction count as
+    /// far as its decision allows at this moment.
     pub fn apply(
         &mut self,
         ground: &mut Ground,
@@ -148,8 +148,8 @@ impl Fields {
         Ok(())
     }
 
-    /// Takes an array as its variable's last one, if it is; the store is asked where another one of the
-    /// same step differs.
+    /// Takes an array as the last one of its variable, if it is. If another array of the same step differs,
+    /// asks the store.
     fn note_array(
         &mut self,
         ground: &mut Ground,
@@ -196,7 +196,7 @@ impl Fields {
         self.arrays.get_mut(&key).ok_or_else(|| Error::internal("what was just kept is gone"))
     }
 
-    /// Writes what the last arrays say.
+    /// Writes the last arrays to the tables.
     pub fn flush(&mut self, ground: &mut Ground) -> Result<()> {
         for ((run, variable), last) in std::mem::take(&mut self.arrays) {
             if !last.changed {
@@ -216,22 +216,23 @@ impl Fields {
             ground.db.execute(sql, &cells)?;
             match last.step {
                 Some(_) => ground.dirty.used_variable(run, variable),
-                // Perhaps nothing stands on the variable any more: then its row goes.
+                // Perhaps nothing uses the variable any more: then its row goes.
                 None => ground.dirty.variable(run, variable),
             }
         }
         Ok(())
     }
 
-    /// Places that the store must be asked for, at most `limit`: say what stands there with
-    /// [`Index::set_held`](super::Index::set_held), until there are none. Each answer may ask for more.
+    /// Places that the store must be asked about, at most `limit`. Report each answer with
+    /// [`Index::set_held`](super::Index::set_held), until this list is empty: an answer may add further
+    /// places.
     pub fn rechecks(&mut self, ground: &mut Ground, limit: usize) -> Result<Vec<HeldPlace>> {
         let sql =
             "SELECT run, variable, step FROM recheck WHERE open = 1 ORDER BY run, variable, step LIMIT $1";
         self.places(ground, sql, &[Cell::Int(i64::try_from(limit).unwrap_or(i64::MAX))])
     }
 
-    /// All places that are said to hold fields, behind `after`, at most `limit`: for a store of which a
+    /// All places that are recorded as holding fields, after `after`, at most `limit`: for a store of which a
     /// part was wiped.
     pub fn held_places(
         &mut self,
@@ -276,14 +277,14 @@ impl Fields {
         Ok(self.last_array(ground, run, variable)?.step.is_none_or(|last| last <= step))
     }
 
-    /// Says what stands at a place.
+    /// Reports the fields at a place.
     pub fn set_held(&mut self, ground: &mut Ground, place: &HeldPlace, standing: &Standing) -> Result<()> {
         let (run, variable, step) = place.key;
         let cells = [run, variable, step].map(Cell::Int);
         let here = "WHERE run = $1 AND variable = $2 AND step = $3";
         ground.db.execute(&format!("UPDATE recheck SET open = 0 {here}"), &cells)?;
         if standing.held {
-            // It may have come back; what was not asked for is taken for both.
+            // The field may have come back; content that nobody asked about counts as both.
             insert_held(ground, place.key, ARRAY | OPAQUE)?;
         } else if ground.db.execute(&format!("DELETE FROM held {here}"), &cells)? > 0 {
             ground.dirty.step(run, step);
@@ -301,7 +302,7 @@ impl Fields {
         if self.last_array(ground, run, variable)?.step != Some(step) {
             return Ok(());
         }
-        // The one before may have been removed or hidden, too.
+        // The array before it may have been removed or hidden, too.
         let sql = format!(
             "SELECT MAX(step) FROM held WHERE run = $1 AND variable = $2 AND step < $3 AND says <> {OPAQUE}"
         );
@@ -312,24 +313,24 @@ impl Fields {
     }
 }
 
-/// Notes that a place holds a field, an array or opaque bytes.
+/// Records that a place holds a field: an array or opaque bytes.
 fn note_held(ground: &mut Ground, key: (RunId, VariableId, i64), says: i64) -> Result<()> {
     let cells = [key.0, key.1, key.2, says].map(Cell::Int);
     let here = "WHERE run = $1 AND variable = $2 AND step = $3";
     if insert_held(ground, key, says)? {
-        // A removal that is newer may have been read before.
+        // A newer removal may have been read before.
         return ground.db.execute(&format!("UPDATE recheck SET open = 1 {here}"), &cells[..3]).map(|_| ());
     }
     let seen = ground.db.int(&format!("SELECT says FROM held {here}"), &cells[..3])?;
     if seen == Some(says) {
         return Ok(());
     }
-    // An array may hide opaque bytes or be hidden by them.
+    // An array may hide opaque bytes, or opaque bytes may hide it.
     ground.db.execute(&format!("UPDATE held SET says = {} {here}", ARRAY | OPAQUE), &cells[..3])?;
     ask(ground, key)
 }
 
-/// Adds a place that holds a field; `false` where it is known.
+/// Adds a place that holds a field; `false` if it is known.
 fn insert_held(
     ground: &mut Ground,
     (run, variable, step): (RunId, VariableId, i64),
@@ -344,8 +345,9 @@ fn insert_held(
     Ok(new)
 }
 
-/// Notes that a place must be asked for. What was `removed` from is kept for fields that are read
-/// later and may be older. An entry that is not visible may have been: then what it hid is there again.
+/// Records that the store must be asked about a place. `removed` places are remembered: fields that are read
+/// later may be older. An entry that is invisible now may have been visible; then the field that it hid is
+/// visible again.
 fn note_recheck(ground: &mut Ground, key: (RunId, VariableId, i64), removed: bool) -> Result<()> {
     if removed {
         return ask(ground, key);
@@ -362,7 +364,7 @@ fn note_recheck(ground: &mut Ground, key: (RunId, VariableId, i64), removed: boo
     ground.db.execute(&sql, &cells).map(|_| ())
 }
 
-/// Notes that the store must be asked for a place.
+/// Marks a place for a question to the store.
 fn ask(ground: &mut Ground, (run, variable, step): (RunId, VariableId, i64)) -> Result<()> {
     let sql = "INSERT INTO recheck (run, variable, step, open) VALUES ($1, $2, $3, 1) \
                ON CONFLICT (run, variable, step) DO UPDATE SET open = 1";

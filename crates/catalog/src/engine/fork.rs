@@ -1,21 +1,21 @@
 //! SQLite in a process that forks while other threads use it.
 //!
-//! SQLite forbids to carry an open connection across a fork, and leaves two things of a process in a
-//! child that break even a connection of the child's own:
+//! SQLite forbids the use of an open connection across a fork. Two things that a child inherits break even a
+//! connection of its own:
 //!
-//! * mutexes that other threads held at that moment, which nobody will ever release. So a fork waits until
-//!   no thread holds one: [`enter`] and [`leave`] count threads within, `before` waits until there is
-//!   none. A mutex is held for a look at some list, never for a query or a transaction, so that the
-//!   wait is short whatever the threads do;
-//! * the list of open files with the locks that the process has on them. Locks of a file are no property of
-//!   a child, so one that believed the list would read and write without any. [`stat`] gives a file
-//!   another number in every generation of processes; so a child finds nothing of its parent's there.
+//! * mutexes that other threads held at the fork, which no thread will ever release. So a fork waits until no
+//!   thread holds one: [`enter`] and [`leave`] count the threads that do, and `before` waits until there are
+//!   none. SQLite holds a mutex to look at some list, never during a query or a transaction, so the wait is
+//!   short whatever the threads do;
+//! * the list of open files with the locks that the process has on them. A child does not inherit the locks
+//!   of a file, so one that trusted the list would read and write without locks. [`stat`] gives a file
+//!   another number in every generation of processes, so a child finds no entry of its parent.
 //!
 //! Invariants:
-//! * SQLite is not touched before [`ready`] was called;
-//! * a thread that holds a mutex of SQLite's never waits for a fork;
-//! * what waits here waits on atomics alone, which the child can set right by itself;
-//! * a child of a process in which this could not be done gets an error, not a hang.
+//! * nothing uses SQLite before [`ready`] was called;
+//! * a thread that holds a mutex of SQLite never waits for a fork;
+//! * every wait here is on atomics alone, which the child can reset by itself;
+//! * a child of a process in which this was not possible gets an error and does not hang.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_int};
@@ -27,22 +27,23 @@ use fieldstone_core::sync::thread;
 use fieldstone_core::{Code, Result};
 use rusqlite::ffi;
 
-/// Between two looks of one who waits.
+/// The pause between two looks while waiting.
 const PAUSE: Duration = Duration::from_micros(50);
-/// How often a fork looks whether threads still hold mutexes, 10 s at least; after that the child may not
-/// use SQLite.
+/// How often a fork checks whether threads still hold mutexes, for at least 10 s; after that the child may
+/// not use SQLite.
 const LOOKS: u32 = 200_000;
 
-/// A fork is near: nobody enters any more.
+/// A fork is near: no thread may enter any more.
 const FORKING: u32 = 1 << 31;
 
 /// [`FORKING`], and the number of threads that hold a mutex.
 static GATE: AtomicU32 = AtomicU32::new(0);
-/// Forks between the first process and this one.
+/// The number of forks between the first process and this one.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
-/// Whether SQLite is of no use in this process.
+/// Whether this process cannot use SQLite.
 static BROKEN: AtomicBool = AtomicBool::new(false);
-/// What [`ready`] has done: nothing, all, what it could; or it is at work in process `n - AT_WORK`.
+/// The progress of [`ready`]: nothing, all, or only what was possible; or process `n - AT_WORK` is busy with
+/// it.
 static STATE: AtomicU64 = AtomicU64::new(NOTHING);
 const NOTHING: u64 = 0;
 const DONE: u64 = 1;
@@ -51,7 +52,7 @@ const AT_WORK: u64 = 16;
 
 /// SQLite's own mutexes.
 static MUTEXES: OnceLock<ffi::sqlite3_mutex_methods> = OnceLock::new();
-/// The function below [`stat`].
+/// The function that [`stat`] calls.
 static FSTAT: OnceLock<Fstat> = OnceLock::new();
 
 type Fstat = unsafe extern "C" fn(c_int, *mut libc::stat) -> c_int;
@@ -63,8 +64,8 @@ thread_local! {
     static CLOSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Prepares SQLite for forks, once a process; to be called before anything of SQLite's is. Unavailable in
-/// a forked child that cannot use it.
+/// Prepares SQLite for forks, once in each process. Call it before anything else of SQLite. Unavailable in a
+/// forked child that cannot use SQLite.
 pub(super) fn ready() -> Result<()> {
     let mine = AT_WORK + u64::from(std::process::id());
     loop {
@@ -77,35 +78,35 @@ pub(super) fn ready() -> Result<()> {
                 }
             }
             at_work if at_work == mine => thread::sleep(PAUSE),
-            // A thread of the parent's was at it, and had not touched SQLite yet: see `prepare`.
+            // A thread of the parent was busy here and had not touched SQLite yet: see `prepare`.
             at_work => {
                 let _ = STATE.compare_exchange(at_work, NOTHING, Ordering::AcqRel, Ordering::Acquire);
             }
         }
     }
     if BROKEN.load(Ordering::Acquire) {
-        let why = "this process was forked while the catalog's engine could not be made ready for it";
+        let why = "this process was forked when the catalog's engine could not be prepared for a fork";
         return Err(Code::Forked
             .error(why)
-            .with_hint("start the process anew (spawn, exec), or ask for the catalog in the parent"));
+            .with_hint("start a new process (spawn, exec), or use the catalog in the parent"));
     }
     Ok(())
 }
 
 fn prepare() {
-    // SAFETY: three functions without arguments that stay for as long as the library is loaded. A second
+    // SAFETY: three functions without arguments, which stay as long as the library is loaded. A second
     // registration in a child does no harm: see `before`.
     let registered =
         unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
-    // From here to `leave` no fork happens.
+    // No fork happens from here to `leave`.
     enter();
     let done = registered == 0 && configure();
     STATE.store(if done { DONE } else { UNPROTECTED }, Ordering::Release);
     leave();
 }
 
-/// Puts our functions around SQLite's mutexes and below its files; `false` where somebody else in the
-/// process has begun to use it.
+/// Wraps SQLite's mutexes and its access to files in our functions; `false` if other code in the process has
+/// begun to use SQLite.
 fn configure() -> bool {
     let mut methods = ffi::sqlite3_mutex_methods {
         xMutexInit: None,
@@ -119,10 +120,10 @@ fn configure() -> bool {
         xMutexNotheld: None,
     };
     let done = |code: c_int| code == ffi::SQLITE_OK;
-    // SAFETY: `sqlite3_config` is called with the argument that its option takes, before SQLite is
-    // initialised or after it was shut down; it says so where that does not hold. Nobody has a connection.
+    // SAFETY: each call of `sqlite3_config` has the argument that its option takes, before SQLite is
+    // initialised or after it was shut down; otherwise the call fails. Nobody has a connection.
     unsafe {
-        // Its own methods are there only once it was initialised.
+        // SQLite's own methods exist only once it was initialised.
         if !done(ffi::sqlite3_config(ffi::SQLITE_CONFIG_GETMUTEX, &raw mut methods))
             || !done(ffi::sqlite3_initialize())
             || !done(ffi::sqlite3_shutdown())
@@ -141,7 +142,8 @@ fn configure() -> bool {
         xMutexLeave: Some(mutex_leave),
         ..original
     };
-    // SAFETY: as above. The methods are copied. Counting memory would take a mutex for each allocation.
+    // SAFETY: as above. SQLite copies the methods. Statistics of memory would take a mutex for each
+    // allocation.
     unsafe {
         done(ffi::sqlite3_config(ffi::SQLITE_CONFIG_MUTEX, &raw const wrapped))
             && done(ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0 as c_int))
@@ -151,13 +153,13 @@ fn configure() -> bool {
 }
 
 /// # Safety
-/// SQLite is initialised, and nobody has a file open by it.
+/// SQLite is initialised, and nobody has a file open through it.
 unsafe fn wrap_fstat(vfs: &CStr, call: &CStr) -> bool {
-    // Elsewhere SQLite's `struct stat` may be another one than the library's.
+    // On other systems SQLite's `struct stat` may differ from the library's.
     if cfg!(not(target_pointer_width = "64")) {
         return false;
     }
-    // SAFETY: the name is a C string; a system that was found stays.
+    // SAFETY: the name is a C string; a VFS that was found stays.
     let found = unsafe { ffi::sqlite3_vfs_find(vfs.as_ptr()) };
     if found.is_null() {
         return false;
@@ -172,7 +174,7 @@ unsafe fn wrap_fstat(vfs: &CStr, call: &CStr) -> bool {
     FSTAT.get_or_init(|| original);
     // SAFETY: SQLite casts it back to the type of `fstat` before it calls it.
     let ours = unsafe { std::mem::transmute::<Fstat, unsafe extern "C" fn()>(stat) };
-    // SAFETY: as for `get`; nobody has a file open, so that all numbers are given by the same function.
+    // SAFETY: as for `get`; nobody has a file open, so the same function gives all numbers.
     unsafe { set(found, call.as_ptr(), Some(ours)) == ffi::SQLITE_OK }
 }
 
@@ -212,7 +214,7 @@ unsafe extern "C" fn stat(file: c_int, facts: *mut libc::stat) -> c_int {
     // SAFETY: passed on as it came.
     let code = unsafe { original(file, facts) };
     if code == 0 {
-        // The uppermost bits of a device's number are free on all systems that number devices by use.
+        // The uppermost bits of a device number are free on all systems that number devices by use.
         let mark = GENERATION.load(Ordering::Relaxed) << 44;
         // SAFETY: the caller's `struct stat`, just filled.
         unsafe { (*facts).st_dev ^= mark };
@@ -222,7 +224,7 @@ unsafe extern "C" fn stat(file: c_int, facts: *mut libc::stat) -> c_int {
 
 // ---- the gate
 
-/// Says that this thread is about to hold a mutex; waits while another one forks.
+/// Counts this thread as about to hold a mutex; waits while another thread forks.
 fn enter() {
     let depth = DEPTH.get();
     DEPTH.set(depth + 1);
@@ -235,7 +237,7 @@ fn enter() {
     }
 }
 
-/// Says that it holds one less.
+/// Counts one mutex less for this thread.
 fn leave() {
     let depth = DEPTH.get().saturating_sub(1);
     DEPTH.set(depth);
@@ -244,12 +246,12 @@ fn leave() {
     }
 }
 
-/// What the gate counts for this thread.
+/// The share of this thread in the gate's count.
 fn own() -> u32 {
     u32::from(DEPTH.get() > 0)
 }
 
-/// Waits until something holds; `false` where that took too long.
+/// Waits until a condition holds; `false` if that takes too long.
 fn until(mut holds: impl FnMut() -> bool) -> bool {
     for _ in 0..LOOKS {
         if holds() {
@@ -260,7 +262,7 @@ fn until(mut holds: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Before a fork: closes the gate and waits until only this thread may be within.
+/// Before a fork: closes the gate and waits until at most this thread holds mutexes.
 extern "C" fn before() {
     if CLOSED.get() {
         return;
@@ -288,6 +290,6 @@ extern "C" fn after_in_child() {
     if !alone || STATE.load(Ordering::SeqCst) == UNPROTECTED {
         BROKEN.store(true, Ordering::SeqCst);
     }
-    // Whoever else was within is not in this process.
+    // The other threads that held mutexes do not exist in this process.
     GATE.store(own(), Ordering::SeqCst);
 }

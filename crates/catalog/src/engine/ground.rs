@@ -1,6 +1,6 @@
-//! The ground that records are applied on: the database, and numbers of logs, runs, variables, tags and transactions in
-//! one engine. The part of them in memory stays while one process applies again and again; another process that
-//! applies changes the *generation*, and what is in memory is forgotten then.
+//! The ground on which records are applied: the database, and the numbers of logs, runs, variables, tags and
+//! transactions in one engine. Their part in memory stays as long as this is the only process that applies.
+//! If another process applies, the *generation* changes, and this process forgets its part in memory.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,34 +14,34 @@ use super::order::{OrderKey, UNKNOWN, User};
 use super::rows::{damaged, ints, no_name, run_name};
 use super::{Cell, Database, Flow, RunId, TagId, VariableId};
 
-/// Batches whose place is kept in memory.
+/// Batches whose places are kept in memory.
 const BATCHES: usize = 100_000;
-/// Names of runs that are kept in memory.
+/// Runs whose names are kept in memory.
 const RUNS: usize = 100_000;
 
 /// A log.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Log {
     pub number: i64,
-    /// Applied up to here; in this transaction of the database too.
+    /// The last applied commit, including those of this transaction of the database.
     pub sequence: u64,
 }
 
-/// The number of a log, by what was known of its user before.
+/// The number of a log, and whether its user was known before.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LogUser {
-    /// The same.
+    /// The same user.
     Same(i64),
-    /// Nothing: this is the first of its commits.
+    /// Unknown: this is the first commit of the log.
     First(i64),
-    /// Another user owned it.
+    /// Another user.
     Another(i64),
 }
 
-/// A batch of attributes, as far as its rows must know.
+/// A batch of attributes, as far as its rows need it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batch {
-    /// Of row 0.
+    /// The place of row 0.
     pub place: OrderKey,
     pub singles: bool,
     pub txn: i64,
@@ -59,15 +59,15 @@ impl Batch {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Txn {
     pub number: i64,
-    /// Print of the decision that was applied last; empty for none.
+    /// Fingerprint of the decision that was applied last; empty for none.
     pub decided: Vec<u8>,
-    /// Something of it hid something else, or was hidden: it cannot be taken back row by row.
+    /// Some of its rows hid others or were hidden: it cannot be undone row by row.
     pub not_revertible: bool,
-    /// Its records are not kept any more.
+    /// Its records are no longer kept.
     pub dropped: bool,
 }
 
-/// What was deleted as a whole.
+/// A deletion of a whole run, step, variable or tag.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tombstone {
     pub place: OrderKey,
@@ -84,9 +84,9 @@ pub(super) struct NameTable {
     writers: HashMap<i64, Id>,
     /// Users of logs, by number of the log.
     users: HashMap<i64, User>,
-    /// The one user of all that was applied before there could be several, and the last run of then.
+    /// The only user of all that was applied before there could be several, and the last run at that time.
     pub sole: Option<(User, RunId)>,
-    /// Runs that are not older than this transaction of the database.
+    /// Runs that this transaction of the database created.
     new_runs: HashSet<RunId>,
     runs: HashMap<RunName, RunId>,
     variables: HashMap<VariableName, VariableId>,
@@ -100,7 +100,7 @@ pub(super) struct NameTable {
     next: HashMap<&'static str, i64>,
 }
 
-/// A log, where it is one: what is overlaid on the tables is in none.
+/// A log, if it is one: content that is overlaid on the tables is in none.
 pub(super) fn flushed(log: Id) -> Option<Id> {
     Some(log).filter(|log| *log != OWN_LOG)
 }
@@ -110,7 +110,7 @@ pub(super) fn id(bytes: &[u8]) -> Result<Id> {
     bytes.try_into().map(Id).map_err(|_| damaged("holds an id that has not 16 bytes"))
 }
 
-/// The error for rows of a batch that is not there.
+/// The error for rows whose batch is missing.
 pub(super) fn no_batch(batch: i64) -> Error {
     damaged(format!("holds attributes of batch {batch}, which is not there"))
 }
@@ -123,7 +123,7 @@ fn writer_of(writers: &HashMap<i64, Id>, log: i64) -> Result<Id> {
     writers.get(&log).copied().ok_or_else(|| damaged(format!("names log {log}, which it does not hold")))
 }
 
-/// From stamp, decider, own, log, sequence, call, row.
+/// The place, from stamp, decider, own, log, sequence, call, row.
 pub(super) fn place_of(writers: &HashMap<i64, Id>, row: &[Cell<'_>]) -> Result<OrderKey> {
     Ok(OrderKey {
         stamp: row[0].int()? as u64,
@@ -146,14 +146,14 @@ impl NameTable {
         user_of(&self.users, log)
     }
 
-    /// The user of all logs, where there is one.
+    /// The user of all logs, if there is only one.
     pub fn only_user(&self) -> User {
         let mut known = self.users.values().filter(|user| **user != UNKNOWN);
         let first = known.next().copied().unwrap_or(UNKNOWN);
         if known.all(|user| *user == first) { first } else { UNKNOWN }
     }
 
-    /// Whether a run is not older than this transaction of the database.
+    /// Whether this transaction of the database created a run.
     pub fn is_new(&self, run: RunId) -> bool {
         self.new_runs.contains(&run)
     }
@@ -162,32 +162,33 @@ impl NameTable {
         writer_of(&self.writers, log)
     }
 
-    /// A log is applied up to here.
+    /// Records that a log is applied up to this commit.
     pub fn applied(&mut self, writer: Id, sequence: u64) {
         if let Some(log) = self.logs.get_mut(&writer) {
             log.sequence = log.sequence.max(sequence);
         }
     }
 
-    /// A transaction that something is known of.
+    /// A transaction, if it is known.
     pub fn known_txn(&self, transaction: Id) -> Option<&Txn> {
         self.txns.get(&transaction)
     }
 
     pub fn keep_batch(&mut self, batch: i64, info: Batch) {
+        // Drop everything at the limit: entries can be read again, and no order of use must be maintained.
         if self.batches.len() > BATCHES {
             self.batches.clear();
         }
         self.batches.insert(batch, info);
     }
 
-    /// From stamp, decider, own, log, sequence, call, row.
+    /// The place, from stamp, decider, own, log, sequence, call, row.
     pub fn place(&self, row: &[Cell<'_>]) -> Result<OrderKey> {
         place_of(&self.writers, row)
     }
 }
 
-/// The tables, what of them is in memory, and what of them must be derived again.
+/// The tables, their cached part, and the rows that must be derived again.
 #[derive(Debug)]
 pub(super) struct Ground {
     pub db: Box<dyn Database>,
@@ -200,16 +201,17 @@ impl Ground {
         Ground { db, names: NameTable::default(), dirty: Dirty::default() }
     }
 
-    /// Forgets what is in memory.
+    /// Forgets the part in memory.
     pub fn forget(&mut self) {
         self.names = NameTable::default();
         self.dirty = Dirty::default();
     }
 
-    /// Forgets what another process has changed since.
+    /// Forgets the part in memory if another process has changed the tables.
     pub fn refresh(&mut self) -> Result<()> {
         self.names.new_runs.clear();
         let now = self.generation()? as i64;
+        // In memory it is one more than in the tables, so that 0 means that nothing is loaded.
         if self.names.generation == now + 1 {
             return Ok(());
         }
@@ -256,17 +258,18 @@ impl Ground {
         Ok(())
     }
 
-    /// A number that each transaction which applies something increases by one.
+    /// A counter that each transaction that applies something increases by one.
     pub fn generation(&mut self) -> Result<u64> {
         let sql = "SELECT value FROM meta WHERE name = 'generation'";
         Ok(self.db.first(sql, &[], |row| Ok(row[0].text()?.parse().unwrap_or(0)))?.unwrap_or(0))
     }
 
-    /// Says to other processes that something was applied.
+    /// Shows other processes that something was applied.
     pub fn next_generation(&mut self) -> Result<()> {
         let text = self.names.generation.to_string();
         self.db.execute("UPDATE meta SET value = $1 WHERE name = 'generation'", &[Cell::Text(&text)])?;
         self.names.generation += 1;
+        // A store may have very many runs, so this cache needs a limit, too.
         if self.names.runs.len() > RUNS {
             self.names.runs.clear();
         }
@@ -276,6 +279,8 @@ impl Ground {
     /// The next free number of a table.
     pub fn next(&mut self, table: &'static str, sql: &str) -> Result<i64> {
         let last = match self.names.next.get(table) {
+            // The highest number is read once, then counted here: another process that applies changes the
+            // generation, which clears the counter.
             Some(last) => *last,
             None => self.db.int(sql, &[])?.unwrap_or(0),
         };
@@ -312,6 +317,7 @@ impl Ground {
         let cells = [Cell::Int(number), Cell::Int(user)];
         self.db.execute("UPDATE log SET uid = $2 WHERE log = $1", &cells)?;
         self.names.users.insert(number, user);
+        // A log gets its user with its first commit; a decision or a removal may have named the log before.
         Ok(if known == UNKNOWN { LogUser::First(number) } else { LogUser::Another(number) })
     }
 
@@ -432,11 +438,12 @@ impl Ground {
         Ok(())
     }
 
-    /// Something of a transaction hid something else, or was hidden.
+    /// Marks a transaction: some of its rows hid others or were hidden.
     pub fn not_revertible(&mut self, txn: i64) -> Result<()> {
         if txn == 0 {
             return Ok(());
         }
+        // Several rows of one transaction call this: write the flag once.
         for known in self.names.txns.values_mut().filter(|known| known.number == txn) {
             if known.not_revertible {
                 return Ok(());
@@ -464,7 +471,7 @@ impl Ground {
         Ok(found)
     }
 
-    /// Rows of a record (log, sequence, record) that were deleted one by one, and by whom.
+    /// Rows of a record (log, sequence, record) that were deleted individually, with the users who did so.
     pub fn deleted_rows(&mut self, record: (i64, u64, i64)) -> Result<Vec<[i64; 2]>> {
         let cells = [record.0, record.1 as i64, record.2].map(Cell::Int);
         let sql = "SELECT row, uid FROM tombstone_row WHERE log = $1 AND sequence = $2 AND record = $3";
@@ -484,7 +491,7 @@ impl Ground {
         })
     }
 
-    /// The name of a run; empty where there is none.
+    /// The name of a run; empty if there is none.
     pub fn run_name(&mut self, run: RunId) -> Result<RunName> {
         let found =
             self.db.first("SELECT project, name FROM run WHERE run = $1", &[Cell::Int(run)], run_name)?;

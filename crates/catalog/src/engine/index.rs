@@ -1,23 +1,22 @@
 //! The index: applies commits to the tables of a database, and reads them.
 //!
 //! ```text
-//! set_owners               where there are several users
+//! set_owners               if there are several users
 //! begin_apply
-//!   apply_decisions        all that changed; first, so that what is decided is applied once
+//!   apply_decisions        all that changed; first, so that decided content is applied once
 //!   per log: apply_commit … ascending, apply_entries …, set_watermark
-//!   recheck                places that the store must be asked for
-//!   contested              an owner is another: clear_contested, and all of it again
+//!   recheck                places that the store must be asked about
+//!   contested              an owner changed: clear_contested, and apply everything again
 //! end_apply                one transaction of the database: rows and watermarks together
-//!
-//! begin_read, or overlay (what is not visible to all: rolled back by end_read)
+//! begin_read, or overlay (content that is not visible to all: end_read rolls it back)
 //!   Tables …
 //! end_read
 //! ```
 //!
 //! Invariants:
-//! * a commit at or below its log's watermark is passed over, so applying again changes nothing;
-//! * the tables depend on which commits were applied and what is decided, not on the order of logs;
-//! * after an error the transaction must be given up with [`Index::abort`].
+//! * a commit at or below its log's watermark is skipped, so applying it again changes nothing;
+//! * the tables depend on the applied commits and the decisions, not on the order of logs;
+//! * after an error the caller must give up the transaction with [`Index::abort`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -37,7 +36,7 @@ use super::workspace::Workspace;
 use super::writers::{Callback, UserNames, WriterOf};
 use super::{Cell, Database, Interrupt, RunId, Selection, TagId, Wait};
 
-/// What the index is doing.
+/// The activity of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     /// Nothing.
@@ -46,7 +45,8 @@ pub(super) enum Doing {
     Applying,
     /// Reading.
     Reading,
-    /// Reading what is not visible to all: applied, and rolled back. With the transaction that is named.
+    /// Reading content that is not visible to all, applied and to be rolled back; with the named transaction,
+    /// if any.
     Overlay(Option<Id>),
 }
 
@@ -65,23 +65,22 @@ pub struct Index {
 }
 
 impl Index {
-    /// From now on regions in coordinates are looked for on meshes, too.
+    /// Sets a source of points: from now on regions in coordinates also select elements of meshes and grids.
     pub fn set_points(&mut self, source: Arc<dyn PointSource>) {
         self.points = Some(source);
     }
 
-    /// From now on logs that are met first are described by this.
+    /// Sets the source of descriptions of writers, used for each new log from now on.
     pub fn set_writers(&mut self, of: Option<WriterOf>) {
         self.writer_of = of.map(Callback);
     }
 
-    /// From now on queries know users by these names, too.
+    /// Sets the names of users, so that queries can use them.
     pub fn set_user_names(&mut self, names: UserNames) {
         self.user_names = Some(Callback(names));
     }
 
-    /// Opens the tables of a store, and makes them where there are none, or those of another store or
-    /// layout.
+    /// Opens the tables of a store. Creates them if they are absent, or belong to another store or layout.
     pub fn open(db: Box<dyn Database>, store: Id) -> Result<Index> {
         let layout = EngineLayout { store };
         let mut work = Workspace::new(db);
@@ -104,7 +103,8 @@ impl Index {
         &mut *self.work.ground.db
     }
 
-    /// How far each log is applied; nothing where the tables are contested and all must be applied again.
+    /// The last applied sequence of each log; empty if the tables are contested, so that everything is
+    /// applied again.
     pub fn watermarks(&mut self) -> Result<HashMap<Id, u64>> {
         marks_of(
             &mut *self.work.ground.db,
@@ -112,12 +112,12 @@ impl Index {
         )
     }
 
-    /// How far each log was applied, also where the tables are contested.
+    /// The last applied sequence of each log, also if the tables are contested.
     pub fn applied(&mut self) -> Result<HashMap<Id, u64>> {
         marks_of(&mut *self.work.ground.db, "SELECT writer, sequence FROM log")
     }
 
-    /// Begins to apply; `false` where another process does and `wait` is No.
+    /// Begins to apply; `false` if another process is applying and `wait` is No.
     pub fn begin_apply(&mut self, wait: Wait) -> Result<bool> {
         self.begin_write(wait, Doing::Applying)
     }
@@ -145,7 +145,7 @@ impl Index {
         Ok(true)
     }
 
-    /// Says that a log is applied up to `sequence`: its commits and its entries.
+    /// Records that a log is applied up to `sequence`, commits and entries alike.
     pub fn set_watermark(&mut self, writer: Id, sequence: u64) -> Result<()> {
         let ground = &mut self.work.ground;
         let cells = [Cell::Int(ground.log(writer)?), Cell::Int(sequence as i64)];
@@ -154,7 +154,7 @@ impl Index {
         Ok(())
     }
 
-    /// Ends applying: all of it is there, or after an error nothing.
+    /// Ends applying: everything is written, or after an error nothing.
     pub fn end_apply(&mut self) -> Result<()> {
         let done = self.update_derived().and_then(|()| self.work.ground.next_generation());
         let done = done.and_then(|()| self.work.ground.db.commit());
@@ -170,7 +170,7 @@ impl Index {
         }
     }
 
-    /// Brings what is derived from rows up to date.
+    /// Updates everything that is derived from rows.
     pub(super) fn update_derived(&mut self) -> Result<()> {
         let Workspace { ground, sums, owners, .. } = &mut self.work;
         sums.flush(ground)?;
@@ -181,7 +181,7 @@ impl Index {
         owners.write(ground)
     }
 
-    /// Gives up what was begun: nothing of it stays.
+    /// Gives up the transaction: nothing of it stays.
     pub fn abort(&mut self) -> Result<()> {
         self.forget();
         if self.doing == Doing::Nothing {
@@ -204,9 +204,9 @@ impl Index {
         begun.map(|_| ())
     }
 
-    /// Ends reading; what was overlaid on the tables is gone.
+    /// Ends the read and drops the overlay, if there was one.
     pub fn end_read(&mut self) -> Result<()> {
-        // What says who owns runs is of the state that was read.
+        // The owners of runs belong to the state that was read.
         self.work.owners.forget_state();
         match self.doing {
             Doing::Overlay(_) => self.abort(),
@@ -217,7 +217,7 @@ impl Index {
         }
     }
 
-    /// Empties all tables, within `begin_apply`. Logs must be applied from their beginning.
+    /// Empties all tables, during `begin_apply`. Logs must then be applied from their beginning.
     pub fn clear(&mut self) -> Result<()> {
         self.forget();
         self.decisions.clear();
@@ -227,7 +227,7 @@ impl Index {
         self.work.owners.begin(&mut self.work.ground, true)
     }
 
-    /// A number that each transaction which applies something increases by one.
+    /// A counter that each transaction that applies something increases by one.
     pub fn generation(&mut self) -> Result<u64> {
         self.work.ground.generation()
     }
@@ -242,7 +242,7 @@ impl Index {
         std::mem::take(&mut self.problems)
     }
 
-    /// What one statement of a user over the views gives. Within a read.
+    /// The result of one SQL statement of a user over the views. Needs a read in progress.
     pub fn sql(&mut self, statement: &str, stop: Option<&Interrupt>) -> Result<Selection> {
         self.work.ground.db.select(statement, stop)
     }
@@ -252,26 +252,27 @@ impl Index {
         self.fields = Fields::default();
     }
 
-    /// Says who owns runs, before [`Index::begin_apply`] and [`Index::overlay`]; `None` where all commits
-    /// are of one user. `folder`: who owns the folder of logs.
+    /// Sets the source of run owners, before [`Index::begin_apply`] and [`Index::overlay`]; `None` if all
+    /// commits are of one user. `folder`: the owner of the folder of logs.
     pub fn set_owners(&mut self, of: Option<OwnerOf>, folder: Option<u32>) {
         self.work.owners.set(of, folder);
     }
 
-    /// Forgets who says who owns runs: it is of one state of the store.
+    /// Forgets the source of run owners, which belongs to one state of the store.
     pub fn forget_owners(&mut self) {
         self.work.owners.forget_state();
     }
 
-    /// Whether an owner turned out to be another than records were applied for: call
-    /// [`Index::clear_contested`] and apply decisions and all logs from their beginning. Ask before anything
-    /// is applied, because another process may not have come to it, and when all is.
+    /// Whether an owner differs from the one for whom records were applied. Then call
+    /// [`Index::clear_contested`], and apply decisions and all logs from their beginning. Ask before
+    /// applying, because another process may have stopped before it did this, and again after everything is
+    /// applied.
     pub fn contested(&mut self) -> Result<bool> {
         self.update_derived()?;
         is_contested(&mut self.work.ground)
     }
 
-    /// Empties contested tables, as [`Index::clear`] does, but for who declared runs first.
+    /// Empties contested tables as [`Index::clear`] does, but keeps the first declarations of runs.
     pub fn clear_contested(&mut self) -> Result<()> {
         let seeds = seeds_of(&mut self.work.ground)?;
         self.clear()?;
@@ -279,7 +280,7 @@ impl Index {
         Ok(())
     }
 
-    /// Users who have attributes of a tag in a run. Within a read.
+    /// Users who have attributes of a tag in a run. Needs a read in progress.
     pub fn users_of(&mut self, run: RunId, tag: TagId) -> Result<BTreeSet<u32>> {
         let ground = &mut self.work.ground;
         ground.refresh()?;

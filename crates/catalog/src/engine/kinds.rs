@@ -1,4 +1,4 @@
-//! Kinds of declarations, and of what is deleted as a whole: numbers that stand in the tables.
+//! Kinds of declarations, and of deletions of whole objects: the numbers in the tables.
 
 pub(super) const RUN: i64 = 1;
 pub(super) const STEP: i64 = 2;
@@ -9,15 +9,15 @@ pub(super) const IMPORT: i64 = 6;
 pub(super) const MESH: i64 = 7;
 pub(super) const HISTORY: i64 = 8;
 pub(super) const MOVED: i64 = 9;
-/// How a run goes.
+/// The state of a run.
 pub(super) const STATE: i64 = 10;
 
-/// Whether a declaration of a kind can be deleted alone, by where it was written.
+/// Whether declarations of a kind can be deleted individually, by their places in the logs.
 pub(super) fn goes_alone(kind: i64) -> bool {
     [RUN, STEP, VARIABLE, MOVED, STATE].contains(&kind)
 }
 
-/// Whether declarations of a kind belong to a run; others are the store's.
+/// Whether declarations of a kind belong to a run; others belong to the store.
 pub(super) fn of_run(kind: i64) -> bool {
     ![TAG, MESH, HISTORY].contains(&kind)
 }

@@ -1,4 +1,4 @@
-//! The tables of a store in a database: are they there, of our layout; and made where not.
+//! The tables of a store in a database: checks that they exist in our layout, and creates them if not.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -7,20 +7,20 @@ use fieldstone_format::Id;
 
 use super::{Cell, Database, Dialect, Flow, Wait, schema, views};
 
-/// Tables of this release, of one store.
+/// Tables of this release, for one store.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EngineLayout {
     pub store: Id,
 }
 
 impl EngineLayout {
-    /// Makes the tables where there are none, or those of another store or layout.
+    /// Creates the tables if they are absent, or belong to another store or layout.
     pub fn open(self, db: &mut dyn Database) -> Result<()> {
         if self.is_there(db)? {
             return Ok(());
         }
         db.begin(true, Wait::Yes)?;
-        // Another process may have made them while this one waited.
+        // Another process may have created them while this one waited.
         let made = match self.is_there_within(db) {
             Ok(true) => Ok(()),
             Ok(false) => self.create(db),
@@ -35,7 +35,7 @@ impl EngineLayout {
         }
     }
 
-    /// Whether the tables are there, of our layout and store. Their absence is an error of the statement.
+    /// Whether the tables exist, in our layout and for our store. If they are absent, the statement fails.
     fn is_there(self, db: &mut dyn Database) -> Result<bool> {
         db.begin(false, Wait::Yes)?;
         let found = meta(db);
@@ -43,7 +43,7 @@ impl EngineLayout {
         match found {
             Ok(found) => Ok(found == self.expected()),
             Err(error) => match error.kind() {
-                // A server has no file that could be damaged as a whole: it is tables that are not there.
+                // A server has no single file that could be damaged: the tables are absent.
                 ErrorKind::Corrupt if db.dialect() == Dialect::Postgres => Ok(false),
                 ErrorKind::Corrupt | ErrorKind::Denied | ErrorKind::Unavailable => Err(error),
                 _ => Ok(false),
@@ -60,7 +60,7 @@ impl EngineLayout {
         (schema::LAYOUT.to_owned(), self.store.to_string())
     }
 
-    /// Makes the tables, in place of any that are there.
+    /// Creates the tables, in place of any that exist.
     pub fn create(self, db: &mut dyn Database) -> Result<()> {
         let dialect = db.dialect();
         db.batch(&views::drop())?;
@@ -69,11 +69,11 @@ impl EngineLayout {
         db.batch(&views::create(dialect))?;
         let (layout, store) = self.expected();
         if dialect == Dialect::Sqlite {
-            // In the file's header: another release reads it before it believes anything.
+            // Stored in the file's header, which another release reads before it trusts anything else.
             db.batch(&format!("PRAGMA user_version = {layout};"))?;
         }
-        // Tables that are made again count from elsewhere: who remembers the old ones must not take them for
-        // these, whose numbers mean other things.
+        // New tables count from another number. A process that remembers the old tables must not mistake the
+        // new ones for them: their numbers have other meanings.
         let first = (RandomState::new().hash_one(self.store.0) >> 2).to_string();
         for (name, value) in [("layout", layout.as_str()), ("store", &store), ("generation", &first)] {
             let cells = [Cell::Text(name), Cell::Text(value)];

@@ -1,4 +1,5 @@
-//! Reads of the tables beside queries: where declarations were written, and by whom. All of it within a read.
+//! Reads of the tables next to queries: the places and users of declarations. All of them need a read in
+//! progress.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +12,10 @@ use super::order::UNKNOWN;
 use super::owners::stored_first;
 use super::{Cell, Database, Flow, TagId};
 
-/// Which name of a run is declared: its own, that of a step, or that of a variable.
+/// The object of a declaration: the run itself, a step, or a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Declared {
-    /// The run, its state, or where its data lie.
+    /// The run, its state, or the place of its data.
     Run,
     /// A step.
     Step(i64),
@@ -22,19 +23,18 @@ pub enum Declared {
     Variable(VariableName),
 }
 
-/// Where a declaration was written, and by whom.
+/// The place of a declaration in the logs, and its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclarationRow {
     /// The declared run, step or variable.
     pub of: Declared,
-    /// Where it was written.
+    /// The place where it was written.
     pub id: AttributeId,
-    /// The user who did.
+    /// The user who wrote it.
     pub user: u32,
 }
 
-/// Where the declarations of a run were written that are there, of itself and of its steps and variables. Within a
-/// read.
+/// The places of all existing declarations of a run, its steps and its variables. Needs a read in progress.
 pub fn declarations(db: &mut dyn Database, run: &RunName) -> Result<Vec<DeclarationRow>> {
     let cells = [Cell::Text(&run.name), Cell::Text(&run.project)];
     let sql = "SELECT run FROM run WHERE name = $1 AND project = $2";
@@ -66,13 +66,13 @@ pub fn declarations(db: &mut dyn Database, run: &RunName) -> Result<Vec<Declarat
     Ok(rows)
 }
 
-/// Whether logs of several users were applied, or are overlaid on the tables. Within a read.
+/// Whether logs of several users were applied, or are overlaid on the tables. Needs a read in progress.
 pub fn is_shared(db: &mut dyn Database) -> Result<bool> {
     let sql = "SELECT COUNT(DISTINCT uid) FROM log WHERE uid <> $1";
     Ok(db.int(sql, &[Cell::Int(UNKNOWN)])?.unwrap_or(0) > 1)
 }
 
-/// The user who declared a run first, living or deleted. Within a read.
+/// The user who declared a run first, even if that declaration was deleted. Needs a read in progress.
 pub fn first_user(db: &mut dyn Database, run: &RunName) -> Result<Option<u32>> {
     let cells = [Cell::Text(&run.name), Cell::Text(&run.project)];
     let sql = "SELECT first FROM run WHERE name = $1 AND project = $2";
@@ -80,7 +80,7 @@ pub fn first_user(db: &mut dyn Database, run: &RunName) -> Result<Option<u32>> {
     Ok(first.and_then(|(_, user)| u32::try_from(user).ok()))
 }
 
-/// Users who declared a tag. Within a read.
+/// Users who declared a tag. Needs a read in progress.
 pub fn users_of_tag(db: &mut dyn Database, tag: TagId) -> Result<BTreeSet<u32>> {
     let sql = "SELECT DISTINCT l.uid FROM decl d JOIN log l ON l.log = d.log \
                WHERE d.kind = $1 AND d.run = 0 AND d.item = $2";

@@ -3,14 +3,14 @@
 //! ```text
 //! Database    one SQL connection: Sqlite (bundled) | Postgres        raw SQL, bulk insert, range scans
 //! Index       applies side records to a Database and serves Tables   the same code for both
-//! Workspace   what applying works on: Ground, Sums, Owners            tables and names, sums of rows, who owns runs
-//! Tables      what the query executor reads, within one read
+//! Workspace   the state for applying: Ground, Sums, Owners           tables and names, sums of rows, owners of runs
+//! Tables      the interface for the query executor, in one read
 //! ```
 //!
-//! The tables and their columns are listed in `schema.rs`.
+//! `schema.rs` lists the tables and their columns.
 //!
-//! Indexes on attr: (run, tag, num) where num is there; (run, tag, text) where the value is text.
-//! Numbers of runs, variables and tags belong to one engine; nothing outside knows them.
+//! Indexes on attr: (run, tag, num) for rows with num; (run, tag, text) for text values. Numbers of runs,
+//! variables and tags belong to one engine; nothing outside it knows them.
 
 mod apply;
 mod arrays;
@@ -63,8 +63,8 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
-/// How long a write transaction may wait for other processes: not at all, or for as long as the database's
-/// [patience](Database::set_patience); then it is an error of which [`is_busy`] says so.
+/// How long a write transaction may wait for other processes: not at all, or for the database's
+/// [patience](Database::set_patience). After that it fails with an error for which [`is_busy`] is true.
 pub use fieldstone_journal::view::Wait;
 
 pub use arrays::{array_groups, histories, imports, meshes};
@@ -89,17 +89,17 @@ pub type TagId = i64;
 /// Number of a variable's name and version in one engine; [`NO_VARIABLE`] for attributes without one.
 pub type VariableId = i64;
 
-/// Stands for the variable of an attribute of a run or a step.
+/// The variable of an attribute of a run or a step.
 pub const NO_VARIABLE: VariableId = 0;
-/// Stands for the step of an attribute of a run, or of a variable at no step.
+/// The step of an attribute of a run, or of a variable at no step.
 pub const NO_STEP: i64 = i64::MIN;
-/// Stands for the curve key of an attribute without a box.
+/// The curve key of an attribute without a box.
 pub const NO_CURVE: i64 = -1;
 
-/// One cell of a row, as a database takes and gives it.
+/// One cell of a row, as a database accepts and returns it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell<'a> {
-    /// Nothing.
+    /// NULL.
     Null,
     /// An integer.
     Int(i64),
@@ -111,16 +111,16 @@ pub enum Cell<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Whether a scan goes on.
+/// Whether a scan continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// The next row, please.
+    /// Continue with the next row.
     More,
-    /// Enough.
+    /// Stop.
     Stop,
 }
 
-/// A row of attr, as it is stored; see [`AttrRow::value`].
+/// A row of attr, as stored; see [`AttrRow::value`].
 #[derive(Debug, Clone, Copy)]
 pub struct AttrRow<'a> {
     /// The run.
@@ -139,19 +139,19 @@ pub struct AttrRow<'a> {
     pub row: i64,
     /// Type of the value.
     pub kind: ValueType,
-    /// What orders it among numbers: the number itself, rounded to a float; a range's lower end. `None`
-    /// for NaN and for what is no number.
+    /// The number by which the value is ordered: the number itself, rounded to a float, or a range's lower
+    /// end. `None` for NaN and for values that are not numbers.
     pub num: Option<f64>,
-    /// The rest of the value, where `num` does not say it exactly.
+    /// The rest of the value, if `num` is not exact.
     pub payload: Cell<'a>,
-    /// The box, encoded; empty for none.
+    /// The box, encoded; empty if there is none.
     pub region: &'a [u8],
 }
 
 /// A range of attr to read, in key order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Probe {
-    /// By the table's key. A part may be open only if all parts behind it are.
+    /// By the table's key. A part may be open only if all later parts are.
     Key {
         /// The run.
         run: RunId,
@@ -159,9 +159,9 @@ pub enum Probe {
         tag: TagId,
         /// Steps, both ends included; `NO_STEP..=i64::MAX` for all.
         steps: RangeInclusive<i64>,
-        /// The variable; only where `steps` is one step.
+        /// The variable; only if `steps` is one step.
         variable: Option<VariableId>,
-        /// Curve keys, both ends included; only where there is a variable.
+        /// Curve keys, both ends included; only with a variable.
         curve: Option<RangeInclusive<i64>>,
     },
     /// By the number of the value, both ends included; rows come in the order of their numbers.
@@ -173,7 +173,7 @@ pub enum Probe {
         /// Numbers.
         numbers: RangeInclusive<f64>,
     },
-    /// By the text of the value, both ends included where given; rows come in the order of their bytes.
+    /// By the text of the value, both ends included if given; rows come in the order of their bytes.
     Text {
         /// The run.
         run: RunId,
@@ -181,12 +181,12 @@ pub enum Probe {
         tag: TagId,
         /// Least text.
         from: String,
-        /// Greatest text; `None`: no end.
+        /// Greatest text; `None` for no end.
         to: Option<String>,
     },
 }
 
-/// Source of an error that another process is to blame for, which has the engine or a lock of it.
+/// Source of an error that another process causes by holding the engine or a lock of it.
 #[derive(Debug)]
 pub struct Busy(pub String);
 
@@ -198,12 +198,13 @@ impl std::fmt::Display for Busy {
 
 impl std::error::Error for Busy {}
 
-/// Whether an error says that another process had the engine for longer than one waits.
+/// Whether an error means that another process held the engine for longer than the caller waits.
 pub fn is_busy(error: &Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<Busy>())
 }
 
-/// Whether an engine in memory can stand for one that failed so: others have it, or its disk is full.
+/// Whether an engine in memory can replace one that failed with this error: others hold it, or its disk is
+/// full.
 pub fn can_stand_in(error: &Error) -> bool {
     is_busy(error) || error.code() == Code::DiskFull
 }
@@ -219,24 +220,24 @@ pub enum Dialect {
 
 /// One connection to a database. SQL has parameters `$1`, `$2` ….
 pub trait Database: Send + std::fmt::Debug {
-    /// Which SQL it speaks.
+    /// The SQL dialect of the database.
     fn dialect(&self) -> Dialect;
-    /// How long other processes are waited for from now on, each time. One that waits for nobody takes no
-    /// notice.
+    /// Sets how long each wait for other processes may take from now on. A database that never waits ignores
+    /// this.
     fn set_patience(&mut self, _limit: Duration) -> Result<()> {
         Ok(())
     }
-    /// Begins a transaction that reads one state; `false` where another process writes and `wait` is No.
+    /// Begins a transaction that reads one state; `false` if another process writes and `wait` is No.
     fn begin(&mut self, write: bool, wait: Wait) -> Result<bool>;
-    /// Ends it.
+    /// Commits the transaction.
     fn commit(&mut self) -> Result<()>;
-    /// Undoes it.
+    /// Rolls the transaction back.
     fn rollback(&mut self) -> Result<()>;
     /// Runs several statements without parameters: definitions.
     fn batch(&mut self, sql: &str) -> Result<()>;
     /// Runs one statement; returns how many rows it changed.
     fn execute(&mut self, sql: &str, parameters: &[Cell<'_>]) -> Result<u64>;
-    /// Runs one statement once for every `width` cells. No two of them name the same key.
+    /// Runs one statement once for every `width` cells. No two rows have the same key.
     fn execute_many(&mut self, sql: &str, width: usize, cells: &[Cell<'_>]) -> Result<u64> {
         let mut n = 0;
         for row in cells.chunks_exact(width.max(1)) {
@@ -255,11 +256,11 @@ pub trait Database: Send + std::fmt::Debug {
     fn scan(&mut self, probes: &[Probe], row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<u64>;
     /// Inserts rows of attr, given in key order, as fast as the database can.
     fn insert_attrs(&mut self, rows: &mut dyn Iterator<Item = AttrRow<'_>>) -> Result<u64>;
-    /// Pages that it holds; `None` where a copy cannot be made.
+    /// The number of its pages; `None` if it cannot be copied.
     fn pages(&mut self) -> Result<Option<u64>> {
         Ok(None)
     }
-    /// A copy in this process's memory, of what it holds now; `None` where none can be made. Outside of
+    /// A copy of its present content in this process's memory; `None` if it cannot be copied. Only outside of
     /// transactions.
     fn copy(&mut self) -> Result<Option<Box<dyn Database>>> {
         Ok(None)
@@ -268,33 +269,34 @@ pub trait Database: Send + std::fmt::Debug {
     fn explain(&mut self, sql: &str) -> Result<String>;
     /// The SQL that a probe of this shape runs, for [`explain`](Database::explain).
     fn probe_sql(&self, probe: &Probe) -> String;
-    /// What one statement of a user over the views gives; Invalid where it is not one statement that only reads, or
-    /// `stop` ended it. (A database of which nothing can be asked meanwhile goes on to the end.)
+    /// The result of one SQL statement of a user over the views. Invalid if it is not one statement that only
+    /// reads, or if `stop` ended it. (A database that does not allow interruption runs the statement to its
+    /// end.)
     fn select(&mut self, statement: &str, stop: Option<&Interrupt>) -> Result<Selection>;
 }
 
-/// What a statement of a user gave.
+/// The result of a user's statement.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Names of the columns, each once: of several equal ones the second has `_2` behind it, and so on.
+    /// Distinct names of the columns: the second of several equal names ends in `_2`, and so on.
     pub names: Vec<String>,
-    /// The type of each column's values, where the engine knows it without a value.
+    /// The type of each column's values, if the engine knows it without a value.
     pub kinds: Vec<Option<ValueType>>,
     /// The rows.
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Asked again and again while a statement runs, by the thread that waits for it: `true` ends the statement.
+/// A check that the waiting thread repeats while a statement runs: `true` ends the statement.
 #[derive(Clone)]
 pub struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Interrupt {
-    /// Ends a statement where this says so.
+    /// An interrupt that ends a statement once `when` returns `true`.
     pub fn new(when: impl Fn() -> bool + Send + Sync + 'static) -> Interrupt {
         Interrupt(Arc::new(when))
     }
 
-    /// Whether to end it now.
+    /// Whether to end the statement now.
     pub fn is_due(&self) -> bool {
         (self.0)()
     }
@@ -311,11 +313,11 @@ impl fmt::Debug for Interrupt {
 pub struct RunRow {
     /// Its number.
     pub id: RunId,
-    /// What was declared; for a run that only fields name, nothing but the name.
+    /// Its declaration; for a run that exists only through its fields, nothing but the name.
     pub decl: RunDecl,
     /// Whether `create_run` declared it.
     pub declared: bool,
-    /// The user who declared it first; the owner, where the store names no other.
+    /// The user who declared it first; the owner, unless the store names another.
     pub first: Option<u32>,
 }
 
@@ -337,7 +339,7 @@ pub struct VariableRow {
     pub run: RunId,
     /// The number of its name and version.
     pub id: VariableId,
-    /// What was declared, or what fields say: type and shape.
+    /// Its declaration, or the type and shape of its fields.
     pub decl: VariableDecl,
     /// Whether `create_variable` declared it.
     pub declared: bool,
@@ -348,13 +350,13 @@ pub struct VariableRow {
 pub struct TagRow {
     /// Its number.
     pub id: TagId,
-    /// What was declared.
+    /// Its declaration.
     pub decl: TagDecl,
-    /// The version to show.
+    /// The version that is shown.
     pub version: i64,
 }
 
-/// Rows of one (run, tag, step, variable), summed up.
+/// A sum of the rows of one (run, tag, step, variable).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     /// The run.
@@ -367,15 +369,15 @@ pub struct Series {
     pub variable: VariableId,
     /// Rows.
     pub n: u64,
-    /// Least and greatest number, where there is one.
+    /// Least and greatest number, if there are numbers.
     pub numbers: Option<(f64, f64)>,
-    /// Bit k: there are boxes of level k of the curve.
+    /// Bit k: there are boxes at level k of the curve.
     pub levels: u64,
     /// Greatest extent of a box, in any dimension.
     pub extent: i64,
 }
 
-/// Rows of one (tag, run), summed up.
+/// A sum of the rows of one (tag, run).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
     /// The tag.
@@ -384,13 +386,13 @@ pub struct Span {
     pub run: RunId,
     /// Rows.
     pub n: u64,
-    /// Least and greatest number, where there is one; may be wider than the rows are, after deletions.
+    /// Least and greatest number, if there are numbers; after deletions the range may be wider than the rows.
     pub numbers: Option<(f64, f64)>,
     /// First and last step; [`NO_STEP`] counts as first.
     pub steps: (i64, i64),
 }
 
-/// Which runs.
+/// A selection of runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunSelect {
     /// All, by number.
@@ -401,15 +403,15 @@ pub enum RunSelect {
     Ids(Vec<RunId>),
 }
 
-/// What a query reads, all of one state.
+/// The data that a query reads, all from one state.
 pub trait Tables {
-    /// What the meshes of a run have in ranges of coordinates, and which variables stand on each.
+    /// The elements of a run's meshes in ranges of coordinates, and the variables on each mesh.
     fn mesh_regions(
         &mut self,
         run: RunId,
         ranges: &[CoordinateRange],
     ) -> Result<Vec<(Vec<VariableName>, MeshRegion)>>;
-    /// What the grids of a run's variables have in ranges of coordinates: of each that is asked for.
+    /// The elements of the grids of a run's variables in ranges of coordinates, for each requested variable.
     fn grid_regions(
         &mut self,
         run: RunId,
@@ -419,7 +421,7 @@ pub trait Tables {
     ) -> Result<Vec<Option<GridRegion>>>;
     /// Runs, by number.
     fn runs(&mut self, which: &RunSelect) -> Result<Vec<RunRow>>;
-    /// Names and numbers of runs alone: cheap for many.
+    /// Names and numbers of runs only: cheap even for many.
     fn run_names(&mut self, row: &mut dyn FnMut(RunId, &RunName) -> Result<Flow>) -> Result<()>;
     /// Steps of a run within a range, ascending.
     fn steps(&mut self, run: RunId, steps: RangeInclusive<i64>) -> Result<Vec<StepRow>>;
@@ -427,7 +429,7 @@ pub trait Tables {
     fn variables(&mut self, run: RunId) -> Result<Vec<VariableRow>>;
     /// Every name and version of a variable in any run.
     fn variable_names(&mut self) -> Result<Vec<(VariableId, VariableName)>>;
-    /// Steps in which a run holds fields of a variable, ascending.
+    /// Steps at which a run holds fields of a variable, ascending.
     fn held(&mut self, run: RunId, variable: VariableId) -> Result<Vec<i64>>;
     /// Every tag.
     fn tags(&mut self) -> Result<Vec<TagRow>>;
@@ -439,9 +441,9 @@ pub trait Tables {
     fn series(&mut self, run: RunId, tag: TagId, steps: RangeInclusive<i64>) -> Result<Vec<Series>>;
     /// Rows of attr; returns how many were read.
     fn scan(&mut self, probes: &[Probe], row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<u64>;
-    /// Where the rows of a batch come from: the id of its row 0, and the user who wrote them.
+    /// The source of a batch's rows: the id of its row 0, and the user who wrote them.
     fn source(&mut self, batch: i64) -> Result<(AttributeId, u32)>;
-    /// The same of several batches, ascending.
+    /// The sources of several batches, ascending.
     fn sources(&mut self, batches: &[i64]) -> Result<Vec<(AttributeId, u32)>> {
         batches.iter().map(|batch| self.source(*batch)).collect()
     }

@@ -1,21 +1,21 @@
-//! Who came before whom. Everything that a commit says has a place in one order of all writers, so that
-//! what holds in the end does not depend on the order in which logs were read.
+//! One order for everything that commits contain, over all writers. It makes the result independent of the
+//! order in which logs were read.
 
 use fieldstone_format::Id;
 use fieldstone_journal::snapshot::Order;
 
-/// A user's number; [`UNKNOWN`] for none.
+/// A user's number; [`UNKNOWN`] if there is none.
 pub(super) type User = i64;
-/// Stands for the user of a log of which no commit is known.
+/// The user of a log of which no commit is known.
 pub(super) const UNKNOWN: User = -1;
 
-/// The place of a call, a declaration or a deletion in the order of all. What is equal in it belongs to
-/// one call.
+/// The place of a call, a declaration or a deletion in the order of all. Everything with an equal place
+/// belongs to one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct OrderKey {
-    /// Of the commit, or of the decision that made it visible.
+    /// The stamp of the commit, or of the decision that made it visible.
     pub stamp: u64,
-    /// Who made that.
+    /// The log of that commit or decision.
     pub decider: Id,
     /// The commit's own stamp.
     pub own: u64,
@@ -25,11 +25,11 @@ pub(super) struct OrderKey {
     pub sequence: u64,
     /// The record that began the call.
     pub call: i64,
-    /// The row, where each is a call of its own, or the item of a declaration.
+    /// The row, if each row is a call of its own, or the item of a declaration.
     pub row: i64,
 }
 
-/// Where a record comes from.
+/// The source of a record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntrySource {
     /// The log, as the engine numbers it.
@@ -48,7 +48,7 @@ pub(super) struct EntrySource {
     pub user: User,
     /// The transaction, as the engine numbers it; 0 for none.
     pub txn: i64,
-    /// What makes it visible.
+    /// The order of the commit or decision that makes it visible.
     pub order: Order,
     /// The number of the log of `order`.
     pub decider: i64,
@@ -69,10 +69,10 @@ impl EntrySource {
     }
 }
 
-/// What applying decisions came to.
+/// The outcome of applying decisions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decided {
-    /// The tables cannot be brought to what is decided now; clear them and apply all logs again.
+    /// The tables cannot follow the present decisions; clear them and apply all logs again.
     pub rebuild: bool,
     /// Transactions whose fields may have become visible or invisible: apply their entries again.
     pub fields: Vec<Id>,

@@ -1,15 +1,18 @@
-//! Who owns a run, and what follows: declarations of others do not count, and where the run says so their
-//! attributes neither; deletions take what their user wrote, and all of what he owns.
+//! Owners of runs, and the rules that depend on them: declarations by other users do not count, nor do their
+//! attributes if the run says so; a deletion covers what its user wrote, and everything in the runs that this
+//! user owns.
 //!
-//! A run that the owner of the folder of logs declared, living or deleted, is his: he could replace what all
-//! others wrote. Else the store says who owns it ([`OwnerOf`]); where it names nobody, the oldest declaration of
-//! the run does. Users are looked at only where there are several.
+//! A run that the owner of the folder of logs ever declared, even if deleted since, belongs to that user, who
+//! could replace everything that others wrote. Otherwise the store names the owner ([`OwnerOf`]); if it names
+//! none, the user of the run's oldest declaration owns it. The rules are checked only if there are several
+//! users.
 //!
 //! Invariants:
-//! * the tables follow from commits, decisions and owners (Q-3), whatever came first. Where an owner turns out to
-//!   be another than records were applied for, the tables are *contested*: who applies makes them again,
-//!   with the oldest declarations known from the beginning ([`Index::clear_contested`](super::Index::clear_contested));
-//! * a run that only one user has touched so far is never contested by his becoming its owner.
+//! * the tables depend on commits, decisions and owners (Q-3), in any order of arrival. If an owner turns out
+//!   to differ from the one for whom records were applied, the tables are *contested*: the applying process
+//!   builds them again, with the oldest declarations known from the beginning
+//!   ([`Index::clear_contested`](super::Index::clear_contested));
+//! * a run that only one user has touched so far is not contested when that user becomes its owner.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -27,19 +30,19 @@ use super::rows::{no_name, run_name};
 use super::summary::Sums;
 use super::{Cell, Flow, RunId};
 
-/// Who owns a run, by what the store's logs hold; `None` where they name nobody.
+/// The owner of a run according to the store's logs; `None` if they name none.
 pub type OwnerOf = Arc<dyn Fn(&RunName) -> Option<u32> + Send + Sync>;
 
-/// A declaration of a run: the least one says whose the run is, where nobody else does.
+/// A declaration of a run: the least one decides the owner if nothing else does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct First {
-    /// Whether it is not of the user who owns the folder of logs: what that one declared is his.
+    /// Whether its user is not the owner of the folder of logs; a declaration by that owner wins.
     guest: bool,
     place: OrderKey,
     pub user: User,
 }
 
-/// Whose records of a run were applied.
+/// The users whose records of a run were applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Actors {
     Nobody,
@@ -57,37 +60,37 @@ impl Actors {
     }
 }
 
-/// What is known of a run's owner while records are applied.
+/// The known facts about a run's owner while records are applied.
 #[derive(Debug, Clone, Copy)]
 struct Owned {
     owner: Option<User>,
-    /// Whom the store names.
+    /// The owner that the store names.
     by_store: Option<User>,
     first: Option<First>,
-    /// Whether its owner alone annotates it.
+    /// Whether only its owner may annotate it.
     closed: bool,
-    /// Whether attributes of others were left out for that.
+    /// Whether attributes of others were left out for that reason.
     shut: bool,
     actors: Actors,
     /// Not written yet.
     changed: bool,
 }
 
-/// Owners, as long as records are applied in one transaction of the database.
+/// Owners, during one transaction of the database that applies records.
 #[derive(Default)]
 pub(super) struct Owners {
-    /// `None`: all is of one user.
+    /// `None`: everything is of one user.
     of: Option<OwnerOf>,
-    /// Who owns the folder of logs.
+    /// The owner of the folder of logs.
     folder: Option<User>,
     runs: HashMap<RunId, Owned>,
     /// Oldest declarations of this transaction.
     firsts: HashMap<RunId, First>,
-    /// Runs that others than their owners annotated in this transaction.
+    /// Runs that users other than their owners annotated in this transaction.
     guests: BTreeSet<RunId>,
-    /// Oldest declarations by what was applied before the tables were emptied.
+    /// Oldest declarations among those that were applied before the tables were emptied.
     seeds: HashMap<RunName, First>,
-    /// Whether what is applied stays: what is overlaid on the tables contests nothing.
+    /// Whether applied records stay: an overlay on the tables contests nothing.
     applying: bool,
 }
 
@@ -105,28 +108,28 @@ impl Owners {
         self.guests.clear();
     }
 
-    /// Forgets all but who says who owns a run.
+    /// Forgets everything but the source of owners.
     pub fn forget_all(&mut self) {
         self.forget();
         self.seeds.clear();
     }
 }
 
-/// How bad it is that an owner is another.
+/// Severity of a changed owner: apply everything again.
 const AGAIN: &str = "1";
-/// The same, where what was known of oldest declarations is not so any more.
+/// The same, and the known oldest declarations do not hold any more.
 const AFRESH: &str = "2";
 
 impl Owners {
-    /// Says who owns runs, before a transaction begins; `None` where all commits
-    /// are of one user. `folder`: who owns the folder of logs.
+    /// Sets the source of owners, before a transaction begins; `None` if all commits are of one user.
+    /// `folder`: the owner of the folder of logs.
     pub fn set(&mut self, of: Option<OwnerOf>, folder: Option<u32>) {
         self.of = of;
         self.folder = folder.map(User::from);
         self.seeds.clear();
     }
 
-    /// Forgets who says who owns runs: it is of one state of the store.
+    /// Forgets the source of owners, which belongs to one state of the store.
     pub fn forget_state(&mut self) {
         self.of = None;
         self.seeds.clear();
@@ -136,8 +139,8 @@ impl Owners {
         First { guest: self.folder != Some(user), place, user }
     }
 
-    /// Begins to look at users, with a transaction of the database that writes. Owners may be others than
-    /// they were, also of runs that nothing new is said of: those that the store named nobody for.
+    /// Begins to check users, in a transaction of the database that writes. Owners may have changed even for
+    /// runs without new records: those for which the store named no owner.
     pub fn begin(&mut self, ground: &mut Ground, applying: bool) -> Result<()> {
         self.forget();
         self.applying = applying;
@@ -146,6 +149,7 @@ impl Owners {
         }
         let mut asked = "owned = 1";
         if ground.names.sole.is_none() {
+            // The first look at users must determine the owner of every run, not only of the undecided ones.
             self.note_sole(ground)?;
             asked = "owned < 2";
         }
@@ -157,7 +161,7 @@ impl Owners {
     }
 
     fn note_sole(&mut self, ground: &mut Ground) -> Result<()> {
-        // From here on there may be several users. What is there is of one.
+        // From here on there may be several users. Everything applied so far is of one.
         let runs = ground.db.int("SELECT MAX(run) FROM run", &[])?.unwrap_or(0);
         let user = ground.names.only_user();
         let text = format!("{user} {runs}");
@@ -167,10 +171,10 @@ impl Owners {
         Ok(())
     }
 
-    /// Notes that what was applied may not hold, because an owner is another.
+    /// Records that applied rows may be wrong because an owner changed.
     fn contest(&mut self, ground: &mut Ground, how: &str) -> Result<()> {
         if !self.applying {
-            // What is overlaid on the tables shows as it would if it came at last.
+            // An overlay on the tables shows as if it came last.
             return Ok(());
         }
         let sql = "INSERT INTO meta (name, value) VALUES ('contested', $1) \
@@ -179,12 +183,12 @@ impl Owners {
         ground.db.execute(sql, &[Cell::Text(how)]).map(|_| ())
     }
 
-    /// A log is of another user than its commits of before: all owners may be others.
+    /// The user of a log differs from that of its earlier commits: every owner may have changed.
     pub fn user_changed(&mut self, ground: &mut Ground) -> Result<()> {
         self.contest(ground, AFRESH)
     }
 
-    /// Brings what is known of a run's owner into memory. Only where there are several users.
+    /// Loads the known facts about a run's owner. Only if there are several users.
     fn load(&mut self, ground: &mut Ground, run: RunId) -> Result<Owned> {
         if let Some(owned) = self.runs.get(&run) {
             return Ok(*owned);
@@ -202,17 +206,22 @@ impl Owners {
         })?;
         let news = [self.firsts.get(&run), self.seeds.get(&name)];
         let stored_first = first.map(|first| self.first_of(first));
+        // The stored declaration, those of this transaction, and those known from the tables before a
+        // rebuild.
         let first = stored_first.into_iter().chain(news.into_iter().flatten().copied()).min();
         let by_store = self.of.as_ref().and_then(|of| of(&name)).map(User::from);
         let owner = owner_of(by_store, first);
+        // The users who have touched the run: none of a new run, the only user there was of an old one.
         let actors = match ground.names.sole {
             _ if ground.names.is_new(run) => Actors::Nobody,
             Some((user, runs)) if known == 0 && run <= runs => Actors::One(user),
             _ => Actors::Many,
         };
+        // With a single user who becomes the owner, all rules would have given the same result.
         if owner != stored && !actors.only(owner) {
             self.contest(ground, AGAIN)?;
         }
+        // `owned` is 1 if the store names no owner, 2 if it does.
         let changed = known != 1 + i64::from(by_store.is_some()) || owner != stored;
         let owned = Owned { owner, by_store, first, closed, shut, actors, changed };
         self.runs.insert(run, owned);
@@ -224,13 +233,14 @@ impl Owners {
         self.of.is_some()
     }
 
-    /// A record of `user` is applied to a run.
+    /// Notes that a record of `user` is applied to a run.
     pub fn act(&mut self, ground: &mut Ground, run: RunId, user: User) -> Result<()> {
         if !self.has_users() {
             return Ok(());
         }
         self.load(ground, run)?;
         if let Some(owned) = self.runs.get_mut(&run) {
+            // Two users have touched the run, so a change of owner may change the result.
             owned.actors = match owned.actors {
                 Actors::Nobody => Actors::One(user),
                 Actors::One(one) if one == user => Actors::One(one),
@@ -240,12 +250,12 @@ impl Owners {
         Ok(())
     }
 
-    /// Whether what `by` deletes in a run takes what `of` wrote there.
+    /// Whether a deletion by user `by` in a run covers what user `of` wrote there.
     pub fn takes(&mut self, ground: &mut Ground, run: RunId, by: User, of: User) -> Result<bool> {
         if by == of {
             return Ok(true);
         }
-        // Of one user, all is his; a log whose commits are not known yet is of nobody in particular.
+        // With one user everything is that user's; a log without a known commit has no user yet.
         if !self.has_users() || run == 0 {
             return Ok(false);
         }
@@ -253,7 +263,7 @@ impl Owners {
         Ok(self.load(ground, run)?.owner == Some(by))
     }
 
-    /// Whether what `user` declares of a run counts.
+    /// Whether a declaration of a run by `user` counts.
     pub fn counts(&mut self, ground: &mut Ground, run: RunId, user: User) -> Result<bool> {
         if !self.has_users() {
             return Ok(true);
@@ -261,7 +271,7 @@ impl Owners {
         Ok(self.load(ground, run)?.owner.is_none_or(|owner| owner == user))
     }
 
-    /// A declaration of the run itself came.
+    /// Takes a new declaration of the run itself.
     pub fn declared_by(
         &mut self,
         ground: &mut Ground,
@@ -272,12 +282,13 @@ impl Owners {
         let one = self.first_of((place, user));
         let first = self.firsts.entry(run).or_insert(one);
         *first = (*first).min(one);
-        // Also where it was deleted before it came: it is kept with the run.
+        // Also if it was deleted before it came: it is kept with the run.
         ground.dirty.declaration(RUN, run, 0);
         if !self.has_users() {
             return Ok(());
         }
         let owned = self.load(ground, run)?;
+        // An older declaration may arrive later, and then decides the owner.
         let first = Some(owned.first.map_or(one, |first| first.min(one)));
         let owner = owner_of(owned.by_store, first);
         if owner != owned.owner && !owned.actors.only(owner) {
@@ -288,7 +299,7 @@ impl Owners {
         Ok(())
     }
 
-    /// A declaration of a run at this record is taken back.
+    /// Takes back a declaration of a run at this record.
     pub fn undeclared(
         &mut self,
         ground: &mut Ground,
@@ -305,15 +316,16 @@ impl Owners {
             return Ok(());
         }
         if self.has_users() {
+            // The next oldest may belong to another user, who then owns the run: build the tables again.
             return self.contest(ground, AFRESH);
         }
-        // The next oldest, which is of the same user, is found with what is left.
+        // The next oldest, by the same user, is found among the remaining ones.
         self.firsts.remove(&run);
         let sql = "UPDATE run SET first = NULL WHERE run = $1";
         ground.db.execute(sql, &[Cell::Int(run)]).map(|_| ())
     }
 
-    /// The least of these declarations of a run and those that were visible before.
+    /// The least of these declarations of a run and of those that were visible before.
     pub fn first_among(
         &mut self,
         ground: &mut Ground,
@@ -349,17 +361,18 @@ impl Owners {
             self.runs.insert(run, Owned { shut: true, changed, ..owned });
             return Ok(false);
         }
-        // Its declaration may come later and say that it is closed.
+        // The run's declaration may come later and close it.
         self.guests.insert(run);
         Ok(true)
     }
 
-    /// Takes attributes of others out of runs that are their owners' alone.
+    /// Removes attributes of others from runs that only their owners may annotate.
     pub fn settle(&mut self, ground: &mut Ground, sums: &mut Sums, declared: &BTreeSet<RunId>) -> Result<()> {
         if !self.has_users() {
             return Ok(());
         }
         let guests = std::mem::take(&mut self.guests);
+        // Only runs whose declaration changed, or that got attributes of others, can need work.
         for run in declared.union(&guests).copied() {
             let owned = self.load(ground, run)?;
             let closed = self.is_closed(ground, run)?;
@@ -367,7 +380,7 @@ impl Owners {
             if closed && (!owned.closed || guests.contains(&run)) {
                 shut |= self.shut_out(ground, sums, run, owned.owner)?;
             } else if !closed && owned.closed && owned.shut {
-                // What was left out counts after all.
+                // Attributes that were left out count after all.
                 self.contest(ground, AGAIN)?;
             }
             let changed = owned.changed || shut != owned.shut;
@@ -389,14 +402,14 @@ impl Owners {
         Ok(())
     }
 
-    /// Whether the declaration that holds says that the owner alone annotates.
+    /// Whether the declaration that counts lets only the owner annotate.
     fn is_closed(&mut self, ground: &mut Ground, run: RunId) -> Result<bool> {
         let (kept, _) = self.declared_in(ground, RUN, run, 0)?;
         let decl = kept.first().map(|kept| run_decl(&kept.content)).transpose()?.flatten();
         Ok(decl.is_some_and(|decl| decl.annotate == Annotate::Owner))
     }
 
-    /// Deletes attributes of others; whether there were any.
+    /// Deletes attributes of others; returns whether there were any.
     fn shut_out(
         &mut self,
         ground: &mut Ground,
@@ -405,6 +418,7 @@ impl Owners {
         owner: Option<User>,
     ) -> Result<bool> {
         let mut any = false;
+        // Rows in memory must be in the tables before they can be found by batch.
         sums.flush(ground)?;
         for tag in ground.tags_of(run)? {
             let steps = i64::MIN..=i64::MAX;
@@ -421,7 +435,7 @@ impl Owners {
         Ok(any)
     }
 
-    /// Declarations of one name, oldest first: those that count, and those of users who do not own the run.
+    /// Declarations of one name, oldest first: those that count, and those by users who do not own the run.
     pub fn declared_in(
         &mut self,
         ground: &mut Ground,
@@ -440,19 +454,20 @@ impl Owners {
         Ok((kept, others))
     }
 
-    /// Takes these as known from the beginning.
+    /// Takes these declarations as known from the beginning.
     pub fn seed(&mut self, seeds: Vec<(RunName, (OrderKey, User))>) {
         self.seeds = seeds.into_iter().map(|(run, first)| (run, self.first_of(first))).collect();
     }
 }
 
-/// Whether an owner turned out to be another than records were applied for.
+/// Whether an owner differs from the one for whom records were applied.
 pub(super) fn is_contested(ground: &mut Ground) -> Result<bool> {
     Ok(contest_of(ground)?.is_some())
 }
 
-/// The users who declared runs first, by contested tables: known when these are made again.
+/// The users who declared runs first, read from contested tables for the rebuild.
 pub(super) fn seeds_of(ground: &mut Ground) -> Result<Vec<(RunName, (OrderKey, User))>> {
+    // A rebuild must find the oldest declarations again, because the known ones do not hold.
     if contest_of(ground)?.is_some_and(|how| how == AFRESH) {
         return Ok(Vec::new());
     }
@@ -466,9 +481,10 @@ fn contest_of(ground: &mut Ground) -> Result<Option<String>> {
         .first("SELECT value FROM meta WHERE name = 'contested'", &[], |row| Ok(row[0].text()?.to_owned()))
 }
 
-/// The owner of a run that the store says is `by_store`'s.
+/// The owner of a run, given the owner that the store names.
 fn owner_of(by_store: Option<User>, first: Option<First>) -> Option<User> {
     let declared = first.map(|first| first.user);
+    // A declaration by the owner of the folder wins over the store, any other one does not.
     if first.is_some_and(|first| !first.guest) { declared } else { by_store.or(declared) }
 }
 
@@ -503,7 +519,7 @@ fn read_first(bytes: &[u8]) -> Result<(OrderKey, User)> {
     read().map_err(|error| {
         error
             .context("the catalog's engine holds the owner of a run")
-            .with_hint("the catalog is an index: fieldstone rebuild makes it again")
+            .with_hint("the catalog is an index: `fieldstone rebuild` builds it again")
     })
 }
 

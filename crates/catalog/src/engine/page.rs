@@ -1,53 +1,53 @@
-//! Checksums of SQLite's pages: in the main file ours, in the write-ahead log SQLite's own.
+//! Checksums of SQLite's pages: ours in the main file, SQLite's own in the write-ahead log.
 //!
-//! A page of the main file ends in 16 bytes that SQLite is asked to leave alone:
+//! A page of the main file ends in 16 bytes that SQLite leaves alone on request:
 //!
 //! ```text
-//! 0   8  salts of the write-ahead log that was copied into the file last   page 1 alone, else 0
-//! 8   4  frames of it that may be in the file, little-endian; the highest   page 1 alone, else 0
-//!        bit says that all of them are
+//! 0   8  salts of the write-ahead log that was copied into the file last   only on page 1, else 0
+//! 8   4  frames of it that may be in the file, little-endian; the highest   only on page 1, else 0
+//!        bit: all of them are
 //! 12  4  CRC-32C of the page without these 4 bytes, then its number, little-endian
 //! ```
 //!
-//! The *note* on page 1 is what SQLite does not keep: its checksums end a log at the first damaged frame, and
-//! the pages of an older moment in the log would be read together with newer ones in the file. With the
-//! note such a log is known: it ends before what the file holds of it.
+//! The *note* on page 1 closes a gap of SQLite: its checksums end a log at the first damaged frame, so older
+//! pages from the log would be combined with newer ones from the file. The note reveals such a log, because
+//! it ends before the frames that the file already holds.
 //!
-//! A frame of the log is 24 bytes and a page; its checksum goes on from that of the frame before.
+//! A frame of the log is 24 bytes and a page; its checksum continues that of the frame before.
 
 use fieldstone_format::{crc, crc_append};
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
-/// Bytes at the end of a page that are ours.
+/// Bytes at the end of a page that hold our note and checksum.
 pub const RESERVED: usize = 16;
-/// Bytes of the head of the write-ahead log, and where its checksum stands.
+/// Bytes of the head of the write-ahead log, and the place of its checksum.
 pub const LOG_HEAD: usize = 32;
 pub const LOG_HEAD_SUM: usize = 24;
-/// Bytes of the head of a frame, and where its checksum stands.
+/// Bytes of the head of a frame, and the place of its checksum.
 pub const FRAME_HEAD: usize = 24;
 pub const FRAME_HEAD_SUM: usize = 16;
 /// Bytes of a frame.
 pub const FRAME: usize = FRAME_HEAD + PAGE;
 
-/// Where a page's own bytes end, and its checksum begins.
+/// The end of a page's own bytes, where our bytes begin.
 const NOTE: usize = PAGE - RESERVED;
 const SUM: usize = PAGE - 4;
 const COMPLETE: u32 = 1 << 31;
 
-/// How much of which write-ahead log may be in the main file.
+/// The part of a write-ahead log that may be in the main file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {
-    /// What distinguishes this log from the one before.
+    /// Distinguishes this log from the one before.
     pub salts: [u8; 8],
-    /// Its first frames, this many.
+    /// This many of its first frames.
     pub frames: u32,
-    /// Whether they are all there, so that the file is whole without the log.
+    /// Whether all of them are there, so that the file is complete without the log.
     pub complete: bool,
 }
 
 impl Note {
-    /// Whether a log that now has so many frames is too short for the file.
+    /// Whether a log that now has this many frames is too short for the file.
     pub fn lacks(&self, salts: [u8; 8], frames: u32) -> bool {
         if salts != self.salts {
             return !self.complete;
@@ -61,7 +61,7 @@ fn sum(page: &[u8; PAGE], number: u32) -> u32 {
     crc_append(crc(&page[..SUM]), &number.to_le_bytes())
 }
 
-/// Ends a page in its note and checksum.
+/// Writes a page's note and checksum at its end.
 pub fn seal(page: &mut [u8; PAGE], number: u32, note: Option<Note>) {
     page[NOTE..SUM].fill(0);
     if let Some(note) = note {
@@ -73,7 +73,7 @@ pub fn seal(page: &mut [u8; PAGE], number: u32, note: Option<Note>) {
     page[SUM..].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Whether a page is what was written.
+/// Whether a page is intact.
 pub fn is_whole(page: &[u8; PAGE], number: u32) -> bool {
     page[SUM..] == sum(page, number).to_le_bytes()
 }
@@ -94,10 +94,10 @@ pub fn has_room(page: &[u8]) -> bool {
     page.get(20).is_some_and(|reserved| usize::from(*reserved) == RESERVED)
 }
 
-/// Whether a frame is what was written: `before` is the checksum of the one before, or of the log's head.
+/// Whether a frame is intact; `before` is the checksum of the frame before, or of the log's head.
 pub fn is_whole_frame(before: [u8; 8], frame: &[u8; FRAME]) -> bool {
     let expected = &frame[FRAME_HEAD_SUM..FRAME_HEAD];
-    // Which order of bytes the words have is up to the machine that made the log: nearly always this one.
+    // The machine that made the log chose the byte order of the words: nearly always this one's.
     frame_sum(before, frame, u32::from_ne_bytes) == *expected
         || frame_sum(before, frame, |word| u32::from_ne_bytes(word).swap_bytes()) == *expected
 }
@@ -145,7 +145,7 @@ mod tests {
                 page[bit / 8] ^= 1 << (bit % 8);
             }
         }
-        assert!(!is_whole(&[0; PAGE], 1) && !is_whole(&[0; PAGE], 2), "zeros are no page");
+        assert!(!is_whole(&[0; PAGE], 1) && !is_whole(&[0; PAGE], 2), "a page of zeros is not valid");
     }
 
     #[test]

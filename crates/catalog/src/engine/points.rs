@@ -1,7 +1,7 @@
-//! Ranges of coordinates on the meshes and grids that variables stand on.
+//! Ranges of coordinates on the meshes and grids of variables.
 //!
-//! The index knows which variable stands on which mesh, and what each is declared with; where meshes and coordinates lie
-//! somebody else knows, who has the files and fields: a [`PointSource`].
+//! The index knows the mesh and the declared coordinates of each variable. A [`PointSource`], which has the
+//! files and fields, knows the coordinates of the points.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,39 +14,40 @@ use super::VariableRow;
 /// A range of coordinates by name: both ends included.
 pub type CoordinateRange = (String, f64, f64);
 
-/// What a mesh has in ranges of coordinates.
+/// The elements of a mesh in ranges of coordinates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeshRegion {
-    /// The dimension along which the mesh's elements stand.
+    /// The dimension of the mesh's elements.
     pub dimension: String,
-    /// Which of the ranges are coordinates of the mesh; others were not looked at.
+    /// The ranges that are coordinates of the mesh; the others were not checked.
     pub decided: Vec<bool>,
-    /// The elements that lie in all of these, ascending.
+    /// The elements in all of these, ascending.
     pub elements: Arc<[i64]>,
 }
 
-/// Elements of a variable, by their indices along some of its dimensions; of the others all belong to it.
+/// Elements of a variable, by their indices along some of its dimensions; every index of the other dimensions
+/// belongs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PointSet {
-    /// The dimensions, by number; none where a coordinate has one value for the whole variable.
+    /// The dimensions, by number; empty if a coordinate has one value for the whole variable.
     pub dims: Vec<usize>,
-    /// The extents of these.
+    /// The extents of these dimensions.
     pub extents: Vec<i64>,
-    /// Indices in C order over these, ascending.
+    /// Indices in C order over these dimensions, ascending.
     pub elements: Arc<[i64]>,
-    /// Along each the first index that an element has, and the one behind the last.
+    /// For each dimension, the first index of an element and one past the last.
     pub hull: Vec<(i64, i64)>,
 }
 
-/// What a variable's grid has in ranges of coordinates.
+/// The elements of a variable's grid in ranges of coordinates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GridRegion {
-    /// Which of the ranges are coordinates of the grid; others were not looked at.
+    /// The ranges that are coordinates of the grid; the others were not checked.
     pub decided: Vec<bool>,
-    /// An element lies in all of these where it lies in each set; no two sets share a dimension. Where coordinates
-    /// differ from step to step: what lies in them at any step.
+    /// An element is in all ranges if it is in each set; no two sets share a dimension. If coordinates differ
+    /// between steps, the sets hold elements that are in the ranges at any step.
     pub sets: Vec<PointSet>,
-    /// The sets of each step at which something lies in the ranges, where coordinates differ from step to step.
+    /// If coordinates differ between steps: the sets of each step that has elements in the ranges.
     pub steps: Option<BTreeMap<i64, Vec<PointSet>>>,
 }
 
@@ -67,11 +68,11 @@ impl PointSet {
     }
 }
 
-/// Who knows where meshes and grids lie.
+/// A source that knows the coordinates of meshes and grids.
 pub trait PointSource: Send + Sync + std::fmt::Debug {
-    /// What of a mesh lies in ranges; `None` where none of them is a coordinate that it has.
+    /// The elements of a mesh in ranges; `None` if the mesh has none of these coordinates.
     ///
-    /// Errors: `NotFound` where its file is gone, `Corrupt` where it is damaged.
+    /// Errors: `NotFound` if its file is gone, `Corrupt` if it is damaged.
     fn region(
         &self,
         mesh: &MeshDecl,
@@ -79,10 +80,10 @@ pub trait PointSource: Send + Sync + std::fmt::Debug {
         ranges: &[CoordinateRange],
     ) -> Result<Option<MeshRegion>>;
 
-    /// What of the grids of variables lies in ranges: of each of a run's variables that is asked for, `None` where none
-    /// of the ranges is a coordinate that it has.
+    /// The elements of variables' grids in ranges, for each requested variable of a run; `None` if the grid
+    /// has none of these coordinates.
     ///
-    /// Errors: `Corrupt` where a coordinate is damaged.
+    /// Errors: `Corrupt` if a coordinate is damaged.
     fn grids(
         &self,
         run: &RunName,

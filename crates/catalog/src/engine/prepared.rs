@@ -1,6 +1,6 @@
-//! Records, applied; and those of transactions, kept in `pending` until all of the transaction is decided and
-//! applied as soon as their kind is visible. Where a decision takes something back that nothing else met, its rows are
-//! deleted again; else the tables are made again from the logs.
+//! Applies the records of transactions. `pending` keeps them until the whole transaction is decided;
+//! each is applied as soon as its kind is visible. If a decision hides rows again that neither hid other rows
+//! nor were hidden, they are deleted; otherwise the tables are built again from the logs.
 
 use fieldstone_core::Result;
 use fieldstone_format::catalog::Record;
@@ -12,7 +12,7 @@ use super::order::EntrySource;
 use super::workspace::Workspace;
 use super::{Cell, attributes, declare, remove};
 
-/// A record of a transaction, as it is kept.
+/// A stored record of a transaction.
 pub(super) struct Pending {
     pub log: i64,
     pub sequence: i64,
@@ -20,7 +20,7 @@ pub(super) struct Pending {
     own: i64,
     call: i64,
     bit: i64,
-    /// Since when it is applied.
+    /// The order of the decision under which it is applied; `None` if it is not applied.
     pub applied: Option<(u64, i64)>,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn apply_record(work: &mut Workspace, source: EntrySource, record: &R
     }
 }
 
-/// A record of a transaction: applied if it is visible, kept if that may change.
+/// Takes a record of a transaction: applies it if it is visible, keeps it if that may change.
 pub(super) fn apply_prepared(
     work: &mut Workspace,
     mut source: EntrySource,
@@ -49,7 +49,8 @@ pub(super) fn apply_prepared(
         apply_record(work, source, record)?;
         applied = (1, order.0 as i64, source.decider);
     }
-    // Also what is not covered: a decision that is read late may be older than the end, and cover it.
+    // Also for records that the decision does not cover: a decision that is read late may be older than the
+    // end, and cover them.
     if decision.is_some_and(|decision| decision.is_whole() || !decision.committed) {
         return Ok(());
     }
@@ -73,7 +74,7 @@ pub(super) fn apply_prepared(
     work.ground.db.execute(sql, &cells).map(|_| ())
 }
 
-/// Brings the rows of a transaction to what is decided now; `false` where that cannot be done.
+/// Updates the rows of a transaction to the present decision; `false` if that is not possible.
 pub(super) fn change(
     work: &mut Workspace,
     txn: i64,

@@ -1,4 +1,4 @@
-//! What queries read from the tables.
+//! The reads of the tables that queries need.
 
 use std::ops::RangeInclusive;
 
@@ -18,7 +18,7 @@ use super::{
     RunSelect, Series, Span, StepRow, Tables, TagId, TagRow, VariableId, VariableRow, WriterRow,
 };
 
-/// A run is shown if it is declared or something stands on it.
+/// A run is shown if it is declared or anything belongs to it.
 const SHOWN: &str = "(declared = 1 OR EXISTS (SELECT 1 FROM span WHERE span.run = run.run) \
                      OR EXISTS (SELECT 1 FROM held WHERE held.run = run.run) \
                      OR EXISTS (SELECT 1 FROM variable WHERE variable.run = run.run) \
@@ -35,7 +35,7 @@ fn run_row(row: &[Cell<'_>]) -> Result<RunRow> {
         Cell::Null => None,
         content => run_decl(content.bytes()?)?,
     };
-    // When somebody first flushed a field of it is all that is known of one that nobody declares.
+    // The first flush of one of its fields is all that is known about a run that nobody declared.
     let written = row[6].int_or_null()?.unwrap_or(0);
     let nameless = || RunDecl { created: written, ..RunDecl::named(run) };
     let first = stored_first(&row[5])?.and_then(|(_, user)| u32::try_from(user).ok());

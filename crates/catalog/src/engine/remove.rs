@@ -1,6 +1,8 @@
-//! Deletions. A run, step, variable or tag takes with it all that stands below it and is older, of what the
-//! user who deletes it wrote, and where he owns the run of what others wrote there, too; a tombstone stays for what arrives later and is older. Attributes that are deleted one by one are named by where
-//! they were written; what they had replaced stays hidden. Declarations can be deleted so, too: nothing else goes with them.
+//! Deletions. Deleting a run, step, variable or tag also deletes everything older below it that the same user
+//! wrote, and, if the user owns the run, everything that others wrote there. A tombstone hides older content
+//! that arrives later. Attributes can be deleted individually, by the places where they were written; values
+//! that they had replaced stay hidden. Declarations can be deleted in the same way; nothing else is deleted
+//! with them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,7 +19,7 @@ use super::{Cell, Flow, Probe, RunId, TagId, VariableId};
 
 /// Applies one record of deletions.
 pub(super) fn apply_removals(work: &mut Workspace, source: EntrySource, removals: &[Removal]) -> Result<()> {
-    // Rows that a transaction has deleted come back only by replay.
+    // Rows that a transaction has deleted come back only by a replay.
     work.ground.not_revertible(source.txn)?;
     for (i, removal) in removals.iter().enumerate() {
         let (place, user) = (source.place(source.record, i as i64), source.user);
@@ -67,7 +69,7 @@ fn tags_within(work: &mut Workspace, run: RunId) -> Result<Vec<TagId>> {
     work.ground.tags_of(run)
 }
 
-/// Leaves a tombstone, and deletes declarations below it that are older.
+/// Writes a tombstone, and deletes older declarations below it.
 fn dig(
     work: &mut Workspace,
     source: EntrySource,
@@ -125,7 +127,7 @@ fn dig(
     Ok(())
 }
 
-/// Deletes attributes within steps (and of one variable) that are older than `place`, as `user` may.
+/// Deletes attributes within steps (and of one variable) that are older than `place`, as far as `user` may.
 fn kill(
     work: &mut Workspace,
     run: RunId,
@@ -177,7 +179,7 @@ fn remove_declarations(
     Ok(())
 }
 
-/// Deletes a declaration by its key, where who deletes it (`by`) takes what its writer (`of`) wrote.
+/// Deletes a declaration by its key, if the deleting user (`by`) may delete what its writer (`of`) wrote.
 fn delete_declaration(work: &mut Workspace, key: [i64; 7], txn: i64, (by, of): (User, User)) -> Result<()> {
     let [kind, run, item, ..] = key;
     if !work.owners.takes(&mut work.ground, run, by, of)? {
@@ -191,7 +193,7 @@ fn delete_declaration(work: &mut Workspace, key: [i64; 7], txn: i64, (by, of): (
     Ok(())
 }
 
-/// Deletes attributes and declarations one by one.
+/// Deletes attributes and declarations individually.
 fn remove_ids(work: &mut Workspace, source: EntrySource, ids: &[AttributeId]) -> Result<()> {
     let mut of_record: BTreeMap<(i64, u64, u32), HashSet<i64>> = BTreeMap::new();
     work.deleted_alone = None;
@@ -203,7 +205,7 @@ fn remove_ids(work: &mut Workspace, source: EntrySource, ids: &[AttributeId]) ->
         };
         of_record.entry((log, sequence, id.record)).or_default().insert(id.row.into());
     }
-    // Rows of one run and tag are looked for once, however many records wrote them.
+    // Look up the rows of one run and tag once, however many records wrote them.
     let mut of_tag = BTreeMap::new();
     for ((log, sequence, record), rows) in of_record {
         let (log, sequence, record) = (log, sequence as i64, i64::from(record));
@@ -238,7 +240,7 @@ fn remove_ids(work: &mut Workspace, source: EntrySource, ids: &[AttributeId]) ->
     Ok(())
 }
 
-/// Takes back what a record of a transaction said. Only for transactions that are not not_revertible.
+/// Undoes a record of a transaction. Only for transactions that are not `not_revertible`.
 pub(super) fn undo(work: &mut Workspace, log: i64, sequence: i64, record: i64, txn: i64) -> Result<()> {
     let source = [log, sequence, record].map(Cell::Int);
     let sql = "SELECT batch, run, tag, first, last FROM batch \

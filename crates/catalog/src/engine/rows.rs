@@ -1,4 +1,4 @@
-//! Queries whose rows are few: all of them at once, or the first one.
+//! Queries with few rows: returns all of them at once, or the first one.
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::RunName;
@@ -21,7 +21,7 @@ impl dyn Database + '_ {
         Ok(rows)
     }
 
-    /// The result of `read` for the first row, where there is one.
+    /// The result of `read` for the first row, if there is one.
     pub(super) fn first<T>(
         &mut self,
         sql: &str,
@@ -36,7 +36,7 @@ impl dyn Database + '_ {
         Ok(first)
     }
 
-    /// The integer at the beginning of the first row, where there is one.
+    /// The integer at the beginning of the first row, if there is one.
     pub(super) fn int(&mut self, sql: &str, cells: &[Cell<'_>]) -> Result<Option<i64>> {
         Ok(self.first(sql, cells, |row| row[0].int_or_null())?.flatten())
     }
@@ -56,14 +56,14 @@ pub(super) fn run_name(row: &[Cell<'_>]) -> Result<RunName> {
     Ok(RunName { project: row[0].text()?.to_owned(), name: row[1].text()?.to_owned() })
 }
 
-/// Stands for a name that is not known.
+/// The value for an unknown name.
 pub(super) fn no_name() -> RunName {
     RunName { project: String::new(), name: String::new() }
 }
 
-/// The error for what the tables cannot hold.
+/// The error for content that the tables cannot hold.
 pub(super) fn damaged(what: impl std::fmt::Display) -> Error {
     Code::EngineDamaged
         .error(format!("the catalog's engine {what}"))
-        .with_hint("the catalog is an index: fieldstone rebuild makes it again")
+        .with_hint("the catalog is an index: `fieldstone rebuild` builds it again")
 }

@@ -2,14 +2,14 @@
 //!
 //! | table | key | holds |
 //! |---|---|---|
-//! | meta | name | layout version, id of the store, how often something was applied |
+//! | meta | name | layout version, id of the store, a counter of transactions that applied something |
 //! | log | log | a writer, the sequence up to which its log is applied, the user who owns it, its process and place in a job |
-//! | batch | batch | where rows of attr come from: log, sequence, record, call; the order of the commit |
-//! | run | run | project and name; what is declared, in columns for people and as bytes for us; its owner |
-//! | step | run, step | time; a row for each step that is declared, held, or has attributes |
+//! | batch | batch | the source of rows of attr: log, sequence, record, call; the order of the commit |
+//! | run | run | project and name; the declaration, in columns for people and as bytes for us; its owner |
+//! | step | run, step | time; a row for each step that is declared, has fields, or has attributes |
 //! | variable_name | variable | name and version; the same number in all runs |
 //! | variable | run, variable | the declaration; type and shape of the array at the last step that has one |
-//! | held | run, variable, step | fields: which variable is in which step; says: arrays, opaque bytes, both |
+//! | held | run, variable, step | fields: the variables at each step; says: arrays, opaque bytes, both |
 //! | tag | tag | name, version asked for, type, unit; version shown |
 //! | array_item | item | names of groups, imports, meshes and histories; the same number in all runs |
 //! | array_group | run, item | groups of arrays: properties, and all their sets as bytes |
@@ -18,31 +18,33 @@
 //! | import_variable | run, item, place | variables of them |
 //! | mesh | item | meshes |
 //! | history | item | histories of partitions |
-//! | history_rank | item, rank | what each rank has of finished parts |
+//! | history_rank | item, rank | each rank's share of finished parts |
 //! | decl | kind, run, item, … | every declaration that is visible; the tables above show the oldest |
 //! | conflict | kind, run, item, … | declarations that contradict the oldest |
 //! | attr | run, tag, step, variable, curve, batch, row | the attributes, clustered |
 //! | series | run, tag, step, variable | rows, least and greatest number, levels and extent of boxes |
 //! | span | tag, run | rows, least and greatest number, first and last step |
-//! | tombstone | | what was deleted as a whole, for what arrives later with an older order |
-//! | tombstone_row | log, sequence, record, row, uid | attributes and declarations that were deleted one by one, and by whom |
-//! | tombstone_cell | run, tag, step, variable, curve, batch, row | where deleted attributes stood: older ones stay hidden |
+//! | tombstone | | deletions of whole objects, for content that arrives later with an older order |
+//! | tombstone_row | log, sequence, record, row, uid | attributes and declarations that were deleted individually, and by which user |
+//! | tombstone_cell | run, tag, step, variable, curve, batch, row | places of deleted attributes: older ones stay hidden |
 //! | txn | txn | transactions: the decision in force, and how far it was applied |
 //! | pending | txn, log, sequence, record | records of transactions that are not wholly decided |
-//! | recheck | run, variable, step | places that the store was ever asked for; open: what stands there now? |
+//! | recheck | run, variable, step | places that the store was ever asked about; open: the answer is due |
 //!
 //! `row` is the row of an attribute in its record, `item` the number of a step, variable or tag. Numbers of
-//! runs, tags, variables, logs and batches are given in the order of arrival and mean nothing elsewhere.
-//! Stamps are kept as the 64 bits they are; SQL never compares them.
-//! A run's `written` is when the oldest entry of a field of it was flushed, whether it is visible or not.
-//! `uid` is a user's number, -1 where it is not known. A run's `first` is the place of its oldest
-//! declaration, living or not, and whose it is; `annotate` is 1 where its owner alone annotates it, `shut` 1
-//! where attributes of others were left out for that. `owned` is 0 where nobody asked yet who is its `owner`,
-//! 1 where the store names none (the oldest declaration does), 2 where it does.
+//! runs, tags, variables, logs and batches follow the order of arrival and mean nothing outside the engine.
+//! Stamps are stored as their 64 bits; SQL never compares them.
+//!
+//! * A run's `written` is the time of the oldest flush of a field of it, visible or not.
+//! * `uid` is a user's number, -1 if it is not known.
+//! * A run's `first` is the place and the user of its oldest declaration, even if deleted. `annotate` is 1 if
+//!   only the run's owner may annotate it, `shut` is 1 if attributes of others were left out for that reason.
+//!   `owned` is 0 if the run's `owner` is not determined yet, 1 if the store names none (the oldest
+//!   declaration decides), 2 if it names one.
 
 use super::Dialect;
 
-/// Version of the layout. An engine of another one is made again by replay.
+/// Version of the layout. An engine with another layout is built again by replay.
 pub const LAYOUT: &str = "10";
 
 /// Every table, so that all can be dropped.
@@ -77,7 +79,7 @@ const TABLES: &[&str] = &[
     "recheck",
 ];
 
-/// Types stand in braces; they differ between the dialects.
+/// Types are in braces, because they differ between the dialects.
 const DDL: &str = "
 CREATE TABLE meta (name {text} PRIMARY KEY, value {text} NOT NULL);
 CREATE TABLE log (log {id}, writer {bytes} NOT NULL UNIQUE, sequence {int} NOT NULL, uid {int} NOT NULL,
@@ -160,7 +162,8 @@ CREATE TABLE recheck (run {int} NOT NULL, variable {int} NOT NULL, step {int} NO
 CREATE INDEX recheck_open ON recheck (run, variable, step) WHERE open = 1;
 ";
 
-/// The attributes in SQLite: a payload has no type of its own. A bool is no number and stands in no index.
+/// The attributes in SQLite: the payload column has no type of its own. A bool is not a number and is in no
+/// index.
 const ATTR: &str = "
 CREATE TABLE attr (run INTEGER NOT NULL, tag INTEGER NOT NULL, step INTEGER NOT NULL,
   variable INTEGER NOT NULL, curve INTEGER NOT NULL, batch INTEGER NOT NULL, row INTEGER NOT NULL,
@@ -170,7 +173,7 @@ CREATE INDEX attr_number ON attr (run, tag, num) WHERE num IS NOT NULL;
 CREATE INDEX attr_text ON attr (run, tag, payload) WHERE kind = 5;
 ";
 
-/// Statements that make every table.
+/// Statements that create every table.
 pub fn create(dialect: Dialect) -> String {
     let types: [(&str, &str); 6] = match dialect {
         Dialect::Sqlite => [
@@ -200,7 +203,7 @@ pub fn create(dialect: Dialect) -> String {
     }
 }
 
-/// Statements that drop every table, also of another layout that had the same names.
+/// Statements that drop every table, including tables of another layout with the same names.
 pub fn drop() -> String {
     TABLES.iter().map(|table| format!("DROP TABLE IF EXISTS {table};\n")).collect()
 }

@@ -1,10 +1,10 @@
 //! SQLite as the engine: one file on a local file system, or memory.
 //!
 //! * The journal is a write-ahead log: readers never wait for the process that applies.
-//! * A power cut may take the newest applied commits away with their watermarks; they are applied again.
-//! * No part of the file is mapped: another process may set it aside at any time.
-//! * Every page that is read matches its checksum (`vfs.rs`); what does not is Corrupt.
-//! * All SQL is prepared once a connection and kept.
+//! * A power cut may lose the newest applied commits together with their watermarks; they are applied again.
+//! * No part of the file is mapped, because another process may set it aside at any time.
+//! * Every page that is read is checked against its checksum (`vfs.rs`); a mismatch is Corrupt.
+//! * Each connection prepares every SQL statement once and keeps it.
 //!
 //! ```
 //! use fieldstone_catalog::engine::{Cell, Database, Flow, Sqlite, Wait};
@@ -38,13 +38,14 @@ use super::{
     views,
 };
 
-/// How long one waits for a process that applies, unless [`Database::set_patience`] says otherwise.
+/// How long a caller waits for a process that applies, unless [`Database::set_patience`] changes it.
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// Cache of pages, in KiB.
 const CACHE_KIB: i64 = 64 * 1024;
-/// Statements that stay prepared; there are fewer.
+/// Maximum number of statements that stay prepared; the engine has fewer.
 const STATEMENTS: usize = 128;
-/// Steps of SQLite's machine between two questions whether to stop a user's statement: some hundred microseconds.
+/// Steps of SQLite's virtual machine between two checks whether to stop a user's statement: some hundred
+/// microseconds.
 const STOP_STEPS: i32 = 10_000;
 const INSERT: &str = "INSERT INTO attr (run, tag, step, variable, curve, batch, row, kind, num, payload, region) \
                       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
@@ -58,13 +59,13 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens or makes the file, no part of whose path may be a symbolic link. Denied where the user may not
-    /// write, Corrupt where it is no database, Conflict where it is one of a later release.
+    /// Opens or creates the file. No part of its path may be a symbolic link. Denied if the user may not
+    /// write, Corrupt if it is not a database, Conflict if a later release wrote it.
     pub fn open(path: &Path) -> Result<Sqlite> {
         Sqlite::open_within(path, PATIENCE)
     }
 
-    /// As [`open`](Sqlite::open), with another [patience](Database::set_patience) from the beginning.
+    /// Like [`open`](Sqlite::open), but with this [patience](Database::set_patience) from the beginning.
     pub fn open_within(path: &Path, patience: Duration) -> Result<Sqlite> {
         super::fork::ready()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -74,13 +75,13 @@ impl Sqlite {
         vfs::register()?;
         match header(path) {
             Some(header) if schema::LAYOUT.parse().is_ok_and(|ours| header.layout > ours) => {
-                return Err(Code::LaterTables.error("its tables are of a later release"));
+                return Err(Code::LaterTables.error("a later release wrote its tables"));
             }
             Some(Header { reserved: 0, .. }) => {
-                let what = format!("{} has no checksums: an earlier release made it", path.display());
+                let what = format!("{} has no checksums: an earlier release wrote it", path.display());
                 return Err(Code::EngineDamaged
                     .error(what)
-                    .with_hint("the catalog is an index: fieldstone rebuild makes it again"));
+                    .with_hint("the catalog is an index: `fieldstone rebuild` builds it again"));
             }
             _ => {}
         }
@@ -89,14 +90,14 @@ impl Sqlite {
         Sqlite::prepared(connection, Some(path.to_owned()), patience)
     }
 
-    /// A database in memory, gone with this value.
+    /// A database in memory, which is gone with this value.
     pub fn memory() -> Result<Sqlite> {
         super::fork::ready()?;
         let connection = Connection::open_in_memory().map_err(|cause| error(None, "open", cause))?;
         Sqlite::prepared(connection, None, PATIENCE)
     }
 
-    /// Where the file is; `None` in memory.
+    /// The path of the file; `None` in memory.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -106,7 +107,7 @@ impl Sqlite {
         db.mapped("open", |c| {
             c.busy_timeout(patience)?;
             c.set_prepared_statement_cache_capacity(STATEMENTS);
-            // The size of pages holds for a new file alone; a WAL of one is made by the same statement.
+            // The page size only takes effect in a new file; the same statement creates its write-ahead log.
             c.execute_batch(&format!("PRAGMA page_size = {PAGE}; PRAGMA mmap_size = 0;"))?;
             vfs::reserve(c);
             c.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
@@ -115,10 +116,10 @@ impl Sqlite {
                  PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = ON;"
             ))?;
             c.query_row("PRAGMA journal_size_limit = 67108864", [], |_| Ok(()))?;
-            // Else a statement is compiled anew for every range that is bound to it: ten times the cost.
-            // Q-8: else a statement is compiled anew for each range.
+            // Q-8: without this, SQLite compiles a statement again for every range that is bound to it, at
+            // ten times the cost.
             c.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-            // A name in double quotes that no column has is an error, and no text.
+            // A name in double quotes that is not a column is an error, not a text.
             c.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
             views::functions(c)
         })?;
@@ -149,7 +150,7 @@ impl Sqlite {
     }
 }
 
-/// What the header of a file says before anything is believed of it.
+/// The facts in a file's header that are read before anything else in the file is trusted.
 struct Header {
     /// Bytes that each page leaves for checksums.
     reserved: u8,
@@ -157,7 +158,7 @@ struct Header {
     layout: u32,
 }
 
-/// The header of a database; `None` of what is none, which is SQLite's to refuse.
+/// The header of a database; `None` if the file is not a database, which SQLite will reject.
 fn header(path: &Path) -> Option<Header> {
     let mut header = [0; 100];
     std::fs::symlink_metadata(path).ok().filter(|facts| facts.is_file())?;
@@ -169,7 +170,7 @@ fn header(path: &Path) -> Option<Header> {
 /// Bytes of a page.
 const PAGE: usize = super::page::PAGE;
 
-/// The one statement of a probe's shape.
+/// The single statement for a probe's shape.
 fn shape(probe: &Probe) -> &'static str {
     macro_rules! sql {
         ($rest:literal) => {
@@ -280,7 +281,7 @@ impl Database for Sqlite {
 
     fn begin(&mut self, write: bool, wait: Wait) -> Result<bool> {
         if vfs::is_damaged(&self.connection) {
-            // Met where SQLite reports it to nobody: as it copied its journal into the file.
+            // SQLite found the damage while it copied its log into the file, and had no caller to report it to.
             let cause = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None);
             return Err(error(self.path.as_deref(), "begin in", cause));
         }
@@ -293,7 +294,7 @@ impl Database for Sqlite {
                 Err(cause) if wait == Wait::No && busy(&cause) => return Ok(false),
                 done => done?,
             };
-            // A transaction sees the state of its first read, not of its beginning.
+            // A transaction sees the state of its first read, not of its beginning, so read something now.
             if let Err(cause) = c.prepare_cached("SELECT 1 FROM sqlite_schema LIMIT 1")?.exists([]) {
                 let _ = c.execute_batch("ROLLBACK");
                 return Err(cause);
@@ -306,7 +307,7 @@ impl Database for Sqlite {
     fn commit(&mut self) -> Result<()> {
         let done = self.mapped("commit in", |c| c.prepare_cached("COMMIT")?.raw_execute().map(|_| ()));
         if done.is_err() {
-            // A commit that failed leaves the transaction open; the handle must stay usable.
+            // A failed commit leaves the transaction open; the handle must stay usable.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         done
@@ -379,7 +380,8 @@ impl Database for Sqlite {
 
     fn insert_attrs(&mut self, rows: &mut dyn Iterator<Item = AttrRow<'_>>) -> Result<u64> {
         self.mapped("insert attributes into", |c| {
-            // One row a statement: of several SQLite first makes a table of its own (measured: 0.65 of it).
+            // One row for each statement: for several rows SQLite builds a temporary table first (one row
+            // at a time took 0.65 of the time).
             let mut statement = c.prepare_cached(INSERT)?;
             let mut count = 0;
             for row in rows {
@@ -399,7 +401,7 @@ impl Database for Sqlite {
     fn copy(&mut self) -> Result<Option<Box<dyn Database>>> {
         let mut copy = Sqlite::memory()?;
         let step = self.mapped("copy", |c| Backup::new(c, &mut copy.connection)?.step(-1))?;
-        // Where others hold it, whoever asked does without.
+        // If others hold the database, the caller continues without a copy.
         Ok((step == StepResult::Done).then(|| Box::new(copy) as Box<dyn Database>))
     }
 
@@ -437,7 +439,7 @@ impl Database for Sqlite {
 }
 
 impl Sqlite {
-    /// What a statement that only reads gives.
+    /// The result of a statement that only reads.
     fn selected(&self, statement: &str) -> Result<Selection> {
         let fail = |cause| self.blame(cause);
         let mut parts = Batch::new(&self.connection, statement);
@@ -446,13 +448,14 @@ impl Sqlite {
         let one = matches!(parts.next(), Ok(None));
         if !one || !first.readonly() {
             return Err(Code::Sql
-                .error("SQL: only one statement that reads is taken")
+                .error("SQL: give exactly one statement that only reads")
                 .with_hint("begin with SELECT, WITH or EXPLAIN"));
         }
         rows_of(&mut first).map_err(fail)
     }
 
-    /// What SQLite dislikes of a statement that came from outside is the statement's fault; all else is the file's.
+    /// SQLite's complaints about a statement from outside are errors of that statement; all others are errors
+    /// of the file.
     fn blame(&self, cause: rusqlite::Error) -> Error {
         let (said, at) = match &cause {
             rusqlite::Error::SqlInputError { msg, offset, .. } => (
@@ -483,7 +486,7 @@ fn rows_of(statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<Selectio
     Ok(Selection { names: statement::distinct(names), kinds, rows: found })
 }
 
-/// To SQLite `$2` is a name, and names are numbered by where they first stand.
+/// Adapts parameters: SQLite takes `$2` for a name, and numbers names in order of appearance.
 fn numbered(sql: &str) -> String {
     sql.replace('$', "?")
 }
@@ -515,7 +518,8 @@ fn busy(cause: &rusqlite::Error) -> bool {
     matches!(code_of(cause), Some(DatabaseBusy | DatabaseLocked))
 }
 
-/// Whether nothing but a failing disk can be in the way of whoever opens the file. A symbolic link in its path is.
+/// Whether only a failing disk can be the reason why the file does not open. A symbolic link in its path is
+/// another one.
 fn may_write(path: &Path, cause: &rusqlite::Error) -> bool {
     let linked = ffi::SQLITE_CANTOPEN_SYMLINK;
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -526,7 +530,7 @@ fn may_write(path: &Path, cause: &rusqlite::Error) -> bool {
         && rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
-/// What SQLite's shared memory takes at least.
+/// The least room that SQLite's shared memory needs.
 const SHARED_MEMORY: u64 = 32 << 10;
 
 const FREE: &str = "free some space and try again";
@@ -537,27 +541,27 @@ fn has_no_room(path: &Path) -> bool {
     rustix::fs::statvfs(folder).is_ok_and(|s| s.f_bavail.saturating_mul(s.f_frsize) < SHARED_MEMORY)
 }
 
-/// Sorts SQLite's codes into ours. Values of an unexpected type come from damage too.
+/// Maps SQLite's codes to ours. Values of an unexpected type also come from damage.
 fn error(path: Option<&Path>, doing: &str, cause: rusqlite::Error) -> Error {
     use rusqlite::ErrorCode as Theirs;
     let wrong_type = matches!(cause, rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::Utf8Error(..));
     let (code, hint) = match code_of(&cause) {
         Some(Theirs::DatabaseCorrupt | Theirs::NotADatabase) => {
-            (Code::EngineDamaged, "the catalog is an index: fieldstone rebuild makes it again")
+            (Code::EngineDamaged, "the catalog is an index: `fieldstone rebuild` builds it again")
         }
         Some(Theirs::DiskFull) => (Code::DiskFull, FREE),
-        // So SQLite says that the memory which its processes share has no room.
+        // SQLite reports with this code that the memory which its processes share has no room.
         Some(Theirs::SystemIoFailure) if path.is_some_and(has_no_room) => (Code::DiskFull, FREE),
-        Some(Theirs::OutOfMemory) => (Code::OutOfMemory, "mend the disk, or move the catalog, and try again"),
+        Some(Theirs::OutOfMemory) => (Code::OutOfMemory, "free some memory and try again"),
         Some(Theirs::SystemIoFailure) => {
-            (Code::IoFailed, "mend the disk, or move the catalog, and try again")
+            (Code::IoFailed, "repair the disk or move the catalog, then try again")
         }
         Some(Theirs::DatabaseBusy | Theirs::DatabaseLocked | Theirs::FileLockingProtocolFailed) => {
-            (Code::EngineBusy, "another process writes the catalog: try again")
+            (Code::EngineBusy, "another process is writing the catalog: try again")
         }
-        // SQLite takes any failure to open for one of permissions.
+        // SQLite reports any failure to open the file as one of permissions.
         Some(Theirs::ReadOnly | Theirs::CannotOpen) if path.is_some_and(|path| may_write(path, &cause)) => {
-            (Code::IoFailed, "mend the disk, or move the catalog, and try again")
+            (Code::IoFailed, "repair the disk or move the catalog, then try again")
         }
         Some(Theirs::ReadOnly | Theirs::CannotOpen | Theirs::PermissionDenied) => {
             (Code::PermissionDenied, "check the permissions of the catalog's folder")
@@ -566,7 +570,7 @@ fn error(path: Option<&Path>, doing: &str, cause: rusqlite::Error) -> Error {
             (Code::EngineDenied, "check the permissions of the catalog's folder")
         }
         None if wrong_type => {
-            (Code::EngineDamaged, "the catalog is an index: fieldstone rebuild makes it again")
+            (Code::EngineDamaged, "the catalog is an index: `fieldstone rebuild` builds it again")
         }
         _ => (Code::Internal, "report it"),
     };

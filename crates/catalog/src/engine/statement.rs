@@ -1,15 +1,16 @@
-//! Statements that users write over the views: which are taken, and what makes the answers of both engines equal.
+//! SQL statements of users over the views: which ones are allowed, and how both engines give equal answers.
 //!
-//! * A statement reads: it begins with SELECT, WITH, VALUES or EXPLAIN, behind comments and brackets.
-//! * In every ORDER BY NULL is last, rising or falling, unless the statement says NULLS FIRST. PostgreSQL would put it
-//!   first where the order falls, SQLite where it rises; and NaN, which the views have as NULL, is nobody's best value.
+//! * A statement only reads: after comments and parentheses it begins with SELECT, WITH, VALUES or EXPLAIN.
+//! * Every ORDER BY puts NULL last, ascending or descending, unless the statement says NULLS FIRST. By
+//!   default PostgreSQL puts NULL first in descending order, SQLite in ascending order. The views show NaN as
+//!   NULL, and it is never the best value.
 //! * Columns of a result have distinct names: a second `run` is `run_2`.
 
 use fieldstone_core::{Code, Result};
 
 use super::Dialect;
 
-/// Words that a statement that reads begins with.
+/// Words with which a reading statement begins.
 const READS: [&str; 4] = ["select", "with", "values", "explain"];
 /// Words that end an ORDER BY.
 const ENDS: [&str; 13] = [
@@ -39,7 +40,7 @@ enum Token {
     Sign(u8),
 }
 
-/// A token and where it stands.
+/// A token, with its start and end.
 type Piece = (Token, usize, usize);
 
 /// The tokens of a statement.
@@ -72,12 +73,12 @@ fn pieces(sql: &str, dialect: Dialect) -> Vec<Piece> {
     found
 }
 
-/// Whether a byte is of a word; all characters beyond ASCII are.
+/// Whether a byte belongs to a word; every byte of a character beyond ASCII does.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// How long a text in quotes is; a quote in it is written twice.
+/// The length of a quoted text; a quote inside it is written twice.
 fn quoted(rest: &str, quote: char, escapes: bool) -> usize {
     let mut chars = rest.char_indices().skip(1).peekable();
     while let Some((at, c)) = chars.next() {
@@ -93,7 +94,7 @@ fn quoted(rest: &str, quote: char, escapes: bool) -> usize {
     rest.len()
 }
 
-/// How long PostgreSQL's `$tag$text$tag$` is; 1 for a `$` that begins none.
+/// The length of PostgreSQL's `$tag$text$tag$`; 1 for a `$` that does not begin one.
 fn dollar(rest: &str) -> usize {
     let Some(end) = rest[1..].find('$').map(|end| end + 2) else { return 1 };
     let tag = &rest[..end];
@@ -105,12 +106,13 @@ fn dollar(rest: &str) -> usize {
     rest[end..].find(tag).map_or(rest.len(), |close| end + close + end)
 }
 
-/// Refuses what is not a statement that reads; the database refuses the rest. Gives the statement as the engine takes it.
+/// Refuses statements that do not only read; the database refuses the remaining ones. Returns the statement
+/// in the form that the engine accepts.
 ///
 /// # Errors
 /// Invalid, naming the first word.
 pub(super) fn taken(sql: &str, dialect: Dialect) -> Result<String> {
-    // Some editors begin a file with a mark of its byte order.
+    // Some editors begin a file with a byte order mark.
     let sql = sql.trim_start_matches('\u{feff}');
     let mut pieces = pieces(sql, dialect);
     let first = pieces.iter().find(|(token, ..)| *token != Token::Sign(b'('));
@@ -119,15 +121,15 @@ pub(super) fn taken(sql: &str, dialect: Dialect) -> Result<String> {
         let what = if word.is_empty() {
             "there is no statement".to_owned()
         } else {
-            format!("'{word}' is not taken: only statements that read are")
+            format!("'{word}' is not allowed: give a statement that only reads")
         };
         return Err(Code::Sql
             .error(format!("SQL: {what}"))
-            .with_hint("begin with SELECT, WITH or EXPLAIN; attributes are written with annotate"));
+            .with_hint("begin with SELECT, WITH or EXPLAIN; annotate writes attributes"));
     }
     let mut range = 0..sql.len();
     if dialect == Dialect::Sqlite {
-        // SQLite takes no statement in brackets.
+        // SQLite does not accept a statement in parentheses.
         while let Some(inner) = unbracketed(&pieces) {
             range = inner.0..inner.1;
             pieces.retain(|(_, from, to)| *from >= inner.0 && *to <= inner.1);
@@ -136,7 +138,7 @@ pub(super) fn taken(sql: &str, dialect: Dialect) -> Result<String> {
     Ok(ordered(sql, range, &pieces))
 }
 
-/// What stands within the brackets that are around all of a statement.
+/// The range inside the parentheses that enclose the whole statement.
 fn unbracketed(pieces: &[Piece]) -> Option<(usize, usize)> {
     let end = pieces.iter().rposition(|(token, ..)| *token != Token::Sign(b';'))?;
     let (Token::Sign(b'('), _, from) = *pieces.first()? else { return None };
@@ -155,15 +157,15 @@ fn unbracketed(pieces: &[Piece]) -> Option<(usize, usize)> {
 /// An ORDER BY that is being read.
 struct Clause {
     depth: usize,
-    /// Tokens of the term at hand.
+    /// Tokens of the current term.
     tokens: usize,
-    /// Whether it says itself where NULL goes.
+    /// Whether the statement itself gives the place of NULL.
     nulls: bool,
-    /// Where it ends so far.
+    /// The end of the clause so far.
     end: usize,
 }
 
-/// The statement, in which every term of an ORDER BY says where NULL goes.
+/// The statement, with the place of NULL added to every term of an ORDER BY.
 fn ordered(sql: &str, range: std::ops::Range<usize>, pieces: &[Piece]) -> String {
     let mut places: Vec<usize> = Vec::new();
     let mut open: Vec<Clause> = Vec::new();
@@ -204,7 +206,7 @@ fn ordered(sql: &str, range: std::ops::Range<usize>, pieces: &[Piece]) -> String
             depth += 1;
         }
         if own.as_deref() == Some("by") && before.as_ref().and_then(&word).as_deref() == Some("order") {
-            // An outer clause counts none of it.
+            // The tokens of an inner clause do not count for the outer one.
             open.push(Clause { depth, tokens: 0, nulls: false, end: piece.2 });
         }
         before = Some(*piece);
@@ -222,7 +224,8 @@ fn ordered(sql: &str, range: std::ops::Range<usize>, pieces: &[Piece]) -> String
     text
 }
 
-/// The names of a result's columns, each once: of several equal ones the second has `_2` behind it, and so on.
+/// The column names of a result, made distinct: the second of several equal names gets `_2` at its end, and
+/// so on.
 pub(super) fn distinct(names: Vec<String>) -> Vec<String> {
     let mut own: Vec<String> = Vec::with_capacity(names.len());
     for name in &names {

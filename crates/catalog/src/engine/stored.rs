@@ -1,19 +1,19 @@
-//! How values and boxes lie in rows of attr.
+//! Storage of values and boxes in rows of attr.
 //!
 //! | value | num | payload |
 //! |---|---|---|
 //! | bool | | 0 or 1 |
-//! | int, uint, datetime | rounded to a float | all 64 bits, where the float does not say it exactly |
+//! | int, uint, datetime | rounded to a float | all 64 bits, if the float is not exact |
 //! | float | the float | 1 for -0.0; NaN has neither |
 //! | text, bytes | | itself |
-//! | range | lower end, rounded | upper end, and the lower where the float does not say it exactly |
+//! | range | lower end, rounded | upper end, and the lower if the float is not exact |
 //! | array, list, map, nothing | | its bytes, private to the engine |
 //!
-//! A datetime's `num` is nanoseconds. Rounding keeps the order: `a <= b` gives `num(a) <= num(b)`.
-//! A box is its rank, then start (zigzag) and count of each dimension, as varints; no box is no bytes. Further keywords
-//! set the highest bit of the rank, which is 0 without a box: their number follows, and keyword and value of each as
-//! length and text. Where the box holds a set of cells, their dimension and number follow, the first cell, and how far
-//! each lies behind the one before.
+//! A datetime's `num` is nanoseconds. Rounding keeps the order: `a <= b` gives `num(a) <= num(b)`. A box is its
+//! rank, then start (zigzag) and count of each dimension, as varints; without a box there are no bytes. Further keywords set
+//! the highest bit of the rank, which is 0 without a box: their number follows, and keyword and value of each as
+//! length and text. If the box holds a set of cells, their dimension and number follow, the first cell, and the
+//! distance of each further cell from the one before.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ use fieldstone_core::{Error, Result};
 use super::rows::damaged;
 use super::{AttrRow, Cell};
 
-/// Set in the rank of a box that keywords follow.
+/// Set in the rank of a box if keywords follow.
 const KEYWORDS: u8 = 0x80;
 
 /// Further keywords of an attribute, by name, each with its value.
 pub type RowKeywords = Arc<[(Arc<str>, Arc<str>)]>;
 
-/// Nesting that is read back; values are refused long before.
+/// Depth of nesting that can be read back; values are refused long before.
 const DEPTH: usize = 128;
 
 /// A value as it is stored; its payload may borrow from the value or from a buffer.
@@ -299,7 +299,7 @@ pub fn encode_region(start: &[i64], count: &[i64], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the bytes of keywords to those of a box that begin at `from`, or of none.
+/// Appends the bytes of keywords to those of a box that begin at `from`, or to nothing.
 pub fn encode_keywords<'a>(
     keywords: impl ExactSizeIterator<Item = (&'a Arc<str>, &'a Arc<str>)>,
     from: usize,
@@ -321,7 +321,7 @@ pub fn encode_keywords<'a>(
     }
 }
 
-/// The keywords of a stored box, and what stands behind them.
+/// The keywords of a stored box, and the bytes that follow them.
 fn read_keywords(region: &[u8]) -> Result<(Option<RowKeywords>, &[u8])> {
     let mut dims = region_dims(region);
     dims.by_ref().try_for_each(|dim| dim.map(drop))?;
@@ -343,12 +343,12 @@ fn read_keywords(region: &[u8]) -> Result<(Option<RowKeywords>, &[u8])> {
     Ok((Some(found), bytes))
 }
 
-/// The further keywords that stand with a stored box, or without one; `None` where there are none.
+/// The further keywords stored with or without a box; `None` if there are none.
 pub fn region_keywords(region: &[u8]) -> Result<Option<RowKeywords>> {
     Ok(read_keywords(region)?.0)
 }
 
-/// Appends the bytes of a set of cells, behind those of its box.
+/// Appends the bytes of a set of cells after those of its box.
 pub fn encode_cells(dim: usize, cells: &[i64], out: &mut Vec<u8>) {
     varint(dim as u64, out);
     varint(cells.len() as u64, out);
@@ -359,7 +359,7 @@ pub fn encode_cells(dim: usize, cells: &[i64], out: &mut Vec<u8>) {
     }
 }
 
-/// The dimension of a stored box's cells, and which they are; `None` where it holds all of its elements.
+/// The dimension and the indices of a stored box's cells; `None` if the box holds all of its elements.
 pub fn region_cells(region: &[u8]) -> Result<Option<(usize, Arc<[i64]>)>> {
     let mut bytes = read_keywords(region)?.1;
     if bytes.is_empty() {
@@ -475,7 +475,7 @@ mod tests {
             prop_assert!(!matches!(stored.payload, Cell::Real(_)));
             prop_assert!(stored.num.is_none_or(|num| !num.is_nan()));
             let back = row(stored, &[]).value().unwrap();
-            // Debug distinguishes NaN and the sign of zero, which equality does not.
+            // Debug distinguishes NaN and the sign of zero; equality does not.
             prop_assert_eq!(format!("{back:?}"), format!("{value:?}"));
         }
 

@@ -1,7 +1,7 @@
 //! Sums of attributes: `series` per (run, tag, step, variable) and `span` per (tag, run).
 //!
-//! While commits are applied, sums are kept in memory and written once. They are exact: where a row at
-//! an end of its series is deleted, the series is read again.
+//! While commits are applied, sums stay in memory and are written once. They are exact: after the deletion of
+//! a row at an end of its series, the series is read again.
 
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
@@ -14,10 +14,10 @@ use super::{AttrRow, Cell, Flow, NO_CURVE, Probe, RunId, TagId, VariableId, curv
 
 /// Series in memory before they are written.
 const HELD: usize = 100_000;
-/// Up to so many series of a tag are looked up one by one.
+/// Up to this many series of a tag are looked up one by one.
 const FEW: usize = 8;
 
-/// Sum of a series, and what is to be done about it.
+/// Sum of a series, and the pending work on it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sum {
     pub n: i64,
@@ -41,7 +41,7 @@ struct SpanSum {
     again: bool,
 }
 
-/// What rows add to a series.
+/// The contribution of rows to a series.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Delta {
     pub n: i64,
@@ -60,7 +60,7 @@ impl Default for Delta {
 impl Delta {
     pub fn number(&mut self, num: Option<f64>) {
         if let Some(num) = num {
-            // Zero has one sign here, so that the sum does not depend on which came first.
+            // Zero has one sign here, so that the sum does not depend on the order of rows.
             let num = num + 0.0;
             self.least = self.least.min(num);
             self.greatest = self.greatest.max(num);
@@ -90,13 +90,13 @@ pub(super) struct Sums {
 
 #[derive(Debug)]
 struct OfTag {
-    /// Nothing of the run and tag was there before.
+    /// Whether nothing of the run and tag existed before.
     fresh: bool,
     span: SpanSum,
     series: HashMap<Member, Sum>,
 }
 
-/// Least and greatest as cells; nothing where there is no number.
+/// Least and greatest number as cells; NULL if there are no numbers.
 fn ends<'a>(least: f64, greatest: f64) -> [Cell<'a>; 2] {
     if least <= greatest { [Cell::Real(least), Cell::Real(greatest)] } else { [Cell::Null, Cell::Null] }
 }
@@ -132,7 +132,7 @@ impl Sums {
         Ok(of.insert(OfTag { fresh: found.is_none(), span, series: HashMap::new() }))
     }
 
-    /// Brings series of a run and tag into memory. `members` are ascending and distinct.
+    /// Loads series of a run and tag into memory. `members` are ascending and distinct.
     pub fn load_series(
         &mut self,
         ground: &mut Ground,
@@ -192,7 +192,7 @@ impl Sums {
         self.tags.get(&(run, tag)).and_then(|of| of.series.get(&member)).map_or(0, |sum| sum.n)
     }
 
-    /// Adds rows to a series that was loaded; says whether it was empty.
+    /// Adds rows to a loaded series; returns whether it was empty.
     pub fn add_rows(
         &mut self,
         ground: &mut Ground,
@@ -224,7 +224,7 @@ impl Sums {
         Ok(new)
     }
 
-    /// Takes rows from a series. `alike`: rows with the same boxes come in their place.
+    /// Subtracts a row from its series. `alike`: rows with the same boxes replace it.
     pub fn take_row(&mut self, ground: &mut Ground, row: &AttrRow<'_>, alike: bool) -> Result<()> {
         let (run, tag, member, num) = (row.run, row.tag, (row.step, row.variable), row.num);
         self.load_series(ground, run, tag, &[member])?;
@@ -240,7 +240,7 @@ impl Sums {
         Ok(())
     }
 
-    /// Writes sums that changed.
+    /// Writes the sums that changed.
     pub fn flush(&mut self, ground: &mut Ground) -> Result<()> {
         let tags = std::mem::take(&mut self.tags);
         self.held = 0;

@@ -1,4 +1,4 @@
-//! The parts that records are applied with, each over tables in memory.
+//! Tests of the parts that apply records, each over tables in memory.
 
 #![allow(clippy::unwrap_used)]
 
@@ -42,7 +42,7 @@ fn run(name: &str) -> RunName {
     RunName { project: String::new(), name: name.to_owned() }
 }
 
-/// Where a user's record of that stamp comes from.
+/// The source of a record of a user with this stamp.
 fn source(work: &mut Workspace, user: User, stamp: u64) -> EntrySource {
     let writer = Id([user as u8; 16]);
     work.ground.log_of(writer, user).unwrap();

@@ -1,14 +1,14 @@
-//! A layer between SQLite and the system, through which every page that SQLite reads is compared with its
-//! checksum ([`checked`](super::checked)).
+//! A layer between SQLite and the system that compares every page that SQLite reads with its checksum
+//! ([`checked`](super::checked)).
 //!
-//! SQLite reaches files through a table of functions (a VFS). This one passes every call on to the default
-//! one, and looks at the pages of the main file and of the write-ahead log on their way. What does not hold
-//! is `SQLITE_CORRUPT`: the engine is an index, and is made again by who meets that. The index of the log
-//! (`-shm`) is memory that processes share, made anew by the first that opens the file.
+//! SQLite reaches files through a table of functions (a VFS). This VFS passes every call on to the default
+//! one, and checks the pages of the main file and of the write-ahead log on their way. A mismatch is
+//! `SQLITE_CORRUPT`: the engine is an index, and the caller builds it again. The index of the log (`-shm`) is
+//! memory that processes share; the first one that opens the file builds it.
 //!
 //! Invariants:
-//! * other files of SQLite's are opened by the default VFS itself;
-//! * the file is not mapped (the table has no `xFetch`), and not read by parts of pages.
+//! * the default VFS itself opens all other files of SQLite;
+//! * the file is not mapped (the table has no `xFetch`), and pages are never read in parts.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::size_of;
@@ -21,16 +21,16 @@ use rusqlite::{Connection, ffi};
 use super::checked::{Checked, NONE, pass};
 use super::page;
 
-/// The name under which SQLite knows the layer.
+/// SQLite's name for this layer.
 pub const NAME: &CStr = c"fieldstone-checked";
-/// Asks a file whether it met damage: `xFileControl` with a pointer to an int.
+/// Asks a file whether it found damage: `xFileControl` with a pointer to an int.
 const DAMAGED: c_int = 0x4653_0001;
 
-/// The file behind SQLite's pointer.
+/// The file that SQLite's pointer stands for.
 ///
 /// # Safety
-/// `file` is one that `open` made and that is not closed; SQLite uses the files of a connection one call
-/// after another, and no call here reaches another one of the same file.
+/// `file` is one that `open` made and that is not closed. SQLite uses the files of a connection in one call
+/// at a time, and no call here reaches another file object of the same file.
 unsafe fn checked<'a>(file: *mut ffi::sqlite3_file) -> &'a mut Checked {
     // SAFETY: `open` has written a `Checked` there.
     unsafe { &mut *file.cast::<Checked>() }
@@ -39,13 +39,13 @@ unsafe fn checked<'a>(file: *mut ffi::sqlite3_file) -> &'a mut Checked {
 /// The main file of a log.
 ///
 /// # Safety
-/// As for `checked`; SQLite closes the log before its main file, which is another piece of memory.
+/// As for `checked`; SQLite closes the log before its main file, which is separate memory.
 unsafe fn main_of<'a>(log: &Checked) -> &'a mut Checked {
-    // SAFETY: `open` made sure that it is a main file of ours.
+    // SAFETY: `open` ensured that it is a main file of ours.
     unsafe { &mut *log.main }
 }
 
-/// A buffer of SQLite's that is to be filled.
+/// A buffer of SQLite's to fill.
 ///
 /// # Safety
 /// `bytes` has `length` bytes that nobody else uses during the call.
@@ -54,7 +54,7 @@ unsafe fn buffer<'a>(bytes: *mut c_void, length: c_int) -> &'a mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(bytes.cast(), usize::try_from(length).unwrap_or(0)) }
 }
 
-/// A buffer of SQLite's that is to be written.
+/// A buffer of SQLite's to write to the file.
 ///
 /// # Safety
 /// `bytes` has `length` bytes that nobody changes during the call.
@@ -68,7 +68,7 @@ type File = *mut ffi::sqlite3_file;
 unsafe extern "C" fn close(file: File) -> c_int {
     // SAFETY: SQLite closes an open file, once.
     let code = unsafe { pass!(checked(file).inner, xClose) };
-    // SAFETY: the memory is SQLite's until this call returns.
+    // SAFETY: the memory belongs to SQLite, which keeps it until this call returns.
     unsafe { (*file).pMethods = ptr::null() };
     code
 }
@@ -84,7 +84,7 @@ unsafe extern "C" fn write_main(file: File, bytes: *const c_void, length: c_int,
 }
 
 unsafe extern "C" fn read_log(file: File, bytes: *mut c_void, length: c_int, at: i64) -> c_int {
-    // SAFETY: the contract of `xRead`; log and main file are two pieces of memory.
+    // SAFETY: the contract of `xRead`; the log and the main file are separate memory.
     unsafe {
         let log = checked(file);
         let main = main_of(log);
@@ -123,7 +123,7 @@ unsafe extern "C" fn control_main(file: File, op: c_int, argument: *mut c_void) 
 }
 
 unsafe extern "C" fn abilities(file: File) -> c_int {
-    // SAFETY: an open file. A part of a page has no checksum.
+    // SAFETY: an open file. A part of a page has no checksum, so reads of parts are switched off.
     unsafe { pass!(checked(file).inner, xDeviceCharacteristics) & !ffi::SQLITE_IOCAP_SUBPAGE_READ }
 }
 
@@ -150,7 +150,7 @@ unsafe extern "C" fn shm_lock(file: File, offset: c_int, count: c_int, flags: c_
     unsafe {
         let this = checked(file);
         if offset == 0 && flags == ffi::SQLITE_SHM_UNLOCK | ffi::SQLITE_SHM_EXCLUSIVE {
-            // The end of a write: what it wrote twice has its checksums, or is gone.
+            // The write has ended: frames that it wrote twice have their checksums, or are gone.
             this.stale_from = NONE;
         }
         pass!(this.inner, xShmLock, offset, count, flags)
@@ -176,7 +176,7 @@ unsafe extern "C" fn shm_unmap(file: File, delete: c_int) -> c_int {
     }
 }
 
-/// Methods that are passed on as they are.
+/// Methods that pass their call on unchanged.
 macro_rules! passed_on {
     ($($name:ident = $method:ident($($argument:ident: $type:ty),*);)*) => {$(
         unsafe extern "C" fn $name(file: File $(, $argument: $type)*) -> c_int {
@@ -235,7 +235,7 @@ static MAIN_METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
 
 type Vfs = *mut ffi::sqlite3_vfs;
 
-/// The VFS below.
+/// The VFS that this one calls.
 ///
 /// # Safety
 /// `vfs` is the one that `register` made.
@@ -251,8 +251,8 @@ unsafe extern "C" fn open(
     flags: c_int,
     out: *mut c_int,
 ) -> c_int {
-    // SAFETY: the contract of `xOpen`: `file` has the room that `szOsFile` asks for, aligned to 8 bytes, and
-    // a log's name leads to its main file, which is open and stays so longer than the log.
+    // SAFETY: the contract of `xOpen`: `file` has the room that `szOsFile` asks for, aligned to 8 bytes. The
+    // name of a log leads to its main file, which is open and stays open longer than the log.
     unsafe {
         let below = below(vfs);
         let Some(open) = (*below).xOpen else { return ffi::SQLITE_MISUSE };
@@ -271,7 +271,7 @@ unsafe extern "C" fn open(
         ptr::write(this, Checked::closed(inner, main));
         (*inner).pMethods = ptr::null();
         let code = open(below, name, inner, flags, out);
-        // One that failed may still have to be closed.
+        // A file that failed to open may still have to be closed.
         if !(*inner).pMethods.is_null() {
             (*file).pMethods = if main.is_null() { &MAIN_METHODS } else { &LOG_METHODS };
         }
@@ -279,7 +279,7 @@ unsafe extern "C" fn open(
     }
 }
 
-/// Functions of the VFS that are passed on as they are.
+/// Functions of the VFS that pass their call on unchanged.
 macro_rules! vfs_passed_on {
     ($($name:ident = $method:ident($($argument:ident: $type:ty),*) -> $result:ty, else $absent:expr;)*) => {$(
         unsafe extern "C" fn $name(vfs: Vfs $(, $argument: $type)*) -> $result {
@@ -310,7 +310,7 @@ vfs_passed_on! {
     time_in_milliseconds = xCurrentTimeInt64(out: *mut i64) -> c_int, else ffi::SQLITE_MISUSE;
 }
 
-/// A symbol of a library that was loaded.
+/// A symbol of a loaded library.
 unsafe extern "C" fn symbol(
     vfs: Vfs,
     library: *mut c_void,
@@ -321,8 +321,8 @@ unsafe extern "C" fn symbol(
 }
 
 fn make() -> c_int {
-    // SAFETY: the default VFS stays as long as the process. What is registered is never freed or changed,
-    // and its functions keep the contracts of SQLite's.
+    // SAFETY: the default VFS exists as long as the process. A registered VFS is never freed or changed, and
+    // its functions keep the contracts of SQLite.
     unsafe {
         let below = ffi::sqlite3_vfs_find(ptr::null());
         if below.is_null() {
@@ -356,22 +356,22 @@ fn make() -> c_int {
     }
 }
 
-/// Makes SQLite know the layer; once a process.
+/// Registers the layer with SQLite, once in each process.
 pub fn register() -> Result<()> {
     static DONE: OnceLock<c_int> = OnceLock::new();
     match *DONE.get_or_init(make) {
         ffi::SQLITE_OK => Ok(()),
-        code => Err(Error::internal(format!("SQLite takes no layer below it: code {code}"))),
+        code => Err(Error::internal(format!("SQLite refused the file layer: code {code}"))),
     }
 }
 
-/// Asks SQLite to leave the end of each page alone, in a file that is still empty.
+/// Asks SQLite to leave the end of each page free, in a file that is still empty.
 pub fn reserve(connection: &Connection) {
     let mut bytes = page::RESERVED as c_int;
     control_of(connection, ffi::SQLITE_FCNTL_RESERVE_BYTES, &mut bytes);
 }
 
-/// Whether damage was met, perhaps by what has no answer: copying the log into the file.
+/// Whether damage was found, perhaps by a call without a result: copying the log into the file.
 pub fn is_damaged(connection: &Connection) -> bool {
     let mut damaged = 0;
     control_of(connection, DAMAGED, &mut damaged);
@@ -380,7 +380,7 @@ pub fn is_damaged(connection: &Connection) -> bool {
 
 fn control_of(connection: &Connection, op: c_int, value: &mut c_int) {
     // SAFETY: the connection is open, and both calls take a pointer to an int. A database in memory knows
-    // none of them, and says so by a code.
+    // neither call and returns a code.
     let code = unsafe {
         ffi::sqlite3_file_control(connection.handle(), c"main".as_ptr(), op, ptr::from_mut(value).cast())
     };

@@ -1,9 +1,9 @@
-//! Read-only views for people: the tables with names in place of numbers. They are promised; the tables
-//! are not. `docs/guide/tag-and-find.md` lists their columns.
+//! Read-only views for people: the tables with names in place of numbers. The views are part of the promised
+//! interface; the tables are not. `docs/guide/tag-and-find.md` lists their columns.
 //!
-//! On SQLite three functions read a box: `box_rank(box)`, `box_start(box, d)`, `box_count(box, d)`; NULL
-//! where there is no such dimension. `keyword(box, name)` gives a further keyword of the attribute, NULL where it has
-//! none of the name.
+//! On SQLite three functions read a box: `box_rank(box)`, `box_start(box, d)`, `box_count(box, d)`; they
+//! return NULL for a dimension that does not exist. `keyword(box, name)` returns a further keyword of the
+//! attribute, NULL if it has none of this name.
 
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::schema::step_number;
@@ -86,7 +86,7 @@ const TYPES: &str = "CASE kind WHEN 1 THEN 'bool' WHEN 2 THEN 'int' WHEN 3 THEN 
                      WHEN 5 THEN 'text' WHEN 6 THEN 'bytes' WHEN 7 THEN 'datetime' WHEN 8 THEN 'int_range' \
                      WHEN 9 THEN 'float_range' WHEN 10 THEN 'array' ELSE 'json' END";
 
-/// Statements that make the views.
+/// Statements that create the views.
 pub(super) fn create(dialect: Dialect) -> String {
     let (text, bool, datetime, created, ns) = match dialect {
         Dialect::Sqlite => (
@@ -111,7 +111,7 @@ pub(super) fn create(dialect: Dialect) -> String {
     let marks = [
         ("{type}", TYPES),
         ("{none}", &none),
-        // What stands for `15m` or `0-24` means nothing to SQL.
+        // The stored form of `15m` or `0-24` means nothing to SQL.
         ("{whole}", &whole),
         ("{text}", text),
         ("{bool}", bool),
@@ -129,7 +129,7 @@ pub(super) fn drop() -> String {
     ARRAY_TABLES.iter().chain(NAMES).map(|name| format!("DROP VIEW IF EXISTS {name};\n")).collect()
 }
 
-/// The type of the values of a view's column, by its name: SQLite says the type of a value, and none of a column.
+/// The type of a column of a view, by its name: SQLite has a type for each value, not for a column.
 pub(super) fn kind(name: &str) -> Option<ValueType> {
     Some(match name {
         "project" | "run" | "job" | "notes" | "grid" | "params" | "variable" | "dtype" | "shape" | "dims"
@@ -142,7 +142,7 @@ pub(super) fn kind(name: &str) -> Option<ValueType> {
     })
 }
 
-/// What to write instead of a table that is not there, and which views there are.
+/// A hint for a table that does not exist: the nearest name, and the list of views.
 pub(super) fn hint(said: &str) -> String {
     let there = "runs, steps, variables, tags, attributes, series_of_attributes";
     let asked = said.strip_prefix("no such table: ").unwrap_or_default();

@@ -1,11 +1,12 @@
-//! The workspace of applying records: the tables, the sums of what is in them, and who owns what.
+//! The state for applying records: the tables, the sums of their rows, and the owners of runs.
 
 use super::Database;
 use super::ground::Ground;
 use super::owners::Owners;
 use super::summary::Sums;
 
-/// A record of declarations (log, sequence, record), and which places of it were deleted one by one, each by whom.
+/// A record of declarations (log, sequence, record), and the places in it that were deleted individually,
+/// each with the user.
 pub(super) type DeletedAlone = ((i64, u64, i64), Vec<[i64; 2]>);
 
 /// See the module.
@@ -14,9 +15,9 @@ pub(super) struct Workspace {
     pub ground: Ground,
     pub sums: Sums,
     pub owners: Owners,
-    /// Of the record of declarations that is applied.
+    /// Those of the record of declarations that is being applied.
     pub deleted_alone: Option<DeletedAlone>,
-    /// Attributes that were inserted in this transaction.
+    /// Attributes inserted in this transaction.
     pub attributes: u64,
 }
 
@@ -31,7 +32,7 @@ impl Workspace {
         }
     }
 
-    /// Forgets what belongs to one transaction of the database.
+    /// Forgets everything that belongs to one transaction of the database.
     pub fn forget(&mut self) {
         self.ground.forget();
         self.sums = Sums::default();

@@ -1,4 +1,4 @@
-//! Writers: each log's process, and where it stands in a job, as its header says.
+//! Writers: the process of each log and its place in a job, from the log's header.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use fieldstone_format::log::LogHeader;
 
 use super::{Cell, Database, Flow};
 
-/// Gives what is known of a log's writer.
+/// Returns the known facts about a log's writer.
 pub type WriterOf = Arc<dyn Fn(Id) -> Option<Writer> + Send + Sync>;
-/// Gives the name of a user, by number.
+/// Returns the name of a user, by number.
 pub type UserNames = Arc<dyn Fn(u32) -> String + Send + Sync>;
 
 /// The process that writes a log.
@@ -24,14 +24,14 @@ pub struct Writer {
     pub process: u32,
     /// Its rank in the job.
     pub rank: Option<u32>,
-    /// The scheduler's name of the job; empty where there is none.
+    /// The scheduler's name of the job; empty if there is none.
     pub job: String,
-    /// The attempt; empty where there is none.
+    /// The attempt; empty if there is none.
     pub attempt: String,
 }
 
 impl Writer {
-    /// The facts of a log's header, and the attempt that its commits name. `None` where the header is damaged.
+    /// The facts in a log's header, and the attempt that its commits name. `None` if the header is damaged.
     pub fn of(header: &LogHeader, attempt: Option<&str>) -> Option<Writer> {
         let Origin { attempt: named, job, rank } = &header.origin;
         header.known_store().map(|_| Writer {
@@ -57,13 +57,13 @@ pub struct WriterRow {
     pub log: i64,
     /// Its id.
     pub id: Id,
-    /// Number and name of the user who owns it; `None` where no commit of it was applied.
+    /// Number and name of the user who owns it; `None` if no commit of it was applied.
     pub user: Option<(u32, String)>,
-    /// Its writer; `None` where the header is damaged.
+    /// Its writer; `None` if the header is damaged.
     pub writer: Option<Writer>,
 }
 
-/// Writes down who writes a log.
+/// Stores the facts about a log's writer.
 pub(super) fn describe(db: &mut dyn Database, log: i64, writer: &Writer) -> Result<()> {
     let Writer { host, process, rank, job, attempt } = writer;
     let text = |text: &'_ String| if text.is_empty() { None } else { Some(text.clone()) };
@@ -104,7 +104,7 @@ fn number(cell: &Cell<'_>) -> Result<Option<u32>> {
     Ok(cell.int_or_null()?.and_then(|number| u32::try_from(number).ok()))
 }
 
-/// Batches of these logs, which ascend: ranges of numbers, both ends included, ascending.
+/// Batches of these logs, which must be ascending: ranges of numbers, both ends included, ascending.
 pub(super) fn batches(db: &mut dyn Database, logs: &[i64]) -> Result<Vec<(i64, i64)>> {
     const FEW: usize = 32;
     let mut batches = Vec::new();
@@ -133,7 +133,7 @@ pub(super) fn batches(db: &mut dyn Database, logs: &[i64]) -> Result<Vec<(i64, i
     Ok(ranges)
 }
 
-/// A function, which has nothing to show.
+/// Wraps a function, so that its owner can derive Debug.
 #[derive(Clone)]
 pub(super) struct Callback<F>(pub F);
 

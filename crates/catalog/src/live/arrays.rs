@@ -1,8 +1,8 @@
-//! Distributed arrays in the catalog: groups of sets and imports of runs, meshes and histories of the store, and the
-//! tables of SDM's database over them.
+//! Distributed arrays in the catalog: groups of sets and imports of runs, meshes and histories of the store,
+//! and the tables of SDM's database over them.
 //!
-//! What is declared is visible to this process at once, to all at flush; with a transaction, at its commit. Declared
-//! again as it is writes nothing; declared otherwise is Conflict.
+//! This process sees a declaration at once; everybody sees it after the flush or, in a transaction, after the
+//! commit. Repeating a declaration writes nothing; a different one is a Conflict.
 
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
@@ -61,7 +61,7 @@ impl CatalogArrays for Catalog {
 
     fn array_table(&self, name: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
         if !ARRAY_TABLES.contains(&name) {
-            return Err(Error::invalid(format!("there is no table '{name}' of arrays"))
+            return Err(Error::invalid(format!("there is no table '{name}' about arrays"))
                 .with_hint(format!("the tables are {}", ARRAY_TABLES.join(", "))));
         }
         let Selection { names, rows, .. } = self.sql_until(&format!("SELECT * FROM {name}"), None)?;

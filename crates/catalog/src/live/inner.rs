@@ -1,10 +1,9 @@
-//! What a catalog has in common for all its calls, and what each process has of it.
+//! The state that all calls of a catalog share, and the part of it that each process has.
 //!
 //! Invariants:
-//! * after a fork the child has an engine, a memory and a buffer of its own and never touches its
-//!   parent's;
-//! * the order of records in a session is the order of the calls, but for single attributes at different
-//!   places, which are gathered.
+//! * after a fork, the child has its own engine, caches and buffer and never touches those of its parent;
+//! * records of a session keep the order of the calls, except for single attributes at different places,
+//!   which are gathered.
 
 use std::sync::{Arc, Weak};
 
@@ -16,10 +15,10 @@ use super::CatalogSettings;
 use crate::reader::{EngineReader, FieldPort, OpenStore};
 use crate::registry::Registry;
 
-/// Attributes that are applied with the flush that brings them, rather than by the next read.
+/// From this many attributes on, a flush applies them itself instead of leaving them to the next read.
 const MANY: u64 = 10_000;
 
-/// The catalog itself; [`Catalog`](super::Catalog) is a handle on it.
+/// The catalog itself; [`Catalog`](super::Catalog) is a handle to it.
 #[derive(Debug)]
 pub struct Inner {
     pub store: Arc<OpenStore>,
@@ -27,7 +26,7 @@ pub struct Inner {
     process: PerProcess<Registry>,
 }
 
-/// The state of one process. It takes part in the flushes of its process.
+/// The state of one process, which takes part in the process's flushes.
 fn of_process(store: &Arc<OpenStore>, me: &Weak<Inner>) -> Registry {
     store.fields.join(me.clone());
     Registry::new(store.clone())
@@ -69,7 +68,7 @@ impl FlushParticipant for Inner {
 
     fn flushed(&self, session: &Session) {
         let (registry, reader) = (self.registry(), self.reader());
-        let all = !self.store.journal.has_pending(session);
+        let all = !self.store.journal.unflushed().holds(session);
         let session = session.key();
         registry.declarations().flushed(session, all);
         reader.overlays.end(session);

@@ -1,16 +1,16 @@
-//! The catalog of an open store: what is written goes into the next commit of its journal as side records; what
-//! is read comes from an engine that has followed the logs as far as this handle sees them. An engine may be
-//! deleted at any time: it is built again by replay, and no answer changes.
+//! The catalog of an open store. Writes become side records in the next commit of the journal. Reads use an
+//! engine that has followed the logs as far as this handle sees them. The engine may be deleted at any time:
+//! a replay builds it again, and no answer changes.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `inner` | what all calls share, and what each process has of it |
+//! | `inner` | the state that all calls share, and each process's part |
 //! | `arrays` | declarations of distributed arrays |
-//! | `stream` | hits one after another |
-//! | `whole` | the engine and the logs, looked at as a whole |
+//! | `stream` | hits, one at a time |
+//! | `whole` | calls about the engine or the logs as a whole |
 //!
-//! The engine is read by `reader`, what is declared is known to `registry`, and what writing checks is in `write`. The
-//! facade makes a [`Catalog`] of an open store, with an example of it.
+//! `reader` reads the engine, `registry` knows the declarations, and `write` checks writes. The facade makes
+//! a [`Catalog`] of an open store, and has an example of it.
 
 mod arrays;
 mod inner;
@@ -49,14 +49,14 @@ use crate::view::roles;
 use crate::write::{annotate, carry, declare, delete, state, tags, versions};
 use inner::Inner;
 
-/// The catalog of an open store. Clones share what they have.
+/// The catalog of an open store. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     inner: Arc<Inner>,
 }
 
 impl Catalog {
-    /// The catalog over a journal and the fields that it holds. Nothing is opened before it is needed.
+    /// The catalog over a journal and its fields. Opens nothing before it is needed.
     pub fn new(fields: Arc<dyn FieldPort>, journal: Arc<Journal>, settings: CatalogSettings) -> Catalog {
         Catalog { inner: Inner::new(fields, journal, settings) }
     }
@@ -255,7 +255,7 @@ impl CatalogLookup for Catalog {
         variable: Option<&str>,
         step: Option<i64>,
     ) -> Result<Vec<(String, String)>> {
-        roles::key_of(&self.inner.store.journal.schema(), run, variable, step)
+        roles::key_of(&self.inner.store.journal.schema().now(), run, variable, step)
     }
 
     fn has_declarations(&self) -> Result<bool> {
@@ -390,7 +390,7 @@ impl CatalogAdmin for Catalog {
     }
 }
 
-/// The bits of kinds given by name.
+/// The bits for kinds given by name.
 fn kind_bits(names: &[&str]) -> Result<u32> {
     use kinds::*;
     const KINDS: [(&str, u32); 9] = [
@@ -408,7 +408,7 @@ fn kind_bits(names: &[&str]) -> Result<u32> {
         let known = KINDS.iter().find(|(kind, _)| kind == name);
         let all: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
         known.map(|(_, bit)| bits | bit).ok_or_else(|| {
-            Error::invalid(format!("'{name}' is no kind of what a transaction holds"))
+            Error::invalid(format!("'{name}' is not a kind of content of a transaction"))
                 .with_hint(format!("the kinds are {}", all.join(", ")))
         })
     })

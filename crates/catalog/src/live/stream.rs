@@ -1,4 +1,4 @@
-//! Hits one after another, found by a thread of their own in bounded memory.
+//! Hits one at a time, found by a thread of their own in bounded memory.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::reader::consistent_view::ConsistentView;
 use crate::reader::location::EngineLocation;
 use crate::reader::{EngineReader, Visibility};
 
-/// Hits that wait between the thread that finds them and the one that takes them.
+/// Capacity of the queue between the thread that finds hits and the one that takes them.
 const WAITING: usize = 1024;
-/// Hits of a stream that are remembered, so that it can go on from another engine: some 4 MB.
+/// Hits of a stream that are remembered, so that it can continue from another engine: some 4 MB.
 const REMEMBERED: usize = 1 << 16;
 
-/// Hits, one after another.
+/// Hits, one at a time.
 pub fn stream(
     reader: &Arc<EngineReader>,
     query: &Query,
 ) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
-    // Before it is copied for the thread that answers it.
+    // Check before copying the query for the thread that answers it.
     query.expr.size().check()?;
     reader.store.journal.check_there()?;
     let _span = tracing::debug_span!("query", streamed = true).entered();
@@ -34,7 +34,7 @@ pub fn stream(
     let moment = reader.consistent_view(view)?;
     let pending = query.session.transaction().is_some() || moment.has_own();
     if pending || reader.connections.location_now(&moment.seen.heads)? == EngineLocation::Memory {
-        // Nobody else may use that engine, or write to it, for as long as it is read.
+        // No other thread may use that engine, or write to it, while it is read.
         let table = reader.look_from(moment, view, &mut |index| query::collect(index, query))?;
         return Ok(Box::new(TableHits { table, next: 0 }));
     }
@@ -48,8 +48,8 @@ pub fn stream(
     Ok(Box::new(HitStream { receiver: Some(receiver), process: std::process::id() }))
 }
 
-/// Finds hits and sends them on, until nobody takes them any more. Where the engine breaks meanwhile, the
-/// one that is built again gives those that were not sent yet.
+/// Finds hits and sends them until the receiver is gone. If the engine breaks on the way, a rebuilt one
+/// supplies the hits that were not sent yet.
 fn send(reader: &EngineReader, query: &Query, moment: ConsistentView, sender: &SyncSender<Result<Hit>>) {
     let mut sent = StreamProgress { limit: query.limit, ids: HashSet::new(), count: 0 };
     let span = tracing::debug_span!("stream", hits = tracing::field::Empty);
@@ -74,7 +74,7 @@ fn send(reader: &EngineReader, query: &Query, moment: ConsistentView, sender: &S
     let outcome = match outcome {
         Err(e) if can_stand_in(&e) && sent.count == 0 => {
             reader.connections.go_away();
-            // All at once: who takes the hits may ask for more of that engine meanwhile.
+            // Collect everything at once: the receiver of the hits may query that engine in between.
             reader.ask(query, |tables| query::collect(tables, query)).map(|table| {
                 TableHits { table, next: 0 }.all(|hit| sender.send(hit).is_ok());
             })
@@ -83,12 +83,12 @@ fn send(reader: &EngineReader, query: &Query, moment: ConsistentView, sender: &S
     };
     span.record("hits", sent.count);
     if let Err(error) = outcome {
-        // Nobody may be there any more to hear of it.
+        // The receiver may be gone.
         drop(sender.send(Err(error)));
     }
 }
 
-/// Hits of a stream that were sent.
+/// The hits that a stream has sent.
 struct StreamProgress {
     limit: Option<u64>,
     /// The first of them, up to [`REMEMBERED`].
@@ -97,11 +97,11 @@ struct StreamProgress {
 }
 
 impl StreamProgress {
-    /// Whether hits were sent before. Unavailable where it is not known any more which.
+    /// Whether hits were sent before. Unavailable if too many were sent to remember which.
     fn again(&self) -> Result<bool> {
         if self.count > self.ids.len() as u64 {
-            return Err(Error::unavailable("the catalog's engine broke while it was read")
-                .with_hint("ask again: it is built again"));
+            return Err(Error::unavailable("the catalog's engine broke during the read")
+                .with_hint("query again: the engine is built again first"));
         }
         Ok(self.count > 0)
     }
@@ -118,7 +118,7 @@ impl StreamProgress {
     }
 }
 
-/// TableHits of a table as hits.
+/// The hits of a table, as an iterator.
 struct TableHits {
     table: HitTable,
     next: usize,
@@ -134,7 +134,7 @@ impl Iterator for TableHits {
     }
 }
 
-/// Hits that another thread finds. Dropping it ends that thread.
+/// Hits that another thread finds. Dropping this ends that thread.
 struct HitStream {
     receiver: Option<Receiver<Result<Hit>>>,
     /// The process that has the thread.
@@ -152,10 +152,10 @@ impl Iterator for HitStream {
 
     fn next(&mut self) -> Option<Result<Hit>> {
         if self.is_forked() {
-            // The thread is in the parent alone.
+            // The thread exists only in the parent.
             std::mem::forget(self.receiver.take()?);
-            let error = Code::Forked.error("these hits were asked for before this process was forked");
-            return Some(Err(error.with_hint("ask again in this process")));
+            let error = Code::Forked.error("this process was forked after the query for these hits");
+            return Some(Err(error.with_hint("query again in this process")));
         }
         self.receiver.as_ref()?.recv().ok()
     }
@@ -164,7 +164,7 @@ impl Iterator for HitStream {
 impl Drop for HitStream {
     fn drop(&mut self) {
         if self.is_forked() {
-            // It may be locked by a thread that is not in this process.
+            // A thread that is not in this process may have locked it.
             std::mem::forget(self.receiver.take());
         }
     }

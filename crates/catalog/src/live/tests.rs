@@ -1,4 +1,4 @@
-//! Catalogs of one store: what each knows and reads, and how several apply in turns.
+//! Catalogs of one store: their knowledge and reads, and how several of them take turns to apply.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ use crate::reader::Visibility;
 use fieldstone_journal::Session;
 use fieldstone_journal::participant::FlushParticipant;
 
-/// The fields of a store, and nothing that changes them.
+/// The fields of a store that do not change.
 #[derive(Debug)]
 struct Fields(LocalStore);
 
@@ -131,7 +131,7 @@ fn run(name: &str) -> RunName {
 
 fn flush(catalog: &Catalog) {
     catalog.inner.hand_over(&Session::default());
-    catalog.inner.store.journal.flush(&Session::default()).unwrap();
+    catalog.inner.store.journal.committer().flush(&Session::default()).unwrap();
 }
 
 #[test]

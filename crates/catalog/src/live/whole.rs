@@ -1,4 +1,4 @@
-//! Calls that look at the logs or the engine as a whole.
+//! Calls about the logs or the engine as a whole.
 
 use std::collections::HashSet;
 
@@ -14,10 +14,10 @@ use crate::reader::connection::{Connection, Patience};
 use crate::reader::following::Replayed;
 use crate::reader::{EngineReader, Visibility};
 
-/// Differences that a check names.
+/// Maximum number of differences that a check lists.
 const NAMED: usize = 100;
 
-/// Whether some commit of the logs has such a record; the first that does ends the search.
+/// Whether some commit of the logs has such a record; the search ends at the first one.
 fn any_record(feed: &Feed, is: fn(&SideRecord) -> bool) -> Result<bool> {
     for (writer, _) in feed.heads() {
         for commit in feed.commits(writer, 0)? {
@@ -31,10 +31,10 @@ fn any_record(feed: &Feed, is: fn(&SideRecord) -> bool) -> Result<bool> {
 
 /// Whether some commit of the logs declares something.
 pub fn has_declarations(reader: &EngineReader) -> Result<bool> {
-    any_record(&reader.store.journal.feed()?, declares)
+    any_record(&reader.store.journal.looks().feed()?, declares)
 }
 
-/// Whether the logs, or this handle, hold anything for the catalog. The engine is not asked, and not made.
+/// Whether the logs, or this handle, hold anything for the catalog. Does not use or create the engine.
 pub fn has_records(reader: &EngineReader) -> Result<bool> {
     let view = reader.consistent_view(Visibility::All(&Session::default()))?;
     Ok(view.has_own() || any_record(&view.seen.feed, is_catalog)?)
@@ -43,7 +43,7 @@ pub fn has_records(reader: &EngineReader) -> Result<bool> {
 /// Builds the engine's tables again.
 pub fn rebuild(reader: &EngineReader) -> Result<RebuildReport> {
     reader.forget_apply_error();
-    let feed = reader.store.journal.feed()?;
+    let feed = reader.store.journal.looks().feed()?;
     let place = reader.connections.location_for(&feed.heads())?;
     let mut work = |engine: &mut Connection| reader.follower.replay(engine.index()?, &feed);
     let outcome = reader.connections.with(&place, Patience::Full, &mut work);
@@ -61,7 +61,7 @@ pub fn rebuild(reader: &EngineReader) -> Result<RebuildReport> {
 /// Compares the engine with a replay, both as lines of text in memory.
 pub fn verify(reader: &EngineReader) -> Result<CatalogCheck> {
     reader.raise_apply_error()?;
-    let feed = reader.store.journal.feed()?;
+    let feed = reader.store.journal.looks().feed()?;
     let mut replayed = Index::open(Box::new(Sqlite::memory()?), reader.store.journal.home().id)?;
     reader.follower.replay(&mut replayed, &feed)?;
     let mut check = CatalogCheck::default();
@@ -71,7 +71,7 @@ pub fn verify(reader: &EngineReader) -> Result<CatalogCheck> {
     let expected = engine::dump(&mut replayed)?;
     let found = reader.look(Visibility::Synced, &mut engine::dump)?;
     check.lines = expected.lines().count() as u64;
-    let sides = [(&expected, &found, "the engine lacks"), (&found, &expected, "the logs do not say")];
+    let sides = [(&expected, &found, "missing from the engine"), (&found, &expected, "not in the logs")];
     for (have, other, what) in sides {
         let other: HashSet<&str> = other.lines().collect();
         let missing = have.lines().filter(|line| !other.contains(line));

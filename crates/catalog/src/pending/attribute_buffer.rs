@@ -1,8 +1,8 @@
-//! Attributes that are given one at a time, gathered into few records.
+//! Gathers attributes that are given one at a time into few records.
 //!
 //! Single attributes of one run and tag become rows of one batch, each a call of its own
-//! ([`AttributeBatch::singles`]). Their order counts only at the same place, and a place is of one tag, so
-//! that batches of several tags may grow side by side.
+//! ([`AttributeBatch::singles`]). Their order matters only at the same place, and a place belongs to one tag,
+//! so batches of several tags may grow side by side.
 
 use fieldstone_format::catalog::{AttributeBatch, Boxes, Column, Record, Values};
 use fieldstone_format::log::SideRecord;
@@ -10,12 +10,12 @@ use fieldstone_journal::participant::Growing;
 
 /// Batches that grow side by side in one session.
 const BATCHES: usize = 64;
-/// Rows of a batch, at most.
+/// Maximum number of rows of a batch.
 const ROWS: usize = 8192;
-/// Variables of a batch, at most.
+/// Maximum number of variables of a batch.
 const VARIABLES: usize = 64;
 
-/// Batches that grow in one session.
+/// The growing batches of one session.
 #[derive(Debug, Default)]
 pub struct AttributeBatches {
     /// Attributes in them.
@@ -25,7 +25,7 @@ pub struct AttributeBatches {
 }
 
 impl AttributeBatches {
-    /// Adds one attribute; gives batches back that grow no further.
+    /// Adds one attribute; returns batches that grow no further.
     pub fn add(&mut self, single: AttributeBatch) -> Option<AttributeBatches> {
         self.rows += 1;
         let ended = grow(&mut self.batches, single);
@@ -46,13 +46,13 @@ impl Growing for AttributeBatches {
     }
 }
 
-/// Adds one attribute to batches that grow side by side; gives those back that grow no further.
+/// Adds one attribute to batches that grow side by side; returns those that grow no further.
 fn grow(growing: &mut Vec<AttributeBatch>, single: AttributeBatch) -> Vec<AttributeBatch> {
     if let Some(at) = growing.iter().rposition(|batch| takes(batch, &single)) {
         push(&mut growing[at], single);
         return if growing[at].rows >= ROWS { vec![growing.remove(at)] } else { Vec::new() };
     }
-    // A batch of the same place that cannot take it ends here: what comes later must stand behind.
+    // A batch of the same run and tag that cannot take it ends here: later attributes must come after it.
     let same = |batch: &AttributeBatch| batch.tag == single.tag && batch.run == single.run;
     let mut ended: Vec<AttributeBatch> = growing.extract_if(.., |batch| same(batch)).collect();
     if growing.len() >= BATCHES {
@@ -62,7 +62,7 @@ fn grow(growing: &mut Vec<AttributeBatch>, single: AttributeBatch) -> Vec<Attrib
     ended
 }
 
-/// Whether a batch has a place for a single attribute.
+/// Whether a batch has room for a single attribute.
 fn takes(batch: &AttributeBatch, single: &AttributeBatch) -> bool {
     let rank = |batch: &AttributeBatch| {
         let cells_along = |boxes: &Boxes| boxes.cells.as_ref().map(|cells| cells.dim);

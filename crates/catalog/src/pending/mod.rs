@@ -1,7 +1,7 @@
-//! Records on their way into the next commit of a session, in the order of the calls; single attributes at different
-//! places are gathered into few records meanwhile.
+//! Records on their way into the next commit of a session, in the order of the calls. Single attributes at
+//! different places are gathered into few records first.
 //!
-//! It counts attributes until they are applied: many that are flushed do not wait for the next read.
+//! The module counts attributes until they are applied, so that large flushes are not left to the next read.
 
 mod attribute_buffer;
 
@@ -28,14 +28,14 @@ pub struct Pending {
 /// Attributes on their way into the engine.
 #[derive(Debug, Default)]
 struct AttributeCounts {
-    /// Given to sessions since they were last flushed.
+    /// Attributes handed to sessions since their last flush.
     sessions: HashMap<SessionKey, u64>,
-    /// Flushed and not applied.
+    /// Attributes flushed and not applied.
     unapplied: u64,
 }
 
 impl AttributeCounts {
-    /// A session was flushed; how many wait to be applied.
+    /// Counts a flush of a session; returns the number of attributes that wait to be applied.
     fn flush(&mut self, session: SessionKey) -> u64 {
         self.unapplied += self.sessions.remove(&session).unwrap_or(0);
         self.unapplied
@@ -47,7 +47,7 @@ impl Pending {
         Pending { journal, attributes: Buffered::default(), rows: Mutex::default() }
     }
 
-    /// Gives records to the next commit of a session, behind all that was given before.
+    /// Adds records to the next commit of a session, after all that were added before.
     pub fn emit(&self, session: &Session, records: Vec<Record>) -> Result<()> {
         let rows = records.iter().map(|record| match record {
             Record::Attributes(batch) => batch.rows as u64,
@@ -55,23 +55,23 @@ impl Pending {
         });
         self.count(session, rows.sum());
         self.hand_over(session);
-        self.journal.take_side(records.iter().map(Record::encode).collect(), session)
+        self.journal.unflushed().add(records.iter().map(Record::encode).collect(), session)
     }
 
-    /// Takes one attribute, which may become part of a larger record. The journal counts it meanwhile, and
-    /// knows who is to hear of a failure.
+    /// Adds one attribute, which may become part of a larger record. Until then the journal counts it, and
+    /// knows which session a failure concerns.
     pub fn buffer(&self, session: &Session, single: AttributeBatch) {
         self.count(session, 1);
-        self.attributes.put(&self.journal, session, 1, |batches| batches.add(single));
+        self.attributes.put(self.journal.unflushed(), session, 1, |batches| batches.add(single));
     }
 
     fn count(&self, session: &Session, rows: u64) {
         *self.rows.lock().sessions.entry(session.key()).or_default() += rows;
     }
 
-    /// Gives what is gathered to the journal.
+    /// Hands the gathered attributes to the journal.
     pub fn hand_over(&self, session: &Session) {
-        self.attributes.hand_over(&self.journal, session);
+        self.attributes.hand_over(self.journal.unflushed(), session);
     }
 
     /// Drops the records that a session holds.
@@ -80,22 +80,22 @@ impl Pending {
         self.forget(session.key());
     }
 
-    /// A session has lost what it held.
+    /// Forgets a session that has lost its records.
     pub fn forget(&self, session: SessionKey) {
         self.rows.lock().sessions.remove(&session);
     }
 
-    /// A session was flushed; how many attributes wait to be applied.
+    /// Counts a flush of a session; returns the number of attributes that wait to be applied.
     pub fn flushed(&self, session: SessionKey) -> u64 {
         self.rows.lock().flush(session)
     }
 
-    /// How many attributes are flushed and not applied.
+    /// The number of attributes that are flushed and not applied.
     pub fn unapplied(&self) -> u64 {
         self.rows.lock().unapplied
     }
 
-    /// So many of them are applied.
+    /// Counts this many of them as applied.
     pub fn applied(&self, rows: u64) {
         let mut left = self.rows.lock();
         left.unapplied = left.unapplied.saturating_sub(rows);

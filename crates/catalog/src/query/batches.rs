@@ -1,16 +1,16 @@
-//! A set of batches, which decides rows by the numbers of theirs.
+//! A set of batches, which decides rows by their batch numbers.
 
 /// Batches of attributes.
 #[derive(Debug)]
 pub(super) enum Batches {
-    /// Of every log.
+    /// Those of every log.
     Every,
     /// Ranges of numbers, both ends included, ascending.
     Ranges(Vec<(i64, i64)>),
 }
 
 impl Batches {
-    /// Whether all batches are of it, or none is; `None` where that hangs on the batch.
+    /// Whether the set holds all batches, or none; `None` if it depends on the batch.
     pub(super) fn decided(&self) -> Option<bool> {
         match self {
             Batches::Every => Some(true),

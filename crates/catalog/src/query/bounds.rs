@@ -1,7 +1,7 @@
-//! What a condition implies for the keys to read: steps, numbers, texts, boxes.
+//! Bounds of the keys to read, derived from a condition: steps, numbers, texts, boxes.
 //!
-//! Every bound is a superset: a row outside of it cannot match, a row inside may. So a probe made from
-//! bounds loses nothing, and the condition itself decides the rows.
+//! Every bound is a superset: a row outside of it cannot match, a row inside it may. So probes made from
+//! bounds lose nothing, and the condition itself decides the rows.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -13,13 +13,13 @@ use super::cond::{Cond, Leaf};
 use super::region::BoxTest;
 use crate::engine::NO_STEP;
 
-/// Ranges kept apart, at most; more become one.
+/// Maximum number of separate ranges; more are merged.
 const RANGES: usize = 32;
 
 /// Closed ranges, ascending and disjoint.
 pub(super) type Steps = Vec<(i64, i64)>;
 
-/// Every step, and none.
+/// The range of all steps, [`NO_STEP`] among them.
 pub(super) const ALL_STEPS: (i64, i64) = (NO_STEP, i64::MAX);
 
 /// Steps at which a row can match.
@@ -37,7 +37,7 @@ pub(super) fn steps(cond: &Cond) -> Steps {
     }
 }
 
-/// Sorts and merges; more than [`RANGES`] are kept too, they are exact.
+/// Sorts and merges; keeps more than [`RANGES`] too, because they are exact.
 fn union(mut ranges: Steps) -> Steps {
     ranges.retain(|(from, to)| from <= to);
     ranges.sort_unstable();
@@ -51,7 +51,7 @@ fn union(mut ranges: Steps) -> Steps {
     merged
 }
 
-/// What two lists have in common.
+/// The intersection of two lists.
 pub(super) fn common(a: &[(i64, i64)], b: &[(i64, i64)]) -> Steps {
     let (mut i, mut j, mut both) = (0, 0, Vec::new());
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
@@ -70,7 +70,7 @@ pub(super) fn within(ranges: &[(i64, i64)], step: i64) -> bool {
     ranges.get(at).is_some_and(|(from, _)| *from <= step)
 }
 
-/// Whether there is no more to ask of the step than [`steps`] says: `cond` without it.
+/// `cond` without the tests that the ranges of [`steps`] already decide.
 pub(super) fn without_steps(cond: Cond) -> Cond {
     let is_step = |one: &Cond| matches!(one, Cond::Leaf(Leaf::Step(_)));
     match cond {
@@ -90,13 +90,13 @@ pub(super) fn without_steps(cond: Cond) -> Cond {
     }
 }
 
-/// A closed range of texts; `None`: no end.
+/// A closed range of texts; `None`: no upper end.
 pub(super) type TextRange = (String, Option<String>);
 
 /// Values with which a row can match.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Values {
-    /// Any, also those that are no numbers and no texts.
+    /// Any, including values that are neither numbers nor texts.
     Any,
     /// Only rows with a number in one of these.
     Numbers(Vec<(f64, f64)>),
@@ -163,7 +163,7 @@ fn numbers(mut ranges: Vec<(f64, f64)>) -> Values {
     Values::Numbers(merged)
 }
 
-/// Whether the end `a` lies before the start or end `b`.
+/// Whether the end `a` is before `b`, the start or end of another range.
 fn ends_before(a: Option<&str>, b: &str) -> bool {
     a.is_some_and(|a| a < b)
 }
@@ -223,11 +223,11 @@ fn of_test(test: &Test, kind: ValueType) -> Values {
                 Test::Contains(_) | Test::Glob(_) | Test::Typed(_) => None,
                 _ => return Values::Any,
             };
-            // What is no number, and NaN, compares with no number.
+            // NaN, and values that are not numbers, compare with no number.
             range.map_or_else(|| Values::Numbers(Vec::new()), |range| numbers(vec![range]))
         }
         ValueType::IntRange | ValueType::FloatRange => {
-            // The key is the lower end: it lies below whatever the range touches.
+            // The key is the lower end, which is below everything that the range touches.
             let below = match test {
                 Test::Below(to) | Test::AtMost(to) | Test::Between(_, to) => number_of(to, ValueType::Float),
                 Test::Contains(value) | Test::Equal(value) => lower_end(value),
@@ -265,7 +265,7 @@ fn of_test(test: &Test, kind: ValueType) -> Values {
     }
 }
 
-/// The key of a number among values of a type; `None` where it compares with none of them.
+/// The key of a number among values of a type; `None` if it compares with none of them.
 fn number_of(value: &Value, kind: ValueType) -> Option<f64> {
     match (value, kind) {
         (Value::DateTime(moment), ValueType::DateTime) => Some(*moment as f64),
@@ -285,12 +285,12 @@ fn lower_end(value: &Value) -> Option<f64> {
     }
 }
 
-/// A text after all those that begin with `prefix`; `None` where there is none.
+/// A text after all those that begin with `prefix`; `None` if there is none.
 fn after(prefix: &str) -> Option<String> {
     let mut chars: Vec<char> = prefix.chars().collect();
     while let Some(last) = chars.pop() {
         let next = match u32::from(last) {
-            0xD7FF => Some('\u{E000}'), // surrogates are no characters
+            0xD7FF => Some('\u{E000}'), // surrogates are not characters
             code => char::from_u32(code + 1),
         };
         if let Some(next) = next {
@@ -301,7 +301,7 @@ fn after(prefix: &str) -> Option<String> {
     None
 }
 
-/// Regions of which a row must match one, where there are few.
+/// Regions of which a row must match one, if there are few.
 pub(super) fn regions(cond: &Cond) -> Option<Vec<&BoxTest>> {
     const FEW: usize = 4;
     match cond {
@@ -318,7 +318,7 @@ pub(super) fn regions(cond: &Cond) -> Option<Vec<&BoxTest>> {
     }
 }
 
-/// Whether rows with these least and greatest numbers can match.
+/// Whether rows between these least and greatest numbers can match.
 pub(super) fn can_hold(values: &Values, numbers: Option<(f64, f64)>) -> bool {
     match values {
         Values::Any => true,
@@ -329,7 +329,7 @@ pub(super) fn can_hold(values: &Values, numbers: Option<(f64, f64)>) -> bool {
     }
 }
 
-/// First and last of ranges of steps.
+/// First and last step of the ranges.
 pub(super) fn hull(steps: &Steps) -> RangeInclusive<i64> {
     let first = steps.first().map_or(ALL_STEPS.0, |range| range.0);
     let last = steps.last().map_or(ALL_STEPS.1, |range| range.1);

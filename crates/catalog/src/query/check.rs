@@ -16,7 +16,7 @@ pub(super) fn check(lookup: &mut Lookup<'_>, cond: &Cond, related: &[Related]) -
     let of_hits = terms.len();
     related.iter().for_each(|one| collect_terms(&one.cond, &mut terms));
     for (index, leaf) in terms.into_iter().enumerate() {
-        // A related attribute may lie on any variable of the run.
+        // A related attribute may be on any variable of the run.
         let about = if index < of_hits { cond } else { &Cond::Const(true) };
         check_term(lookup, cond, about, leaf)?;
     }
@@ -53,14 +53,14 @@ fn check_term(lookup: &mut Lookup<'_>, of_run: &Cond, about: &Cond, leaf: &Leaf)
             let error = Error::invalid(format!("no variable that matches has a dimension '{dim}'"));
             error.with_hint(match there.is_empty() {
                 true => {
-                    format!("variable '{variable}' does not name its dimensions: name them by index, 0 first")
+                    format!("variable '{variable}' does not name its dimensions: give their index, from 0")
                 }
                 false => format!("there are {}", there.join(", ")),
             })
         }
         Misfit::Coordinates(dim) => {
             Error::invalid(format!("no variable that matches has coordinates along '{dim}'")).with_hint(
-                format!("ask by elements, as in box={dim}:50:100, or declare coordinates with the variable"),
+                format!("give elements, as in box={dim}:50:100, or declare coordinates with the variable"),
             )
         }
     })

@@ -1,10 +1,11 @@
-//! An expression as the executor carries it: it gets smaller as the executor learns where it is.
+//! A query expression in the executor. It shrinks as the executor descends to a run, a tag and a series.
 //!
-//! [`Cond::of`] reads the expression once and refuses one that is too large to be walked by recursion. [`Cond::known`] puts in what is known — the run, the tag, the
-//! place of a series — and folds: whole runs, tags and series fall away where nothing can hold, and
-//! what is left for the rows are tests of the value and the box. [`Cond::test`] decides a row.
+//! [`Cond::of`] reads the expression once and refuses one that is too large for recursion. [`Cond::known`]
+//! inserts known facts — the run, the tag, the place of a series — and folds constants: whole runs, tags and
+//! series drop out if nothing in them can match, and only tests of the value and the box remain for the rows.
+//! [`Cond::test`] decides a row.
 //!
-//! Invariant: `known` never changes what `test` says of a row that lies where it was said to.
+//! Invariant: `known` never changes the result of `test` for a row at the known place.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use super::{Dim, Expr, NameTest, Range, Relation, Scope, Term, Where, WriterPart
 use crate::engine::{CoordinateRange, RunId, TagId, VariableId};
 use fieldstone_format::catalog::{RunDecl, TagDecl};
 
-/// A test of a name, its patterns read.
+/// A test of a name, with its patterns parsed.
 #[derive(Debug)]
 pub(super) enum Names {
     Is(String),
@@ -47,7 +48,7 @@ impl Names {
         }
     }
 
-    /// The names that it can match, where it names them.
+    /// The names that it can match, if it lists them.
     pub(super) fn exact(&self) -> Option<Vec<String>> {
         match self {
             Names::Is(name) => Some(vec![name.clone()]),
@@ -66,7 +67,7 @@ pub(super) struct RunAt {
     pub(super) id: RunId,
     pub(super) project: Arc<str>,
     pub(super) name: Arc<str>,
-    /// What was declared, where it was asked for.
+    /// Its declaration, if requested.
     pub(super) decl: Option<Arc<(RunDecl, bool)>>,
 }
 
@@ -80,7 +81,7 @@ pub(super) struct TagAt {
     pub(super) version: i64,
 }
 
-/// Step and variable, each where there is one.
+/// Step and variable, each if there is one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Series<'a> {
     pub(super) step: Option<i64>,
@@ -88,7 +89,7 @@ pub(super) struct Series<'a> {
     pub(super) variable: Option<&'a VariableAt>,
 }
 
-/// What is known of where a row lies.
+/// The known facts about the place of a row.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct KnownRow<'a> {
     pub(super) run: Option<&'a RunAt>,
@@ -96,7 +97,7 @@ pub(super) struct KnownRow<'a> {
     pub(super) place: Option<Series<'a>>,
 }
 
-/// A term, or what is left of it.
+/// A term, or the undecided part of one.
 #[derive(Debug, Clone)]
 pub(super) enum Leaf {
     Run(Arc<Names>),
@@ -107,7 +108,7 @@ pub(super) enum Leaf {
     Step(Arc<[(i64, i64)]>),
     Time(Arc<Test>),
     Variable(Arc<Names>),
-    /// Its name, or that on its level.
+    /// Its name, or its name on its level.
     NameOnLevel(Arc<Names>),
     Level(Arc<[(i64, i64)]>),
     VariableVersion(Arc<[i64]>),
@@ -127,9 +128,9 @@ pub(super) enum Leaf {
     Boxed(Arc<BoxTest>),
     /// An extent on a known variable.
     Length(Arc<(Lengths, Test)>),
-    /// The user who wrote it: stands here until batches do.
+    /// The user who wrote it; replaced by batches later.
     User(Arc<Names>),
-    /// The process that wrote it: stands here until batches do.
+    /// The process that wrote it; replaced by batches later.
     Writer(Arc<(WriterPart, Test)>),
     /// In one of these batches.
     Batches(Arc<Batches>),
@@ -137,7 +138,7 @@ pub(super) enum Leaf {
     Related(usize),
 }
 
-/// An expression, in part decided.
+/// An expression, partly decided.
 #[derive(Debug, Clone)]
 pub(super) enum Cond {
     Const(bool),
@@ -147,24 +148,24 @@ pub(super) enum Cond {
     Leaf(Leaf),
 }
 
-/// Another attribute that is asked for.
+/// A query for a related attribute.
 #[derive(Debug, Clone)]
 pub(super) struct Related {
     pub(super) place: Where,
     pub(super) cond: Cond,
 }
 
-/// A row, or what was kept of one, for [`Cond::test`].
+/// A row, or the stored part of one, for [`Cond::test`].
 pub(super) trait Row {
-    /// Its box, or that of the whole variable; `None` where there is neither.
+    /// Its box, or that of the whole variable; `None` if there is neither.
     fn bounds(&mut self) -> Result<Option<RowRegion<'_>>>;
     /// The value of a further keyword.
     fn keyword(&mut self, name: &str) -> Result<Option<Arc<str>>>;
-    /// The batch that it came in; `None` for rows other than attributes.
+    /// The batch in which it came; `None` for rows other than attributes.
     fn batch(&self) -> Option<i64>;
     /// Its value.
     fn value(&mut self) -> Result<&Value>;
-    /// Whether there is the related attribute; `None` where that is not known yet.
+    /// Whether the related attribute exists; `None` if that is not known yet.
     fn related(&self, index: usize) -> Option<bool>;
 }
 
@@ -172,14 +173,14 @@ impl Cond {
     /// Reads an expression, and the related ones in it.
     ///
     /// # Errors
-    /// Invalid where it is larger than [`Size::MOST`](fieldstone_core::value::Size::MOST).
+    /// Invalid if it is larger than [`Size::MOST`](fieldstone_core::value::Size::MOST).
     pub(super) fn of(expr: &Expr) -> Result<(Cond, Vec<Related>)> {
         expr.size().check()?;
         let mut related = Vec::new();
         Ok((Cond::read(expr, false, &mut related), related))
     }
 
-    /// `on_level`: a term that must hold beside this says the level.
+    /// `on_level`: another term that must hold as well gives the level.
     fn read(expr: &Expr, on_level: bool, related: &mut Vec<Related>) -> Cond {
         match expr {
             Expr::All(list) => {
@@ -200,7 +201,7 @@ impl Cond {
         }
     }
 
-    /// What is left to decide where this is known.
+    /// The undecided rest of the condition, given these known facts.
     pub(super) fn known(&self, known: &KnownRow<'_>) -> Result<Cond> {
         Ok(match self {
             Cond::Const(is) => Cond::Const(*is),
@@ -219,7 +220,7 @@ impl Cond {
         matches!(self, Cond::Const(is) if *is == value)
     }
 
-    /// Whether a row is a hit; `None` where that hangs on a related attribute not yet looked for.
+    /// Whether a row is a hit; `None` if that depends on a related attribute that was not searched for yet.
     pub(super) fn test(&self, row: &mut dyn Row) -> Result<Option<bool>> {
         Ok(match self {
             Cond::Const(is) => Some(*is),
@@ -240,7 +241,7 @@ impl Cond {
         }
     }
 
-    /// Adds the ranges of coordinates that each region names, each list once.
+    /// Adds the ranges of coordinates that each region names, each distinct list once.
     pub(super) fn regions(&self, found: &mut Vec<Arc<[CoordinateRange]>>) {
         match self {
             Cond::Const(_) => {}
@@ -256,7 +257,7 @@ impl Cond {
         }
     }
 
-    /// Whether what is asked of a variable alone rules this one out.
+    /// Whether a test of the variable alone excludes this one.
     pub(super) fn rules_out(&self, variable: &VariableAt) -> bool {
         match self {
             Cond::Const(is) => !is,
@@ -285,7 +286,7 @@ impl Cond {
         }
     }
 
-    /// How much a test of a row costs, roughly: tests of boxes come before those of values.
+    /// The rough cost of testing a row: tests of boxes come before those of values.
     fn cost(&self) -> u32 {
         match self {
             Cond::Const(_) => 0,
@@ -298,7 +299,7 @@ impl Cond {
     }
 }
 
-/// All (`all`) or any of a list, what is known put in.
+/// Joins a list by "all" (`all`) or "any", with the known facts inserted.
 fn join(list: &[Cond], known: &KnownRow<'_>, all: bool) -> Result<Cond> {
     let mut left = Vec::with_capacity(list.len());
     for one in list {
@@ -323,7 +324,7 @@ fn join(list: &[Cond], known: &KnownRow<'_>, all: bool) -> Result<Cond> {
     })
 }
 
-/// All or any over a row: the first that says `decides` decides.
+/// "All" or "any" over a row: the first result equal to `decides` decides.
 fn fold(list: &[Cond], row: &mut dyn Row, decides: bool) -> Result<Option<bool>> {
     let mut open = false;
     for one in list {
@@ -344,7 +345,7 @@ fn in_seconds(value: &Value) -> Value {
     }
 }
 
-/// Whether a keyword's text passes a test, as a text or as the number that it is the text of.
+/// Whether a keyword's text passes a test, either as a text or as the number that it represents.
 pub(super) fn says(text: &str, test: &Test) -> bool {
     if test.matches(&Value::Text(text.to_owned())) {
         return true;
@@ -384,7 +385,7 @@ impl Leaf {
         }
     }
 
-    /// The condition that is left to decide where this is known.
+    /// The undecided rest of the term, given these known facts.
     fn known(&self, known: &KnownRow<'_>) -> Result<Cond> {
         match (self, known.place) {
             (Leaf::Region(term), Some(place)) => {
@@ -401,7 +402,7 @@ impl Leaf {
         }
     }
 
-    /// Whether it holds, where what is known decides that alone.
+    /// Whether it holds, if the known facts alone decide that.
     fn decided(&self, known: &KnownRow<'_>) -> Option<bool> {
         let run = known.run;
         let decl = run.and_then(|run| run.decl.as_deref());
@@ -478,17 +479,17 @@ impl Leaf {
             },
             Leaf::Batches(batches) => row.batch().is_some_and(|batch| batches.contains(batch)),
             Leaf::Related(index) => return Ok(row.related(*index)),
-            // All others are decided by the place, which is known before rows are read.
+            // The place decides all other terms, and it is known before rows are read.
             _ => false,
         }))
     }
 
-    /// Whether it asks where something lies by coordinates, which variables have without any attribute.
+    /// Whether it tests a place by coordinates, which variables have even without attributes.
     pub(super) fn of_coordinates(&self) -> bool {
         matches!(self, Leaf::Region(term) if term.0.iter().any(|(_, range)| matches!(range, Range::Physical(..))))
     }
 
-    /// Whether it looks at an attribute, not only at a run, step or variable.
+    /// Whether it tests an attribute, not only a run, step or variable.
     pub(super) fn of_attributes(&self) -> bool {
         matches!(
             self,
@@ -510,23 +511,23 @@ impl Leaf {
         )
     }
 
-    /// Whether it needs what the run declared.
+    /// Whether it needs the run's declaration.
     pub(super) fn of_declared_run(&self) -> bool {
         matches!(self, Leaf::Job(_) | Leaf::Param(_) | Leaf::Created(_))
     }
 
-    /// Whether it needs what the run says of its variables: their attributes, and with boxes their shapes.
+    /// Whether it needs the run's declared variables: their attributes and, for boxes, their shapes.
     pub(super) fn of_declared_variable(&self) -> bool {
         let boxes = matches!(self, Leaf::Region(_) | Leaf::Extent(_) | Leaf::Volume(_) | Leaf::Related(_));
         boxes || matches!(self, Leaf::Attr(_))
     }
 
-    /// Whether it hangs on the step.
+    /// Whether it depends on the step.
     pub(super) fn of_step(&self) -> bool {
         matches!(self, Leaf::Step(_) | Leaf::Time(_) | Leaf::Scope(_))
     }
 
-    /// Whether it hangs on the variable.
+    /// Whether it depends on the variable.
     pub(super) fn of_variable(&self) -> bool {
         matches!(
             self,
@@ -540,7 +541,7 @@ impl Leaf {
     }
 }
 
-/// A range of steps: what begins below all whole hours and ends among them is of whole hours alone.
+/// A range of steps: one that begins before all whole hours and ends among them covers whole hours only.
 fn of_hours((from, to): &(i64, i64)) -> (i64, i64) {
     let ends_among = (step_number::WHOLE..i64::MAX).contains(to);
     (if ends_among { (*from).max(step_number::WHOLE) } else { *from }, *to)

@@ -1,16 +1,16 @@
-//! Queries of what changes or removes: a name that was typed is that name, and a pattern is one only where it was
-//! asked for, so that nothing goes that nobody named.
+//! Queries for changes and removals: a typed name means exactly that name, and a pattern counts only if it
+//! was requested as one, so that nothing is removed that nobody named.
 
 use super::{Expr, NameTest, Query, Term};
 
 impl Query {
-    /// The same query with each name and text that was typed taken as it stands, for what changes or removes.
+    /// The same query with each typed name and text taken literally, for changes and removals.
     #[must_use]
     pub fn exact(&self) -> Query {
         Query { expr: self.expr.exact(), ..self.clone() }
     }
 
-    /// The runs that it names, where it names no project beside them; those of alternatives and negations, too.
+    /// The runs that it names without a project, including those in alternatives and negations.
     pub(crate) fn runs_without_project(&self) -> Vec<&str> {
         let (mut runs, mut projects) = (Vec::new(), false);
         let mut left = vec![&self.expr];
@@ -26,7 +26,7 @@ impl Query {
         if projects { Vec::new() } else { runs }
     }
 
-    /// What it asks of tags, of terms that all must hold; `None` where it names no tag.
+    /// Its tests of tags, among terms that all must hold; `None` if it names no tag.
     pub(crate) fn of_tags_alone(&self) -> Option<Query> {
         let mut terms = Vec::new();
         let mut left = vec![&self.expr];
@@ -42,7 +42,7 @@ impl Query {
         named.then(|| Query { expr, session: self.session.clone(), ..Query::all() })
     }
 
-    /// The first name or text in it that is a pattern only to what reads.
+    /// The first name or text in it that is a pattern for reads but not for changes.
     pub fn typed(&self) -> Option<&str> {
         self.expr.typed()
     }

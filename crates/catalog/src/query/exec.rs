@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! walk     runs and tags that can hold a hit       names, spans            a Partition each
-//! plan     which rows of a partition to read       series, curve, index    probes
+//! plan     the rows of a partition to read         series, curve, index    probes
 //! flush    reads probes, decides rows, sorts       scan                    Found
 //! ```
 //!
-//! Units come by project, run, tag and version; the rows of a partition by step, variable and box. Rows are
-//! read in batches of about [`BATCH`] and decided by [`Cond::test`]; so memory is bounded by a batch,
-//! or by one series where that is larger. SQL has narrowed by keys alone.
+//! Partitions come by project, run, tag and version; the rows of a partition by step, variable and box. The
+//! executor reads rows in batches of about [`BATCH`] and decides them by [`Cond::test`], so a batch bounds
+//! its memory, or one series if that is larger. SQL has narrowed the rows by keys alone.
 
 use std::rc::Rc;
 
@@ -24,10 +24,10 @@ use super::walk::{Ask, Walk};
 use super::writers::with_batches;
 use crate::engine::{Flow, Tables};
 
-/// Rows that are read before hits are handed on, about.
+/// The approximate number of rows that are read before hits are passed on.
 const BATCH: u64 = 50_000;
 
-/// Takes the rows that match.
+/// A receiver of matching rows.
 pub(super) trait Out {
     fn take(&mut self, lookup: &mut Lookup<'_>, batch: &mut Batch) -> Result<Flow>;
 }
@@ -40,7 +40,7 @@ pub(super) struct Exec<'t> {
 }
 
 impl<'t> Exec<'t> {
-    /// The executor of an expression, and the condition that it asks of hits.
+    /// The executor of an expression, and the condition for its hits.
     pub(super) fn of(tables: &'t mut dyn Tables, expr: &Expr) -> Result<(Exec<'t>, Cond)> {
         let (cond, related) = Cond::of(expr)?;
         let (cond, related) = with_batches(tables, cond, related)?;
@@ -48,7 +48,7 @@ impl<'t> Exec<'t> {
         Ok((Exec { lookup, planner: Planner::default(), related: Rc::new(related) }, cond))
     }
 
-    /// Everything that matches, in order, to `out`.
+    /// Passes every match to `out`, in order.
     pub(super) fn ask(&mut self, ask: &Ask<'_>, out: &mut dyn Out) -> Result<Flow> {
         let mut batch = Batch::default();
         let mut limit = ask.few.map_or(BATCH, |few| few.saturating_mul(2).clamp(256, BATCH));
@@ -98,10 +98,10 @@ impl<'t> Exec<'t> {
         Ok(Flow::More)
     }
 
-    /// Reads the batch, and hands on what matches; leaves it empty.
+    /// Reads the batch, passes its matches on, and empties it.
     fn flush(&mut self, batch: &mut Batch, out: &mut dyn Out) -> Result<Flow> {
         let mut batch = std::mem::take(batch);
-        // Guesses may be far off: beyond this, reading by series is better in time and memory.
+        // Estimates may be far off: beyond this limit, reading by series needs less time and memory.
         let most = if batch.guessed { batch.expected.saturating_mul(4) + 4 * BATCH } else { u64::MAX };
         if !batch.read(&mut self.lookup, most)? {
             let (mut again, mut limit) = (Batch::default(), BATCH);

@@ -1,4 +1,4 @@
-//! How a query is answered, in words.
+//! The plan of a query, as text.
 
 use std::fmt::Write;
 
@@ -9,8 +9,7 @@ use super::exec::Exec;
 use super::hits::hits;
 use crate::engine::{Flow, Tables};
 
-/// Answers a query and says how: for each run and tag that was looked into, which rows were read; then
-/// the sums.
+/// Answers a query and describes how: the rows that were read for each searched run and tag, then the totals.
 ///
 /// # Errors
 /// See [`run`](super::run).

@@ -1,4 +1,4 @@
-//! A hit as it is found: borrowed by whoever takes it.
+//! A hit as the query found it, borrowed by the receiver.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use fieldstone_format::catalog::AttributeId;
 
 use super::{Hit, RowKeywords};
 
-/// An attribute that was found, borrowed by whoever takes hits. Names are those of the query: equal ones of
-/// one run, variable or tag are one `Arc`.
+/// A found attribute, borrowed by the receiver of hits. Equal names of one run, variable or tag share one
+/// `Arc` in a query.
 #[derive(Debug)]
 pub struct HitRef<'a> {
     /// The project; empty for none.
@@ -33,9 +33,9 @@ pub struct HitRef<'a> {
     pub value: Value,
     /// Its own box: start and count; `None` for the whole variable, step or run.
     pub region: Option<(&'a [i64], &'a [i64])>,
-    /// Its cells, where the box does not hold all of its elements: a dimension, and indices along it, ascending.
+    /// Its cells, if the box does not hold all of its elements: a dimension, and indices along it, ascending.
     pub cells: Option<(usize, &'a Arc<[i64]>)>,
-    /// Further keywords of the key that it leads to.
+    /// Further keywords of the field key that it leads to.
     pub keywords: Option<&'a RowKeywords>,
     /// The user who wrote it.
     pub user: u32,
@@ -44,7 +44,7 @@ pub struct HitRef<'a> {
 }
 
 impl HitRef<'_> {
-    /// The same, owned.
+    /// An owned copy.
     pub fn to_hit(self) -> Hit {
         Hit {
             project: self.project.clone(),
@@ -67,7 +67,7 @@ impl HitRef<'_> {
 }
 
 impl Hit {
-    /// The same, borrowed, with its value or another.
+    /// A borrowed copy, with this value.
     pub(super) fn with_value(&self, value: Value) -> HitRef<'_> {
         HitRef {
             project: &self.project,

@@ -1,4 +1,4 @@
-//! Hits: the rows that match, with their names, in the order and number that was asked for.
+//! Hits: the rows that match, with their names, in the requested order and number.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -25,14 +25,14 @@ use super::walk::{Ask, Walk};
 use super::{Hit, Key, Pick, Query};
 use crate::engine::{Flow, NO_STEP, Tables};
 
-/// Gives every hit to `sink`, in the order asked for, until it has enough.
+/// Passes every hit to `sink`, in the requested order, until the sink has enough.
 ///
-/// Without an order hits come by project, run, tag, step, variable, box and id, and memory is bounded
-/// by a batch. With one they are kept until the last is found, at most `limit` of them.
+/// Without an order, hits come by project, run, tag, step, variable, box and id, and a batch bounds the
+/// memory. With an order, hits are kept until the last is found, at most `limit` of them.
 ///
 /// # Errors
-/// Invalid for a dimension that no matching variable has, and for coordinates on a grid that has no
-/// elements for them; whatever the tables and the sink say.
+/// Invalid for a dimension that no matching variable has, and for coordinates on a grid without elements for
+/// them; and any error of the tables or the sink.
 pub fn run(
     tables: &mut dyn Tables,
     query: &Query,
@@ -56,7 +56,7 @@ pub fn collect(tables: &mut dyn Tables, query: &Query) -> Result<HitTable> {
     Ok(table.finish(stats.visited))
 }
 
-/// How many hits there are. What whole series hold is not read.
+/// The number of hits. Series that match as a whole are not read.
 ///
 /// # Errors
 /// See [`run`].
@@ -82,8 +82,9 @@ pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
     Ok((hit_count, exec.lookup.stats))
 }
 
-/// Hits of one partition, where no related attribute is asked for.
+/// The number of hits of one partition, for a query without related attributes.
 fn count_unit(exec: &mut Exec<'_>, partition: &Partition) -> Result<u64> {
+    // `n` of the span counts all steps, so it is the answer only if the condition allows each of them.
     let all = partition
         .steps
         .first()
@@ -118,7 +119,7 @@ pub fn aggregate(tables: &mut dyn Tables, query: &Query, by: &[By]) -> Result<Ve
     let (runs, steps, variables, tags) = (has(By::Run), has(By::Step), has(By::Variable), has(By::Tag));
     type Names = (Option<(Arc<str>, Arc<str>)>, Option<i64>, Option<Arc<str>>, Option<Arc<str>>);
     type Addresses = (usize, Option<i64>, usize, usize);
-    // By address first: the names of a query are shared.
+    // By address first, because the names of a query are shared.
     let mut groups: HashMap<Addresses, (Names, Sum)> = HashMap::new();
     let address = |name: &Arc<str>| Arc::as_ptr(name).cast::<u8>() as usize;
     run(tables, query, &mut |hit| {
@@ -134,6 +135,7 @@ pub fn aggregate(tables: &mut dyn Tables, query: &Query, by: &[By]) -> Result<Ve
         group.1.add(&hit.value);
         Ok(Flow::More)
     })?;
+    // Names that are equal but not shared, as those of two versions of a variable, fall into one group here.
     let mut named: BTreeMap<Names, Sum> = BTreeMap::new();
     for (names, sum) in groups.into_values() {
         named.entry(names).or_default().join(&sum);
@@ -152,7 +154,7 @@ pub fn aggregate(tables: &mut dyn Tables, query: &Query, by: &[By]) -> Result<Ve
     Ok(named.into_iter().map(row).collect())
 }
 
-/// Numbers of a group, one after another.
+/// A running sum of the numbers of a group.
 #[derive(Debug, Clone, Default)]
 struct Sum {
     hits: u64,
@@ -160,7 +162,8 @@ struct Sum {
     min: f64,
     max: f64,
     sum: f64,
-    /// What the sum lost to rounding (Neumaier), so that the mean does not hang on the order of hits.
+    /// The part of the sum that rounding lost (Neumaier), so that the mean does not depend on the order of
+    /// hits.
     lost: f64,
     time: Option<f64>,
 }
@@ -184,6 +187,7 @@ impl Sum {
 
     fn plus(&mut self, number: f64) {
         let sum = self.sum + number;
+        // Once the sum is infinite there is no rounding error to compute; `inf - inf` would give NaN.
         if sum.is_finite() {
             let (large, small) =
                 if self.sum.abs() >= number.abs() { (self.sum, number) } else { (number, self.sum) };
@@ -211,18 +215,18 @@ impl Sum {
     }
 }
 
-/// A hit, and what stands behind it.
+/// A hit with its row and partition.
 pub(super) struct RowRef<'a> {
     pub(super) hit: HitRef<'a>,
     pub(super) partition: &'a Rc<Partition>,
     pub(super) found_variable: i64,
-    /// Its box, or that of the whole variable where that was asked for.
+    /// Its box, or that of the whole variable if requested.
     pub(super) bounds: Option<RowRegion<'a>>,
 }
 
 type Sink<'s> = dyn FnMut(RowRef<'_>) -> Result<Flow> + 's;
 
-/// Every hit of a query to `sink`.
+/// Passes every hit of a query to `sink`.
 pub(super) fn hits(
     exec: &mut Exec<'_>,
     cond: &Cond,
@@ -237,7 +241,7 @@ pub(super) fn hits(
     }
     exec.lookup.by_decl |= query.order.iter().any(|(key, _)| *key == Key::Created);
     let volume = query.order.iter().any(|(key, _)| *key == Key::Volume);
-    // A pick may drop most rows, an order looks at all.
+    // A pick may drop most rows, and an order needs all of them.
     let few = query.limit.filter(|_| !ordered && query.pick.is_none());
     let ask = Ask { cond, run: None, steps: None, boxes: boxes || volume, few };
     let left = query.limit.unwrap_or(u64::MAX);
@@ -248,6 +252,7 @@ pub(super) fn hits(
     }
     let directions: Rc<[bool]> = query.order.iter().map(|(_, down)| *down).collect();
     let most = usize::try_from(left).unwrap_or(usize::MAX);
+    // A heap of the best `most` hits, the worst of them on top: memory does not grow with the number of hits.
     let mut top: BinaryHeap<Ranked> = BinaryHeap::new();
     let mut seen = 0;
     {
@@ -257,6 +262,7 @@ pub(super) fn hits(
             let bounds = row.bounds.filter(|_| boxes).map(RowRegion::to_own);
             seen += 1;
             let ranked = Ranked { keys, seen, directions: directions.clone(), kept: None };
+            // Compare before copying: most hits of a large result are worse than all that are kept.
             if top.len() == most && top.peek().is_some_and(|last| ranked >= *last) {
                 return Ok(Flow::More);
             }
@@ -271,6 +277,7 @@ pub(super) fn hits(
         exec.ask(&ask, &mut out)?;
         out.finish(&mut exec.lookup)?;
     }
+    // The heap counted every candidate; only the hits that are passed on count.
     exec.lookup.stats.returned = 0;
     for ranked in top.into_sorted_vec() {
         let Some(held) = ranked.kept else { continue };
@@ -282,7 +289,7 @@ pub(super) fn hits(
     Ok(())
 }
 
-/// A hit that is kept.
+/// A stored hit.
 struct KeptHit {
     hit: Hit,
     partition: Rc<Partition>,
@@ -303,7 +310,7 @@ impl KeptHit {
     }
 }
 
-/// What a hit is sorted by; what is absent comes first, NaN last in either direction.
+/// The sort key of a hit; an absent key comes first, NaN last in either direction.
 #[derive(Debug)]
 enum Sort {
     Text(Option<Arc<str>>),
@@ -343,7 +350,7 @@ impl Sort {
         }
     }
 
-    /// The order, rising or falling; NaN comes last in either.
+    /// Compares in ascending or descending order; NaN comes last in either.
     fn compare_in(&self, other: &Sort, down: bool) -> Ordering {
         if let (Sort::Value(a), Sort::Value(b)) = (self, other) {
             return a.order_in(b, down);
@@ -354,7 +361,7 @@ impl Sort {
     }
 }
 
-/// A hit among others, the first in order being the least.
+/// A hit to rank; the least is the first in order.
 struct Ranked {
     keys: Vec<Sort>,
     seen: u64,
@@ -367,6 +374,7 @@ impl Ord for Ranked {
         let keys = self.keys.iter().zip(&other.keys).zip(self.directions.iter());
         let differing = keys.map(|((a, b), down)| a.compare_in(b, *down));
         let first = differing.into_iter().find(|order| order.is_ne());
+        // Equal keys keep the order in which the hits were found, which is the same on every engine.
         first.unwrap_or_else(|| self.seen.cmp(&other.seen))
     }
 }
@@ -382,10 +390,10 @@ impl PartialEq for Ranked {
 }
 impl Eq for Ranked {}
 
-/// First or last step of each variable in the run and tag at hand.
+/// The first or last step of each variable in the present run and tag.
 enum Picked {
     All,
-    /// Steps that were the first of their variable, in this partition.
+    /// The first step of each variable in this partition.
     First(Option<(i64, i64)>, HashMap<i64, i64>),
     /// Hits of the last step so far, by variable, in this partition.
     Last(Option<Rc<Partition>>, HashMap<i64, (i64, Vec<KeptHit>)>),
@@ -400,7 +408,7 @@ impl Picked {
         }
     }
 
-    /// Whether a row is of no step, or of a later step of its variable than the first, where these do not count.
+    /// Whether a pick excludes a row: it has no step, or its step is later than the first of its variable.
     fn passes_over(&mut self, partition: &Partition, row: &MatchedRow) -> bool {
         match self {
             Picked::All => false,
@@ -417,7 +425,7 @@ impl Picked {
     }
 }
 
-/// Names rows and hands them on.
+/// Adds names to rows and passes them on.
 struct Emit<'a, 's> {
     pick: Picked,
     left: u64,
@@ -432,13 +440,15 @@ impl Emit<'_, '_> {
         Ok(if self.left == 0 { Flow::Stop } else { flow })
     }
 
-    /// Hands on what waits for its partition to end.
+    /// Passes on the hits that wait for the end of their partition.
     fn finish(&mut self, lookup: &mut Lookup<'_>) -> Result<()> {
         self.next_partition(lookup, None).map(|_| ())
     }
 
     fn next_partition(&mut self, lookup: &mut Lookup<'_>, next: Option<&Rc<Partition>>) -> Result<Flow> {
         let waiting = match &mut self.pick {
+            // Hits wait until the partition changes: a later step of the same variable may still replace
+            // them.
             Picked::Last(of, waiting) if of.as_ref().map(|of| of.key()) != next.map(|next| next.key()) => {
                 *of = next.cloned();
                 std::mem::take(waiting)
@@ -450,6 +460,8 @@ impl Emit<'_, '_> {
         }
         let mut rows: Vec<(i64, u32, Vec<KeptHit>)> = Vec::with_capacity(waiting.len());
         for (variable, (step, held)) in waiting {
+            // Number of the variable among all names, so that the order equals that of a query without a
+            // pick.
             let rank =
                 held.first().and_then(|held| held.partition.variable(variable)).map_or(0, |at| at.rank + 1);
             rows.push((step, rank, held));
@@ -482,7 +494,7 @@ fn steps_by_run(batch: &Batch, rows: &[MatchedRow]) -> HashMap<i64, BTreeSet<i64
     steps
 }
 
-/// A row as it is handed on, with the names that its partition has for it.
+/// A row with the names from its partition, ready to be passed on.
 fn row_ref<'a>(
     partition: &'a Rc<Partition>,
     row: &'a MatchedRow,
@@ -516,7 +528,7 @@ impl Out for Emit<'_, '_> {
     fn take(&mut self, lookup: &mut Lookup<'_>, batch: &mut Batch) -> Result<Flow> {
         let rows = std::mem::take(&mut batch.found);
         let mut steps = steps_by_run(batch, &rows);
-        // Times of the steps that were found, a run at a time.
+        // Times of the found steps, one run at a time.
         let mut times = Rc::new(HashMap::new());
         let mut of: Option<i64> = None;
         for mut row in rows {
@@ -538,6 +550,7 @@ impl Out for Emit<'_, '_> {
             let row_ref = row_ref(&partition, &row, value, time, bounds, lookup.id(row.batch, row.row));
             if let Picked::Last(_, waiting) = &mut self.pick {
                 let last = waiting.entry(row.variable).or_insert_with(|| (row.step, Vec::new()));
+                // Steps ascend within a variable, so another step is a later one.
                 if last.0 != row.step {
                     *last = (row.step, Vec::new());
                 }

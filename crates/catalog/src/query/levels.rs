@@ -1,4 +1,4 @@
-//! Levels of an adaptive mesh in queries: which terms of names mean names on a level.
+//! Levels of an adaptive mesh in queries: which terms about names mean names on a level.
 
 use fieldstone_core::{Result, amr};
 
@@ -16,8 +16,8 @@ impl Term {
 }
 
 impl Expr {
-    /// Whether it says on which level a variable is, or is not, wherever it holds. A question about related attributes
-    /// says nothing of this one.
+    /// Whether the expression requires or excludes a level for the variable. A term for related attributes
+    /// does not count.
     pub(super) fn says_level(&self) -> bool {
         match self {
             Expr::All(list) => list.iter().any(Expr::says_level),
@@ -29,7 +29,7 @@ impl Expr {
     }
 }
 
-/// The name of a variable on its level; its whole name where it is on none.
+/// The name of a variable on its level; its whole name if it is on none.
 pub(super) fn short_name(name: &str) -> &str {
     amr::split(name).map_or(name, |(_, short)| short)
 }

@@ -1,11 +1,11 @@
-//! Runs, steps, variables, tags and boxes: what matching attributes touch or, where no term looks at
-//! attributes, what there is. A box in coordinates is looked at without attributes where no other term is of them:
-//! a variable lies in it by its own points.
+//! Lists of runs, steps, variables, tags and boxes: those that matching attributes touch or, if no term is
+//! about attributes, all that exist and match. A box in coordinates does not need attributes if no other term
+//! does: a variable matches by its own points.
 //!
-//! Without such a term a run, step or variable is looked at with what the terms ask for: with a step
-//! term, a run at each of its steps; with a variable term, with each of its variables; with both, with
-//! the pairs of which fields are held. A run whose data lie outside of the store holds all its variables
-//! at all its steps.
+//! Without a term about attributes, a run, step or variable is tested together with what the terms need: with
+//! a step term, a run at each of its steps; with a variable term, with each of its variables; with both, with
+//! the pairs that hold fields. A run whose data are outside of the store holds all its variables at all its
+//! steps.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
@@ -31,7 +31,7 @@ use super::walk::{Ask, Walk};
 use super::{Expr, Key, Pick, Query, Term};
 use crate::engine::{Flow, NO_STEP, NO_VARIABLE, RunId, RunSelect, Tables, VariableId};
 
-/// What is listed.
+/// The kind of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Runs,
@@ -40,7 +40,7 @@ enum Kind {
     Tags,
 }
 
-/// What was found, with the run of steps and variables.
+/// A found object; a step or variable with its run.
 type Thing = (i64, i64);
 
 impl Kind {
@@ -54,7 +54,7 @@ impl Kind {
     }
 }
 
-/// Distinct things, in the order in which they were found.
+/// Distinct objects, in the order in which they were found.
 #[derive(Default)]
 struct Things {
     seen: HashSet<Thing>,
@@ -83,7 +83,7 @@ struct Listing<'t, 'q> {
 impl<'t, 'q> Listing<'t, 'q> {
     fn new(tables: &'t mut dyn Tables, query: &'q Query) -> Result<Listing<'t, 'q>> {
         let (mut exec, cond) = Exec::of(tables, &query.expr)?;
-        // A box in coordinates alone asks for what lies in it, not for what attributes there touch.
+        // A box in coordinates alone selects variables inside it, not variables of attributes there.
         let attributes = cond.has(&|leaf| leaf.of_attributes() && !leaf.of_coordinates());
         if cond.has(&Leaf::of_attributes) {
             check(&mut exec.lookup, &cond, &exec.related)?;
@@ -91,9 +91,10 @@ impl<'t, 'q> Listing<'t, 'q> {
         Ok(Listing { exec, query, cond, attributes })
     }
 
-    /// What matching attributes touch.
+    /// The objects that matching attributes touch.
     fn touched(&mut self, kind: Kind) -> Result<Things> {
         let mut things = Things::default();
+        // A pick and related attributes depend on several rows, so every hit must be found.
         if self.query.pick.is_some() || self.cond.has(&|leaf| matches!(leaf, Leaf::Related(_))) {
             let query = Query { order: Vec::new(), limit: None, ..self.query.clone() };
             hits(&mut self.exec, &self.cond, &query, false, &mut |row| {
@@ -113,7 +114,7 @@ impl<'t, 'q> Listing<'t, 'q> {
         Ok(things)
     }
 
-    /// Runs with what is asked of them, at each place that there is: `take` says whether to go on.
+    /// Tests the condition on each run at each place that exists; `take` says whether to continue.
     fn places(
         &mut self,
         with_steps: bool,
@@ -142,6 +143,7 @@ impl<'t, 'q> Listing<'t, 'q> {
             let known = KnownRow { run: Some(run), place: Some(place), ..KnownRow::default() };
             let left = left.known(&known)?;
             let is = match &left {
+                // A test of the variable's box is left over if the box is given in coordinates.
                 Cond::Const(is) => *is,
                 left => left.test(&mut WholeVariable::of(place.variable))? == Some(true),
             };
@@ -155,6 +157,7 @@ impl<'t, 'q> Listing<'t, 'q> {
         let reach = bounds::steps(left);
         let mut steps = Vec::new();
         if with_steps {
+            // `NO_STEP` stands for attributes of the run, which is not a step to list.
             for (from, to) in &reach {
                 let rows = self.exec.lookup.tables.steps(run.id, (*from).max(NO_STEP + 1)..=*to)?;
                 steps.extend(rows.into_iter().map(|row| (row.step, row.time)));
@@ -179,6 +182,7 @@ impl<'t, 'q> Listing<'t, 'q> {
                 }
                 continue;
             }
+            // No fields show which steps a variable outside of the store has: assume all of them.
             let held = if outside { BTreeSet::new() } else { self.held(run.id, &variable)? };
             for (step, time) in steps.iter().filter(|(step, _)| outside || held.contains(step)) {
                 let place = Series { step: Some(*step), time: *time, variable: Some(&variable) };
@@ -190,11 +194,13 @@ impl<'t, 'q> Listing<'t, 'q> {
         Ok(())
     }
 
-    /// Steps in which a run holds fields of a variable: keys name no version, so that fields are those of each.
+    /// Steps at which a run holds fields of a variable: keys name no version, so all versions share the
+    /// fields.
     fn held(&mut self, run: RunId, variable: &VariableAt) -> Result<BTreeSet<i64>> {
         let mut held: BTreeSet<i64> = self.exec.lookup.tables.held(run, variable.id)?.into_iter().collect();
         if variable.version != 0 {
             let names = self.exec.lookup.names()?;
+            // Fields are recorded under the name without a version.
             let first = names.values().find(|other| other.version == 0 && other.name == variable.name);
             if let Some(first) = first {
                 held.extend(self.exec.lookup.tables.held(run, first.id)?);
@@ -203,13 +209,13 @@ impl<'t, 'q> Listing<'t, 'q> {
         Ok(held)
     }
 
-    /// Whether a run says that its data lie outside of the store.
+    /// Whether a run declares that its data are outside of the store.
     fn outside(&mut self, run: RunId) -> Result<bool> {
         let rows = self.exec.lookup.tables.runs(&RunSelect::Ids(vec![run]))?;
         Ok(rows.first().is_some_and(|row| row.decl.outside.is_some()))
     }
 
-    /// Whether results are wanted in falling order of this key.
+    /// Whether the results are ordered by this key and, if so, in descending order.
     fn falling(&self, key: &Key) -> Option<bool> {
         self.query.order.iter().find(|(of, _)| of == key).map(|(_, down)| *down)
     }
@@ -256,7 +262,7 @@ impl Row for WholeVariable {
     }
 }
 
-/// Adds what matching rows of a partition touch, reading no more than it takes to know.
+/// Adds the objects that matching rows of a partition touch, reading only as much as that needs.
 fn touch(exec: &mut Exec<'_>, kind: Kind, partition: &Partition, things: &mut Things) -> Result<()> {
     if matches!(kind, Kind::Runs | Kind::Tags)
         && kind.of(partition, NO_STEP, NO_VARIABLE).is_some_and(|thing| things.seen.contains(&thing))
@@ -265,6 +271,7 @@ fn touch(exec: &mut Exec<'_>, kind: Kind, partition: &Partition, things: &mut Th
     }
     let pieces = match exec.planner.plan(&mut exec.lookup, partition, false)? {
         Plan::Direct { probes, .. } => {
+            // One hit is enough to list a run or a tag.
             let stop = matches!(kind, Kind::Runs | Kind::Tags);
             return rows::each(&mut exec.lookup, partition, &probes, &mut |step, variable| {
                 if let Some(thing) = kind.of(partition, step, variable) {
@@ -275,7 +282,7 @@ fn touch(exec: &mut Exec<'_>, kind: Kind, partition: &Partition, things: &mut Th
         }
         Plan::Series(pieces) => pieces,
     };
-    // What is sure comes first, and costs nothing.
+    // The certain results come first, because they need no read.
     let (sure, open): (Vec<Piece>, Vec<Piece>) = pieces.into_iter().partition(|piece| piece.all.is_some());
     for thing in sure.iter().filter_map(|piece| kind.of(partition, piece.step, piece.variable)) {
         things.add(kind, partition, thing);
@@ -289,7 +296,7 @@ fn touch(exec: &mut Exec<'_>, kind: Kind, partition: &Partition, things: &mut Th
         }
     }
     for (thing, pieces) in by_thing {
-        // The first hit ends it: few series at first, more where they had none.
+        // The first hit ends the search: try few series first, then more if they had none.
         let mut some = 1;
         let mut rest = pieces.as_slice();
         while !rest.is_empty() {
@@ -310,7 +317,8 @@ fn name_of(run: &RunAt) -> RunName {
     RunName { project: run.project.to_string(), name: run.name.to_string() }
 }
 
-/// The attributes of a run are its parameters. What is asked of an attribute beside it is asked of variables.
+/// In a list of runs, `attr` means parameters of the run. Inside a term for related attributes it means
+/// variables.
 fn params_for_attrs(expr: &Expr) -> Result<Expr> {
     expr.size().check()?;
     Ok(of_run(expr))
@@ -364,8 +372,8 @@ pub fn runs(tables: &mut dyn Tables, query: &Query) -> Result<Vec<RunInfo>> {
     Ok(list.limit(rows))
 }
 
-/// Steps, by run and number, or by `order`: run, step or time. First and last are those of each run or,
-/// with a variable term, of each variable of a run.
+/// Steps, by run and number, or by `order`: run, step or time. First and last are those of each run or, with
+/// a variable term, of each variable of a run.
 ///
 /// # Errors
 /// See [`run`](super::run).
@@ -477,7 +485,7 @@ fn bare(at: &VariableAt) -> VariableDecl {
     VariableDecl::named(VariableName { name: at.name.to_string(), version: at.version })
 }
 
-/// Tags, by name and version. With a term of any kind, those of matching attributes.
+/// Tags, by name and version. With any term, only those of matching attributes.
 ///
 /// # Errors
 /// See [`run`](super::run).

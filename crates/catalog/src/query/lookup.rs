@@ -1,5 +1,5 @@
-//! Rows of one state's tables for runs, tags, steps and variables, each read once and kept; and what it took to
-//! read from them.
+//! Rows of one state's tables for runs, tags, steps and variables, each read once and kept; and the cost of
+//! reading them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -16,15 +16,15 @@ use crate::engine::{
     CoordinateRange, Flow, GridRegion, MeshRegion, NO_STEP, PointSet, RunId, RunSelect, Tables, VariableRow,
 };
 
-/// Tables, and what was learnt from them.
+/// The tables, and the rows that were read from them.
 pub(super) struct Lookup<'t> {
     pub(super) tables: &'t mut dyn Tables,
     pub(super) stats: Stats,
-    /// Ranges of coordinates, a list for each region that is asked for.
+    /// Ranges of coordinates, a list for each requested region.
     regions: Rc<[Arc<[CoordinateRange]>]>,
-    /// The condition on every variable that is looked at, where it is one.
+    /// The condition on every variable, if all lookups share one.
     screen: Option<Cond>,
-    /// Declarations of runs are read, whatever the condition.
+    /// Whether declarations of runs are read whatever the condition.
     pub(super) by_decl: bool,
     tags: Option<Rc<Vec<Rc<TagAt>>>>,
     names: Option<Rc<VariableMap>>,
@@ -95,7 +95,7 @@ impl<'t> Lookup<'t> {
         Ok(names)
     }
 
-    /// Times of the steps of a run, where they have one.
+    /// Times of the steps of a run, for steps that have one.
     pub(super) fn times(&mut self, run: RunId) -> Result<Rc<HashMap<i64, f64>>> {
         if let Some((of, times)) = &self.times
             && *of == run
@@ -108,7 +108,7 @@ impl<'t> Lookup<'t> {
         Ok(times)
     }
 
-    /// Times of few steps of a run, without reading those of all.
+    /// Times of a few steps of a run, without reading those of all.
     pub(super) fn times_at(&mut self, run: RunId, steps: &[i64]) -> Result<Rc<HashMap<i64, f64>>> {
         const FEW: usize = 8;
         let cached = self.times.as_ref().is_some_and(|(of, _)| *of == run);
@@ -123,7 +123,7 @@ impl<'t> Lookup<'t> {
         Ok(Rc::new(times))
     }
 
-    /// Learns which attributes the rows of these batches are.
+    /// Reads the ids of the attributes in these batches.
     pub(super) fn ids(&mut self, mut new: Vec<i64>) -> Result<()> {
         const KEPT: usize = 200_000;
         if self.sources.len() > KEPT {
@@ -140,14 +140,14 @@ impl<'t> Lookup<'t> {
         Ok(())
     }
 
-    /// The id of a row whose batch [`Lookup::ids`] has seen, and the user who wrote it.
+    /// The id of a row whose batch [`Lookup::ids`] has read, and the user who wrote it.
     pub(super) fn id(&self, batch: i64, row: i64) -> (AttributeId, u32) {
         let none = AttributeId { writer: None, sequence: 0, record: 0, row: 0 };
         let (first, user) = self.sources.get(&batch).copied().unwrap_or((none, u32::MAX));
         (AttributeId { row: first.row.wrapping_add(u32::try_from(row).unwrap_or(0)), ..first }, user)
     }
 
-    /// Variables with what a run says of them.
+    /// Variables, with a run's declarations of them.
     pub(super) fn variables(&mut self, run: RunId) -> Result<Rc<VariableMap>> {
         if let Some((of, variables)) = &self.variables
             && *of == run
@@ -167,7 +167,7 @@ impl<'t> Lookup<'t> {
         Ok(variables)
     }
 
-    /// Elements of a run's meshes and grids in the regions that are asked for.
+    /// Elements of a run's meshes and grids in the requested regions.
     fn points(
         &mut self,
         run: RunId,
@@ -210,8 +210,8 @@ impl<'t> Lookup<'t> {
         Ok(found)
     }
 
-    /// Runs that a condition does not rule out, by project and name; what they declared only where the
-    /// condition asks for it.
+    /// Runs that a condition does not exclude, by project and name; their declarations only if the condition
+    /// needs them.
     pub(super) fn runs(&mut self, cond: &Cond, ids: Option<&BTreeMap<RunId, ()>>) -> Result<Vec<Rc<RunAt>>> {
         let mut found = Vec::new();
         let mut take = |id: RunId, name: &RunName, decl| {
@@ -267,7 +267,7 @@ impl<'t> Lookup<'t> {
     }
 }
 
-/// Names of runs outside of which nothing matches, where the condition names them.
+/// The names of all runs that can match, if the condition lists them.
 pub(super) fn exact_runs(cond: &Cond) -> Option<Vec<String>> {
     match cond {
         Cond::Const(false) => Some(Vec::new()),
@@ -281,7 +281,8 @@ pub(super) fn exact_runs(cond: &Cond) -> Option<Vec<String>> {
     }
 }
 
-/// Elements of a mesh in ranges, for a variable on it. Of a mesh whose dimension is not named it is the first.
+/// Elements of a mesh in ranges, for a variable on it. If no dimension of the variable has the mesh's
+/// dimension name, the elements are along the first one.
 fn on_mesh(decl: &VariableDecl, ranges: &Arc<[CoordinateRange]>, region: &MeshRegion) -> PointsInRanges {
     let dim = decl.dims.iter().position(|name| *name == region.dimension).unwrap_or(0);
     let extent = decl

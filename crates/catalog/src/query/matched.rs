@@ -1,4 +1,4 @@
-//! Rows that match: a batch of probes is read, its rows are decided, and those that match are sorted.
+//! Rows that match: reads a batch of probes, decides its rows, and sorts those that match.
 //!
 //! ```text
 //! partition, step, variable, box along the curve, box, id      the order, the same on every engine
@@ -28,16 +28,16 @@ pub(super) struct MatchedRow {
     pub(super) batch: i64,
     pub(super) row: i64,
     pub(super) value: Value,
-    /// Where its box is among the batch's: start, then count.
+    /// The position of its box among those of the batch: start, then count.
     at: usize,
     dims: usize,
-    /// Its cells, where its box does not hold all of its elements.
+    /// Its cells, if its box does not hold all of its elements.
     pub(super) cells: Option<Cells>,
     /// Its further keywords.
     pub(super) keywords: Option<RowKeywords>,
     /// Whether the box is its own, not that of the whole variable.
     pub(super) own: bool,
-    /// Whether it hangs on a related attribute.
+    /// Whether it depends on a related attribute.
     pub(super) open: bool,
 }
 
@@ -47,14 +47,14 @@ pub(super) struct Batch {
     pub(super) partitions: Vec<Rc<Partition>>,
     pub(super) probes: Vec<Probe>,
     pub(super) expected: u64,
-    /// Whether it holds probes whose rows were guessed from least and greatest value.
+    /// Whether it holds probes whose number of rows was estimated from least and greatest value.
     pub(super) guessed: bool,
     pub(super) found: Vec<MatchedRow>,
     boxes: Vec<i64>,
 }
 
 impl Batch {
-    /// A row's box, or that of its whole variable where that is known.
+    /// A row's box, or that of its whole variable if that is known.
     pub(super) fn bounds<'b>(&'b self, found: &'b MatchedRow) -> Option<RowRegion<'b>> {
         (found.dims > 0).then(|| {
             let both = &self.boxes[found.at..found.at + 2 * found.dims];
@@ -64,7 +64,7 @@ impl Batch {
         })
     }
 
-    /// Reads the probes of a batch into `found`; `false` where there are more than `most` rows.
+    /// Reads the probes of a batch into `found`; `false` if there are more than `most` rows.
     pub(super) fn read(&mut self, lookup: &mut Lookup<'_>, most: u64) -> Result<bool> {
         let index: HashMap<(i64, i64), usize> = self
             .partitions
@@ -126,7 +126,7 @@ impl Batch {
         Ok(true)
     }
 
-    /// By partition, step, variable, box along the curve, box, id: the same on every engine.
+    /// Sorts by partition, step, variable, box along the curve, box, id: the same on every engine.
     fn sort(&mut self, lookup: &mut Lookup<'_>) -> Result<()> {
         lookup.ids(self.found.iter().map(|found| found.batch).collect())?;
         let mut found = std::mem::take(&mut self.found);

@@ -1,4 +1,5 @@
-//! Why a query finds nothing: a name in it that nothing has, or a value of a type that its tag or parameter has not.
+//! The reason why a query finds nothing: a name in it that nothing has, or a value whose type differs from
+//! that of its tag or parameter.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,19 +13,19 @@ use super::lists::{runs, tags, variables};
 use super::{Expr, NameTest, Query, Term, VariableInfo};
 use crate::engine::Tables;
 
-/// A name that a query asks for and nothing has.
+/// A name in a query that nothing has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingName {
-    /// "run", "variable", "level", "tag" or "parameter"; "value" where there are values, though of another type.
+    /// "run", "variable", "level", "tag" or "parameter"; "value" if there are values, but of another type.
     pub what: &'static str,
     /// The name.
     pub name: String,
-    /// A question that offers names close to it, or of what type the values are; `None` where none is close.
+    /// A question that offers similar names, or the type of the values; `None` if no name is similar.
     pub did_you_mean: Option<String>,
 }
 
-/// The first name that must be there for the query to find anything, and is not. Alternatives and negations are
-/// not looked into.
+/// The first name that must exist for the query to find anything, and does not. Alternatives and negations
+/// are not searched.
 pub fn missing_name(tables: &mut dyn Tables, query: &Query) -> Result<Option<MissingName>> {
     query.expr.size().check()?;
     let mut needed = Vec::new();
@@ -70,7 +71,7 @@ pub fn missing_name(tables: &mut dyn Tables, query: &Query) -> Result<Option<Mis
     other_type(tables, query)
 }
 
-/// A value that is asked for and that no value there is comparable with.
+/// A requested value that cannot be compared with any value there is.
 fn other_type(tables: &mut dyn Tables, query: &Query) -> Result<Option<MissingName>> {
     let mut asked = Vec::new();
     tests(&query.expr, &mut asked);
@@ -96,7 +97,7 @@ fn other_type(tables: &mut dyn Tables, query: &Query) -> Result<Option<MissingNa
         let mut names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
         names.sort_unstable();
         names.dedup();
-        let why = format!("the values of {of} are {}: give one of that type", names.join(" and "));
+        let why = format!("the values of {of} are {}: give a value of that type", names.join(" and "));
         return Ok(Some(MissingName { what: "value", name: asked_value(test), did_you_mean: Some(why) }));
     }
     Ok(None)
@@ -112,7 +113,7 @@ fn tests<'a>(expr: &'a Expr, found: &mut Vec<(Option<&'a str>, &'a Test)>) {
     }
 }
 
-/// Whether some value of a type may pass a test.
+/// Whether some value of a type can pass a test.
 fn may_pass(test: &Test, kind: ValueType) -> bool {
     match test {
         Test::All(tests) => tests.iter().all(|test| may_pass(test, kind)),
@@ -130,7 +131,7 @@ fn may_pass(test: &Test, kind: ValueType) -> bool {
     }
 }
 
-/// Whether values of a type compare with a value, or hold it.
+/// Whether values of a type compare with a value, or can contain it.
 fn comparable(value: &Value, kind: ValueType) -> bool {
     use ValueType as T;
     match (kind, value) {
@@ -143,7 +144,7 @@ fn comparable(value: &Value, kind: ValueType) -> bool {
     }
 }
 
-/// The value that a test names first, with its type where text shows none.
+/// The first value in a test, with its type if the text does not show it.
 fn asked_value(test: &Test) -> String {
     match test {
         Test::All(tests) | Test::Any(tests) => tests.first().map_or_else(String::new, asked_value),
@@ -160,7 +161,8 @@ fn asked_value(test: &Test) -> String {
     }
 }
 
-/// Names that must be there for the expression to hold, each with whether it may be that of a variable on its level.
+/// Names that must exist for the expression to hold, each with whether it may be the name of a variable on
+/// its level.
 fn names<'a>(expr: &'a Expr, on_level: bool, found: &mut Vec<(&'static str, Cow<'a, str>, bool)>) {
     let mut add =
         |what, test: &'a NameTest| found.extend(only(test).map(|name| (what, name.into(), on_level)));
@@ -187,7 +189,7 @@ fn names<'a>(expr: &'a Expr, on_level: bool, found: &mut Vec<(&'static str, Cow<
     }
 }
 
-/// The name that must be there; one of several need not.
+/// The name that must exist; an alternative among several need not.
 fn only(test: &NameTest) -> Option<&str> {
     match test {
         NameTest::Is(name) => Some(name),

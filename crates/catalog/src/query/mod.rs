@@ -1,8 +1,8 @@
-//! The query model: what one call can ask of the catalog.
+//! The query model: the questions that one call can ask the catalog.
 //!
-//! A query is an expression over terms. Terms look at one attribute (or one run, step, variable or tag
-//! that exists, where no term needs attributes); [`Expr::Related`] asks for another attribute beside it.
-//! Functions build it in Rust, keywords in Python, and [`parse`](text::parse) reads it as text.
+//! A query is an expression over terms. Terms test one attribute (or, if no term needs attributes, one
+//! existing run, step, variable or tag); [`Expr::Related`] requires another attribute next to it. Rust code
+//! builds queries with functions, Python with keywords, and [`parse`](text::parse) reads them from text.
 
 mod batches;
 mod bounds;
@@ -51,20 +51,21 @@ pub use results::{Aggregate, BoxInfo, By, RunInfo, Stats, StepInfo, TagInfo, Var
 pub use table::{Coded, HitTable, TableBuilder};
 pub use units::check_units;
 
-/// A test of a name: exact, with case; or a glob.
+/// A test of a name: exact and case-sensitive, or a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NameTest {
     /// Exactly this.
     Is(String),
     /// A pattern: `*`, `?`, `[…]`.
     Glob(String),
-    /// A name with `*`, `?` or `[` as a user typed it: a pattern to what reads, that name to what changes or removes.
+    /// A name with `*`, `?` or `[` as a user typed it: reads take it as a pattern, changes and removals as
+    /// exactly that name.
     Typed(String),
     /// One of them.
     Any(Vec<NameTest>),
 }
 
-/// What an attribute stands on.
+/// The object to which an attribute belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// A run.
@@ -87,17 +88,18 @@ pub enum Dim {
 /// A range along a dimension.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Range {
-    /// Elements, half-open; an end that is not given is open.
+    /// Elements, half-open; an absent end is open.
     Index(Option<i64>, Option<i64>),
-    /// Coordinates, both ends included; mapped to elements by the variable's coordinates. Where no dimension has the
-    /// name, by those of the mesh that the variable stands on; longitudes from a greater to a lesser one go around.
+    /// Coordinates, both ends included; the variable's coordinates map them to elements. If no dimension has
+    /// the name, the coordinates of the variable's mesh do. Longitudes from a greater to a lesser one go
+    /// around the globe.
     Physical(f64, f64),
 }
 
-/// The part of a writer that a term compares.
+/// The part of a writer that a term tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriterPart {
-    /// Its name, host and number with a colon between; or the id of its log.
+    /// Its name: host and number, separated by a colon; or the id of its log.
     Name,
     /// Its host.
     Host,
@@ -112,7 +114,7 @@ pub enum WriterPart {
 }
 
 impl WriterPart {
-    /// Each part but the name, by the word for it.
+    /// Each part except the name, by its word in queries.
     pub const WORDS: [(&'static str, WriterPart); 5] = [
         ("host", WriterPart::Host),
         ("process", WriterPart::Process),
@@ -122,15 +124,15 @@ impl WriterPart {
     ];
 }
 
-/// How the box of an attribute lies to the box asked for.
+/// The required relation of an attribute's box to the requested box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Relation {
-    /// They have an element in common.
+    /// They share an element.
     #[default]
     Overlaps,
-    /// It lies inside of the box asked for.
+    /// It lies inside the requested box.
     Within,
-    /// It holds the box asked for.
+    /// It contains the requested box.
     Contains,
 }
 
@@ -145,9 +147,9 @@ pub enum Term {
     Job(NameTest),
     /// A parameter of the run.
     Param(String, Test),
-    /// An attribute of the variable, as its declaration has it; where runs are listed, a parameter.
+    /// An attribute of the variable, from its declaration; in a list of runs, a parameter.
     Attr(String, Test),
-    /// When the run was created.
+    /// The time when the run was created.
     Created(Test),
     /// Steps, both ends included; an attribute of a run has none.
     Step(Vec<(i64, i64)>),
@@ -157,8 +159,8 @@ pub enum Term {
     Variable(NameTest),
     /// Its version.
     VariableVersion(Vec<i64>),
-    /// The level of an adaptive mesh that it is on, both ends included; made by [`Term::level`]. Of terms that all must
-    /// hold, those of names then mean names on the level.
+    /// The level of an adaptive mesh, both ends included; made by [`Term::level`]. Terms about names that
+    /// must hold together with it mean names on the level.
     Level(Vec<(i64, i64)>),
     /// Name of the tag.
     Tag(NameTest),
@@ -168,24 +170,24 @@ pub enum Term {
     Unit(NameTest),
     /// The value.
     Value(Test),
-    /// What it stands on.
+    /// The object to which it belongs.
     Scope(Scope),
-    /// The box. An attribute of a whole variable has the box of its shape; others have none and match no
-    /// box. Dimensions that are not named are not looked at.
+    /// The box. An attribute of a whole variable has the box of the variable's shape; other attributes
+    /// without a box match none. Dimensions without a range match everywhere.
     Region(Vec<(Dim, Range)>, Relation),
     /// Extent of the box along a dimension, in elements.
     Extent(Dim, Test),
-    /// Elements in the box; of a set of cells, those that it has.
+    /// Elements in the box; for a set of cells, the number of its elements.
     Volume(Test),
-    /// A further keyword of the attribute: its text, or the number that it says.
+    /// A further keyword of the attribute: its text, or the number that the text represents.
     Keyword(String, Test),
     /// The user who wrote the attribute, by name or number.
     User(NameTest),
-    /// The process that wrote it. A text that says a number is one, too.
+    /// The process that wrote it. A text that represents a number also counts as that number.
     Writer(WriterPart, Test),
 }
 
-/// Where a related attribute must be.
+/// The place of a related attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Where {
     /// In the same run.
@@ -194,32 +196,32 @@ pub enum Where {
     SameStep,
     /// On the same variable at the same step.
     SameVariable,
-    /// At the same step with a box that has an element in common, on any variable.
+    /// At the same step with a box that shares an element, on any variable.
     Overlapping,
 }
 
-/// An expression over terms, as large as [`Size::MOST`](fieldstone_core::value::Size::MOST) says: every call refuses
-/// a larger one.
+/// An expression over terms. Every call refuses one that is larger than
+/// [`Size::MOST`](fieldstone_core::value::Size::MOST).
 #[derive(Debug, Clone)]
 pub enum Expr {
-    /// All hold; of none: everything.
+    /// All hold; an empty list matches everything.
     All(Vec<Expr>),
-    /// One holds at least.
+    /// At least one holds.
     Any(Vec<Expr>),
     /// It does not hold.
     Not(Box<Expr>),
     /// One term.
     Term(Term),
-    /// There is another attribute for which the expression holds, placed like this.
+    /// Another attribute at this place matches the expression.
     Related(Where, Box<Expr>),
 }
 
-/// What results are ordered by.
+/// The key by which results are ordered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Key {
     /// Name of the run.
     Run,
-    /// When the run was created.
+    /// The time when the run was created.
     Created,
     /// The step.
     Step,
@@ -229,7 +231,7 @@ pub enum Key {
     Variable,
     /// Name of the tag.
     Tag,
-    /// The value: numbers, then texts, then the rest; NaN last, also in falling order.
+    /// The value: numbers, then texts, then the rest; NaN last, also in descending order.
     Value,
     /// Elements in the box.
     Volume,
@@ -238,24 +240,24 @@ pub enum Key {
 /// First or last step of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pick {
-    /// Per run, variable and tag: only hits of the first step that has one.
+    /// For each run, variable and tag: only hits of the first step that has one.
     First,
-    /// Only of the last.
+    /// Only hits of the last step.
     Last,
 }
 
 /// A query.
 #[derive(Debug, Clone)]
 pub struct Query {
-    /// What must hold.
+    /// The condition.
     pub expr: Expr,
-    /// For whom it is asked: what the session has not flushed is seen, too, and what its transaction holds.
+    /// The session that asks: its unflushed records are visible, and the content of its transaction.
     pub session: Session,
     /// First or last step only.
     pub pick: Option<Pick>,
-    /// Order of the results; `true`: descending. By run, tag, step, variable, box where empty.
+    /// Order of the results; `true`: descending. If empty: by run, tag, step, variable, box.
     pub order: Vec<(Key, bool)>,
-    /// At most so many.
+    /// The maximum number of results.
     pub limit: Option<u64>,
 }
 
@@ -278,7 +280,7 @@ pub type Box64 = (Vec<i64>, Vec<i64>);
 /// A dimension, and indices along it, ascending.
 pub type Cells = (usize, std::sync::Arc<[i64]>);
 
-/// An attribute that was found. Names are shared by the hits of a query.
+/// A found attribute. The hits of a query share their names.
 #[derive(Debug, Clone)]
 pub struct Hit {
     /// The project; empty for none.
@@ -303,9 +305,9 @@ pub struct Hit {
     pub value: Value,
     /// The box: start and count; `None` for the whole variable, step or run.
     pub region: Option<Box64>,
-    /// Its cells, where the box does not hold all of its elements: a dimension, and indices along it, ascending.
+    /// Its cells, if the box does not hold all of its elements: a dimension, and indices along it, ascending.
     pub cells: Option<Cells>,
-    /// Further keywords of the key that it leads to, by name, each with its canonical value.
+    /// Further keywords of the field key that it leads to, by name, each with its canonical value.
     pub keywords: Option<RowKeywords>,
     /// The user who wrote it, by number.
     pub user: u32,

@@ -1,8 +1,8 @@
-//! Hits beside the attributes that they are related to: what stands behind `with …` of a query, not only that it is there
-//! (Q-32).
+//! Hits together with their related attributes: `with …` of a query gives the attributes themselves here, not
+//! only their existence (Q-32).
 //!
-//! A hit with several such attributes is in several rows, as in a join of SQL; of several `with` each combination is
-//! a row. What is asked under `or` and `not` is no part of it. An attribute is never beside itself.
+//! A hit with several related attributes is in several rows, as in an SQL join; with several `with`, each
+//! combination is a row. Terms inside `or` and `not` do not count. An attribute is never related to itself.
 //!
 //! ```
 //! use fieldstone_catalog::query::{Query, text};
@@ -24,21 +24,22 @@ use super::table::{HitTable, TableBuilder};
 use super::{Expr, Hit, NameTest, Query, Term, Where};
 use crate::engine::{Flow, NO_STEP, RunId, Tables, VariableId};
 
-/// Rows that one call gives at most: 16,777,216.
+/// Maximum number of rows in one answer: 16,777,216.
 pub const MOST_PAIRS: usize = 1 << 24;
-/// Runs and steps of hits that are named where related attributes are asked for, at most.
+/// Up to this many runs and steps of hits narrow the query for related attributes.
 const NAMED: usize = 256;
 
-/// Hits, each beside one attribute of every `with` of the query. All tables have the same number of rows.
+/// Hits, each with one related attribute for every `with` of the query. All tables have the same number of
+/// rows.
 #[derive(Debug, Clone, Default)]
 pub struct PairTable {
-    /// The hits, in their order; one stands in as many rows as it has combinations.
+    /// The hits, in their order; a hit is in as many rows as it has combinations.
     pub hits: HitTable,
-    /// For each `with`, in the order of the query: the attribute beside the hit of the same row.
+    /// For each `with`, in the order of the query: the attribute related to the hit of the same row.
     pub also: Vec<HitTable>,
 }
 
-/// An attribute, and what relates it to others.
+/// An attribute, and the place that relates it to others.
 struct Placed {
     hit: Hit,
     run: RunId,
@@ -56,17 +57,17 @@ impl Placed {
     }
 }
 
-/// All hits with what is related to them. `limit` counts hits, not rows.
+/// All hits with their related attributes. `limit` counts hits, not rows.
 ///
 /// # Errors
-/// Invalid where the query asks for nothing beside its hits, and for more than [`MOST_PAIRS`] rows; see
-/// [`run`](super::run).
+/// Invalid if the query has no term for related attributes, or if the answer has more than [`MOST_PAIRS`]
+/// rows; see [`run`](super::run).
 pub fn collect_pairs(tables: &mut dyn Tables, query: &Query) -> Result<PairTable> {
     let mut asked = Vec::new();
     beside(&query.expr, &mut asked);
     if asked.is_empty() {
-        return Err(Code::QuerySyntax.error("the query asks for no attribute beside its hits").with_hint(
-            "with overlapping (tag=low), in Python also=fst.related(\"overlapping\", tag=\"low\")",
+        return Err(Code::QuerySyntax.error("the query has no term for related attributes").with_hint(
+            "write with overlapping (tag=low), in Python also=fst.related(\"overlapping\", tag=\"low\")",
         ));
     }
     let (found, mut visited) = placed(tables, query)?;
@@ -88,8 +89,8 @@ pub fn collect_pairs(tables: &mut dyn Tables, query: &Query) -> Result<PairTable
         let combinations = beside.iter().map(Vec::len).fold(1, usize::saturating_mul);
         if hits.len().saturating_add(combinations) > MOST_PAIRS {
             return Err(Code::TooLarge
-                .error(format!("there are more than {MOST_PAIRS} rows of hits beside others"))
-                .with_hint("ask for less, or join the two results as you need them"));
+                .error(format!("the hits and their related attributes make more than {MOST_PAIRS} rows"))
+                .with_hint("narrow the query, or run two queries and join their results"));
         }
         for row in 0..combinations {
             hits.push(hit.hit.with_value(hit.hit.value.clone()));
@@ -106,7 +107,7 @@ pub fn collect_pairs(tables: &mut dyn Tables, query: &Query) -> Result<PairTable
     Ok(PairTable { hits: hits.finish(visited), also })
 }
 
-/// What must be beside every hit.
+/// The attributes that must be related to every hit.
 fn beside<'e>(expr: &'e Expr, found: &mut Vec<(Where, &'e Expr)>) {
     match expr {
         Expr::All(list) => list.iter().for_each(|one| beside(one, found)),
@@ -115,7 +116,7 @@ fn beside<'e>(expr: &'e Expr, found: &mut Vec<(Where, &'e Expr)>) {
     }
 }
 
-/// All hits of a query with their places, and how many rows were read for them.
+/// All hits of a query with their places, and the number of rows read for them.
 fn placed(tables: &mut dyn Tables, query: &Query) -> Result<(Vec<Placed>, u64)> {
     let (mut exec, cond) = Exec::of(tables, &query.expr)?;
     let mut found = Vec::new();
@@ -131,7 +132,8 @@ fn placed(tables: &mut dyn Tables, query: &Query) -> Result<(Vec<Placed>, u64)> 
     Ok((found, exec.lookup.stats.visited))
 }
 
-/// What is asked for beside hits, only where they are: in their runs and, but for [`Where::SameRun`], at their steps.
+/// The query for related attributes, narrowed to the places of hits: their runs and, except for
+/// [`Where::SameRun`], their steps.
 fn near(asked: &Expr, query: &Expr, place: Where, found: &[Placed]) -> Expr {
     let mut all = vec![asked.clone()];
     runs_of(query, &mut all);
@@ -150,7 +152,7 @@ fn near(asked: &Expr, query: &Expr, place: Where, found: &[Placed]) -> Expr {
     }
 }
 
-/// What a query asks of runs holds for all that is in them.
+/// The tests of runs in a query, which hold for everything in those runs.
 fn runs_of(expr: &Expr, all: &mut Vec<Expr>) {
     match expr {
         Expr::All(list) => list.iter().for_each(|one| runs_of(one, all)),
@@ -189,7 +191,7 @@ impl Mates {
         Mates { place, all, by_place, by_box }
     }
 
-    /// Those beside a hit, in their order.
+    /// Those related to a hit, in their order.
     fn beside(&self, hit: &Placed) -> Vec<usize> {
         let mut found: Vec<usize> = match (self.place, hit.bounds()) {
             (Where::Overlapping, None) => Vec::new(),

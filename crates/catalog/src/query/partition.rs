@@ -1,5 +1,5 @@
-//! One run and one tag, with what is asked of their rows: the condition once run and tag are known, and, worked out
-//! when it is first asked for and kept, what is left of it at each step and variable.
+//! One run and one tag, with the condition on their rows. The condition for each step and variable is
+//! computed on its first use and kept.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,16 +23,16 @@ pub(super) struct Partition {
     pub(super) run: Rc<RunAt>,
     pub(super) tag: Rc<TagAt>,
     pub(super) span: Span,
-    /// The condition that is left to decide, but for the steps.
+    /// The undecided part of the condition, without the steps.
     pub(super) cond: Cond,
     pub(super) steps: Steps,
     pub(super) values: Values,
     /// Every name of a variable.
     pub(super) names: Rc<VariableMap>,
-    /// The run's declarations of its variables, where they are asked for.
+    /// The run's declarations of its variables, if the condition needs them.
     pub(super) own: Option<Rc<VariableMap>>,
     pub(super) times: Option<Rc<HashMap<i64, f64>>>,
-    /// Whether the condition hangs on the step related `steps`.
+    /// Whether the condition depends on the step in more ways than `steps` says.
     pub(super) by_step: bool,
     pub(super) cells: RefCell<HashMap<(i64, VariableId), Rc<CellCondition>>>,
 }
@@ -47,12 +47,12 @@ pub(super) struct CellCondition {
 }
 
 impl Partition {
-    /// Run and tag.
+    /// Numbers of run and tag.
     pub(super) fn key(&self) -> (i64, i64) {
         (self.run.id, self.tag.id)
     }
 
-    /// A variable, with what the run says of it where that was asked for.
+    /// A variable, with the run's declaration if the condition needs it.
     pub(super) fn variable(&self, id: VariableId) -> Option<&Arc<VariableAt>> {
         let own = self.own.as_ref().and_then(|own| own.get(&id));
         own.or_else(|| self.names.get(&id).filter(|_| id != NO_VARIABLE))
@@ -76,7 +76,7 @@ impl Partition {
         let cell = Rc::new(CellCondition { cond, variable: at, whole });
         let mut cells = self.cells.borrow_mut();
         if cells.len() > 100_000 {
-            cells.clear(); // bounded, whatever the number of steps
+            cells.clear(); // bounds the memory for any number of steps
         }
         cells.insert(key, cell.clone());
         Ok(cell)

@@ -1,11 +1,11 @@
-//! Where an attribute lies on its variable: a box, or a set of cells in one.
+//! The place of an attribute on its variable: a box, or a set of cells in one.
 //!
-//! A set of cells names indices along one dimension; of the others everything belongs to it that its box holds. So
-//! it has an element in common with a box, or with another set, where it has one along each dimension.
+//! A set of cells lists indices along one dimension; along the others it has everything in its box. So it
+//! shares an element with a box, or with another set, if it shares an index along each dimension.
 
 use std::sync::Arc;
 
-/// A box as a row has it, with its cells where it does not hold all of its elements.
+/// A box of a row, with its cells if it does not hold all of its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RowRegion<'a> {
     pub(super) start: &'a [i64],
@@ -14,7 +14,7 @@ pub(super) struct RowRegion<'a> {
     pub(super) cells: Option<(usize, &'a [i64])>,
 }
 
-/// The same, owned.
+/// An owned copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OwnedRegion {
     pub(super) start: Vec<i64>,
@@ -35,18 +35,18 @@ impl<'a> RowRegion<'a> {
         OwnedRegion { start: self.start.to_vec(), count: self.count.to_vec(), cells }
     }
 
-    /// First element and the one behind the last, along a dimension that it has.
+    /// First index and one past the last along a dimension, if it has that dimension.
     pub(super) fn side(&self, dim: usize) -> Option<(i64, i64)> {
         let (first, extent) = (self.start.get(dim)?, self.count.get(dim)?);
         Some((*first, first.saturating_add(*extent)))
     }
 
-    /// The cells, where they lie along this dimension.
+    /// The cells, if they are along this dimension.
     pub(super) fn cells_along(&self, dim: usize) -> Option<&'a [i64]> {
         self.cells.filter(|(of, _)| *of == dim).map(|(_, cells)| cells)
     }
 
-    /// How many elements it has, at most `u64::MAX`.
+    /// The number of its elements, at most `u64::MAX`.
     pub(super) fn volume(&self) -> u64 {
         let extents = self.count.iter().enumerate().map(|(dim, extent)| {
             self.cells_along(dim)
@@ -55,7 +55,7 @@ impl<'a> RowRegion<'a> {
         extents.fold(1, u64::saturating_mul)
     }
 
-    /// Whether there is an element in both. Both have the same rank.
+    /// Whether they share an element. Both have the same rank.
     pub(super) fn overlaps(&self, other: &RowRegion<'_>) -> bool {
         (0..self.start.len()).all(|dim| {
             let (Some(mine), Some(theirs)) = (self.side(dim), other.side(dim)) else { return false };
@@ -72,13 +72,13 @@ impl<'a> RowRegion<'a> {
     }
 }
 
-/// Of ascending numbers those from `from` to before `to`.
+/// The ascending numbers that are at least `from` and below `to`.
 pub(super) fn within(sorted: &[i64], (from, to): (i64, i64)) -> impl Iterator<Item = i64> + '_ {
     let at = sorted.partition_point(|one| *one < from);
     sorted.iter().skip(at).copied().take_while(move |one| *one < to)
 }
 
-/// Whether ascending numbers have one in common.
+/// Whether two ascending lists share a number.
 pub(super) fn have_common(a: &[i64], b: &[i64]) -> bool {
     let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let mut rest = many;
@@ -115,7 +115,7 @@ mod tests {
         assert!(!odd.overlaps(&even) && !even.overlaps(&odd));
         assert!(odd.overlaps(&hull) && hull.overlaps(&even));
         assert!(!odd.overlaps(&place(&[0, 2], &[9, 1], None)));
-        // Cells along different dimensions: one of each is in the other.
+        // Cells along different dimensions: each list has an index in the other's range.
         let rows = place(&[4, 0], &[2, 9], Some((0, &[4, 5])));
         assert!(rows.overlaps(&odd) && !rows.overlaps(&place(&[0, 3], &[4, 1], Some((1, &[3])))));
         assert_eq!((odd.volume(), hull.volume()), (27, 5));

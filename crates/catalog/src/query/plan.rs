@@ -1,9 +1,9 @@
-//! Which rows of a partition to read: by its series, along the curve, or by value.
+//! Chooses the rows of a partition to read: by its series, along the curve, or by value.
 //!
-//! Rows that are read and are no hits count [`ROW`] times as much as a range of keys that is begun: about
-//! their time once their boxes are looked at, and rows read beyond the hits are what this promises to keep
-//! few. By value, rows lie apart, and one costs about [`APART`] neighbours. The estimates are taken from spans and series; a wrong one
-//! costs time, never a hit.
+//! A row that is read but is not a hit counts [`ROW`] times as much as starting a range of keys. That is
+//! about its time once its box is checked, and the promise is that few rows are read beyond the hits. By
+//! value, rows are scattered, and each costs as much as about [`APART`] neighbours. The estimates come from
+//! spans and series; a wrong one costs time, never a hit.
 
 use std::collections::HashMap;
 
@@ -15,50 +15,50 @@ use super::partition::{CellCondition, Partition};
 use super::region::BoxTest;
 use crate::engine::{NO_CURVE, Probe, Series, curve};
 
-/// A partition of so few rows is read whole.
+/// A partition with at most this many rows is read whole.
 const FEW: u64 = 48;
-/// What it costs to read a row beyond the hits, in ranges.
+/// The cost of reading a row beyond the hits, in ranges.
 const ROW: u64 = 10;
-/// What a row costs that is found by its value.
+/// The cost of a row that is found by its value.
 const APART: u64 = 3;
 
 /// How a partition is read.
 #[derive(Debug)]
 pub(crate) enum Plan {
-    /// These ranges, about so many rows; whether that was guessed from least and greatest value.
+    /// These ranges, with about this many rows; and whether that was estimated from least and greatest value.
     Direct { probes: Vec<Probe>, expected: u64, guessed: bool },
     /// Series by series, in order.
     Series(Vec<Piece>),
 }
 
-/// The rows to read of one series, or of several that lie side by side.
+/// The rows to read from one series, or from several that are adjacent.
 #[derive(Debug, Default)]
 pub(crate) struct Piece {
     pub(crate) step: i64,
     pub(crate) variable: i64,
     pub(crate) probes: Vec<Probe>,
-    /// Rows that will be read, about.
+    /// The estimated number of rows that will be read.
     pub(crate) expected: u64,
-    /// All rows of the series, where all are hits.
+    /// The number of rows of the series, if all are hits.
     pub(crate) all: Option<u64>,
-    /// Where not `None`: all series of the step are read whole; steps of equal number lie side by side.
+    /// If not `None`: all series of the step are read whole; steps with equal numbers are adjacent.
     pub(crate) side_by_side: Option<u32>,
 }
 
-/// A level, and the first and last cells asked for.
+/// A level, and the first and last requested cells.
 type Asked = (u32, Vec<u64>, Vec<u64>);
 
 /// Decides how partitions are read.
 #[derive(Default)]
 pub(super) struct Planner {
-    /// Ranges of the curve that were worked out: many series have boxes of the same levels.
+    /// Ranges of the curve that were computed: many series have boxes of the same levels.
     curves: HashMap<Asked, curve::Cover>,
-    /// The decisions in words, where they are asked for.
+    /// The decisions as text, if requested.
     pub(super) notes: Option<Vec<String>>,
 }
 
 impl Planner {
-    /// How to read a partition; `by_series`: not by value.
+    /// Decides how to read a partition; `by_series`: not by value.
     pub(super) fn plan(
         &mut self,
         lookup: &mut Lookup<'_>,
@@ -171,8 +171,8 @@ impl Planner {
         Ok(Some(piece))
     }
 
-    /// Ranges of the curve for regions, and about how many rows are in them; `None` where it costs less to
-    /// read the whole series.
+    /// Ranges of the curve for regions, and the estimated number of rows in them; `None` if reading the whole
+    /// series costs less.
     fn curve(&mut self, series: &Series, cell: &CellCondition, regions: &[&BoxTest]) -> Option<(Steps, u64)> {
         let mut ranges: Steps = Vec::new();
         let mut rows = 0.0;
@@ -192,8 +192,8 @@ impl Planner {
         (ranges.len() as u64 + ROW * rows < ROW * series.n).then_some((ranges, rows))
     }
 
-    /// Adds ranges of the curve for a region; about how many rows are in them, if boxes are spread evenly
-    /// over the variable's `volume`.
+    /// Adds ranges of the curve for a region; returns the estimated number of rows in them, assuming that
+    /// boxes are spread evenly over the variable's `volume`.
     fn ranges(
         &mut self,
         series: &Series,
@@ -203,15 +203,15 @@ impl Planner {
     ) -> f64 {
         const KEPT: usize = 1_024;
         let levels: Vec<u32> = curve::levels_in(series.levels).collect();
-        // Where extents differ, few boxes are much smaller than the greatest: each level below is taken to
-        // have half as many.
+        // If extents differ, few boxes are much smaller than the greatest: assume that each lower level has
+        // half as many.
         let mut rows = series.n as f64 / if levels.len() > 1 { 2.0 } else { 1.0 };
         let mut all = 0.0;
         for level in levels.into_iter().rev() {
             let Some((low, high)) = curve::cells(level, series.extent, from, to) else { continue };
             let cell = 2f64.powi(level as i32).powi(from.len() as i32);
             let needed: f64 = low.iter().zip(&high).map(|(a, b)| (b - a) as f64 + 1.0).product();
-            // Rows a cell; without a shape, as if a tenth were asked for.
+            // Rows in a cell; without a shape, as if the query covered a tenth of the variable.
             let density = volume.map_or(0.1 * rows / needed, |volume| rows * (cell / volume).min(1.0));
             if self.curves.len() > KEPT {
                 self.curves.clear();
@@ -224,7 +224,7 @@ impl Planner {
                     self.curves.entry(key).or_insert(cover)
                 }
             };
-            // Reading the cells of a gap costs less than beginning another range.
+            // Reading the cells of a gap costs less than starting another range.
             let widest = (1.0 / (ROW as f64 * density)) as u64;
             let mut held = 0.0;
             ranges.extend(cover.ranges(widest).map(|range| {
@@ -238,12 +238,12 @@ impl Planner {
     }
 }
 
-/// Elements, as a float.
+/// The number of elements, as a float.
 fn volume(shape: &[i64]) -> f64 {
     shape.iter().map(|extent| (*extent).max(1) as f64).product()
 }
 
-/// Sorted, and one where they touch.
+/// Sorts ranges, and merges those that touch.
 fn merged(mut ranges: Vec<(i64, i64)>) -> Steps {
     ranges.sort_unstable();
     let mut apart: Steps = Vec::with_capacity(ranges.len());
@@ -256,7 +256,7 @@ fn merged(mut ranges: Vec<(i64, i64)>) -> Steps {
     apart
 }
 
-/// Ranges of the index of numbers or texts that hold all hits, and about how many rows are in them.
+/// Ranges of the index of numbers or texts that hold all hits, and the estimated number of rows in them.
 fn by_value(partition: &Partition) -> Option<(Vec<Probe>, u64)> {
     let (run, tag, n) = (partition.run.id, partition.tag.id, partition.span.n as f64);
     match &partition.values {
@@ -292,7 +292,7 @@ fn by_value(partition: &Partition) -> Option<(Vec<Probe>, u64)> {
     }
 }
 
-/// Joins pieces that are read whole and lie side by side, up to a batch.
+/// Joins adjacent pieces that are read whole, up to a batch.
 pub(super) fn merge(partition: &Partition, pieces: Vec<Piece>) -> Vec<Piece> {
     const MOST: u64 = 25_000;
     let mut joined: Vec<Piece> = Vec::new();

@@ -1,7 +1,7 @@
-//! Boxes: a region on one variable, and whether a box lies to it as asked.
+//! Boxes: a region on one variable, and whether a box has the required relation to it.
 //!
-//! Index ranges are half-open; an end that is not given is open. Physical ranges include both ends and
-//! become the elements whose coordinate lies in them, whichever way the coordinates run.
+//! Index ranges are half-open; an absent end is open. Coordinate ranges include both ends and become the
+//! elements whose coordinates are in them, for ascending and descending coordinates alike.
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::Coordinate;
@@ -11,7 +11,7 @@ use super::variable_at::VariableAt;
 use super::{Dim, Range, Relation};
 use crate::engine::PointSet;
 
-/// Why a region cannot be looked for on a variable.
+/// The reason why a variable cannot have a region.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Misfit {
     /// It has no dimension of this name.
@@ -26,14 +26,14 @@ pub(super) type Side = (usize, Option<i64>, Option<i64>);
 /// A region on one variable.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BoxTest {
-    /// `None` is open.
+    /// `None` is an open end.
     pub(super) sides: Vec<Side>,
-    /// Only these elements: those of a mesh or grid that lie in ranges of coordinates.
+    /// If not empty, only these elements: those of a mesh or grid in ranges of coordinates.
     pub(super) points: Vec<PointSet>,
     pub(super) relation: Relation,
 }
 
-/// The dimension whose extent is asked for, on one variable.
+/// The dimension, on one variable, whose extent is tested.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Lengths(usize);
 
@@ -65,7 +65,7 @@ impl Lengths {
 }
 
 impl BoxTest {
-    /// The region on this variable at a step, or at any; the inner error says why there is none.
+    /// The region on this variable at a step, or at any step; the inner error says why there is none.
     ///
     /// # Errors
     /// Invalid for coordinates on a grid that does not map them to elements.
@@ -103,14 +103,14 @@ impl BoxTest {
             };
             if relation == Relation::Contains {
                 from = from.or(Some(0));
-                // Without a shape nothing is known to reach the end: an empty side, which matches nothing.
+                // Without a shape no end is known: an empty side, which matches nothing.
                 to = to.or(extent).or(from);
             }
             sides.push((index, from, to));
         }
         let sets = found.map(|found| found.at(step)).unwrap_or_default();
         let points = sets.iter().map(|set| match relation {
-            // One element must lie in all that is asked for.
+            // A single element must satisfy all conditions.
             Relation::Overlaps => within_sides(set, &sides),
             _ => set.clone(),
         });
@@ -118,7 +118,7 @@ impl BoxTest {
         Ok(Ok(BoxTest { sides, points, relation }))
     }
 
-    /// Whether a box, or a set of cells, lies to the region as asked.
+    /// Whether a box, or a set of cells, has the required relation to the region.
     pub(super) fn matches(&self, place: &RowRegion<'_>) -> bool {
         self.matches_box(place)
             && self.points.iter().all(|set| match set.dims[..] {
@@ -144,7 +144,7 @@ impl BoxTest {
         })
     }
 
-    /// What it has along a dimension of the points that are asked for.
+    /// Tests a box along a dimension against the requested points.
     fn matches_points(&self, place: &RowRegion<'_>, dim: usize, points: &[i64]) -> bool {
         let Some(side) = place.side(dim) else { return false };
         match (self.relation, place.cells_along(dim)) {
@@ -161,7 +161,7 @@ impl BoxTest {
         }
     }
 
-    /// The same of points along several dimensions, or along none.
+    /// Tests a box against points along several dimensions, or along none.
     fn matches_grid(&self, place: &RowRegion<'_>, set: &PointSet) -> bool {
         let sides: Option<Vec<_>> =
             set.dims.iter().map(|dim| Some((place.side(*dim)?, place.cells_along(*dim)))).collect();
@@ -188,7 +188,7 @@ impl BoxTest {
         }
     }
 
-    /// What is left to ask of cells whose box lies to the region as asked.
+    /// Tests cells, after their box has passed.
     fn matches_cells(&self, dim: usize, cells: &[i64]) -> bool {
         let sides = self.sides.iter().filter(|(of, ..)| *of == dim);
         let ranges = sides.map(|(_, from, to)| (from.unwrap_or(i64::MIN), to.unwrap_or(i64::MAX)));
@@ -201,8 +201,8 @@ impl BoxTest {
         }
     }
 
-    /// A region that holds all elements that a box must touch to match, as `(first, behind the last)` for
-    /// each of `rank` dimensions; `None` where no box of that rank matches.
+    /// A region that holds all elements that a box must touch to match, as `(first, one past the last)` for
+    /// each of `rank` dimensions; `None` if no box of that rank matches.
     pub(super) fn reach(&self, rank: usize) -> Option<(Vec<i64>, Vec<i64>)> {
         let (mut from, mut to) = (vec![0; rank], vec![i64::MAX; rank]);
         for (dim, first, end) in &self.sides {
@@ -211,7 +211,8 @@ impl BoxTest {
             if first >= end {
                 return None;
             }
-            // A dimension named twice: a box may touch both ranges and nothing between; the narrower holds.
+            // A dimension named twice: a box may touch both ranges and nothing between them, so only the
+            // narrower range is safe.
             if end - first < *high - *low {
                 (*low, *high) = (first, end);
             }
@@ -229,7 +230,7 @@ impl BoxTest {
     }
 }
 
-/// Those elements of a set that lie within sides along its dimensions, too.
+/// The elements of a set that also lie inside the sides along its dimensions.
 fn within_sides(set: &PointSet, sides: &[Side]) -> PointSet {
     let range_along = |dim: &usize| {
         let of_dim = sides.iter().filter(|(of, ..)| of == dim);
@@ -253,7 +254,7 @@ fn within_sides(set: &PointSet, sides: &[Side]) -> PointSet {
     PointSet::new(set.dims.clone(), set.extents.clone(), elements)
 }
 
-/// The elements whose coordinate is from `low` to `high`: the first, and the one after the last.
+/// The elements whose coordinate is from `low` to `high`: the first, and one past the last.
 fn elements(
     coordinate: &Coordinate,
     extent: Option<i64>,
@@ -274,7 +275,7 @@ fn elements(
     if count <= 0 || low.is_nan() || high.is_nan() {
         return Ok((0, 0));
     }
-    // Two binary searches over coordinates that rise or fall.
+    // Two binary searches over ascending or descending coordinates.
     let rising = match coordinate {
         Coordinate::Uniform { spacing, .. } => *spacing >= 0.0,
         _ => at(count - 1) >= at(0),
@@ -309,5 +310,5 @@ fn refused(kind: &str, dim: &Dim, variable: Option<&VariableAt>) -> Error {
         "a range of coordinates along '{}' of variable '{name}' has no elements: its grid is '{kind}'",
         named(dim, variable)
     ))
-    .with_hint("ask by elements, as in box=z:50:100, or name variables on a uniform or rectilinear grid")
+    .with_hint("give elements, as in box=z:50:100, or select variables on a uniform or rectilinear grid")
 }

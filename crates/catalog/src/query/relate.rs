@@ -1,8 +1,8 @@
-//! Attributes related others: at the same run, step or variable, or with a box in common.
+//! Related attributes: at the same run, step or variable, or with an overlapping box.
 //!
-//! Rows that hang on a related attribute are settled a batch at a time: what is related is asked for
-//! once, only in the batch's run, at its steps, on its variables or within the hull of its boxes. So
-//! memory is bounded by what matches there.
+//! Rows that depend on a related attribute are decided a batch at a time. One query finds the related
+//! attributes, only in the batch's run, at its steps, on its variables or in the hull of its boxes. So the
+//! memory is bounded by the matches there.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -22,25 +22,25 @@ use super::walk::Ask;
 use super::{Relation, Where};
 use crate::engine::{Flow, NO_STEP, NO_VARIABLE};
 
-/// Names a row within one state of the tables.
+/// Identifies a row in one state of the tables.
 type Own = (i64, i64);
 
 fn own(found: &MatchedRow) -> Own {
     (found.batch, found.row)
 }
 
-/// What was found related the rows of a batch.
+/// The attributes found for the rows of a batch.
 struct Mates {
     place: Where,
-    /// Two rows are enough to know that there is another.
+    /// Two rows are enough to know that a row has another one.
     by_place: HashMap<(i64, i64), Vec<Own>>,
-    /// By step and rank: rows with their boxes.
+    /// Rows with their boxes, by step and rank.
     by_box: HashMap<(i64, usize), Boxes<Own>>,
 }
 
-/// Boxes of one rank, each of something.
+/// Boxes of one rank, each with an item.
 pub(super) struct Boxes<T> {
-    /// By start, once they are sorted.
+    /// Ordered by start once they are sorted.
     boxes: Vec<(OwnedRegion, T)>,
     /// Greatest extent along the first dimension.
     extent: i64,
@@ -58,12 +58,12 @@ impl<T> Boxes<T> {
         self.boxes.push((place, of));
     }
 
-    /// Makes them ready for [`Boxes::overlapping`].
+    /// Prepares the boxes for [`Boxes::overlapping`].
     pub(super) fn sort(&mut self) {
         self.boxes.sort_by(|a, b| a.0.start.cmp(&b.0.start));
     }
 
-    /// Those that have an element in common with a box of their rank.
+    /// The items whose boxes share an element with a box of their rank.
     pub(super) fn overlapping<'b>(&'b self, place: &'b RowRegion<'b>) -> impl Iterator<Item = &'b T> {
         let (first, end) = place.side(0).unwrap_or((0, 0));
         let from = first.saturating_sub(self.extent);
@@ -75,7 +75,7 @@ impl<T> Boxes<T> {
     }
 }
 
-/// What rows of a run have in common that are at one place; `None` for boxes, which are compared.
+/// The key that rows of a run at one place share; `None` for boxes, which are compared.
 pub(super) fn place_key(place: Where, step: i64, variable: i64) -> Option<(i64, i64)> {
     match place {
         Where::SameRun => Some((0, 0)),
@@ -86,7 +86,7 @@ pub(super) fn place_key(place: Where, step: i64, variable: i64) -> Option<(i64, 
 }
 
 impl Mates {
-    /// Whether there is another attribute related this row.
+    /// Whether another attribute is related to this row.
     fn related(&self, found: &MatchedRow, bounds: Option<RowRegion<'_>>) -> bool {
         let me = own(found);
         if self.place != Where::Overlapping {
@@ -125,7 +125,7 @@ impl Out for Mates {
     }
 }
 
-/// A row that was kept, with what is related it.
+/// A stored row, with its related attributes.
 struct RelatedRow<'a> {
     found: &'a MatchedRow,
     bounds: Option<RowRegion<'a>>,
@@ -152,7 +152,7 @@ impl Row for RelatedRow<'_> {
 }
 
 impl Exec<'_> {
-    /// Decides the rows of a batch that hang on related attributes; those that fail are taken out.
+    /// Decides the rows of a batch that depend on related attributes; removes those that fail.
     pub(super) fn relate(&mut self, batch: &mut Batch) -> Result<()> {
         let related = self.related.clone();
         let mut keep = vec![true; batch.found.len()];
@@ -195,7 +195,7 @@ impl Exec<'_> {
         Ok(())
     }
 
-    /// What lies related rows of one run.
+    /// The attributes related to rows of one run.
     fn mates(
         &mut self,
         run: &super::cond::RunAt,
@@ -229,7 +229,7 @@ impl Exec<'_> {
     }
 }
 
-/// The region that holds the boxes of all rows, where they have one rank.
+/// The region that holds the boxes of all rows, if they have the same rank.
 fn hull(asking: &[&MatchedRow], batch: &Batch) -> Option<BoxTest> {
     let mut sides: Option<Vec<(i64, i64)>> = None;
     for RowRegion { start, count, .. } in asking.iter().filter_map(|found| batch.bounds(found)) {

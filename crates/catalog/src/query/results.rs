@@ -1,4 +1,4 @@
-//! Answers of queries beside attributes: runs, steps, variables, tags, boxes, numbers; and their costs.
+//! Answers of queries other than attributes: runs, steps, variables, tags, boxes, numbers; and their costs.
 
 use std::sync::Arc;
 
@@ -14,31 +14,31 @@ pub struct Stats {
     pub probes: u64,
     /// Rows of series that were read.
     pub series: u64,
-    /// Pairs of run and tag that were looked into.
+    /// Pairs of run and tag that were searched.
     pub partitions: u64,
-    /// Hits that were handed on.
+    /// Hits that were passed on.
     pub returned: u64,
 }
 
-/// A run that was found.
+/// A found run.
 #[derive(Debug, Clone)]
 pub struct RunInfo {
-    /// What was declared, or only the name.
+    /// Its declaration, or only the name.
     pub decl: RunDecl,
-    /// Whether `create_run` declared it; else fields name it.
+    /// Whether `create_run` declared it; otherwise it exists through its fields.
     pub declared: bool,
-    /// The user who declared it first; the owner, where the store names no other.
+    /// The user who declared it first; the owner, unless the store names another.
     pub first: Option<u32>,
 }
 
 impl RunInfo {
-    /// What a row of the tables says.
+    /// The run in a row of the tables.
     pub fn of(row: RunRow) -> RunInfo {
         RunInfo { decl: row.decl, declared: row.declared, first: row.first }
     }
 }
 
-/// A step that was found.
+/// A found step.
 #[derive(Debug, Clone)]
 pub struct StepInfo {
     /// The run.
@@ -49,27 +49,27 @@ pub struct StepInfo {
     pub time: Option<f64>,
 }
 
-/// A variable that was found.
+/// A found variable.
 #[derive(Debug, Clone)]
 pub struct VariableInfo {
     /// The run.
     pub run: RunName,
-    /// What was declared, or what its fields say.
+    /// Its declaration, or the facts of its fields.
     pub decl: VariableDecl,
     /// Whether `create_variable` declared it.
     pub declared: bool,
 }
 
-/// A tag that was found.
+/// A found tag.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TagInfo {
-    /// What was declared.
+    /// Its declaration.
     pub decl: TagDecl,
-    /// The version to show.
+    /// The version that is shown.
     pub version: i64,
 }
 
-/// A box that was found: the box of at least one hit, or the whole variable that a hit stands on.
+/// A found box: the box of at least one hit, or the whole variable of a hit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoxInfo {
     /// The run.
@@ -84,7 +84,7 @@ pub struct BoxInfo {
     pub count: Vec<i64>,
 }
 
-/// What an aggregate is taken over.
+/// The keys by which an aggregate groups hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum By {
     /// Name of the run, within its project.
@@ -100,19 +100,19 @@ pub enum By {
 /// Numbers of a group of hits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
-    /// The run, where grouped by it.
+    /// The run, if grouped by it.
     pub run: Option<RunName>,
-    /// The step, where grouped by it and there is one.
+    /// The step, if grouped by it and there is one.
     pub step: Option<i64>,
-    /// Time of the step, where grouped by run and step.
+    /// Time of the step, if grouped by run and step.
     pub time: Option<f64>,
-    /// The variable, where grouped by it and there is one.
+    /// The variable, if grouped by it and there is one.
     pub variable: Option<Arc<str>>,
-    /// The tag, where grouped by it.
+    /// The tag, if grouped by it.
     pub tag: Option<Arc<str>>,
     /// Hits.
     pub count: u64,
-    /// Least number; `None` where no hit has one. NaN is none, and neither are moments and ranges.
+    /// Least number; `None` if no hit has one. NaN, moments and ranges do not count.
     pub min: Option<f64>,
     /// Greatest number.
     pub max: Option<f64>,

@@ -1,4 +1,4 @@
-//! A row of attr as it is read: its box and value are decoded when a term asks for them, not before.
+//! A row of attr while it is read: its box and value are decoded only if a term needs them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::partition::{CellCondition, Partition};
 use super::place::RowRegion;
 use crate::engine::{AttrRow, Flow, Probe, VariableId, stored};
 
-/// Decides rows one after another.
+/// Decides rows one at a time.
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) cell: Option<(i64, VariableId, Rc<CellCondition>)>,
     pub(super) start: Vec<i64>,
     pub(super) count: Vec<i64>,
     pub(super) cells: Option<Cells>,
-    /// Whether start, count and cells are those of the row.
+    /// Whether start, count and cells belong to the present row.
     pub(super) decoded: bool,
     pub(super) value: Option<Value>,
 }
@@ -41,8 +41,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds the box of the row that matched last to `boxes`, start and count; gives its number of dimensions, and the
-    /// row's own cells. A row without a box of its own has that of its whole variable.
+    /// Adds the box of the last matching row to `boxes`, start and count; returns its number of dimensions,
+    /// and the row's own cells. A row without a box has that of its whole variable.
     pub(super) fn take_box(
         &mut self,
         row: &AttrRow<'_>,
@@ -64,7 +64,7 @@ impl Reader {
         Ok((start.len(), None))
     }
 
-    /// The cell of a row that matches, and whether it does only with a related attribute.
+    /// The cell of a matching row, and whether the match depends on a related attribute.
     pub(super) fn matches(
         &mut self,
         partition: &Partition,
@@ -92,7 +92,7 @@ impl Reader {
     }
 }
 
-/// A row whose box and value are decoded when they are asked for.
+/// A row whose box and value are decoded on demand.
 struct View<'a, 'r> {
     reader: &'a mut Reader,
     row: &'a AttrRow<'r>,
@@ -135,7 +135,7 @@ impl Row for View<'_, '_> {
     }
 }
 
-/// Whether some row that these probes reach matches: reads no further than the first.
+/// Whether some row of these probes matches; stops at the first one.
 pub(super) fn any(lookup: &mut Lookup<'_>, partition: &Partition, probes: &[Probe]) -> Result<bool> {
     let (mut reader, mut hit) = (Reader::default(), false);
     lookup.stats.visited += lookup.tables.scan(probes, &mut |row| {
@@ -146,7 +146,7 @@ pub(super) fn any(lookup: &mut Lookup<'_>, partition: &Partition, probes: &[Prob
     Ok(hit)
 }
 
-/// Step and variable of every row that these probes reach and that matches.
+/// Step and variable of every matching row of these probes.
 pub(super) fn each(
     lookup: &mut Lookup<'_>,
     partition: &Partition,
@@ -164,7 +164,7 @@ pub(super) fn each(
     Ok(())
 }
 
-/// How many rows that these probes reach match.
+/// The number of matching rows of these probes.
 pub(super) fn count(lookup: &mut Lookup<'_>, partition: &Partition, probes: &[Probe]) -> Result<u64> {
     let (mut reader, mut hits) = (Reader::default(), 0);
     lookup.stats.visited += lookup.tables.scan(probes, &mut |row| {

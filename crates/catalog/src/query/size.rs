@@ -1,4 +1,4 @@
-//! How large an expression is: measured, and dropped, without recursion, whoever put it together.
+//! The size of an expression: measured and dropped without recursion, whoever built the expression.
 
 use fieldstone_core::value::{Measure, Size, Test};
 
@@ -11,7 +11,7 @@ enum ExprPart<'a> {
 }
 
 impl Expr {
-    /// Its size, with the tests and values of its terms.
+    /// Its size, including the tests and values of its terms.
     pub fn size(&self) -> Size {
         Measure::of(ExprPart::Expr(self), |part, levels, measure| match part {
             ExprPart::Expr(Expr::All(list) | Expr::Any(list)) => {
@@ -32,7 +32,7 @@ impl Expr {
         })
     }
 
-    /// Takes its parts out of it.
+    /// Moves its parts out of it.
     fn take_parts(&mut self, into: &mut Vec<Expr>) {
         match self {
             Expr::All(list) | Expr::Any(list) => into.append(list),
@@ -54,11 +54,11 @@ impl Drop for Expr {
     }
 }
 
-/// What a term asks.
+/// The parts of a term.
 enum Asked<'a> {
     Name(&'a NameTest),
     Test(&'a Test),
-    /// So many numbers or ranges.
+    /// This many numbers or ranges.
     Several(usize),
 }
 

@@ -9,10 +9,10 @@ use fieldstone_format::catalog::AttributeId;
 use super::hit_ref::HitRef;
 use super::{Cells, Hit, RowKeywords};
 
-/// Texts of a column, each distinct one once.
+/// Texts of a column, each distinct text stored once.
 #[derive(Debug, Clone, Default)]
 pub struct Coded {
-    /// Index into `words`, a row; `u32::MAX` for none.
+    /// An index into `words` for each row; `u32::MAX` for none.
     pub codes: Vec<u32>,
     /// The distinct texts.
     pub words: Vec<Arc<str>>,
@@ -41,16 +41,16 @@ pub struct HitTable {
     pub unit: Coded,
     /// The value.
     pub value: Vec<Value>,
-    /// Row i's box is `start[offsets[i]..offsets[i + 1]]` and the same of `count`; empty for none. One
-    /// more than there are rows.
+    /// Row i's box is `start[offsets[i]..offsets[i + 1]]` and the same part of `count`; empty for none. It
+    /// has one entry more than there are rows.
     pub offsets: Vec<u64>,
     /// Starts, in elements.
     pub start: Vec<i64>,
     /// Extents, in elements.
     pub count: Vec<i64>,
-    /// The cells of the rows that have some, in their order: row, then dimension and indices along it.
+    /// The cells of the rows that have some, in row order: row, then dimension and indices along it.
     pub cells: Vec<(u64, Cells)>,
-    /// The further keywords of the rows that have some, in their order.
+    /// The further keywords of the rows that have some, in row order.
     pub keywords: Vec<(u64, RowKeywords)>,
     /// The user who wrote it, by number.
     pub user: Vec<u32>,
@@ -60,11 +60,11 @@ pub struct HitTable {
     pub visited: u64,
 }
 
-/// Codes of one column, as hits come in.
+/// Assigns the codes of one column as hits come in.
 #[derive(Debug, Default)]
 struct Coder {
     coded: Coded,
-    /// By address, which hits of one query share, then by text.
+    /// Codes by address, which hits of one query share, then by text.
     known: HashMap<usize, u32>,
     words: HashMap<Arc<str>, u32>,
     last: Option<(usize, u32)>,
@@ -82,7 +82,7 @@ impl Coder {
             _ => match self.known.get(&address) {
                 Some(code) => *code,
                 None => {
-                    // The words are kept, so that no address is used again for another text.
+                    // The words are kept, so that no address can be reused for another text.
                     let next = u32::try_from(self.coded.words.len()).unwrap_or(u32::MAX);
                     let code = *self.words.entry(word.clone()).or_insert(next);
                     if code == next {
@@ -108,7 +108,7 @@ impl Coded {
 }
 
 impl HitTable {
-    /// The cells of a row; `None` where its box holds all of its elements.
+    /// The cells of a row; `None` if its box holds all of its elements.
     pub fn cells_of(&self, row: usize) -> Option<&Cells> {
         let at = self.cells.binary_search_by_key(&(row as u64), |(row, _)| *row).ok()?;
         self.cells.get(at).map(|(_, cells)| cells)
@@ -120,7 +120,7 @@ impl HitTable {
         self.keywords.get(at).map(|(_, keywords)| keywords)
     }
 
-    /// One row as a hit of its own; `None` behind the last.
+    /// One row as a hit of its own; `None` after the last row.
     pub fn hit(&self, row: usize) -> Option<Hit> {
         let value = self.value.get(row)?.clone();
         let (from, to) = (*self.offsets.get(row)? as usize, *self.offsets.get(row + 1)? as usize);
@@ -145,7 +145,7 @@ impl HitTable {
     }
 }
 
-/// Takes hits, one after another.
+/// Collects hits, one at a time.
 #[derive(Debug)]
 pub struct TableBuilder {
     table: HitTable,
@@ -201,7 +201,7 @@ impl TableBuilder {
         self.len() == 0
     }
 
-    /// The hits, and how many rows were read to find them.
+    /// The hits, with the number of rows read to find them.
     pub fn finish(self, visited: u64) -> HitTable {
         let [project, run, variable, tag, unit] = self.names.map(|coder| coder.coded);
         HitTable { project, run, variable, tag, unit, visited, ..self.table }

@@ -128,7 +128,7 @@ fn ask(cond: &Cond) -> Ask<'_> {
     Ask { cond, run: None, steps: None, boxes: false, few: None }
 }
 
-/// Names of runs and tags that a walk comes to.
+/// Names of runs and tags that a walk visits.
 fn walked(tables: &mut Few, cond: &Cond) -> Vec<(String, String)> {
     let mut lookup = Lookup::new(tables, cond, &[]);
     let mut walk = Walk::of(&mut lookup, ask(cond)).unwrap();
@@ -148,7 +148,7 @@ fn a_walk_goes_by_names_and_passes_over_what_cannot_match() {
     assert_eq!(walked(&mut few, &Cond::Const(true)), all);
     assert!(walked(&mut few, &Cond::Leaf(Leaf::Step([(10, 20)].into()))).is_empty());
     assert!(walked(&mut Few::default(), &Cond::Const(true)).is_empty(), "no rows");
-    // Rows of no step lie outside of all spans.
+    // Rows without a step are outside of all spans.
     assert!(walked(&mut few, &Cond::Leaf(Leaf::Scope(Scope::Run))).is_empty());
 }
 
@@ -185,7 +185,7 @@ fn plans_say_what_they_read() {
     let Plan::Series(pieces) = plan else { panic!("{plan:?}") };
     assert_eq!(notes, ["run 'a', tag 'hot': 3 series in 3 ranges, about 30 of 100 rows"]);
     assert!(pieces.iter().all(|piece| piece.all == Some(10)));
-    // Steps side by side become one range.
+    // Adjacent steps become one range.
     let joined = merge(&partition, pieces);
     let [Piece { probes, expected: 30, .. }] = &joined[..] else { panic!("{joined:?}") };
     let [Probe::Key { steps, variable: None, .. }] = &probes[..] else { panic!("{probes:?}") };

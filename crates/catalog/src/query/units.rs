@@ -1,4 +1,4 @@
-//! Units: numbers of one tag that are in several say nothing together.
+//! Units: numbers of one tag in several units cannot be combined.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use super::{Expr, Key, NameTest, Query, TagInfo, Term, tags};
 use crate::engine::Tables;
 
 impl Query {
-    /// Whether it brings values together, by their order.
+    /// Whether it combines or compares values, by their order.
     pub(crate) fn is_by_value(&self) -> bool {
         self.order.iter().any(|(key, _)| *key == Key::Value)
     }
 
-    /// The same for the tags of the attributes that it finds.
+    /// The same query for the tags of the attributes that it finds.
     fn of_its_tags(&self) -> Query {
         let tagged = Expr::Term(Term::Tag(NameTest::Glob("*".to_owned())));
         let expr = Expr::All(vec![self.expr.clone(), tagged]);
@@ -22,18 +22,18 @@ impl Query {
     }
 }
 
-/// Refuses to bring numbers of one tag together that are in several units.
+/// Refuses to combine numbers of one tag that are in several units.
 pub fn check_units(tables: &mut dyn Tables, query: &Query) -> Result<()> {
     let every = || Query { session: query.session.clone(), ..Query::all() };
     let named = tags(tables, &query.of_tags_alone().unwrap_or_else(every))?;
     if two_units(&named).is_none() {
         return Ok(());
     }
-    // Not all of them need have attributes that are asked for.
+    // Perhaps only some of them have attributes that match.
     two_units(&tags(tables, &query.of_its_tags())?).map_or(Ok(()), Err)
 }
 
-/// The error of tags of numbers that share a name and not the unit.
+/// The error for number tags with the same name and different units.
 fn two_units(tags: &[TagInfo]) -> Option<Error> {
     let mut numbers = tags
         .iter()
@@ -46,9 +46,9 @@ fn two_units(tags: &[TagInfo]) -> Option<Error> {
         (known != unit).then(|| {
             Code::Conflict
                 .error(format!(
-                    "values of tag '{name}' are in units '{known}' and '{unit}', and say nothing together"
+                    "values of tag '{name}' are in units '{known}' and '{unit}' and cannot be combined"
                 ))
-                .with_hint(format!("ask for one of them: unit='{known}'"))
+                .with_hint(format!("select one of them: unit='{known}'"))
         })
     })
 }

@@ -1,4 +1,4 @@
-//! A variable of a run, as the executor knows it, and where points of its mesh or grid lie in ranges that a query asks for.
+//! A variable of a run in the executor, with the points of its mesh or grid in the ranges of a query.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,15 +13,15 @@ pub(super) struct VariableAt {
     pub(super) id: VariableId,
     pub(super) name: Arc<str>,
     pub(super) version: i64,
-    /// Its place among all names, sorted.
+    /// Its position among all names, sorted.
     pub(super) rank: u32,
-    /// Its declaration by the run, where it was asked for and there is one.
+    /// Its declaration by the run, if requested and there is one.
     pub(super) row: Option<Arc<VariableRow>>,
-    /// The points of its mesh or grid in the regions that are asked for.
+    /// The points of its mesh or grid in the requested regions.
     pub(super) points: Vec<Arc<PointsInRanges>>,
 }
 
-/// The ranges of a region that name a coordinate.
+/// The ranges of a region that are given by name in coordinates.
 pub(super) fn coordinate_ranges(dims: &[(Dim, Range)]) -> Vec<CoordinateRange> {
     let named = dims.iter().filter_map(|(dim, range)| match (dim, range) {
         (Dim::Name(name), Range::Physical(low, high)) => Some((name.clone(), *low, *high)),
@@ -35,25 +35,26 @@ pub(super) fn coordinate_ranges(dims: &[(Dim, Range)]) -> Vec<CoordinateRange> {
 pub(super) struct PointsInRanges {
     /// All ranges of the region that name a coordinate.
     pub(super) ranges: Arc<[CoordinateRange]>,
-    /// Which of them it decides.
+    /// Which of them these points decide.
     pub(super) decided: Vec<bool>,
-    /// Whether a dimension of a range's name goes first: so it is with meshes, which call their coordinates x, y and z.
+    /// Whether a dimension with the name of a range takes precedence. This is so for meshes, which call their
+    /// coordinates x, y and z.
     pub(super) behind_dims: bool,
-    /// The elements that it has in all of those; where these differ from step to step, at any step.
+    /// The elements in all of those ranges; if they differ between steps, at any step.
     pub(super) sets: Vec<PointSet>,
-    /// Those of each step that has some, where they differ.
+    /// The elements of each step that has some, if they differ.
     pub(super) steps: Option<BTreeMap<i64, Vec<PointSet>>>,
 }
 
 impl PointsInRanges {
-    /// Whether this range is decided by where the points lie.
+    /// Whether the points decide this range.
     pub(super) fn decides(&self, dim: &Dim, range: &Range) -> bool {
         let (Dim::Name(name), Range::Physical(low, high)) = (dim, range) else { return false };
         let mut both = self.ranges.iter().zip(&self.decided);
         both.any(|(one, decided)| *decided && one.0 == *name && one.1 == *low && one.2 == *high)
     }
 
-    /// The elements at a step, or at any; none where nothing lies there at this step.
+    /// The elements at a step, or at any step; none if this step has no elements there.
     pub(super) fn at(&self, step: Option<i64>) -> Cow<'_, [PointSet]> {
         match (step, &self.steps) {
             (Some(step), Some(steps)) => match steps.get(&step) {
@@ -66,7 +67,7 @@ impl PointsInRanges {
 }
 
 impl VariableAt {
-    /// The points that were found for this region, where the variable's mesh or grid has one of its coordinates.
+    /// The points found for this region, if the variable's mesh or grid has one of its coordinates.
     pub(super) fn points_for(&self, dims: &[(Dim, Range)]) -> Option<&PointsInRanges> {
         if self.points.is_empty() {
             return None;

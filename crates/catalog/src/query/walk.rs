@@ -1,4 +1,4 @@
-//! The walk over runs and tags that can hold a hit: by project, run, tag and version, each with its sums.
+//! Visits the runs and tags that can hold a hit, by project, run, tag and version, each with its sums.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::engine::{RunId, Span};
 /// Spans of more tags than this are read by run.
 const TAGS: usize = 16;
 
-/// The condition to look for.
+/// The request to the executor.
 #[derive(Clone, Copy)]
 pub(super) struct Ask<'a> {
     pub(super) cond: &'a Cond,
@@ -25,20 +25,20 @@ pub(super) struct Ask<'a> {
     pub(super) run: Option<&'a RunAt>,
     /// Only at these steps; [`NO_STEP`](crate::engine::NO_STEP) is one.
     pub(super) steps: Option<&'a Steps>,
-    /// Boxes of whole variables are asked for.
+    /// Whether boxes of whole variables are needed.
     pub(super) boxes: bool,
-    /// How many are wanted, about: read in small batches.
+    /// The approximate number of wanted hits, which makes batches small.
     pub(super) few: Option<u64>,
 }
 
-/// Runs and tags still to come.
+/// Runs and tags that are still to be visited.
 pub(super) struct Walk<'a> {
     ask: Ask<'a>,
     tags: Vec<Rc<TagAt>>,
     runs: std::vec::IntoIter<Rc<RunAt>>,
-    /// The part of each run that can match, with the index of its tag, where tags named the runs.
+    /// The tags of each run that can match, by their index, if the tags determine the runs.
     by_run: Option<HashMap<RunId, Vec<(usize, Span)>>>,
-    /// The run that is walked, and its spans still to come.
+    /// The present run, and its remaining spans.
     run: Option<Rc<RunAt>>,
     spans: std::vec::IntoIter<(usize, Span)>,
 }
@@ -63,7 +63,7 @@ impl<'a> Walk<'a> {
         if walk.tags.is_empty() {
             return Ok(walk);
         }
-        // Few tags and any run: their spans name the runs. Otherwise runs come first.
+        // With few tags and any run, the spans determine the runs. Otherwise runs come first.
         let runs = match ask.run {
             Some(run) => vec![Rc::new(run.clone())],
             None if walk.tags.len() <= TAGS && exact_runs(ask.cond).is_none() => {
@@ -78,7 +78,7 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
-    /// The next run and tag, unless there is none.
+    /// The next run and tag; `None` at the end.
     pub(super) fn next(&mut self, lookup: &mut Lookup<'_>) -> Result<Option<Rc<Partition>>> {
         loop {
             while let Some(run) = &self.run
@@ -98,14 +98,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Spans of the tags by run, but for those that cannot match.
+    /// Spans of the tags by run, without those that cannot match.
     fn spans_by_run(&self, lookup: &mut Lookup<'_>) -> Result<HashMap<RunId, Vec<(usize, Span)>>> {
         let mut spans: HashMap<RunId, Vec<(usize, Span)>> = HashMap::new();
         for (index, tag) in self.tags.iter().enumerate() {
             let cond = self.ask.cond.known(&KnownRow { tag: Some(tag), ..KnownRow::default() })?;
             let (values, steps) = (bounds::values(&cond, tag.decl.kind), bounds::steps(&cond));
             for span in lookup.tables.spans(tag.id, None)? {
-                // Most runs go by their sums, before anything else of them is read.
+                // The sums exclude most runs before anything else about them is read.
                 if can_match(&span, &values, &steps) {
                     spans.entry(span.run).or_default().push((index, span));
                 }
@@ -134,7 +134,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// One run and tag, unless its span rules it out.
+/// One run and tag, unless its span excludes it.
 fn partition(
     lookup: &mut Lookup<'_>,
     ask: &Ask<'_>,
@@ -164,7 +164,7 @@ fn partition(
         true => Some(lookup.times(run.id)?),
         false => None,
     };
-    // Where grids move, a region lies elsewhere at each step.
+    // If grids move, a region is elsewhere at each step.
     let moves = |at: &Arc<VariableAt>| at.points.iter().any(|points| points.steps.is_some());
     let by_step = cond.has(&Leaf::of_step) || own.iter().any(|own| own.values().any(moves));
     lookup.stats.partitions += 1;
@@ -173,7 +173,7 @@ fn partition(
     Ok(Some(Rc::new(Partition { run, tag, span, cond, steps, values, names, own, times, by_step, cells })))
 }
 
-/// Whether a row of a run and tag can match, by their sums.
+/// Whether a row of a run and tag can match, judging by their sums.
 fn can_match(span: &Span, values: &Values, steps: &Steps) -> bool {
     span.n > 0
         && can_hold(values, span.numbers)

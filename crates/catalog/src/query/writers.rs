@@ -1,7 +1,7 @@
-//! Writers: terms on users and writers become sets of batches before rows are read.
+//! Writers: terms about users and writers become sets of batches before rows are read.
 //!
-//! An engine has few logs beside its rows, so each is tested once; rows are then decided by their batch's number.
-//! A set of all logs, or of none, decides whole runs and tags.
+//! An engine has few logs compared with its rows, so each log is tested once, and the batch number then
+//! decides a row. A set of all logs, or of none, decides whole runs and tags.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::batches::Batches;
 use super::cond::{Cond, Leaf, Names, Related, says};
 use crate::engine::{Tables, Writer, WriterRow};
 
-/// Puts batches in place of users and writers.
+/// Replaces users and writers by batches.
 pub(super) fn with_batches(
     tables: &mut dyn Tables,
     cond: Cond,
@@ -47,7 +47,7 @@ fn batches_in(tables: &mut dyn Tables, writers: &[WriterRow], cond: &Cond) -> Re
 }
 
 fn of_logs(tables: &mut dyn Tables, writers: &[WriterRow], is: &dyn Fn(&WriterRow) -> bool) -> Result<Cond> {
-    // A log without a user has no commit that was applied, so no attribute.
+    // A log without a user has no applied commit, and so no attributes.
     let (is, not): (Vec<_>, Vec<_>) =
         writers.iter().filter(|row| row.user.is_some()).partition(|row| is(row));
     let logs: Vec<i64> = is.iter().map(|row| row.log).collect();
@@ -55,7 +55,7 @@ fn of_logs(tables: &mut dyn Tables, writers: &[WriterRow], is: &dyn Fn(&WriterRo
     Ok(Cond::Leaf(Leaf::Batches(Arc::new(batches))))
 }
 
-/// Whether a user has one of these names, or the number that is given for one.
+/// Whether a user has one of these names, or the number given in place of a name.
 fn is_user(names: &Names, (number, name): &(u32, String)) -> bool {
     names.matches(name) || names.matches(&number.to_string())
 }

@@ -1,4 +1,4 @@
-//! Flushed records, applied beside the caller: a flush waits for no engine.
+//! Applies flushed records in the background: a flush waits for no engine.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use super::connection::{Connection, Patience};
 use super::engine_reader::{EngineReader, ROUNDS};
 use crate::engine::is_busy;
 
-/// Begins the message of what went wrong on the thread that applies.
+/// Begins the message of an error on the applying thread.
 const APPLYING: &str = "while an earlier flush was applied to the catalog's engine";
 
 impl EngineReader {
-    /// Applies what was flushed on a thread of its own, unless one is at it.
+    /// Applies flushed records on a thread of its own, unless one is already running.
     pub fn apply_beside(self: &Arc<EngineReader>) {
         let reader = self.clone();
-        // Where no thread can be started, whoever reads next applies it.
+        // If no thread can be started, the next reader applies the records.
         let _ = self.applying.start("catalog-apply", move || reader.apply_flushed());
     }
 
-    /// Applies the flushed records if the engine is free; else the next reader does. An error is kept for
-    /// the next read: nobody else is there to hear of it.
+    /// Applies the flushed records if the engine is free; otherwise the next reader does. An error is kept
+    /// for the next read, because this thread has no caller.
     pub fn apply_flushed(&self) {
         let rows = self.pending.unapplied();
         match self.catch_up() {
@@ -31,9 +31,9 @@ impl EngineReader {
         }
     }
 
-    /// Applies what is in the logs if nobody else does so at this moment; waits for nobody.
+    /// Applies the content of the logs unless another process is doing so at this moment; never waits.
     pub fn catch_up(&self) -> Result<bool> {
-        let (mut feed, mut newest) = (self.store.journal.feed()?, false);
+        let (mut feed, mut newest) = (self.store.journal.looks().feed()?, false);
         for _ in 0..ROUNDS {
             let place = self.connections.location_for(&feed.heads())?;
             let work = &mut |engine: &mut Connection| {
@@ -48,12 +48,13 @@ impl EngineReader {
         Ok(false)
     }
 
-    /// Waits until nothing is applied beside the caller.
+    /// Waits until nothing is applied in the background.
     pub fn join_applying(&self) {
         self.applying.join();
     }
 
-    /// Returns what went wrong beside the caller since the last read, once: the next read follows the logs again.
+    /// Returns the error of the background thread since the last read, once: the next read follows the logs
+    /// again.
     pub fn raise_apply_error(&self) -> Result<()> {
         self.apply_error.lock().take().map_or(Ok(()), Err)
     }

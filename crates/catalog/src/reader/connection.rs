@@ -1,19 +1,19 @@
-//! Connections to engines: who gets which, how long one waits for other processes, and what is done when
-//! they do not get on.
+//! Connections to engines: which connection a call gets, how long it waits for other processes, and the
+//! fallback if these make no progress.
 //!
-//! | engine | waits for others |
+//! | engine | wait for others |
 //! |---|---|
-//! | a file | [`QUIET`], longer while whoever holds it works, at most [`WORKING`] |
+//! | a file | [`QUIET`], longer while the holder works, at most [`WORKING`] |
 //! | a server | [`SERVER`] |
 //! | in memory | never |
 //!
-//! After that the handle has an engine of its own in memory, which follows the logs like any other. Every
-//! [`RETRY`] one call tries the shared engine again, [`BRIEF`]ly; where that goes, the handle returns to it
-//! and drops its own.
+//! After that wait, the handle uses an engine of its own in memory, which follows the logs like any
+//! other. Every [`RETRY`] one call tries the shared engine again, [`BRIEF`]ly; if that succeeds, the handle
+//! returns to it and drops its own.
 //!
 //! Invariants:
 //! * no call waits without limit for another process;
-//! * in a forked child no connection of its parent's is used, closed or waited for.
+//! * a forked child does not use, close or wait for a connection of its parent.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,19 +31,19 @@ use crate::engine::{
     Busy, Database, Dialect, Flow, Index, Postgres, Sqlite, Wait, can_stand_in, is_busy, schema,
 };
 
-/// Connections that are kept while nobody reads.
+/// Connections that are kept while there are no reads.
 const IDLE: usize = 4;
-/// How long one waits for a process that does nothing.
+/// How long to wait for a process that does nothing.
 const QUIET: Duration = Duration::from_millis(1500);
-/// How long one waits in all for processes that work, in nanoseconds.
+/// How long to wait in total for processes that work, in nanoseconds.
 const WORKING: u64 = 30_000_000_000;
-/// How long one waits for other clients of a server.
+/// How long to wait for other clients of a server.
 const SERVER: Duration = Duration::from_secs(60);
-/// How long one waits where something else is at hand.
+/// How long to wait if there is an alternative.
 const BRIEF: Duration = Duration::from_millis(100);
-/// Bytes of SQLite's `-shm` that are locked by who writes, moves the journal or mends it.
+/// Bytes of SQLite's `-shm` that are locked by a process that writes, checkpoints the log or recovers it.
 const SHM_LOCKS: (u64, u64) = (120, 122);
-/// Time between two tries to return to the shared engine, in nanoseconds.
+/// Time between two attempts to return to the shared engine, in nanoseconds.
 const RETRY: u64 = 10_000_000_000;
 
 /// How long a call waits for other processes.
@@ -53,7 +53,7 @@ pub enum Patience {
     None,
     /// [`BRIEF`]ly.
     Brief,
-    /// Until it is clear that they do not get on.
+    /// Until it is clear that they make no progress.
     Full,
 }
 
@@ -74,16 +74,16 @@ pub struct Connections {
     store: Arc<OpenStore>,
     turns: Turns,
     place: Mutex<Option<EngineLocation>>,
-    /// Connections to the file or the server that nobody uses.
+    /// Unused connections to the file or the server.
     idle: Mutex<Vec<Connection>>,
-    /// The engine in memory: there is one, because it holds the data.
+    /// The engine in memory: only one, because it holds the data.
     memory: Mutex<Option<Connection>>,
 }
 
-/// Which engine is tried, call by call: the shared one, or the one in memory that stands for it.
+/// Decides for each call between the shared engine and the one in memory that replaces it.
 #[derive(Debug, Default)]
 struct Turns {
-    /// Until when the shared engine is not tried, by the monotonic clock: others have it.
+    /// Until this time of the monotonic clock the shared engine is not tried, because others hold it.
     away: Mutex<Option<u64>>,
 }
 
@@ -91,9 +91,9 @@ struct Turns {
 #[derive(Debug)]
 pub struct Connection {
     index: Option<Index>,
-    /// The file, and which one it was when it was opened.
+    /// The file, with its inode when it was opened.
     file: Option<(PathBuf, Option<u64>)>,
-    /// How long whoever has it now waits for others.
+    /// How long the present user of the connection waits for others.
     pub patience: Patience,
     /// The process that opened it.
     process: u32,
@@ -101,7 +101,8 @@ pub struct Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // In a forked child the connection is its parent's: to close it could end the parent's, too.
+        // In a forked child the connection belongs to the parent: closing it could end the parent's
+        // connection, too.
         if std::process::id() != self.process {
             std::mem::forget(self.index.take());
         }
@@ -120,23 +121,23 @@ impl Connection {
         Ok(Connection { index: Some(index), file, patience, process: std::process::id() })
     }
 
-    /// A connection to an engine in memory that one caller has for himself.
+    /// A connection to an engine in memory for a single caller.
     pub fn private(database: Box<dyn Database>, store: Id) -> Result<Connection> {
         Connection::of(database, None, store, Patience::Full)
     }
 
     /// The index.
     pub fn index(&mut self) -> Result<&mut Index> {
-        self.index.as_mut().ok_or_else(|| Error::internal("a catalog's engine was closed while it was used"))
+        self.index.as_mut().ok_or_else(|| Error::internal("the catalog's engine was closed while in use"))
     }
 
-    /// Whether its file is still the one under the name.
+    /// Whether the path still leads to its file.
     fn is_current(&self) -> bool {
         self.file.as_ref().is_none_or(|(path, inode)| engine_file::inode_of(path) == *inode)
     }
 }
 
-/// Whether a file has tables of a later release.
+/// Whether a later release wrote the tables of a file.
 fn newer_layout(database: &mut Sqlite) -> Result<bool> {
     let mut newer = false;
     database.begin(false, Wait::Yes)?;
@@ -153,19 +154,19 @@ fn newer_layout(database: &mut Sqlite) -> Result<bool> {
     }
 }
 
-/// Why a connection's work was not done.
+/// The reason why a connection's work was not done.
 struct ConnectionFailure {
     error: Error,
-    /// Whether it may go better with another connection.
+    /// Whether another connection may succeed.
     again: bool,
 }
 
-/// Whether a connection is good for more after an error.
+/// Whether a connection can be used further after an error.
 pub fn keeps(error: &Error) -> bool {
     !matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::Unavailable)
 }
 
-/// Which engine a call takes.
+/// The engine that a call uses.
 enum EngineChoice {
     Shared(Patience),
     Private,
@@ -178,14 +179,14 @@ impl Turns {
             None => EngineChoice::Shared(Patience::Full),
             Some(until) if now < until => EngineChoice::Private,
             Some(_) => {
-                // This call tries; others need not wait with it.
+                // This call tries; the others need not wait for it.
                 *away = Some(now.saturating_add(RETRY));
                 EngineChoice::Shared(Patience::Brief)
             }
         }
     }
 
-    /// Asks the engine in memory for a while.
+    /// Switches to the engine in memory for a while.
     fn go_away(&self, now: u64) {
         *self.away.lock() = Some(now.saturating_add(RETRY));
     }
@@ -202,7 +203,7 @@ impl Connections {
         }
     }
 
-    /// Keeps a connection for whoever reads next.
+    /// Keeps a connection for the next reader.
     fn put_back(&self, engine: Connection) {
         let mut idle = self.idle.lock();
         if idle.len() < IDLE {
@@ -210,7 +211,7 @@ impl Connections {
         }
     }
 
-    /// The shared engine was of use: the one in memory is not needed any more.
+    /// The shared engine worked: drops the one in memory.
     fn returned(&self) {
         *self.turns.away.lock() = None;
         if let Some(mut own) = self.memory.try_lock() {
@@ -226,7 +227,7 @@ impl Connections {
         self.store.env.clock.monotonic()
     }
 
-    /// Opens a file. Conflict where its tables are of a later release.
+    /// Opens a file. Conflict if a later release wrote its tables.
     fn open_file(&self, path: &Path, patience: Patience) -> Result<Connection> {
         let limit = patience.limit(&EngineLocation::File(path.to_owned()));
         let terms = self.terms(limit);
@@ -236,7 +237,7 @@ impl Connections {
             let _guard = engine_file::prepare(path, terms)?;
             inode = engine_file::inode_of(path);
             Sqlite::open_within(path, limit).and_then(|mut database| match newer_layout(&mut database)? {
-                true => Err(Code::LaterTables.error("its tables are of a later release")),
+                true => Err(Code::LaterTables.error("a later release wrote its tables")),
                 false => Connection::of(Box::new(database), Some(path.to_owned()), store, patience),
             })
         };
@@ -250,7 +251,7 @@ impl Connections {
         }
     }
 
-    /// Where the engine is that this user's processes share.
+    /// The location of the engine that this user's processes share.
     pub fn location(&self) -> Result<EngineLocation> {
         let mut known = self.place.lock();
         let uid = self.store.env.identity.uid();
@@ -261,7 +262,7 @@ impl Connections {
             _ => {
                 let home = self.store.journal.home();
                 let place = location::choose(&home, self.store.engine.as_deref())?;
-                // Beside a store that is not made yet nothing can stand: it is asked again once it is.
+                // There is no place next to a store that does not exist yet: look again once it does.
                 match &home.folder {
                     Some(folder) if matches!(place, EngineLocation::File(_)) && !folder.exists() => {
                         Ok(EngineLocation::Memory)
@@ -272,17 +273,17 @@ impl Connections {
         }
     }
 
-    /// The engine's place for a store with these heads: in memory while there is nothing to keep.
+    /// The location of the engine for a store with these heads: in memory while there is nothing to keep.
     pub fn location_for(&self, heads: &[(Id, u64)]) -> Result<EngineLocation> {
         if heads.is_empty() { Ok(EngineLocation::Memory) } else { self.location() }
     }
 
-    /// The place of the engine that this handle asks at this moment.
+    /// The location of the engine that this handle uses at this moment.
     pub fn location_now(&self, heads: &[(Id, u64)]) -> Result<EngineLocation> {
         if self.turns.away.lock().is_some() { Ok(EngineLocation::Memory) } else { self.location_for(heads) }
     }
 
-    /// A new connection. A file that is damaged is set aside.
+    /// Opens a connection. Sets a damaged file aside.
     fn connect(&self, place: &EngineLocation, patience: Patience) -> Result<Connection> {
         let store = self.store.journal.home().id;
         match place {
@@ -294,7 +295,7 @@ impl Connections {
             }
             EngineLocation::File(path) => match self.open_file(path, patience) {
                 Err(e) if e.kind() == ErrorKind::Conflict => {
-                    // Who has the later release goes on with that file, and we have one of our own.
+                    // Processes of the later release keep using that file, and we use one of our own.
                     let own = location::of_layout(path, schema::LAYOUT);
                     let engine = self.open_file(&own, patience)?;
                     *self.place.lock() = Some(EngineLocation::File(own));
@@ -305,8 +306,8 @@ impl Connections {
         }
     }
 
-    /// Lends a connection; one to an engine in memory where others have the shared one and do not get on, or where its disk is
-    /// full: all of it is in the logs.
+    /// Lends a connection. It leads to an engine in memory if others hold the shared one and make no
+    /// progress, or if its disk is full: the logs hold everything.
     pub fn with_engine<T>(
         &self,
         place: &EngineLocation,
@@ -316,12 +317,13 @@ impl Connections {
             && let EngineChoice::Shared(patience) = self.turns.turn(self.now())
         {
             let outcome = self.with(place, patience, &mut |engine| {
-                // Who returns must find it free for what comes next, too: reading alone may do without.
+                // A call that returns to the shared engine must find it free for writing, too: reading alone
+                // works without.
                 if patience == Patience::Brief {
                     let index = engine.index()?;
                     if !index.begin_apply(Wait::No)? {
                         return Err(Code::EngineBusy
-                            .error("another process has the catalog's engine")
+                            .error("another process holds the catalog's engine")
                             .with_source(Busy("not free".into())));
                     }
                     index.abort()?;
@@ -340,14 +342,14 @@ impl Connections {
         self.with(&EngineLocation::Memory, Patience::Full, work)
     }
 
-    /// Asks the engine in memory for a while.
+    /// Switches to the engine in memory for a while.
     pub fn go_away(&self) {
         self.turns.go_away(self.now());
     }
 
-    /// Lends a connection to this engine and no other; an error of which `is_busy` says so: others have it.
-    /// Where its file turns out to be damaged or is not the one under its name any more, the work is done
-    /// once again, on a new one: all of an engine is in the logs.
+    /// Lends a connection to this engine and no other; if others hold it, the error satisfies `is_busy`. If
+    /// its file is damaged or was replaced under its name, the work is done once more, on a new file: the
+    /// logs hold everything.
     pub fn with<T>(
         &self,
         place: &EngineLocation,
@@ -388,7 +390,7 @@ impl Connections {
         let mut engine = match idle {
             Some(engine) => engine,
             None => {
-                // Others that lie idle have the old file, too.
+                // Other idle connections have the old file, too.
                 self.idle.lock().retain(Connection::is_current);
                 self.connect(place, patience).map_err(broken)?
             }
@@ -412,7 +414,7 @@ impl Connections {
                 Err(ConnectionFailure { again: true, error })
             }
             Err(error) => {
-                // A server that was started anew has ended all connections: a new one is tried.
+                // A server that was restarted has ended all connections: try a new one.
                 let on_server = matches!(place, EngineLocation::Postgres(_));
                 let ended =
                     on_server && was_idle && error.kind() == ErrorKind::Unavailable && !is_busy(&error);
@@ -428,7 +430,7 @@ impl Connections {
         }
     }
 
-    /// Begins something for which an engine is needed alone. While others have it and get on, one waits.
+    /// Begins work that needs the engine exclusively. Waits while others hold it and make progress.
     pub fn insist<T>(
         &self,
         index: &mut Index,
@@ -441,7 +443,7 @@ impl Connections {
             return begin(index);
         }
         let begun = self.now();
-        // At first for a moment, so that it is known how far the others are before the wait.
+        // First wait briefly, to learn how far the others are before the longer wait.
         let (mut limit, mut before) = (BRIEF, None);
         let outcome = loop {
             index.database().set_patience(limit)?;
@@ -460,8 +462,8 @@ impl Connections {
         outcome
     }
 
-    /// What changes while whoever has the engine gets on: its processor time, where the system says, and
-    /// the marks, at least twice a second where that is possible.
+    /// The signs of progress of the process that holds the engine: its processor time, if the system reveals
+    /// it, and the marks. They change at least twice a second if that is possible.
     fn signs(&self, path: &Path, index: &mut Index) -> (u64, Vec<(Id, u64)>) {
         let [_, shm] = engine_file::companions(path);
         let mut marks: Vec<(Id, u64)> = index.watermarks().into_iter().flatten().collect();
@@ -469,12 +471,12 @@ impl Connections {
         (lock_holders::work(&shm, Some(SHM_LOCKS), self.store.env.identity.uid()), marks)
     }
 
-    /// Names who has the engine, in an error that says that it is not free.
+    /// Adds the name of the process that holds the engine to an error.
     pub fn held(&self, place: &EngineLocation, error: Error) -> Error {
         let EngineLocation::File(path) = place else { return error };
         let [_, shm] = engine_file::companions(path);
         let error = error.context(lock_holders::named(&shm, Some(SHM_LOCKS)));
-        error.with_hint("end or continue that process, or try again; queries are answered without it")
+        error.with_hint("end or resume that process, or try again; queries still work without the engine")
     }
 }
 

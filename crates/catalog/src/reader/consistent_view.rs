@@ -1,56 +1,56 @@
-//! The view of a read: all of one instant.
+//! The state that a read sees: everything of one instant.
 //!
 //! ```text
-//! AsIs      what stands in the engine, without a look at the logs: enough to know that something is there
-//! Synced    all that is visible to everybody
-//! All(id)   that, what this handle has not flushed, and what a transaction holds
+//! AsIs      the content of the engine, without a look at the logs: enough to know that something exists
+//! Synced    everything that is visible to everybody
+//! All(id)   that, with this handle's unflushed records and a transaction's content
 //! ```
 
 use fieldstone_journal::feed::{Commit, OWN_LOG};
 use fieldstone_journal::instant::{Cursors, Instant, OwnPart, OwnRecords};
 use fieldstone_journal::{Journal, Session};
 
-/// The view of a read.
+/// The part of the store that a read sees.
 #[derive(Debug, Clone, Copy)]
 pub enum Visibility<'a> {
     /// The content of the engine.
     AsIs,
-    /// All that is visible to everybody.
+    /// Everything that is visible to everybody.
     Synced,
-    /// That, and what this session has not flushed, with what its transaction has prepared.
+    /// That, with the unflushed records of this session and the prepared ones of its transaction.
     All(&'a Session),
 }
 
-/// Number that stands for the commit in which what is outside of transactions will be flushed.
+/// The sequence number that stands for the future commit of unflushed records outside of transactions.
 pub const OWN: u64 = 1;
 /// The same for a transaction.
 pub const OWN_TRANSACTION: u64 = 2;
 
-/// The sight of a read: the content of the logs and what its session has not flushed, of one instant.
+/// The state that a read sees: the content of the logs and its session's unflushed records, of one instant.
 #[derive(Debug, Clone)]
 pub struct ConsistentView {
     /// The instant.
     pub seen: Instant,
-    /// Whether nobody can give a newer feed.
+    /// Whether no newer feed is available.
     pub newest: bool,
 }
 
 impl ConsistentView {
-    /// Whether the session has something that is not flushed.
+    /// Whether the session has unflushed records.
     pub fn has_own(&self) -> bool {
         self.seen.pending.records() > 0
     }
 
-    /// Records of a view that its session has not flushed; `None` where some of it is flushed or gone by now.
+    /// The unflushed records of the view's session; `None` if some of them are flushed or dropped by now.
     pub fn unflushed(&self, journal: &Journal, session: &Session) -> Option<OwnRecords> {
         match &self.seen.held {
-            None => OwnRecords::between(journal, Cursors::default(), self.seen.pending, session),
+            None => OwnRecords::between(journal.unflushed(), Cursors::default(), self.seen.pending, session),
             held => held.clone(),
         }
     }
 }
 
-/// Records that are not flushed, as commits of the log that nobody has.
+/// Unflushed records, as commits of a log that does not exist.
 pub fn own_commits(own: OwnRecords, user: u32) -> Vec<Commit> {
     let commit = |part: OwnPart| Commit {
         writer: OWN_LOG,

@@ -1,13 +1,12 @@
-//! The engine's file as a file: opened, set aside and cleared by one process at a time.
+//! The engine's file as a file: one process at a time opens it, sets it aside or clears it.
 //!
 //! Invariants:
-//! * the file and its journal belong together: opening one, setting one aside and clearing what a
-//!   deleted one left behind exclude each other by a lock on the file `lock` beside them;
-//! * a lock is waited for no longer than the caller says;
-//! * all files here are made for this user alone, and what is not this user's alone is removed, never
-//!   opened;
-//! * the database is made and closed here before anybody can have it open: a file of SQLite's that is
-//!   closed loses all locks that this process has on it.
+//! * the file and its write-ahead log belong together: a lock on the file `lock` next to them ensures that
+//!   opening, setting aside, and clearing the remains of a deleted file exclude each other;
+//! * a wait for a lock takes no longer than the caller allows;
+//! * all files here are created for this user alone; a file that others can access is removed, never opened;
+//! * the database is created and closed here before anybody can have it open: closing a file of SQLite loses
+//!   all locks that this process has on it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -24,17 +23,17 @@ use fieldstone_core::env::real::trusted_folder;
 use super::lock_holders;
 use crate::engine::Busy;
 
-/// Between two tries to take the lock, in nanoseconds.
+/// The pause between two attempts to take the lock, in nanoseconds.
 const PAUSE: u64 = 5_000_000;
 
-/// Who waits, how, and whose files these are.
+/// The user of the files, and the clock and limit of waits.
 #[derive(Debug, Clone, Copy)]
 pub struct LockTerms<'a> {
-    /// The user.
+    /// The user who owns the files.
     pub uid: u32,
     /// The time.
     pub clock: &'a dyn Clock,
-    /// How long a lock is waited for.
+    /// Maximum wait for a lock.
     pub limit: Duration,
 }
 
@@ -44,8 +43,8 @@ pub struct FileGuard(File);
 
 impl Drop for FileGuard {
     fn drop(&mut self) {
-        // A child that was forked meanwhile has the same open file, and the lock with it: closing ours
-        // would not give it up.
+        // A child that was forked since has the same open file, and the lock with it: closing ours would not
+        // release it.
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
@@ -71,24 +70,24 @@ fn guard(path: &Path, alone: bool, terms: LockTerms<'_>) -> Result<FileGuard> {
             let holders = lock_holders::named(&lock, None);
             return Err(Code::EngineBusy
                 .error(format!("cannot lock {}: {holders}", lock.display()))
-                .with_hint("end or continue that process, or try again")
+                .with_hint("end or resume that process, or try again")
                 .with_source(Busy(holders)));
         }
         terms.clock.sleep(PAUSE);
     }
 }
 
-/// For files of this user alone.
+/// Options for files of this user alone.
 fn new_file() -> OpenOptions {
     let mut options = OpenOptions::new();
-    // A pipe under the name must not keep us waiting.
+    // A pipe under this name must not make us wait.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     options.create(true).write(true).mode(0o600).custom_flags(flags);
     options
 }
 
-/// Makes a file ready to be opened, and keeps it so until the guard is dropped: it is there, this user's
-/// alone, and no journal of a file that was deleted lies beside it.
+/// Prepares a file for opening, until the guard is dropped: the file exists, belongs to this user alone, and
+/// no write-ahead log of a deleted file is next to it.
 pub fn prepare(path: &Path, terms: LockTerms<'_>) -> Result<FileGuard> {
     let shared = guard(path, false, terms)?;
     if path.exists() && all_own(path, terms.uid)? {
@@ -103,26 +102,25 @@ pub fn prepare(path: &Path, terms: LockTerms<'_>) -> Result<FileGuard> {
         for file in companions(path) {
             remove(&file)?;
         }
-        // An empty file is a new database; whoever comes next finds it and leaves the journal alone.
+        // An empty file is a new database; the next process finds it and leaves the write-ahead log alone.
         new_file().create_new(true).open(path).map_err(|e| Error::io("create", path, e))?;
     }
     drop(alone);
     guard(path, false, terms)
 }
 
-/// Whether a database and what belongs to it are this user's alone.
+/// Whether a database and its companions belong to this user alone.
 fn all_own(path: &Path, uid: u32) -> Result<bool> {
     let [wal, shm] = companions(path);
     for file in [path, &wal, &shm] {
-        if !trusted_folder::is_own_file(file, uid).map_err(|e| Error::io("look at", file, e))? {
+        if !trusted_folder::is_own_file(file, uid).map_err(|e| Error::io("check", file, e))? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// Sets a damaged file aside, provided that it is still the one with this inode. What was set aside
-/// before is replaced.
+/// Sets a damaged file aside if it still has this inode. Replaces a file that was set aside before.
 pub fn set_aside(path: &Path, inode: Option<u64>, terms: LockTerms<'_>) -> Result<()> {
     let _alone = guard(path, true, terms)?;
     if inode_of(path) != inode {
@@ -142,7 +140,7 @@ pub fn set_aside(path: &Path, inode: Option<u64>, terms: LockTerms<'_>) -> Resul
     Ok(())
 }
 
-/// SQLite's journal and its index.
+/// SQLite's write-ahead log and its index.
 pub fn companions(path: &Path) -> [PathBuf; 2] {
     ["-wal", "-shm"].map(|end| {
         let mut name = path.as_os_str().to_owned();
@@ -158,7 +156,7 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Which file stands under a path now.
+/// The inode of the file that a path leads to now.
 pub fn inode_of(path: &Path) -> Option<u64> {
     fs::symlink_metadata(path).ok().map(|facts| facts.ino())
 }
@@ -244,7 +242,7 @@ mod tests {
                 fs::remove_file(&precious).unwrap();
             }
         }
-        // A link to what is not there yet is not followed either.
+        // A link to a missing file is not followed either.
         fs::remove_file(&lock).unwrap();
         symlink(&precious, &lock).unwrap();
         drop(prepare(&at.path, at.terms()).unwrap());
@@ -270,7 +268,7 @@ mod tests {
     fn a_guard_that_a_child_inherited_is_given_up_by_its_owner() {
         let at = Setting::new();
         let guard = prepare(&at.path, at.terms()).unwrap();
-        // What a forked child has: the same open file.
+        // A forked child has this: the same open file.
         let inherited = guard.0.try_clone().unwrap();
         drop(guard);
         set_aside(&at.path, inode_of(&at.path), at.terms()).unwrap();

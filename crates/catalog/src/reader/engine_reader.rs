@@ -1,10 +1,12 @@
-//! Reading the engine: brought up to the store's logs before each read, whichever engine it is (`connection`).
+//! Reads the engine: before each read, brings it up to the store's logs, whichever engine it is
+//! (`connection`).
 //!
 //! Invariants:
-//! * a read of `Synced` or `All` begins only after the engine holds every commit that the store's logs
-//!   held when the read was asked for, and reads one state to its end;
-//! * what is not visible to everybody is applied within a transaction of the engine that is rolled back;
-//! * nothing is made on disk before the store has a commit.
+//! * a read of `Synced` or `All` begins only after the engine holds every commit that the store's logs held
+//!   at the request, and sees one state to its end;
+//! * content that is not visible to everybody is applied within a transaction of the engine that is rolled
+//!   back;
+//! * nothing is created on disk before the store has a commit.
 
 use std::sync::Arc;
 
@@ -23,10 +25,10 @@ use crate::engine::{Index, PointSource, Tables, UserNames};
 use crate::pending::Pending;
 use crate::query::Query;
 
-/// How often a read follows logs that move on, or an engine that is made again under it.
+/// How often a read follows logs that grow, or starts again because the engine is being rebuilt.
 pub const ROUNDS: usize = 64;
 
-/// The engines of one process, read.
+/// Reads the engines of one process.
 #[derive(Debug)]
 pub struct EngineReader {
     pub store: Arc<OpenStore>,
@@ -34,9 +36,9 @@ pub struct EngineReader {
     pub connections: Arc<Connections>,
     pub follower: Follower,
     pub overlays: Overlays,
-    /// The thread that applies what was flushed.
+    /// The thread that applies flushed records.
     pub(super) applying: Beside,
-    /// An error there that no read has returned.
+    /// An error of that thread that no read has returned yet.
     pub(super) apply_error: Mutex<Option<Error>>,
 }
 
@@ -54,7 +56,7 @@ impl EngineReader {
         }
     }
 
-    /// Answers from one state of all that a query may see.
+    /// Answers a query from one state of everything that it may see.
     pub fn ask<T>(&self, query: &Query, answer: impl Fn(&mut dyn Tables) -> Result<T>) -> Result<T> {
         let _span = tracing::debug_span!("query", streamed = false).entered();
         self.store.journal.check_there()?;
@@ -62,7 +64,7 @@ impl EngineReader {
         self.look(Visibility::All(&query.session), &mut |index| answer(index))
     }
 
-    /// Lets `read` look at the catalog; it is called again where the engine broke under it.
+    /// Calls `read` with the catalog; calls it again if the engine broke during the call.
     pub fn look<T>(
         &self,
         visibility: Visibility<'_>,
@@ -71,7 +73,7 @@ impl EngineReader {
         self.look_from(self.consistent_view(visibility)?, visibility, read)
     }
 
-    /// As [`look`](EngineReader::look) at a view that was taken before.
+    /// Like [`look`](EngineReader::look), at a view that was taken before.
     pub fn look_from<T>(
         &self,
         view: ConsistentView,
@@ -96,8 +98,8 @@ impl EngineReader {
         })
     }
 
-    /// As [`look`](EngineReader::look) at what all may see, but on the shared engine alone, which others may read
-    /// and write meanwhile. An error of which `is_busy` says so: it is not free.
+    /// Like [`look`](EngineReader::look) at content that everybody may see, but only on the shared engine,
+    /// which others may read and write in between. If it is not free, the error satisfies `is_busy`.
     pub fn look_shared<T>(
         &self,
         view: ConsistentView,
@@ -111,7 +113,7 @@ impl EngineReader {
         })
     }
 
-    /// Reads an index that knows where meshes lie, and the names of users.
+    /// Reads an index that has the source of points, and the names of users.
     fn with_sources<T>(
         &self,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
@@ -126,8 +128,8 @@ impl EngineReader {
         }
     }
 
-    /// Does something with a view; with a later one where it gives nothing, because the engine has applied
-    /// more than that, or what was not flushed is by now.
+    /// Works with a view. If `work` returns nothing, tries a later view: the engine has applied more than the
+    /// view holds, or its unflushed records are flushed by now.
     fn with_consistent_view<T>(
         &self,
         mut view: ConsistentView,
@@ -177,13 +179,13 @@ impl EngineReader {
             if !overlaid {
                 index.begin_read()?;
             }
-            // Somebody may have begun to make the engine anew since we followed.
+            // Another process may have begun to rebuild the engine since this one followed the logs.
             let marks = index.watermarks();
             if marks.as_ref().is_ok_and(|marks| !covers(marks, heads)) {
                 index.end_read()?;
                 continue;
             }
-            // Or applied what this handle had not flushed when the view was taken: it is not shown twice.
+            // Or it applied records that were unflushed when the view was taken: do not show them twice.
             if overlaid && !newest && marks.as_ref().is_ok_and(|marks| is_ahead(marks, heads)) {
                 index.end_read()?;
                 return Ok(None);
@@ -195,7 +197,7 @@ impl EngineReader {
         Err(remade())
     }
 
-    /// The content of the logs and what the session has not flushed, of one instant. The logs are looked at once.
+    /// The content of the logs and the session's unflushed records, of one instant. Looks at the logs once.
     pub fn consistent_view(&self, visibility: Visibility<'_>) -> Result<ConsistentView> {
         self.view_with(visibility, ReadOwn::Later)
     }
@@ -212,12 +214,14 @@ impl EngineReader {
                 }
             }
         }
-        Ok(ConsistentView { seen: Instant::of(self.store.journal.feed()?), newest: false })
+        Ok(ConsistentView { seen: Instant::of(self.store.journal.looks().feed()?), newest: false })
     }
 }
 
 fn remade() -> Error {
-    Code::EngineBusy.error("the catalog's engine is made anew again and again").with_hint("try again")
+    Code::EngineBusy
+        .error("the catalog's engine was rebuilt again and again during the read")
+        .with_hint("try again")
 }
 
 /// One read of one state.

@@ -1,4 +1,5 @@
-//! The engine as a view of the store's logs: how long it is waited for, and what it asks of the fields.
+//! The engine as a view of the store's logs: how long to wait for it, and the questions that it asks about
+//! fields.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::open_store::OpenStore;
 use crate::engine::Index;
 use crate::view::IndexView;
 
-/// Lets engines follow the logs of a store.
+/// Makes engines follow the logs of a store.
 #[derive(Debug)]
 pub struct Follower {
     pub store: Arc<OpenStore>,
@@ -37,19 +38,21 @@ impl Follower {
         let insist = Box::new(move |index: &mut Index, begin: &mut dyn FnMut(&mut Index) -> Result<bool>| {
             self.connections.insist(index, patience, begin)
         });
-        IndexView::with(index, self.store.journal.schema(), user, insist).of_process(self.store.own_writer())
+        IndexView::with(index, self.store.journal.schema().now(), user, insist)
+            .of_process(self.store.own_writer())
     }
 
     fn following(&self, patience: Patience, newest: bool) -> Following<'_> {
         let wait = if patience == Patience::None { Wait::No } else { Wait::Yes };
         let pace = Pace::usual(&*self.store.env.clock);
-        // In tests each commit is a transaction, and others, who look now and then, get their turn.
+        // In tests each commit is a transaction, so that other processes, which look now and then, get their
+        // turn.
         #[cfg(test)]
         let pace = Pace { time: 1, rest: 2_000_000, ..pace };
         Following { wait, newest, pace }
     }
 
-    /// Brings an engine up to a feed. `newest`: nobody can give a newer one.
+    /// Brings an engine up to a feed. `newest`: no newer feed is available.
     pub fn follow(
         &self,
         index: &mut Index,
@@ -62,8 +65,8 @@ impl Follower {
         follow::follow(view, feed, &*self.store.fields.standing(feed), &how)
     }
 
-    /// Begins to read with what a transaction has prepared and what is not flushed overlaid on the tables;
-    /// `false` where there is nothing of it, and nothing was begun.
+    /// Begins a read with the prepared content of a transaction and unflushed records overlaid on the tables;
+    /// `false` if there is none of either, and then no read has begun.
     pub fn overlay(
         &self,
         index: &mut Index,
@@ -84,7 +87,7 @@ impl Follower {
             follow::rebuild(&mut view, feed, &*self.store.fields.standing(feed), &how)?;
         let mut feed = feed.clone();
         while followed == Followed::Behind {
-            // Others, who know of more, went on with it meanwhile.
+            // Other processes that know of more commits continued in the meantime.
             let (later, newest) = self.store.newer(&feed)?;
             let how = self.following(Patience::Full, newest);
             followed = follow::follow(&mut view, &later, &*self.store.fields.standing(&later), &how)?;

@@ -1,19 +1,19 @@
-//! Where a store's engine is.
+//! The location of a store's engine.
 //!
 //! | store | engine |
 //! |---|---|
 //! | in memory, on a simulated disk, or open at an older version | in memory, by replay |
-//! | a folder on a local file system that is ours, and where others cannot replace what we put there | `<store>/catalog/index.sqlite` |
-//! | any other folder | `$XDG_CACHE_HOME/fieldstone/<store id>/index.sqlite`, `~/.cache` where that is not set |
-//! | where the cache is on a network, or others may write to it | a folder of the user under the system's temporary folder |
-//! | where that is so of all of these | in memory |
-//! | where the disk of these is full | in memory, for a while |
+//! | a folder on a local file system that is ours, in which others cannot replace our files | `<store>/catalog/index.sqlite` |
+//! | any other folder | `$XDG_CACHE_HOME/fieldstone/<store id>/index.sqlite`, or `~/.cache` if that is not set |
+//! | the cache is on a network, or others may write to it | a folder of the user under the system's temporary folder |
+//! | the same holds for all of these | in memory |
+//! | the disk of these is full | in memory, for a while |
 //!
 //! Invariants:
 //! * SQLite never opens a file on a network file system;
-//! * an engine is one user's: no file and no link of another user is opened, and none is made for
+//! * an engine belongs to one user: no file and no link of another user is opened, and none is created for
 //!   others (`trusted_folder`);
-//! * nothing is made in a folder of another user.
+//! * nothing is created in a folder of another user.
 
 use std::path::{Path, PathBuf};
 
@@ -21,17 +21,17 @@ use fieldstone_core::env::real::trusted_folder;
 use fieldstone_core::{Code, Result};
 use fieldstone_journal::home::Home;
 
-/// Name of the folder in the store's.
+/// Name of the engine's folder in the store's.
 const FOLDER: &str = "catalog";
 /// Name of the engine's file.
 const FILE: &str = "index.sqlite";
 
-/// Where an engine is.
+/// The location of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineLocation {
     /// In this process's memory.
     Memory,
-    /// A file of SQLite's.
+    /// An SQLite file.
     File(PathBuf),
     /// A schema of a PostgreSQL server.
     Postgres(String),
@@ -47,7 +47,7 @@ impl std::fmt::Display for EngineLocation {
     }
 }
 
-/// The URL as it may be shown.
+/// The URL without its password, for messages.
 fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (server, tail) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -60,7 +60,7 @@ fn without_password(url: &str) -> String {
     }
 }
 
-/// Chooses the engine's place. `engine` is what the caller asked for; else, for a store in a folder, the
+/// Chooses the engine's location. `engine` is the caller's choice; without one, a store in a folder uses the
 /// variable `FIELDSTONE_CATALOG`.
 pub fn choose(home: &Home, engine: Option<&str>) -> Result<EngineLocation> {
     if home.pinned {
@@ -74,8 +74,8 @@ pub fn choose(home: &Home, engine: Option<&str>) -> Result<EngineLocation> {
         }
         Some("memory:") => return Ok(EngineLocation::Memory),
         Some(url) => {
-            return Err(Code::Url.error(format!("no engine of a catalog is reached by '{url}'")).with_hint(
-                "give postgresql://user@host/database, memory:, or nothing for the file beside the store",
+            return Err(Code::Url.error(format!("'{url}' is not a valid URL of a catalog's engine")).with_hint(
+                "give postgresql://user@host/database, memory:, or nothing for the file next to the store",
             ));
         }
         None => {}
@@ -85,12 +85,12 @@ pub fn choose(home: &Home, engine: Option<&str>) -> Result<EngineLocation> {
     Ok(own.map_or(EngineLocation::Memory, |folder| EngineLocation::File(folder.join(FILE))))
 }
 
-/// Whether the file of an engine can still stand where it was, or its folder was deleted or replaced.
+/// Whether an engine's file can still be at its path; false if its folder was deleted or replaced.
 pub fn stands(path: &Path, uid: u32) -> bool {
     path.parent().is_some_and(|folder| trusted_folder::is_own(folder, uid))
 }
 
-/// The file of this layout, where the usual name is taken by a newer one.
+/// The file for this layout, if a newer one uses the usual name.
 pub fn of_layout(path: &Path, layout: &str) -> PathBuf {
     path.with_file_name(format!("index-{layout}.sqlite"))
 }
@@ -107,7 +107,7 @@ mod tests {
     use fieldstone_core::env::{Env, Identity};
     use fieldstone_format::Id;
 
-    /// This machine, as another user sees it.
+    /// This machine, for another user.
     #[derive(Debug)]
     struct User(u32);
 

@@ -1,23 +1,23 @@
-//! Who holds locks on files, as far as the system says: to name them in an error, and to distinguish a process
-//! that works from one that stands still.
+//! The processes that hold locks on files, as far as the system reveals them: for naming them in an error,
+//! and for distinguishing a process that works from one that is idle.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Field of the processor time in user mode in `/proc/N/stat`, counted from the state; the time in the
-/// kernel is the next one.
+/// Position of the processor time in user mode in `/proc/N/stat`, counted from the state; the time in the
+/// kernel is next.
 const USER_TIME: usize = 11;
 
-/// Processes that hold a lock of any kind on a file, or on some of its bytes (first and last). Empty where
-/// the system does not say.
+/// Processes that hold a lock of any kind on a file, or on some of its bytes (first and last). Empty if the
+/// system does not reveal them.
 fn of(file: &Path, bytes: Option<(u64, u64)>) -> BTreeSet<u32> {
     let Ok(facts) = fs::symlink_metadata(file) else { return BTreeSet::new() };
     let table = fs::read_to_string("/proc/locks").unwrap_or_default();
     let mut found: BTreeSet<u32> =
         table.lines().filter_map(|line| holder(line, facts.ino(), bytes)).collect();
-    // Inodes of several file systems may have one number. Where we may look, the file must be open there.
+    // File systems may use the same inode number. If we may look, the process must have the file open.
     found.retain(|process| {
         let Ok(opened) = fs::read_dir(format!("/proc/{process}/fd")) else { return true };
         let mut opened = opened.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -26,10 +26,11 @@ fn of(file: &Path, bytes: Option<(u64, u64)>) -> BTreeSet<u32> {
     found
 }
 
-/// The process of a line like `1: POSIX ADVISORY WRITE 1234 08:01:5678 0 EOF`, where it is about the file.
+/// The process in a line like `1: POSIX ADVISORY WRITE 1234 08:01:5678 0 EOF`, if the line is about this
+/// file.
 fn holder(line: &str, inode: u64, bytes: Option<(u64, u64)>) -> Option<u32> {
     let mut words = line.split_ascii_whitespace().skip(1);
-    // Those that wait have an arrow here.
+    // Waiting processes have an arrow here.
     let kind = words.next().filter(|kind| *kind != "->")?;
     let process = words.nth(2)?.parse().ok()?;
     let place = words.next()?;
@@ -38,21 +39,21 @@ fn holder(line: &str, inode: u64, bytes: Option<(u64, u64)>) -> Option<u32> {
     (touches && place.rsplit(':').next()?.parse() == Ok(inode)).then_some(process)
 }
 
-/// Who holds locks on a file, or on some of its bytes, in words.
+/// The holders of locks on a file, or on some of its bytes, as text.
 pub fn named(file: &Path, bytes: Option<(u64, u64)>) -> String {
     let name = |process: &u32| {
         let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
         match name.trim() {
             "" => format!("process {process}"),
-            // Who holds a lock chose the name.
+            // The process that holds the lock chose the name.
             name => format!("process {process} ('{}')", name.escape_debug()),
         }
     };
     let names: Vec<String> = of(file, bytes).iter().map(name).collect();
     match names.len() {
-        0 => "another process has it".to_owned(),
-        1 => format!("{} has it", names.join("")),
-        _ => format!("{} have it", names.join(", ")),
+        0 => "another process holds it".to_owned(),
+        1 => format!("{} holds it", names.join("")),
+        _ => format!("{} hold it", names.join(", ")),
     }
 }
 
@@ -63,7 +64,7 @@ pub fn work(file: &Path, bytes: Option<(u64, u64)>, uid: u32) -> u64 {
             return None;
         }
         let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name before may hold blanks and brackets.
+        // The name before it may contain spaces and parentheses.
         let (_, rest) = text.rsplit_once(')')?;
         let mut words = rest.split_ascii_whitespace().skip(USER_TIME);
         let mut number = || words.next()?.parse::<u64>().ok();
@@ -101,11 +102,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap().join("file");
         let file = fs::File::create(&path).unwrap();
-        assert_eq!(named(&path, None), "another process has it");
+        assert_eq!(named(&path, None), "another process holds it");
         assert_eq!(of(&path, None).len(), 0);
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
         if of(&path, None).is_empty() {
-            return; // a system without this table
+            return; // this system does not have the table
         }
         let me = std::process::id();
         assert_eq!(of(&path, None), BTreeSet::from([me]));

@@ -1,17 +1,17 @@
-//! The engine of an open store, read: brought up to the store's logs before each read, with what is not flushed laid
-//! over it.
+//! Reads the engine of an open store: before each read, brings it up to the store's logs, and overlays
+//! unflushed records.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `port`, `open_store` | what is asked of the store's fields; the store itself, and who calls |
-//! | `location`, `engine_file` | where the engine is, its file set aside and cleared |
-//! | `connection`, `lock_holders` | its connections, and what is done while other processes have it |
+//! | `port`, `open_store` | the interface to the store's fields; the store itself, and its users |
+//! | `location`, `engine_file` | where the engine is; setting its file aside and clearing it |
+//! | `connection`, `lock_holders` | its connections, and the behaviour while other processes hold it |
 //! | `following` | how it follows the logs |
-//! | `consistent_view` | what a read sees: one instant |
-//! | `overlay` | what is not flushed, at the cost of what is new |
-//! | `engine_reader`, `applying` | reads; what was flushed, applied beside the caller |
+//! | `consistent_view` | the state that a read sees: one instant |
+//! | `overlay` | unflushed records, at the cost of the new ones |
+//! | `engine_reader`, `applying` | reads; applying flushed records in the background |
 //!
-//! Invariant: in a forked child nothing here is its parent's.
+//! Invariant: in a forked child, nothing here belongs to its parent.
 
 mod applying;
 pub mod connection;

@@ -1,5 +1,5 @@
-//! The store that a catalog is of, as all processes of it share it: its fields, its journal and the world that it lives
-//! in; and who is who there.
+//! The store of a catalog, which all its processes share: its fields, its journal and its environment; and
+//! its users.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct OpenStore {
     pub fields: Arc<dyn FieldPort>,
     pub journal: Arc<Journal>,
     pub env: Env,
-    /// `postgresql://…`; the embedded engine where absent.
+    /// `postgresql://…`; the embedded engine if absent.
     pub engine: Option<String>,
 }
 
@@ -36,9 +36,9 @@ impl OpenStore {
         self.env.identity.user_name(user)
     }
 
-    /// This process, as the header of its log says it.
+    /// This process, as in the header of its log.
     pub fn own_writer(&self) -> Writer {
-        let (identity, origin) = (&self.env.identity, self.journal.origin());
+        let (identity, origin) = (&self.env.identity, self.journal.access().origin());
         Writer {
             host: identity.host(),
             process: identity.process(),
@@ -48,29 +48,29 @@ impl OpenStore {
         }
     }
 
-    /// The writer of a log, as a hit names it; `None` where its header is damaged, or the log is not there.
+    /// The writer of a log, by the id in a hit; `None` if its header is damaged, or the log does not exist.
     pub fn writer(&self, log: Option<Id>) -> Result<Option<Writer>> {
         let Some(log) = log else { return Ok(Some(self.own_writer())) };
-        self.journal.snapshot().map(|snapshot| writer_of(&snapshot, log))
+        self.journal.looks().snapshot().map(|snapshot| writer_of(&snapshot, log))
     }
 
-    /// The owner of a run; `first` is who declared it first.
+    /// The owner of a run; `first` is the user who declared it first.
     pub fn owner(&self, run: &RunName, first: Option<u32>) -> Result<Option<u32>> {
-        Ok(self.owner_at(&self.journal.feed()?, run, first))
+        Ok(self.owner_at(&self.journal.looks().feed()?, run, first))
     }
 
-    /// The same at the moment of a feed.
+    /// The owner of a run at the moment of a feed.
     pub fn owner_at(&self, feed: &Feed, run: &RunName, first: Option<u32>) -> Option<u32> {
         if first.is_some() && first == feed.folder_owner() {
             return first;
         }
-        feed.owner(&owner_level(&self.journal.schema(), run)).or(first)
+        feed.owner(&owner_level(&self.journal.schema().now(), run)).or(first)
     }
 
-    /// A feed taken after every log was looked at; whether it knows of nothing that `feed` does not.
+    /// A feed taken after a look at every log; the flag is true if it holds nothing that `feed` lacks.
     pub fn newer(&self, feed: &Feed) -> Result<(Feed, bool)> {
-        self.journal.refresh()?;
-        let later = self.journal.feed()?;
+        self.journal.looks().refresh()?;
+        let later = self.journal.looks().feed()?;
         let newest = later.heads() == feed.heads();
         Ok((later, newest))
     }

@@ -1,30 +1,31 @@
-//! Reading what is not flushed, at the cost of what is new since the last such read (Q-23).
+//! Reads of unflushed records, at a cost that depends only on the records since the last such read (Q-23).
 //!
-//! What is visible to everybody stands in the shared engine. What this handle has not flushed, and what a
-//! transaction has prepared, is applied on top of that within a transaction of the engine that is never
-//! committed: the *overlay*. In the shared engine it is rolled back after the read, because others want to
-//! write there, and is laid anew by the next. A session that reads so again and again gets a copy of the
-//! engine in memory, whose overlay stays: the next read overlays what came since.
+//! The shared engine holds everything that is visible to everybody. This handle's unflushed records, and the
+//! prepared content of a transaction, are applied on top of that within a transaction of the engine that
+//! never commits: the *overlay*. In the shared engine it is rolled back after each read, because others want
+//! to write there, and the next read applies it again. A session that reads like this repeatedly gets a copy
+//! of the engine in memory, whose overlay stays: the next read adds only the new records.
 //!
 //! ```text
 //! a read of a session            its overlay
 //! the first ones                 overlaid on the shared engine, and rolled back
 //! laid as many rows as pages     a copy of the engine is made, and overlaid
-//! the next ones                  what is new is overlaid on the copy
+//! the next ones                  new records are overlaid on the copy
 //! ```
 //!
-//! | what happens | the overlay of the copy |
+//! | event | the overlay of the copy |
 //! |---|---|
-//! | more records, of any thread | extended by them |
-//! | records flushed, lost or discarded | taken away; laid anew from what still waits |
-//! | a commit, of whomever, or a decision | taken away; the copy follows the logs; laid anew |
+//! | more records, from any thread | extended by them |
+//! | records flushed, lost or discarded | removed; applied again from the remaining ones |
+//! | a commit, by anybody, or a decision | removed; the copy follows the logs; applied again |
 //! | a flush, abort or end of the session | gone with the copy |
 //! | no read of the session for [`IDLE`] | gone with the copy, by the next read of another |
 //! | a fork | the child has none |
 //!
 //! Invariants:
-//! * an overlay that was extended says what one says that is laid at once;
-//! * a copy is made only after laying anew has cost about as much, so that the sum is at most twice the least;
+//! * an extended overlay gives the same reads as one that is applied all at once;
+//! * a copy is made only after repeated overlays have cost about as much, so the total is at most twice the
+//!   least;
 //! * copies hold at most [`COPY_MAX`] each, and [`COPIES`] sessions have one.
 
 use std::sync::Arc;
@@ -44,13 +45,13 @@ use crate::engine::{Index, PAGE};
 use fieldstone_journal::Session;
 use fieldstone_journal::session::SessionKey;
 
-/// Bytes of an engine that is copied, at most.
+/// Maximum size in bytes of an engine that is copied.
 const COPY_MAX: u64 = 256 << 20;
-/// Sessions that have a copy at one time.
+/// Maximum number of sessions that have a copy at one time.
 const COPIES: usize = 4;
-/// Nanoseconds after which a copy that nobody reads goes.
+/// Nanoseconds after which an unused copy is dropped.
 const IDLE: u64 = 60_000_000_000;
-/// Sessions of which it is known what their overlays have cost.
+/// Number of sessions for which the cost of overlays is remembered.
 const SESSIONS: usize = 64;
 
 /// The overlays of one process.
@@ -59,35 +60,35 @@ pub struct Overlays {
     sessions: Mutex<Vec<(SessionKey, Arc<SessionOverlay>)>>,
     /// Records that were overlaid on an engine.
     laid: AtomicU64,
-    /// When a copy is made, plus one, where a test says so; 0: when it pays.
+    /// For tests: the number of rows after which a copy is made, plus one; 0: when it pays.
     forced: AtomicU64,
 }
 
-/// The overlay of one session. Who has the lock of its copy may wait for an engine; who has an engine never
-/// waits for that lock.
+/// The overlay of one session. A thread with the lock of the copy may wait for an engine; a thread with an
+/// engine never waits for that lock.
 #[derive(Debug, Default)]
 struct SessionOverlay {
     /// Rows that were overlaid on the shared engine.
     relaid: AtomicU64,
-    /// A copy is thought of when so many were laid.
+    /// A copy is considered once this many rows were overlaid.
     pays_at: AtomicU64,
-    /// When it was read last, by the monotonic clock.
+    /// The time of its last read, by the monotonic clock.
     read: AtomicU64,
     copy: Mutex<Option<EngineCopy>>,
 }
 
-/// An engine in memory that is one session's.
+/// An engine in memory for a single session.
 #[derive(Debug)]
 struct EngineCopy {
     connection: Connection,
-    /// What is overlaid on it.
+    /// The overlay on it.
     laid: Option<LaidOver>,
 }
 
-/// What is overlaid on a copy.
+/// The overlay on a copy.
 #[derive(Debug)]
 struct LaidOver {
-    /// What the copy has followed.
+    /// The heads of the logs up to which the copy has followed them.
     heads: Vec<(Id, u64)>,
     pending: Cursors,
 }
@@ -106,18 +107,18 @@ impl Overlays {
         new
     }
 
-    /// Lets copies go that nobody has read for a while.
+    /// Drops copies that were not read for a while.
     pub fn drop_idle(&self, now: u64) {
         let idle = |own: &SessionOverlay| now.saturating_sub(own.read.load(Ordering::Relaxed)) >= IDLE;
         for (_, own) in self.sessions.lock().iter().filter(|(_, own)| idle(own)) {
-            // One that is in use is not idle.
+            // A copy that is in use is not idle.
             if let Some(mut copy) = own.copy.try_lock() {
                 drop(copy.take());
             }
         }
     }
 
-    /// Whether one more session may have a copy. One that is in use has one.
+    /// Whether one more session may have a copy; true for a session that has one already.
     fn has_room(&self, session: SessionKey) -> bool {
         let sessions = self.sessions.lock();
         let others = sessions.iter().filter(|(id, _)| *id != session);
@@ -125,23 +126,23 @@ impl Overlays {
         others.filter(|(_, overlay)| has(overlay)).count() < COPIES
     }
 
-    /// Forgets the overlay of a session, which was flushed or has ended.
+    /// Forgets the overlay of a session that was flushed or has ended.
     pub fn end(&self, session: SessionKey) {
         self.sessions.lock().retain(|(id, _)| *id != session);
     }
 
-    /// Forgets all.
+    /// Forgets all overlays.
     pub fn clear(&self) {
         self.sessions.lock().clear();
     }
 
-    /// Notes records that were overlaid on an engine.
+    /// Counts records that were overlaid on an engine.
     pub fn note(&self, own: &OwnRecords) {
         let records: usize = own.parts.iter().map(|part| part.records.len()).sum();
         self.laid.fetch_add(records as u64, Ordering::Relaxed);
     }
 
-    /// Makes copies when so many rows were overlaid on the shared engine, whether that pays or not.
+    /// Makes copies once this many rows were overlaid on the shared engine, whether that pays or not.
     pub fn copy_at(&self, rows: u64) {
         self.forced.store(rows.saturating_add(1), Ordering::Relaxed);
     }
@@ -155,14 +156,14 @@ impl Overlays {
         self.laid.load(Ordering::Relaxed)
     }
 
-    /// Notes rows that a session's read overlaid on the shared engine.
+    /// Counts rows that a session's read overlaid on the shared engine.
     pub fn note_relaid(&self, session: SessionKey, rows: u64) {
         self.session(session).relaid.fetch_add(rows, Ordering::Relaxed);
     }
 }
 
 impl LaidOver {
-    /// Whether all of it is still to be seen at a later view.
+    /// Whether a later view still contains all of the overlay.
     fn continues_to(&self, view: &ConsistentView) -> bool {
         let continues = |now: PendingCursor, then: PendingCursor| {
             // Another thread may have overlaid more since that view was taken.
@@ -176,8 +177,8 @@ impl LaidOver {
 }
 
 impl Overlays {
-    /// Reads what a view shows from the session's copy of the engine; `None` where it has none, and `Some(None)`
-    /// where the view is not of now any more.
+    /// Reads a view from the session's copy of the engine. `None` if the session has no copy; `Some(None)` if
+    /// the view is out of date.
     pub fn look_at<T>(
         &self,
         follower: &Follower,
@@ -201,8 +202,8 @@ impl Overlays {
         outcome.map(Some)
     }
 
-    /// Makes a copy of the engine, where overlaying anew has cost as much. Where none can be made, the shared
-    /// engine does.
+    /// Makes a copy of the engine, once repeated overlays have cost as much. If that is not possible, the
+    /// session keeps using the shared engine.
     fn make_copy(
         &self,
         follower: &Follower,
@@ -245,7 +246,7 @@ impl Overlays {
         Ok(Some(answer))
     }
 
-    /// Follows the logs and overlays all that is not flushed; `None` where the view is not of now any more.
+    /// Follows the logs and overlays all unflushed records; `None` if the view is out of date.
     fn lay_anew(
         &self,
         follower: &Follower,
@@ -264,14 +265,14 @@ impl Overlays {
         if !follower.overlay(index, &view.seen.feed, session, &commits, Patience::Full)? {
             return Ok(None);
         }
-        // It may have followed a newer feed than the view's, which knows of other decisions.
+        // The copy may have followed a newer feed than the view's, with other decisions.
         if !view.newest && is_ahead(&index.watermarks()?, &view.seen.heads) {
             return Ok(None);
         }
         Ok(Some(LaidOver { heads: view.seen.heads.clone(), pending }))
     }
 
-    /// Lays over what came since; `None` where something of what was laid is flushed or gone by now.
+    /// Overlays the new records; `None` if some of the overlaid ones are flushed or dropped by now.
     fn lay_more(
         &self,
         follower: &Follower,
@@ -280,7 +281,8 @@ impl Overlays {
         view: &ConsistentView,
         session: &Session,
     ) -> Result<Option<LaidOver>> {
-        let own = OwnRecords::between(&follower.store.journal, laid.pending, view.seen.pending, session);
+        let own =
+            OwnRecords::between(follower.store.journal.unflushed(), laid.pending, view.seen.pending, session);
         let Some(own) = own else { return Ok(None) };
         let (pending, firsts) = (own.end, own.parts.iter().map(|part| part.before).collect::<Vec<_>>());
         self.note(&own);

@@ -1,9 +1,10 @@
-//! What the catalog of an open store asks of the store, and what the store reports to it.
+//! The interface between the catalog of an open store and that store.
 //!
-//! Side records, claims and feeds it has from the journal. Of fields and meshes it needs what stands here and no more,
-//! so that it knows no field store: the facade, which composes both, implements [`FieldPort`].
+//! The journal provides side records, claims and feeds. This file lists everything that the catalog needs of
+//! fields and meshes, so that it does not depend on a field store: the facade, which composes both,
+//! implements [`FieldPort`].
 //!
-//! Invariant: neither side calls the other with a lock held that the other may want.
+//! Invariant: neither side calls the other while it holds a lock that the other may want.
 
 use std::sync::Weak;
 
@@ -17,23 +18,24 @@ use fieldstone_journal::view::Holds;
 
 use crate::engine::PointSource;
 
-/// What a catalog asks of the store that its fields are in.
+/// The calls of a catalog to the store of its fields.
 pub trait FieldPort: PointSource {
-    /// Fields that stand at the very moment of a feed.
+    /// The fields that exist at exactly the moment of a feed.
     fn standing(&self, feed: &Feed) -> Box<dyn Holds>;
 
-    /// How many fields a request selects, with those that a transaction has prepared.
+    /// The number of fields that a request selects, including those that a transaction has prepared.
     fn count(&self, request: &Request, session: &Session) -> Result<u64>;
 
-    /// Removes the fields that a request selects, with the session's next flush; how many.
+    /// Removes the fields that a request selects, with the session's next flush; returns their number.
     fn remove(&self, request: &Request, session: &Session) -> Result<u64>;
 
-    /// Flushes a transaction where kinds are switched on, and makes what it holds of them visible or hides it.
+    /// Shows or hides kinds of a transaction's content; flushes the transaction first if kinds are switched
+    /// on.
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()>;
 
-    /// Hears of a change that was taken and not flushed; flushes where every change is to be durable at once.
+    /// Reports a change that is not flushed; the store flushes it if every change must be durable at once.
     fn changed(&self, session: &Session) -> Result<()>;
 
-    /// Lets a catalog take part in every flush of this process, for as long as it lives.
+    /// Makes a catalog take part in every flush of this process, as long as the catalog lives.
     fn join(&self, catalog: Weak<dyn FlushParticipant>);
 }

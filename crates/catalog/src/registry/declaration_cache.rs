@@ -1,8 +1,8 @@
-//! What this handle knows of runs, variables and tags while it writes, so that an attribute is checked
-//! without asking the engine.
+//! The runs, variables and tags that this handle knows while it writes, so that it can check an attribute
+//! without the engine.
 //!
-//! What it declared itself is known at once and until it is discarded; what the engine answered, for
-//! [`FRESH`]. Each transaction has its own; what stands outside of transactions is seen in all.
+//! It knows its own declarations at once, until they are discarded, and trusts answers of the engine for
+//! [`FRESH`]. Each transaction has its own entries; entries from outside of transactions are visible in all.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,12 +14,13 @@ use fieldstone_journal::session::SessionKey;
 
 use crate::query::{RunInfo, TagInfo, VariableInfo};
 
-/// How long what the engine said is believed, in nanoseconds.
+/// How long an answer of the engine is trusted, in nanoseconds.
 const FRESH: u64 = 10_000_000_000;
-/// Transactions of which something is kept.
+/// Maximum number of transactions with entries.
 const SESSIONS: usize = 256;
 
-/// A thing, and until when it is believed, by the monotonic clock; without end while it is not flushed.
+/// An entry, and the time until which it is trusted, by the monotonic clock; without end while it is not
+/// flushed.
 #[derive(Debug)]
 struct Cached<T> {
     value: T,
@@ -29,24 +30,25 @@ struct Cached<T> {
 /// The newest version of a variable.
 type Newest = Option<Arc<VariableInfo>>;
 
-/// What is known in one session.
+/// The entries of one session.
 #[derive(Debug, Default)]
 struct SessionDeclarations {
     runs: HashMap<RunName, Cached<RunInfo>>,
     variables: HashMap<RunName, HashMap<VariableName, Cached<VariableInfo>>>,
-    /// The newest version of a variable; `None` where there was none.
+    /// The newest version of a variable; `None` if there was none.
     newest: HashMap<RunName, HashMap<String, Cached<Newest>>>,
     tags: HashMap<String, Vec<Cached<TagInfo>>>,
     steps: HashMap<RunName, HashMap<i64, Option<f64>>>,
-    /// Runs that are the caller's, until when; without end while they are claimed and not flushed.
+    /// The caller's runs, with the time until which that is trusted; without end while they are claimed and
+    /// not flushed.
     mine: HashMap<RunName, Option<u64>>,
-    /// SessionDeclarations of tags of which all are known, and until when.
+    /// Names of which all tags are known, and until when.
     asked: HashMap<String, u64>,
-    /// Whether something was deleted and not flushed: then only the engine knows.
+    /// Whether a deletion is not flushed: then only the engine knows.
     deleted: bool,
 }
 
-/// What is known, by session.
+/// The entries by session.
 #[derive(Debug)]
 pub struct DeclarationCache {
     clock: Arc<dyn Clock>,
@@ -55,19 +57,19 @@ pub struct DeclarationCache {
     units: HashMap<(SessionKey, String), BTreeSet<String>>,
 }
 
-/// Whether a thing is known.
+/// The result of a lookup.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Lookup<T> {
-    /// It is.
+    /// A trusted entry.
     Hit(T),
-    /// It was, a while ago.
+    /// An entry that is too old to be trusted.
     Stale(T),
-    /// Ask the engine.
+    /// No entry: ask the engine.
     Miss,
 }
 
 impl DeclarationCache {
-    /// Knows nothing yet.
+    /// An empty cache.
     pub fn new(clock: Arc<dyn Clock>) -> DeclarationCache {
         DeclarationCache { clock, sessions: HashMap::new(), units: HashMap::new() }
     }
@@ -83,12 +85,12 @@ impl DeclarationCache {
         self.sessions.entry(session).or_default()
     }
 
-    /// Whether something was deleted in a session, or outside of transactions, and not flushed.
+    /// Whether a session, or anybody outside of transactions, has an unflushed deletion.
     pub fn deleted(&self, session: SessionKey) -> bool {
         [session, session.outside()].iter().any(|id| self.sessions.get(id).is_some_and(|names| names.deleted))
     }
 
-    /// Looks in a session, then outside of transactions; keeps of the thing what `part` gives.
+    /// Looks in a session, then outside of transactions; returns what `part` takes from the entry.
     fn look<T, U>(
         &self,
         session: SessionKey,
@@ -113,24 +115,24 @@ impl DeclarationCache {
         self.look(session, |names| names.runs.get(run), RunInfo::clone)
     }
 
-    /// Whether there is a run, and who may annotate it.
+    /// Whether a run exists, and who may annotate it.
     pub fn has_run(&self, session: SessionKey, run: &RunName) -> Lookup<Annotate> {
         self.look(session, |names| names.runs.get(run), |info| info.decl.annotate)
     }
 
-    /// What writes to a run do where their field is there.
+    /// The rule for a write to a run whose field exists.
     pub fn exist_of(&self, session: SessionKey, run: &RunName) -> Lookup<Option<Exist>> {
         self.look(session, |names| names.runs.get(run), |info| info.decl.exist)
     }
 
-    /// Whether a run is known to be the caller's.
+    /// Whether a run is known to belong to the caller.
     pub fn is_mine(&self, session: SessionKey, run: &RunName) -> bool {
         let until = |id| self.sessions.get(&id)?.mine.get(run).copied();
         let mine = [session, session.outside()].into_iter().find_map(until);
         mine.is_some_and(|until| until.is_none_or(|until| until >= self.clock.monotonic()))
     }
 
-    /// Keeps that a run is the caller's, or will be with the next flush.
+    /// Records that a run belongs to the caller, or will with the next flush.
     pub fn cache_mine(&mut self, session: SessionKey, run: &RunName) {
         self.names(session).mine.insert(run.clone(), None);
     }
@@ -140,7 +142,7 @@ impl DeclarationCache {
         self.look(session, |names| names.variables.get(run)?.get(name), VariableInfo::clone)
     }
 
-    /// The newest version of a variable, where it is known and not too old.
+    /// The newest version of a variable, if it is known and not too old.
     pub fn newest(&self, session: SessionKey, run: &RunName, name: &str) -> Option<Arc<VariableInfo>> {
         if self.deleted(session) {
             return None;
@@ -154,7 +156,7 @@ impl DeclarationCache {
         known.max_by_key(|info| info.decl.variable.version).cloned()
     }
 
-    /// Keeps the newest version of a variable that the engine knows, or that it knows none.
+    /// Records the newest version of a variable in the engine, or that there is none.
     pub fn cache_newest(&mut self, session: SessionKey, run: &RunName, name: &str, newest: Newest) {
         let until = self.until(false);
         let known = self.names(session).newest.entry(run.clone()).or_default();
@@ -162,13 +164,13 @@ impl DeclarationCache {
             let version = |info: &Newest| info.as_ref().map(|info| info.decl.variable.version);
             own.until.is_none() && version(&own.value) >= version(&newest)
         };
-        // What is declared here and not flushed stays.
+        // Unflushed declarations of this handle stay.
         if !known.get(name).is_some_and(newer) {
             known.insert(name.to_owned(), Cached { value: newest, until });
         }
     }
 
-    /// The shape of a variable, where that is known.
+    /// The shape of a variable, if it is known.
     pub fn shape(&self, session: SessionKey, run: &RunName, name: &VariableName) -> Lookup<Option<Vec<u64>>> {
         let shape = |variable: &VariableInfo| variable.decl.shape.clone();
         self.look(session, |names| names.variables.get(run)?.get(name), shape)
@@ -183,18 +185,18 @@ impl DeclarationCache {
         !self.deleted(session) && sessions.any(find)
     }
 
-    /// The time of a step that was declared here and is not flushed.
+    /// The time of a step that this handle declared and has not flushed.
     pub fn step(&self, session: SessionKey, run: &RunName, step: i64) -> Option<Option<f64>> {
         let find = |id| self.sessions.get(&id)?.steps.get(run)?.get(&step).copied();
         [session, session.outside()].into_iter().find_map(find)
     }
 
-    /// Keeps the time of a step until it is flushed.
+    /// Records the time of a step until it is flushed.
     pub fn cache_step(&mut self, session: SessionKey, run: &RunName, step: i64, time: Option<f64>) {
         self.names(session).steps.entry(run.clone()).or_default().insert(step, time);
     }
 
-    /// Tags of a name that this handle declared and nobody else may know yet.
+    /// Tags of a name that this handle declared and that may not be visible to others yet.
     pub fn own_tags(&self, session: SessionKey, name: &str) -> Vec<TagInfo> {
         let mut sessions = vec![session];
         if session.transaction.is_some() {
@@ -204,7 +206,7 @@ impl DeclarationCache {
         all.flatten().filter(|tag| tag.until.is_none()).map(|tag| tag.value.clone()).collect()
     }
 
-    /// Tags of a name, where they are all known.
+    /// Tags of a name, if all of them are known.
     pub fn tags(&self, session: SessionKey, name: &str) -> Option<Vec<TagInfo>> {
         let asked = self.sessions.get(&session)?.asked.get(name)?;
         if self.deleted(session) || *asked < self.clock.monotonic() {
@@ -223,7 +225,7 @@ impl DeclarationCache {
         Some(tags)
     }
 
-    /// Keeps that this handle declared a tag, be it there already or not.
+    /// Records that this handle declared a tag, whether it existed or not.
     pub fn note_declared(&mut self, session: SessionKey, tag: &TagDecl) {
         self.units.entry((session, tag.name.clone())).or_default().insert(tag.unit.clone());
     }
@@ -234,23 +236,23 @@ impl DeclarationCache {
         [of(session), of(session.outside())].into_iter().flatten().flatten().cloned().collect()
     }
 
-    /// All tags of a name are known now.
+    /// Records that all tags of a name are known.
     pub fn note_asked(&mut self, session: SessionKey, name: &str) {
         let until = self.clock.monotonic().saturating_add(FRESH);
         self.names(session).asked.insert(name.to_owned(), until);
     }
 
-    /// Keeps a run; `own`: declared here and not flushed.
+    /// Records a run; `own`: this handle declared it and has not flushed it.
     pub fn cache_run(&mut self, session: SessionKey, run: RunInfo, own: bool) {
         let seen = Cached { until: self.until(own), value: run };
         self.names(session).runs.insert(seen.value.decl.run.clone(), seen);
     }
 
-    /// Keeps a variable.
+    /// Records a variable.
     pub fn cache_variable(&mut self, session: SessionKey, variable: VariableInfo, own: bool) {
         let (run, name) = (variable.run.clone(), variable.decl.variable.clone());
         if own {
-            // Only where it is known what else there is.
+            // Only if it is known which other versions there are.
             let newest = self.names(session).newest.get_mut(&run).and_then(|all| all.get_mut(&name.name));
             let older = |info: &Arc<VariableInfo>| info.decl.variable.version <= name.version;
             if let Some(seen) = newest.filter(|seen| seen.value.as_ref().is_none_or(older)) {
@@ -261,28 +263,28 @@ impl DeclarationCache {
         self.names(session).variables.entry(run).or_default().insert(name, seen);
     }
 
-    /// Keeps a tag.
+    /// Records a tag.
     pub fn cache_tag(&mut self, session: SessionKey, tag: TagInfo, own: bool) {
         let until = self.until(own);
         let tags = self.names(session).tags.entry(tag.decl.name.clone()).or_default();
         match tags.iter_mut().find(|seen| seen.value.decl == tag.decl) {
-            // What is not flushed stays so.
+            // An unflushed entry stays unflushed.
             Some(seen) if seen.until.is_none() => seen.value = tag,
             Some(seen) => *seen = Cached { until, value: tag },
             None => tags.push(Cached { until, value: tag }),
         }
     }
 
-    /// Something was deleted in a session.
+    /// Records a deletion in a session.
     pub fn note_deletion(&mut self, session: SessionKey) {
         *self.names(session) = SessionDeclarations { deleted: true, ..SessionDeclarations::default() };
     }
 
-    /// What a session declared is in the log now; `all`: nothing of it waits for the next flush.
+    /// Records that a session's declarations are in the log; `all`: none of them waits for the next flush.
     pub fn flushed(&mut self, session: SessionKey, all: bool) {
         let until = self.until(false);
         let Some(names) = self.sessions.get_mut(&session) else { return };
-        // What another thread deleted meanwhile is not flushed yet.
+        // A deletion that another thread made in the meantime is not flushed yet.
         names.deleted &= !all;
         names.steps.clear();
         names.mine.values_mut().for_each(|end| *end = end.or(until));
@@ -294,7 +296,7 @@ impl DeclarationCache {
         names.tags.values_mut().flatten().for_each(|seen| seen.until = seen.until.or(until));
     }
 
-    /// What a session declared is not to be.
+    /// Forgets the declarations that a session discarded.
     pub fn discarded(&mut self, session: SessionKey) {
         self.sessions.remove(&session);
     }

@@ -1,17 +1,17 @@
-//! Declarations, as a session sees them: what this process declared itself at once, what the engine says for a while
-//! else what the engine says now.
+//! The declarations that a session sees: its process's own declarations at once, answers of the engine from a
+//! cache for a while, otherwise the engine's present answer.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `runs`, `variables` | what there is of a name, and the errors of what is not there |
-//! | `ownership` | who owns a run, and what others may do with it |
-//! | `declaration_cache` | what was declared or looked up lately, so that an attribute asks no engine |
-//! | `run_answers` | runs that were looked up, while nothing can have changed the answer |
+//! | `runs`, `variables` | lookup by name, and the errors for names that do not exist |
+//! | `ownership` | the owner of a run, and the rights of others |
+//! | `declaration_cache` | recent declarations and answers, so that an attribute needs no engine |
+//! | `run_answers` | found runs, while nothing can have changed the answer |
 //! | `shown` | names as errors show them |
 //!
 //! Invariants:
-//! * what a session lost to a failure is forgotten before anything is asked of the session again;
-//! * of the store nothing is called with a lock held but what takes records, which calls nobody.
+//! * declarations that a session lost to a failure are forgotten before the next question about the session;
+//! * while it holds a lock, this module calls the store only to hand records over, which calls nothing else.
 
 mod declaration_cache;
 mod ownership;
@@ -45,10 +45,10 @@ pub struct Registry {
     pub store: Arc<OpenStore>,
     pub reader: Arc<EngineReader>,
     declarations: Mutex<DeclarationCache>,
-    /// Held while something is declared, so that two threads do not declare the same.
+    /// Held during a declaration, so that two threads do not declare the same.
     declaring: Mutex<()>,
     run_answers: RunAnswers,
-    /// How often each session had lost something when that was looked at last.
+    /// The number of losses of each session at the last check.
     losses_seen: Mutex<HashMap<SessionKey, u64>>,
 }
 
@@ -64,15 +64,15 @@ impl Registry {
         }
     }
 
-    /// The known declarations; none that was lost since.
+    /// The known declarations, without those that were lost.
     pub fn declarations(&self) -> MutexGuard<'_, DeclarationCache> {
         self.forget_lost();
         self.declarations.lock()
     }
 
-    /// Forgets what is remembered of sessions that have lost something since this was asked last.
+    /// Forgets the entries of sessions that have lost records since the last check.
     fn forget_lost(&self) {
-        let losses = self.store.journal.all_losses();
+        let losses = self.store.journal.unflushed().all_losses();
         let mut seen = self.losses_seen.lock();
         for (session, losses) in losses {
             if seen.insert(session, losses) != Some(losses) {
@@ -82,20 +82,20 @@ impl Registry {
         }
     }
 
-    /// Keeps others from declaring until it is dropped.
+    /// Keeps other threads from declaring until it is dropped.
     pub fn declaring(&self) -> MutexGuard<'_, ()> {
         self.declaring.lock()
     }
 
-    /// The declarations that a new one is checked against: what everybody sees, and where that may not do also what a session
-    /// holds.
+    /// The declarations against which a new one is checked: those that everybody sees and, if that is not
+    /// enough, those of the session.
     pub fn visibility<'a>(&self, session: &'a Session) -> Visibility<'a> {
         let uncertain = self.declarations().deleted(session.key()) || session.transaction().is_some();
         if uncertain { Visibility::All(session) } else { Visibility::Synced }
     }
 
-    /// Asks the engine as it stands, which costs no wait; then, where it does not know, after it has
-    /// followed the logs, which are looked at once.
+    /// Asks the engine in its present state, which needs no wait; if it does not know, asks again after it
+    /// has followed the logs, with a single look at them.
     fn search<T>(
         &self,
         session: &Session,
@@ -143,7 +143,7 @@ impl Registry {
         Ok(tags)
     }
 
-    /// Remembers the tag of a batch, which declares it.
+    /// Records the tag of a batch, which declares it.
     pub fn note_tag(&self, session: &Session, batch: &AttributeBatch) -> Result<()> {
         if self.declarations().has_tag(session.key(), &batch.tag) {
             return Ok(());
@@ -158,7 +158,7 @@ impl Registry {
     }
 }
 
-/// The number that is shown for a tag that asks for `version` after these.
+/// The version that is shown for a tag that asks for `version` after these tags.
 pub fn free_version(tags: &[TagInfo], version: i64) -> i64 {
     let mut free = version;
     while tags.iter().any(|tag| tag.version == free) {

@@ -1,9 +1,9 @@
-//! Runs that were looked up by name, for as long as nothing can have changed the answer: so that asking for a
-//! run before each of its annotations costs no reading of what is not flushed.
+//! Found runs, kept while nothing can have changed the answer. So a lookup of the run before each of its
+//! annotations does not have to read unflushed records.
 //!
-//! An answer holds at the same heads of the logs while nothing but steps, variables, tags and attributes has been
-//! given to the sessions since: these stand in runs that are there. Whoever gave it, another thread or another
-//! catalog of the same store, the journal knows it.
+//! An answer stays valid at the same heads of the logs while the sessions have received nothing but steps,
+//! variables, tags and attributes since: these belong to existing runs. The journal knows what they received,
+//! even from another thread or from another catalog of the same store.
 
 use std::collections::HashMap;
 
@@ -19,14 +19,14 @@ use crate::reader::consistent_view::ConsistentView;
 use fieldstone_journal::Session;
 use fieldstone_journal::session::SessionKey;
 
-/// Sessions, and runs of each, that are remembered.
+/// Maximum number of sessions, and of runs in each, that are remembered.
 const SESSIONS: usize = 64;
 const RUNS: usize = 1024;
 
-/// A name, with the project where one was given.
+/// A name, with the project if it was given.
 type Name = (Option<String>, String);
 
-/// What was answered in one session.
+/// The answers in one session.
 #[derive(Debug, Default)]
 struct Answers {
     heads: Vec<(Id, u64)>,
@@ -34,25 +34,25 @@ struct Answers {
     runs: HashMap<Name, RunInfo>,
 }
 
-/// What was answered in one process.
+/// The answers in one process.
 #[derive(Debug, Default)]
 pub struct RunAnswers {
     sessions: Mutex<HashMap<SessionKey, Answers>>,
 }
 
-/// Moves a cursor on to another, if all records between them leave the runs as they are.
+/// Moves a cursor on to another one, if all records between them leave the runs unchanged.
 fn moves_on(journal: &Journal, session: &Session, cursor: &mut PendingCursor, to: PendingCursor) -> bool {
     if *cursor == to {
         return true;
     }
-    let pending = journal.pending_behind(session, *cursor);
+    let pending = journal.unflushed().behind(session, *cursor);
     let holds = pending.continues && pending.records.iter().all(keeps_runs);
     *cursor = pending.end;
     holds
 }
 
 impl RunAnswers {
-    /// The answer for a name, if it is the one of this view, too.
+    /// The answer for a name, if it is also valid in this view.
     pub fn find(
         &self,
         journal: &Journal,
@@ -74,7 +74,7 @@ impl RunAnswers {
         own.runs.get(name).cloned()
     }
 
-    /// Keeps what a view answered.
+    /// Records the answer from a view.
     pub fn note(&self, view: ConsistentView, session: &Session, name: Name, run: &RunInfo) {
         let mut sessions = self.sessions.lock();
         if sessions.len() >= SESSIONS && !sessions.contains_key(&session.key()) {
@@ -82,7 +82,7 @@ impl RunAnswers {
         }
         let own = sessions.entry(session.key()).or_default();
         let Instant { heads, pending, .. } = view.seen;
-        // Other answers were found to hold up to this very view; else they begin anew with this one.
+        // Keep the other answers if they are valid up to this view; otherwise start again with this one.
         let same = own.heads == heads && own.pending == pending;
         if !same || own.runs.len() >= RUNS {
             *own = Answers { heads, pending, ..Answers::default() };

@@ -1,4 +1,4 @@
-//! Runs: which there is of a name, and who owns it.
+//! Lookup of runs and their owners by name.
 
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
@@ -13,7 +13,7 @@ use crate::engine::{Flow, RunRow, RunSelect, Tables, first_user};
 use crate::query::RunInfo;
 use crate::reader::Visibility;
 
-/// An error seeks the names that it suggests among at most this number.
+/// An error searches at most this number of names for suggestions.
 const SUGGESTED: usize = 10_000;
 
 /// The row of a run.
@@ -22,15 +22,15 @@ pub fn run_row(tables: &mut dyn Tables, run: &RunName) -> Result<Option<RunRow>>
     Ok(rows.into_iter().find(|row| row.decl.run == *run))
 }
 
-/// The error of a run's name that is in several projects.
+/// The error for the name of a run that several projects have.
 pub fn several_projects<'a>(name: &str, projects: impl Iterator<Item = &'a str>) -> Error {
     let projects: Vec<String> = projects.map(|project| format!("'{project}'")).collect();
     Code::RequestTooBroad
-        .error(format!("there are runs '{name}' in projects {}", projects.join(", ")))
+        .error(format!("several projects have a run '{name}': {}", projects.join(", ")))
         .with_hint("give the project ('' for none)")
 }
 
-/// The runs that were found; where the engine cannot be asked, those known a while ago.
+/// The found runs; if the engine cannot answer, those known from a while ago.
 fn or_stale<T>(found: Result<Option<T>>, known: Lookup<T>) -> Result<Option<T>> {
     match (found, known) {
         (Err(e), Lookup::Stale(old)) if e.kind() == ErrorKind::Unavailable => Ok(Some(old)),
@@ -71,14 +71,14 @@ impl Registry {
         }
     }
 
-    /// The owner of a run, by one look at the logs.
+    /// The owner of a run, with one look at the logs.
     pub fn run_owner(&self, session: &Session, run: &RunName) -> Result<Option<u32>> {
         let visibility = self.visibility(session);
         let view = self.reader.consistent_view(visibility)?;
         let known = self.declarations().run(session.key(), run);
         let first = match known {
             Lookup::Hit(info) => info.first,
-            // One that was deleted stays its owner's.
+            // A deleted run keeps its owner.
             _ => {
                 self.search_from(view.clone(), visibility, &mut |index| first_user(index.database(), run))?
             }
@@ -86,7 +86,7 @@ impl Registry {
         Ok(self.store.owner_at(&view.seen.feed, run, first))
     }
 
-    /// The run, where there is one.
+    /// The run, if it exists.
     pub fn find_run(&self, session: &Session, run: &RunName) -> Result<Option<RunInfo>> {
         let known = self.declarations().run(session.key(), run);
         if let Lookup::Hit(info) = known {
@@ -100,7 +100,7 @@ impl Registry {
         Ok(found)
     }
 
-    /// The run, where there is one, and who owns it, by one look at the logs.
+    /// The run, if it exists, and its owner, with one look at the logs.
     pub fn run_and_owner(&self, session: &Session, run: &RunName) -> Result<(Option<RunInfo>, Option<u32>)> {
         let known = self.declarations().run(session.key(), run);
         if let Lookup::Hit(info) = known {
@@ -122,7 +122,7 @@ impl Registry {
         Ok((found, self.store.owner_at(&view.seen.feed, run, first)))
     }
 
-    /// Refuses a run that is not there, naming those that are like it; else who may annotate it.
+    /// Refuses a run that does not exist, and suggests similar names; otherwise returns who may annotate it.
     pub fn need_run(&self, session: &Session, run: &RunName) -> Result<Annotate> {
         let known = self.declarations().has_run(session.key(), run);
         if let Lookup::Hit(annotate) = known {
@@ -131,12 +131,12 @@ impl Registry {
         Ok(self.known_run(session, run)?.decl.annotate)
     }
 
-    /// The run; the error that names those that are like it where there is none.
+    /// The run; if there is none, the error with similar names.
     pub fn known_run(&self, session: &Session, run: &RunName) -> Result<RunInfo> {
         self.find_run(session, run)?.ok_or_else(|| self.no_run(session, &run.name, &run_text(run)))
     }
 
-    /// The rule for a write to a run whose field is there; `None` where neither it nor anybody says so.
+    /// The rule for a write to an existing field of a run; `None` if no declaration sets one.
     pub fn exist_of(&self, session: &Session, run: &RunName) -> Result<Option<Exist>> {
         let known = self.declarations().exist_of(session.key(), run);
         match known {
@@ -145,7 +145,7 @@ impl Registry {
         }
     }
 
-    /// The error for a run that is not there.
+    /// The error for a run that does not exist.
     pub fn no_run(&self, session: &Session, name: &str, shown: &str) -> Error {
         let error = Code::RunNotFound.error(format!("there is no run {shown}"));
         let mut names: Vec<String> = Vec::new();
@@ -162,7 +162,7 @@ impl Registry {
         drop(listed);
         match did_you_mean(name, names.iter().map(String::as_str)) {
             Some(hint) => error.with_hint(hint),
-            None => error.with_hint("make it with create_run"),
+            None => error.with_hint("create it with create_run"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Variables of runs: which there are of a name.
+//! Lookup of the variables of runs by name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn variable_info(run: &RunName, row: VariableRow) -> VariableInfo {
 }
 
 impl Registry {
-    /// A variable of a run; the newest version where none is given.
+    /// A variable of a run; the newest version if `version` is absent.
     pub fn variable(
         &self,
         run: &RunName,
@@ -51,7 +51,7 @@ impl Registry {
         }
     }
 
-    /// Variables of a run by name: those asked for that are there.
+    /// The requested variables of a run that exist, by name.
     pub fn find_variables(
         &self,
         session: &Session,
@@ -101,8 +101,8 @@ impl Registry {
         Ok(found)
     }
 
-    /// The newest version of a variable, for its writer; `None` where there is none. A declaration of this process is known
-    /// at once, what the engine said is believed for a while.
+    /// The newest version of a variable, for its writer; `None` if there is none. Declarations of this
+    /// process are known at once; an answer of the engine is trusted for a while.
     pub fn variable_to_write(
         &self,
         session: &Session,
@@ -124,21 +124,21 @@ impl Registry {
         }
     }
 
-    /// A variable that only fields name which this process archived and did not flush: it will be there with the
-    /// attributes, which are of the same commit.
+    /// A variable that exists only through fields that this process has archived and not flushed: it will
+    /// exist together with its attributes, which are in the same commit.
     pub fn archived_variable(
         &self,
         session: &Session,
         run: &RunName,
         name: &VariableName,
     ) -> Result<Option<VariableInfo>> {
-        let schema = self.store.journal.schema();
+        let schema = self.store.journal.schema().now();
         let place = (run, Some(name));
         let outside = session.within(None);
         let sessions = [&outside, session];
         let mut decoder = KeyDecoder::new();
         for session in &sessions[..if session.transaction().is_some() { 2 } else { 1 }] {
-            for (key, array) in self.store.journal.pending_arrays(session) {
+            for (key, array) in self.store.journal.unflushed().arrays(session) {
                 let found = place_of(&schema, &decoder.decode(&key)?);
                 if found.as_ref().map(|found| (&found.run, found.variable.as_ref())) != Some(place) {
                     continue;
@@ -153,7 +153,7 @@ impl Registry {
         Ok(None)
     }
 
-    /// The error for a variable that is not there.
+    /// The error for a variable that does not exist.
     pub fn no_variable(&self, session: &Session, run: &RunName, name: &VariableName) -> Error {
         let mut names: Vec<String> = Vec::new();
         let listed = self.reader.look(Visibility::All(session), &mut |tables| {
@@ -167,7 +167,7 @@ impl Registry {
         let text = format!("run {} has no variable {}", run_text(run), variable_text(name));
         let error = Code::VariableNotFound.error(text);
         if names.contains(&name.name) {
-            return error.with_hint("it has other versions of it");
+            return error.with_hint("the run has other versions of this variable");
         }
         match did_you_mean(&name.name, names.iter().map(String::as_str)) {
             Some(hint) => error.with_hint(hint),

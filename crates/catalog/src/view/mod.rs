@@ -1,7 +1,7 @@
-//! The index as a view of the logs: what [`fieldstone_journal::follow`] needs of it.
+//! The index as a view of the logs: implements the traits of [`fieldstone_journal::follow`].
 //!
-//! An [`IndexView`] lends an [`Index`] for one call, or owns it. From the feed it takes who owns runs, from
-//! entries which runs, steps and variables hold fields; `roles` says which keywords name those.
+//! An [`IndexView`] borrows an [`Index`] for one call, or owns it. The feed gives it the owners of runs;
+//! entries give it the runs, steps and variables that hold fields; `roles` maps keywords to those.
 //!
 //! ```
 //! use fieldstone_catalog::engine::{Index, Sqlite};
@@ -34,13 +34,13 @@ use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 use crate::engine::{FieldRow, Index, OwnerOf, Writer, dump};
 use roles::CatalogLocation;
 
-/// Rows of fields that are given to the engine at once.
+/// Rows of fields that are handed to the engine in one call.
 const ROWS: usize = 4096;
-/// Places that are asked about at once.
+/// Places that are asked about in one call.
 const PLACES: usize = 256;
 
-/// Begins a transaction that writes, as long as it takes: the engine may wait for other processes in a way
-/// that it knows nothing of.
+/// Begins a transaction that writes, however long it takes: the caller decides how to wait for other
+/// processes.
 pub type Insist<'a> =
     Box<dyn Fn(&mut Index, &mut dyn FnMut(&mut Index) -> Result<bool>) -> Result<bool> + 'a>;
 
@@ -48,13 +48,13 @@ pub type Insist<'a> =
 pub struct IndexView<'a, I: BorrowMut<Index>> {
     index: I,
     schema: Schema,
-    /// Who looks: what he has not flushed is his.
+    /// The user who reads, and owns the unflushed records.
     user: u32,
-    /// The process that looks, which wrote that.
+    /// The process that reads, and wrote those records.
     own: Option<Writer>,
     insist: Insist<'a>,
     feed: Option<Feed>,
-    /// The transaction of which something is overlaid on the tables; and whether anything is begun.
+    /// The transaction whose content is overlaid on the tables.
     overlay: Option<Id>,
     begun: bool,
     attributes: u64,
@@ -72,7 +72,7 @@ impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
         IndexView::with(index, schema, user, Box::new(|index, begin| begin(index)))
     }
 
-    /// A view that begins with `insist` what needs the engine alone.
+    /// A view that uses `insist` to begin work that needs the engine exclusively.
     pub fn with(index: I, schema: Schema, user: u32, insist: Insist<'a>) -> IndexView<'a, I> {
         IndexView {
             index,
@@ -87,13 +87,13 @@ impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
         }
     }
 
-    /// The same, of this process: what it has not flushed is of this writer.
+    /// Sets the writer of unflushed records: this process.
     #[must_use]
     pub fn of_process(self, own: Writer) -> IndexView<'a, I> {
         IndexView { own: Some(own), ..self }
     }
 
-    /// Attributes that were applied since it was made.
+    /// The number of attributes applied since the view was created.
     pub fn attributes(&self) -> u64 {
         self.attributes
     }
@@ -102,7 +102,7 @@ impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
         self.index.borrow_mut()
     }
 
-    /// Gives the index the writers of logs.
+    /// Gives the index the source of writers.
     fn set_writers(&mut self, feed: &Feed) {
         let (feed, own) = (feed.clone(), self.own.clone());
         let of = move |log: Id| match log {
@@ -112,8 +112,8 @@ impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
         self.index().set_writers(Some(Arc::new(of)));
     }
 
-    /// Gives the index the owners of runs, where there are several users. `own`: what this user has not flushed
-    /// is applied, too.
+    /// Gives the index the owners of runs, if there are several users. `own`: this user's unflushed records
+    /// are applied, too.
     fn set_owners(&mut self, own: bool) {
         let Some(feed) = &self.feed else { return };
         let folder = feed.folder_owner();
@@ -125,7 +125,7 @@ impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
     }
 }
 
-/// The writer of a log, as a snapshot has it; `None` where it has not the log, or its header is damaged.
+/// The writer of a log in a snapshot; `None` if the snapshot lacks the log, or its header is damaged.
 pub fn writer_of(snapshot: &Snapshot, log: Id) -> Option<Writer> {
     let log = snapshot.log(log)?;
     Writer::of(&log.header, log.record.attempt.as_ref().map(|attempt| &*attempt.name))
@@ -207,7 +207,7 @@ impl<I: BorrowMut<Index>> View for IndexView<'_, I> {
 
     fn ask(&mut self, fields: &dyn Holds, transaction: Option<Id>) -> Result<()> {
         loop {
-            // An answer may raise the next question: all is known when there is none left.
+            // An answer may raise another question: everything is known once none is left.
             let places = self.index().rechecks(PLACES)?;
             if places.is_empty() {
                 break;

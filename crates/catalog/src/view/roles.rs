@@ -1,7 +1,7 @@
-//! From keys of fields to runs, steps and variables, and back, by the roles that the schema gives to
-//! keywords (`catalog run = …; step = …; variable = …;`, Q-17).
+//! Maps keys of fields to runs, steps and variables, and back, by the roles that the schema gives to keywords
+//! (`catalog run = …; step = …; variable = …;`, Q-17).
 //!
-//! A step is a number of hours, or one that stands for `0-24` or `30m` (`core::schema::step_number`).
+//! A step is a number of hours, or a number that stands for `0-24` or `30m` (`core::schema::step_number`).
 
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::{Request, Values};
@@ -14,7 +14,7 @@ use fieldstone_journal::view::Holds;
 
 use crate::engine::Standing;
 
-/// Where a field stands.
+/// The place of a field in the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CatalogLocation {
     /// The run.
@@ -25,7 +25,7 @@ pub struct CatalogLocation {
     pub step: Option<i64>,
 }
 
-/// Where the field of a key stands; `None` where its key names no run.
+/// The place of the field with a key; `None` if the key names no run.
 pub fn place_of(schema: &Schema, key: &FieldKey) -> Option<CatalogLocation> {
     let (project, name) = schema.run_of(key)?;
     let variable = schema.variable_of(key);
@@ -36,7 +36,7 @@ pub fn place_of(schema: &Schema, key: &FieldKey) -> Option<CatalogLocation> {
     })
 }
 
-/// Keywords and values of what stands under a run, a variable and a step.
+/// Keywords and values of the fields of a run, a variable and a step.
 pub fn key_of(
     schema: &Schema,
     run: &RunName,
@@ -46,7 +46,7 @@ pub fn key_of(
     let none = |role: &str| {
         Code::SchemaRole
             .error(format!("the store's schema has no keyword for the {role}"))
-            .with_hint("a schema names them so: catalog run = expver; step = step; variable = param;")
+            .with_hint("a schema names them like this: catalog run = expver; step = step; variable = param;")
     };
     let roles = schema.roles_of_run(&run.project, &run.name)?;
     let pairs = schema.pairs_of(&run.project, &run.name)?;
@@ -72,15 +72,15 @@ pub fn request_of(pairs: &[(String, String)]) -> Request {
     request
 }
 
-/// The encoded level of keys whose owner is a run's.
+/// The encoded level of keys that has the run's owner.
 pub fn owner_level(schema: &Schema, run: &RunName) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_level(&schema.run_level(&run.project, &run.name), &mut bytes);
     bytes
 }
 
-/// What stands at a place: fields that everybody sees, or that a transaction has prepared. Only with `array`
-/// is it looked for an array.
+/// The fields at a place: those that everybody sees, or those that a transaction has prepared. Searches for
+/// an array only with `array`.
 pub(super) fn standing(
     schema: &Schema,
     fields: &dyn Holds,
@@ -91,7 +91,7 @@ pub(super) fn standing(
     let mut standing = Standing::default();
     let variable = place.variable.as_ref().map(|variable| variable.name.as_str());
     let pairs = match key_of(schema, &place.run, variable, place.step) {
-        // No key has such a run, by this schema.
+        // By this schema, no key can have such a run.
         Err(e) if e.kind() == ErrorKind::Invalid => return Ok(standing),
         pairs => pairs?,
     };

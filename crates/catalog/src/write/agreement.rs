@@ -1,4 +1,5 @@
-//! When two declarations agree: what is declared again must be what is there, and fields must not contradict it.
+//! Agreement of declarations: a repeated declaration must equal the existing one, and fields must not
+//! contradict it.
 
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
@@ -19,7 +20,7 @@ pub fn takes(tag: ValueType, kind: ValueType) -> bool {
         )
 }
 
-/// Whether two values are the same, NaN too.
+/// Whether two values are equal; NaN equals NaN.
 fn same(a: &Value, b: &Value) -> bool {
     a.kind() == b.kind() && a.order(b).is_eq()
 }
@@ -28,7 +29,7 @@ fn same_pairs(a: &[(String, Value)], b: &[(String, Value)]) -> bool {
     a.len() == b.len() && contains(a, b)
 }
 
-/// Whether all pairs of `b` stand in `a`.
+/// Whether `a` has all pairs of `b`.
 fn contains(a: &[(String, Value)], b: &[(String, Value)]) -> bool {
     b.iter().all(|(name, value)| a.iter().any(|(other, known)| other == name && same(known, value)))
 }
@@ -40,7 +41,7 @@ fn same_option(a: &Option<Value>, b: &Option<Value>) -> bool {
     }
 }
 
-/// In what a run, declared again, says otherwise than it is; what is not given says nothing.
+/// The first difference between a run and a repeated declaration of it; absent parts do not count.
 pub fn run_difference(there: &RunDecl, again: &RunDecl) -> Option<String> {
     if let Some((name, _)) =
         again.params.iter().find(|pair| !contains(&there.params, std::slice::from_ref(pair)))
@@ -51,14 +52,14 @@ pub fn run_difference(there: &RunDecl, again: &RunDecl) -> Option<String> {
         (again.job.is_some() && again.job != there.job, "job"),
         (again.notes.is_some() && again.notes != there.notes, "note"),
         (again.grid.is_some() && !same_option(&again.grid, &there.grid), "grid"),
-        (again.annotate != Annotate::All && again.annotate != there.annotate, "rule who annotates it"),
-        (again.exist.is_some() && again.exist != there.exist, "rule for fields that are there"),
+        (again.annotate != Annotate::All && again.annotate != there.annotate, "rule for who may annotate it"),
+        (again.exist.is_some() && again.exist != there.exist, "rule for existing fields"),
         (again.outside.is_some() && !same_option(&again.outside, &there.outside), "place of its data"),
     ];
     differs.iter().find(|(differs, _)| *differs).map(|(_, what)| (*what).to_owned())
 }
 
-/// In what a variable, declared again, says otherwise than it is.
+/// The first difference between a variable and a repeated declaration of it.
 pub fn variable_difference(there: &VariableDecl, again: &VariableDecl) -> Option<String> {
     let text = |shape: &Option<Vec<u64>>| shape.as_ref().map_or("none".into(), |s| format!("{s:?}"));
     let mut coords = (there.coords.clone(), again.coords.clone());
@@ -78,7 +79,7 @@ pub fn variable_difference(there: &VariableDecl, again: &VariableDecl) -> Option
     differs.into_iter().find(|(differs, _)| *differs).map(|(_, what)| what)
 }
 
-/// In what a declaration contradicts the fields that are there.
+/// The first contradiction between a declaration and existing fields.
 pub fn field_difference(fields: &VariableDecl, decl: &VariableDecl) -> Option<String> {
     if let (Some(a), Some(b)) = (fields.dtype, decl.dtype)
         && a.to_native() != b.to_native()
@@ -113,7 +114,7 @@ pub fn check_variable(decl: &VariableDecl) -> Result<()> {
         };
     };
     if let Some(extent) = shape.iter().find(|extent| i64::try_from(**extent).is_err()) {
-        return wrong(format!("{extent} elements in a dimension are too many"));
+        return wrong(format!("a dimension cannot have {extent} elements"));
     }
     if !decl.dims.is_empty() && decl.dims.len() != shape.len() {
         return wrong(format!("{} names for {} dimensions", decl.dims.len(), shape.len()));
@@ -122,11 +123,11 @@ pub fn check_variable(decl: &VariableDecl) -> Result<()> {
         return wrong(format!("two dimensions are named '{name}'"));
     }
     if decl.decomposition.as_ref().is_some_and(|pieces| pieces.len() != shape.len() || pieces.contains(&0)) {
-        return wrong("the decomposition needs an extent of 1 or more per dimension".into());
+        return wrong("the decomposition needs an extent of at least 1 in each dimension".into());
     }
     for (i, (dim, coordinate)) in decl.coords.iter().enumerate() {
         let Some(extent) = shape.get(*dim as usize) else {
-            return wrong(format!("coordinates for dimension {dim} of {}", shape.len()));
+            return wrong(format!("there are coordinates for dimension {dim} of {}", shape.len()));
         };
         if decl.coords[..i].iter().any(|(other, _)| other == dim) {
             return wrong(format!("dimension {dim} has coordinates twice"));
@@ -134,7 +135,9 @@ pub fn check_variable(decl: &VariableDecl) -> Result<()> {
         match coordinate {
             Coordinate::Uniform { first, spacing } => {
                 if !first.is_finite() || !spacing.is_finite() || *spacing == 0.0 {
-                    return wrong(format!("coordinates from {first} at a distance of {spacing} are none"));
+                    return wrong(format!(
+                        "coordinates from {first} with a spacing of {spacing} are not valid"
+                    ));
                 }
             }
             Coordinate::Rectilinear(at) => {
@@ -142,7 +145,7 @@ pub fn check_variable(decl: &VariableDecl) -> Result<()> {
                 let falling = at.windows(2).all(|two| two[0] > two[1]);
                 if at.len() as u64 != *extent || !(rising || falling) || at.iter().any(|x| !x.is_finite()) {
                     return wrong(format!(
-                        "coordinates of dimension {dim} must be {extent} finite numbers that rise or fall"
+                        "coordinates of dimension {dim} must be {extent} finite numbers that increase or decrease"
                     ));
                 }
             }

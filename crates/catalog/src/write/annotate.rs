@@ -1,4 +1,4 @@
-//! Taking attributes: what they stand on must be there, and they must agree with it.
+//! Adding attributes: their run and variables must exist, and they must agree with those.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::validate;
 use crate::query::VariableInfo;
 use crate::registry::{Lookup, Registry};
 
-/// A run, and variables with their shapes, that attributes may stand on.
+/// A run, and variables with their shapes, to which attributes may be added.
 struct StandsOn {
     run: RunName,
     variables: Vec<VariableName>,
@@ -23,14 +23,14 @@ impl StandsOn {
     }
 }
 
-/// Takes attributes of one call.
+/// Adds the attributes of one call.
 pub fn annotate(registry: &Registry, batch: AttributeBatch, session: &Session) -> Result<()> {
     annotate_all(registry, vec![batch], session)
 }
 
-/// Takes attributes of several tags, one after another; what they stand on is looked up once where it is the same.
+/// Adds attributes of several tags, one batch after another; equal targets are looked up once.
 pub fn annotate_all(registry: &Registry, batches: Vec<AttributeBatch>, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     let mut known: Option<StandsOn> = None;
     for mut batch in batches.into_iter().filter(|batch| batch.rows > 0) {
         batch.values = validate::values(&batch.tag, batch.values)?;
@@ -40,7 +40,8 @@ pub fn annotate_all(registry: &Registry, batches: Vec<AttributeBatch>, session: 
             batch.keywords = registry
                 .store
                 .journal
-                .by_schema(|schema| validate::keywords(schema, run, columns.clone()))?;
+                .schema()
+                .make(|schema| validate::keywords(schema, run, columns.clone()))?;
         }
         batch.check()?;
         let place = match known.take().filter(|known| known.is_of(&batch)) {
@@ -62,7 +63,7 @@ pub fn annotate_all(registry: &Registry, batches: Vec<AttributeBatch>, session: 
     Ok(())
 }
 
-/// The targets of a batch: a run that the caller may annotate, and variables that are there.
+/// The targets of a batch: a run that the caller may annotate, and existing variables.
 fn stands_on(registry: &Registry, session: &Session, batch: &AttributeBatch) -> Result<StandsOn> {
     let annotate = registry.need_run(session, &batch.run)?;
     registry.need_annotate(session, &batch.run, annotate)?;
@@ -70,7 +71,7 @@ fn stands_on(registry: &Registry, session: &Session, batch: &AttributeBatch) -> 
     Ok(StandsOn { run: batch.run.clone(), variables: batch.variables.clone(), shapes })
 }
 
-/// Shapes of a batch's variables; NotFound for one that is not there.
+/// Shapes of a batch's variables; NotFound if one does not exist.
 fn shapes(registry: &Registry, session: &Session, batch: &AttributeBatch) -> Result<Vec<Option<Vec<u64>>>> {
     let known: Vec<Lookup<Option<Vec<u64>>>> = {
         let known = registry.declarations();

@@ -1,7 +1,7 @@
 //! Declarations of distributed arrays: groups and imports of runs, meshes and histories of the store.
 //!
-//! There are few, and each is declared by one rank of a job: they are compared with what the engine holds and what
-//! is not flushed, and nothing of them is remembered.
+//! There are few of them, and one rank of a job declares each: they are compared with the engine's rows and
+//! with unflushed records, and nothing is cached.
 
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, Result};
@@ -12,7 +12,8 @@ use crate::engine::{self, Index};
 use crate::reader::Visibility;
 use crate::registry::{Registry, run_text};
 
-/// What of some declarations is new. Declared otherwise before, also among themselves, is Conflict.
+/// The new ones among some declarations. Conflict if one differs from an earlier declaration, or from another
+/// one in the list.
 fn fresh<T: Clone>(
     mut there: Vec<T>,
     declared: Vec<T>,
@@ -32,7 +33,7 @@ fn fresh<T: Clone>(
     Ok(fresh)
 }
 
-/// The engine's rows of all that a session may see.
+/// Rows of the engine, in everything that a session may see.
 fn listed<T>(registry: &Registry, session: &Session, list: impl Fn(&mut Index) -> Result<T>) -> Result<T> {
     registry.reader.raise_apply_error()?;
     registry.reader.look(Visibility::All(session), &mut |index| list(index))
@@ -75,7 +76,7 @@ pub fn mesh(registry: &Registry, name: &str, session: &Session) -> Result<MeshDe
         let error = Code::VariableNotFound.error(format!("the store has no mesh '{name}'"));
         match did_you_mean(name, all.iter().map(|mesh| mesh.name.as_str())) {
             Some(hint) => error.with_hint(hint),
-            None => error.with_hint("make it from arrays, or ingest its file"),
+            None => error.with_hint("create it from arrays, or ingest its file"),
         }
     };
     all.iter().find(|mesh| mesh.name == name).cloned().ok_or_else(missing)
@@ -86,7 +87,7 @@ pub fn histories(registry: &Registry, session: &Session) -> Result<Vec<HistoryDe
     listed(registry, session, |index| engine::histories(index.database()))
 }
 
-/// Gives what is new of declarations to a session; of a run only where it is ours.
+/// Hands new declarations to a session; those of a run only if its user owns the run.
 fn declare_arrays(
     registry: &Registry,
     session: &Session,
@@ -108,7 +109,7 @@ pub fn create_groups(
     groups: Vec<ArrayGroup>,
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Groups(run.clone(), groups.clone()).check()?;
     let _declaring = registry.declaring();
     let mut there = array_groups(registry, run, session)?;
@@ -123,8 +124,8 @@ pub fn create_groups(
         known.merge(&group).map_err(|what| {
             let (name, run) = (&group.name, run_text(run));
             Code::VariableDiffers
-                .error(format!("group '{name}' of run {run} is declared with another {what}"))
-                .with_hint("take it as it was declared, or declare a group of another name")
+                .error(format!("group '{name}' of run {run} was declared with another {what}"))
+                .with_hint("use it as declared, or declare a group with another name")
         })?;
         let is_there = |set: &ArraySet| {
             before.iter().any(|other| other.variable == set.variable && other.view == set.view)
@@ -144,7 +145,7 @@ pub fn create_imports(
     imports: Vec<ImportDecl>,
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Imports(run.clone(), imports.clone()).check()?;
     let _declaring = registry.declaring();
     let there = self::imports(registry, run, session)?;
@@ -156,8 +157,8 @@ pub fn create_imports(
             (known != decl).then(|| {
                 let (name, run) = (&decl.name, run_text(run));
                 Code::VariableDiffers
-                    .error(format!("import '{name}' of run {run} is another file, or of other variables"))
-                    .with_hint("import it under another name: what a run took from outside does not change")
+                    .error(format!("import '{name}' of run {run} has another file or other variables"))
+                    .with_hint("choose another name: imports do not change")
             })
         },
     )?;
@@ -166,11 +167,11 @@ pub fn create_imports(
 
 /// Declares meshes.
 pub fn create_meshes(registry: &Registry, meshes: Vec<MeshDecl>, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Meshes(meshes.clone()).check()?;
     let _declaring = registry.declaring();
     let there = self::meshes(registry, session)?;
-    // A file that was lost and made again has other checksums where its attributes are others.
+    // A file that was lost and made again has other checksums if its attributes differ.
     let is_made_again = |decl: &&MeshDecl| {
         let known = there.iter().find(|known| known.name == decl.name);
         decl.sums.is_some() && known.is_some_and(|known| known.sums != decl.sums)
@@ -183,8 +184,8 @@ pub fn create_meshes(registry: &Registry, meshes: Vec<MeshDecl>, session: &Sessi
         |known, decl| {
             known.difference(decl).map(|what| {
                 Code::VariableDiffers
-                    .error(format!("mesh '{}' is there with another {what}", decl.name))
-                    .with_hint("a mesh does not change: give this one another name")
+                    .error(format!("mesh '{}' exists with another {what}", decl.name))
+                    .with_hint("choose another name: meshes do not change")
             })
         },
     )?;
@@ -194,7 +195,7 @@ pub fn create_meshes(registry: &Registry, meshes: Vec<MeshDecl>, session: &Sessi
 
 /// Declares histories.
 pub fn create_histories(registry: &Registry, histories: Vec<HistoryDecl>, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Histories(histories.clone()).check()?;
     let _declaring = registry.declaring();
     let fresh = fresh(
@@ -204,8 +205,8 @@ pub fn create_histories(registry: &Registry, histories: Vec<HistoryDecl>, sessio
         |known, decl| {
             (known != decl).then(|| {
                 Code::VariableDiffers
-                    .error(format!("history '{}' is there with other content", decl.path))
-                    .with_hint("a history is named by its file: write another file")
+                    .error(format!("history '{}' exists with other content", decl.path))
+                    .with_hint("write another file: the name of a history is that of its file")
             })
         },
     )?;

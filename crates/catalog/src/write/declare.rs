@@ -1,8 +1,8 @@
-//! Declarations: runs, variables, steps and tags, each checked against what is known.
+//! Declarations of runs, variables, steps and tags, each checked against the known ones.
 //!
-//! Equal to what is there: nothing is written. Otherwise than what is there: Conflict that names both.
-//! Writers that do not see each other may contradict all the same; then the older one holds, and
-//! [`Catalog::conflicts`](crate::live::Catalog::conflicts) names the other.
+//! A declaration that equals the existing one writes nothing; a different one is a Conflict whose message
+//! names both. Writers that do not see each other may still contradict each other; then the older declaration
+//! counts, and [`Catalog::conflicts`](crate::live::Catalog::conflicts) names the other.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::registry::{Registry, run_row, run_text, variable_text};
 
 /// Declares a run.
 pub fn create_run(registry: &Registry, mut run: RunDecl, exist_ok: bool, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     if run.created == 0 {
         run.created = registry.store.env.clock.now();
     }
@@ -28,14 +28,14 @@ pub fn create_run(registry: &Registry, mut run: RunDecl, exist_ok: bool, session
         let text = run_text(&run.run);
         if !exist_ok {
             return Err(Code::RunExists
-                .error(format!("there is a run {text} already"))
-                .with_hint("say that it may exist (exist_ok), or choose another name"));
+                .error(format!("the run {text} exists already"))
+                .with_hint("allow an existing run with exist_ok, or choose another name"));
         }
         return match run_difference(&known.decl, &run) {
             None => Ok(()),
             Some(what) => Err(Code::RunDiffers
-                .error(format!("the run {text} is there with another {what}"))
-                .with_hint("choose another name, or keep what can change in attributes")),
+                .error(format!("the run {text} exists with another {what}"))
+                .with_hint("choose another name, or store values that change as attributes")),
         };
     }
     registry.claim_run(session, &run.run, owner)?;
@@ -52,7 +52,7 @@ pub fn create_variables(
     variables: Vec<VariableDecl>,
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     for variable in &variables {
         check_variable(variable)?;
     }
@@ -72,7 +72,7 @@ pub fn create_variables(
                 let (name, run) = (variable_text(&decl.variable), run_text(run));
                 return Err(Code::VariableDiffers
                     .error(format!("variable {name} of run {run} has another {what}"))
-                    .with_hint("declare it as it is, or as another version"));
+                    .with_hint("repeat its declaration, or declare another version"));
             }
             if known.declared {
                 continue;
@@ -88,7 +88,7 @@ pub fn create_variables(
     declare_variables(registry, session, run, fresh)
 }
 
-/// Declares variables that are not there, or are named by fields alone.
+/// Declares variables that do not exist, or exist only through their fields.
 pub(super) fn declare_variables(
     registry: &Registry,
     session: &Session,
@@ -113,7 +113,7 @@ pub fn create_steps(
     steps: Vec<StepDecl>,
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Steps(run.clone(), steps.clone()).check()?;
     let _declaring = registry.declaring();
     registry.need_run(session, run)?;
@@ -137,10 +137,10 @@ pub fn create_steps(
         match (known, step.time) {
             (Some(Some(a)), Some(b)) if a.to_bits() != b.to_bits() => {
                 return Err(Code::StepDiffers
-                    .error(format!("step {} of run {} is at time {a}, not {b}", step.number, run_text(run)))
+                    .error(format!("step {} of run {} has time {a}, not {b}", step.number, run_text(run)))
                     .with_hint("a step has one time: declare another step"));
             }
-            // A declaration that is there already, or says less than the one there.
+            // A declaration that exists already, or says less than the existing one.
             (Some(Some(_)), _) => {}
             (_, time) => {
                 there.insert(step.number, time);

@@ -1,13 +1,13 @@
-//! Deletions: a query says what goes, and records of removal say so in the log. What stands below goes
-//! with it: steps, variables and attributes with their run, attributes with their step, variable or tag.
+//! Deletions: a query selects what to delete, and removal records put that into the log. Everything below
+//! goes too: steps, variables and attributes with their run, attributes with their step, variable or tag.
 //!
-//! Names are names here, and no patterns; and a name that several projects have is refused, so that nothing goes
-//! that was not meant.
+//! Names here are literal, not patterns, and a name that several projects have is refused, so that nothing is
+//! deleted by mistake.
 //!
-//! Everybody deletes what is his own: attributes that he wrote, and all of runs that he owns.
+//! Each user deletes only what is theirs: attributes that they wrote, and everything in runs that they own.
 //!
-//! A deletion is a version like any other: an older version of the store still has what was deleted, and
-//! what is made under the same name later lives.
+//! A deletion is a version like any other: an older version of the store still has the deleted objects, and
+//! new objects may use the same names.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -25,29 +25,29 @@ use crate::reader::{EngineReader, Visibility};
 use crate::registry::{Registry, run_row, several_projects};
 use crate::view::roles;
 
-/// The steps under which attributes stand, those of runs among them.
+/// The steps of attributes, including attributes of runs.
 const ALL_STEPS: RangeInclusive<i64> = NO_STEP..=i64::MAX;
 
-/// Attributes that one record names.
+/// Maximum number of attributes in one record.
 pub(super) const IDS: usize = 65_536;
 
-/// What is to go.
+/// The objects to delete.
 #[derive(Debug, Default)]
 struct DeletionPlan {
     removals: Vec<Removal>,
     attributes: Vec<AttributeId>,
-    /// Attributes that others wrote, and in which of `runs`.
+    /// Attributes of other users, each with its position in `runs`.
     of_others: Vec<(AttributeId, u32, usize)>,
-    /// Runs that must be ours, each with who declared it first.
+    /// Runs that the caller must own, each with the user who declared it first.
     runs: Vec<(RunName, Option<u32>)>,
-    /// Tags that others declared, and one of them.
+    /// Tags that others declared, each with one of those users.
     tags: Vec<(String, u32)>,
-    /// Fields below what goes.
+    /// Fields below the deleted objects.
     fields: Vec<Vec<(String, String)>>,
     report: DeleteReport,
 }
 
-/// Deletes what a query finds, or says what it would delete.
+/// Deletes the objects that a query finds, or reports what it would delete.
 pub fn delete(
     registry: &Registry,
     what: &Deletion,
@@ -56,15 +56,15 @@ pub fn delete(
     session: &Session,
 ) -> Result<DeleteReport> {
     if doit {
-        registry.store.journal.check_writable()?;
+        registry.store.journal.access().check_writable()?;
     }
     if fields && matches!(what, Deletion::Tags(_) | Deletion::Attributes(_)) {
-        return Err(Error::invalid("no field belongs to a tag or an attribute")
-            .with_hint("fields go with runs, steps and variables"));
+        return Err(Error::invalid("tags and attributes have no fields")
+            .with_hint("delete fields together with runs, steps or variables"));
     }
     let what = &what.exact();
     let mut plan = registry.reader.look(Visibility::All(session), &mut |index| {
-        plan(&registry.store.journal.schema(), index, what, registry.store.user(session))
+        plan(&registry.store.journal.schema().now(), index, what, registry.store.user(session))
     })?;
     only_own(registry, session, &mut plan, matches!(what, Deletion::Attributes(_)))?;
     if fields {
@@ -93,13 +93,13 @@ pub fn delete(
     Ok(plan.report)
 }
 
-/// Refuses what is others', or leaves it out where it is attributes that a query found.
+/// Refuses objects of other users; leaves their attributes out if a query found them.
 fn only_own(registry: &Registry, session: &Session, plan: &mut DeletionPlan, found: bool) -> Result<()> {
     if let Some((tag, user)) = plan.tags.first() {
         let name = registry.store.user_name(*user);
         return Err(Code::AttributeOwned
-            .error(format!("tag '{tag}' is declared by {name}, too"))
-            .with_hint(format!("ask {name}, or delete the attributes that are yours")));
+            .error(format!("{name} declared the tag '{tag}', too"))
+            .with_hint(format!("ask {name}, or delete only your own attributes")));
     }
     let me = registry.store.user(session);
     let mut owners = Vec::with_capacity(plan.runs.len());
@@ -126,8 +126,10 @@ fn only_own(registry: &Registry, session: &Session, plan: &mut DeletionPlan, fou
         Some(user) if plan.attributes.is_empty() => {
             let (n, name) = (plan.report.others, registry.store.user_name(user));
             Err(Code::AttributeOwned
-                .error(format!("{n} attributes to delete are of other users: of {name}, first of all"))
-                .with_hint(format!("ask {name}; yours, and those in runs that you own, are yours to delete")))
+                .error(format!("{n} attributes to delete belong to other users, the first of them to {name}"))
+                .with_hint(format!(
+                    "ask {name}; you can delete your own attributes and all in runs that you own"
+                )))
         }
         _ => Ok(()),
     }
@@ -232,7 +234,7 @@ fn plan_attributes(tables: &mut Index, query: &Query, me: u32, plan: &mut Deleti
     Ok(())
 }
 
-/// A tag goes only where nobody else has something to do with it but in the caller's own runs.
+/// A tag can be deleted only if no other user declared it or used it outside the caller's own runs.
 fn tag_of_others(index: &mut Index, tag: &TagRow, me: u32, plan: &mut DeletionPlan) -> Result<()> {
     let other = |users: BTreeSet<u32>| users.into_iter().find(|user| *user != me);
     if let Some(user) = other(engine::users_of_tag(index.database(), tag.id)?) {
@@ -251,7 +253,7 @@ fn tag_of_others(index: &mut Index, tag: &TagRow, me: u32, plan: &mut DeletionPl
 }
 
 impl DeletionPlan {
-    /// A run that must be ours. Hits come run by run.
+    /// Adds a run that the caller must own. Hits come run by run.
     fn note_run(&mut self, run: &RunName, first: Option<u32>) {
         if self.runs.last().is_none_or(|(last, _)| last != run) {
             self.runs.push((run.clone(), first));
@@ -259,7 +261,7 @@ impl DeletionPlan {
     }
 }
 
-/// Refuses a run that is named without its project where several projects have one.
+/// Refuses a run that is named without its project if several projects have one.
 fn check_projects(tables: &mut dyn Tables, query: &query::Query) -> Result<()> {
     for name in query.runs_without_project() {
         let rows = tables.runs(&RunSelect::Named(name.to_owned()))?;
@@ -270,19 +272,21 @@ fn check_projects(tables: &mut dyn Tables, query: &query::Query) -> Result<()> {
     Ok(())
 }
 
-/// An attribute as a record of removal names it: one that is not flushed is of the same commit.
+/// An attribute as a removal record names it: an unflushed one is in the same commit.
 fn named(id: AttributeId, session: &Session) -> Result<AttributeId> {
     if id.writer.is_some() {
         return Ok(id);
     }
     if id.sequence != if session.transaction().is_some() { OWN_TRANSACTION } else { OWN } {
-        return Err(Error::conflict("an attribute to delete is not flushed, and not of this transaction")
-            .with_hint("flush first, or delete it outside of the transaction"));
+        return Err(Error::conflict(
+            "an attribute to delete is not flushed and belongs to another transaction",
+        )
+        .with_hint("flush first, or delete it outside of the transaction"));
     }
     Ok(AttributeId { sequence: 0, ..id })
 }
 
-/// Runs that are to be changed: names are names, and one that several projects have is refused.
+/// Runs to change: names are literal, and one that several projects have is refused.
 pub fn runs_to_change(reader: &EngineReader, query: &Query) -> Result<Vec<RunInfo>> {
     let query = query.exact();
     reader.ask(&query, |tables| {

@@ -1,4 +1,4 @@
-//! The names of a deletion, and its report.
+//! The request for a deletion, and its report.
 
 use fieldstone_core::{Error, Result};
 
@@ -7,7 +7,7 @@ use crate::query::Query;
 /// A request to delete.
 #[derive(Debug, Clone)]
 pub enum Deletion {
-    /// Runs with all that stands below; their fields too, if asked for.
+    /// Runs with everything below; their fields too, if requested.
     Runs(Query),
     /// Steps.
     Steps(Query),
@@ -20,10 +20,14 @@ pub enum Deletion {
 }
 
 impl Deletion {
-    /// The deletion of a query that was made from terms of these names, `where` being a condition of its own: the
-    /// deepest that is named; a `level` names variables. Of `run` alone the run with all below it; with `step` the step; with `variable` the
-    /// variable; of `tag` alone the tag; of `tag` with others, of `variable` with `step`, and with `where`, the
-    /// attributes. Invalid where nothing is named, and for fields of what has none.
+    /// The deletion for a query made from terms of these names, `where` being a condition of its own. It
+    /// deletes the deepest named kind; a `level` names variables:
+    ///
+    /// * `run` alone: the run with everything below it; with `step` the step; with `variable` the variable;
+    /// * `tag` alone: the tag; `tag` with others, `variable` with `step`, and anything with `where`: the
+    ///   attributes.
+    ///
+    /// Invalid if nothing is named, and for the fields of kinds that have none.
     pub fn of_named(query: Query, named: &[&str], fields: bool) -> Result<Deletion> {
         let has = |name: &str| named.contains(&name) || (name == "variable" && named.contains(&"level"));
         let levels: Vec<&str> =
@@ -36,7 +40,7 @@ impl Deletion {
             Some(&"tag") => Deletion::Tags(query),
             Some(_) => Deletion::Steps(query),
             None => {
-                return Err(Error::invalid("delete names nothing to delete").with_hint(
+                return Err(Error::invalid("delete has no arguments that select anything").with_hint(
                     "give run=, variable=, tag=, step= or where=; run=fst.glob('*') means every run",
                 ));
             }
@@ -48,12 +52,12 @@ impl Deletion {
         };
         match fields {
             true => Err(Error::invalid(format!("{kind} have no fields of their own"))
-                .with_hint("leave out fields=, or remove fields by store.remove")),
+                .with_hint("leave out fields=, or remove fields with store.remove")),
             false => Ok(what),
         }
     }
 
-    /// The query that says what goes.
+    /// The query that selects the objects.
     pub fn query(&self) -> &Query {
         match self {
             Deletion::Runs(query)
@@ -64,7 +68,7 @@ impl Deletion {
         }
     }
 
-    /// The same, whose names are names: see [`Query::exact`].
+    /// The same with literal names: see [`Query::exact`].
     pub(crate) fn exact(&self) -> Deletion {
         match self {
             Deletion::Runs(query) => Deletion::Runs(query.exact()),
@@ -93,6 +97,6 @@ pub struct DeleteReport {
     pub fields: u64,
     /// Attributes that stay, because other users wrote them in runs of others.
     pub others: u64,
-    /// Whether it was done.
+    /// Whether the deletion was carried out.
     pub done: bool,
 }

@@ -1,4 +1,4 @@
-//! Writing: declarations, attributes and deletions are checked here, against what is declared, and become
+//! Writing: checks declarations, attributes and deletions against the known declarations, and turns them into
 //! records of a session's next commit.
 //!
 //! | module | holds |
@@ -6,12 +6,13 @@
 //! | `declare`, `agreement` | runs, variables, steps and tags; when two declarations agree |
 //! | `arrays` | groups, imports, meshes and histories of distributed arrays |
 //! | `annotate`, `validate` | attributes; whether they agree with their tag and their variables |
-//! | `delete`, `deletion` | deletions; what they name |
+//! | `delete`, `deletion` | deletions, and requests for them |
 //! | `versions` | variables declared from their files, a version for each content |
-//! | `carry` | attributes from another store, and what goes from a store that gave them away |
-//! | `state` | how a run goes; data outside of the store that were moved |
+//! | `carry` | attributes from another store, and removals in a store that handed its attributes over |
+//! | `state` | the state of a run; new places of data outside of the store |
 //!
-//! All of it are functions over what is known to be declared (`registry`); what they write waits in `pending`.
+//! All modules are functions over the known declarations (`registry`); the records that they write wait in
+//! `pending`.
 
 mod agreement;
 pub mod annotate;

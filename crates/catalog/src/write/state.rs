@@ -1,5 +1,5 @@
-//! Later words on a declared run, in place of its declaration: how it goes, and where its data outside of the
-//! store lie. The newest record counts.
+//! Later changes to a declared run, next to its declaration: its state, and the place of its data outside of
+//! the store. The newest record counts.
 
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Result};
@@ -8,16 +8,16 @@ use fieldstone_journal::Session;
 
 use crate::registry::{Registry, run_text};
 
-/// Says how a declared run goes. Denied where it is another's.
+/// Sets the state of a declared run. Denied if another user owns it.
 pub fn set_state(registry: &Registry, run: &RunName, state: RunState, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     let records = Record::States(vec![(run.clone(), state.clone())]);
     records.check()?;
     let _declaring = registry.declaring();
     let mut info = registry.known_run(session, run)?;
     if !info.declared {
         return Err(Code::RunNotFound
-            .error(format!("run {} is named by fields alone, and has no state", run_text(run)))
+            .error(format!("run {} exists only through its fields and has no state", run_text(run)))
             .with_hint("declare it with create_run"));
     }
     registry.refuse_others(session, run)?;
@@ -28,9 +28,10 @@ pub fn set_state(registry: &Registry, run: &RunName, state: RunState, session: &
     Ok(())
 }
 
-/// Says where data of declared runs lie from now on. Denied, and nothing is said, where one run is another's.
+/// Records new places for the data of declared runs. Denied, without any effect, if another user owns one of
+/// the runs.
 pub fn move_outside(registry: &Registry, moved: Vec<(RunName, Value)>, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Moved(moved.clone()).check()?;
     let _declaring = registry.declaring();
     let mut known = Vec::with_capacity(moved.len());

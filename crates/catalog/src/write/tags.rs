@@ -1,10 +1,12 @@
-//! Tags: which there are of a name, and which of them a value goes under.
+//! Tags: the tags of a name, and the choice of the one for a value.
 //!
-//! A tag is its name, version, type and unit. Who annotates by the name alone means one of them:
+//! A name, a version, a type and a unit identify a tag. An annotation that gives the name alone means one of
+//! its tags:
 //!
-//! * of the value's type, or one that takes it; a number that no number of the name takes gets a version of its own;
-//! * in one unit: where the name has several, the one that this handle declared, else the one without a unit. Otherwise it
-//!   is a Conflict, so that no value is ever taken in a unit that its writer did not mean.
+//! * one of the value's type, or one that accepts it; a number that no number tag of the name accepts gets a
+//!   version of its own;
+//! * in one unit: if the name has several, the one that this handle declared, else the one without a unit.
+//!   Otherwise the call is a Conflict, so that no value gets a unit that its writer did not mean.
 
 use std::collections::BTreeSet;
 
@@ -17,9 +19,9 @@ use super::agreement::takes;
 use crate::query::TagInfo;
 use crate::registry::{Registry, free_version};
 
-/// Declares tags; how they are shown.
+/// Declares tags; returns them as they are shown.
 pub fn create_tags(registry: &Registry, tags: Vec<TagDecl>, session: &Session) -> Result<Vec<TagInfo>> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Tags(tags.clone()).check()?;
     let _declaring = registry.declaring();
     let mut shown = Vec::with_capacity(tags.len());
@@ -41,7 +43,7 @@ pub fn create_tags(registry: &Registry, tags: Vec<TagDecl>, session: &Session) -
     Ok(shown)
 }
 
-/// The tag under which values of a type go.
+/// The tag for values of a type.
 pub fn tag_for(
     registry: &Registry,
     session: &Session,
@@ -58,19 +60,19 @@ pub fn tag_for(
         let unit = unit_of(registry, session, name, &tags)?;
         tags.retain(|tag| tag.decl.unit == unit);
     }
-    // The type itself before one that takes it, the newest version before others.
+    // The type itself before one that accepts it, the newest version before others.
     tags.sort_by_key(|tag| (tag.decl.kind != kind, !takes(tag.decl.kind, kind), -tag.version));
     let decl = |version, unit: &str| TagDecl { name: name.to_owned(), version, kind, unit: unit.to_owned() };
     Ok(match tags.first() {
-        // Numbers go on as numbers: 0 was a whole one, 0.5 is none.
+        // Numbers continue as numbers: the first may have been whole, as 0, and the next not, as 0.5.
         Some(tag) if version.is_none() && !takes(tag.decl.kind, kind) && fits(tag) => decl(0, &tag.decl.unit),
-        // Whether the very values fit is checked with the values, where the error can name them.
+        // The check of the values themselves comes later, with an error that can name them.
         Some(tag) => tag.decl.clone(),
         None => decl(version.unwrap_or(0), ""),
     })
 }
 
-/// The unit that is meant by a name alone, of the tags that take a value.
+/// The unit that a name alone means, among the tags that accept a value.
 fn unit_of(registry: &Registry, session: &Session, name: &str, tags: &[&TagInfo]) -> Result<String> {
     let units: BTreeSet<&str> = tags.iter().map(|tag| tag.decl.unit.as_str()).collect();
     if let (1, Some(unit)) = (units.len(), units.first()) {
@@ -85,7 +87,7 @@ fn unit_of(registry: &Registry, session: &Session, name: &str, tags: &[&TagInfo]
             let shown: Vec<String> = units.iter().map(|unit| format!("'{unit}'")).collect();
             Err(Code::Conflict
                 .error(format!("tag '{name}' is declared in units {}", shown.join(" and ")))
-                .with_hint("say which one is meant: unit=, --unit, or the tag that create_tag returned"))
+                .with_hint("choose one: unit=, --unit, or the tag that create_tag returned"))
         }
     }
 }

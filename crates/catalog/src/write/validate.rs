@@ -1,6 +1,6 @@
-//! What a batch of attributes must agree with: the type of its tag, the shapes of its variables, and the schema.
+//! Checks a batch of attributes against the type of its tag, the shapes of its variables, and the schema.
 //!
-//! Columns are checked as columns, so that a million rows cost no allocation a row.
+//! Columns are checked as columns, so that a million rows do not need an allocation each.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,8 +11,7 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{AttributeBatch, Column, KeywordColumn, RunName, TagDecl, Values};
 
-/// The values as the tag's type has them; Invalid names the tag, its type and the first value that it
-/// does not take.
+/// The values in the tag's type; Invalid names the tag, its type and the first value that it does not accept.
 pub fn values(tag: &TagDecl, values: Values) -> Result<Values> {
     use ValueType as T;
     let kept = matches!(
@@ -27,7 +26,7 @@ pub fn values(tag: &TagDecl, values: Values) -> Result<Values> {
         return Ok(values);
     }
     let refuse = |value: &Value| refused(tag, value);
-    // The exact widenings of whole columns; all else goes value by value.
+    // The exact widenings of whole columns; everything else goes value by value.
     match (values, tag.kind) {
         (Values::Int(column), T::Float) => {
             let exact = |n: &i64| (*n as f64) as i128 == i128::from(*n);
@@ -68,7 +67,7 @@ fn refused(tag: &TagDecl, value: &Value) -> Error {
         .with_hint(format!("give a value of type {kind}, or declare another version of the tag"))
 }
 
-/// The value, as long as an error may quote it.
+/// The value, shortened for quoting in an error.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {
@@ -77,8 +76,9 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Keywords of a run's attributes in the schema's words: canonical values, by name. Invalid for a keyword that the
-/// schema does not know or that the run, the step or the variable gives, and for a value that it cannot have.
+/// Keywords of a run's attributes in the schema's words: canonical values, by name. Invalid for a keyword
+/// that the schema does not know or that the run, the step or the variable gives, and for a value that the
+/// keyword cannot have.
 pub fn keywords(schema: &Schema, run: &RunName, columns: Vec<KeywordColumn>) -> Result<Vec<KeywordColumn>> {
     let roles = schema.roles_of_run(&run.project, &run.name).cloned().unwrap_or_default();
     let given = roles.run.iter().chain(&roles.project).chain(&roles.step).chain(&roles.variable);
@@ -96,16 +96,16 @@ pub fn keywords(schema: &Schema, run: &RunName, columns: Vec<KeywordColumn>) -> 
             let listed = schema.select(&request)?.listed();
             let Some((name, texts)) = listed.into_iter().next().filter(|(_, texts)| texts.len() == 1) else {
                 return Err(Code::KeywordValue
-                    .error(format!("{keyword}={value:?} is no single value"))
-                    .with_hint("an attribute stands on one field: give one value for each keyword"));
+                    .error(format!("{keyword}={value:?} is not a single value"))
+                    .with_hint("an attribute belongs to one field: give one value for each keyword"));
             };
             own = name;
             known.insert(value.clone(), texts.into_iter().next().unwrap_or_default().into());
         }
         if let Some(role) = given.clone().find(|role| **role == own) {
             return Err(Code::KeyContradiction
-                .error(format!("`{role}` is what the run, the step or the variable says"))
-                .with_hint("give it by run, step= or variable=, and only further keywords here"));
+                .error(format!("the run, the step or the variable gives `{role}`"))
+                .with_hint("give it with run, step= or variable=, and only other keywords here"));
         }
         if found.iter().any(|column| column.keyword == own) {
             return Err(Code::KeyContradiction.error(format!("keyword `{own}` is given twice")));
@@ -118,8 +118,8 @@ pub fn keywords(schema: &Schema, run: &RunName, columns: Vec<KeywordColumn>) -> 
     Ok(found)
 }
 
-/// Refuses boxes that are not inside of their variables; `shapes` are those of the batch's variables,
-/// where they are known.
+/// Refuses boxes that are not inside their variables; `shapes` are those of the batch's variables, as far as
+/// they are known.
 pub fn boxes(batch: &AttributeBatch, shapes: &[Option<Vec<u64>>]) -> Result<()> {
     let Some(boxes) = &batch.boxes else { return Ok(()) };
     let outside = |row: usize, variable: usize, why: String| {
@@ -133,14 +133,14 @@ pub fn boxes(batch: &AttributeBatch, shapes: &[Option<Vec<u64>>]) -> Result<()> 
             return outside(
                 row,
                 variable,
-                format!("a box of rank {} in an array of rank {}", boxes.rank, shape.len()),
+                format!("the box has rank {}, the array has rank {}", boxes.rank, shape.len()),
             );
         }
         let Some((start, count)) = boxes.get(row) else { return Ok(()) };
         for d in 0..boxes.rank {
             let end = i128::from(start[d]) + i128::from(count[d]);
             if end > i128::from(shape[d]) {
-                let why = format!("the box ends at {end} in dimension {d}, outside of the shape {shape:?}");
+                let why = format!("the box ends at {end} in dimension {d}, outside the shape {shape:?}");
                 return outside(row, variable, why);
             }
         }

@@ -1,4 +1,4 @@
-//! Variables that are declared from what holds their fields, so that a name may come with other content again: each
+//! Variables declared from the files of their fields, so that a name may come again with other content: each
 //! content is a version of the variable.
 
 use std::mem;
@@ -11,15 +11,15 @@ use super::agreement::{check_variable, field_difference, variable_difference};
 use super::declare::declare_variables;
 use crate::registry::Registry;
 
-/// Declares each variable under its version, or the next one that is free where others are declared otherwise.
-/// One that is declared already stays as it is.
+/// Declares each variable under its version, or under the next free one if that version has another
+/// declaration. A variable that is already declared stays as it is.
 pub fn create_versions(
     registry: &Registry,
     run: &RunName,
     mut variables: Vec<VariableDecl>,
     session: &Session,
 ) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     for variable in &variables {
         check_variable(variable)?;
     }

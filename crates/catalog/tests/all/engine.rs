@@ -1,4 +1,4 @@
-//! The embedded engine and the index on it: errors, plans, views, fields, what is overlaid, corrections.
+//! The embedded engine and the index on it: errors, plans, views, fields, overlays, corrections.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -76,7 +76,7 @@ fn commit(sequence: u64, side: &[SideRecord], transaction: Option<Id>) -> Commit
     Commit { writer: WRITER, owner: 0, sequence, stamp: sequence, time: 0, transaction, side: side.to_vec() }
 }
 
-/// One decision, which covers all of a log.
+/// One decision, which covers a whole log.
 fn state(stamp: u64, kinds: u32, writer: Id) -> TransactionState {
     let covers = vec![(writer, u64::MAX)];
     let decision = Decision { transaction: TRANSACTION, committed: true, kinds, covers };
@@ -176,7 +176,7 @@ fn who_may_not_wait_is_told_at_once_and_readers_never_wait() {
     assert_eq!(values(&mut other), [1.0], "a read sees one state");
     other.end_read().unwrap();
     assert_eq!(read(&mut other), [1.0, 2.0]);
-    // What the other had in memory is older than what is there now.
+    // The other engine's part in memory is older than the tables now.
     apply(&mut other, 3, &[attributes(1, &[3.0])]);
     assert_eq!(read(&mut one), [1.0, 3.0]);
 }
@@ -342,7 +342,7 @@ fn fields_make_rows_and_removed_ones_are_asked_for() {
     assert_eq!(held(&mut index), Some((vec![0, 1], 2, Some(vec![4, 5]))));
     apply(&mut index, &[field(0, true, None), field(1, true, None), field(7, true, None)]);
     let places = index.rechecks(9).unwrap();
-    // Of step 7 no field was read yet; one that is older may come from another log.
+    // No field of step 7 was read yet; an older one may come from another log.
     assert_eq!(places.iter().map(|place| place.step).collect::<Vec<_>>(), [Some(0), Some(1), Some(7)]);
     assert_eq!((&places[0].run, places[0].variable.as_ref()), (&run(), Some(&variable())));
     let opaque = Standing { held: true, array: None };
@@ -394,7 +394,7 @@ fn what_is_laid_over_is_seen_and_goes() {
     index.set_watermark(WRITER, 2).unwrap();
     index.end_apply().unwrap();
     assert_eq!(read(&mut index), [1.0, 2.0]);
-    // The own process corrects one and adds one.
+    // This process corrects one value and adds one.
     let own = [attributes(1, &[20.0, 30.0]).encode()];
     let own = [commit(3, &own, None)];
     for _ in 0..2 {
@@ -491,7 +491,7 @@ fn a_correction_reads_its_own_place_alone() {
     assert!(read.swap(0, Ordering::Relaxed) <= 16, "boxes near the corrected one alone");
     apply(&mut index, 3, &[attributes(20_000, &[7.0])]);
     assert!(read.swap(0, Ordering::Relaxed) <= 16, "a row on a new place");
-    // The greatest value goes: the sum of its series is found again.
+    // The greatest value goes: the sum of its series is computed again.
     apply(&mut index, 4, &[attributes(19_999, &[1.0])]);
     index.begin_read().unwrap();
     let series = index.series(1, 1, 0..=9).unwrap();
@@ -536,7 +536,7 @@ fn what_a_transaction_kept_out_comes_back_by_replay() {
     index.begin_apply(Wait::Yes).unwrap();
     assert!(!index.apply_decisions(&decide(20, kinds::VARIABLE_ATTRIBUTE)).unwrap().rebuild);
     index.end_apply().unwrap();
-    // Older than the decision, and read behind it: it is not taken.
+    // Older than the decision, and read after it: it is not taken.
     apply_of(&mut index, 12, 15, None, &attributes(0, &[1.0]));
     assert_eq!(read(&mut index), [10.0]);
     index.begin_apply(Wait::Yes).unwrap();
@@ -569,8 +569,8 @@ fn many_open_one_new_file_at_once() {
     assert_eq!(read(&mut index).len(), 12);
 }
 
-/// Who follows a newer feed has told the tables of a decision, and not come to its end, when another one, who
-/// does not know of it, applies what it covers.
+/// A process that follows a newer feed has applied a decision and stopped. Then another one, which does not
+/// know the decision, applies content that it covers.
 #[test]
 fn a_decision_that_the_tables_were_told_too_early_is_told_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! Tests of the catalog: its tables, its engines and its query language.
 //!
-//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone-catalog query::`.
+//! All of them are one program, so that everything is linked once. Run a part by its name: `cargo test -p
+//! fieldstone-catalog query::`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,11 +1,11 @@
-//! The queries of the EMPRESS paper on its volume: equal to plain loops, and by counter few rows read.
-//! `FIELDSTONE_PAPER=4000` takes the paper's largest number of chunks, and prints times.
+//! The queries of the EMPRESS paper on its volume: equal to plain loops, with few rows read according to
+//! counters. `FIELDSTONE_PAPER=4000` uses the paper's largest number of chunks, and prints times.
 use crate::common::paper;
 use fieldstone_catalog::engine::Sqlite;
 use fieldstone_catalog::query;
 use fieldstone_format::Id;
 
-/// Nanoseconds that this thread was on a processor.
+/// Nanoseconds of processor time of this thread.
 fn cpu() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     stat.split(' ').next().unwrap().parse().unwrap()

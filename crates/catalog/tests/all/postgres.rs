@@ -1,5 +1,5 @@
-//! PostgreSQL as a [`Database`]: cells, scans, bulk insert, transactions, failures. What the index makes of
-//! it is tested by the same tests as SQLite.
+//! PostgreSQL as a [`Database`]: cells, scans, bulk insert, transactions, failures. The tests of the index
+//! run on PostgreSQL and on SQLite alike.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -11,7 +11,7 @@ use fieldstone_core::value::ValueType;
 use fieldstone_format::Id;
 use fieldstone_testkit::postgres::{Server, shared};
 
-/// An id that no other test of this process has.
+/// An id that no other test of this process uses.
 fn store() -> Id {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let mut id = [0; 16];
@@ -216,7 +216,7 @@ fn scans_give_what_their_ranges_hold_in_order() {
     assert_eq!(scan(&mut db, &[key(NO_STEP..=i64::MAX, None, None)]), of(&|_| true));
     assert_eq!(scan(&mut db, &[key(1..=6, None, None)]), of(&|k| k.2 == 6));
     assert_eq!(scan(&mut db, &[key(6..=6, Some(2), None)]), of(&|k| k.2 == 6 && k.3 == 2));
-    // Ranges come one after the other, as they were asked for.
+    // Ranges come one after the other, in the order of the request.
     let (late, early) = (key(6..=6, Some(2), Some(30..=33)), key(6..=6, Some(1), Some(2..=3)));
     let mut want = of(&|k| k.2 == 6 && k.3 == 2 && (30..=33).contains(&k.4));
     want.extend(of(&|k| k.2 == 6 && k.3 == 1 && (2..=3).contains(&k.4)));
@@ -310,14 +310,14 @@ fn one_writes_and_the_others_are_told() {
     assert!(a.begin(true, Wait::No).unwrap());
     assert!(!b.begin(true, Wait::No).unwrap());
     assert!(other.begin(true, Wait::No).unwrap(), "another store is none of a's business");
-    // A reader is not kept, and sees nothing of it, then or later within its own transaction.
+    // A reader does not wait, and sees nothing of it, then or later in its own transaction.
     assert!(b.begin(false, Wait::No).unwrap());
     assert_eq!(count(&mut b, "SELECT count(*) FROM attr"), 0);
     a.execute("INSERT INTO attr VALUES (1,1,1,1,1,1,1,2,1,NULL,NULL,NULL,NULL,'')", &[]).unwrap();
     a.commit().unwrap();
     assert_eq!(count(&mut b, "SELECT count(*) FROM attr"), 0);
     b.commit().unwrap();
-    // One that waited sees what the other left.
+    // A writer that waited sees the other's result.
     assert!(a.begin(true, Wait::No).unwrap());
     let waiting = std::thread::spawn(move || {
         assert!(b.begin(true, Wait::Yes).unwrap());
@@ -329,7 +329,7 @@ fn one_writes_and_the_others_are_told() {
     a.execute("INSERT INTO attr VALUES (1,1,1,1,1,1,2,2,1,NULL,NULL,NULL,NULL,'')", &[]).unwrap();
     a.commit().unwrap();
     assert_eq!(waiting.join().unwrap(), 2);
-    // What is rolled back was never there; the lock is free again.
+    // A rollback leaves no trace; the lock is free again.
     assert!(a.begin(true, Wait::No).unwrap());
     a.execute("DELETE FROM attr", &[]).unwrap();
     a.rollback().unwrap();
@@ -342,7 +342,7 @@ fn one_writes_and_the_others_are_told() {
 fn a_lost_server_is_unavailable_and_comes_back() {
     let Some(server) = Server::start() else { return };
     let mut db = with_attr(&server, store());
-    // Else the crash might take the table too: a commit does not wait for the disk.
+    // Otherwise the crash might lose the table too: a commit does not wait for the disk.
     db.batch("CHECKPOINT").unwrap();
     db.begin(true, Wait::Yes).unwrap();
     db.execute("INSERT INTO attr VALUES (1,1,1,1,1,1,1,2,1,NULL,NULL,NULL,NULL,'')", &[]).unwrap();
@@ -357,7 +357,7 @@ fn a_lost_server_is_unavailable_and_comes_back() {
     assert!(db.begin(true, Wait::Yes).unwrap());
     assert_eq!(count(&mut db, "SELECT count(*) FROM attr"), 0, "what was not committed is not there");
     db.commit().unwrap();
-    // The server goes and comes between two calls: who holds what he read before is told so, once.
+    // The server restarts between two calls: a caller that holds earlier rows gets one error.
     server.stop();
     server.resume();
     let error = db.begin(false, Wait::Yes).unwrap_err();

@@ -1,4 +1,4 @@
-//! The index on PostgreSQL: the same tests as on SQLite, and what only a server brings.
+//! The index on PostgreSQL: the same tests as on SQLite, and those that need a server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use fieldstone_journal::feed::Commit;
 use fieldstone_testkit::postgres::{Server, shared};
 use fieldstone_testkit::require::full;
 
-/// An id that no other test of this process has.
+/// An id that no other test of this process uses.
 fn store() -> Id {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut id = [0; 16];
@@ -87,7 +87,7 @@ fn many_apply_and_read_one_catalog_at_once() {
             scope.spawn(move || {
                 let mut index = open(server, id);
                 for sequence in 1..=6 {
-                    // Half of the runs are named by all.
+                    // All writers name half of the runs.
                     let run = if sequence % 2 == 0 { "shared" } else { ["a", "b"][writer as usize % 2] };
                     let values = (0..50).map(f64::from).collect();
                     apply(&mut index, &[commit(writer, sequence, run, values)]).unwrap();
@@ -115,7 +115,7 @@ fn a_server_that_comes_back_older_is_applied_to_again() {
     let first = commit(1, 1, "a", vec![1.0, 2.0]);
     apply(&mut index, std::slice::from_ref(&first)).unwrap();
     index.database().batch("CHECKPOINT").unwrap();
-    // What the crash takes: a commit does not wait for the disk.
+    // The crash loses these: a commit does not wait for the disk.
     apply(&mut index, &[commit(1, 2, "b", vec![3.0]), commit(1, 3, "c", vec![3.0])]).unwrap();
     server.stop();
     server.resume();
@@ -144,7 +144,8 @@ fn a_schema_that_was_dropped_is_made_again() {
     index.begin_read().unwrap();
     assert_eq!(index.tags().unwrap_err().kind(), ErrorKind::Corrupt);
     index.end_read().unwrap();
-    // Another process makes it anew, with other numbers: what this one remembers must not be taken for them.
+    // Another process rebuilds it with other numbers, which this one must not confuse with those it
+    // remembers.
     let mut other = open(server, id);
     apply(&mut other, &[commit(2, 1, "b", vec![3.0]), commit(2, 2, "x", vec![3.0])]).unwrap();
     apply(&mut index, &[commit(1, 1, "a", vec![1.0]), commit(1, 2, "b", vec![2.0])]).unwrap();

@@ -1,4 +1,4 @@
-//! The query model on PostgreSQL: the random queries and the 82 of EMPRESS that SQLite is asked, too.
+//! The query model on PostgreSQL: the same random queries and the 82 of EMPRESS as on SQLite.
 
 use crate::common::agree::random_queries;
 use crate::common::empress;
@@ -26,7 +26,7 @@ fn random_queries_agree_on_postgresql() {
         let tally = random_queries(&mut rng, &world, &mut index, 40);
         (queries, some) = (queries + tally.queries, some + tally.some);
     }
-    // The queries must find something, or nothing was compared.
+    // The queries must find something, otherwise nothing was compared.
     assert!(some * 3 > queries, "{queries} queries, {some} found");
 }
 

@@ -14,7 +14,7 @@ use fieldstone_format::catalog::Coordinate;
 use fieldstone_testkit::require::full;
 use fieldstone_testkit::seeded;
 
-/// Rows, and whether they stand on few series, of one random catalog.
+/// The number of rows of one random catalog, and whether they are on few series.
 fn size(seed: u64) -> (usize, bool) {
     match seed % 4 {
         0 => (400, true),
@@ -23,7 +23,7 @@ fn size(seed: u64) -> (usize, bool) {
     }
 }
 
-/// The queries must find something, and few may be refused, or nothing was compared.
+/// The queries must find something, and few may be refused; otherwise nothing was compared.
 fn told_something(tallies: &[Tally]) {
     let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
     let (queries, some, refused) = (sum(|t| t.queries), sum(|t| t.some), sum(|t| t.refused));
@@ -80,7 +80,7 @@ fn what_asks_for_nothing_beside_its_hits_has_no_pairs() {
     {
         let query = query::text::parse(text).unwrap();
         let error = query::collect_pairs(&mut Memory::new(&world), &query).unwrap_err();
-        assert!(error.to_string().contains("no attribute beside its hits"), "{text}: {error}");
+        assert!(error.to_string().contains("no term for related attributes"), "{text}: {error}");
     }
 }
 
@@ -130,7 +130,7 @@ fn a_dimension_that_no_variable_has_is_refused_and_names_those_there_are() {
     let error = query::collect(&mut tables, &along("z", Range::Physical(0.0, 1.0))).unwrap_err();
     assert!(error.to_string().contains("coordinates along 'z'"), "{error}");
 
-    // Names of what is not there are no error; with them no variable is asked for.
+    // Names that do not exist are not an error; a query with them needs no variable.
     for absent in [Term::Run(NameTest::Is("no".into())), Term::Variable(NameTest::Glob("no*".into()))] {
         let both = vec![Expr::Term(absent), along("height", Range::Index(None, Some(9))).expr];
         let found = query::collect(&mut tables, &Query { expr: Expr::All(both), ..Query::all() });
@@ -187,7 +187,8 @@ fn coordinates_on_another_grid_are_refused_by_its_name() {
     assert!(query::collect(&mut tables, &along("z", Range::Index(Some(0), Some(9)))).is_ok());
 }
 
-/// A falling latitude and a rising one: both ends of a range belong to it, and 0.1 + 0.2 is what it is.
+/// A descending latitude and an ascending one: a range includes both ends, and 0.1 + 0.2 keeps its exact
+/// value.
 #[test]
 fn coordinates_become_elements_at_both_ends() {
     let mut world = empress::world();
@@ -205,7 +206,7 @@ fn coordinates_become_elements_at_both_ends() {
         ("z", 81.0, 90.0, 0, 3),
         ("z", 85.6, 200.0, 0, 1),
         ("y", 0.1 * 3.0, 0.5, 3, 6),
-        ("y", 0.3, 0.3, 0, 0), // no element lies at 0.3 but at 0.30000000000000004
+        ("y", 0.3, 0.3, 0, 0), // the element is at 0.30000000000000004, not at 0.3
     ] {
         let expected = ids(&mut tables, &along(dim, Range::Index(Some(from), Some(to))));
         assert_eq!(ids(&mut tables, &along(dim, Range::Physical(low, high))), expected, "{dim} {low} {high}");

@@ -1,4 +1,4 @@
-//! Queries as text: what is written is read back, and errors point at the character.
+//! Queries as text: printed queries parse back, and errors point at the character.
 use fieldstone_catalog::query::text::{parse, parse_expr, parse_value};
 use fieldstone_catalog::query::{
     Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where, WriterPart,
@@ -185,52 +185,52 @@ fn what_follows_is_read_in_any_order() {
     assert_eq!(parse("").unwrap().to_string(), "");
 }
 
-/// Where the caret stands, what is said, and what is advised.
+/// The place of the caret, the message, and the hint.
 #[test]
 fn errors_point_at_the_character() {
     for (text, column, message, hint) in [
-        ("tag=maximum and vlaue>9000", 16, "`vlaue` is no term", "`value`"),
-        ("tag=maximum and value>", 22, "expected a value, here is the end", "a number"),
-        ("tag=maximum value>3", 12, "expected `and`, `or` or the end, here is `value`", "joined"),
+        ("tag=maximum and vlaue>9000", 16, "`vlaue` is not a known term", "`value`"),
+        ("tag=maximum and value>", 22, "expected a value, found the end", "a number"),
+        ("tag=maximum value>3", 12, "expected `and`, `or` or the end, found `value`", "joined"),
         ("tag=a adn tag=b", 6, "`adn` does not belong here", "`and`"),
         ("tag>5", 3, "`>` compares values", "= != in like contains"),
-        ("value 5", 6, "expected a test, here is `5`", "exists"),
-        ("value>nan", 6, "nothing compares with NaN", "not value>=-inf"),
-        ("value=9..5", 6, "`9..5` is no range", "least to its greatest"),
-        ("value=0x1", 6, "is not bytes", "two hexadecimal digits"),
+        ("value 5", 6, "expected a test, found `5`", "exists"),
+        ("value>nan", 6, "NaN cannot be compared", "not value>=-inf"),
+        ("value=9..5", 6, "`9..5` is not a valid range", "LOW at most HIGH"),
+        ("value=0x1", 6, "is not a valid bytes", "two hexadecimal digits"),
         ("value in 5", 9, "expected `(`", "in (a, b)"),
-        ("value in (5 6)", 12, "expected `,` or `)`, here is `6`", ""),
+        ("value in (5 6)", 12, "expected `,` or `)`, found `6`", ""),
         ("value between 1 or 2", 16, "expected `and`", "between 1 and 5"),
-        ("tag='abc", 4, "a quote that does not end", "end it with '"),
-        ("tag=\"a\\q\"", 6, "none of JSON's", "twice"),
-        ("(tag=a", 6, "expected `)`, here is the end", ""),
-        ("tag=a)", 5, "here is `)`", ""),
-        ("step=1.5", 5, "`1.5` is no step: steps are integers", "step=0:10"),
-        ("step=10:5", 5, "no step lies in 10:5", "step=0:10"),
-        ("step=0/to", 5, "a range without its end", ""),
+        ("tag='abc", 4, "the quote has no end", "end it with '"),
+        ("tag=\"a\\q\"", 6, "not one of JSON", "twice"),
+        ("(tag=a", 6, "expected `)`, found the end", ""),
+        ("tag=a)", 5, "found `)`", ""),
+        ("step=1.5", 5, "`1.5` is not a valid step: steps are integers", "step=0:10"),
+        ("step=10:5", 5, "no step is in 10:5", "step=0:10"),
+        ("step=0/to", 5, "the range has no end", ""),
         ("step=0/to/9000000000/by/2", 5, "more than 100000 steps", ""),
         ("box=z:50", 4, "DIMENSION:FROM:TO", "box=z:50:100"),
-        ("box=z:9:9", 4, "no element lies from 9", "half-open"),
-        ("box=z:0.5:1", 4, "`0.5` is no number of an element", "coordinates"),
-        ("box=z=0..1", 5, "stand in brackets", "box(z=0.5..0.7)"),
+        ("box=z:9:9", 4, "the box from 9 to 9 has no", "excludes its end"),
+        ("box=z:0.5:1", 4, "`0.5` is not an index of an element", "coordinates"),
+        ("box=z=0..1", 5, "must be in parentheses", "box(z=0.5..0.7)"),
         ("box(z=2..1)", 6, "LOW..HIGH", ""),
-        ("box=z:0:1,z:1:2", 10, "there already", ""),
+        ("box=z:0:1,z:1:2", 10, "given twice", ""),
         ("box z:0:1", 4, "expected `=` or `(`", "box=z:50:100"),
         ("within value=3", 7, "expected `box` after `within`", ""),
-        ("with same place (tag=a)", 10, "`place` is no place", "run, step, variable"),
+        ("with same place (tag=a)", 10, "`place` is not a known place", "run, step, variable"),
         ("with same step tag=a", 15, "expected `(`", "with same step (tag=b)"),
         ("param>3", 5, "expected `.` and a name", "param.nx=256"),
         ("tag=a limit x", 12, "expected a number after `limit`", "limit 10"),
-        ("tag=a limit 1 limit 2", 14, "there already", ""),
-        ("tag=a order by valeu", 15, "`valeu` is no order", "`value`"),
+        ("tag=a limit 1 limit 2", 14, "given twice", ""),
+        ("tag=a order by valeu", 15, "`valeu` is not a known order", "`value`"),
         ("tag=a transaction=1", 18, "the id of a transaction", "32"),
-        ("scope=steps", 6, "`steps` is no scope", "`step`"),
+        ("scope=steps", 6, "`steps` is not a known scope", "`step`"),
         ("version=a", 8, "expected an integer", ""),
-        ("level=fine", 6, "`fine` is no level: levels are integers", "level=0:10"),
+        ("level=fine", 6, "`fine` is not a valid level: levels are integers", "level=0:10"),
         ("level=-1", 5, "there is no level -1", "from 0"),
         ("tag=a and level<0", 15, "there is no level -1", "from 0"),
         ("level like 1", 6, "expected a test after `level`", "levels take = !="),
-        ("lvel=1", 0, "`lvel` is no term", "`level`"),
+        ("lvel=1", 0, "`lvel` is not a known term", "`level`"),
         ("tag=ä and\n  valu=3", 2, "line 2, character 3", "`value`"),
     ] {
         let error = parse(text).unwrap_err();
@@ -244,7 +244,7 @@ fn errors_point_at_the_character() {
         let at = text.lines().last().unwrap().chars().nth(column);
         assert_eq!(line.chars().nth(2 + column), at, "{said}");
     }
-    // Of a long line, the part around the character.
+    // For a long line, the part around the character.
     let long = format!("tag in ({}) and x=1", "abc, ".repeat(500));
     let error = parse(&long).unwrap_err();
     let lines: Vec<&str> = error.message().lines().collect();
@@ -274,7 +274,7 @@ fn what_is_nested_too_deeply_is_refused_shown_in_part_and_dropped() {
         assert!(output.to_string().contains("more than 100 levels"), "{output}");
         assert!(deep.to_string().contains('…'));
     }
-    // Text may say as much and no more, also where it needs no brackets for it.
+    // Text has the same limits, even if it needs no parentheses.
     let related = |levels: usize| {
         let (before, after) = ("not with same run (run=a and ".repeat(levels), ")".repeat(levels));
         parse(&format!("{before}run=b{after}"))
@@ -488,7 +488,7 @@ proptest! {
     }
 }
 
-/// Random mutations of sound queries: whatever comes, an answer or an error that points at a character.
+/// Random mutations of valid queries: each gives an answer, or an error that points at a character.
 #[test]
 fn mutations_are_no_panic() {
     let seeds = [

@@ -1,5 +1,5 @@
-//! Bytes of an engine's file change on their own: whoever reads it gets what once was committed, as a
-//! whole, or is told that the file is damaged. Never a part, and never a mix of two moments.
+//! Bytes of an engine's file change on their own: a reader gets the whole of a committed state, or an error
+//! about a damaged file. It never gets a part, and never a mix of two moments.
 
 use std::collections::HashSet;
 use std::fs;
@@ -27,7 +27,7 @@ fn tag() -> TagDecl {
     TagDecl { name: "maximum".into(), version: 1, kind: ValueType::Float, unit: "K".into() }
 }
 
-/// A commit of some attributes here and there, now and then of a deletion.
+/// A commit of attributes at several places, now and then of a deletion.
 fn record(rng: &mut Random) -> Record {
     if rng.percent(10) {
         return Record::Remove(vec![Removal::Step(run(rng.within(0, 4)), rng.within(0, 40))]);
@@ -80,7 +80,7 @@ fn apply(index: &mut Index, sequence: u64, record: &Record) -> Result<()> {
     }
 }
 
-/// All that the tables say, by their keys and by their index of values.
+/// The content of the tables, by their keys and by their index of values.
 fn content(index: &mut Index) -> Result<String> {
     index.begin_read()?;
     let said = content_within(index);
@@ -110,7 +110,7 @@ fn log_of(path: &Path) -> PathBuf {
     path.with_file_name("index.sqlite-wal")
 }
 
-/// File and log as a killed process leaves them.
+/// The file and the log as a killed process leaves them.
 fn copy(path: &Path, folder: &Path) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
     let copy = folder.join("index.sqlite");
@@ -120,14 +120,14 @@ fn copy(path: &Path, folder: &Path) -> PathBuf {
     copy
 }
 
-/// Changes a file a little; says what was done.
+/// Changes a file a little; describes the change.
 fn change(rng: &mut Random, path: &Path) -> String {
     let mut bytes = fs::read(path).unwrap();
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
     if bytes.is_empty() {
         return format!("{name} is empty");
     }
-    // The head of the log is small, and decides about all of it.
+    // The head of the log is small, and everything else depends on it.
     let end = if rng.percent(10) { 100.min(bytes.len()) } else { bytes.len() };
     let at = rng.within(0, end as i64) as usize;
     let said = match rng.within(0, 10) {
@@ -155,7 +155,7 @@ fn change(rng: &mut Random, path: &Path) -> String {
     format!("{name}: {said}")
 }
 
-/// Reads what is there, goes on with it, and reads again.
+/// Reads the content, continues with it, and reads again.
 fn read_and_go_on(path: &Path, committed: &HashSet<String>) -> Result<bool> {
     let mut index = open(path)?;
     let said = content(&mut index)?;
@@ -171,7 +171,8 @@ fn damaged(error: &Error) -> bool {
     error.kind() == ErrorKind::Corrupt
 }
 
-/// Whatever changes in the file or in the log a killed process left, what is read was committed as a whole.
+/// After any change in the file, or in the log that a killed process left, reads return a whole committed
+/// state.
 #[test]
 fn what_is_read_of_a_changed_file_was_committed_as_a_whole() {
     let (mut noticed, mut older, mut tried) = (0, 0, 0);
@@ -223,11 +224,11 @@ fn what_is_read_of_a_changed_file_was_committed_as_a_whole() {
         }
         assert!(!last.is_empty());
     }
-    // Nobody reads the pages of tables that are empty, as those of distributed arrays are here.
+    // Nobody reads the pages of empty tables, such as those of distributed arrays here.
     assert!(noticed > tried * 2 / 5 && older > 0, "{noticed} noticed, {older} harmless of {tried}");
 }
 
-/// The same under connections that are open: the one that reads next is told.
+/// The same under open connections: the next reader gets the error.
 #[test]
 fn what_changes_under_an_open_connection_is_noticed() {
     let mut noticed = 0;
@@ -236,12 +237,12 @@ fn what_changes_under_an_open_connection_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index.sqlite");
         let mut index = open(&path).unwrap();
-        // Nothing of what it read stays in memory.
+        // Nothing that it read stays in memory.
         index.database().batch("PRAGMA cache_size = 1").unwrap();
         for sequence in 1..=20 {
             apply(&mut index, sequence, &record(&mut rng)).unwrap();
         }
-        // What another one wrote last is in the log alone.
+        // The other connection's last write is only in the log.
         let mut other = open(&path).unwrap();
         other.database().batch("PRAGMA wal_autocheckpoint = 0").unwrap();
         for sequence in 21..=30 {
@@ -266,7 +267,7 @@ fn what_changes_under_an_open_connection_is_noticed() {
     assert!(noticed > 20, "{noticed} of 40");
 }
 
-/// Damage in the log is met as it is copied into the file, where SQLite tells nobody.
+/// SQLite finds damage in the log while it copies the log into the file, and reports it to nobody.
 #[test]
 fn damage_that_the_copying_of_the_log_meets_is_told_by_the_next_call() {
     let folder = tempfile::tempdir().unwrap();
@@ -281,14 +282,14 @@ fn damage_that_the_copying_of_the_log_meets_is_told_by_the_next_call() {
     bytes.iter_mut().skip(32 + 24 + 50).step_by(4120).for_each(|byte| *byte ^= 4);
     fs::write(log_of(&path), bytes).unwrap();
     index.database().batch("PRAGMA wal_autocheckpoint = 1").unwrap();
-    // Pages are in memory: the commit goes well, and what follows it does not.
+    // Pages are in memory: the commit succeeds, and the next call does not.
     let went = apply(&mut index, 6, &record(&mut rng));
     assert!(went.is_ok() || went.is_err_and(|e| damaged(&e)));
     assert!(damaged(&index.begin_read().unwrap_err()));
 }
 
-/// Nothing is taken for damage that is none: many pages written twice within a transaction, rollbacks, a
-/// log that is begun anew, files that shrink, and several connections at once.
+/// Intact files are never reported as damaged: many pages written twice in a transaction, rollbacks, a
+/// restarted log, files that shrink, and several connections at once.
 #[test]
 fn what_is_not_damaged_is_not_taken_for_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -296,7 +297,7 @@ fn what_is_not_damaged_is_not_taken_for_it() {
     let mut index = open(&path).unwrap();
     let mut other = open(&path).unwrap();
     for one in [&mut index, &mut other] {
-        // Pages go to the log before the commit, and come back from there.
+        // Pages go to the log before the commit, and are read back from there.
         one.database().batch("PRAGMA cache_size = 10; PRAGMA cache_spill = 1").unwrap();
     }
     let mut rng = seeded(5);

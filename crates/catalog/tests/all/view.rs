@@ -15,7 +15,7 @@ use fieldstone_journal::conformance::view::{BEHAVIOURS, Harness, run, run_all};
 use fieldstone_journal::view::View;
 use fieldstone_testkit::Random;
 
-/// Engines of a test: in memory where there is no folder.
+/// Engines of a test: in memory if there is no folder.
 #[derive(Default)]
 struct Engines {
     folder: Option<tempfile::TempDir>,
@@ -26,7 +26,7 @@ fn in_files() -> Engines {
     Engines { folder: Some(tempfile::tempdir().unwrap()), ..Engines::default() }
 }
 
-/// Side records of a commit of a real log; `heads`: the logs there are, with their last commits.
+/// Side records of a commit of a real log; `heads`: the existing logs with their last commits.
 fn side(dice: &mut Random, heads: &[(Id, u64)]) -> Vec<SideRecord> {
     let mut records: Vec<Record> = Vec::new();
     for _ in 0..dice.below(4) {

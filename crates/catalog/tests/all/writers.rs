@@ -1,4 +1,4 @@
-//! Terms on users and writers against plain loops, on attributes of several logs.
+//! Terms about users and writers against plain loops, on attributes of several logs.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const TAGS: [&str; 3] = ["max", "min", "note"];
 const VARIABLES: [&str; 2] = ["t", "p"];
 const LOGS: i64 = 9;
 
-/// An attribute, and who wrote it.
+/// An attribute, with its writer.
 #[derive(Debug, Clone)]
 struct Row {
     log: usize,
@@ -63,7 +63,7 @@ fn record(rows: &[&Row]) -> Record {
     })
 }
 
-/// Rows at places of their own, so that none corrects another, in logs that take turns.
+/// Rows at different places, so that none replaces another, in logs that take turns.
 fn world(random: &mut Random) -> (Index, Vec<Row>) {
     let mut index = Index::open(Box::new(Sqlite::memory().unwrap()), Id([1; 16])).unwrap();
     index.set_writers(Some(Arc::new(|id: Id| writer(usize::from(id.0[0]) - 1).1)));
@@ -150,7 +150,7 @@ fn named(test: &NameTest, name: &str) -> bool {
     }
 }
 
-/// Whether a text passes, as it stands or as the number that it is.
+/// Whether a text passes, as it is or as the number that it represents.
 fn says(text: &str, test: &Test) -> bool {
     let number = text.parse().ok().map(Value::Int);
     !text.is_empty()
@@ -207,7 +207,7 @@ fn random_queries_of_users_and_writers_agree_with_brute_force() {
         assert_eq!(query::count(&mut index, &query).unwrap().0, wanted.len() as u64, "{}", query.expr);
         let text = query::text::parse(&query.to_string()).unwrap();
         assert_eq!(query::count(&mut index, &text).unwrap().0, wanted.len() as u64, "{query}");
-        // Where a writer or user must match, what is listed is what hits touch.
+        // If a writer or user must match, a list holds the objects that hits touch.
         let by =
             Expr::Term(Term::User(NameTest::Any(vec![NameTest::Is("ann".into()), NameTest::Is("8".into())])));
         let listed = Query { expr: Expr::All(vec![by, query.expr.clone()]), ..Query::all() };

@@ -10,6 +10,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use fieldstone::prelude::*;
 use fieldstone::{
     Env, FieldStore, KeyValue, ListOptions, Mode, OpenOptions, ReadOptions, Request, Result, Schema,
 };
@@ -86,7 +87,7 @@ impl Vocabulary {
         let constrained = !others.is_empty();
         if constrained {
             thread::spawn(move || {
-                let _ = search(&*store, &request, &name, &sender);
+                let _ = search(&store, &request, &name, &sender);
             });
         }
         let name = keyword.to_owned();

@@ -67,7 +67,8 @@ fn names(store: &str, list: usize) -> Vec<String> {
 
 fn ask(url: &str, list: usize) -> Result<Vec<String>> {
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
-    let catalog = fieldstone::open(url, &reading)?.catalog().clone();
+    let store = fieldstone::open(url, &reading)?;
+    let catalog = store.catalog();
     let all = Query::all();
     Ok(match list {
         0 => catalog.tags(&all)?.into_iter().map(|tag| tag.decl.name).collect(),

@@ -132,6 +132,7 @@ fn split_behind(text: &str, sign: char) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fieldstone::prelude::*;
     use fieldstone::{ArchiveOptions, OpenOptions, Value};
 
     /// A folder with a store of three runs.

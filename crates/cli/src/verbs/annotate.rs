@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use fieldstone::Session;
-use fieldstone::catalog::Catalog;
+use fieldstone::catalog::CatalogAccess;
 use fieldstone::catalog::query::Term;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{RunName, TagDecl};
 use fieldstone::helper::{Helper, HelperOptions};
+use fieldstone::prelude::*;
 use fieldstone::{Code, Error, ErrorKind, Request, Result, Run, Target, json};
 
 use crate::arguments::{Writing, join};
-use crate::catalog::{exactly, writing};
+use crate::catalog::exactly;
 use crate::csv::{Cell, Csv};
 use crate::output::{Done, Out, count, file_error};
 use crate::rows::{COLUMNS, Defaults, Group, Rows};
@@ -137,11 +138,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Some(id) => fieldstone::catalog::query::text::parse(&format!("transaction={id}"))?.session,
         None => Session::default(),
     };
-    let (store, catalog) = writing(&arguments.store)?;
+    let store = arguments.store.open()?;
+    let catalog = store.catalog();
     let keywords = Request::parse(&join(&arguments.keywords))?.single_pairs()?;
     let taken = Taken::default();
-    let mut taking =
-        Taking { store: &store, catalog: &catalog, arguments, session: session.clone(), keywords, taken };
+    let mut taking = Taking { store: &store, catalog, arguments, session: session.clone(), keywords, taken };
     let outcome = match (&arguments.csv, &arguments.parquet) {
         (Some(path), _) => taking.csv(path, out),
         (_, Some(path)) => taking.parquet(path, out),
@@ -163,7 +164,6 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         let done = count(attributes, "attribute");
         out.note(format_args!("annotated {done}: {}", parts.join(", ")));
     }
-    drop(catalog);
     Ok(store.close()?)
 }
 
@@ -178,7 +178,7 @@ struct Taken {
 /// A call that is being made.
 struct Taking<'a> {
     store: &'a fieldstone::Store,
-    catalog: &'a Catalog,
+    catalog: &'a dyn CatalogAccess,
     arguments: &'a Arguments,
     session: Session,
     /// Further keywords of all rows.

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, Code, DType, IndexBox, Request, Result, Value, json};
 use rustix::fs::{OFlags, Stat, fcntl_getfl, fstat, stat};
 

@@ -28,7 +28,8 @@ pub struct Arguments {
 /// Prints a line per keyword.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
-    let axes = arguments.store.open()?.axes_of_all(requests, &ReadOptions::default())?;
+    let store = arguments.store.open()?;
+    let axes = store.all_of(requests).axes(&ReadOptions::default())?;
     match out.format() {
         Format::Json => out.document(&json::fields::axes(&axes)),
         Format::JsonLines => out.items("axes", axes.iter().map(|axis| Ok(json::fields::axis(axis)))),

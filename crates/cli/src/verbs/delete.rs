@@ -6,7 +6,7 @@ use fieldstone::catalog::{DeleteReport, Deletion};
 use fieldstone::{Code, json};
 
 use crate::arguments::Writing;
-use crate::catalog::{Asking, note_why_nothing_goes, writing};
+use crate::catalog::{Asking, note_why_nothing_goes};
 use crate::output::{Done, Out, count};
 
 const EXAMPLES: &str = "\
@@ -66,7 +66,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             .into());
     }
     let session = query.session.clone();
-    let (store, catalog) = writing(&arguments.store)?;
+    let store = arguments.store.open()?;
+    let catalog = store.catalog();
     let what = match arguments.what {
         What::Runs => Deletion::Runs(query),
         What::Steps => Deletion::Steps(query),
@@ -76,9 +77,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let report = catalog.delete(&what, arguments.fields, arguments.doit, &session)?;
     if report == (DeleteReport { done: report.done, ..DeleteReport::default() }) {
-        note_why_nothing_goes(&catalog, what.query(), out);
+        note_why_nothing_goes(catalog, what.query(), out);
     }
-    drop(catalog);
     store.close()?;
     if out.json() {
         return out.document(&json::catalog::deleted(&report));

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use fieldstone::json;
+use fieldstone::prelude::*;
 
 use crate::arguments::{Reading, Selecting};
 use crate::output::{Done, Format, Out};

@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         overwrite: arguments.overwrite,
         ..ExportOptions::default()
     };
-    let report = export(&*store, &requests, &path, &options)?;
+    let report = export(&store, &requests, &path, &options)?;
     let failed = report.skipped.iter().filter(|skipped| skipped.is_whole()).count();
     print(&report, out)?;
     match failed {

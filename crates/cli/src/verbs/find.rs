@@ -8,8 +8,8 @@ use fieldstone::{Code, json};
 
 use crate::arguments::Reading;
 use crate::catalog::{
-    Asking, box_cell, float_cell, note_why_nothing, or_dash, reading, run_cell, step_cell, value_cell,
-    variable_cell, variable_name_cell,
+    Asking, box_cell, float_cell, note_why_nothing, or_dash, run_cell, step_cell, value_cell, variable_cell,
+    variable_name_cell,
 };
 use crate::output::{Done, Out, count};
 use crate::table::{self, Column};
@@ -69,7 +69,8 @@ pub struct Arguments {
 /// Finds.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let query = arguments.asking.parse()?;
-    let catalog = reading(&arguments.store)?;
+    let store = arguments.store.open()?;
+    let catalog = store.catalog();
     if arguments.explain {
         return out.text(catalog.explain(&query)? + "\n");
     }
@@ -92,15 +93,15 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if arguments.also {
         let found = catalog.pairs(&query)?;
         if found.hits.value.is_empty() {
-            note_why_nothing(&catalog, &query, out);
+            note_why_nothing(catalog, &query, out);
         }
-        return pairs(&found, arguments.who(), &Users::of(&catalog), out);
+        return pairs(&found, arguments.who(), &Users::of(catalog), out);
     }
     let mut hits = catalog.stream(&query)?.peekable();
     if hits.peek().is_none() {
-        note_why_nothing(&catalog, &query, out);
+        note_why_nothing(catalog, &query, out);
     }
-    let users = Users::of(&catalog);
+    let users = Users::of(catalog);
     let shape = |hit| json::catalog::hit(&hit, &users);
     table::list(out, "attributes", hits, shape, columns(arguments.who(), ""), |hit| {
         cells(&hit, arguments.who(), &users)

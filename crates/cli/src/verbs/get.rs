@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = arguments.store.open()?;
     let mut jobs: Vec<Job> = Vec::new();
     for request in requests {
-        let (request, named) = without_target(&*store, request.clone())?;
+        let (request, named) = without_target(&store, request.clone())?;
         let target = arguments.output.clone().or(named).filter(|path| path != Path::new("-"));
         if out.json() && target.is_none() {
             return Err(Code::CommandLine
@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
                 .with_hint("add -o FILE, and --json reports what was written; or see list --json")
                 .into());
         }
-        let fields = find(&*store, &request, arguments.lenient, out)?;
+        let fields = find(&store, &request, arguments.lenient, out)?;
         match jobs.iter_mut().find(|job| job.target == target) {
             Some(job) => job.fields = job.fields.clone().concat(fields),
             None => jobs.push(Job { target, fields }),

@@ -118,7 +118,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let mut report = IngestReport::default();
     let outcome = match &source {
-        Some(source) => fieldstone::ingest_fdb(&*store, source, &options).map(|done| report = done),
+        Some(source) => fieldstone::ingest_fdb(&store, source, &options).map(|done| report = done),
         None => fieldstone::ingest_into(&store, &arguments.files, &options, &mut report),
     };
     let interrupted = outcome.is_err() && stop.is_asked();

@@ -1,6 +1,7 @@
 //! `fieldstone init`: creates a store with a schema, before the first field.
 
 use clap::Args;
+use fieldstone::prelude::*;
 use fieldstone::{ErrorKind, Exist, Mode, OpenOptions};
 use serde_json::json;
 

@@ -7,6 +7,7 @@ use clap::Args;
 use fieldstone::Session;
 use fieldstone::env::Clock;
 use fieldstone::json::values::time_in_seconds;
+use fieldstone::prelude::*;
 use fieldstone::unpacked::unpacked;
 use fieldstone::{
     Env, Error, ErrorKind, ListEntry, ListOptions, Listing, Mode, OpenOptions, Quoted, Request, Store, json,
@@ -85,14 +86,14 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     let store = arguments.store.open()?;
     if let Some(since) = &arguments.since {
-        let (entries, _) = store.list_all_since(requests, &version(since)?, &options)?;
+        let (entries, _) = store.all_of(requests).list_since(&version(since)?, &options)?;
         return arguments.print(&store, requests, entries, out);
     }
-    let mut entries = store.list_all(requests, &options)?.peekable();
+    let mut entries = store.all_of(requests).list(&options)?.peekable();
     if entries.peek().is_none()
         && let [request] = requests
         && !request.is_empty()
-        && let Some(why) = explain::why(&*store, request)
+        && let Some(why) = explain::why(&store, request)
     {
         out.note(format_args!("nothing: {why}"));
     }
@@ -203,13 +204,13 @@ fn follow(arguments: &Arguments, requests: &[Request], options: &ListOptions, ou
             &arguments.store.store,
             &OpenOptions { mode: Mode::Read, at, ..OpenOptions::default() },
         )?;
-        if print(then.list_all(requests, options)?, &then, out)? {
+        if print(then.all_of(requests).list(options)?, &then, out)? {
             patience.last = patience.clock.monotonic();
         }
     }
     while let Some(left) = patience.left().filter(|_| out.is_read()) {
         if store.wait(&seen, left.min(LOOK))? {
-            let (entries, now) = store.list_all_since(requests, &seen, options)?;
+            let (entries, now) = store.all_of(requests).list_since(&seen, options)?;
             seen = now;
             if print(entries, &store, out)? {
                 patience.last = patience.clock.monotonic();

@@ -7,13 +7,12 @@ use clap::Args;
 use fieldstone::Result;
 use fieldstone::catalog::query::Query;
 use fieldstone::catalog::value::Value;
-use fieldstone::catalog::{Catalog, step_number};
+use fieldstone::catalog::{CatalogAccess, step_number};
 use fieldstone::json::{self, values::time_in_seconds};
 
 use crate::arguments::Reading;
 use crate::catalog::{
-    Asking, float_cell, moment_cell, note_why_nothing, or_dash, reading, run_cell, value_cell,
-    variable_name_cell,
+    Asking, float_cell, moment_cell, note_why_nothing, or_dash, run_cell, value_cell, variable_name_cell,
 };
 use crate::output::{Done, Out};
 use crate::table::{self, Column};
@@ -81,12 +80,13 @@ pub struct Arguments {
 
 impl Arguments {
     /// The rows that `ask` finds; a note says why there are none.
-    fn found<T>(&self, ask: fn(&Catalog, &Query) -> Result<Vec<T>>, out: &Out) -> Done<Vec<T>> {
+    fn found<T>(&self, ask: fn(&dyn CatalogAccess, &Query) -> Result<Vec<T>>, out: &Out) -> Done<Vec<T>> {
         let query = self.asking.parse()?;
-        let catalog = reading(&self.store)?;
-        let found = ask(&catalog, &query)?;
+        let store = self.store.open()?;
+        let catalog = store.catalog();
+        let found = ask(catalog, &query)?;
         if found.is_empty() {
-            note_why_nothing(&catalog, &query, out);
+            note_why_nothing(catalog, &query, out);
         }
         Ok(found)
     }

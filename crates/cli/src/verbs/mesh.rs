@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use fieldstone::arrays::{MeshArray, StoredMesh};
+use fieldstone::arrays::{MeshArray, StoredMesh, mesh_path, write_xdmf};
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{MeshDecl, RunName};
-use fieldstone::{Store, json};
+use fieldstone::{Session, Store, json};
 
 use crate::arguments::Reading;
 use crate::catalog::{or_dash, run_cell, value_cell};
@@ -78,11 +78,11 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Path of a mesh's file.
 fn path(store: &Store, decl: &MeshDecl) -> String {
-    store.mesh_path(decl).display().to_string()
+    mesh_path(store, decl).display().to_string()
 }
 
 fn list(store: &Store, out: &mut Out) -> Done {
-    let (meshes, runs) = (store.meshes()?, runs(store)?);
+    let (meshes, runs) = (store.catalog().meshes(&Session::default())?, runs(store)?);
     let of = |decl: &MeshDecl| runs.get(&decl.name).cloned().unwrap_or_default();
     if out.json() {
         let shape = |decl| json::arrays::mesh(decl, &path(store, decl), &of(decl));
@@ -124,7 +124,7 @@ fn bounds(mesh: &StoredMesh) -> fieldstone::Result<Bounds> {
 }
 
 fn show(store: &Store, name: &str, out: &mut Out) -> Done {
-    let mesh = store.open_mesh(name)?;
+    let mesh = StoredMesh::open(store, name)?;
     let (decl, bounds) = (mesh.info().clone(), bounds(&mesh)?);
     let runs = runs(store)?.remove(name).unwrap_or_default();
     let arrays = [MeshArray::Edges, MeshArray::Faces, MeshArray::Volumes];
@@ -155,7 +155,7 @@ fn show(store: &Store, name: &str, out: &mut Out) -> Done {
 }
 
 fn xdmf(store: &Store, mesh: &str, run: &str, path: &std::path::Path, out: &mut Out) -> Done {
-    let report = store.run(run)?.write_xdmf(Some(mesh), path)?;
+    let report = write_xdmf(&store.run(run)?, Some(mesh), path)?;
     if out.json() {
         return out.document(&json::arrays::xdmf(&report));
     }

@@ -9,7 +9,6 @@ use fieldstone::json;
 use fieldstone::outside::plan_of;
 
 use crate::arguments::Reading;
-use crate::catalog::reading;
 use crate::output::{Done, Out};
 use crate::table::{self, Column};
 
@@ -52,12 +51,13 @@ pub struct Arguments {
 /// Names them.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let region = arguments.region.as_deref().map(IndexBox::parse).transpose()?;
-    let catalog = reading(&arguments.store)?;
+    let store = arguments.store.open()?;
+    let catalog = store.catalog();
     let run = RunName { project: arguments.project.clone(), name: arguments.run.clone() };
     let of = (arguments.variable.as_str(), arguments.version);
     let ends =
         region.map_or((None, None), |region| (Some(region.start().to_vec()), Some(region.count().to_vec())));
-    let plan = plan_of(&catalog, &run, of, arguments.step, ends, &Session::default())?.ok_or_else(|| {
+    let plan = plan_of(catalog, &run, of, arguments.step, ends, &Session::default())?.ok_or_else(|| {
         Error::invalid(format!("run {} does not say that its data lie outside", arguments.run))
             .with_hint("a run says so when it is made: create_run(name, outside=…) in Python")
     })?;

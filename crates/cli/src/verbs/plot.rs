@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let region = arguments.region.as_deref().map(Region::parse).transpose()?;
     let request = arguments.selecting.parse()?;
     let store = arguments.store.open()?;
-    let mut field = one_field(&*store, &request)?;
+    let mut field = one_field(&store, &request)?;
     if arguments.lenient {
         field = field.lenient();
     }

@@ -1,10 +1,11 @@
 //! `fieldstone repoint`: records that data outside the store were moved.
 
 use clap::Args;
+use fieldstone::outside::repoint;
 use fieldstone::{Error, json};
 
 use crate::arguments::Writing;
-use crate::catalog::{Asking, writing};
+use crate::catalog::Asking;
 use crate::output::{Done, Out, count};
 
 const EXAMPLES: &str = "\
@@ -36,9 +37,8 @@ pub struct Arguments {
 /// Repoints.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let query = arguments.asking.parse()?;
-    let (store, catalog) = writing(&arguments.store)?;
-    drop(catalog);
-    let runs = store.repoint(&absolute(&arguments.old)?, &absolute(&arguments.new)?, &query)?;
+    let store = arguments.store.open()?;
+    let runs = repoint(&store, &absolute(&arguments.old)?, &absolute(&arguments.new)?, &query)?;
     store.close()?;
     if out.json() {
         return out.document(&json::moved::repointed(&runs));

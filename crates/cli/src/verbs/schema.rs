@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
+use fieldstone::prelude::*;
 use fieldstone::{Error, Mode, OpenOptions, Request, Result, RuleView, Schema, json};
 
 use crate::arguments::{Selecting, join};

@@ -4,6 +4,7 @@ use clap::Args;
 use fieldstone::catalog::query::Aggregate;
 use fieldstone::facts::{CatalogFacts, FieldFacts, Overview};
 use fieldstone::json::values::{scalar, time_in_seconds};
+use fieldstone::prelude::*;
 use fieldstone::{Extremes, ListEntry, ListOptions, Result, Scalar, Store, json};
 use serde_json::Value;
 
@@ -50,7 +51,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         let mut found = entries.take(2).collect::<Result<Vec<ListEntry>>>()?;
         if found.len() < 2 {
             // Absent: the error says why.
-            let field = one_field(&*store, &request)?.lenient();
+            let field = one_field(&store, &request)?.lenient();
             let Some(entry) = found.pop() else { return Ok(()) };
             return one(&store, &FieldFacts::of(&store, entry, &field)?, out);
         }

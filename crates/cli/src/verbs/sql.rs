@@ -4,7 +4,7 @@ use clap::Args;
 use fieldstone::json;
 
 use crate::arguments::Reading;
-use crate::catalog::{reading, value_cell};
+use crate::catalog::value_cell;
 use crate::output::{Done, Out};
 use crate::table::{self, Column};
 
@@ -31,7 +31,7 @@ pub struct Arguments {
 
 /// Asks.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let (names, rows) = reading(&arguments.store)?.sql(&arguments.statement)?;
+    let (names, rows) = arguments.store.open()?.catalog().sql(&arguments.statement)?;
     let columns = names.iter().map(|name| Column::text(name).least(6));
     let shape = |row| json::catalog::row(&names, row);
     let rows = rows.iter().map(Vec::as_slice).map(Ok);

@@ -25,7 +25,8 @@ pub struct Arguments {
 /// Prints a line per count.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
-    let stats = arguments.store.open()?.stats_of_all(requests)?;
+    let store = arguments.store.open()?;
+    let stats = store.all_of(requests).stats()?;
     let counts = json::fields::stats(&stats);
     if out.json() {
         return out.document(&counts);

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use fieldstone::json::values::time_in_seconds;
+use fieldstone::prelude::*;
 use fieldstone::{Status, WriterStatus, json};
 
 use crate::arguments::Reading;

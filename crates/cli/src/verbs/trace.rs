@@ -98,19 +98,20 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         limit: arguments.limit,
     };
     let store = arguments.store.open()?;
-    let graph = store.graph();
+    let (graph, session) = (store.graph(), Session::default());
+    let tracer = store.tracer(&session);
     let limit = if arguments.script { arguments.limit.max(ALL) } else { arguments.limit };
     let options = TraceOptions { limit, ..options };
     if arguments.script {
-        let dossier = store.dossier(&what, &options, &Session::default())?;
+        let dossier = tracer.dossier(&what, &options)?;
         note_archived(&dossier.lineage, out);
         out.text(script(&dossier)?)?;
         return Ok(store.close()?);
     }
     if let Some(format) = arguments.format {
         let (dossier, stores) = match arguments.one_store {
-            true => (store.dossier(&what, &options, &Session::default())?, Vec::new()),
-            false => store.dossier_across(&what, &options, &Session::default())?,
+            true => (tracer.dossier(&what, &options)?, Vec::new()),
+            false => tracer.dossier_across(&what, &options)?,
         };
         note_archived(&dossier.lineage, out);
         note_left(&stores, out);
@@ -118,8 +119,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         return Ok(store.close()?);
     }
     let (lineage, stores) = match arguments.one_store {
-        true => (store.trace(&what, &options, &Session::default())?, Vec::new()),
-        false => store.trace_across(&what, &options, &Session::default())?,
+        true => (tracer.trace(&what, &options)?, Vec::new()),
+        false => tracer.trace_across(&what, &options)?,
     };
     note_archived(&lineage, out);
     note_left(&stores, out);
@@ -139,7 +140,8 @@ fn compared(arguments: &Arguments, what: &[LineageSubject], out: &mut Out) -> Do
     }
     let at = arguments.at.as_deref().map(stamp).transpose()?;
     let store = arguments.store.open()?;
-    let dossier = |subject| store.dossier(subject, &compared_by(subject, at), &Session::default());
+    let session = Session::default();
+    let dossier = |subject| store.tracer(&session).dossier(subject, &compared_by(subject, at));
     let dossiers = what.iter().map(dossier).collect::<fieldstone::Result<Vec<Dossier>>>()?;
     let rows = compare(&dossiers)?;
     if out.json() {

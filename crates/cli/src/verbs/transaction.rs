@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use fieldstone::json::values::time_in_seconds;
+use fieldstone::prelude::*;
 use fieldstone::{Code, Error, Id, json};
 
 use crate::arguments::{Reading, Writing};

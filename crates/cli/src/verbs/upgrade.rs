@@ -2,6 +2,7 @@
 
 use clap::Args;
 use fieldstone::json;
+use fieldstone::prelude::*;
 
 use crate::arguments::Writing;
 use crate::output::{Done, Out};

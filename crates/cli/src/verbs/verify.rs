@@ -1,6 +1,7 @@
 //! `fieldstone verify`: every stored byte against its checksum.
 
 use clap::Args;
+use fieldstone::prelude::*;
 use fieldstone::{Error, json};
 
 use crate::arguments::{Reading, Selecting};
@@ -30,7 +31,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
     let store = arguments.store.open()?;
     let ticker = Ticker::start(format!("verifying {}", store.url()), out);
-    let report = store.verify_all(requests)?;
+    let report = store.all_of(requests).verify()?;
     drop(ticker);
     let damaged = report.damaged.len();
     if out.json() {

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
+use fieldstone::prelude::*;
 use serde_json::json;
 
 use crate::arguments::Reading;

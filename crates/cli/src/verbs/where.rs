@@ -30,7 +30,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
     let store = arguments.store.open()?;
-    let entries = store.list_all(requests, &ListOptions::default())?;
+    let entries = store.all_of(requests).list(&ListOptions::default())?;
     let columns = [Column::text("location").least(12), Column::text("key").least(12)];
     let shape = |entry| json::fields::located(&entry);
     table::list(out, "fields", entries, shape, columns, |entry| {

@@ -53,7 +53,7 @@ fn attributes_are_found_as_they_were_given() {
     assert_eq!((json["attributes"][1]["also"][0]["tag"]).as_str(), Some("vortex"));
     let head = t.run(["find", "store", "--also", query, "--width", "200"]).ok().out();
     assert!(head.lines().next().is_some_and(|head| head.contains("also.value")), "{head}");
-    t.run(["find", "store", "--also", "tag=maximum"]).code(2).says(&["no attribute beside its hits"]);
+    t.run(["find", "store", "--also", "tag=maximum"]).code(2).says(&["no term for related attributes"]);
     let json = t.run(["find", "store", "tag=maximum order by -value limit 1", "--json"]).ok().json();
     let hit = &json["attributes"][0];
     assert_eq!(hit["value"], 310.5);
@@ -102,7 +102,7 @@ fn a_member_of_an_ensemble_is_tagged_and_found_by_its_keyword() {
     assert_eq!(t.run(["find", "store", "tag=storm", "--count"]).ok().out(), "2\n");
     t.run(["annotate", "store", "storm", "1"].iter().chain(&on_t).chain(&["--keyword", "step=3"]))
         .code(2)
-        .says(&["`step` is what the run, the step or the variable says"]);
+        .says(&["the run, the step or the variable gives `step`"]);
     let nothing = t.run(["runs", "store", "param.nxx=3"]).ok().err();
     assert!(nothing.contains("there is no parameter 'nxx'"), "{nothing}");
 }

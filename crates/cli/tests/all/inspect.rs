@@ -3,6 +3,7 @@
 
 use crate::harness::TestStore;
 use fieldstone::Session;
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, OpenOptions, Value};
 use serde_json::json;
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::harness::TestStore;
+use fieldstone::prelude::*;
 use serde_json::json;
 
 const KEY: &str = "run=a variable=t step=6";

@@ -47,7 +47,7 @@ impl Schema {
         }
         let extended = Schema(Arc::new(extended));
         self.check_rules(&extended)?;
-        self.0.check_words(&extended.0)?;
+        check_words(&self.0, &extended.0)?;
         Ok(extended)
     }
 
@@ -82,28 +82,27 @@ impl Schema {
     }
 }
 
-impl Inner {
-    fn check_words(&self, extended: &Inner) -> Result<()> {
-        for rule in &extended.rules[self.rules.len().min(extended.rules.len())..] {
-            for predicate in rule.predicates() {
-                let name = &*predicate.name;
-                let own = self.keyword(name);
-                if own != name {
-                    return Err(Code::KeywordUnknown
-                        .error(format!("`{name}` is another name of `{own}` in the schema that is there"))
-                        .with_hint(format!("use `{own}`, or another word")));
-                }
-                let differs = |p: &Predicate| {
-                    p.name == predicate.name
-                        && (p.kind == KeywordType::Param) != (predicate.kind == KeywordType::Param)
-                };
-                if self.rules.iter().flat_map(Rule::predicates).any(differs) {
-                    return Err(Code::KeywordValue
-                        .error(format!("`{name}` is a Param in one part of the schema and not in the other"))
-                        .with_hint("give it the type that it has in the rules that are there"));
-                }
+/// Refuses an extension in which a word means something else than before.
+fn check_words(before: &Inner, extended: &Inner) -> Result<()> {
+    for rule in &extended.rules[before.rules.len().min(extended.rules.len())..] {
+        for predicate in rule.predicates() {
+            let name = &*predicate.name;
+            let own = before.keyword(name);
+            if own != name {
+                return Err(Code::KeywordUnknown
+                    .error(format!("`{name}` is another name of `{own}` in the schema that is there"))
+                    .with_hint(format!("use `{own}`, or another word")));
+            }
+            let differs = |p: &Predicate| {
+                p.name == predicate.name
+                    && (p.kind == KeywordType::Param) != (predicate.kind == KeywordType::Param)
+            };
+            if before.rules.iter().flat_map(Rule::predicates).any(differs) {
+                return Err(Code::KeywordValue
+                    .error(format!("`{name}` is a Param in one part of the schema and not in the other"))
+                    .with_hint("give it the type that it has in the rules that are there"));
             }
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -152,7 +152,7 @@ impl Schema {
     /// Refuses a keyword of no rule that is one letter away from one which the key lacks: what people write is checked
     /// for slips before a rule with further keywords takes it. One that `is_used` already is none.
     pub fn check_slips(&self, pairs: &[(&str, &str)], is_used: impl Fn(&str) -> Result<bool>) -> Result<()> {
-        self.0.check_slips(pairs, is_used)
+        slips::check_slips(&self.0, pairs, is_used)
     }
 
     /// What a request selects, for reading: all rules are considered. Days relative to today are

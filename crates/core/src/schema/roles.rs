@@ -79,7 +79,7 @@ impl Schema {
     /// The roles by which a run of this name is named: those of the first rule that has such a name. Invalid where no
     /// key has such a run.
     pub fn roles_of_run(&self, project: &str, name: &str) -> Result<&CatalogRoles> {
-        self.0.named(project, name).map(|(roles, _)| roles)
+        RunNames::of(&self.0).named(project, name).map(|(roles, _)| roles)
     }
 
     /// Project and name of the run that a key belongs to; the project is empty where the key has none.
@@ -92,7 +92,11 @@ impl Schema {
             [] => return None,
             [keyword] => {
                 let value = key.get(keyword)?.text().into_owned();
-                if self.0.is_anothers(roles, &project, &value) { escaped(&value) } else { value }
+                if RunNames::of(&self.0).is_anothers(roles, &project, &value) {
+                    escaped(&value)
+                } else {
+                    value
+                }
             }
             keywords => {
                 let first = &key.levels[0];
@@ -111,7 +115,7 @@ impl Schema {
     /// Keywords and values of the keys that belong to a run: the way back from [`Schema::run_of`]. Invalid
     /// where no key has such a run.
     pub fn pairs_of(&self, project: &str, name: &str) -> Result<Vec<(Arc<str>, String)>> {
-        self.0.named(project, name).map(|(_, pairs)| pairs)
+        RunNames::of(&self.0).named(project, name).map(|(_, pairs)| pairs)
     }
 
     /// The first level of keys that name nothing but a run there, which says who owns it. It is that of the
@@ -128,7 +132,7 @@ impl Schema {
             return own(pairs.map(|(keyword, text)| (keyword.into(), text.to_owned())).into());
         };
         // A run that the schema named before an extension keeps its level, and so its owner.
-        let named_by = |end: &&usize| self.0.names_run(**end, name);
+        let named_by = |end: &&usize| RunNames::of(&self.0).names_run(**end, name);
         let end = self.0.parts.iter().find(named_by).copied().unwrap_or(self.0.rules.len());
         let rules = self.0.rules.iter().take(end);
         rules.into_iter().find_map(|rule| level_of(rule, &pairs)).unwrap_or_else(|| own(pairs))
@@ -170,9 +174,21 @@ impl Schema {
 /// Keywords with their values.
 type NamePairs = Vec<(Arc<str>, String)>;
 
-impl Inner {
+/// The names of runs that a schema's rules make, in their order.
+#[derive(Clone, Copy)]
+struct RunNames<'a> {
+    rules: &'a [Rule],
+    /// The different roles of the rules, in their order.
+    roles: &'a [Arc<CatalogRoles>],
+}
+
+impl<'a> RunNames<'a> {
+    fn of(schema: &'a Inner) -> RunNames<'a> {
+        RunNames { rules: &schema.rules, roles: &schema.roles }
+    }
+
     /// The roles and the pairs of a run's name.
-    fn named(&self, project: &str, name: &str) -> Result<(&CatalogRoles, NamePairs)> {
+    fn named(&self, project: &str, name: &str) -> Result<(&'a CatalogRoles, NamePairs)> {
         let has_project = |roles: &&Arc<CatalogRoles>| project.is_empty() || roles.project.is_some();
         let sets = || self.roles.iter().filter(|roles| !roles.run.is_empty());
         if sets().next().is_none() {

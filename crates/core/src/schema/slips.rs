@@ -4,31 +4,28 @@ use super::Inner;
 use crate::nearest::is_one_letter_away;
 use crate::{Code, Result};
 
-impl Inner {
-    /// Refuses a further keyword that is one letter away from one of the schema's which the key lacks.
-    ///
-    /// Beside the keyword that it looks like, it is meant: `steps=3` with `step=6` is no slip. Nor is one that `is_used`
-    /// already; only what looks like a slip is asked about.
-    pub(super) fn check_slips(
-        &self,
-        pairs: &[(&str, &str)],
-        is_used: impl Fn(&str) -> Result<bool>,
-    ) -> Result<()> {
-        let known = |keyword: &str| self.ids.contains_key(self.keyword(keyword));
-        let given = |name: &str| pairs.iter().any(|(keyword, _)| self.keyword(keyword) == name);
-        for (keyword, value) in pairs.iter().filter(|(keyword, _)| !known(keyword)) {
-            let meant =
-                self.ids.keys().filter(|name| is_one_letter_away(keyword, name) && !given(name)).min();
-            if let Some(meant) = meant
-                && !is_used(keyword)?
-            {
-                return Err(Code::KeywordUnknown
-                    .error(format!("the schema has no keyword `{keyword}`: did you mean `{meant}`?"))
-                    .with_hint(format!(
-                        "write {meant}={value}; a further keyword has a name that is no slip of the schema's"
-                    )));
-            }
+/// Refuses a further keyword that is one letter away from one of the schema's which the key lacks.
+///
+/// Beside the keyword that it looks like, it is meant: `steps=3` with `step=6` is no slip. Nor is one that `is_used`
+/// already; only what looks like a slip is asked about.
+pub fn check_slips(
+    schema: &Inner,
+    pairs: &[(&str, &str)],
+    is_used: impl Fn(&str) -> Result<bool>,
+) -> Result<()> {
+    let known = |keyword: &str| schema.ids.contains_key(schema.keyword(keyword));
+    let given = |name: &str| pairs.iter().any(|(keyword, _)| schema.keyword(keyword) == name);
+    for (keyword, value) in pairs.iter().filter(|(keyword, _)| !known(keyword)) {
+        let meant = schema.ids.keys().filter(|name| is_one_letter_away(keyword, name) && !given(name)).min();
+        if let Some(meant) = meant
+            && !is_used(keyword)?
+        {
+            return Err(Code::KeywordUnknown
+                .error(format!("the schema has no keyword `{keyword}`: did you mean `{meant}`?"))
+                .with_hint(format!(
+                    "write {meant}={value}; a further keyword has a name that is no slip of the schema's"
+                )));
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -26,6 +26,19 @@ impl Value {
         }
     }
 
+    /// As [`fits`](Value::fits), and a number stands for the range that holds it alone. `None` also where the
+    /// value is not [sound](Value::check).
+    pub fn stands_for(&self, kind: ValueType) -> Option<Value> {
+        match self.fits(kind) {
+            None if matches!(kind, ValueType::IntRange | ValueType::FloatRange) => match self {
+                Value::Int(n) => Value::IntRange(*n, *n).fits(kind),
+                Value::Float(n) if !n.is_nan() => Value::FloatRange(*n, *n).fits(kind),
+                _ => None,
+            },
+            fitting => fitting.filter(|value| value.check().is_ok()),
+        }
+    }
+
     /// Whether it may be stored: ranges ascend and have no NaN, arrays are of one type, keys of maps are
     /// unique, and nothing is nested too deeply.
     pub fn check(&self) -> Result<()> {
@@ -115,5 +128,18 @@ fn array(items: &[Value]) -> Option<Vec<Value>> {
     match items.iter().any(|item| matches!(item, Value::Float(_))) {
         true => all(ValueType::Float),
         false => all(ValueType::Int).or_else(|| all(ValueType::UInt)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_stands_for_the_range_of_it_alone() {
+        assert_eq!(Value::Int(3).stands_for(ValueType::FloatRange), Some(Value::FloatRange(3.0, 3.0)));
+        assert_eq!(Value::Float(f64::NAN).stands_for(ValueType::FloatRange), None);
+        assert_eq!(Value::Text("3".into()).stands_for(ValueType::IntRange), None);
+        assert_eq!(Value::IntRange(4, 3).stands_for(ValueType::IntRange), None, "it is no range");
     }
 }

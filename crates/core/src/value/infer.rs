@@ -1,11 +1,9 @@
-//! Which type values have together, and what a value is as one of a type that was chosen for it: for values
-//! that arrive without a type, from text and tables.
+//! Which type values have together: for values that arrive without a type, from text and tables.
 //!
 //! ```
 //! use fieldstone_core::value::{Value, ValueType};
 //! let values = [Value::Int(1), Value::Float(0.5)];
 //! assert_eq!(ValueType::narrowest(&values), ValueType::Float);
-//! assert_eq!(Value::Int(3).stands_for(ValueType::IntRange), Some(Value::IntRange(3, 3)));
 //! ```
 
 use super::{Value, ValueType};
@@ -30,21 +28,6 @@ impl ValueType {
             }
         }
         kind.unwrap_or(ValueType::Text)
-    }
-}
-
-impl Value {
-    /// As [`fits`](Value::fits), and a number stands for the range that holds it alone. `None` also where the
-    /// value is not [sound](Value::check).
-    pub fn stands_for(&self, kind: ValueType) -> Option<Value> {
-        match self.fits(kind) {
-            None if matches!(kind, ValueType::IntRange | ValueType::FloatRange) => match self {
-                Value::Int(n) => Value::IntRange(*n, *n).fits(kind),
-                Value::Float(n) if !n.is_nan() => Value::FloatRange(*n, *n).fits(kind),
-                _ => None,
-            },
-            fitting => fitting.filter(|value| value.check().is_ok()),
-        }
     }
 }
 
@@ -75,13 +58,5 @@ mod tests {
         assert_eq!(ValueType::narrowest(&mixed), ValueType::Json);
         assert_eq!(ValueType::narrowest(&[Value::Bool(true), Value::Int(1)]), ValueType::Text);
         assert_eq!(ValueType::narrowest(&[]), ValueType::Text);
-    }
-
-    #[test]
-    fn a_number_stands_for_the_range_of_it_alone() {
-        assert_eq!(Value::Int(3).stands_for(ValueType::FloatRange), Some(Value::FloatRange(3.0, 3.0)));
-        assert_eq!(Value::Float(f64::NAN).stands_for(ValueType::FloatRange), None);
-        assert_eq!(Value::Text("3".into()).stands_for(ValueType::IntRange), None);
-        assert_eq!(Value::IntRange(4, 3).stands_for(ValueType::IntRange), None, "it is no range");
     }
 }

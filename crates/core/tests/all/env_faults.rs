@@ -345,7 +345,7 @@ fn users_own_what_they_create_and_may_be_kept_out() {
     assert_eq!((kept.stat().unwrap().uid, b.identity.uid()), (1000, 2000));
     assert_eq!(b.disk.open_append(Path::new("/d/g")).unwrap().stat().unwrap().uid, 2000);
     assert_eq!(b.identity.user_name(1000), "user1000");
-    world.chmod_readonly(dir, true).unwrap();
+    world.permissions().make_read_only(dir, true).unwrap();
     assert!(a.disk.open_write(path).is_ok() && b.disk.open_read(path).is_ok());
     let denied = |r: std::io::Result<()>| assert_eq!(r.unwrap_err().kind(), ErrorKind::PermissionDenied);
     denied(b.disk.open_write(path).map(drop));
@@ -355,13 +355,13 @@ fn users_own_what_they_create_and_may_be_kept_out() {
     denied(b.disk.unlink(path));
     denied(b.disk.rename(path, Path::new("/f")));
     denied(b.disk.link(path, Path::new("/d/l")));
-    world.chown(path, 2000).unwrap();
+    world.permissions().chown(path, 2000).unwrap();
     assert!(b.disk.open_write(path).is_ok());
     assert_eq!(a.disk.stat(path).unwrap().uid, 2000);
-    world.chmod_readonly(dir, false).unwrap();
+    world.permissions().make_read_only(dir, false).unwrap();
     denied(a.disk.create_new(Path::new("/d/new")).map(drop));
     assert_eq!(kept.write_at(b"x", 0).unwrap(), 1, "what is open stays open");
-    world.chmod_writable(dir).unwrap();
+    world.permissions().make_writable(dir).unwrap();
     assert!(a.disk.create_new(Path::new("/d/new")).is_ok());
 }
 

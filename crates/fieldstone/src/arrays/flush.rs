@@ -5,7 +5,7 @@ use fieldstone_array::distributed::group::{DurableArray, agreement};
 use fieldstone_core::dtype::ByteOrder;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{ArrayGroup as GroupRecord, BasicPattern, HistoryDecl};
-use fieldstone_store::api::{ArchiveOptions, Exist, StoredArraySpec, Value};
+use fieldstone_store::api::{ArchiveOptions, Exist, FieldAccess, StoredArraySpec, Value};
 
 use super::each;
 use super::inner::{JobInner, JobState, OpenGroup};

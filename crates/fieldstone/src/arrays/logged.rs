@@ -22,7 +22,9 @@ use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::StorageOrder;
-use fieldstone_store::api::{ArchiveOptions, Exist, FieldSpec, Pairs, ReadOptions, Value};
+use fieldstone_store::api::{
+    ArchiveOptions, Exist, FieldAccess, FieldSpec, Pairs, ReadOptions, Transactions, Value,
+};
 
 use super::inner::{JobInner, JobState};
 use super::source::pairs;

@@ -79,8 +79,8 @@ pub use rewrite::{RewrittenGroup, rewrite};
 pub use show::{ShownFiles, opens, show};
 pub use spec::{GroupOptions, LevelChoice, SetOptions};
 pub(crate) use stored::check_mesh_of;
-pub use stored::{NodeRows, StoredMesh, check_mesh};
-pub use xdmf::XdmfReport;
+pub use stored::{NodeRows, StoredMesh, check_mesh, mesh_path};
+pub use xdmf::{XdmfReport, write_xdmf};
 
 use fieldstone_core::env::comm::{Step, Team};
 use fieldstone_core::{Error, Result};

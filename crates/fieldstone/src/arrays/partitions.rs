@@ -6,7 +6,6 @@
 //! Edges have a name by which what was kept of them is found: a mesh its checksum, a file from outside its path, size and
 //! time, arrays the checksum of their content.
 
-use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -104,20 +103,12 @@ impl Default for PartitionOptions {
     }
 }
 
-/// One rank's part of a mesh.
+/// One rank's part of a mesh, in its job. What the rank has is in [`part`](Self::part).
 #[derive(Debug)]
 pub struct JobPartition {
     job: Arc<JobInner>,
     part: Arc<Partition>,
     ignored: Vec<String>,
-}
-
-impl Deref for JobPartition {
-    type Target = Partition;
-
-    fn deref(&self) -> &Partition {
-        &self.part
-    }
 }
 
 impl JobPartition {
@@ -174,7 +165,7 @@ impl ArrayJob {
         let part = self.make_part(given, options)?;
         let mut state = self.inner.state();
         state.report.exchanged += self.inner.team.exchanged() - before;
-        state.report.read += part.bytes_read();
+        state.report.read += part.part.bytes_read();
         drop(state);
         Ok(part)
     }

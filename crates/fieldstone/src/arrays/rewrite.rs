@@ -13,7 +13,7 @@ use fieldstone_array::distributed::view::View;
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::catalog::{ArrayLayout, RunName};
-use fieldstone_store::api::{Exist, Pairs, ReadOptions};
+use fieldstone_store::api::{Exist, FieldAccess, Pairs, ReadOptions};
 
 use super::group::ArrayGroup;
 use super::inner::{JobInner, JobOptions, OpenGroup};

@@ -10,7 +10,7 @@ use fieldstone_array::distributed::files::show as array_file;
 use fieldstone_core::Result;
 use fieldstone_core::env::{Env, FileKind};
 use fieldstone_format::catalog::RunName;
-use fieldstone_store::api::PlaceFile;
+use fieldstone_store::api::{FieldAccess, PlaceFile};
 
 use super::inventory::groups_of;
 use crate::Session;

@@ -16,7 +16,7 @@ use fieldstone_core::env::comm::{CommReader, FileMode, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::array_source::{SourceMessage, StoredSlab};
 use fieldstone_store::Field;
-use fieldstone_store::api::ReadOptions;
+use fieldstone_store::api::{FieldAccess, ReadOptions};
 
 use super::each;
 use super::logged_array::LoggedArray;

@@ -18,7 +18,6 @@ use super::meshes::{declare_with_others, sums_of};
 use crate::Session;
 use crate::Store;
 use crate::own_files::{MESHES, make_folder};
-use crate::run::Run;
 
 /// A mesh that this process has open.
 #[derive(Debug)]
@@ -76,6 +75,11 @@ fn check(mesh: &Mesh) -> Result<u64> {
     mesh.check_file()
 }
 
+/// Path of the file of a mesh that a store keeps; within the store where that is in no folder.
+pub fn mesh_path(store: &Store, decl: &MeshDecl) -> PathBuf {
+    store.backend().folder().map_or_else(|| PathBuf::from(&decl.path), |root| root.join(&decl.path))
+}
+
 /// As [`check_mesh`], of a mesh of a store.
 pub(crate) fn check_mesh_of(store: &Store, decl: &MeshDecl) -> Result<u64> {
     let (team, env, root) = alone(store)?;
@@ -84,44 +88,39 @@ pub(crate) fn check_mesh_of(store: &Store, decl: &MeshDecl) -> Result<u64> {
     mesh.close().and(checked)
 }
 
-impl Store {
+impl StoredMesh {
     /// A mesh that the store keeps, opened by this process alone.
     ///
     /// Errors: `NotFound` where there is none of the name; `Corrupt` where its file is not the one that was declared.
-    pub fn open_mesh(&self, name: &str) -> Result<StoredMesh> {
-        let decl = self.mesh_info(name)?;
-        let (team, env, root) = alone(self)?;
+    pub fn open(store: &Store, name: &str) -> Result<StoredMesh> {
+        let decl = store.catalog().mesh(name, &Session::default())?;
+        let (team, env, root) = alone(store)?;
         let mesh = Mesh::open(&team, &*env.disk, &root.join(&decl.path), decl.sums.as_ref())?;
         check_declared(&mesh, &decl)?;
         Ok(StoredMesh { decl, mesh })
-    }
-
-    /// Path of a mesh's file; within the store where that is in no folder.
-    pub fn mesh_path(&self, decl: &MeshDecl) -> PathBuf {
-        self.backend().folder().map_or_else(|| PathBuf::from(&decl.path), |root| root.join(&decl.path))
     }
 
     /// Keeps a mesh of which this process has all, under the name in its content; whether the store had it not under
     /// that name. The file is durable when this returns; the declaration belongs to the transaction, or the next flush.
     ///
     /// Errors: as those of [`ArrayJob::create_mesh`](super::ArrayJob::create_mesh).
-    pub fn create_mesh(
-        &self,
+    pub fn create(
+        store: &Store,
         content: &MeshContent<'_>,
         attrs: &[(String, Value)],
         session: &Session,
     ) -> Result<(StoredMesh, bool)> {
-        self.backend().check_writable()?;
-        let (team, env, root) = alone(self)?;
-        self.backend().create()?;
+        store.backend().check_writable()?;
+        let (team, env, root) = alone(store)?;
+        store.backend().create()?;
         let folder = make_folder(&env, &root, MESHES)?;
-        let known = |path: &Path| sums_of(self, path, session);
+        let known = |path: &Path| sums_of(store, path, session);
         let mesh = Mesh::create(&team, &env, &folder, Ok(content), known)?;
-        match self.catalog().mesh(content.name, session) {
+        match store.catalog().mesh(content.name, session) {
             // Attributes are no content: those that the name has stay.
             Ok(decl) if mesh.checksum() == *decl.checksum => {
                 let decl = MeshDecl { sums: mesh.sums().cloned(), ..decl };
-                declare_with_others(self, decl.clone(), session)?;
+                declare_with_others(store, decl.clone(), session)?;
                 return Ok((StoredMesh { decl, mesh }, false));
             }
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -130,21 +129,10 @@ impl Store {
         let file = mesh.path().file_name().and_then(|file| file.to_str());
         let file = file.ok_or_else(|| Error::internal("the file of a mesh has no name"))?;
         let decl = mesh.declare(content.name, &format!("{MESHES}/{file}"), attrs.to_vec());
-        declare_with_others(self, decl.clone(), session)?;
+        declare_with_others(store, decl.clone(), session)?;
         Ok((StoredMesh { decl, mesh }, true))
     }
-}
 
-impl Run {
-    /// The mesh that a variable stands on, by its group, and what of it; nothing where it stands on none.
-    pub fn mesh_of(&self, variable: &str) -> Result<Option<(String, MeshLocation)>> {
-        let groups = self.array_groups()?;
-        let group = groups.into_iter().find(|group| group.sets.iter().any(|s| s.variable.name == variable));
-        Ok(group.and_then(|group| group.mesh.zip(group.location)))
-    }
-}
-
-impl StoredMesh {
     /// Its name, checksum, counts, attributes and the path of its file within the store.
     pub fn info(&self) -> &MeshDecl {
         &self.decl

@@ -49,83 +49,81 @@ struct Series {
     steps: BTreeMap<i64, Vec<(String, MeshLocation, FilePlace)>>,
 }
 
-impl Run {
-    /// Writes the text of all fields on a mesh that were flushed, to `path`; of the run's only mesh where none is named.
-    ///
-    /// Errors: `NotFound` where the run has no group on the mesh; `Invalid` where it has several meshes and none is named.
-    pub fn write_xdmf(&self, mesh: Option<&str>, path: &Path) -> Result<XdmfReport> {
-        let groups = self.array_groups()?;
-        let name = mesh_name(&groups, mesh)?;
-        let mesh = self.store().open_mesh(&name)?;
-        let path = std::path::absolute(path).map_err(|e| Error::io("name", path, e))?;
-        let mut report = XdmfReport { files: vec![path.clone()], ..XdmfReport::default() };
-        let cells = cells_of(&mesh);
-        let mut series: Vec<Series> = Vec::new();
-        for group in groups.iter().filter(|group| group.mesh.as_deref() == Some(&name)) {
-            let Some(at) = group.location else { continue };
-            let grid = if at == MeshLocation::Node { cells } else { at };
-            for set in &group.sets {
-                let variable = &set.variable.name;
-                let pieces = self.pieces(variable, mesh.count(at), &mut report)?;
-                if pieces.is_empty() {
-                    continue;
-                }
-                report.variables.push(variable.clone());
-                let known = match series.iter().position(|series| series.location == grid) {
-                    Some(known) => known,
-                    None => {
-                        let topology = topology(&mesh, grid, &path, &mut report.files)?;
-                        series.push(Series { location: grid, topology, steps: BTreeMap::new() });
-                        series.len() - 1
-                    }
-                };
-                for (step, piece) in pieces {
-                    series[known].steps.entry(step).or_default().push((variable.clone(), at, piece));
-                }
+/// Writes the text of all fields of a run on a mesh that were flushed, to `path`; of its only mesh where none is named.
+///
+/// Errors: `NotFound` where the run has no group on the mesh; `Invalid` where it has several meshes and none is named.
+pub fn write_xdmf(run: &Run, mesh: Option<&str>, path: &Path) -> Result<XdmfReport> {
+    let groups = run.array_groups()?;
+    let name = mesh_name(&groups, mesh)?;
+    let mesh = StoredMesh::open(run.store(), &name)?;
+    let path = std::path::absolute(path).map_err(|e| Error::io("name", path, e))?;
+    let mut report = XdmfReport { files: vec![path.clone()], ..XdmfReport::default() };
+    let cells = cells_of(&mesh);
+    let mut series: Vec<Series> = Vec::new();
+    for group in groups.iter().filter(|group| group.mesh.as_deref() == Some(&name)) {
+        let Some(at) = group.location else { continue };
+        let grid = if at == MeshLocation::Node { cells } else { at };
+        for set in &group.sets {
+            let variable = &set.variable.name;
+            let pieces = pieces(run, variable, mesh.count(at), &mut report)?;
+            if pieces.is_empty() {
+                continue;
             }
-        }
-        let steps: BTreeSet<i64> = series.iter().flat_map(|series| series.steps.keys().copied()).collect();
-        report.steps = steps.into_iter().collect();
-        let text = text(&mesh, &name, &series, &path)?;
-        std::fs::write(&path, text).map_err(|e| Error::io("write", &path, e))?;
-        Ok(report)
-    }
-
-    /// Where a variable lies at each step at which it is whole.
-    fn pieces(&self, variable: &str, count: u64, report: &mut XdmfReport) -> Result<Vec<(i64, FilePlace)>> {
-        let (store, session) = (self.store(), self.session());
-        let mut pieces = Vec::new();
-        for step in common_steps(store, self.name(), &[variable.to_owned()], session)? {
-            let key = store.catalog().key_of(self.name(), Some(variable), Some(step))?;
-            let found = locate(store, &key, session)?;
-            let first = found.shape.first().copied();
-            // What holds for one step holds for all.
-            let unfit = match () {
-                () if first != Some(count) => {
-                    Some("its first dimension in the file is not the mesh's, as with order=\"F\"".to_owned())
-                }
-                () if number(found.dtype).is_none() => {
-                    Some(format!("XDMF has no elements of {}", found.dtype.name()))
-                }
-                () => None,
-            };
-            if let Some(why) = unfit {
-                report.left_out.push((variable.to_owned(), why));
-                break;
-            }
-            match found.stored {
-                Some(slab) => {
-                    let (path, offset) = (PathBuf::from(&slab.path), slab.offset);
-                    pieces.push((step, FilePlace { path, offset, dtype: found.dtype, shape: found.shape }));
-                }
+            report.variables.push(variable.clone());
+            let known = match series.iter().position(|series| series.location == grid) {
+                Some(known) => known,
                 None => {
-                    let why = "its values are in the store's logs, where XDMF cannot point".to_owned();
-                    report.left_out.push((format!("{variable} at step {step}"), why));
+                    let topology = topology(&mesh, grid, &path, &mut report.files)?;
+                    series.push(Series { location: grid, topology, steps: BTreeMap::new() });
+                    series.len() - 1
                 }
+            };
+            for (step, piece) in pieces {
+                series[known].steps.entry(step).or_default().push((variable.clone(), at, piece));
             }
         }
-        Ok(pieces)
     }
+    let steps: BTreeSet<i64> = series.iter().flat_map(|series| series.steps.keys().copied()).collect();
+    report.steps = steps.into_iter().collect();
+    let text = text(&mesh, &name, &series, &path)?;
+    std::fs::write(&path, text).map_err(|e| Error::io("write", &path, e))?;
+    Ok(report)
+}
+
+/// Where a variable lies at each step at which it is whole.
+fn pieces(run: &Run, variable: &str, count: u64, report: &mut XdmfReport) -> Result<Vec<(i64, FilePlace)>> {
+    let (store, session) = (run.store(), run.session());
+    let mut pieces = Vec::new();
+    for step in common_steps(store, run.name(), &[variable.to_owned()], session)? {
+        let key = store.catalog().key_of(run.name(), Some(variable), Some(step))?;
+        let found = locate(store, &key, session)?;
+        let first = found.shape.first().copied();
+        // What holds for one step holds for all.
+        let unfit = match () {
+            () if first != Some(count) => {
+                Some("its first dimension in the file is not the mesh's, as with order=\"F\"".to_owned())
+            }
+            () if number(found.dtype).is_none() => {
+                Some(format!("XDMF has no elements of {}", found.dtype.name()))
+            }
+            () => None,
+        };
+        if let Some(why) = unfit {
+            report.left_out.push((variable.to_owned(), why));
+            break;
+        }
+        match found.stored {
+            Some(slab) => {
+                let (path, offset) = (PathBuf::from(&slab.path), slab.offset);
+                pieces.push((step, FilePlace { path, offset, dtype: found.dtype, shape: found.shape }));
+            }
+            None => {
+                let why = "its values are in the store's logs, where XDMF cannot point".to_owned();
+                report.left_out.push((format!("{variable} at step {step}"), why));
+            }
+        }
+    }
+    Ok(pieces)
 }
 
 fn mesh_name(groups: &[ArrayGroup], mesh: Option<&str>) -> Result<String> {

@@ -11,6 +11,7 @@
 //! | `environment`, `git`, `files`, `interpreters`, `streams`, `link` | what is known of it; the variable that children are given |
 //!
 //! ```
+//! use fieldstone::prelude::*;
 //! use fieldstone::execution::{Execution, ExecutionOptions, Outcome};
 //! use fieldstone::{ArchiveOptions, OpenOptions, Session, Value};
 //!
@@ -46,6 +47,7 @@ use fieldstone_format::Id;
 use fieldstone_format::graph::VertexName;
 use fieldstone_graph::put::RelationPut;
 use fieldstone_journal::Session;
+use fieldstone_store::api::{FieldAccess, Transactions};
 
 pub(crate) use capture::Asked;
 pub use child::{Ended, run};

@@ -8,7 +8,7 @@ use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::packing::Packing;
 use fieldstone_core::value::Value;
-use fieldstone_store::api::FieldStore;
+use fieldstone_store::api::{FieldAccess, FieldStore};
 use serde_json::Value as Json;
 
 use crate::catalog::{Coordinate, RunName, VariableDecl};
@@ -48,7 +48,7 @@ enum Coords {
 impl Described {
     /// The description of a field; `None` for a field without one.
     pub fn of(store: &Store, key: &FieldKey) -> Option<Described> {
-        Described::of_file(&**store, key).or_else(|| Described::of_run(store, key))
+        Described::of_file(store, key).or_else(|| Described::of_run(store, key))
     }
 
     /// The description out of the header of the netCDF file that the key's run was ingested from. `None` in any doubt
@@ -116,9 +116,7 @@ impl Described {
         count: u64,
     ) -> Option<Coordinates> {
         let found = match &self.coords {
-            Coords::File(header) => {
-                file_coordinates(&**store, key, header, self.dims.get(dim)?, start, count)?
-            }
+            Coords::File(header) => file_coordinates(store, key, header, self.dims.get(dim)?, start, count)?,
             Coords::Declared(coords) => {
                 let coordinate = coords.iter().find(|(own, _)| *own as usize == dim).map(|(_, one)| one)?;
                 let at = |i: u64| match coordinate {

@@ -5,7 +5,7 @@ use fieldstone_core::Result;
 use fieldstone_core::geometry::Scalar;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_store::Field;
-use fieldstone_store::api::{Extremes, FieldStore, ListEntry, ListOptions};
+use fieldstone_store::api::{Extremes, FieldAccess, FieldStore, ListEntry, ListOptions};
 
 use super::content::Content;
 use crate::Store;
@@ -34,7 +34,7 @@ impl FieldFacts {
     pub fn of(store: &Store, mut entry: ListEntry, field: &Field) -> Result<FieldFacts> {
         let content = Content::of(store, field)?;
         entry.summary = meant(&entry, field, &content)?;
-        let versions = versions(&**store, &entry)?;
+        let versions = versions(store, &entry)?;
         let tags = match store.catalog().has_records()? {
             true => tagged(store, &entry)?,
             false => Vec::new(),

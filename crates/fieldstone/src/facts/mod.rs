@@ -5,6 +5,7 @@
 //! Invariant: nothing here writes, and nothing reads more of a field than it needs for what it says.
 //!
 //! ```
+//! use fieldstone::prelude::*;
 //! use fieldstone::facts::{FieldFacts, Overview};
 //! use fieldstone::{ArchiveOptions, ListOptions, OpenOptions, ReadOptions, Request, Value, json};
 //! use fieldstone::{FieldStore, FieldStoreExt};

@@ -6,7 +6,7 @@ use fieldstone_catalog::query::{Aggregate, By, Query};
 use fieldstone_core::Result;
 use fieldstone_core::key::KeyValue;
 use fieldstone_core::request::Request;
-use fieldstone_store::api::{ReadOptions, Stats};
+use fieldstone_store::api::{Admin, FieldAccess, ReadOptions, Stats};
 
 use crate::Store;
 

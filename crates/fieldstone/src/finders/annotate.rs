@@ -7,7 +7,7 @@ use fieldstone_format::catalog::{RunName, VariableName};
 
 use super::{Finder, annotations, find};
 use crate::Session;
-use crate::catalog::{Catalog, Deletion};
+use crate::catalog::{CatalogAccess, Deletion};
 
 /// A piece of a variable that was just archived.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ pub struct Piece<'a> {
 /// this process archived since its last flush; returns how many. With `again`, regions that an earlier
 /// writing of the piece left inside of its box are deleted: they need not lie where the new ones do.
 pub fn annotate(
-    catalog: &Catalog,
+    catalog: &dyn CatalogAccess,
     piece: &Piece<'_>,
     finders: &[Finder],
     again: bool,
@@ -48,7 +48,12 @@ pub fn annotate(
     Ok(found.len() as u64)
 }
 
-fn forget(catalog: &Catalog, piece: &Piece<'_>, finders: &[Finder], session: &Session) -> Result<()> {
+fn forget(
+    catalog: &dyn CatalogAccess,
+    piece: &Piece<'_>,
+    finders: &[Finder],
+    session: &Session,
+) -> Result<()> {
     let regions = finders.iter().filter(|finder| matches!(finder, Finder::Region { .. }));
     let tags: Vec<NameTest> = regions
         .flat_map(|finder| [finder.tag().to_owned(), format!("{}.more", finder.tag())])

@@ -21,7 +21,7 @@ use fieldstone_graph::dossier::Dossier;
 use fieldstone_graph::read::{Relation, Versions};
 use fieldstone_graph::trace::{Lineage, Step, TraceOptions, Way};
 
-use super::LineageSubject;
+use super::{LineageSubject, Tracer};
 use crate::Session;
 use crate::{Mode, OpenOptions, Store};
 
@@ -38,15 +38,14 @@ pub struct LineageStore {
     pub left: Option<String>,
 }
 
-impl Store {
+impl Tracer<'_> {
     /// The lineage of a subject, upstream also through other stores, and these stores, by their ids.
     pub fn trace_across(
         &self,
         subject: &LineageSubject,
         options: &TraceOptions,
-        session: &Session,
     ) -> Result<(Lineage, Vec<LineageStore>)> {
-        self.go_on(self.trace(subject, options, session)?, options, session)
+        self.go_on(self.trace(subject, options)?, options)
     }
 
     /// The same with all that these stores know of its vertices.
@@ -54,30 +53,23 @@ impl Store {
         &self,
         subject: &LineageSubject,
         options: &TraceOptions,
-        session: &Session,
     ) -> Result<(Dossier, Vec<LineageStore>)> {
-        let own = self.dossier(subject, options, session)?;
-        let (lineage, stores) = self.go_on(own.lineage.clone(), options, session)?;
+        let own = self.dossier(subject, options)?;
+        let (lineage, stores) = self.go_on(own.lineage.clone(), options)?;
         if stores.is_empty() {
             return Ok((own, stores));
         }
-        Ok((self.around_across(&lineage, &stores, options.at, session)?, stores))
+        Ok((self.around_across(&lineage, &stores, options.at)?, stores))
     }
 
     /// Goes on in other stores from a lineage of this one.
-    fn go_on(
-        &self,
-        found: Lineage,
-        options: &TraceOptions,
-        session: &Session,
-    ) -> Result<(Lineage, Vec<LineageStore>)> {
+    fn go_on(&self, found: Lineage, options: &TraceOptions) -> Result<(Lineage, Vec<LineageStore>)> {
         if options.way == Way::Down {
             return Ok((found, Vec::new()));
         }
         let mut walk = WalkAcross {
-            own: self,
-            session: session.clone(),
-            id: self.backend().id(),
+            own: *self,
+            id: self.store.backend().id(),
             options: TraceOptions { way: Way::Up, ..*options },
             done: HashMap::new(),
             others: BTreeMap::new(),
@@ -92,9 +84,8 @@ impl Store {
         lineage: &Lineage,
         stores: &[LineageStore],
         at: Option<u64>,
-        session: &Session,
     ) -> Result<Dossier> {
-        let mut all = self.graph().around(lineage, at, session)?;
+        let mut all = self.store.graph().around(lineage, at, self.session)?;
         for other in stores.iter().filter(|other| other.left.is_none()) {
             let Some(url) = &other.url else { continue };
             let around = |store: Store| store.graph().around(lineage, at, &Session::default());
@@ -147,8 +138,7 @@ struct OtherStore {
 
 /// A walk through several stores.
 struct WalkAcross<'a> {
-    own: &'a Store,
-    session: Session,
+    own: Tracer<'a>,
     id: Id,
     options: TraceOptions,
     /// Commits that were gone on from in their own stores, with the hops to them.
@@ -189,7 +179,7 @@ impl WalkAcross<'_> {
     /// Goes on in one store. An error of another one is noted.
     fn trace_in(&mut self, id: Id, starts: &[Step], options: &TraceOptions) -> Result<Option<Lineage>> {
         if id == self.id {
-            return self.own.graph().trace_on(starts, options, &self.session);
+            return self.own.store.graph().trace_on(starts, options, self.own.session);
         }
         let Some(other) = self.others.get_mut(&id) else { return Ok(None) };
         if other.store.is_none() {
@@ -256,9 +246,9 @@ impl WalkAcross<'_> {
         other.urls.extend(urls.get(&step.name).into_iter().flatten().map(|url| (*url).to_owned()));
         if other.urls.is_empty() && within == self.id {
             // Who asks for the commit itself meets nobody that read it on the way up.
-            let graph = self.own.graph();
+            let Tracer { store, session } = self.own;
             let readers =
-                graph.edges(&step.name, Some("wasReadBy"), Versions::NOW, Some(1), &self.session)?;
+                store.graph().edges(&step.name, Some("wasReadBy"), Versions::NOW, Some(1), session)?;
             other.urls.extend(readers.iter().filter_map(url).map(str::to_owned));
         }
         Ok(())

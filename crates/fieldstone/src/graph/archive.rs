@@ -8,6 +8,7 @@
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::graph::Archive;
 use fieldstone_graph::archive::ArchiveReport;
+use fieldstone_store::api::{Admin, FieldAccess};
 
 use crate::Session;
 use crate::Store;
@@ -39,7 +40,7 @@ pub fn archive(store: &Store, before: u64, url: &str, doit: bool) -> Result<Arch
     if !doit {
         return store.graph().hidden(before, &mut |_| Ok(()), &Session::default());
     }
-    let to = open_target(url, &**store)?;
+    let to = open_target(url, store)?;
     let path = crate::open::local_path(url)?;
     // Who reads it may stand in another folder.
     let path = std::path::absolute(&path).map_err(|e| Error::io("find", &path, e))?;

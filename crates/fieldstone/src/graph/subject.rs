@@ -19,13 +19,14 @@ use crate::Store;
 ///
 /// ```
 /// use fieldstone::graph::{LineageSubject, TraceOptions};
+/// use fieldstone::prelude::*;
 /// use fieldstone::{ArchiveOptions, OpenOptions, Request, Session, Value};
 ///
 /// let store = fieldstone::open("memory:", &OpenOptions::default())?;
 /// store.archive(&[("run", "a"), ("variable", "t")], Value::Bytes(b"x"), &ArchiveOptions::default())?;
 /// store.flush(None)?;
 /// let subject = LineageSubject::from(Request::parse("run=a,variable=t")?);
-/// assert_eq!(&*store.trace(&subject, &TraceOptions::default(), &Session::default())?.root.kind, "commit");
+/// assert_eq!(&*store.tracer(&Session::default()).trace(&subject, &TraceOptions::default())?.root.kind, "commit");
 /// # Ok::<(), fieldstone::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -54,47 +55,41 @@ impl From<Request> for LineageSubject {
     }
 }
 
-impl Store {
+/// Follows data of a store to whatever made it, as a session sees the store. [`Store::tracer`] makes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Tracer<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) session: &'a Session,
+}
+
+impl Tracer<'_> {
     /// The lineage of a subject.
-    pub fn trace(
-        &self,
-        subject: &LineageSubject,
-        options: &TraceOptions,
-        session: &Session,
-    ) -> Result<Lineage> {
+    pub fn trace(&self, subject: &LineageSubject, options: &TraceOptions) -> Result<Lineage> {
+        let graph = self.store.graph();
         match subject {
-            LineageSubject::Vertex(root) => self.graph().trace(root, options, session),
+            LineageSubject::Vertex(root) => graph.trace(root, options, self.session),
             LineageSubject::Data { vertices, requests } => {
-                let (root, others) = self.roots(vertices, requests, session)?;
-                self.graph().trace_all(&root, &others, options, session)
+                let (root, others) = self.roots(vertices, requests)?;
+                graph.trace_all(&root, &others, options, self.session)
             }
         }
     }
 
     /// The lineage of a subject with all that is known of its vertices, and who ran its executions.
-    pub fn dossier(
-        &self,
-        subject: &LineageSubject,
-        options: &TraceOptions,
-        session: &Session,
-    ) -> Result<Dossier> {
+    pub fn dossier(&self, subject: &LineageSubject, options: &TraceOptions) -> Result<Dossier> {
+        let graph = self.store.graph();
         match subject {
-            LineageSubject::Vertex(root) => self.graph().dossier(root, options, session),
+            LineageSubject::Vertex(root) => graph.dossier(root, options, self.session),
             LineageSubject::Data { vertices, requests } => {
-                let (root, others) = self.roots(vertices, requests, session)?;
-                self.graph().dossier_all(&root, &others, options, session)
+                let (root, others) = self.roots(vertices, requests)?;
+                graph.dossier_all(&root, &others, options, self.session)
             }
         }
     }
 
     /// The vertices from which the lineage of data begins.
-    fn roots(
-        &self,
-        vertices: &[VertexName],
-        requests: &[Request],
-        session: &Session,
-    ) -> Result<(VertexName, Vec<VertexName>)> {
-        let commits = self.commits(requests, session)?;
+    fn roots(&self, vertices: &[VertexName], requests: &[Request]) -> Result<(VertexName, Vec<VertexName>)> {
+        let commits = self.commits(requests)?;
         let commits = commits.iter().map(|commit| VertexName::new("commit", &commit.to_string()));
         let mut roots = vertices.iter().cloned().chain(commits);
         let Some(root) = roots.next() else {

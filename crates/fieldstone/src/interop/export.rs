@@ -11,7 +11,7 @@
 //!
 //! let store = fieldstone::open("forecasts", &OpenOptions::default())?;
 //! let request = Request::parse("param=130,step=0/6/12")?;
-//! let report = export::export(&*store, &[request], "t.grib".as_ref(), &Default::default())?;
+//! let report = export::export(&store, &[request], "t.grib".as_ref(), &Default::default())?;
 //! println!("{} messages, {} bytes", report.fields, report.bytes);
 //! # Ok::<(), fieldstone::Error>(())
 //! ```

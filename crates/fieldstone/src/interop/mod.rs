@@ -15,7 +15,7 @@
 //! use fieldstone::{Code, OpenOptions};
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;
-//! let exported = export(&*store, &[], "fields.xls".as_ref(), &ExportOptions::default());
+//! let exported = export(&store, &[], "fields.xls".as_ref(), &ExportOptions::default());
 //! assert_eq!(exported.err().map(|error| error.code()), Some(Code::FileFormat));
 //! # Ok::<(), fieldstone::Error>(())
 //! ```

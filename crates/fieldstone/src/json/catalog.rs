@@ -10,21 +10,21 @@ use serde_json::{Map, Value as Json, json};
 
 use super::values::{float, moment, named, project, step, text, value};
 use crate::catalog::{
-    Aggregate, BoxInfo, By, Catalog, DeleteReport, Hit, RebuildReport, RunInfo, StepInfo, TagInfo,
+    Aggregate, BoxInfo, By, CatalogAccess, DeleteReport, Hit, RebuildReport, RunInfo, StepInfo, TagInfo,
     VariableInfo, Writer,
 };
 use crate::facts::CatalogFacts;
 
 /// Names of users, and processes that wrote logs: each is asked for once.
 pub struct Users<'a> {
-    catalog: &'a Catalog,
+    catalog: &'a dyn CatalogAccess,
     names: RefCell<HashMap<u32, Rc<str>>>,
     writers: RefCell<HashMap<Option<Id>, Option<Rc<Writer>>>>,
 }
 
 impl<'a> Users<'a> {
     /// The users of a store.
-    pub fn of(catalog: &'a Catalog) -> Users<'a> {
+    pub fn of(catalog: &'a dyn CatalogAccess) -> Users<'a> {
         Users { catalog, names: RefCell::default(), writers: RefCell::default() }
     }
 

@@ -9,6 +9,7 @@
 //! together with it.
 //!
 //! ```
+//! use fieldstone::prelude::*;
 //! use fieldstone::catalog::Query;
 //! use fieldstone::{ArchiveOptions, FieldStoreExt, ListOptions, OpenOptions, Request, Value, json};
 //!

@@ -339,7 +339,7 @@ macro_rules! outcome {
     };
 }
 
-pub(super) use {
+pub(crate) use {
     admin, backend, backend_admin, backend_lane, catalog_admin, catalog_arrays, catalog_lookup,
     catalog_queries, catalog_writer, client_method, client_methods, fields, graph_admin, graph_reader,
     graph_walks, graph_writer, outcome, server_arms, transactions,

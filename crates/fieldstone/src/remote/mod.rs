@@ -25,6 +25,7 @@
 //! * authors stay with the client, and are asked for their part of a commit when it is made.
 //!
 //! ```
+//! use fieldstone::prelude::*;
 //! use fieldstone::catalog::CatalogSettings;
 //! use fieldstone::{ArchiveOptions, OpenOptions, ReadOptions, Store, Value};
 //!
@@ -41,7 +42,7 @@ mod argument;
 mod connection;
 mod fields;
 mod frame;
-mod methods;
+pub(crate) mod methods;
 mod named;
 mod served;
 mod serving;

@@ -4,6 +4,7 @@ use fieldstone_core::Result;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::catalog::{AttributeBatch, Column, TagDecl, Values};
 
+use super::cells::boxes_of;
 use super::{Run, Target};
 use crate::catalog::TagInfo;
 
@@ -113,7 +114,7 @@ impl Run {
             step: on.step.clone(),
             variables: on.variables.clone(),
             variable: on.variable.clone().unwrap_or(Column::One(0)),
-            boxes: self.boxes_of(on, rows)?,
+            boxes: boxes_of(self, on, rows)?,
             values,
             one_value,
             continues: call == Call::More,

@@ -62,52 +62,47 @@ fn mesh_dimension(decl: &VariableDecl) -> Option<usize> {
     decl.dims.iter().position(|own| *own == wanted)
 }
 
-impl Run {
-    /// The boxes of a target: those that it has, or the least that hold its cells.
-    pub(super) fn boxes_of(&self, on: &Target, rows: usize) -> Result<Option<Boxes>> {
-        let Some(sets) = &on.cells else { return Ok(on.boxes.clone()) };
-        if on.variables.is_empty() {
-            return Err(Error::invalid("cells without a variable").with_hint("give variable="));
-        }
-        let known = |name: &VariableName| {
-            let found =
-                self.store.catalog().variable(&self.name, &name.name, Some(name.version), &self.session)?;
-            CellVariable::of(&found.decl)
-        };
-        let variables = on.variables.iter().map(known).collect::<Result<Vec<_>>>()?;
-        let first = &variables[0];
-        if let Some(other) = variables
-            .iter()
-            .find(|other| (other.shape.len(), other.along) != (first.shape.len(), first.along))
-        {
-            return Err(Error::invalid(format!(
-                "cells of variables '{}' and '{}', which lie along other dimensions",
-                first.name, other.name
-            ))
-            .with_hint("annotate them in two calls"));
-        }
-        let of_row = |row: usize| match &on.variable {
-            Some(Column::Each(each)) => each.get(row).and_then(|index| variables.get(*index as usize)),
-            Some(Column::One(index)) => variables.get(*index as usize),
-            None => variables.first(),
-        };
-        let each_row = sets.len() > 1 || matches!(on.variable, Some(Column::Each(_)));
-        let (rank, along) = (first.shape.len(), first.along);
-        let mut boxes = Boxes {
-            rank,
-            start: Vec::new(),
-            count: Vec::new(),
-            cells: Some(CellSets { dim: along, sets: Vec::new() }),
-        };
-        for row in 0..if each_row { rows } else { 1 } {
-            let Some(set) = sets.get(if sets.len() == 1 { 0 } else { row }) else { break };
-            let variable =
-                of_row(row).ok_or_else(|| Error::invalid(format!("row {row} names no variable")))?;
-            variable.check(set, row)?;
-            push(&mut boxes, variable, set);
-        }
-        Ok(Some(boxes))
+/// The boxes of a target: those that it has, or the least that hold its cells.
+pub(super) fn boxes_of(run: &Run, on: &Target, rows: usize) -> Result<Option<Boxes>> {
+    let Some(sets) = &on.cells else { return Ok(on.boxes.clone()) };
+    if on.variables.is_empty() {
+        return Err(Error::invalid("cells without a variable").with_hint("give variable="));
     }
+    let known = |name: &VariableName| {
+        let found = run.store.catalog().variable(&run.name, &name.name, Some(name.version), &run.session)?;
+        CellVariable::of(&found.decl)
+    };
+    let variables = on.variables.iter().map(known).collect::<Result<Vec<_>>>()?;
+    let first = &variables[0];
+    if let Some(other) =
+        variables.iter().find(|other| (other.shape.len(), other.along) != (first.shape.len(), first.along))
+    {
+        return Err(Error::invalid(format!(
+            "cells of variables '{}' and '{}', which lie along other dimensions",
+            first.name, other.name
+        ))
+        .with_hint("annotate them in two calls"));
+    }
+    let of_row = |row: usize| match &on.variable {
+        Some(Column::Each(each)) => each.get(row).and_then(|index| variables.get(*index as usize)),
+        Some(Column::One(index)) => variables.get(*index as usize),
+        None => variables.first(),
+    };
+    let each_row = sets.len() > 1 || matches!(on.variable, Some(Column::Each(_)));
+    let (rank, along) = (first.shape.len(), first.along);
+    let mut boxes = Boxes {
+        rank,
+        start: Vec::new(),
+        count: Vec::new(),
+        cells: Some(CellSets { dim: along, sets: Vec::new() }),
+    };
+    for row in 0..if each_row { rows } else { 1 } {
+        let Some(set) = sets.get(if sets.len() == 1 { 0 } else { row }) else { break };
+        let variable = of_row(row).ok_or_else(|| Error::invalid(format!("row {row} names no variable")))?;
+        variable.check(set, row)?;
+        push(&mut boxes, variable, set);
+    }
+    Ok(Some(boxes))
 }
 
 /// Adds the least box that holds a set of cells which [`CellVariable::check`] passed.

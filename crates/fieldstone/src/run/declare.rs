@@ -1,10 +1,11 @@
-//! Declaring runs, variables and steps.
+//! Declaring runs, variables, steps, and the groups and imports of distributed arrays.
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{
-    Annotate, Coordinate, RunDecl, RunName, StepDecl, VariableDecl, VariableName,
+    Annotate, ArrayGroup, Coordinate, ImportDecl, MeshLocation, RunDecl, RunName, StepDecl, VariableDecl,
+    VariableName,
 };
 
 use fieldstone_store::api::Exist;
@@ -212,5 +213,38 @@ impl Run {
         let steps =
             numbers.iter().enumerate().map(|(i, &number)| StepDecl { number, time: time(i) }).collect();
         self.store.catalog().create_steps(&self.name, steps, &self.session)
+    }
+
+    /// Declares a group of distributed arrays. A group that is there takes the sets that it has not; its properties and
+    /// the sets that it has must be equal, else Conflict.
+    pub fn create_array_group(&self, group: ArrayGroup) -> Result<()> {
+        self.store.catalog().create_groups(&self.name, vec![group], &self.session)
+    }
+
+    /// A group with all its sets, as it was declared; NotFound where there is none of the name.
+    pub fn array_group(&self, name: &str) -> Result<ArrayGroup> {
+        self.store.catalog().array_group(&self.name, name, &self.session)
+    }
+
+    /// Groups, by name.
+    pub fn array_groups(&self) -> Result<Vec<ArrayGroup>> {
+        self.store.catalog().array_groups(&self.name, &self.session)
+    }
+
+    /// Declares a file from outside, and what this run takes from it. Conflict where the name is of another file.
+    pub fn create_import(&self, import: ImportDecl) -> Result<()> {
+        self.store.catalog().create_imports(&self.name, vec![import], &self.session)
+    }
+
+    /// Imports, by name.
+    pub fn imports(&self) -> Result<Vec<ImportDecl>> {
+        self.store.catalog().imports(&self.name, &self.session)
+    }
+
+    /// The mesh that a variable stands on, by its group, and what of it; nothing where it stands on none.
+    pub fn mesh_of(&self, variable: &str) -> Result<Option<(String, MeshLocation)>> {
+        let groups = self.array_groups()?;
+        let group = groups.into_iter().find(|group| group.sets.iter().any(|s| s.variable.name == variable));
+        Ok(group.and_then(|group| group.mesh.zip(group.location)))
     }
 }

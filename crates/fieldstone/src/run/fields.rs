@@ -7,7 +7,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::element_count;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_store::Field;
-use fieldstone_store::api::{ArchiveOptions, Compression, Exist, ReadOptions, Value};
+use fieldstone_store::api::{ArchiveOptions, Compression, Exist, FieldAccess, ReadOptions, Value};
 
 use super::Run;
 use crate::catalog::query::{Expr, NameTest, Term};

@@ -1,11 +1,10 @@
 //! Runs: what a simulation declares, writes, tags and reads, by one handle. Its rules hold for every language (B-10).
 //!
-//! * `declare`: runs, variables and steps, each by a builder that ends in `create()`;
+//! * `declare`: runs, variables and steps, each by a builder that ends in `create()`; groups and imports of arrays;
 //! * `fields`: arrays of variables at steps, checked against what is declared, with their features found;
 //! * `target`: what attributes stand on, one or many;
 //! * `annotate`: attributes; `cells`: sets of cells as the catalog keeps them;
-//! * `state`: how it goes;
-//! * `arrays`: groups and imports of distributed arrays.
+//! * `state`: how a run goes.
 //!
 //! ```
 //! use fieldstone::{Array, DType, OpenOptions, Target, WriteOptions};
@@ -24,7 +23,6 @@
 //! ```
 
 mod annotate;
-mod arrays;
 mod cells;
 mod declare;
 mod fields;
@@ -32,7 +30,8 @@ mod state;
 mod target;
 
 use fieldstone_core::Result;
-use fieldstone_format::catalog::RunName;
+use fieldstone_format::catalog::{RunName, RunPhase, RunState};
+use fieldstone_store::api::Admin;
 
 pub use annotate::TagRef;
 pub use declare::{NewRun, NewVariable};
@@ -82,5 +81,59 @@ impl Run {
     /// What was declared of it.
     pub fn info(&self) -> Result<RunInfo> {
         self.store.catalog().run(Some(&self.name.project), &self.name.name, &self.session)
+    }
+
+    /// How it goes.
+    pub fn state(&self) -> Result<RunStatus> {
+        let Some(said) = self.info()?.decl.state else { return Ok(RunStatus::Unknown) };
+        Ok(match said.phase {
+            RunPhase::Finished => RunStatus::Finished,
+            RunPhase::Failed => RunStatus::Failed(said.note),
+            // What this handle has not flushed yet is its own.
+            RunPhase::Running if said.writer.is_none() => RunStatus::Running,
+            RunPhase::Running => {
+                let writers = self.store.status()?.writers;
+                let open =
+                    writers.iter().any(|writer| Some(writer.writer) == said.writer && writer.state == "open");
+                if open { RunStatus::Running } else { RunStatus::Unknown }
+            }
+        })
+    }
+
+    /// Says that it is being written, and flushes: visible to all when this returns.
+    pub fn begin(&self) -> Result<()> {
+        self.say(RunPhase::Running, "")?;
+        self.flush()
+    }
+
+    /// Says that it came to its end, and flushes.
+    pub fn finish(&self) -> Result<()> {
+        self.say(RunPhase::Finished, "")?;
+        self.flush()
+    }
+
+    /// Says that it failed, and why. Visible to all when this returns; what was archived and not flushed is not
+    /// flushed by it.
+    pub fn fail(&self, why: &str) -> Result<()> {
+        if self.session.transaction().is_some() {
+            return self.say(RunPhase::Failed, why);
+        }
+        let transaction = self.store.transaction()?;
+        let alone = Run { session: self.session.within(transaction.id()), ..self.clone() };
+        alone.say(RunPhase::Failed, why)?;
+        transaction.commit()
+    }
+
+    fn say(&self, phase: RunPhase, note: &str) -> Result<()> {
+        let state = RunState { phase, note: note.to_owned(), writer: None };
+        self.store.catalog().set_state(&self.name, state, &self.session)
+    }
+
+    /// Flushes, but for a run of a transaction, which whoever has that decides.
+    fn flush(&self) -> Result<()> {
+        match self.session.transaction() {
+            None => self.store.flush(self.session.clone()),
+            Some(_) => Ok(()),
+        }
     }
 }

@@ -40,11 +40,11 @@ impl Backend for Composed {
     }
 
     fn check_writable(&self) -> Result<()> {
-        self.journal.check_writable()
+        self.journal.access().check_writable()
     }
 
     fn check_format(&self, since: u32, what: &str) -> Result<()> {
-        self.journal.check_format(since, what)
+        self.journal.format().check(since, what)
     }
 
     fn create(&self) -> Result<()> {
@@ -52,11 +52,11 @@ impl Backend for Composed {
     }
 
     fn has_pending(&self, session: &Session) -> bool {
-        self.journal.has_pending(session)
+        self.journal.unflushed().holds(session)
     }
 
     fn is_decided(&self, transaction: Id) -> Result<bool> {
-        Ok(self.journal.snapshot()?.transaction_states().any(|(id, _, _)| id == transaction))
+        Ok(self.journal.looks().snapshot()?.transaction_states().any(|(id, _, _)| id == transaction))
     }
 
     fn list_since(&self, request: &Request, since: &str, options: &ListOptions) -> Result<(Listing, String)> {
@@ -115,11 +115,11 @@ impl BackendAdmin for Composed {
     }
 
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)> {
-        self.journal.upgrade(session)
+        self.journal.format().upgrade(session)
     }
 
     fn pin_format(&self, version: u32, session: &Session) -> Result<()> {
-        self.journal.pin_format(version, session)
+        self.journal.format().pin(version, session)
     }
 }
 

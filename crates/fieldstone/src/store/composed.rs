@@ -160,7 +160,7 @@ impl Composed {
 
 impl Transactions for Composed {
     fn flush(&self, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let session = &*self.session(session);
         self.gather(session);
         self.fields.flush(session)?;
@@ -195,14 +195,14 @@ impl Transactions for Composed {
         if commit {
             self.flush(&session.within(transaction))?;
         } else {
-            self.journal.check_writable()?;
+            self.journal.access().check_writable()?;
             self.forget(&session.within(transaction));
         }
         self.fields.decide(transaction, commit, session)
     }
 
     fn abandon(&self, transaction: Id, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         self.forget(&session.within(transaction));
         self.fields.abandon(transaction, session)
     }

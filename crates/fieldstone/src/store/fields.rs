@@ -38,7 +38,7 @@ impl Composed {
         if options.verbatim {
             return Ok(());
         }
-        self.journal.by_schema(|schema| {
+        self.journal.schema().make(|schema| {
             self.undated.look(schema, key);
             schema.check_slips(key, |keyword| self.is_used(keyword))
         })

@@ -1,7 +1,8 @@
-//! Calls with a list of requests: what each selects, one after another.
+//! Calls with a list of requests: what each selects, one request after another.
 //!
 //! ```
-//! use fieldstone::{ArchiveOptions, FieldStore, ListOptions, OpenOptions, Request, Value};
+//! use fieldstone::prelude::*;
+//! use fieldstone::{ArchiveOptions, ListOptions, OpenOptions, Request, Value};
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;
 //! for run in ["a", "b"] {
@@ -10,8 +11,8 @@
 //! }
 //! store.flush(None)?;
 //! let requests = Request::parse_many("run=b\nrun=a")?;
-//! assert_eq!(store.list_all(&requests, &ListOptions::default())?.count(), 2);
-//! assert_eq!(store.stats_of_all(&requests)?.fields, 2);
+//! assert_eq!(store.all_of(&requests).list(&ListOptions::default())?.count(), 2);
+//! assert_eq!(store.all_of(&requests).stats()?.fields, 2);
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
@@ -21,18 +22,26 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::request::Request;
-use fieldstone_store::api::{ListOptions, Listing, ReadOptions, Stats, VerifyReport};
+use fieldstone_store::api::{Admin, FieldAccess, ListOptions, Listing, ReadOptions, Stats, VerifyReport};
 
 use super::Store;
 
-impl Store {
-    /// What exists of what requests select, request by request; each is listed when the one before it has ended.
-    pub fn list_all(&self, requests: &[Request], options: &ListOptions) -> Result<Listing> {
+/// The fields of a store that several requests select. [`Store::all_of`] makes it.
+#[derive(Debug, Clone, Copy)]
+pub struct AllOf<'a> {
+    pub(super) store: &'a Store,
+    pub(super) requests: &'a [Request],
+}
+
+impl AllOf<'_> {
+    /// What exists of what the requests select, request by request; each is listed when the one before it has ended.
+    pub fn list(&self, options: &ListOptions) -> Result<Listing> {
+        let requests = self.requests;
         if let [one] = requests {
-            return self.list(one, options);
+            return self.store.list(one, options);
         }
-        requests.iter().try_for_each(|request| self.select(request).map(drop))?;
-        let (store, options) = (self.clone(), options.clone());
+        requests.iter().try_for_each(|request| self.store.select(request).map(drop))?;
+        let (store, options) = (self.store.clone(), options.clone());
         let listed = move |request: Request| -> Listing {
             store.list(&request, &options).unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
         };
@@ -40,17 +49,12 @@ impl Store {
         Ok(Box::new(requests.into_iter().flat_map(listed)))
     }
 
-    /// What requests select of what became visible after a version, and the version at which this was so.
-    pub fn list_all_since(
-        &self,
-        requests: &[Request],
-        since: &str,
-        options: &ListOptions,
-    ) -> Result<(Listing, String)> {
-        let mut lists = Vec::with_capacity(requests.len());
+    /// What the requests select of what became visible after a version, and the version at which this was so.
+    pub fn list_since(&self, since: &str, options: &ListOptions) -> Result<(Listing, String)> {
+        let mut lists = Vec::with_capacity(self.requests.len());
         let mut now = None;
-        for request in requests {
-            let (list, version) = self.list_since(request, since, options)?;
+        for request in self.requests {
+            let (list, version) = self.store.list_since(request, since, options)?;
             lists.push(list);
             // What comes between two looks comes again with the next call, and is not passed over.
             now.get_or_insert(version);
@@ -59,21 +63,17 @@ impl Store {
     }
 
     /// The values present under any of the requests, per keyword and in typed order.
-    pub fn axes_of_all(
-        &self,
-        requests: &[Request],
-        options: &ReadOptions,
-    ) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
+    pub fn axes(&self, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
         let mut all: Vec<(Arc<str>, Vec<KeyValue>)> = Vec::new();
-        for request in requests {
-            for (name, values) in self.axes(request, options)? {
+        for request in self.requests {
+            for (name, values) in self.store.axes(request, options)? {
                 match all.iter_mut().find(|(known, _)| *known == name) {
                     Some((_, known)) => known.extend(values),
                     None => all.push((name, values)),
                 }
             }
         }
-        if requests.len() > 1 {
+        if self.requests.len() > 1 {
             for (_, values) in &mut all {
                 values.sort();
                 values.dedup();
@@ -82,12 +82,12 @@ impl Store {
         Ok(all)
     }
 
-    /// Counts of what requests select; a field that two of them select is counted twice.
-    pub fn stats_of_all(&self, requests: &[Request]) -> Result<Stats> {
+    /// Counts of what the requests select; a field that two of them select is counted twice.
+    pub fn stats(&self) -> Result<Stats> {
         let mut all = Stats::default();
-        for request in requests {
+        for request in self.requests {
             let Stats { datasets, indexes, fields, bytes, stored_bytes, masked, .. } = all;
-            let one = self.stats(request)?;
+            let one = self.store.stats(request)?;
             all = Stats {
                 datasets: datasets + one.datasets,
                 indexes: indexes + one.indexes,
@@ -98,27 +98,27 @@ impl Store {
                 ..one
             };
         }
-        if requests.len() > 1 {
-            (all.datasets, all.indexes) = (self.levels(requests, 1)?, self.levels(requests, 2)?);
+        if self.requests.len() > 1 {
+            (all.datasets, all.indexes) = (self.levels(1)?, self.levels(2)?);
         }
         Ok(all)
     }
 
-    /// How many datasets or indexes requests select, each counted once.
-    fn levels(&self, requests: &[Request], depth: u8) -> Result<u64> {
+    /// How many datasets or indexes the requests select, each counted once.
+    fn levels(&self, depth: u8) -> Result<u64> {
         let mut known = HashSet::new();
-        for entry in self.list_all(requests, &ListOptions { depth, ..ListOptions::default() })? {
+        for entry in self.list(&ListOptions { depth, ..ListOptions::default() })? {
             let FieldKey { levels } = entry?.key;
             known.insert(levels.into_iter().take(usize::from(depth)).collect::<Vec<_>>());
         }
         Ok(known.len() as u64)
     }
 
-    /// Verifies what requests select.
-    pub fn verify_all(&self, requests: &[Request]) -> Result<VerifyReport> {
+    /// Verifies what the requests select.
+    pub fn verify(&self) -> Result<VerifyReport> {
         let mut all = VerifyReport::default();
-        for request in requests {
-            let one = self.verify(request)?;
+        for request in self.requests {
+            let one = self.store.verify(request)?;
             all.fields += one.fields;
             all.bytes = all.bytes.saturating_add(one.bytes);
             all.files += one.files;

@@ -1,11 +1,13 @@
 //! The handle on an open store: its fields, its catalog, its runs and transactions.
 //!
 //! * `composed`: the first [backend](crate::Backend): fields, journal and catalogs, flushed together; `fields`, `port`,
-//!   `backend`: its calls as a field store, what catalogs ask of it, and the rest of its calls; `mesh_points`, `grids`, `grib_points`: where meshes and
-//!   grids lie; `origins`: from fields to commits, and back; `many`: calls with a list of requests; `verify`: the check of
-//!   fields, arrays, meshes and kept partitions.
+//!   `backend`: its calls as a field store, what catalogs ask of it, and the rest of its calls; `mesh_points`, `grids`,
+//!   `grib_points`: where meshes and grids lie;
+//! * `forwarded`: the handle as a field store; `many`: calls with a list of requests; `verify`: the check of fields, arrays,
+//!   meshes and kept partitions.
 //!
 //! ```
+//! use fieldstone::prelude::*;
 //! use fieldstone::{ArchiveOptions, OpenOptions, Value};
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;
@@ -17,15 +19,14 @@
 mod backend;
 mod composed;
 mod fields;
+mod forwarded;
 mod grib_points;
 mod grids;
 mod many;
 mod mesh_points;
-mod origins;
 mod port;
 mod verify;
 
-use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -41,27 +42,22 @@ use fieldstone_store::local::LocalStore;
 
 use self::composed::Composed;
 use crate::backend::{Backend, GraphPlace};
-use crate::catalog::{Catalog, CatalogSettings, TagInfo};
-use crate::graph::{Graph, SlotOptions};
+use crate::catalog::{CatalogAccess, CatalogSettings, TagInfo};
+use crate::graph::{GraphAccess, SlotOptions, Tracer};
 use crate::remote;
 use crate::run::{NewRun, Run};
 use crate::transaction::Transaction;
 
-/// An open store. Clones are the same handle; all calls of a [`FieldStore`] are calls of it.
+pub use many::AllOf;
+
+/// An open store. Clones are the same handle. Calls on fields are those of the traits of a [`FieldStore`], which the
+/// [`prelude`](crate::prelude) has.
 #[derive(Debug, Clone)]
 pub struct Store {
     backend: Arc<dyn Backend>,
-    catalog: Arc<OnceLock<Catalog>>,
-    graph: Arc<OnceLock<Graph>>,
+    catalog: Arc<OnceLock<Arc<dyn CatalogAccess>>>,
+    graph: Arc<OnceLock<Arc<dyn GraphAccess>>>,
     settings: CatalogSettings,
-}
-
-impl Deref for Store {
-    type Target = dyn FieldStore;
-
-    fn deref(&self) -> &(dyn FieldStore + 'static) {
-        &*self.backend
-    }
 }
 
 impl From<Store> for Arc<dyn FieldStore> {
@@ -110,22 +106,41 @@ impl Store {
     }
 
     /// The catalog: queries, and calls for many runs at once.
-    pub fn catalog(&self) -> &Catalog {
-        self.catalog.get_or_init(|| Catalog::of(self, self.settings.clone()))
+    pub fn catalog(&self) -> &dyn CatalogAccess {
+        &**self.catalog.get_or_init(|| self.catalog_with(self.settings.clone()))
+    }
+
+    /// The catalog once more, with an engine of its own as these settings say. Nothing is opened before it is needed.
+    pub fn catalog_with(&self, settings: CatalogSettings) -> Arc<dyn CatalogAccess> {
+        self.backend.clone().catalog(settings)
     }
 
     /// The provenance graph: users, executions and data, and how they are related.
-    pub fn graph(&self) -> &Graph {
-        self.graph.get_or_init(|| Graph::of(self.backend.clone().graph()))
+    pub fn graph(&self) -> &dyn GraphAccess {
+        &**self.graph.get_or_init(|| self.backend.clone().graph())
+    }
+
+    /// Lineage of this store's data, as a session sees the store.
+    pub fn tracer<'a>(&'a self, session: &'a Session) -> Tracer<'a> {
+        Tracer { store: self, session }
+    }
+
+    /// The fields that several requests select.
+    pub fn all_of<'a>(&'a self, requests: &'a [Request]) -> AllOf<'a> {
+        AllOf { store: self, requests }
     }
 
     /// The graph with its segments in a folder that the caller chose, and slots that run as he says: on a network of their own,
     /// with slow disks, or plainly. There every close writes whatever is in memory.
     ///
     /// Errors: `Invalid` where a call before has asked for the graph.
-    pub fn graph_with_slots(&self, folder: &std::path::Path, options: SlotOptions) -> Result<&Graph> {
+    pub fn graph_with_slots(
+        &self,
+        folder: &std::path::Path,
+        options: SlotOptions,
+    ) -> Result<&dyn GraphAccess> {
         let place = GraphPlace { folder: folder.to_owned(), slots: options };
-        let graph = Graph::of(self.backend.clone().graph_in(place)?);
+        let graph = self.backend.clone().graph_in(place)?;
         self.graph.set(graph).map_err(|_| {
             Error::invalid("the graph of this handle is open already, with other options")
                 .with_hint("ask for it before any other call for the graph")
@@ -233,7 +248,7 @@ impl Store {
 
     /// Begins a transaction; what is written through it becomes visible together, or not at all.
     pub fn transaction(&self) -> Result<Transaction> {
-        Ok(Transaction::new(self.clone(), self.begin()?, false))
+        Ok(Transaction::new(self.clone(), self.backend.begin()?, false))
     }
 
     /// Joins a transaction that another handle or process began.

@@ -68,7 +68,7 @@ impl PointSource for Composed {
 impl FieldPort for Composed {
     fn standing(&self, feed: &Feed) -> Box<dyn Holds> {
         let now = self.journal.env().clock.now();
-        Box::new(Standing::at(feed, self.journal.schema(), now))
+        Box::new(Standing::at(feed, self.journal.schema().now(), now))
     }
 
     fn count(&self, request: &Request, session: &Session) -> Result<u64> {

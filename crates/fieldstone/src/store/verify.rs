@@ -6,87 +6,86 @@ use std::path::Path;
 use fieldstone_array::distributed::partition::history::verify_history;
 use fieldstone_core::request::Request;
 use fieldstone_core::{ErrorKind, Result};
-use fieldstone_store::api::{Damage, FieldStore, VerifyReport};
+use fieldstone_store::api::{Damage, VerifyReport};
 
 use super::Store;
+use crate::Session;
 use crate::arrays::check_mesh_of;
 use crate::own_files::{ARRAYS, OwnFiles, PART, is_mark, shows_nothing};
 
-impl Store {
-    /// As [`Admin::verify`](fieldstone_store::api::Admin::verify). For the empty request also meshes and kept partitions, and
-    /// the names of files that nothing refers to.
-    pub fn verify(&self, request: &Request) -> Result<VerifyReport> {
-        let fields: &dyn FieldStore = &**self;
-        let mut report = fields.verify(request)?;
-        let Some(root) = self.backend().folder().filter(|_| request.is_empty()) else { return Ok(report) };
-        let found = OwnFiles::of(&*self.backend().env().disk, &root);
-        // A store of fields alone is verified without its catalog.
-        if !found.exist && found.unread.is_empty() && !self.uses_catalog() {
-            return Ok(report);
-        }
-        let mut named = report.array_files.clone();
-        match self.verify_declared(&root, &mut report) {
-            Ok(mut declared) => named.append(&mut declared),
-            // Damage that keeps the catalog from answering is named by the logs.
-            Err(error) => {
-                report.notes.push(format!("meshes and kept partitions are not read: {}", error.message()));
-                named.extend(
-                    found.files.iter().map(|(path, _)| path.clone()).filter(|path| !path.starts_with(ARRAYS)),
-                );
-            }
-        }
-        self.note_own_files(found, &named, &mut report);
-        Ok(report)
+/// Verifies what a request selects; for the empty request also meshes and kept partitions, and names the files that nothing
+/// refers to.
+pub fn verify(store: &Store, request: &Request) -> Result<VerifyReport> {
+    let mut report = store.backend().verify(request)?;
+    let Some(root) = store.backend().folder().filter(|_| request.is_empty()) else { return Ok(report) };
+    let found = OwnFiles::of(&*store.backend().env().disk, &root);
+    // A store of fields alone is verified without its catalog.
+    if !found.exist && found.unread.is_empty() && !store.uses_catalog() {
+        return Ok(report);
     }
+    let mut named = report.array_files.clone();
+    match verify_declared(store, &root, &mut report) {
+        Ok(mut declared) => named.append(&mut declared),
+        // Damage that keeps the catalog from answering is named by the logs.
+        Err(error) => {
+            report.notes.push(format!("meshes and kept partitions are not read: {}", error.message()));
+            named.extend(
+                found.files.iter().map(|(path, _)| path.clone()).filter(|path| !path.starts_with(ARRAYS)),
+            );
+        }
+    }
+    note_own_files(store, found, &named, &mut report);
+    Ok(report)
+}
 
-    /// Reads all meshes and kept partitions; the paths of their files.
-    fn verify_declared(&self, root: &Path, report: &mut VerifyReport) -> Result<BTreeSet<String>> {
-        let disk = &*self.backend().env().disk;
-        let (meshes, histories) = (self.meshes()?, self.histories()?);
-        let mut named = BTreeSet::new();
-        // A mesh of two names is one file.
-        for decl in meshes.into_iter().filter(|decl| named.insert(decl.path.clone())) {
-            note(report, &decl.path, check_mesh_of(self, &decl))?;
-            if decl.sums.is_none() {
+/// Reads all meshes and kept partitions; the paths of their files.
+fn verify_declared(store: &Store, root: &Path, report: &mut VerifyReport) -> Result<BTreeSet<String>> {
+    let disk = &*store.backend().env().disk;
+    let (catalog, session) = (store.catalog(), Session::default());
+    let (meshes, histories) = (catalog.meshes(&session)?, catalog.histories(&session)?);
+    let mut named = BTreeSet::new();
+    // A mesh of two names is one file.
+    for decl in meshes.into_iter().filter(|decl| named.insert(decl.path.clone())) {
+        note(report, &decl.path, check_mesh_of(store, &decl))?;
+        if decl.sums.is_none() {
+            report.notes.push(format!(
+                "{}: an earlier release wrote it: its content was compared, its header was not checked",
+                decl.path
+            ));
+        }
+    }
+    for decl in histories {
+        match verify_history(disk, &root.join(&decl.path)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => report.notes.push(format!(
+                "{}: the kept partition is gone; it is made again when it is needed",
+                decl.path
+            )),
+            outcome => note(report, &decl.path, outcome)?,
+        }
+        named.insert(decl.path);
+    }
+    Ok(named)
+}
+
+/// Names what stands in the folders of own files and is not one of those that something refers to, and files that show
+/// nothing.
+fn note_own_files(store: &Store, found: OwnFiles, named: &BTreeSet<String>, report: &mut VerifyReport) {
+    let (disk, root) = (&*store.backend().env().disk, store.backend().folder());
+    for (path, bytes) in &found.files {
+        if report.array_files.contains(path) {
+            report.files += 1;
+            if root.as_ref().is_some_and(|root| shows_nothing(disk, &root.join(path))) {
                 report.notes.push(format!(
-                    "{}: an earlier release wrote it: its content was compared, its header was not checked",
-                    decl.path
+                    "{path}: it shows none of its steps to other programs, because its job was killed; \
+                     fieldstone arrays STORE RUN --show ends that"
                 ));
             }
+        } else if !named.contains(path) && !is_mark(path) {
+            report.notes.push(unnamed(path, *bytes));
         }
-        for decl in histories {
-            match verify_history(disk, &root.join(&decl.path)) {
-                Err(e) if e.kind() == ErrorKind::NotFound => report.notes.push(format!(
-                    "{}: the kept partition is gone; it is made again when it is needed",
-                    decl.path
-                )),
-                outcome => note(report, &decl.path, outcome)?,
-            }
-            named.insert(decl.path);
-        }
-        Ok(named)
     }
-
-    /// Names what stands in the folders of own files and is not one of those that something refers to, and files that show
-    /// nothing.
-    fn note_own_files(&self, found: OwnFiles, named: &BTreeSet<String>, report: &mut VerifyReport) {
-        let (disk, root) = (&*self.backend().env().disk, self.backend().folder());
-        for (path, bytes) in &found.files {
-            if report.array_files.contains(path) {
-                report.files += 1;
-                if root.as_ref().is_some_and(|root| shows_nothing(disk, &root.join(path))) {
-                    report.notes.push(format!(
-                        "{path}: it shows none of its steps to other programs, because its job was killed; \
-                         fieldstone arrays STORE RUN --show ends that"
-                    ));
-                }
-            } else if !named.contains(path) && !is_mark(path) {
-                report.notes.push(unnamed(path, *bytes));
-            }
-        }
-        for (path, error) in found.unread {
-            report.damaged.push(Damage { key: None, file: path, why: error.to_string() });
-        }
+    for (path, error) in found.unread {
+        report.damaged.push(Damage { key: None, file: path, why: error.to_string() });
     }
 }
 

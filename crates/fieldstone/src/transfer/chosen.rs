@@ -16,6 +16,7 @@ use fieldstone_core::request::{Item, Request, Values};
 use fieldstone_core::schema::{CatalogRoles, OneOf, Schema, Selection};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::catalog::{AttributeId, RunName};
+use fieldstone_store::api::FieldAccess;
 
 use super::What;
 use super::places::{Further, Places, further_of, named_by};

@@ -12,6 +12,7 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Record, RunDecl, RunName, RunPhase, StepDecl, TagDecl, VariableDecl, VariableName,
 };
+use fieldstone_store::api::FieldAccess;
 
 use super::chosen::{Chosen, of_run, query};
 use crate::Session;

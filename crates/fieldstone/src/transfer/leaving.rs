@@ -14,7 +14,7 @@ use fieldstone_core::request::{Request, Values};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
-use fieldstone_store::api::ListOptions;
+use fieldstone_store::api::{FieldAccess, ListOptions};
 
 use super::chosen::{OfRun, of_run, query};
 use super::fields::FieldPlan;

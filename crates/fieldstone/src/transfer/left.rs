@@ -141,8 +141,9 @@ impl Left {
         if named.is_empty() {
             return Ok(());
         }
-        let there = to.map_or(Ok(Vec::new()), Store::meshes)?;
-        let here = from.meshes()?.into_iter().map(|mesh| mesh.name);
+        let meshes = |store: &Store| store.catalog().meshes(&Session::default());
+        let there = to.map_or(Ok(Vec::new()), meshes)?;
+        let here = meshes(from)?.into_iter().map(|mesh| mesh.name);
         let missing: Vec<String> = here
             .filter(|name| named.contains(name) && !there.iter().any(|mesh| mesh.name == *name))
             .collect();

@@ -70,7 +70,7 @@ use std::fmt;
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_store::api::FieldStore;
+use fieldstone_store::api::{Admin, FieldAccess, FieldStore, Transactions};
 
 pub use left::LeftBehind;
 pub(crate) use written::Written;
@@ -205,9 +205,9 @@ pub fn move_to(
     }
     let mut transfer = Transfer::plan(from, &what.into(), to, options)?;
     // Who may not remove is refused before anything is copied.
-    transfer.fields.check_removable(&**from)?;
+    transfer.fields.check_removable(from)?;
     let mut report = transfer.transfer(true)?;
-    report.kept = transfer.fields.kept(&**from, &transfer.requests)?;
+    report.kept = transfer.fields.kept(from, &transfer.requests)?;
     report.removed = transfer.fields.count().saturating_sub(report.kept.len() as u64);
     Ok(report)
 }
@@ -271,7 +271,7 @@ impl<'a> Transfer<'a> {
             },
             wanted: &|key| !by_hits || chosen.is_under(&schema, key),
         };
-        let fields = FieldPlan::new(&**from, &requests, &**to, &search)?;
+        let fields = FieldPlan::new(from, &requests, to, &search)?;
         let mut transfer = Transfer {
             from,
             to,
@@ -364,7 +364,7 @@ impl<'a> Transfer<'a> {
                 || moving && carrier.taken > 0
                 || to.backend().has_pending(&transaction.into());
         }
-        let Carrying::Done(carried) = fields.carry(&***to, transaction, moving, options, &mut report)? else {
+        let Carrying::Done(carried) = fields.carry(*to, transaction, moving, options, &mut report)? else {
             return Ok(None);
         };
         for run in late {
@@ -373,7 +373,7 @@ impl<'a> Transfer<'a> {
         changed |= !carried.is_empty() || to.backend().has_pending(&transaction.into());
         report.damaged = fields.damaged().map(|(_, unreadable)| unreadable.clone()).collect();
         if let Some(removal) = leaving {
-            fields.remove(&***from, removal)?;
+            fields.remove(*from, removal)?;
         }
         for (mut leaving, own) in going {
             leaving.fields_stay(fields.damaged().map(|(key, _)| key));
@@ -381,7 +381,7 @@ impl<'a> Transfer<'a> {
             let rows = of_run.filter(|of| !foreign.contains(&of.run)).map(|of| &of.rows[..]);
             leaving.end(own, rows)?;
         }
-        fields.check_unchanged(&***to, &carried)?;
+        fields.check_unchanged(*to, &carried)?;
         Ok(Some((report, changed)))
     }
 }

@@ -24,7 +24,7 @@ use fieldstone_core::request::Request;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Record, RunName, RunPhase, RunState, line_of, record_of};
-use fieldstone_store::api::ListOptions;
+use fieldstone_store::api::{FieldAccess, ListOptions};
 
 use super::attributes::{Carrier, Rows, names};
 use super::chosen::{Chosen, query};

@@ -14,6 +14,7 @@ use fieldstone::env::comm::Comm;
 use fieldstone::env::comm::single::SingleComm;
 use fieldstone::env::comm::threads::{self, Faults};
 use fieldstone::env::sim::SimWorld;
+use fieldstone::prelude::*;
 use fieldstone::{DType, OpenOptions, ReadOptions, Request, Result, Store};
 use fieldstone_array::container::access::Selection;
 use fieldstone_array::container::{Container, Mode};
@@ -126,7 +127,7 @@ fn partition(job: &ArrayJob, step: i64) -> Result<()> {
     let given = (MeshEdges::Arrays(&edges, &next), MeshVector::Replicated(&vector));
     let part = job.partition(Ok(given), &PartitionOptions::default())?;
     let own: Vec<i64> = (0..NODES as i64).filter(|node| vector[*node as usize] as u64 == rank).collect();
-    assert_eq!(part.nodes()[..own.len()], own, "{:?} at {step}", part.source());
+    assert_eq!(part.part().nodes()[..own.len()], own, "{:?} at {step}", part.part().source());
     Ok(())
 }
 
@@ -207,7 +208,8 @@ fn shown(env: &Env, place: &str) -> BTreeMap<i64, PathBuf> {
         let Ok(var) = file.var("step") else { continue };
         let whole = Selection::all(&var.shape());
         let mut steps = vec![0; whole.count.iter().product::<u64>() as usize * 8];
-        file.get(&var, &whole, &mut steps, NcType::Int64, true)
+        file.elements()
+            .get(&var, &whole, &mut steps, NcType::Int64, true)
             .unwrap_or_else(|error| panic!("{place}: {}: {error}", path.display()));
         all.extend(steps.as_chunks().0.iter().map(|step| (i64::from_ne_bytes(*step), path.clone())));
     }

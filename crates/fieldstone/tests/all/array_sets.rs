@@ -7,6 +7,7 @@ use fieldstone::catalog::ArrayLayout;
 use fieldstone::catalog::value::Value;
 use fieldstone::env::Env;
 use fieldstone::env::comm::threads::{self, Faults};
+use fieldstone::prelude::*;
 use fieldstone::{DType, ErrorKind, OpenOptions, Result, Store};
 
 const LAYOUTS: [ArrayLayout; 2] = [ArrayLayout::Files, ArrayLayout::Fields];

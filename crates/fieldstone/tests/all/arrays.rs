@@ -13,6 +13,7 @@ use fieldstone::catalog::{ArrayLayout, StorageOrder};
 use fieldstone::env::Env;
 use fieldstone::env::comm::Comm;
 use fieldstone::env::comm::threads::{self, Faults};
+use fieldstone::prelude::*;
 use fieldstone::{
     Code, DType, ErrorKind, Exist, Field, ListOptions, OpenOptions, ReadOptions, Request, Result, Store,
 };

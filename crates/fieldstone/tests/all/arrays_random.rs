@@ -15,6 +15,7 @@ use fieldstone::env::comm::Comm;
 use fieldstone::env::comm::threads::{self, Faults};
 use fieldstone::env::sim::SimWorld;
 use fieldstone::env::{Disk, Env};
+use fieldstone::prelude::*;
 use fieldstone::{
     ByteOrder, DType, ErrorKind, ListOptions, Mode, OpenOptions, ReadOptions, Request, Result, Store,
 };

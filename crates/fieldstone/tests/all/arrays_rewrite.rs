@@ -6,6 +6,7 @@ use fieldstone::arrays::{
     ArrayJob, GroupOptions, JobOptions, LevelChoice, SetOptions, View, groups_of, rewrite,
 };
 use fieldstone::catalog::{RunName, StorageOrder};
+use fieldstone::prelude::*;
 use fieldstone::{DType, ErrorKind, ListOptions, OpenOptions, ReadOptions, Request, Result, Store};
 
 fn open(folder: &Path) -> Store {

@@ -1,4 +1,5 @@
 //! Axes of keywords that a key has at several levels: the deepest value counts, as in the key itself.
+use fieldstone::prelude::*;
 use fieldstone::{OpenOptions, ReadOptions, Request, Value};
 
 #[test]

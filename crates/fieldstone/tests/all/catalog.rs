@@ -5,6 +5,7 @@ use fieldstone::Session;
 use fieldstone::catalog::query::{Dim, Range, Relation, Term};
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{By, Deletion, Query};
+use fieldstone::prelude::*;
 use fieldstone::{Code, ErrorKind, OpenOptions};
 use fieldstone_format::catalog::*;
 

@@ -8,6 +8,7 @@ use fieldstone::catalog::{
     ImportDecl, ImportFormat, ImportedVariable, MeshDecl, MeshLocation, RankSizes, StorageOrder,
     VariableName,
 };
+use fieldstone::prelude::*;
 use fieldstone::{Array, DType, ErrorKind, OpenOptions, Store, WriteOptions};
 
 fn set(name: &str, shape: &[Option<u64>]) -> ArraySet {
@@ -80,7 +81,7 @@ fn names(group: &ArrayGroup) -> Vec<&str> {
 
 /// Rows of a table as text.
 fn rows(store: &Store, table: &str) -> Vec<String> {
-    let (_, rows) = store.array_table(table).unwrap();
+    let (_, rows) = store.catalog().array_table(table).unwrap();
     let row = |row: Vec<fieldstone::catalog::value::Value>| {
         row.iter().map(|cell| cell.to_string().replace('"', "")).collect::<Vec<String>>().join(" ")
     };
@@ -105,9 +106,9 @@ fn what_is_declared_is_there_at_once_and_for_others_after_a_flush() {
             format!("{:?}", group("", vec![]).attrs)
         );
         assert_eq!(run.imports().unwrap(), [import(80)]);
-        assert_eq!(store.meshes().unwrap().len(), 1);
-        assert_eq!(store.mesh_info("wing").unwrap().counts, [4, 5, 2, 0]);
-        assert_eq!(store.histories().unwrap(), [history(2)]);
+        assert_eq!(store.catalog().meshes(&Session::default()).unwrap().len(), 1);
+        assert_eq!(store.catalog().mesh("wing", &Session::default()).unwrap().counts, [4, 5, 2, 0]);
+        assert_eq!(store.catalog().histories(&Session::default()).unwrap(), [history(2)]);
     };
     see(&store);
     store.flush(None).unwrap();
@@ -121,7 +122,7 @@ fn what_is_declared_is_there_at_once_and_for_others_after_a_flush() {
     assert_eq!(names(&other.run("a").unwrap().array_group("flow").unwrap()), ["t", "u"]);
     let missing = run.array_group("flown").unwrap_err();
     assert!(missing.kind() == ErrorKind::NotFound && missing.to_string().contains("'flown'"), "{missing}");
-    assert_eq!(store.mesh_info("win").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(store.catalog().mesh("win", &Session::default()).unwrap_err().kind(), ErrorKind::NotFound);
     assert!(store.catalog().verify().unwrap().ok());
     store.catalog().rebuild().unwrap();
     assert_eq!(names(&run.array_group("flow").unwrap()), ["t", "u"]);
@@ -176,9 +177,15 @@ fn in_a_transaction_they_wait_for_its_commit() {
     store.catalog().create_meshes(vec![mesh(5)], &Session::from(within)).unwrap();
     assert_eq!(inside.array_groups().unwrap().len(), 1);
     assert_eq!(store.catalog().meshes(&Session::from(within)).unwrap().len(), 1);
-    assert!(run.array_groups().unwrap().is_empty() && store.meshes().unwrap().is_empty());
+    assert!(
+        run.array_groups().unwrap().is_empty()
+            && store.catalog().meshes(&Session::default()).unwrap().is_empty()
+    );
     transaction.commit().unwrap();
-    assert!(run.array_groups().unwrap().len() == 1 && store.meshes().unwrap().len() == 1);
+    assert!(
+        run.array_groups().unwrap().len() == 1
+            && store.catalog().meshes(&Session::default()).unwrap().len() == 1
+    );
 }
 
 #[test]
@@ -197,7 +204,7 @@ fn they_go_with_their_run() {
     assert_eq!(store.run("a").unwrap_err().kind(), ErrorKind::NotFound);
     let run = store.create_run("a").create().unwrap();
     assert!(run.array_groups().unwrap().is_empty() && run.imports().unwrap().is_empty());
-    assert_eq!(store.meshes().unwrap().len(), 1);
+    assert_eq!(store.catalog().meshes(&Session::default()).unwrap().len(), 1);
     for table in ["access_pattern_table", "import_table", "run_table"] {
         assert!(rows(&store, table).is_empty(), "{table}");
     }
@@ -224,7 +231,7 @@ fn check_tables(store: &Store) {
     let is = |table: &str, expected: &[&str]| {
         let mut found = rows(store, table);
         found.sort();
-        assert_eq!(found, expected, "{table}: {:?}", store.array_table(table).unwrap().0);
+        assert_eq!(found, expected, "{table}: {:?}", store.catalog().array_table(table).unwrap().0);
     };
     is("run_table", &["p a 2 12 2 1970-01-02T00:00:00Z"]);
     let flow = "flow 2 files exchange wing node";
@@ -235,7 +242,7 @@ fn check_tables(store: &Store) {
     is("import_table", &["p a uns3d /data/uns3d.msh raw x 32 <f8 2,3 6 80 7 ab01"]);
     is("index_table", &["histories/a parts 5 4 2 0102 09", "histories/b edges 5 4 0 0102 "]);
     is("index_history_table", &["histories/a 0 2 1 3", "histories/a 1 2 2 4"]);
-    let error = store.array_table("run").unwrap_err();
+    let error = store.catalog().array_table("run").unwrap_err();
     assert!(
         error.kind() == ErrorKind::Invalid && error.hint().unwrap().contains("index_history_table"),
         "{error}"

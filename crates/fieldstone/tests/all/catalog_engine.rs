@@ -7,8 +7,9 @@ use std::path::Path;
 
 use crate::shared::*;
 use fieldstone::Session;
-use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query};
+use fieldstone::catalog::{CatalogSettings, Deletion, Query};
 use fieldstone::env::sim::SimWorld;
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, DType, Mode, OpenOptions};
 use fieldstone_catalog::engine::{Database as _, Sqlite};
 
@@ -55,7 +56,7 @@ fn deleting_the_engine_changes_no_answer() {
     assert_eq!(Both::at(folder.path()).answers(), answers);
     assert_eq!(both.answers(), answers);
     let memory = Some("memory:".to_owned());
-    let replayed = Catalog::of(&both.store, CatalogSettings { engine: memory });
+    let replayed = both.store.catalog_with(CatalogSettings { engine: memory });
     let replayed = Both { store: both.store.clone(), catalog: replayed };
     assert_eq!(replayed.answers(), answers);
     let report = both.catalog.rebuild().unwrap();
@@ -153,7 +154,7 @@ fn a_busy_engine_delays_no_flush() {
     both.flush();
     let took = (clock.monotonic() - begun) / 1_000_000_000;
     assert!(took < 20, "the flush waited {took} s for the engine");
-    assert!(!both.catalog.catch_up().unwrap(), "another process has it");
+    assert!(!both.catalog.catch_up().unwrap(), "another process holds it");
     drop(holder.stdin.take());
     holder.wait().unwrap();
     assert_eq!(both.catalog.count(&all_of(vec![tag_is("more")])).unwrap(), 20_000);
@@ -388,7 +389,7 @@ fn a_query_looks_at_the_logs_once() {
         let options = OpenOptions::default();
         let path = Path::new("/store");
         let store = fieldstone::open_in(world.process(host), "/store", path, &options).unwrap();
-        let catalog = Catalog::of(&store, CatalogSettings::default());
+        let catalog = store.catalog_with(CatalogSettings::default());
         Both { store, catalog }
     };
     let (writer, reader) = (open("a"), open("b"));

@@ -5,6 +5,7 @@ use crate::shared::*;
 use fieldstone::Session;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Deletion, Query};
+use fieldstone::prelude::*;
 use fieldstone::{ErrorKind, ListOptions, OpenOptions, Request};
 use fieldstone_format::catalog::*;
 use fieldstone_testkit::samples::{python_with, sample};
@@ -215,7 +216,7 @@ fn an_imported_grib_forecast_can_be_tagged() {
     let Some(python) = python_with("python", "fieldstone._helper.grib") else { return };
     let helper = fieldstone::helper::HelperOptions { python: Some(python), ..Default::default() };
     let options = fieldstone::GribOptions { helper, ..Default::default() };
-    let n = fieldstone::archive_grib(&*both.store, source, &options, &Default::default()).unwrap();
+    let n = fieldstone::archive_grib(&both.store, source, &options, &Default::default()).unwrap();
     both.flush();
     assert!(n > 0);
     let runs = both.catalog.runs(&Query::all()).unwrap();

@@ -7,6 +7,7 @@ use std::sync::mpsc::channel;
 use crate::shared::*;
 use fieldstone::Session;
 use fieldstone::catalog::Query;
+use fieldstone::prelude::*;
 use fieldstone::{ErrorKind, Id};
 use fieldstone_format::catalog::*;
 

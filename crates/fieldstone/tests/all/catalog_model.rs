@@ -5,11 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::shared::*;
 use fieldstone::Session;
 use fieldstone::catalog::value::Value;
-use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query, query::Term};
+use fieldstone::catalog::{CatalogAccess, CatalogSettings, Deletion, Query, query::Term};
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, DType, ErrorKind, Id, RemoveOptions, Request};
 use fieldstone_format::catalog::*;
 use fieldstone_testkit::require::full;
@@ -203,12 +205,12 @@ impl Model {
 }
 
 /// What a catalog says.
-fn said(catalog: &Catalog) -> BTreeSet<String> {
+fn said(catalog: &dyn CatalogAccess) -> BTreeSet<String> {
     said_in(catalog, None)
 }
 
 /// What a catalog says to those who name a transaction.
-fn said_in(catalog: &Catalog, transaction: Option<Id>) -> BTreeSet<String> {
+fn said_in(catalog: &dyn CatalogAccess, transaction: Option<Id>) -> BTreeSet<String> {
     let all = Query { session: Session::from(transaction), ..Query::all() };
     let hits = lines(&catalog.attributes(&all).unwrap()).into_iter();
     let mut said: BTreeSet<String> = hits.map(|line| format!("attribute {line}")).collect();
@@ -295,9 +297,9 @@ fn perform(both: &Both, call: &Call, transaction: Option<Id>) -> fieldstone::Res
 }
 
 /// In memory, from the logs.
-fn replayed(both: &Both) -> Catalog {
+fn replayed(both: &Both) -> Arc<dyn CatalogAccess> {
     let engine = Some("memory:".to_owned());
-    Catalog::of(&both.store, CatalogSettings { engine })
+    both.store.catalog_with(CatalogSettings { engine })
 }
 
 fn history(seed: u64, folder: &Path) {
@@ -332,7 +334,7 @@ fn history(seed: u64, folder: &Path) {
             batch.iter().for_each(|call| perform(&both, call, Some(transaction)).unwrap());
             both.store.flush(Some(transaction)).unwrap();
             if dice.below(2) == 0 {
-                drop(said(&first.catalog));
+                drop(said(&*first.catalog));
             }
             let commit = dice.below(3) > 0;
             both.store.decide(transaction, commit).unwrap();
@@ -349,7 +351,7 @@ fn history(seed: u64, folder: &Path) {
             both.flush();
         }
         let expected = model.lines();
-        let agree = |catalog: &Catalog, which: &str| {
+        let agree = |catalog: &dyn CatalogAccess, which: &str| {
             let said = said(catalog);
             let lacks: Vec<_> = expected.difference(&said).collect();
             let surplus: Vec<_> = said.difference(&expected).collect();
@@ -359,19 +361,19 @@ fn history(seed: u64, folder: &Path) {
                 "seed {seed}, round {round}, {which}: lacks {lacks:#?}, surplus {surplus:#?} after {last:#?}"
             );
         };
-        agree(&stepwise, "followed call by call");
+        agree(&*stepwise, "followed call by call");
         if dice.below(4) == 0 {
-            agree(&both.catalog, "followed now and then");
+            agree(&*both.catalog, "followed now and then");
         }
         if dice.below(6) == 0 {
-            agree(&replayed(&first), "built anew in memory");
+            agree(&*replayed(&first), "built anew in memory");
         }
         if dice.below(15) == 0 {
             both.catalog.rebuild().unwrap();
-            agree(&first.catalog, "built anew");
+            agree(&*first.catalog, "built anew");
         }
         if round == 59 {
-            agree(&first.catalog, "at last");
+            agree(&*first.catalog, "at last");
             let check = first.catalog.verify().unwrap();
             assert!(check.ok(), "seed {seed}: {check:#?}");
         }
@@ -436,10 +438,10 @@ fn unflushed(seed: u64, folder: &Path) {
         let sessions = open.iter().copied().map(Some).chain([None]);
         for session in sessions.filter(|_| dice.below(3) > 0).collect::<Vec<_>>() {
             let before = both.catalog.overlaid();
-            let incremental = said_in(&both.catalog, session);
+            let incremental = said_in(&*both.catalog, session);
             let laid = both.catalog.overlaid() - before;
             let fresh = replayed(&both);
-            let rebuilt = said_in(&fresh, session);
+            let rebuilt = said_in(&*fresh, session);
             extended += usize::from(laid * 4 < fresh.overlaid());
             let lacks: Vec<_> = rebuilt.difference(&incremental).collect();
             let surplus: Vec<_> = incremental.difference(&rebuilt).collect();
@@ -452,7 +454,7 @@ fn unflushed(seed: u64, folder: &Path) {
     assert!(extended > 20, "seed {seed}: only {extended} reads went on from one before");
     open.into_iter().for_each(|id| both.store.decide(id, true).unwrap());
     both.flush();
-    assert_eq!(said(&both.catalog), said(&replayed(&other)));
+    assert_eq!(said(&*both.catalog), said(&*replayed(&other)));
     let check = both.catalog.verify().unwrap();
     assert!(check.ok(), "seed {seed}: {check:#?}");
 }

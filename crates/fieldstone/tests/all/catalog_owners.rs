@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::shared::*;
 use fieldstone::Session;
 use fieldstone::catalog::value::Value;
-use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query};
+use fieldstone::catalog::{CatalogSettings, Deletion, Query};
 use fieldstone::env::sim::SimWorld;
+use fieldstone::prelude::*;
 use fieldstone::{Error, ErrorKind, Result, Store};
 use fieldstone_format::catalog::*;
 use fieldstone_journal::Journal;
@@ -38,7 +39,7 @@ fn with_journal(world: &SimWorld, host: &str) -> (Both, Arc<Journal>) {
     let journal = local.journal().clone();
     let store = Store::of(local, CatalogSettings::default(), false);
     let settings = CatalogSettings { engine: Some("memory:".into()) };
-    let catalog = Catalog::of(&store, settings);
+    let catalog = store.catalog_with(settings);
     (Both { store, catalog }, journal)
 }
 
@@ -170,7 +171,7 @@ fn a_run_may_be_annotated_by_its_owner_alone() {
         .catalog
         .create_run(RunDecl { run: run("open"), ..closed }, true, &Session::default())
         .unwrap_err();
-    assert!(other.message().contains("who annotates"), "{other}");
+    assert!(other.message().contains("who may annotate"), "{other}");
     // Another process of the owner annotates.
     let again = open(&world, "alice");
     again.catalog.annotate(on_run("a", "q", 2.5), &Session::default()).unwrap();
@@ -266,7 +267,7 @@ fn what_others_write_past_the_calls_does_not_count() {
         ]),
     ];
     let side = forged.iter().map(Record::encode).collect();
-    journal.take_side(side, &Session::default()).unwrap();
+    journal.unflushed().add(side, &Session::default()).unwrap();
     assert_eq!((bob.answers(), said(&bob)), before, "before the flush");
     bob.flush();
     for both in [&alice, &bob, &open(&world, "carol")] {
@@ -277,7 +278,8 @@ fn what_others_write_past_the_calls_does_not_count() {
     assert!(conflicts.iter().all(|text| text.contains("user 502, who does not own")), "{conflicts:#?}");
     // The run's deletion takes bob's attribute of it, which he may delete.
     journal
-        .take_side(vec![Record::Remove(vec![Removal::Run(run("a"))]).encode()], &Session::default())
+        .unflushed()
+        .add(vec![Record::Remove(vec![Removal::Run(run("a"))]).encode()], &Session::default())
         .unwrap();
     bob.flush();
     for both in [&alice, &bob, &open(&world, "carol")] {
@@ -342,7 +344,7 @@ fn share(world: &SimWorld, host: &str) {
     let disk = world.process(host).disk;
     for folder in ["/s", "/s/logs", "/s/data", "/s/boards"] {
         disk.create_dir_all(Path::new(folder)).unwrap();
-        world.set_mode(Path::new(folder), 0o1777).unwrap();
+        world.permissions().set_mode(Path::new(folder), 0o1777).unwrap();
     }
 }
 
@@ -357,9 +359,9 @@ fn no_date_makes_an_owner_where_others_may_write() {
     // Bob declares the same run, forty years before, and says so past the calls, too.
     let (bob, journal) = with_journal(&world, "bob");
     let older = RunDecl { params: vec![("nx".into(), Value::Int(7))], ..RunDecl::named(run("a")) };
-    journal.take_side(vec![Record::Runs(vec![older]).encode()], &Session::default()).unwrap();
+    journal.unflushed().add(vec![Record::Runs(vec![older]).encode()], &Session::default()).unwrap();
     let steps = Record::Steps(run("a"), vec![StepDecl { number: 40, time: Some(1.0) }]);
-    journal.take_side(vec![steps.encode()], &Session::default()).unwrap();
+    journal.unflushed().add(vec![steps.encode()], &Session::default()).unwrap();
     bob.flush();
     alice.flush();
     denied(

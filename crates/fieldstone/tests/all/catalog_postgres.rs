@@ -6,14 +6,15 @@ use std::path::Path;
 use crate::shared::*;
 use fieldstone::ErrorKind;
 use fieldstone::Session;
-use fieldstone::catalog::{Catalog, CatalogSettings, Query};
+use fieldstone::catalog::{CatalogSettings, Query};
+use fieldstone::prelude::*;
 use fieldstone_testkit::postgres::Server;
 
 /// A store in a folder whose catalog is in PostgreSQL.
 fn on(server: &Server, folder: &Path) -> Both {
     let Both { store, .. } = Both::at(folder);
     let settings = CatalogSettings { engine: Some(server.url()) };
-    let catalog = Catalog::of(&store, settings);
+    let catalog = store.catalog_with(settings);
     Both { store, catalog }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::shared::*;
 use fieldstone::Session;
-use fieldstone::catalog::{Catalog, CatalogSettings, Query};
+use fieldstone::catalog::{CatalogSettings, Query};
 use fieldstone_testkit::{Random, seeded};
 
 /// A store with thousands of attributes, in many commits that were followed one by one.
@@ -124,7 +124,7 @@ fn bytes_that_change_under_open_handles_change_no_answer() {
         }
         let memory = CatalogSettings { engine: Some("memory:".to_owned()) };
         let store = handles[which].store.clone();
-        let truth = answers(&Both { catalog: Catalog::of(&store, memory), store });
+        let truth = answers(&Both { catalog: store.catalog_with(memory), store });
         // One that has read much of it, and one that reads all of it now.
         let reader = dice.index(3);
         assert!(answers(&handles[reader]) == truth, "round {round}: {what:?}");

@@ -4,6 +4,7 @@
 use crate::shared::*;
 use fieldstone::Session;
 use fieldstone::catalog::{Deletion, Query};
+use fieldstone::prelude::*;
 use fieldstone::{ErrorKind, Id};
 use fieldstone_format::catalog::*;
 

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::shared::*;
 use fieldstone::Session;
-use fieldstone::catalog::{By, Catalog, CatalogSettings, Deletion, Query};
+use fieldstone::catalog::{By, CatalogSettings, Deletion, Query};
 use fieldstone::env::Identity;
 use fieldstone::env::sim::{Fault, OpKind, SimWorld};
+use fieldstone::prelude::*;
 use fieldstone::{Env, ErrorKind, Id, Store};
 use fieldstone_catalog::engine::{Database, Sqlite};
 use fieldstone_format::catalog::*;
@@ -23,7 +24,7 @@ fn with_journal(env: Env, native: bool, folder: &Path) -> (Both, Arc<Journal>) {
     let local = LocalStore::open(env, folder, options).unwrap();
     let journal = local.journal().clone();
     let store = Store::of(local, CatalogSettings::default(), false);
-    let catalog = Catalog::of(&store, CatalogSettings::default());
+    let catalog = store.catalog_with(CatalogSettings::default());
     (Both { store, catalog }, journal)
 }
 
@@ -80,7 +81,7 @@ fn a_run_that_was_asked_for_is_known_until_something_may_have_changed_it() {
     }
     assert!(both.catalog.overlaid() - before <= 1, "nothing is overlaid for it");
     // Another catalog of the same store gives records of the same session.
-    let other = Catalog::of(&both.store, CatalogSettings::default());
+    let other = both.store.catalog_with(CatalogSettings::default());
     let run = RunName { project: "p".into(), name: "a".into() };
     other.create_run(RunDecl::named(run), false, &Session::from(transaction)).unwrap();
     let error = both.catalog.run(None, "a", &Session::from(transaction)).unwrap_err();
@@ -142,9 +143,9 @@ fn a_query_looks_at_the_logs_once() {
     for round in 0..4 {
         let query = all_in((round >= 2).then_some(transaction));
         for (name, ask) in &kinds {
-            let before = journal.looks();
+            let before = journal.looks().count();
             ask(&query);
-            assert_eq!(journal.looks() - before, 1, "{name}, round {round}");
+            assert_eq!(journal.looks().count() - before, 1, "{name}, round {round}");
         }
         both.try_annotate("a", "max", 2, [0, 0], 1.0, query.session.transaction()).unwrap();
         catalog.copy_overlays_at(0);
@@ -152,23 +153,23 @@ fn a_query_looks_at_the_logs_once() {
     // Whose a run is is asked at the moment at which it was looked up; the claim of one that is nobody's looks
     // itself, because others may claim it meanwhile.
     let claim = {
-        let before = journal.looks();
-        journal.claim(b"some level".to_vec(), &Session::default()).unwrap();
-        journal.looks() - before
+        let before = journal.looks().count();
+        journal.datasets().claim(b"some level".to_vec(), &Session::default()).unwrap();
+        journal.looks().count() - before
     };
     for (n, session) in [None, Some(transaction), None].into_iter().enumerate() {
-        let before = journal.looks();
+        let before = journal.looks().count();
         catalog.create_run(RunDecl::named(run(&format!("new{n}"))), false, &Session::from(session)).unwrap();
-        assert_eq!(journal.looks() - before, 1 + claim, "create_run in {session:?}");
+        assert_eq!(journal.looks().count() - before, 1 + claim, "create_run in {session:?}");
     }
-    let fresh = Catalog::of(&both.store, CatalogSettings::default());
+    let fresh = both.store.catalog_with(CatalogSettings::default());
     fresh.variable(&run("a"), "t", None, &Session::default()).unwrap();
     let declare = |step: i64| {
-        let before = journal.looks();
+        let before = journal.looks().count();
         fresh
             .create_steps(&run("a"), vec![StepDecl { number: step, time: None }], &Session::default())
             .unwrap();
-        journal.looks() - before
+        journal.looks().count() - before
     };
     let first = declare(1);
     assert!(first <= 3 + claim, "{first} looks: for the run, its steps and its owner");

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, Code, Mode, OpenOptions, ReadOptions, Result, Value};
 
 fn file(name: &str) -> PathBuf {

@@ -62,16 +62,16 @@ fn filled() -> fieldstone::Store {
     for run in ["a", "b"] {
         for variable in ["t", "u"] {
             for step in ["0", "6", "12", "100"] {
-                put(&*store, &[("run", run), ("variable", variable), ("step", step)], &[2, 3], None);
+                put(&store, &[("run", run), ("variable", variable), ("step", step)], &[2, 3], None);
                 if run == "b" && step != "6" {
                     for member in ["2", "10"] {
                         let key = [("run", run), ("variable", variable), ("step", step), ("member", member)];
-                        put(&*store, &key, &[2, 3], None);
+                        put(&store, &key, &[2, 3], None);
                     }
                 }
             }
         }
-        put(&*store, &[("project", "p"), ("run", run), ("variable", "orography")], &[5], None);
+        put(&store, &[("project", "p"), ("run", run), ("variable", "orography")], &[5], None);
     }
     store.flush(None).unwrap();
     store
@@ -84,11 +84,11 @@ fn cubes_hold_the_keys_that_list_gives_however_they_are_grouped() {
     let groupings = by.into_iter().map(Grouping::By).chain([Grouping::Along(&["step"])]);
     for grouping in groupings.chain([Grouping::Along(&["member", "run"]), Grouping::Along(&[])]) {
         for request in ["", "run=b", "step=0/6", "member=2", "variable=orography"] {
-            let cubes = found(&*store, &[request], grouping);
+            let cubes = found(&store, &[request], grouping);
             let all: Vec<_> = cubes.iter().flat_map(keys).collect();
             let distinct: BTreeSet<_> = all.iter().cloned().collect();
             assert_eq!(all.len(), distinct.len(), "{grouping:?} {request}");
-            assert_eq!(distinct, listed(&*store, request), "{grouping:?} {request}");
+            assert_eq!(distinct, listed(&store, request), "{grouping:?} {request}");
         }
     }
 }
@@ -96,7 +96,7 @@ fn cubes_hold_the_keys_that_list_gives_however_they_are_grouped() {
 #[test]
 fn a_complete_cube_says_so_and_values_stand_in_typed_order() {
     let store = filled();
-    let cubes = found(&*store, &["run=a,variable=t/u"], Grouping::By(&["variable"]));
+    let cubes = found(&store, &["run=a,variable=t/u"], Grouping::By(&["variable"]));
     assert_eq!(cubes.len(), 2);
     for cube in &cubes {
         assert!(cube.places.is_none());
@@ -107,7 +107,7 @@ fn a_complete_cube_says_so_and_values_stand_in_typed_order() {
     // Equal axes are one object, so that thousands of runs share it.
     assert!(Arc::ptr_eq(&cubes[0].axes[0].values, &cubes[1].axes[0].values));
     // With gaps: run b has members, and at step 6 none.
-    let cubes = found(&*store, &["run=b,variable=t"], Grouping::By(&["run", "variable"]));
+    let cubes = found(&store, &["run=b,variable=t"], Grouping::By(&["run", "variable"]));
     let member = cubes[0].axes.iter().find(|axis| &*axis.keyword == "member").unwrap();
     assert!(member.values[0].is_absent());
     assert_eq!(cubes[0].places.as_ref().map(Vec::len), Some(10));
@@ -116,7 +116,7 @@ fn a_complete_cube_says_so_and_values_stand_in_typed_order() {
 #[test]
 fn fields_that_two_requests_name_count_once() {
     let store = filled();
-    let cubes = found(&*store, &["variable=t,run=a", "step=0/6,run=a,variable=t"], Grouping::By(&["run"]));
+    let cubes = found(&store, &["variable=t,run=a", "step=0/6,run=a,variable=t"], Grouping::By(&["run"]));
     assert_eq!(cubes.iter().flat_map(keys).count(), 4);
     assert!(cubes[0].places.is_none());
 }
@@ -124,10 +124,10 @@ fn fields_that_two_requests_name_count_once() {
 #[test]
 fn fields_of_another_shape_and_of_most_bytes_are_named() {
     let store = store();
-    put(&*store, &[("run", "a"), ("variable", "t"), ("step", "1")], &[4], Some(&[2]));
-    put(&*store, &[("run", "a"), ("variable", "t"), ("step", "2")], &[6], None);
+    put(&store, &[("run", "a"), ("variable", "t"), ("step", "1")], &[4], Some(&[2]));
+    put(&store, &[("run", "a"), ("variable", "t"), ("step", "2")], &[6], None);
     store.flush(None).unwrap();
-    let cubes = found(&*store, &[""], Grouping::By(&["variable"]));
+    let cubes = found(&store, &[""], Grouping::By(&["variable"]));
     assert_eq!(cubes[0].odd.as_ref().unwrap().key.get("step").unwrap().text(), "2");
     assert_eq!(cubes[0].chunks.as_deref(), Some(&[2][..]));
     assert_eq!(cubes[0].longest.1.get("step").unwrap().text(), "2");
@@ -141,15 +141,15 @@ fn a_keyword_at_several_levels_counts_at_the_deepest() {
     let store = fieldstone::open("memory:", &options).unwrap();
     for place in ["x", "y", "z"] {
         for step in ["0", "6"] {
-            put(&*store, &[("place", place), ("step", step)], &[1], None);
+            put(&store, &[("place", place), ("step", step)], &[1], None);
         }
     }
     store.flush(None).unwrap();
-    let cubes = found(&*store, &[""], Grouping::By(&["place"]));
+    let cubes = found(&store, &[""], Grouping::By(&["place"]));
     let places: Vec<_> =
         cubes.iter().map(|cube| (cube.key.len(), cube.key[0].1.text().into_owned())).collect();
     assert_eq!(places, [(1, "x".to_owned()), (1, "y".to_owned()), (1, "z".to_owned())]);
-    let cubes = found(&*store, &[""], Grouping::Along(&["place"]));
+    let cubes = found(&store, &[""], Grouping::Along(&["place"]));
     assert_eq!(
         cubes.iter().map(|cube| (cube.axes.len(), cube.axes[0].values.len())).collect::<Vec<_>>(),
         [(1, 3); 2]

@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 
 use crate::processes::{self, Folder};
 use fieldstone::catalog::value::Value;
-use fieldstone::catalog::{Catalog, CatalogSettings, Query};
+use fieldstone::catalog::{CatalogSettings, Query};
+use fieldstone::prelude::*;
 use fieldstone::{Mode, OpenOptions};
 use fieldstone_testkit::require::{full, require};
 
@@ -61,7 +62,7 @@ fn check(folder: &Path, acknowledged: u64, context: &str) {
         }
     };
     let answer = || {
-        let catalog = Catalog::of(&store, CatalogSettings::default());
+        let catalog = store.catalog_with(CatalogSettings::default());
         let hits = catalog.attributes(&Query::all()).unwrap();
         let mut rows = BTreeSet::new();
         for (i, value) in hits.value.iter().enumerate() {

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::processes::{Folder, acknowledged, check_clean, example, have_strace};
-use fieldstone::catalog::{Catalog, CatalogSettings, Query};
+use fieldstone::catalog::{CatalogAccess, CatalogSettings, Query};
 use fieldstone::{FieldStore, ListOptions, OpenOptions, Request};
 use fieldstone_testkit::require::full;
 use fieldstone_testkit::{Random, seeded};
@@ -132,7 +132,7 @@ fn count_acknowledged(child: Child, end: End) -> u64 {
 }
 
 /// Everything that the catalog answers, as sorted lines.
-fn answers(catalog: &Catalog) -> Vec<String> {
+fn answers(catalog: &dyn CatalogAccess) -> Vec<String> {
     let all = Query::all();
     let hits = catalog.attributes(&all).unwrap();
     let mut lines: Vec<String> = (0..).map_while(|row| hits.hit(row)).map(|hit| format!("{hit:?}")).collect();
@@ -147,7 +147,7 @@ fn answers(catalog: &Catalog) -> Vec<String> {
 /// Steps with a field, and with an attribute as often as there is one, by run.
 type Steps = BTreeMap<String, BTreeMap<i64, (u64, u64)>>;
 
-fn steps(store: &dyn FieldStore, catalog: &Catalog) -> Steps {
+fn steps(store: &dyn FieldStore, catalog: &dyn CatalogAccess) -> Steps {
     let mut steps = Steps::new();
     for entry in store.list(&Request::new(), &ListOptions::default()).unwrap() {
         let key = entry.unwrap().key;
@@ -174,8 +174,8 @@ fn sixty_four_processes_lose_nothing_and_double_nothing() {
     for n in 0..rounds {
         counts.extend(round(&url, n, flushes, &mut random, traced));
         let store = fieldstone::open(&url, &OpenOptions::default()).unwrap();
-        let catalog = Catalog::of(&store, CatalogSettings::default());
-        let seen = steps(&*store, &catalog);
+        let catalog = store.catalog_with(CatalogSettings::default());
+        let seen = steps(&store, &*catalog);
         let mut killed = 0;
         let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
         for (name, (acknowledged, end)) in &counts {
@@ -202,10 +202,10 @@ fn sixty_four_processes_lose_nothing_and_double_nothing() {
         assert!(killed > 0 && killed < counts.len() as u64, "{killed} of {} were killed", counts.len());
         let check = catalog.verify().unwrap();
         assert!(check.ok(), "the engine as it was left: {check:#?}");
-        let found = answers(&catalog);
+        let found = answers(&*catalog);
         catalog.rebuild().unwrap();
-        assert_eq!(answers(&catalog), found, "the engine built anew");
-        check_clean(&*store);
+        assert_eq!(answers(&*catalog), found, "the engine built anew");
+        check_clean(&store);
         let boards = std::fs::read_dir(format!("{url}/boards")).unwrap().count();
         assert_eq!(boards, 2, "as if on two hosts");
         println!("round {n}: {killed} of {} processes were killed, in calls: {calls:?}", counts.len());

@@ -5,6 +5,7 @@ use std::path::Path;
 use fieldstone::Session;
 use fieldstone::env::sim::SimWorld;
 use fieldstone::graph::{Deletion, RelationPut, TraceOptions, Versions, VertexName, VertexPut};
+use fieldstone::prelude::*;
 use fieldstone::{ErrorKind, Mode, OpenOptions, Store};
 
 fn file(id: &str) -> VertexName {
@@ -107,7 +108,7 @@ fn nobody_deletes_what_another_put() {
     alice.graph().put_vertices(vec![VertexPut::new(file("x"))], &Session::default()).unwrap();
     alice.flush(None).unwrap();
     for folder in ["/s", "/s/logs", "/s/data", "/s/boards"] {
-        world.set_mode(Path::new(folder), 0o1777).unwrap();
+        world.permissions().set_mode(Path::new(folder), 0o1777).unwrap();
     }
     let bob = simulated(&world, "bob", &OpenOptions::default());
     let relation = Deletion::Relation("write".into(), job("1"), file("x"));

@@ -9,6 +9,7 @@ use fieldstone::graph::{
     EdgeType, Props, RelationPut, TypeDecl, Versions, VertexName, VertexPut, VertexType, archive,
     archive_into,
 };
+use fieldstone::prelude::*;
 use fieldstone::{Code, ErrorKind, OpenOptions, Result, Store};
 use fieldstone_core::value::{Value, ValueType};
 
@@ -186,7 +187,7 @@ fn what_others_put_stays() {
     put(&alice);
     alice.flush(None).unwrap();
     for folder in ["/s", "/s/logs", "/s/data", "/s/boards"] {
-        world.set_mode(Path::new(folder), 0o1777).unwrap();
+        world.permissions().set_mode(Path::new(folder), 0o1777).unwrap();
     }
     let env = world.process("bob");
     let (bob, cold) = (open(&env, "/s").unwrap(), open(&env, "/bobs").unwrap());

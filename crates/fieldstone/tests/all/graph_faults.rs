@@ -17,6 +17,7 @@ use fieldstone::graph::{
     Travel, TravelStep, TypeDecl, Versions, VertexName, VertexPut, VertexTest,
 };
 use fieldstone::lineage::{GraphRows, TreePart};
+use fieldstone::prelude::*;
 use fieldstone::{ErrorKind, OpenOptions, Result, Store};
 use fieldstone_core::value::Value;
 use fieldstone_testkit::random::Seeded;

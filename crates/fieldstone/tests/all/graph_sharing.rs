@@ -107,7 +107,7 @@ fn two_writers_and_two_readers_one_of_them_without_rights_hear_of_each_other_wit
     // A loaded machine may take longer, where the short form runs beside other tests.
     assert!(slowest < if full() { 1 } else { 3 } * 1_000_000_000, "found after {} ms", slowest / 1_000_000);
     let store = open(&url);
-    check_clean(&*store);
+    check_clean(&store);
     let check = store.graph().verify().unwrap();
     assert!(check.ok(), "{check:?}");
 }

@@ -3,6 +3,7 @@
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Deletion, Query, Values};
 use fieldstone::finders::Finder;
+use fieldstone::prelude::*;
 use fieldstone::{
     ArchiveOptions, Array, ByteOrder, DType, ErrorKind, ListOptions, OpenOptions, Request, Run, Store,
     Target, Value, WriteOptions,
@@ -256,7 +257,7 @@ fn what_a_deletion_takes_is_the_deepest_that_is_named() {
     ] {
         assert_eq!(of(named, false).unwrap(), what, "{named:?}");
     }
-    refused(of(&["project"], false), "names nothing to delete");
+    refused(of(&["project"], false), "no arguments that select anything");
     refused(of(&["tag"], true), "tags have no fields of their own");
     assert_eq!(of(&["run", "step"], true).unwrap(), "steps");
 }

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use fieldstone::helper::{Helper, HelperOptions};
+use fieldstone::prelude::*;
 use fieldstone::{
     ErrorKind, FieldStore, FieldStoreExt, IngestOptions, IngestReport, ListOptions, OpenOptions, ReadOptions,
     Request, Value, ingest,
@@ -98,7 +99,7 @@ fn a_netcdf_file_is_taken_once() {
     let taken = &report.taken[0];
     assert_eq!((taken.fields, taken.unchanged, report.skipped.len()), (3, 0, 0));
     assert_eq!(
-        keys(&*store),
+        keys(&store),
         ["{run=a}{variable=@header}{}", "{run=a}{variable=t}{step=0}", "{run=a}{variable=t}{step=1}"]
     );
     let version = store.version().unwrap();
@@ -118,7 +119,7 @@ fn another_file_of_the_same_name_is_kept_apart() {
     }
     let source = ",source=222222222222";
     assert_eq!(
-        keys(&*store),
+        keys(&store),
         [
             "{run=a}{variable=@header}{source=222222222222}".to_owned(),
             "{run=a}{variable=@header}{}".to_owned(),
@@ -138,7 +139,7 @@ fn fields_of_a_simulation_are_not_replaced_by_a_file() {
     store.flush(None).unwrap();
     take(&store, &[files.add("a.nc", netcdf("a", '1'))]);
     assert_eq!(store.get(&key, &ReadOptions::default()).unwrap().read().unwrap(), b"mine");
-    assert_eq!(keys(&*store).len(), 4);
+    assert_eq!(keys(&store).len(), 4);
 }
 
 #[test]
@@ -150,7 +151,7 @@ fn further_keywords_stand_in_every_key() {
         ingest(&store, &[&path], &IngestOptions { key, helper: stand_in(), ..Default::default() }).unwrap()
     };
     assert_eq!(with(&[("project", "p"), ("run", "b"), ("member", "3")]).taken[0].fields, 3);
-    assert!(keys(&*store).iter().all(|key| key.starts_with("{project=p,run=b}") && key.contains("member=3")));
+    assert!(keys(&store).iter().all(|key| key.starts_with("{project=p,run=b}") && key.contains("member=3")));
     assert_eq!(with(&[("project", "p"), ("run", "b"), ("member", "3")]).taken[0].unchanged, 3);
     // Another project is another place.
     assert_eq!(with(&[("run", "b")]).taken[0].fields, 3);
@@ -174,7 +175,7 @@ fn a_schema_without_a_place_is_told() {
         let store = memory(schema);
         let report = take(&store, &[path]);
         assert!(report.taken.is_empty() && report.skipped[0].why.contains(why), "{report:?}");
-        assert!(keys(&*store).is_empty());
+        assert!(keys(&store).is_empty());
     }
 }
 
@@ -196,7 +197,7 @@ fn messages_of_one_key_are_told_apart() {
     );
     let report = take(&store, std::slice::from_ref(&path));
     assert_eq!((report.taken[0].fields, report.taken[0].unchanged), (6, 1));
-    let found = contents(&*store);
+    let found = contents(&store);
     let base = "{class=od,expver=0001,stream=oper,date=20240101,time=0000,domain=g}{type=fc,levtype=sfc}{step=0,param=167";
     let expected = [
         ("", "first"),
@@ -249,7 +250,7 @@ fn messages_of_two_files_are_told_apart_too() {
     };
     let report = take(&store, &[file("one", "2"), file("two", "10")]);
     assert_eq!(report.taken.iter().map(|taken| taken.fields).sum::<u64>(), 2);
-    assert_eq!(contents(&*store).into_values().collect::<Vec<_>>(), [b"two", b"one"]);
+    assert_eq!(contents(&store).into_values().collect::<Vec<_>>(), [b"two", b"one"]);
 }
 
 #[test]
@@ -259,7 +260,7 @@ fn a_message_that_changed_is_a_new_version() {
     let before = store.version().unwrap();
     let report = take(&store, &[files.add("a", done(vec![message(grib_key("0"), json!([]), "new")]))]);
     assert_eq!(report.taken[0].fields, 1);
-    assert_eq!(contents(&*store).into_values().collect::<Vec<_>>(), [b"new"]);
+    assert_eq!(contents(&store).into_values().collect::<Vec<_>>(), [b"new"]);
     let all = store.list(&Request::new(), &ListOptions { masked: true, ..Default::default() }).unwrap();
     assert_eq!((all.count(), before != store.version().unwrap()), (2, true));
 }
@@ -329,9 +330,9 @@ fn a_reader_that_fails_takes_its_file_with_it_and_nothing_else() {
     }
     assert_eq!(report.skipped.len(), deeds.len());
     assert!(
-        keys(&*store).iter().all(|key| key.contains("=first") || key.contains("=last")),
+        keys(&store).iter().all(|key| key.contains("=first") || key.contains("=last")),
         "{:?}",
-        keys(&*store)
+        keys(&store)
     );
 }
 
@@ -344,7 +345,7 @@ fn what_a_dropped_file_brought_does_not_count_as_taken() {
         &[files.add("bad", bad), files.add("good", done(vec![message(grib_key("0"), json!([]), "m")]))],
     );
     assert_eq!((report.skipped.len(), report.taken[0].fields), (1, 1));
-    assert_eq!(keys(&*store).len(), 1);
+    assert_eq!(keys(&store).len(), 1);
 }
 
 #[test]
@@ -403,7 +404,7 @@ fn pieces_make_one_field_and_an_ill_fitting_file_is_dropped() {
     frames[2][0]["key"]["member"] = json!("no number");
     let report = take(&store, &[files.add("b", frames)]);
     assert!(report.taken.is_empty() && report.skipped[0].why.contains("member"), "{report:?}");
-    assert_eq!(keys(&*store).len(), 1);
+    assert_eq!(keys(&store).len(), 1);
 }
 
 #[test]
@@ -432,7 +433,7 @@ fn progress_is_told_in_bytes_and_can_end_the_ingest() {
     let options = IngestOptions { helper: stand_in(), progress: Some(&stop), ..Default::default() };
     let error = ingest(&store, &[&one, &two], &options).unwrap_err();
     assert!(error.message().ends_with("stopped") && error.message().contains("two"), "{error}");
-    assert!(keys(&*store).is_empty() && store.unflushed() == 0);
+    assert!(keys(&store).is_empty() && store.unflushed() == 0);
 }
 
 #[test]
@@ -444,7 +445,7 @@ fn what_was_archived_before_and_not_flushed_is_left_alone() {
     bad[3] = json!([{"signal": 11}, ""]);
     take(&store, &[files.add("a", netcdf("a", '1')), files.add("b", bad)]);
     assert_eq!(store.unflushed(), 1);
-    assert_eq!(keys(&*store).len(), 3);
+    assert_eq!(keys(&store).len(), 3);
     store.flush(None).unwrap();
     assert_eq!(store.get(&key, &ReadOptions::default()).unwrap().read().unwrap(), b"mine");
 }
@@ -477,7 +478,7 @@ fn real_grib_files_come_back_byte_for_byte() {
     // All in one store: equal keys of different files are told apart.
     let store = memory("mars");
     let report = ingest(&store, &paths, &options).unwrap();
-    let found: BTreeSet<Vec<u8>> = contents(&*store).into_values().collect();
+    let found: BTreeSet<Vec<u8>> = contents(&store).into_values().collect();
     let mut all = BTreeSet::new();
     for path in &paths {
         let bytes = std::fs::read(path).unwrap();

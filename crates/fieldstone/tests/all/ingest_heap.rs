@@ -2,6 +2,7 @@
 //! after an interruption, too. The helper is the stand-in of the tests of ingest.
 use std::path::{Path, PathBuf};
 
+use fieldstone::prelude::*;
 use fieldstone::{
     Code, ErrorKind, IngestOptions, IngestReport, NamedFiles, OpenOptions, Request, ingest, ingest_into,
     suggest_schema,

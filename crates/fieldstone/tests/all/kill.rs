@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::processes::{Folder, acknowledged, check_clean, check_run, have_strace, open, start};
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, Env, FieldStore, ListOptions, OpenOptions, ReadOptions, Request, Value};
 use fieldstone_testkit::require::{full, require};
 use fieldstone_testkit::seeded;
@@ -60,9 +61,9 @@ fn a_killed_writer_loses_nothing_it_acknowledged() {
         runs.push((url.clone(), run, count));
         let store = open(&url);
         for (_, run, count) in runs.iter().filter(|(u, _, _)| *u == url) {
-            check_run(&*store, run, *count);
+            check_run(&store, run, *count);
         }
-        check_clean(&*store);
+        check_clean(&store);
     }
     let flushes: u64 = runs.iter().map(|(_, _, count)| count).sum();
     println!("{} kills, {flushes} acknowledged flushes", runs.len());
@@ -87,12 +88,12 @@ fn a_writer_killed_at_any_system_call_loses_nothing_it_acknowledged() {
             let count = acknowledged(child);
             killed += u64::from(count < 9);
             let store = open(&url);
-            check_run(&*store, "r", count);
-            check_clean(&*store);
+            check_run(&store, "r", count);
+            check_clean(&store);
             let key = [("run", "later"), ("variable", "v"), ("step", "1")];
             store.archive(&key, Value::Bytes(b"later"), &ArchiveOptions::default()).unwrap();
             store.flush(None).unwrap();
-            check_run(&*open(&url), "r", count);
+            check_run(&open(&url), "r", count);
         }
         println!("{call:<16} {killed} kills");
         assert!(killed > 0, "no writer died in {call}");
@@ -141,9 +142,9 @@ fn a_stopped_writer_delays_nobody() {
         signal(child.id(), "CONT");
         child.kill().unwrap();
         let count = acknowledged(child);
-        check_run(&*open(&folder.store()), &run, count);
+        check_run(&open(&folder.store()), &run, count);
     }
-    check_clean(&*open(&folder.store()));
+    check_clean(&open(&folder.store()));
 }
 
 #[test]
@@ -185,7 +186,7 @@ fn stop_at(folder: &Folder, call: &str, n: u64, hold: Duration) {
     let _ = child.kill();
     let count = acknowledged(child);
     assert!(count < 9, "the writer was not stopped at {call} {n}");
-    check_run(&*open(&url), "r", count);
+    check_run(&open(&url), "r", count);
 }
 
 /// A small file system in memory, mounted while this value lives.
@@ -243,9 +244,9 @@ fn a_full_disk_loses_only_what_it_says_and_the_handle_goes_on() {
         };
         // What was there is there, for this handle and for a new one; what was lost is not.
         for store in [&store, &open(&folder.store())] {
-            holds(&**store, &mut (0..lost));
-            assert_eq!(visible(&**store), lost);
-            check_clean(&**store);
+            holds(store, &mut (0..lost));
+            assert_eq!(visible(store), lost);
+            check_clean(store);
         }
         // What a failure gave back may hold a few more.
         assert!((0..1_000).any(|_| put(lost).is_err()), "the disk is still full");
@@ -253,9 +254,9 @@ fn a_full_disk_loses_only_what_it_says_and_the_handle_goes_on() {
         put(lost).unwrap();
         put(lost + 1).unwrap();
         for store in [&store, &open(&folder.store())] {
-            holds(&**store, &mut (0..lost + 2));
-            assert_eq!(visible(&**store), lost + 2);
-            check_clean(&**store);
+            holds(store, &mut (0..lost + 2));
+            assert_eq!(visible(store), lost + 2);
+            check_clean(store);
         }
         println!("{name}: full at flush {lost}: {text}");
     }

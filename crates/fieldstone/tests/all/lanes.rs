@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fieldstone::catalog::CatalogSettings;
+use fieldstone::prelude::*;
 use fieldstone::{
     ArchiveOptions, Backend, DType, Exist, KeyEntry, OpenOptions, RemoveOptions, Request, Session, Store,
     Value, loopback,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use fieldstone::arrays::{GroupOptions, LevelChoice, SetOptions, show};
 use fieldstone::env::Env;
+use fieldstone::prelude::*;
 use fieldstone::{DType, Request, Store};
 
 use crate::own_files::{job, make_mesh, open, partition};

@@ -3,6 +3,7 @@
 use fieldstone::Session;
 use fieldstone::graph::{AuditOptions, Dossier, LineageSubject, VertexName};
 use fieldstone::lineage::{Difference, compare, compared_by};
+use fieldstone::prelude::*;
 use fieldstone::{ArchiveOptions, ErrorKind, Mode, OpenOptions, Request, Store};
 use fieldstone_core::value::Value;
 use fieldstone_format::log::{FOOT, FrameInfo};
@@ -40,7 +41,7 @@ fn execution(store: &Store, id: &str, time: u64, words: &[&str], env: &[(&str, &
 fn compared(store: &Store, names: &[&str]) -> Vec<Difference> {
     let each = names.iter().map(|name| {
         let name = LineageSubject::from(vertex(name));
-        store.dossier(&name, &compared_by(&name, None), &Session::default()).unwrap()
+        store.tracer(&Session::default()).dossier(&name, &compared_by(&name, None)).unwrap()
     });
     compare(&each.collect::<Vec<Dossier>>()).unwrap()
 }
@@ -118,7 +119,7 @@ fn what_nobody_wrote_cannot_be_compared() {
     let store = memory();
     execution(&store, "job:a", 10, &["model"], &[], "xxh3:01");
     let name = LineageSubject::from(vertex("file:/in"));
-    let of = store.dossier(&name, &compared_by(&name, None), &Session::default()).unwrap();
+    let of = store.tracer(&Session::default()).dossier(&name, &compared_by(&name, None)).unwrap();
     let error = compare(&[of.clone(), of]).unwrap_err();
     assert!(error.kind() == ErrorKind::NotFound && error.message().contains("file:/in"), "{error}");
 }

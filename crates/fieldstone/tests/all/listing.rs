@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fieldstone::catalog::query::text::parse;
 use fieldstone::env::sim::SimWorld;
+use fieldstone::prelude::*;
 use fieldstone::unpacked::unpacked;
 use fieldstone::{
     ArchiveOptions, DType, ListOptions, OpenOptions, ReadOptions, Request, Store, Value, open_in,
@@ -54,19 +55,19 @@ fn several_requests_are_listed_one_after_another() {
         put(&store, run, variable);
     }
     let requests = Request::parse_many("run=c\nrun=a,variable=u\n\n{run=b}{variable=t}").unwrap();
-    let listed = store.list_all(&requests, &ListOptions::default()).unwrap();
+    let listed = store.all_of(&requests).list(&ListOptions::default()).unwrap();
     let runs: Vec<_> =
         listed.map(|entry| entry.unwrap().key.get("run").unwrap().text().into_owned()).collect();
     assert_eq!(runs, ["c", "a", "b"]);
-    let axes = store.axes_of_all(&requests, &ReadOptions::default()).unwrap();
+    let axes = store.all_of(&requests).axes(&ReadOptions::default()).unwrap();
     let axes: Vec<_> = axes.into_iter().map(|(name, values)| (name.to_string(), values.len())).collect();
     assert_eq!(axes, [("run".to_owned(), 3), ("variable".to_owned(), 2), ("step".to_owned(), 1)]);
-    let stats = store.stats_of_all(&requests).unwrap();
+    let stats = store.all_of(&requests).stats().unwrap();
     assert_eq!((stats.datasets, stats.indexes, stats.fields, stats.bytes), (3, 3, 3, 72));
-    assert_eq!(store.verify_all(&requests).unwrap().fields, 3);
+    assert_eq!(store.all_of(&requests).verify().unwrap().fields, 3);
     // What the schema does not take is said before anything is listed.
     let wrong = Request::parse_many("run=a\nstep=x").unwrap();
-    assert!(store.list_all(&wrong, &ListOptions::default()).is_err());
+    assert!(store.all_of(&wrong).list(&ListOptions::default()).is_err());
 }
 
 /// A run that only fields name was created when the first of them was flushed.

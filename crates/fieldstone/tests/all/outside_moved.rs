@@ -7,6 +7,8 @@ use fieldstone::catalog::query::text::parse;
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Deletion, Query, RunName};
 use fieldstone::env::sim::SimWorld;
+use fieldstone::outside::repoint;
+use fieldstone::prelude::*;
 use fieldstone::transfer::{TransferOptions, copy};
 use fieldstone::{ErrorKind, OpenOptions, Request, Store, open_in};
 use fieldstone_testkit::errors::error;
@@ -67,7 +69,7 @@ fn runs_below_a_folder_lie_below_another_one_and_older_versions_answer_as_record
     let version = store.version().unwrap();
     let before = roots(&store);
 
-    let moved = store.repoint("/old/", "/new/place", &Query::all()).unwrap();
+    let moved = repoint(&store, "/old/", "/new/place", &Query::all()).unwrap();
     assert_eq!(names(&moved), ["a", "b", "e"]);
     let expected = ["a /new/place", "b /new/place/b", "c /older", "d /else", "e /else", "f "];
     assert_eq!(roots(&store), expected, "at once in this process");
@@ -84,7 +86,7 @@ fn runs_below_a_folder_lie_below_another_one_and_older_versions_answer_as_record
     let old = open_in(world.process("a"), STORE, Path::new(STORE), &options).unwrap();
     assert_eq!(roots(&old), before);
     // The newest counts; a query chooses.
-    store.repoint("/new/place", "/newest", &parse("run=b").unwrap()).unwrap();
+    repoint(&store, "/new/place", "/newest", &parse("run=b").unwrap()).unwrap();
     store.flush(None).unwrap();
     assert_eq!(roots(&open_by(&world, "a", STORE))[..2], ["a /new/place", "b /newest/b"]);
     // Declared anew as it is now, and as it was.
@@ -112,18 +114,18 @@ fn who_does_not_own_a_run_does_not_say_where_its_data_lie() {
     let alice = open_by(&world, "a", STORE);
     declare(&alice, "hers", "/old");
     alice.flush(None).unwrap();
-    world.chmod_writable(Path::new(STORE)).unwrap();
+    world.permissions().make_writable(Path::new(STORE)).unwrap();
     let bob = open_by(&world, "b", STORE);
     declare(&bob, "his", "/old");
     bob.flush(None).unwrap();
-    let refused = error(bob.repoint("/old", "/new", &Query::all()), ErrorKind::Denied);
+    let refused = error(repoint(&bob, "/old", "/new", &Query::all()), ErrorKind::Denied);
     assert!(refused.message().contains("hers"), "{refused}");
     bob.flush(None).unwrap();
     assert_eq!(roots(&alice), ["hers /old", "his /old"]);
-    assert_eq!(names(&bob.repoint("/old", "/new", &parse("run=his").unwrap()).unwrap()), ["his"]);
+    assert_eq!(names(&repoint(&bob, "/old", "/new", &parse("run=his").unwrap()).unwrap()), ["his"]);
     bob.flush(None).unwrap();
     assert_eq!(roots(&alice), ["hers /old", "his /new"]);
-    let missing = error(alice.repoint("/nowhere", "/new", &Query::all()), ErrorKind::NotFound);
+    let missing = error(repoint(&alice, "/nowhere", "/new", &Query::all()), ErrorKind::NotFound);
     assert!(missing.hint().unwrap().contains("/old"), "{missing}");
-    error(alice.repoint("", "/new", &Query::all()), ErrorKind::Invalid);
+    error(repoint(&alice, "", "/new", &Query::all()), ErrorKind::Invalid);
 }

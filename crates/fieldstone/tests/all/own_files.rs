@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use fieldstone::Session;
 use fieldstone::arrays::{
     ArrayJob, JobOptions, MeshArray, MeshContent, MeshCoordinate, MeshEdges, MeshRows, MeshVector,
-    PartitionOptions,
+    PartitionOptions, StoredMesh,
 };
 use fieldstone::container::Attrs;
+use fieldstone::prelude::*;
 use fieldstone::{ErrorKind, OpenOptions, Request, Result, Store};
 
 pub fn open(folder: &Path) -> Store {
@@ -35,7 +36,7 @@ pub fn make_mesh(store: &Store, name: &str, nodes: usize) -> Result<()> {
         fill: None,
         attrs: Attrs::default(),
     };
-    store.create_mesh(&content, &[], &Session::default()).map(drop)
+    StoredMesh::create(store, &content, &[], &Session::default()).map(drop)
 }
 
 fn only_file(folder: &Path, within: &str) -> PathBuf {
@@ -54,7 +55,7 @@ fn flip(path: &Path, at: usize) {
 /// What a process that opens the store now reads of a mesh.
 fn read_mesh(folder: &Path) -> Result<()> {
     let store = open(folder);
-    let mesh = store.open_mesh("wing")?;
+    let mesh = StoredMesh::open(&store, "wing")?;
     mesh.coordinates()?;
     mesh.rows(MeshArray::Faces)?;
     mesh.verify().map(drop)
@@ -109,7 +110,7 @@ fn a_mesh_of_an_earlier_release_is_checked_by_its_content_and_gets_checksums_whe
         let store = open(folder.path());
         make_mesh(&store, "wing", 100).unwrap();
         // As an earlier release declared it.
-        let mut old = store.mesh_info("wing").unwrap();
+        let mut old = store.catalog().mesh("wing", &Session::default()).unwrap();
         store.discard(None).unwrap();
         old.sums = None;
         store.catalog().create_meshes(vec![old], &Session::default()).unwrap();
@@ -117,7 +118,7 @@ fn a_mesh_of_an_earlier_release_is_checked_by_its_content_and_gets_checksums_whe
         only_file(folder.path(), "meshes")
     };
     let store = open(folder.path());
-    assert!(store.mesh_info("wing").unwrap().sums.is_none());
+    assert!(store.catalog().mesh("wing", &Session::default()).unwrap().sums.is_none());
     let report = store.verify(&Request::default()).unwrap();
     assert!(report.ok() && report.notes[0].contains("was not checked"), "{report:?}");
     flip(&path, 4_200);
@@ -129,7 +130,7 @@ fn a_mesh_of_an_earlier_release_is_checked_by_its_content_and_gets_checksums_whe
     make_mesh(&store, "tail", 100).unwrap();
     store.flush(None).unwrap();
     let store = open(folder.path());
-    let sums = ["wing", "tail"].map(|name| store.mesh_info(name).unwrap().sums);
+    let sums = ["wing", "tail"].map(|name| store.catalog().mesh(name, &Session::default()).unwrap().sums);
     assert!(sums[0].is_some() && sums[0] == sums[1], "{sums:?}");
     assert!(store.verify(&Request::default()).unwrap().notes.is_empty());
 }
@@ -148,7 +149,7 @@ fn a_mesh_whose_file_was_lost_is_made_again_with_other_attributes() {
     store.flush(None).unwrap();
     let store = open(folder.path());
     for name in ["tail", "wing"] {
-        store.open_mesh(name).unwrap().verify().unwrap();
+        StoredMesh::open(&store, name).unwrap().verify().unwrap();
     }
 }
 

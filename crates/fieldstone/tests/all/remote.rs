@@ -9,6 +9,7 @@ use fieldstone::catalog::query::Query;
 use fieldstone::catalog::{CatalogSettings, Interrupt};
 use fieldstone::execution::{Execution, ExecutionOptions, Outcome};
 use fieldstone::graph::{Engine, RelationPut, Travel, VertexName, VertexPut, parse_travel};
+use fieldstone::prelude::*;
 use fieldstone::{
     ArchiveOptions, Cancel, Code, ErrorKind, FieldStore, ListOptions, OpenOptions, ReadOptions, Request,
     Result, RetrieveOptions, Session, Store, Value, loopback,

@@ -52,8 +52,8 @@ fn eight_writers_and_eight_readers_take_no_lock_and_share_no_file_but_the_board(
     let logs = |part: &str| writers.keys().filter(|path| path.contains(part)).count();
     assert_eq!((logs("/logs/"), logs("/data/")), (8, 8), "{writers:?}");
     let store = open(&url);
-    (0..8).for_each(|i| assert_eq!(check_run(&*store, &format!("w{i}"), 12), 12));
-    check_clean(&*store);
+    (0..8).for_each(|i| assert_eq!(check_run(&store, &format!("w{i}"), 12), 12));
+    check_clean(&store);
     println!("{calls} calls of 16 processes; {} files written, shared: {shared:?}", writers.len());
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fieldstone::Session;
 use fieldstone::env::sim::SimWorld;
+use fieldstone::prelude::*;
 use fieldstone::transfer::{TransferOptions, TransferReport, copy, move_to};
 use fieldstone::{
     ArchiveOptions, Compression, DType, Error, ErrorKind, ExternalContent, ExternalSpec, Field, FieldSpec,
@@ -339,7 +340,7 @@ fn moves_that_cannot_remove_are_refused_before_anything_is_copied() {
     error(moved(&reader, "", &cold), ErrorKind::Denied);
     world.set_uid("b", 502);
     let stranger: Store = open_in(world.process("b"), HOT, Path::new(HOT), &OpenOptions::default()).unwrap();
-    world.chmod_writable(Path::new(HOT)).unwrap();
+    world.permissions().make_writable(Path::new(HOT)).unwrap();
     error(moved(&stranger, "", &cold), ErrorKind::Denied);
     assert_eq!((listed(&hot).len(), listed(&cold).len(), hot.unflushed()), (1, 0, 0));
     // A copy from it is fine.

@@ -10,6 +10,7 @@ use fieldstone::catalog::{
     Values, VariableName,
 };
 use fieldstone::env::sim::SimWorld;
+use fieldstone::prelude::*;
 use fieldstone::transfer::{LeftBehind, TransferOptions, TransferReport, What, copy, move_to};
 use fieldstone::{
     ArchiveOptions, DType, ErrorKind, ListOptions, OpenOptions, Request, Result, Store, TagRef, Target,
@@ -368,7 +369,7 @@ fn attributes_become_those_of_who_copies_and_others_keep_theirs() {
     hot.flush(None).unwrap();
     run.annotate("q", 1, &Target::variable("t").step(0)).unwrap();
     hot.flush(None).unwrap();
-    world.chmod_writable(Path::new(HOT)).unwrap();
+    world.permissions().make_writable(Path::new(HOT)).unwrap();
     let bob = open_by(&world, "b", HOT);
     bob.run("a").unwrap().annotate("q", 2, &Target::variable("t").step(0)).unwrap();
     bob.flush(None).unwrap();
@@ -401,7 +402,7 @@ fn attributes_become_those_of_who_copies_and_others_keep_theirs() {
     hot.catalog().delete(&Deletion::Tags(find("tag=own")), false, true, &Session::default()).unwrap();
     hot.flush(None).unwrap();
     // Who has them already, under whatever name, gets no second ones.
-    world.chmod_writable(Path::new(COLD)).unwrap();
+    world.permissions().make_writable(Path::new(COLD)).unwrap();
     let mine = open(&world, COLD);
     let again = copied(&hot, requests("run=a"), &mine).unwrap();
     assert_eq!((again.fields, again.attributes, count(&mine, "")), (0, 0, 2));
@@ -409,7 +410,7 @@ fn attributes_become_those_of_who_copies_and_others_keep_theirs() {
     let closed = open_by(&world, "b", "/closed");
     closed.create_run("a").annotated_by_owner().create().unwrap();
     closed.flush(None).unwrap();
-    world.chmod_writable(Path::new("/closed")).unwrap();
+    world.permissions().make_writable(Path::new("/closed")).unwrap();
     let refused = error(copied(&hot, find("tag=q"), &open(&world, "/closed")), ErrorKind::Denied);
     assert!(refused.message().contains('a'), "{refused}");
     assert_eq!(count(&open(&world, "/closed"), ""), 0);

@@ -12,6 +12,7 @@ use fieldstone::catalog::Query;
 use fieldstone::catalog::query::text::parse;
 use fieldstone::env::Env;
 use fieldstone::env::sim::SimWorld;
+use fieldstone::prelude::*;
 use fieldstone::transfer::{OnProgress, TransferOptions, TransferReport, move_to};
 use fieldstone::{
     ArchiveOptions, DType, ErrorKind, ListOptions, OpenOptions, ReadOptions, Request, Result, Store, Target,

@@ -1,19 +1,20 @@
-//! What a graph has in common for all its calls, and what each process has of it.
+//! The state that all calls of a graph share, and the part of it that each process has.
 //!
 //! | part of a process | its one job |
 //! |---|---|
 //! | `buffer` | rows that the journal does not have yet |
-//! | `view_cache` | the view: opened, made again, written to disk |
+//! | `view_cache` | the view: opened, built again, written to disk |
 //! | `saving` | when it is written, and the thread that does it |
 //! | `own` | rows of a session over the view |
-//! | `stamps` | stamps above all that were read or given away |
-//! | `types` | types of relations that were looked for |
+//! | `stamps` | stamps above all that were read or assigned |
+//! | `types` | types of relations that were looked up |
 //!
 //! Invariants:
 //! * after a fork the child has a view and a buffer of its own;
-//! * what a session lost to a failure is in no answer: rows wait here until the journal takes them, and it says
-//!   whether it still wants them;
-//! * of the journal nothing is called with the lock of the view or of a buffer held but what calls nobody.
+//! * no answer holds rows that a session lost to a failure: rows wait here until the journal takes them, and
+//!   the journal says whether it still wants them;
+//! * while it holds the lock of the view or of a buffer, this module calls the journal only for functions
+//!   that call nothing else.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -42,24 +43,25 @@ use crate::slot::StartSlots;
 use crate::state::GraphState;
 use crate::view::{GraphView, dump};
 
-/// What is taken of a view: its state, and what the logs held then.
+/// A function of a view: its state, and the content of the logs at that moment.
 type Taking<'a, T> = &'a dyn Fn(&GraphView, &Arc<GraphState>, &Feed) -> Result<T>;
 
-/// How often a read follows logs that move on under it.
+/// How often a read follows logs that grow during the read.
 const ROUNDS: usize = 64;
-/// Bytes of segments in memory after which a read waits for those that are being written.
+/// Bytes of segments in memory after which a read waits for the segments that are being written.
 const FULL: u64 = 128 << 20;
-/// Bytes of a segment that is made of others while the logs are followed: so many take some seconds, and a reader may wait
-/// for them.
+/// Maximum bytes of a segment that is merged while the logs are followed: this takes some seconds, and a
+/// reader may wait for it.
 const LARGEST: u64 = 512 << 20;
-/// Bytes of a segment that a rebuild makes of others.
+/// Maximum bytes of a segment that a rebuild merges.
 const WHOLE: u64 = 1 << 30;
-/// Bytes of segments in memory that are written to disk at the end, so that others find them there.
+/// Bytes of segments in memory from which on they are written to disk at the end, so that others find them
+/// there.
 const SAVE_AT_END: u64 = 256 << 10;
-/// Most differences that are reported.
+/// Maximum number of differences that are reported.
 const NOTES: usize = 100;
 
-/// The graph itself; [`Graph`](super::Graph) is a handle on it.
+/// The graph itself; [`Graph`](super::Graph) is a handle to it.
 #[derive(Debug)]
 pub struct GraphInner {
     pub journal: Arc<Journal>,
@@ -70,7 +72,7 @@ pub struct GraphInner {
     process: PerProcess<ProcessState>,
 }
 
-/// What one process has.
+/// The state of one process.
 #[derive(Debug)]
 pub(super) struct ProcessState {
     /// By session.
@@ -107,7 +109,7 @@ impl GraphInner {
         let process = PerProcess::new(env.identity.clone(), ProcessState::new(&env, &place));
         let new = |me: &Weak<GraphInner>| GraphInner { journal, port, env, place, me: me.clone(), process };
         let inner = Arc::new_cyclic(new);
-        // Not before it lives: who flushes meanwhile forgets those who do not.
+        // Not before it exists: a flush forgets participants that are gone.
         inner.port.join_graph(inner.me.clone());
         inner
     }
@@ -119,12 +121,12 @@ impl GraphInner {
         })
     }
 
-    /// Something was put.
+    /// Reports a change to the store.
     pub fn changed(&self, session: &Session) -> Result<()> {
         self.port.changed(session)
     }
 
-    /// The user who puts things in a session.
+    /// The user of a session.
     pub fn user(&self, session: &Session) -> u32 {
         session.user(&*self.env.identity)
     }
@@ -139,12 +141,12 @@ impl GraphInner {
         self.env.identity.user_number(name)
     }
 
-    /// A stamp above all that were read or given away.
+    /// A stamp above all that were read or assigned.
     pub fn stamp(&self) -> u64 {
         self.process().stamps.next()
     }
 
-    /// A state that says what a relation's type is: a put looks at the logs for each name once.
+    /// A state that knows the type of a relation: puts look at the logs once for each name.
     pub fn types(&self, session: &Session, kind: &str) -> Result<Arc<GraphState>> {
         let types = &self.process().types;
         if session.transaction().is_some() {
@@ -158,12 +160,13 @@ impl GraphInner {
         Ok(state)
     }
 
-    /// Follows the logs and gives what they say, with what this process has not flushed and what a transaction holds.
+    /// Follows the logs and returns their state, with the unflushed rows of this session and the content of
+    /// its transaction.
     pub fn state(&self, session: &Session) -> Result<Arc<GraphState>> {
         self.with_state(session, &|_, state| Ok(state.clone()))
     }
 
-    /// The same for who takes something of it before anything else is put.
+    /// The same, with a function that runs before anything else can be put.
     pub(super) fn with_state<T>(
         &self,
         session: &Session,
@@ -172,7 +175,7 @@ impl GraphInner {
         self.with_moment(session, &|view, state, _| take(view, state))
     }
 
-    /// The same for who also keeps what the logs held then.
+    /// The same, with a function that also gets the content of the logs at that moment.
     pub(super) fn with_moment<T>(&self, session: &Session, take: Taking<'_, T>) -> Result<T> {
         let outside = &session.within(None);
         let process = self.process();
@@ -186,14 +189,14 @@ impl GraphInner {
             if session.transaction().is_some() {
                 self.hand_over(session);
             }
-            // What another thread flushes meanwhile must not be missed: then once more.
+            // Do not miss rows that another thread flushes at this moment: then try once more.
             let Some(seen) = Instant::now(&self.journal, session, ReadOwn::Later)? else { continue };
             let (feed, pending) = (seen.feed, seen.pending);
             let mut slot = process.views.lock();
             let view = process.views.opened(&mut slot, &feed)?;
             let followed = match follow(view, &feed, newest, &*self.env.clock) {
                 Err(_) if !reopened && view.lost_slots() => {
-                    // Whoever is lost has nothing that is not on disk and in the logs.
+                    // A view that is dropped here has nothing that is not on disk and in the logs.
                     (*slot, reopened) = (None, true);
                     continue;
                 }
@@ -201,8 +204,8 @@ impl GraphInner {
             };
             if followed == Followed::Behind {
                 drop(slot);
-                self.journal.refresh()?;
-                newest = self.journal.feed()?.heads() == feed.heads();
+                self.journal.looks().refresh()?;
+                newest = self.journal.looks().feed()?.heads() == feed.heads();
                 continue;
             }
             process.stamps.note(view.state().most());
@@ -221,7 +224,7 @@ impl GraphInner {
         Err(Error::unavailable("the logs move faster than the graph follows").with_hint("try again"))
     }
 
-    /// Reads a state. Where a segment turns out to be damaged, the view is made anew from the logs, once.
+    /// Reads a state. If a segment is damaged, builds the view again from the logs, once.
     pub fn reading<T>(&self, session: &Session, read: impl Fn(&Arc<GraphState>) -> Result<T>) -> Result<T> {
         self.journal.check_there()?;
         match read(&self.state(session)?) {
@@ -250,14 +253,14 @@ impl GraphInner {
         self.stats()
     }
 
-    /// Writes the view to disk, in as few segments as it can be.
+    /// Writes the view to disk, in as few segments as possible.
     pub(super) fn save_whole(&self) {
         self.process().saving.join();
         self.process().views.save(MergeOlder::UpTo(WHOLE));
     }
 
     pub fn verify(&self) -> Result<Check> {
-        let feed = self.journal.feed()?;
+        let feed = self.journal.looks().feed()?;
         let mut anew = GraphView::new();
         follow(&mut anew, &feed, true, &*self.env.clock)?;
         let expected = dump(&anew.state())?;
@@ -265,12 +268,13 @@ impl GraphInner {
         let views = &self.process().views;
         let mut slot = views.lock();
         let view = views.opened(&mut slot, &feed)?;
-        // Others may write meanwhile: both show the moment of the feed, or the view a later one.
+        // Others may write at the same time: both show the moment of the feed, or the view shows a later one.
         if follow(view, &feed, false, &*self.env.clock)? == Followed::Behind {
-            return Err(Error::unavailable("others write while the graph is verified").with_hint("try again"));
+            return Err(Error::unavailable("other processes wrote while the graph was being verified")
+                .with_hint("try again"));
         }
         let found = match dump(&view.state()) {
-            // What cannot be read says nothing wrong; the next read of it makes the view anew.
+            // An unreadable view says nothing wrong; the next read builds it again.
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 check.different.push(format!("the view cannot be read: {}", error.message()));
                 return Ok(check);
@@ -280,13 +284,13 @@ impl GraphInner {
         let (expected, found): (BTreeSet<&str>, BTreeSet<&str>) =
             (expected.lines().collect(), found.lines().collect());
         check.lines = expected.len() as u64;
-        let lacking = expected.difference(&found).map(|line| format!("the view lacks: {line}"));
-        let added = found.difference(&expected).map(|line| format!("only the view has: {line}"));
+        let lacking = expected.difference(&found).map(|line| format!("missing from the view: {line}"));
+        let added = found.difference(&expected).map(|line| format!("only in the view: {line}"));
         check.different = lacking.chain(added).take(NOTES).collect();
         Ok(check)
     }
 
-    /// Writes segments to disk on a thread of its own, unless one is at it.
+    /// Writes segments to disk on a thread of its own, unless one is already running.
     fn save_beside(&self) {
         let Some(inner) = self.place.folder().and_then(|_| self.me.upgrade()) else { return };
         self.process().saving.start(move || inner.process().views.save(MergeOlder::Tiers(LARGEST)));
@@ -312,7 +316,7 @@ impl GraphInner {
 
 impl FlushParticipant for GraphInner {
     fn hand_over(&self, session: &Session) {
-        self.process().buffers.hand_over(&self.journal, session);
+        self.process().buffers.hand_over(self.journal.unflushed(), session);
     }
 
     fn discarded(&self, session: &Session) {
@@ -329,7 +333,8 @@ impl FlushParticipant for GraphInner {
         own.clear();
         saving.join();
         let cut = views.lock().as_ref().is_some_and(|view| view.partitioning().slots > 1);
-        // What is cut into slots is not cut again by whoever opens the store next.
+        // Save a view that was cut into slots, so that the next process that opens the store need not cut it
+        // again.
         let least = if self.place.is_chosen() || cut { 1 } else { SAVE_AT_END };
         if views.in_memory() >= least {
             views.save(MergeOlder::Tiers(LARGEST));

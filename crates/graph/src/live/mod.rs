@@ -1,4 +1,4 @@
-//! The graph of an open store: what is put into it, and what is read from it.
+//! The graph of an open store: puts and reads.
 //!
 //! ```text
 //! put_*, delete_*    rows of a session, each with its stamp             write
@@ -6,8 +6,8 @@
 //! vertex, edges, …   the view follows the logs; own rows lie over it     read
 //! ```
 //!
-//! What a process puts it sees at once, all others at its flush; what is put within a transaction sees who names
-//! that, and all others at its commit.
+//! A process sees its own puts at once, all others see them after the flush. Puts in a transaction are
+//! visible to readers that name it, and to all others after its commit.
 
 mod buffer;
 mod inner;
@@ -48,32 +48,32 @@ use crate::trace::{Lineage, Step, TraceOptions, trace, trace_all, trace_on};
 use crate::travel::{Travel, Traversal, VertexTest};
 use inner::GraphInner;
 
-/// What the graph asks of the store that it belongs to.
+/// The calls of the graph to its store.
 pub trait GraphPort: Send + Sync + std::fmt::Debug {
-    /// Hears of a change that was taken and not flushed; flushes where every change is to be durable at once.
+    /// Reports a change that is not flushed; the store flushes it if every change must be durable at once.
     fn changed(&self, session: &Session) -> Result<()>;
 
-    /// Lets a graph take part in every flush of this process, for as long as it lives.
+    /// Makes a graph take part in every flush of this process, as long as the graph lives.
     fn join_graph(&self, graph: Weak<dyn FlushParticipant>);
 
     /// Starts the slots of a view that is cut into several.
     fn slots(&self) -> Arc<dyn StartSlots>;
 }
 
-/// The graph of an open store. Clones share what they have.
+/// The graph of an open store. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Graph {
     inner: Arc<GraphInner>,
 }
 
 impl Graph {
-    /// The graph over a journal. Nothing is read before it is needed.
+    /// The graph over a journal. Reads nothing before it is needed.
     pub fn new(port: Arc<dyn GraphPort>, journal: Arc<Journal>) -> Graph {
         let slots = port.slots();
         Graph { inner: GraphInner::new(port, journal, None, slots) }
     }
 
-    /// The same, with a folder for its segments and slots that run as the caller says.
+    /// The graph over a journal, with a folder for its segments, and slots that run as the caller chooses.
     pub fn with_slots(
         port: Arc<dyn GraphPort>,
         journal: Arc<Journal>,
@@ -83,7 +83,7 @@ impl Graph {
         Graph { inner: GraphInner::new(port, journal, Some(folder), slots) }
     }
 
-    /// All of it, as it is now: nothing that is put later shows.
+    /// The whole graph at this moment: later puts do not show.
     pub fn state(&self, session: &Session) -> Result<Arc<GraphState>> {
         self.inner.state(session)
     }
@@ -200,8 +200,8 @@ impl GraphReader for Graph {
         session: &Session,
     ) -> Result<ArchiveReport> {
         if before > self.inner.stamp() {
-            return Err(Error::invalid("before is a moment to come")
-                .with_hint("what is hidden then may be seen until then"));
+            return Err(Error::invalid("before is in the future")
+                .with_hint("versions that will be hidden then may be visible until then"));
         }
         hidden(&*self.inner.state(session)?, self.inner.user(session), before, take)
     }
@@ -275,7 +275,7 @@ impl GraphWalks for Graph {
         let found = self.inner.reading(session, |state| audit(state, options, &named));
         let user = options.user.as_ref().filter(|_| options.file.is_none());
         let Some(user) = user.and_then(|user| user.parse().ok()) else { return found };
-        let all = commits::of_user(&self.inner.journal.feed()?, user, options)?;
+        let all = commits::of_user(&self.inner.journal.looks().feed()?, user, options)?;
         let rows = found.iter().flat_map(|audit| &audit.rows);
         let known: BTreeSet<&VertexName> =
             rows.filter(|row| row.action == "write").map(|row| &row.object).collect();

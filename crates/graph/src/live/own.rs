@@ -1,6 +1,6 @@
-//! Rows over the view that a session has not flushed, or that its transaction holds.
+//! Rows over the view: those that a session has not flushed, or that its transaction holds.
 //!
-//! Each session's rows are kept as segments, so that a read adds only those that came since the last one.
+//! Each session's rows are kept as segments, so that a read adds only the rows that came since the last one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::segment::{Segment, merge_young};
 use crate::state::GraphState;
 use crate::view::GraphView;
 
-/// Sessions whose own rows are kept ready to be read.
+/// Maximum number of sessions whose own rows are kept ready for reads.
 const SESSIONS: usize = 64;
 
 /// The rows of the sessions of a process.
 #[derive(Debug, Default)]
 pub struct OwnRows(Mutex<HashMap<SessionKey, Overlay>>);
 
-/// The rows that lie over the view for a session.
+/// The rows over the view for a session.
 #[derive(Debug)]
 struct Overlay {
     base: Arc<GraphState>,
@@ -33,7 +33,8 @@ struct Overlay {
 }
 
 impl OwnRows {
-    /// The view with the rows of a session, whose user has this number; `None` where some of them were flushed meanwhile.
+    /// The view with the rows of a session, whose user has this number; `None` if some of them were flushed
+    /// in the meantime.
     pub fn over(
         &self,
         view: &GraphView,
@@ -56,7 +57,7 @@ impl OwnRows {
                 Overlay { base, pending: Cursors::default(), segments, shown }
             }
         };
-        let Some(more) = OwnRecords::between(journal, own.pending, pending, session) else {
+        let Some(more) = OwnRecords::between(journal.unflushed(), own.pending, pending, session) else {
             return Ok(None);
         };
         let commits: Vec<Commit> = more.parts.into_iter().map(|part| own_commit(user, part)).collect();
@@ -74,25 +75,25 @@ impl OwnRows {
         Ok(Some(shown))
     }
 
-    /// The segments of a state that lie over the view for a session.
+    /// The segments of a state that are over the view for a session.
     pub fn segments(&self, session: &Session, state: &Arc<GraphState>) -> Vec<Arc<Segment>> {
         let sessions = self.0.lock();
         let own = sessions.get(&session.key()).filter(|own| Arc::ptr_eq(&own.shown, state));
         own.map_or_else(Vec::new, |own| own.segments.clone())
     }
 
-    /// A session has flushed its rows, or given them up.
+    /// Forgets a session that has flushed its rows, or given them up.
     pub fn forget(&self, session: &Session) {
         drop(self.0.lock().remove(&session.key()));
     }
 
-    /// The view is another one.
+    /// Forgets all rows, because the view was replaced.
     pub fn clear(&self) {
         self.0.lock().clear();
     }
 }
 
-/// Records that are not flushed as a commit, newer than all.
+/// Unflushed records as a commit, newer than all others.
 fn own_commit(owner: u32, part: OwnPart) -> Commit {
     let stamp = u64::MAX / 2 + part.before as u64;
     Commit { writer: OWN_LOG, owner, sequence: 1, stamp, time: 0, transaction: None, side: part.records }
@@ -120,7 +121,7 @@ mod tests {
         let vertex = VertexName::new("file", "a");
         let version = Version { stamp: 1, time: 1, deleted: false };
         let row = VertexRow { vertex: vertex.clone(), version, fixed: None, props: Props::default() };
-        journal.take_side(Record::encode_rows(&[row], &[]), &session).unwrap();
+        journal.unflushed().add(Record::encode_rows(&[row], &[]), &session).unwrap();
         let state = shown();
         assert_eq!(state.vertex_versions(VertexPlace::of(&vertex)).unwrap()[0].user, 7);
         assert_eq!(own.segments(&session, &state).len(), 1);

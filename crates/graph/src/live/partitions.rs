@@ -1,4 +1,4 @@
-//! How a view is cut into slots, and what each slot has.
+//! The slots of a view, and the content of each.
 
 use fieldstone_core::Result;
 
@@ -20,7 +20,7 @@ impl SlotContent {
 }
 
 impl Partitions {
-    /// Those of a view, of which this is the state.
+    /// The slots of a view with this state.
     pub(super) fn of(view: &GraphView, state: &GraphState) -> Result<Partitions> {
         let partitioning = view.partitioning();
         let Some((slots, _)) = view.in_slots(state) else {

@@ -1,26 +1,27 @@
-//! When segments in memory are written to disk, and the thread that does it.
+//! Decides when segments in memory are written to disk, and runs the thread that does it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_journal::beside::Beside;
 
-/// Bytes of segments in memory after which they are written to disk, when they have been there for some time.
+/// Bytes of segments in memory from which on they are written to disk, once they have been there for some
+/// time.
 const SAVE: u64 = 8 << 20;
-/// How long that is, nanoseconds: of what comes in a flood, much is written at once.
+/// That time in nanoseconds: rows that come in a flood are then written together.
 const SETTLED: u64 = 1_000_000_000;
-/// Bytes after which they are written whenever they came.
+/// Bytes from which on they are written at once.
 const FLOOD: u64 = 64 << 20;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Saving {
     thread: Beside,
-    /// When more than a little was in memory first, by the clock that never goes back; 0 where it is not.
+    /// The time since when more than a little is in memory, by the monotonic clock; 0 if it is not.
     waits_since: AtomicU64,
 }
 
 impl Saving {
-    /// Whether `in_memory` bytes are to be written to disk by `now`, nanoseconds of the clock that never goes back.
+    /// Whether `in_memory` bytes must be written to disk by `now`, nanoseconds of the monotonic clock.
     pub fn is_due(&self, in_memory: u64, now: u64) -> bool {
         let since = &self.waits_since;
         if in_memory < SAVE {
@@ -32,7 +33,8 @@ impl Saving {
         in_memory >= FLOOD || first.is_err_and(|first| now.saturating_sub(first) >= SETTLED)
     }
 
-    /// Does this work on a thread of its own, unless one is at it. Where no thread can be started, it is not done.
+    /// Runs this work on a thread of its own, unless one is already running. If no thread can be started, the
+    /// work is not done.
     pub fn start(&self, work: impl FnOnce() + Send + 'static) {
         let _ = self.thread.start("graph-save", work);
     }

@@ -1,7 +1,7 @@
-//! The graph of a view that may be cut into slots: how it is cut, and traversals, which slots walk.
+//! The graph of a view that may be cut into slots: the cutting, and traversals, which the slots walk.
 //!
-//! A slot that does not serve any more has nothing that is not on disk or in the logs: the view is let go of, the next
-//! read opens it, and a traversal begins again, once.
+//! A slot that no longer serves has nothing that is not on disk or in the logs: the view is dropped, the next
+//! read opens it, and a traversal starts again, once.
 
 use std::sync::{Arc, Weak};
 
@@ -20,13 +20,13 @@ use crate::state::GraphState;
 use crate::travel::{Travel, TravelPlan, Travelled, WalkAgain, travel as walk_plan};
 use crate::view::GraphView;
 
-/// A traversal that has begun: it sees nothing that is put from here on.
+/// A traversal that has begun: it does not see later puts.
 enum Begun {
     InOnePiece(Arc<GraphState>, TravelPlan),
     InSlots(Arc<dyn Slots>, Box<dyn BegunTravel>),
 }
 
-/// What a traversal saw: the logs, and over them what was not flushed.
+/// The content that a traversal saw: the logs, and unflushed rows over them.
 #[derive(Debug)]
 struct SeenMoment {
     inner: Weak<GraphInner>,
@@ -39,7 +39,7 @@ impl WalkAgain for SeenMoment {
     fn again(&self) -> Result<Travelled> {
         let gone = || Error::corrupt("the graph's view is damaged, and its store is closed");
         let inner = self.inner.upgrade().ok_or_else(gone)?;
-        // Those who come later read a view that is made of the logs, too.
+        // Later readers get the view that is built from the logs, too.
         inner.remake()?;
         let base = self.base(&inner)?;
         let state = match self.own.is_empty() {
@@ -52,14 +52,15 @@ impl WalkAgain for SeenMoment {
 }
 
 impl SeenMoment {
-    /// What the logs said: the view, where nobody has flushed since and it is in one piece; else made in memory.
+    /// The content of the logs at that moment: the view, if nobody has flushed since and it has a single
+    /// slot; otherwise built in memory.
     fn base(&self, inner: &GraphInner) -> Result<Arc<GraphState>> {
         let whole = |view: &GraphView, state: &Arc<GraphState>| match view.in_slots(state) {
             None => Ok(Some(view.state())),
             Some(_) => Ok(None),
         };
         let view = inner.with_state(&Session::default(), &whole)?;
-        if let (Some(state), true) = (view, inner.journal.feed()?.heads() == self.feed.heads()) {
+        if let (Some(state), true) = (view, inner.journal.looks().feed()?.heads() == self.feed.heads()) {
             return Ok(state);
         }
         let mut view = GraphView::new();
@@ -69,7 +70,7 @@ impl SeenMoment {
 }
 
 impl GraphInner {
-    /// Walks the graph step by step, in its slots where it has several.
+    /// Walks the graph step by step, in its slots if it has several.
     pub fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Travelled> {
         self.journal.check_there()?;
         let begin = |view: &GraphView, state: &Arc<GraphState>, feed: &Feed| {
@@ -106,7 +107,7 @@ impl GraphInner {
         }
     }
 
-    /// Lets go of the view: the next read makes it from the list on disk and what the logs have behind it.
+    /// Drops the view: the next read makes it from the list on disk and the newer part of the logs.
     fn reopen(&self) {
         let process = self.process();
         process.saving.join();
@@ -114,14 +115,14 @@ impl GraphInner {
         process.own.clear();
     }
 
-    /// Makes the view anew, cut into slots in another way, and writes it to disk.
+    /// Builds the view again, cut into slots in another way, and writes it to disk.
     pub fn partition(&self, partitioning: Partitioning) -> Result<Partitions> {
         if partitioning.slots == 0 || partitioning.slots > SLOTS_MAX || partitioning.threshold == 0 {
             return Err(Error::invalid(format!(
-                "{} slots and a threshold of {}",
+                "{} slots with a threshold of {} are not possible",
                 partitioning.slots, partitioning.threshold
             ))
-            .with_hint(format!("take 1 to {SLOTS_MAX} slots, and a threshold of 1 at least")));
+            .with_hint(format!("take 1 to {SLOTS_MAX} slots and a threshold of at least 1")));
         }
         self.process().views.cut_as(partitioning);
         self.remake()?;
@@ -139,7 +140,7 @@ impl GraphInner {
         slots.map_or(Ok(()), |slots| slots.settle())
     }
 
-    /// How the view is cut into slots, and what each has.
+    /// The slots of the view, and the content of each.
     pub fn partitions(&self) -> Result<Partitions> {
         self.with_state(&Session::default(), &|view, state| Partitions::of(view, state))
     }

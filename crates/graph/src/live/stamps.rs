@@ -1,6 +1,6 @@
-//! Stamps that a process gives away.
+//! The stamps that a process assigns.
 //!
-//! Invariant: a stamp that is given away is above every stamp that this process has read or given away before.
+//! Invariant: an assigned stamp is above every stamp that this process has read or assigned before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,39 +12,40 @@ use fieldstone_journal::medium::{clock_stamp, is_believed};
 #[derive(Debug)]
 pub struct Stamps {
     clock: Arc<dyn Clock>,
-    /// The greatest that was given away or read.
+    /// The greatest stamp that was assigned or read.
     last: AtomicU64,
 }
 
 impl Stamps {
-    /// Those of a process that has read none.
+    /// The stamps of a process that has read none.
     pub fn new(clock: Arc<dyn Clock>) -> Stamps {
         Stamps { clock, last: AtomicU64::new(0) }
     }
 
-    /// A stamp above all that were read or given away.
+    /// A stamp above all that were read or assigned.
     pub fn next(&self) -> u64 {
         self.several(1).0
     }
 
-    /// The first of `count` stamps above all that were read or given away, and the clock: nanoseconds since 1970.
+    /// The first of `count` stamps above all that were read or assigned, and the clock: nanoseconds since
+    /// 1970.
     pub fn several(&self, count: u64) -> (u64, i64) {
         let clock = self.clock.now();
         let now = clock_stamp(clock);
         let first = |last: u64| now.max(last.saturating_add(1));
         let next = |last: u64| first(last).saturating_add(count.saturating_sub(1));
         let before = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
-        // It always succeeds: the closure always gives one.
+        // This cannot fail: the closure always returns a value.
         (first(before.unwrap_or_default()), clock)
     }
 
-    /// Whether a stamp is one that others follow.
+    /// Whether other processes accept a stamp.
     pub fn is_believed(&self, stamp: u64) -> bool {
-        // Rows put here are for hosts whose clocks are right, also where this one's is a century off.
+        // Rows are for hosts with correct clocks, even if this host's clock is a century off.
         is_believed(stamp, clock_stamp(self.clock.now()).cast_signed())
     }
 
-    /// Notes a stamp that was read: stamps given away from here on are above it.
+    /// Notes a stamp that was read: later assigned stamps are above it.
     pub fn note(&self, stamp: u64) {
         if self.is_believed(stamp) {
             self.last.fetch_max(stamp, Ordering::Relaxed);

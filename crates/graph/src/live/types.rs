@@ -1,4 +1,4 @@
-//! Types of relations that were looked for: a put reads the logs once for each name.
+//! Types of relations that were looked up: puts read the logs once for each name.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use fieldstone_core::sync::Mutex;
 
 use crate::state::GraphState;
 
-/// The state that was asked for types last, and the types that nobody had declared then.
+/// The state of the last lookup, and the types that nobody had declared in it.
 #[derive(Debug, Default)]
 pub struct KnownTypes(Mutex<LookedUp>);
 
@@ -18,25 +18,26 @@ struct LookedUp {
 }
 
 impl KnownTypes {
-    /// The state, where it says what a type is.
+    /// The state, if it decides what a type is.
     pub fn get(&self, kind: &str) -> Option<Arc<GraphState>> {
         let looked = self.0.lock();
         looked.state.as_ref().filter(|state| looked.are_said_by(state, kind)).cloned()
     }
 
-    /// Whether a state says what a type is: it is declared there, or nobody had declared it when it was looked for.
+    /// Whether a state decides what a type is: it declares the type, or nobody had declared it at the last
+    /// lookup.
     pub fn are_said_by(&self, state: &GraphState, kind: &str) -> bool {
         self.0.lock().are_said_by(state, kind)
     }
 
-    /// A type was looked for in a state.
+    /// Records that a type was looked up in a state.
     pub fn keep(&self, kind: &str, state: &Arc<GraphState>) {
         let mut looked = self.0.lock();
         looked.absent.insert(kind.to_owned());
         looked.state = Some(state.clone());
     }
 
-    /// Types may have been declared: the next put looks for them.
+    /// Forgets everything, because types may have been declared: the next put looks them up.
     pub fn forget(&self) {
         *self.0.lock() = LookedUp::default();
     }

@@ -1,8 +1,8 @@
-//! The view that a process has: opened by the first read, made again when it is damaged or cut in another way, and written
-//! to disk.
+//! The view of a process: the first read opens it; it is built again when it is damaged or cut in another
+//! way, and written to disk.
 //!
 //! Invariants:
-//! * how the view is cut stays as it is, unless somebody cuts it in another way;
+//! * the slots of the view stay as they are, unless somebody cuts it in another way;
 //! * segments that cannot be written stay in memory: nobody needs them on disk.
 
 use std::path::PathBuf;
@@ -25,21 +25,21 @@ use crate::segment::PageCache;
 use crate::slot::StartSlots;
 use crate::view::{GraphView, SlotHost};
 
-/// Bytes of records that are applied at once: as rows and segments they take several times as much.
+/// Bytes of records that are applied together: as rows and segments they take several times as much.
 const STEP: usize = 16 << 20;
-/// Bytes of pages of segments that a process keeps.
+/// Bytes of segment pages that a process keeps in memory.
 const CACHE: usize = 128 << 20;
-/// Name of the folder in the store's.
+/// Name of the graph's folder in the store's.
 const FOLDER: &str = "graph";
 
-/// Where a graph's views are written, and who runs their slots. All processes of a graph share it.
+/// The place of a graph's views on disk, and the starter of their slots. All processes of a graph share it.
 #[derive(Debug)]
 pub struct ViewPlace {
     env: Env,
     journal: Arc<Journal>,
     /// The folder that the caller chose.
     chosen: Option<PathBuf>,
-    /// The folder, once the store is there and segments can stand somewhere.
+    /// The folder, once the store exists and has a place for segments.
     folder: OnceLock<Arc<SegmentFolder>>,
     slots: Arc<dyn StartSlots>,
 }
@@ -71,7 +71,7 @@ impl ViewPlace {
 fn own_folder(journal: &Journal) -> Option<PathBuf> {
     let home = journal.home();
     let store = home.folder.as_ref().filter(|_| !home.pinned)?;
-    // Nothing is made before the store is there.
+    // Create nothing before the store exists.
     let there = journal.env().disk.stat(store).is_ok();
     let id = home.id.to_string();
     there.then(|| trusted_folder::for_view(store, FOLDER, &[&id, FOLDER], home.env.identity.uid()))?
@@ -83,7 +83,7 @@ pub struct ViewCache {
     place: Arc<ViewPlace>,
     /// `None` before the first read.
     view: Mutex<Option<GraphView>>,
-    /// How it is cut into slots, once that is known.
+    /// Its slots, once they are known.
     partitioning: Mutex<Option<Partitioning>>,
 }
 
@@ -93,7 +93,7 @@ impl ViewCache {
         ViewCache { place, view: Mutex::default(), partitioning: Mutex::default() }
     }
 
-    /// The view, for as long as nobody else needs it.
+    /// The view, locked.
     pub fn lock(&self) -> MutexGuard<'_, Option<GraphView>> {
         self.view.lock()
     }
@@ -103,24 +103,24 @@ impl ViewCache {
         self.lock().as_ref().map_or(0, |view| view.applied().in_memory())
     }
 
-    /// Whether a slot of it does not serve any more.
+    /// Whether one of its slots no longer serves.
     pub fn has_lost_slots(&self) -> bool {
         self.lock().as_ref().is_some_and(GraphView::lost_slots)
     }
 
-    /// A view that is made from now on is cut like this.
+    /// Sets the slots of views that are built from now on.
     pub fn cut_as(&self, partitioning: Partitioning) {
         *self.partitioning.lock() = Some(partitioning);
     }
 
-    /// How a view that is made again is cut: as it was, or as the one on disk is.
+    /// The slots of a view that is built again: as before, or as on disk.
     fn host(&self) -> SlotHost {
         let known = *self.partitioning.lock();
         let partitioning = known.or_else(|| self.place.folder()?.partitioning()).unwrap_or_default();
         SlotHost { partitioning, env: self.place.env.clone(), starter: self.place.slots.clone() }
     }
 
-    /// The view that was locked, opened where it is not.
+    /// The locked view; opens it if necessary.
     pub fn opened<'a>(&self, slot: &'a mut Option<GraphView>, feed: &Feed) -> Result<&'a mut GraphView> {
         let view = match slot.take() {
             Some(view) => view,
@@ -133,25 +133,25 @@ impl ViewCache {
         Ok(slot.insert(view))
     }
 
-    /// Lets go of it: the next read makes it from the list on disk and what the logs have behind it.
+    /// Drops the view: the next read makes it from the list on disk and the newer part of the logs.
     pub fn let_go(&self) {
         *self.lock() = None;
     }
 
-    /// Forgets it, on disk too; the next read makes it from the logs.
+    /// Forgets the view, on disk too; the next read builds it from the logs.
     pub fn remake(&self) -> Result<()> {
         let host = self.host();
         self.cut_as(host.partitioning);
         let mut slot = self.lock();
-        // A file that cannot be removed is found to be damaged again, and then it is the error of that read.
+        // A file that cannot be removed will be found damaged again, and will then be the error of that read.
         let removed = self.place.folder().map_or(Ok(()), |folder| folder.forget());
-        // The old slots stop before new ones write in their place.
+        // The old slots must stop before new ones write in their place.
         *slot = None;
         *slot = Some(GraphView::empty(self.place.folder(), host)?);
         removed
     }
 
-    /// Writes what is in memory to disk.
+    /// Writes segments in memory to disk.
     pub fn save(&self, older: MergeOlder) {
         let Some(folder) = self.place.folder() else { return };
         let frozen = self.lock().as_mut().map(GraphView::freeze);
@@ -169,13 +169,13 @@ impl ViewCache {
     }
 }
 
-/// Has a view apply what a feed says, in steps.
+/// Makes a view apply a feed, in steps.
 pub fn follow(view: &mut GraphView, feed: &Feed, newest: bool, clock: &dyn Clock) -> Result<Followed> {
     let pace = Pace { bytes: STEP, ..Pace::usual(clock) };
     follow::follow(view, feed, &NoFields, &Following { wait: Wait::Yes, newest, pace })
 }
 
-/// The graph asks for no fields.
+/// The graph needs no fields.
 struct NoFields;
 
 impl Holds for NoFields {
@@ -197,7 +197,7 @@ mod tests {
     use fieldstone_core::{Error, ErrorKind};
     use fieldstone_journal::journal::JournalOptions;
 
-    /// Where no slots can run.
+    /// A host on which no slots can run.
     #[derive(Debug)]
     struct NoSlots;
 
@@ -213,7 +213,7 @@ mod tests {
         let journal = Arc::new(journal);
         let place = ViewPlace::new(journal.clone(), Some("/view".into()), Arc::new(NoSlots));
         let cache = ViewCache::new(Arc::new(place));
-        let feed = journal.feed().unwrap();
+        let feed = journal.looks().feed().unwrap();
         let generation = |cache: &ViewCache| {
             let mut slot = cache.lock();
             let view = cache.opened(&mut slot, &feed).unwrap();

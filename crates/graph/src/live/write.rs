@@ -1,4 +1,4 @@
-//! Putting and deleting: what is refused, and what becomes a row.
+//! Puts and deletions: checks them, and turns them into rows.
 
 use std::sync::Arc;
 
@@ -18,30 +18,32 @@ use crate::vocabulary::Vocabulary;
 
 /// Longest name of a type, bytes.
 const KIND_MAX: usize = 255;
-/// Rows of columns from which on they become records by themselves.
+/// From this many rows on, columns become records of their own.
 const BATCH_LEAST: usize = 4096;
-/// Longest id of a vertex, bytes: longer than every path.
+/// Longest id of a vertex in bytes: longer than every path.
 const ID_MAX: usize = 1 << 16;
 
 impl GraphInner {
     pub fn define(&self, types: Vec<TypeDecl>, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let state = self.state(session)?;
         let mut vocabulary = state.vocabulary().clone();
         for declared in &types {
             let (name, names) = names_of(declared);
             if name.is_empty() || names.iter().any(|name| name.is_empty()) {
-                return Err(Error::invalid("a type or property without a name"));
+                return Err(Error::invalid("a type or property has no name"));
             }
             if let TypeDecl::Edge(edge) = declared
                 && vocabulary.edge(&edge.name).is_none()
                 && state.uses(&edge.reverse)
             {
-                let message = format!("'{}' is the type of relations that are there", edge.reverse);
-                return Err(Code::TypeDiffers.error(message).with_hint("take another name for the reverse"));
+                let message = format!("relations of the type '{}' exist already", edge.reverse);
+                return Err(Code::TypeDiffers
+                    .error(message)
+                    .with_hint("choose another name for the reverse"));
             }
             vocabulary.declare(declared).map_err(|why| {
-                Code::TypeDiffers.error(why).with_hint("declare it as it is, or take another name")
+                Code::TypeDiffers.error(why).with_hint("repeat its declaration, or choose another name")
             })?;
         }
         self.hand_over_types(types, session)
@@ -52,12 +54,12 @@ impl GraphInner {
             return Ok(());
         }
         self.process().types.forget();
-        self.journal.take_side(vec![Record::Types(types).encode()], session)
+        self.journal.unflushed().add(vec![Record::Types(types).encode()], session)
     }
 
-    /// Takes versions as another store has them.
+    /// Adds versions of another store.
     pub fn take_versions(&self, versions: &HiddenVersions, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let state = self.state(session)?;
         let vocabulary = state.vocabulary();
         let is_new = |declared: &&TypeDecl| match declared {
@@ -84,44 +86,44 @@ impl GraphInner {
         versions: &HiddenVersions,
         session: &Session,
     ) -> Result<()> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let (vertices, relations) = versions.marks();
-        self.journal.take_side(Record::encode_archived(archive, &vertices, &relations), session)
+        self.journal.unflushed().add(Record::encode_archived(archive, &vertices, &relations), session)
     }
 
-    /// Takes rows for the next commit of a session.
+    /// Adds rows to the next commit of a session.
     fn buffer(&self, session: &Session, vertices: Vec<VertexRow>, relations: Vec<RelationRow>) {
         let rows = (vertices.len() + relations.len()) as u64;
-        self.process().buffers.put(&self.journal, session, rows, |own| {
+        self.process().buffers.put(self.journal.unflushed(), session, rows, |own| {
             own.vertices.extend(vertices);
             own.relations.extend(relations);
             None
         });
     }
 
-    /// The version of a row that is put at a stamp, or now.
+    /// The version of a row with this stamp, or with the present one.
     fn version(&self, time: Option<u64>, deleted: bool) -> Result<Version> {
         let Some(stamp) = time else {
             let (stamp, time) = self.process().stamps.several(1);
             return Ok(Version { stamp, time, deleted });
         };
         if !self.process().stamps.is_believed(stamp) {
-            return Err(Error::invalid(format!("the time {stamp} ns is a century ahead"))
+            return Err(Error::invalid(format!("the time {stamp} ns is more than a century in the future"))
                 .with_hint("times are seconds since 1970, or stamps"));
         }
-        // What is put from here on is newer: it may follow from this.
+        // Later puts are newer: they may depend on this one.
         self.process().stamps.note(stamp);
         Ok(Version { stamp, time: stamp as i64, deleted })
     }
 
-    /// Puts vertices and relations: all of them, or nothing where one is refused.
+    /// Puts vertices and relations: all of them, or none if one is refused.
     pub fn put(
         &self,
         vertices: Vec<VertexPut>,
         relations: Vec<RelationPut>,
         session: &Session,
     ) -> Result<u64> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let vertices = self.vertex_rows(vertices, session)?;
         let relations = self.relation_rows(relations, session)?;
         let last = relations.last().map(|row| row.version.stamp);
@@ -130,19 +132,19 @@ impl GraphInner {
         Ok(last)
     }
 
-    /// Puts vertices, and relations of columns: all of them, or nothing where one is refused.
+    /// Puts vertices, and relations given as columns: all of them, or none if one is refused.
     pub fn put_batch(
         &self,
         vertices: Vec<VertexPut>,
         batch: &RelationBatch,
         session: &Session,
     ) -> Result<u64> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         if !batch.is_even() {
-            return Err(Error::invalid("columns of relations are not equally long"));
+            return Err(Error::invalid("the columns of relations differ in length"));
         }
-        // Few are better kept with others for one record; what is refused, or called by its far end's name, is looked
-        // at one by one.
+        // A few rows are better kept with others for one record. Relations that are refused, or are given by
+        // their reverse names, must be looked at one by one.
         if batch.rows < BATCH_LEAST || !self.is_plain(batch, session)? {
             return self.put(vertices, singly(batch)?, session);
         }
@@ -159,14 +161,14 @@ impl GraphInner {
         let versions: Vec<Version> = (0..batch.rows).map(version).collect();
         batch.times.iter().flatten().flatten().for_each(|stamp| self.process().stamps.note(*stamp));
         let records = batch.encode(&versions);
-        self.process().buffers.pass(&self.journal, session, batch.rows as u64, records);
+        self.process().buffers.pass(self.journal.unflushed(), session, batch.rows as u64, records);
         Ok(versions.last().map_or_else(|| self.stamp(), |version| version.stamp))
     }
 
-    /// Whether relations of columns are written as they are called, and none of them is refused.
+    /// Whether all relations in columns are given by their types' own names and none is refused.
     fn is_plain(&self, batch: &RelationBatch, session: &Session) -> Result<bool> {
         let mut types = Types { inner: self, session, known: None };
-        // Rows of one type, between vertices of the same types, mostly stand together.
+        // Rows of one type, between vertices of the same types, are mostly adjacent.
         let mut last: Option<[&[u8]; 3]> = None;
         for row in 0..batch.rows {
             let own = [&batch.kinds, &batch.source_kinds, &batch.target_kinds].map(|column| column.get(row));
@@ -185,7 +187,8 @@ impl GraphInner {
             let (time, until) = batch.moments(row);
             let sound = ids.into_iter().all(|id| (1..=ID_MAX).contains(&id))
                 && [time, until].into_iter().flatten().all(|stamp| self.process().stamps.is_believed(stamp))
-                // Without a time, it is now: what ended before is refused, or not, by the moment it is put.
+                // Without a time the put is now: whether an earlier end is refused depends on the moment of
+                // the put.
                 && until.is_none_or(|until| time.is_some_and(|time| until >= time));
             if !sound {
                 return Ok(false);
@@ -207,7 +210,7 @@ impl GraphInner {
         Ok(rows)
     }
 
-    /// The types, where any of these vertices has static properties.
+    /// The declared types, if any of these vertices has static properties.
     fn declared_static(&self, vertices: &[VertexPut], session: &Session) -> Result<Option<Arc<GraphState>>> {
         match vertices.iter().any(|vertex| vertex.fixed.is_some()) {
             true => self.types(session, "").map(Some),
@@ -225,10 +228,10 @@ impl GraphInner {
             let version = self.version(put.time, false)?;
             if put.until.is_some_and(|until| until < version.stamp) {
                 return Err(Error::invalid(format!("the relation {kind} of {source} ends before it begins"))
-                    .with_hint("until is not before time"));
+                    .with_hint("until must not be before time"));
             }
             if put.until.is_some_and(|until| !self.process().stamps.is_believed(until)) {
-                return Err(Error::invalid("a relation ends a century ahead"));
+                return Err(Error::invalid("a relation ends more than a century in the future"));
             }
             rows.push(RelationRow { kind, source, target, version, until: put.until, props: put.props });
         }
@@ -236,7 +239,7 @@ impl GraphInner {
     }
 
     pub fn delete(&self, what: Vec<Deletion>, time: Option<u64>, session: &Session) -> Result<u64> {
-        self.journal.check_writable()?;
+        self.journal.access().check_writable()?;
         let state = self.state(session)?;
         let (mut vertices, mut relations) = (Vec::new(), Vec::new());
         let mut last = None;
@@ -269,25 +272,25 @@ impl GraphInner {
         }
         Err(Code::RelationOwned
             .error(format!("{what} was put by {}", self.user_name(user)))
-            .with_hint("who put a version deletes it; put one of your own instead"))
+            .with_hint("only the user who put a version can delete it; put a version of your own instead"))
     }
 }
 
-/// Who put the version of a relation that holds; NotFound where none does.
+/// The user who put the valid version of a relation; NotFound if there is none.
 fn last_user(state: &GraphState, kind: &str, source: &VertexName, target: &VertexName) -> Result<u32> {
     let (from, to) = (VertexPlace::of(source), VertexPlace::of(target));
     let edges = state.edges(from, &|known, reverse| known == kind && !reverse)?;
     if let Some(edge) = edges.iter().find(|edge| edge.far == to)
-        // What ended with one of its ends is there, too: a wrong relation can be taken back.
+        // Relations that ended with one of their ends count, too, so that a wrong relation can be taken back.
         && let Some(version) = standing(&edge.versions, END, EdgeVersion::facts).first()
     {
         return Ok(version.user);
     }
     let message = format!("there is no relation {kind} from {source} to {target}");
-    Err(Code::RelationNotFound.error(message).with_hint("see those of one of them with edges"))
+    Err(Code::RelationNotFound.error(message).with_hint("`edges` lists the relations of a vertex"))
 }
 
-/// The relations of columns, one by one.
+/// The relations in columns, one by one.
 fn singly(batch: &RelationBatch) -> Result<Vec<RelationPut>> {
     let put = |row: usize| {
         let (time, until) = batch.moments(row);
@@ -298,7 +301,7 @@ fn singly(batch: &RelationBatch) -> Result<Vec<RelationPut>> {
     (0..batch.rows).map(put).collect()
 }
 
-/// Types as they are needed: that a name is a reverse one is known of built-in types without a look at the logs.
+/// Looks up types on demand: the reverse names of built-in types are known without a look at the logs.
 struct Types<'a> {
     inner: &'a GraphInner,
     session: &'a Session,
@@ -306,7 +309,7 @@ struct Types<'a> {
 }
 
 impl Types<'_> {
-    /// A relation as it is written: from its source.
+    /// A relation as it is written: seen from its source.
     fn forward(
         &mut self,
         kind: Arc<str>,
@@ -315,7 +318,7 @@ impl Types<'_> {
     ) -> Result<(Arc<str>, VertexName, VertexName)> {
         if kind.trim_start_matches('~').is_empty() || kind.len() > KIND_MAX || kind.contains(char::is_control)
         {
-            return Err(Error::invalid("no type of a relation")
+            return Err(Error::invalid("not a valid type of a relation")
                 .with_hint("a type is text of at most 255 bytes, without control characters"));
         }
         let builtin = Vocabulary::default();
@@ -347,7 +350,7 @@ fn check_ends(vocabulary: &Vocabulary, kind: &str, source: &VertexName, target: 
     for (declared, end, which) in [(&edge.source, source, "from"), (&edge.target, target, "to")] {
         if let Some(declared) = declared.as_ref().filter(|declared| **declared != *end.kind) {
             return Err(Error::invalid(format!(
-                "a relation '{kind}' leads {which} a {declared}, not {which} {end}"
+                "a relation '{kind}' goes {which} a {declared}, not {which} {end}"
             )));
         }
     }
@@ -357,12 +360,12 @@ fn check_ends(vocabulary: &Vocabulary, kind: &str, source: &VertexName, target: 
 fn check_name(vertex: &VertexName) -> Result<()> {
     if vertex.kind.is_empty() || vertex.id.is_empty() {
         return Err(
-            Error::invalid("a vertex without a type or id").with_hint("a vertex is a pair (type, id)")
+            Error::invalid("a vertex has no type or no id").with_hint("a vertex is a pair (type, id)")
         );
     }
     if vertex.kind.contains(':') || vertex.kind.len() > KIND_MAX || vertex.id.len() > ID_MAX {
-        return Err(Error::invalid(format!("'{vertex}' cannot name a vertex"))
-            .with_hint("a type has no ':' and at most 255 bytes, an id at most 65,536"));
+        return Err(Error::invalid(format!("'{vertex}' is not a valid name of a vertex"))
+            .with_hint("a type has at most 255 bytes and no ':', an id at most 65,536 bytes"));
     }
     Ok(())
 }
@@ -372,10 +375,10 @@ fn check_static(vocabulary: &Vocabulary, vertex: &VertexName, fixed: &Props) -> 
     for (name, value) in fixed.pairs()? {
         let Some((_, kind)) = declared.fixed.iter().find(|(known, _)| *known == name) else {
             let message = format!("a {} has no static property '{name}'", vertex.kind);
-            return Err(Error::invalid(message).with_hint("declare it, or give it among props"));
+            return Err(Error::invalid(message).with_hint("declare it, or pass it in props"));
         };
         if value.kind() != *kind && *kind != fieldstone_core::value::ValueType::Json {
-            let message = format!("the static property '{name}' of {vertex} is no {}", kind.name());
+            let message = format!("the static property '{name}' of {vertex} is not of type {}", kind.name());
             return Err(Error::invalid(message));
         }
     }

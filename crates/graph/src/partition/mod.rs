@@ -1,8 +1,8 @@
-//! Which slot has which relation of a vertex.
+//! Decides which slot has which relation of a vertex.
 //!
-//! A vertex is at home in one slot, by its place. Its relations, seen from it, begin there as one partition; a
-//! [`Partitioner`] says how partitions split when they grow, and to which slot the split-off half goes. Every relation
-//! is placed twice, once for each of its ends.
+//! Each vertex has a home slot, determined by its place. Its relations, seen from it, begin there as one
+//! partition. A [`Partitioner`] decides how partitions split when they grow, and to which slot the split-off
+//! half goes. Every relation is placed twice, once for each of its ends.
 //!
 //! | partitioner | a partition of more than `threshold` relations | a relation v to u |
 //! |---|---|---|
@@ -12,9 +12,9 @@
 //! | `dido` | splits by the offset between the homes of v and u | on the way to the home of u |
 //!
 //! Invariants:
-//! * where a relation is follows from which partitions of its vertex are split, and from nothing else;
-//! * a partition that splits keeps one part where it is: what is moved goes once down the tree, never back;
-//! * a partition is split when more than `threshold` relations passed through it, in whatever order they came.
+//! * the place of a relation depends only on which partitions of its vertex are split;
+//! * a partition that splits keeps one part in its place; moved relations go down the tree once, never back;
+//! * a partition is split when more than `threshold` relations passed through it, in any order.
 //!
 //! ```
 //! use fieldstone_format::graph_segment::{VertexPlace, partitioning::Partitioning};
@@ -41,36 +41,36 @@ pub use tree::{Partition, Splits};
 /// The number of a slot.
 pub type SlotNumber = u16;
 
-/// Whether partitions split.
+/// When partitions split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Splitting {
-    /// Never: all relations of a vertex are at its home.
+    /// Never: all relations of a vertex stay at its home.
     Never,
-    /// All are, before anything is put.
+    /// All split, before anything is put.
     Always,
-    /// When they hold more than this many relations.
+    /// Once they hold more than this many relations.
     Beyond(u32),
 }
 
-/// How relations are placed.
+/// The placement of relations.
 pub trait Partitioner: Debug + Send + Sync {
-    /// How many slots there are.
+    /// The number of slots.
     fn slots(&self) -> SlotNumber;
 
-    /// Whether partitions split.
+    /// When partitions split.
     fn splitting(&self) -> Splitting;
 
-    /// The turns from the root of v's tree to the partition where a relation to u ends up: one bit for each, the first
-    /// the lowest; 1 leads away from where the partition was.
+    /// The turns from the root of v's tree to the partition of a relation to u: one bit for each, the first
+    /// the lowest; 1 leads to the half that is given away.
     fn path(&self, v: VertexPlace, u: VertexPlace) -> u32;
 
-    /// Which slot a partition is in, counted from the vertex's home: by the level of the split that made it, unless a
-    /// partitioner numbers them otherwise.
+    /// The slot of a partition, counted from the vertex's home: by the level of the split that made it,
+    /// unless a partitioner numbers them differently.
     fn label(&self, partition: Partition) -> u32 {
         partition.turns()
     }
 
-    /// The slot where a vertex is at home, and where its relations begin.
+    /// The home slot of a vertex, where its relations begin.
     fn home(&self, v: VertexPlace) -> SlotNumber {
         ((u128::from((v.0 >> 64) as u64) * u128::from(self.slots())) >> 64) as SlotNumber
     }
@@ -81,13 +81,13 @@ pub trait Partitioner: Debug + Send + Sync {
         ((u32::from(self.home(v)) + self.label(partition)) % slots) as SlotNumber
     }
 
-    /// What a partition gives away when it splits; `None` where there is no slot for it.
+    /// The partition that a partition gives away when it splits; `None` if there is no slot for it.
     fn given_away(&self, partition: Partition) -> Option<Partition> {
         let right = partition.right()?;
         (self.label(right) < u32::from(self.slots())).then_some(right)
     }
 
-    /// The partition of v in which a relation to u is, of those that stand below `top`.
+    /// The partition of v that has a relation to u, among those below `top`.
     fn leaf_below(&self, top: Partition, path: u32, is_split: &dyn Fn(Partition) -> bool) -> Partition {
         let mut at = top;
         while is_split(at) && self.given_away(at).is_some() {
@@ -96,7 +96,7 @@ pub trait Partitioner: Debug + Send + Sync {
         at
     }
 
-    /// The partition of v in which a relation to u is.
+    /// The partition of v that has a relation to u.
     fn leaf(&self, v: VertexPlace, u: VertexPlace, splits: &Splits) -> Partition {
         let split = |partition| self.is_split(splits, partition);
         match self.splitting() {
@@ -105,7 +105,7 @@ pub trait Partitioner: Debug + Send + Sync {
         }
     }
 
-    /// The slot in which a relation from v to u is, seen from v.
+    /// The slot that has a relation from v to u, seen from v.
     fn slot_of(&self, v: VertexPlace, u: VertexPlace, splits: &Splits) -> SlotNumber {
         self.slot(v, self.leaf(v, u, splits))
     }
@@ -119,7 +119,7 @@ pub trait Partitioner: Debug + Send + Sync {
         }
     }
 
-    /// The slots that have relations of v, its home first, each once.
+    /// The distinct slots that have relations of v, its home first.
     fn slots_of(&self, v: VertexPlace, splits: &Splits) -> Vec<SlotNumber> {
         let home = self.home(v);
         let mut slots = vec![home];
@@ -131,28 +131,28 @@ pub trait Partitioner: Debug + Send + Sync {
         slots
     }
 
-    /// Whether a slot that has, or had, a relation from v to u still shows it: not when a partition of its own gave it
-    /// away, and that is finished.
+    /// Whether a slot that has, or had, a relation from v to u still shows it. It does not once a partition
+    /// of its own has given the relation away and finished.
     fn shows(&self, slot: SlotNumber, v: VertexPlace, u: VertexPlace, finished: &Splits) -> bool {
         let path = self.path(v, u);
         let leaf = self.leaf_below(self.top(v, slot), path, &|partition| finished.has(partition));
         self.slot(v, leaf) == slot
     }
 
-    /// The partition of v that a slot had first, of those that are or may be in it.
+    /// The first partition of v in a slot, among those that are or may be in it.
     fn top(&self, v: VertexPlace, slot: SlotNumber) -> Partition {
         let slots = u32::from(self.slots());
         let label = (u32::from(slot) + slots - u32::from(self.home(v))) % slots;
         self.top_of_label(label)
     }
 
-    /// The same by the slot's distance from the vertex's home: what [`label`](Self::label) is of, back.
+    /// The same by the slot's distance from the vertex's home: the inverse of [`label`](Self::label).
     fn top_of_label(&self, label: u32) -> Partition {
         schemes::low_top(label)
     }
 }
 
-/// The partitioner that a view is made with.
+/// The partitioner of a view.
 pub fn partitioner(partitioning: &Partitioning) -> Arc<dyn Partitioner> {
     let Partitioning { slots, scheme, threshold, labels } = *partitioning;
     match scheme {

@@ -7,26 +7,26 @@ use fieldstone_format::graph_segment::partitioning::SlotLabels;
 use super::tree::Partition;
 use super::{Partitioner, SlotNumber, Splitting};
 
-/// All relations of a vertex are at its home.
+/// Keeps all relations of a vertex at its home.
 #[derive(Debug)]
 pub struct EdgeCut {
     pub slots: SlotNumber,
 }
 
-/// Each relation is where a hash of both ends says.
+/// Places each relation by a hash of both ends.
 #[derive(Debug)]
 pub struct VertexCut {
     pub slots: SlotNumber,
 }
 
-/// Partitions split by the bits of a hash of the far end.
+/// Splits partitions by the bits of a hash of the far end.
 #[derive(Debug)]
 pub struct Giga {
     pub slots: SlotNumber,
     pub threshold: u32,
 }
 
-/// Partitions split on the way to the far end's home.
+/// Splits partitions on the way to the far end's home.
 #[derive(Debug)]
 pub struct Dido {
     pub slots: SlotNumber,
@@ -34,7 +34,7 @@ pub struct Dido {
     pub labels: SlotLabels,
 }
 
-/// Spreads the bits of a number over all of it. Specified with the segments: it stays as it is.
+/// Spreads the bits of a number over all of it. The specification of segments fixes this function.
 fn mix(number: u64) -> u64 {
     Random::new(number).next_u64()
 }
@@ -43,7 +43,7 @@ fn within(slots: SlotNumber, hash: u64) -> u32 {
     ((u128::from(hash) * u128::from(slots)) >> 64) as u32
 }
 
-/// As labels are numbered by levels: a partition gives away to the slot that is 2 to its depth further on.
+/// For labels numbered by levels: a partition at depth d gives away to the slot that is 2^d further on.
 pub fn low_top(label: u32) -> Partition {
     match label.checked_ilog2() {
         None => Partition::ROOT,
@@ -51,7 +51,8 @@ pub fn low_top(label: u32) -> Partition {
     }
 }
 
-/// Mirrors the bits below the highest: from a partition's turns to its label as the paper's figure has it, and back.
+/// Mirrors the bits below the highest: converts a partition's turns into its label in the paper's figure, and
+/// back.
 fn mirrored(number: u32) -> u32 {
     match number.checked_ilog2() {
         None | Some(0) => number,
@@ -97,7 +98,7 @@ impl Partitioner for Giga {
     }
 
     fn path(&self, _: VertexPlace, u: VertexPlace) -> u32 {
-        // Of the lower half of the place, which no home comes from.
+        // From the lower half of the place, which determines no home.
         within(self.slots, mix(u.0 as u64))
     }
 }
@@ -143,7 +144,7 @@ mod tests {
     use crate::partition::{Splits, partitioner};
 
     fn place(home: u64, slots: u64) -> VertexPlace {
-        // The middle of the slot's part of the highest 64 bits.
+        // The middle of the slot's range of the highest 64 bits.
         let width = u64::MAX / slots;
         VertexPlace(u128::from(home * width + width / 2) << 64 | u128::from(home))
     }
@@ -159,11 +160,11 @@ mod tests {
 
     #[test]
     fn the_figures_levels_are_there_exactly() {
-        // Fig. 6: S1 to S8, v at home in S1.
+        // Fig. 6: S1 to S8, the home of v is S1.
         let dido = Dido { slots: 8, threshold: 128, labels: SlotLabels::Paper };
         let v = place(0, 8);
         let level = |depth: u32| -> Vec<u32> {
-            // From left to right: the first turn decides most.
+            // From left to right: the first turn is the most significant.
             let node = |i: u32| {
                 let turns = if depth == 0 { 0 } else { i.reverse_bits() >> (32 - depth) };
                 u32::from(dido.slot(v, Partition::at(depth, turns))) + 1
@@ -196,7 +197,8 @@ mod tests {
 
     #[test]
     fn a_moved_relation_stays_on_its_far_ends_way() {
-        // Every partition that a relation passes is an ancestor of its far end's; each slot has one chain of them.
+        // Every partition that a relation passes is an ancestor of its final one; each slot has one chain of
+        // them.
         for slots in [2, 6, 8, 32] {
             for partitioning in all(slots) {
                 let scheme = partitioner(&partitioning);

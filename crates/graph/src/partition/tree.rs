@@ -1,24 +1,26 @@
-//! Partitions of a vertex's relations as nodes of a binary tree, and which of them are split.
+//! Partitions of a vertex's relations as nodes of a binary tree, and the set of split ones.
 
-/// A partition: a node of the tree, as the turns that lead to it behind a leading 1, the first turn the lowest bit.
+/// A partition: a node of the tree. Its number is a leading 1 followed by the turns that lead to it, the
+/// first turn in the lowest bit.
 ///
-/// The root is 1. A partition splits into the one that stays (turn 0) and the one that is given away (turn 1).
+/// The root is 1. A partition splits into the one that stays (turn 0) and the one that is given away (turn
+/// 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Partition(u32);
 
-/// Deepest partition: as many bits as numbers of slots have.
+/// Deepest partition: as deep as the numbers of slots have bits.
 const DEPTH_MAX: u32 = 16;
 
 impl Partition {
     /// All relations of a vertex.
     pub const ROOT: Partition = Partition(1);
 
-    /// The partition of this number; `None` where no tree has it.
+    /// The partition of this number; `None` if no tree has it.
     pub fn of_number(number: u32) -> Option<Partition> {
         (1..1 << (DEPTH_MAX + 1)).contains(&number).then_some(Partition(number))
     }
 
-    /// The partition that is so deep and to which these turns lead.
+    /// The partition at this depth to which these turns lead.
     pub fn at(depth: u32, turns: u32) -> Partition {
         let depth = depth.min(DEPTH_MAX);
         Partition(1 << depth | turns & ((1 << depth) - 1))
@@ -29,7 +31,7 @@ impl Partition {
         self.0
     }
 
-    /// How many turns lead to it.
+    /// The number of turns that lead to it.
     pub fn depth(self) -> u32 {
         self.0.ilog2()
     }
@@ -39,13 +41,13 @@ impl Partition {
         self.0 & !(1 << self.depth())
     }
 
-    /// What it gives away when it splits; `None` at the deepest.
+    /// The part that it gives away when it splits; `None` at the deepest.
     pub fn right(self) -> Option<Partition> {
         let depth = self.depth();
         (depth < DEPTH_MAX).then(|| Partition::at(depth + 1, self.turns() | 1 << depth))
     }
 
-    /// The one of its two parts that a path leads to.
+    /// The part to which a path leads.
     pub fn turn(self, path: u32) -> Partition {
         let depth = self.depth();
         Partition::at(depth + 1, self.turns() | path & 1 << depth)
@@ -57,7 +59,7 @@ impl Partition {
     }
 }
 
-/// Which partitions of a vertex are split. It only grows, and two that grew apart can be brought together.
+/// The split partitions of a vertex. The set only grows, and two sets that grew apart can be merged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Splits(Vec<Partition>);
 
@@ -67,7 +69,7 @@ impl Splits {
         self.0.binary_search(&partition).is_ok()
     }
 
-    /// Adds one; says whether it is new.
+    /// Adds one; returns whether it is new.
     pub fn add(&mut self, partition: Partition) -> bool {
         match self.0.binary_search(&partition) {
             Ok(_) => false,
@@ -85,12 +87,12 @@ impl Splits {
         });
     }
 
-    /// The partitions that are split, the shallower first.
+    /// The split partitions, the shallower first.
     pub fn partitions(&self) -> impl Iterator<Item = Partition> + '_ {
         self.0.iter().copied()
     }
 
-    /// Those of these numbers, as lists on disk and messages say them.
+    /// The partitions with these numbers, as in lists on disk and in messages.
     pub fn of_numbers(numbers: &[u32]) -> Splits {
         numbers.iter().filter_map(|number| Partition::of_number(*number)).collect()
     }
@@ -100,12 +102,12 @@ impl Splits {
         self.partitions().map(Partition::number).collect()
     }
 
-    /// Whether none is.
+    /// Whether no partition is split.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// The number of split partitions.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,10 +1,11 @@
-//! A segment in memory, from rows as they come out of the logs.
+//! Builds a segment in memory from the rows of the logs.
 //!
-//! Each relation stands at both of its ends: with its row at the source, without one at the target. Both are made
-//! here, from one line, so that neither is ever there without the other. In a slot of a partitioned view a line stands
-//! for those of its ends that are placed there, with its row at each.
+//! Each relation is stored at both of its ends: with its row at the source, without one at the target. Both
+//! come from one line here, so that neither ever exists without the other. In a slot of a partitioned view, a
+//! line counts for those of its ends that are placed there, with its row at each.
 //!
-//! Vertices are sorted by place; halves of relations go to their vertices by counting, and are sorted there.
+//! Vertices are sorted by place; counting assigns the halves of relations to their vertices, where they are
+//! sorted.
 
 use std::cmp::{Ordering, Reverse};
 use std::hint::black_box;
@@ -19,7 +20,7 @@ use super::Segment;
 use super::rows::{CommitOrder, RelationLine, Rows, VertexLine};
 use super::write::{Declared, MemorySink, NewRow, Writer};
 
-/// Sorted distinct items, by which they are numbered.
+/// Sorted distinct items; an item's number is its index.
 fn numbered<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut all: Vec<T> = items.collect();
     all.sort_unstable();
@@ -31,12 +32,12 @@ fn number<T: Ord>(all: &[T], item: &T) -> u32 {
     all.binary_search(item).unwrap_or(0) as u32
 }
 
-/// Half of a relation, as one of its ends has it.
+/// Half of a relation, seen from one of its ends.
 #[derive(Debug, Clone, Copy, Default)]
 struct Half {
     /// Code of its group and number of its far end: the order within a vertex.
     key: u64,
-    /// Which line.
+    /// The index of its line.
     line: u32,
 }
 
@@ -54,20 +55,20 @@ impl Half {
     }
 }
 
-/// Newest first, by user, what was known last first, and of one commit the later row first.
+/// Newest first, then by user, the one known last first, and within a commit the later row first.
 type Order = (Reverse<u64>, u32, Reverse<CommitKnown>, u32, Reverse<u32>);
 
 fn order(stamp: u64, commit: u32, CommitOrder { known, user }: CommitOrder, line: u32) -> Order {
     (Reverse(stamp), user, Reverse(known), commit, Reverse(line))
 }
 
-/// The order of lines that stand nowhere apart: what is there of them, by their number.
+/// Lines with versions, referred to by their numbers.
 trait Versions {
     /// Stamp, number of the commit.
     fn version(&self, line: u32) -> (u64, u32);
     /// The commit of a line.
     fn commit(&self, number: u32) -> CommitOrder;
-    /// Compares contents, by which one of two is taken where nothing else decides.
+    /// Compares contents, to choose between two versions that are otherwise equal.
     fn content(&self, a: u32, b: u32) -> Ordering;
 
     fn order(&self, line: u32) -> Order {
@@ -75,8 +76,9 @@ trait Versions {
         order(stamp, commit, self.commit(commit), line)
     }
 
-    /// Leaves one of what is the same version, of sorted lines: of one commit the later row, of several commits what
-    /// was known last, and else what the content says, which is the same for everybody.
+    /// Keeps one of several lines with the same version, in sorted lines: within a commit the later row,
+    /// among several commits the one known last, and otherwise by content, which gives the same choice
+    /// everywhere.
     fn leave_one(&self, sorted: &mut Vec<u32>) {
         let same = |a: u32, b: u32| {
             let ((a, of_a), (b, of_b)) = (self.version(a), self.version(b));
@@ -143,14 +145,14 @@ impl Versions for OfRelations<'_> {
 struct Tables<'a> {
     /// Numbers of vertices among the names, in the order of their places.
     by_place: Vec<u32>,
-    /// The other way round.
+    /// The inverse of `by_place`.
     ranks: Vec<u32>,
     names: Vec<&'a str>,
     /// Indices of types in `names`, by their numbers among the names.
     kinds: Vec<u32>,
     users: Vec<u32>,
     known: Vec<CommitKnown>,
-    /// Indices of known and user of each commit.
+    /// Indices of the commit and of the user, for each commit.
     commits: Vec<(u32, u32)>,
 }
 
@@ -177,7 +179,8 @@ impl<'a> Tables<'a> {
         Ok(Tables { by_place, ranks, names, kinds, users, known, commits })
     }
 
-    /// The halves of all relations by vertex: those of the i-th stand from the i-th of the numbers on, to the next.
+    /// The halves of all relations by vertex: those of the i-th are from the i-th of the numbers to the next
+    /// one.
     fn halves(&self, rows: &Rows) -> (Vec<Half>, Vec<usize>) {
         let mut begins = vec![0usize; self.by_place.len() + 1];
         let ends = |line: &RelationLine| {
@@ -238,7 +241,7 @@ pub fn build(rows: &Rows) -> Result<Segment> {
             let order = |half: &Half| of_relations.order(half.line);
             a.key.cmp(&b.key).then_with(|| order(a).cmp(&order(b)))
         });
-        // Lines and properties lie anywhere in memory: they are asked for side by side, before one is waited for.
+        // Lines and properties are scattered in memory: request several of them before waiting for one.
         gathered.clear();
         gathered.extend(own.iter().map(|half| rows.relations[half.line as usize]));
         let touched = own.iter().zip(&gathered).filter(|(half, _)| half.code() & 1 == 0);
@@ -258,8 +261,8 @@ pub fn build(rows: &Rows) -> Result<Segment> {
     Segment::over(sink.storage(), summary)
 }
 
-/// Writes the relations of one vertex: of each its versions, a group after the other. `own` are its sorted halves
-/// with their lines, `lines` memory for the versions of one relation.
+/// Writes the relations of one vertex: the versions of each, one group after the other. `own` are its sorted
+/// halves with their lines, `lines` is memory for the versions of one relation.
 fn put_relations(
     writer: &mut Writer<'_, MemorySink>,
     (rows, tables): (&Rows, &Tables<'_>),

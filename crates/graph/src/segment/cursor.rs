@@ -1,6 +1,6 @@
-//! Reading on in a segment: who asks for much that stands together asks the cache once for each page.
+//! Sequential reads of a segment: a caller that reads adjacent data asks the cache only once for each page.
 //!
-//! A cursor remembers pages of the one segment that it is used with, and changes nothing of what is read.
+//! A cursor remembers pages of the one segment with which it is used, and does not change the results.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use fieldstone_format::graph_segment::{CommitKnown, KNOWN_BYTES, OFFSETS_BYTES, 
 use super::storage::PageCursor;
 use super::{Segment, outside, read_known, read_offsets, read_place};
 
-/// Where the last of many reads of a segment was.
+/// The position of the last of many reads of a segment.
 #[derive(Debug, Default)]
 pub struct SegmentCursor {
     places: PageCursor,
@@ -22,15 +22,15 @@ pub struct SegmentCursor {
     rows: PageCursor,
     names: PageCursor,
     known: PageCursor,
-    /// A vertex, and from where to where the rows of its relations reach.
+    /// A vertex, with the begin and end of the rows of its relations.
     relations: Option<(u32, usize, usize)>,
 }
 
-/// Bytes that say how long a vertex is, in front of its rows.
+/// Bytes before the rows of a vertex that hold its length.
 const FRONT: usize = 10;
 
 impl Segment {
-    /// What leaves and reaches a vertex.
+    /// The adjacency of a vertex.
     #[inline]
     pub fn adjacency_on<'a>(&'a self, number: u32, cursor: &'a mut SegmentCursor) -> Result<Cow<'a, [u8]>> {
         let [_, (from, to), _] = self.offsets_on(number, &mut cursor.offsets)?;
@@ -43,7 +43,7 @@ impl Segment {
         read_place(&self.storage.read_on(Section::Places, at, PLACE_BYTES, &mut cursor.places)?)
     }
 
-    /// When a commit became known, by its index.
+    /// The time when a commit became known, by its index.
     pub fn known_on(&self, index: u32, cursor: &mut SegmentCursor) -> Result<CommitKnown> {
         let at = index as usize * KNOWN_BYTES;
         read_known(&self.storage.read_on(Section::Known, at, KNOWN_BYTES, &mut cursor.known)?)
@@ -57,7 +57,7 @@ impl Segment {
         Ok(VertexName { kind: self.kind(kind)?.clone(), id: id.into() })
     }
 
-    /// Bytes of the rows of relations that leave a vertex, counted from behind its versions.
+    /// Bytes of the rows of relations that leave a vertex, counted from the end of its versions.
     pub fn row_on<'a>(
         &'a self,
         number: u32,

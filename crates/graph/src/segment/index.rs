@@ -1,8 +1,9 @@
-//! Vertices of one segment by type, by the values of properties, and by words; relations by the values of theirs.
+//! Indexes of one segment: vertices by type, by the values of properties, and by words; relations by the
+//! values of theirs.
 //!
-//! A segment never changes, so neither does an index of it. Each is made when it is first asked for, in one pass over
-//! the segment, and is in memory for as long as the segment is open (G-18). An index gives candidates: versions that
-//! are hidden, or of another moment, are in it too, and who asks looks at the vertex or relation itself.
+//! A segment never changes, and neither do its indexes. Each is made at its first use, in one pass over the
+//! segment, and stays in memory as long as the segment is open (G-18). An index gives candidates: it also
+//! holds versions that are hidden, or of another moment, so the caller checks the vertex or relation itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +17,8 @@ use fieldstone_format::graph_segment::rows::{self, read_row, read_vertex, relati
 
 use super::{Segment, SegmentCursor, outside};
 
-/// Bytes of a word by which it is sorted: longer ones that begin alike are distinguished at the vertex.
+/// Bytes of a word by which it is sorted: longer words with the same beginning are distinguished at the
+/// vertex.
 const KEY: usize = 8;
 
 /// The indexes of a segment.
@@ -29,19 +31,19 @@ pub struct SegmentIndex {
     relations: Mutex<HashMap<(String, String), Arc<RelationIndex>>>,
 }
 
-/// Numbers of vertices, or of both ends of relations, by the value that a property has in one of their versions.
+/// Numbers of vertices, or of both ends of relations, by the values of a property in their versions.
 #[derive(Debug, Default)]
 pub struct ValueIndex<N = u32> {
     /// By [`Value::order`].
     entries: Vec<(Value, N)>,
-    /// Whether a value is a range: these overlap, and are not found by their order.
+    /// Whether a value is a range: ranges overlap, and their order does not find them.
     ranges: bool,
 }
 
 /// Relations of one type by the value of a property: the numbers of source and target.
 pub type RelationIndex = ValueIndex<(u32, u32)>;
 
-/// Numbers of vertices by words: of their ids, of the property `name`, and of others that were declared.
+/// Numbers of vertices by the words of their ids, of the property `name`, and of other declared properties.
 #[derive(Debug, Default)]
 pub struct WordIndex {
     /// The first bytes of a word as a number, and the vertex; ascending.
@@ -60,7 +62,7 @@ fn key(word: &str) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// Visits the properties, static ones too, of all versions of all vertices.
+/// Visits the properties, including static ones, of all versions of all vertices.
 fn each_version(segment: &Segment, mut visit: impl FnMut(u32, &Props) -> Result<()>) -> Result<()> {
     for number in 0..segment.vertices() {
         let (versions, _) = read_vertex(&segment.rows(number)?, segment.summary.base)?;
@@ -84,13 +86,13 @@ impl Segment {
                 kinds.entry(self.kind(kind)?.clone()).or_default().push(number);
             }
             let kinds = kinds.into_iter().map(|(kind, numbers)| (kind, numbers.into())).collect();
-            // Another thread may have been quicker.
+            // Another thread may have set it first.
             let _ = self.index.kinds.set(kinds);
         }
         Ok(self.index.kinds.get().and_then(|kinds| kinds.get(kind)).cloned().unwrap_or_default())
     }
 
-    /// The vertices by a property.
+    /// The vertices by the values of a property.
     pub fn values_of(&self, name: &str) -> Result<Arc<ValueIndex>> {
         let known = self.index.values.lock().get(name).cloned();
         if let Some(known) = known {
@@ -118,13 +120,14 @@ impl Segment {
                 }
             }
             let sources = sources.into_iter().map(|(kind, numbers)| (kind, numbers.into())).collect();
-            // Another thread may have been quicker.
+            // Another thread may have set it first.
             let _ = self.index.sources.set(sources);
         }
         Ok(self.index.sources.get().and_then(|sources| sources.get(kind)).cloned().unwrap_or_default())
     }
 
-    /// The relations of a type by a property, where this segment has them at their source: their rows stand there.
+    /// The relations of a type by the values of a property, for relations whose source is in this segment:
+    /// there are their rows.
     pub fn relations_by(&self, kind: &str, name: &str) -> Result<Arc<RelationIndex>> {
         let key = (kind.to_owned(), name.to_owned());
         let known = self.index.relations.lock().get(&key).cloned();
@@ -154,7 +157,7 @@ impl Segment {
         Ok(relations.entry(key).or_insert(index).clone())
     }
 
-    /// The vertices by words of their ids and of these properties.
+    /// The vertices by the words of their ids and of these properties.
     pub fn words_of(&self, names: &[String]) -> Result<Arc<WordIndex>> {
         let known = self.index.words.lock().clone();
         if let Some((of, known)) = known
@@ -196,7 +199,7 @@ pub fn each_text(value: &Value, visit: &mut dyn FnMut(&str)) {
 }
 
 impl<N: Copy + Ord> ValueIndex<N> {
-    /// Adds the value of a property, where it is there.
+    /// Adds the value of a property, if there is one.
     fn add(&mut self, props: &Props, name: &str, number: N) -> Result<()> {
         if let Some(value) = props.get(name)? {
             self.ranges |= matches!(value, Value::IntRange(..) | Value::FloatRange(..));
@@ -210,7 +213,7 @@ impl<N: Copy + Ord> ValueIndex<N> {
         self
     }
 
-    /// Numbers of what has a version that may pass a test; each perhaps several times.
+    /// Numbers of entries with a version that may pass a test, perhaps repeated.
     pub fn candidates(&self, test: &Test) -> Vec<N> {
         let mut numbers = Vec::new();
         for (from, to) in self.spans(test) {
@@ -220,7 +223,7 @@ impl<N: Copy + Ord> ValueIndex<N> {
         numbers
     }
 
-    /// Where entries stand that may pass.
+    /// The ranges of entries that may pass.
     fn spans(&self, test: &Test) -> Vec<(usize, usize)> {
         let before = |value: &Value| self.entries.partition_point(|(known, _)| known.order(value).is_lt());
         let behind = |value: &Value| self.entries.partition_point(|(known, _)| known.order(value).is_le());
@@ -256,7 +259,7 @@ impl<N: Copy + Ord> ValueIndex<N> {
 }
 
 impl WordIndex {
-    /// Numbers of the vertices that may have a word, or one that begins so; ascending, each once.
+    /// Distinct numbers of the vertices that may have a word, or one that begins like it; ascending.
     pub fn candidates(&self, word: &str, prefix: bool) -> Vec<u32> {
         let from = key(word);
         let to = match prefix && word.len() < KEY {
@@ -344,7 +347,7 @@ mod tests {
         assert_eq!(index.candidates("tur", true), [0, 2, 4]);
         assert_eq!(index.candidates("tur", false), [4]);
         assert_eq!(index.candidates("größe", false), [3]);
-        // Longer words that begin alike are candidates, and looked at.
+        // Longer words with the same beginning are candidates, and the caller checks them.
         assert_eq!(index.candidates("plasmati", true), [1]);
         assert_eq!(index.candidates("turbulence", false), [0, 2]);
         assert_eq!(index.candidates("x", true), [0u32; 0]);

@@ -1,8 +1,8 @@
-//! One segment from several.
+//! Merges several segments into one.
 //!
-//! Places are merged first, so that each vertex's new number is known; then vertex by vertex, in the order of
-//! their places. Numbers are in that order too, so far ends stay sorted, and nothing is held but one vertex and
-//! four bytes for each vertex of each segment.
+//! It merges the places first, so that each vertex's new number is known, and then vertex by vertex, in the
+//! order of their places. Numbers follow that order too, so far ends stay sorted. It holds only one vertex,
+//! and four bytes for each vertex of each segment.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,10 +19,10 @@ use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use super::write::{Declared, MemorySink, NewRow, Sink, Writer};
 use super::{ArchiveRow, SectionBytes, Segment, TypeRow, outside};
 
-/// Bytes to which segments in memory are merged.
+/// Size in bytes up to which segments in memory are merged.
 const YOUNG: u64 = 8 << 20;
 
-/// Numbers of one segment, and what they are in the new one.
+/// Numbers of one segment, with their numbers in the new one.
 struct Renumbered<'a> {
     segment: &'a Segment,
     vertices: Vec<u32>,
@@ -53,12 +53,12 @@ fn known_of(segment: &Segment) -> Result<Vec<CommitKnown>> {
     (0..segment.known_len()).map(|i| segment.known(i)).collect()
 }
 
-/// Which halves of relations a merge writes: a slot leaves out what it has given away.
+/// The halves of relations that a merge writes: a slot leaves out those that it has given away.
 pub trait KeepHalves: Debug + Sync {
-    /// Whether anything of a vertex is left out.
+    /// Whether any half of a vertex is left out.
     fn leaves_out(&self, near: VertexPlace) -> bool;
 
-    /// Whether the half of a relation is written that `near` has to `far`.
+    /// Whether the half that `near` has of its relation to `far` is written.
     fn keeps(&self, near: VertexPlace, far: VertexPlace) -> bool;
 }
 
@@ -67,7 +67,7 @@ pub fn merge<S: Sink>(segments: &[&Segment], sink: &mut S) -> Result<Summary> {
     merge_kept(segments, sink, None)
 }
 
-/// The same, without halves of relations that are not to be kept.
+/// Merges segments, leaving out halves of relations that are not to be kept.
 pub fn merge_kept<S: Sink>(
     segments: &[&Segment],
     sink: &mut S,
@@ -94,7 +94,7 @@ pub fn merge_kept<S: Sink>(
         });
     }
     let vertices = number_vertices(&mut renumbered)?;
-    // One of types alone has no stamps, and no base.
+    // A segment that holds only types has no stamps, and no base.
     let stamped = segments.iter().filter(|segment| segment.summary.most > 0);
     let base = stamped.map(|segment| segment.summary.base).min().unwrap_or(0);
     let mut writer = Writer::new(sink, base);
@@ -127,7 +127,7 @@ pub fn merge_kept<S: Sink>(
     writer.finish(u64::from(vertices), names, users, &known, &declared)
 }
 
-/// Gives each vertex its new number; how many there are.
+/// Assigns each vertex its new number; returns how many there are.
 fn number_vertices(all: &mut [Renumbered<'_>]) -> Result<u32> {
     let mut heads: BinaryHeap<Reverse<(VertexPlace, usize)>> = BinaryHeap::new();
     for (i, old) in all.iter().enumerate() {
@@ -147,7 +147,7 @@ fn number_vertices(all: &mut [Renumbered<'_>]) -> Result<u32> {
         if at < old.segment.vertices() {
             let following = old.segment.place(at)?;
             if following <= place {
-                return Err(Error::corrupt("the places of a segment are not in order"));
+                return Err(Error::corrupt("the places of a segment are out of order"));
             }
             heads.push(Reverse((following, i)));
         }
@@ -163,7 +163,7 @@ impl Renumbered<'_> {
     }
 }
 
-/// What stands in order of stamp (newest first), user and, of what is the same version, what was known last.
+/// The order of versions: by stamp (newest first), by user and, for the same version, the one known last.
 type Order = (Reverse<u64>, u32, Reverse<u32>);
 
 fn edge_order(version: &EdgeVersion) -> Order {
@@ -211,7 +211,7 @@ fn write_vertex<S: Sink>(
         writer.version(far, version, row)
     };
     if let [(rows, adjacency)] = bytes.as_slice() {
-        // Most vertices of a large segment stand in it alone: nothing of them is sorted.
+        // Most vertices of a large segment are in it alone: nothing about them is sorted.
         each_half(first, rows, adjacency, keep, |half| write(writer, half))?;
         return writer.end();
     }
@@ -233,7 +233,7 @@ fn write_vertex<S: Sink>(
     writer.end()
 }
 
-/// Gives the halves that a segment has of a vertex, in its order, with the numbers of the new one.
+/// Passes on the halves that a segment has of a vertex, in its order, with the numbers of the new segment.
 fn each_half<'a>(
     old: &Renumbered<'_>,
     rows: &'a [u8],
@@ -265,13 +265,13 @@ fn each_half<'a>(
     Ok(())
 }
 
-/// By what one of two is taken where all else is equal: any rule that does not depend on what came first.
+/// Chooses between two versions that are otherwise equal: by any rule that does not depend on their order.
 fn content(version: &VertexVersion) -> (bool, bool, Option<&[u8]>, &[u8], i64) {
     let fixed = version.fixed.as_ref().map(|props| props.bytes());
     (version.deleted, !version.archived, fixed, version.props.bytes(), version.time)
 }
 
-/// The same of relations. What both directions have comes first, so that both take the same.
+/// The same for relations. Facts that both directions have come first, so that both make the same choice.
 fn edge_content((_, _, version, row): &NewHalf<'_>) -> (bool, Option<u64>, bool, bool, Option<(i64, Props)>) {
     let row = match row {
         NewRow::Bytes(bytes) => read_row(bytes, version.stamp).ok(),
@@ -280,8 +280,8 @@ fn edge_content((_, _, version, row): &NewHalf<'_>) -> (bool, Option<u64>, bool,
     (version.deleted, version.until, version.replaces, !version.archived, row)
 }
 
-/// Merges young segments in memory, so that each is more than twice as large as the next, or as large as one grows
-/// before it is written to disk.
+/// Merges young segments in memory, so that each is more than twice as large as the next, or has reached the
+/// size at which it is written to disk.
 pub fn merge_young(segments: &mut Vec<Arc<Segment>>) -> Result<()> {
     while let [.., older, younger] = segments.as_slice() {
         let small = older.bytes + younger.bytes <= YOUNG;

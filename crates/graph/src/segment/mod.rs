@@ -1,18 +1,19 @@
-//! Segments: sorted, immutable parts of the view, in memory or in a file, read in the same way.
+//! Segments: sorted, immutable parts of the view, in memory or in a file, with the same reads for both.
 //!
-//! * `storage`: where the bytes of a segment lie; pages of files, checked and kept for a while;
-//! * `cursor`: reading on where the last read was;
-//! * `rows`: rows as they come out of the logs, each name once;
-//! * `route`: the same as they go to slots;
-//! * `build`: a segment in memory from them;
+//! * `storage`: the place of a segment's bytes; pages of files, checked and cached;
+//! * `cursor`: sequential reads;
+//! * `rows`: rows from the logs, with each name stored once;
+//! * `route`: rows on their way to slots;
+//! * `build`: a segment in memory, from rows;
 //! * [`index`]: vertices by type, value and word;
 //! * `merge`: one segment from several;
-//! * `write`: what both make it with.
+//! * `write`: the writer that `build` and `merge` use.
 //!
 //! Invariants:
-//! * vertices stand in the order of their places, far ends of a group too, versions newest first;
-//! * of versions of one relation or vertex with one stamp and one user there is one, the one that was known last;
-//! * every byte that comes from a file was compared with its checksum.
+//! * vertices are in the order of their places, and so are the far ends of a group; versions are newest
+//!   first;
+//! * among versions of one relation or vertex with the same stamp and user only the one known last is kept;
+//! * every byte from a file was compared with its checksum.
 
 mod build;
 mod cursor;
@@ -42,25 +43,25 @@ pub use rows::{CommitOrder, Rows};
 pub use storage::{FileStorage, PageCache, SectionBytes, Storage};
 pub use write::{FileSink, MemorySink, Sink};
 
-/// A declared type, and what it came with.
+/// A declared type, with the time and user of the declaration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypeRow {
-    /// When it became known.
+    /// The time when it became known.
     pub known: CommitKnown,
-    /// Who declared it.
+    /// The user who declared it.
     pub user: u32,
-    /// What is declared.
+    /// The declaration.
     pub declared: TypeDecl,
 }
 
-/// Where versions were moved to by what a commit says.
+/// The store to which a commit's marked versions were moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveRow {
-    /// When the commit became known: that of each version it marks.
+    /// The time when the commit became known: also that of each version it marks.
     pub known: CommitKnown,
-    /// Whose versions.
+    /// The user of the versions.
     pub user: u32,
-    /// Where to.
+    /// The other store.
     pub archive: Archive,
 }
 
@@ -71,7 +72,7 @@ pub struct Tombstone {
     pub place: VertexPlace,
     /// The stamp.
     pub stamp: u64,
-    /// Who deleted it.
+    /// The user who deleted it.
     pub user: u32,
 }
 
@@ -79,9 +80,9 @@ pub struct Tombstone {
 #[derive(Debug)]
 pub struct Segment {
     storage: Storage,
-    /// What is known of it as a whole.
+    /// Facts about the segment as a whole.
     pub summary: Summary,
-    /// Names of types, as `summary` has them.
+    /// Names of types, in the order of `summary`.
     pub names: Vec<Arc<str>>,
     /// Declared types.
     pub types: Vec<TypeRow>,
@@ -89,14 +90,14 @@ pub struct Segment {
     pub archives: Vec<ArchiveRow>,
     /// Deletions of vertices, by place, newest first.
     pub tombstones: Vec<Tombstone>,
-    /// Bytes that it takes.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// Its vertices by type, value and word, as far as they were asked for.
+    /// Its indexes of vertices by type, value and word, as far as they were used.
     pub(crate) index: SegmentIndex,
 }
 
 impl Segment {
-    /// A segment over these bytes. Corrupt where they cannot be one.
+    /// A segment over these bytes. Corrupt if they cannot be one.
     pub fn over(storage: Storage, summary: Summary) -> Result<Segment> {
         let vertices = summary.vertices;
         let sized = |section, bytes: usize, n: u64| storage.len(section) == n.saturating_mul(bytes as u64);
@@ -127,7 +128,7 @@ impl Segment {
         matches!(self.storage, Storage::Memory(_))
     }
 
-    /// Its file; `None` where it is in memory.
+    /// Its file; `None` if it is in memory.
     pub fn path(&self) -> Option<&Path> {
         match &self.storage {
             Storage::Memory(_) => None,
@@ -135,7 +136,7 @@ impl Segment {
         }
     }
 
-    /// How many vertices it names.
+    /// The number of vertices that it names.
     pub fn vertices(&self) -> u32 {
         self.summary.vertices as u32
     }
@@ -153,7 +154,7 @@ impl Segment {
 
     /// The number of a vertex.
     pub fn find(&self, place: VertexPlace) -> Result<Option<u32>> {
-        // Places are spread evenly: where one stands is guessed from its value, and narrowed down.
+        // Places are spread evenly: guess a position from the value, and narrow it down.
         let (mut low, mut high) = (0u32, self.vertices());
         let (mut least, mut most) = (0u128, u128::MAX);
         let mut halve = false;
@@ -169,39 +170,39 @@ impl Segment {
             };
             let found = self.place_on(middle, &mut cursor)?;
             if !(least..=most).contains(&found.0) {
-                return Err(Error::corrupt("the places of a segment are not in order"));
+                return Err(Error::corrupt("the places of a segment are out of order"));
             }
             match found.cmp(&place) {
                 std::cmp::Ordering::Equal => return Ok(Some(middle)),
                 std::cmp::Ordering::Less => (low, least) = (middle + 1, found.0),
                 std::cmp::Ordering::Greater => (high, most) = (middle, found.0),
             }
-            // A guess that is far off, as where places are few, is followed by a cut in the middle.
+            // After a guess that is far off, as with few places, cut the range in the middle.
             halve = !halve && high - low > 8;
         }
         Ok(None)
     }
 
-    /// Where rows and adjacency of a vertex begin, and where those of the next do.
+    /// The beginnings of rows and adjacency of a vertex, and those of the next one.
     fn offsets(&self, number: u32) -> Result<[(usize, usize); 3]> {
         let bytes =
             self.storage.read(Section::Offsets, number as usize * OFFSETS_BYTES, 2 * OFFSETS_BYTES)?;
         read_offsets(&bytes)
     }
 
-    /// The rows of a vertex: its versions, and behind them those of the relations that leave it.
+    /// The rows of a vertex: its versions, followed by those of the relations that leave it.
     pub fn rows(&self, number: u32) -> Result<SectionBytes<'_>> {
         let [(from, to), ..] = self.offsets(number)?;
         self.storage.read(Section::Rows, from, to - from)
     }
 
-    /// What leaves and reaches a vertex.
+    /// The adjacency of a vertex.
     pub fn adjacency(&self, number: u32) -> Result<SectionBytes<'_>> {
         let [_, (from, to), _] = self.offsets(number)?;
         self.storage.read(Section::Adjacency, from, to - from)
     }
 
-    /// Type, as index, and id of a vertex, as they are stored.
+    /// Type, as an index, and id of a vertex, as they are stored.
     pub fn name_bytes(&self, number: u32) -> Result<SectionBytes<'_>> {
         let [.., (from, to)] = self.offsets(number)?;
         self.storage.read(Section::Names, from, to - from)
@@ -224,18 +225,18 @@ impl Segment {
         self.summary.users.get(index as usize).copied().ok_or_else(outside)
     }
 
-    /// How many commits made what it holds visible.
+    /// The number of commits that made its content visible.
     pub fn known_len(&self) -> u32 {
         (self.storage.len(Section::Known) / KNOWN_BYTES as u64) as u32
     }
 
-    /// When a commit became known, by its index.
+    /// The time when a commit became known, by its index.
     pub fn known(&self, index: u32) -> Result<CommitKnown> {
         read_known(&self.storage.read(Section::Known, index as usize * KNOWN_BYTES, KNOWN_BYTES)?)
     }
 }
 
-/// From where to where rows, adjacency and name of a vertex reach.
+/// The begin and end of rows, adjacency and name of a vertex.
 #[inline]
 fn read_offsets(bytes: &[u8]) -> Result<[(usize, usize); 3]> {
     let six = |at: usize| {
@@ -253,7 +254,7 @@ fn read_place(bytes: &[u8]) -> Result<VertexPlace> {
     Ok(VertexPlace(u128::from_be_bytes(bytes)))
 }
 
-/// When a commit became known, as it is stored.
+/// The time when a commit became known, as it is stored.
 fn read_known(entry: &[u8]) -> Result<CommitKnown> {
     let stamp = |at: usize| {
         let bytes = entry.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
@@ -262,7 +263,7 @@ fn read_known(entry: &[u8]) -> Result<CommitKnown> {
     Ok(CommitKnown { since: stamp(0)?, stamp: stamp(8)? })
 }
 
-/// What a file says that no segment can.
+/// The error for content of a file that no segment can have.
 pub fn outside() -> Error {
     Error::corrupt("a segment of the graph points outside of itself")
 }

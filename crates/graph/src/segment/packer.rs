@@ -1,7 +1,7 @@
-//! Pages are compressed by a thread of its own while others are made.
+//! Compresses pages on a thread of its own while others are filled.
 //!
-//! Pages come back in the order in which they were given, and only when they are asked for: so the calls that write
-//! them do not depend on how fast the thread is.
+//! Pages come back in the order in which they were given, and only on request, so that the calls that write
+//! them do not depend on the speed of the thread.
 
 use fieldstone_core::sync::thread;
 
@@ -11,9 +11,9 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::graph_segment::directory::Section;
 use fieldstone_format::{block, crc};
 
-/// The level at which pages are compressed.
+/// The compression level of pages.
 const LEVEL: i32 = 1;
-/// Pages that are given before the first is taken back.
+/// Pages that may be given before the first is taken back.
 const AHEAD: usize = 32;
 
 /// A page as it is stored.
@@ -28,7 +28,7 @@ pub(super) struct PackedPage {
 impl PackedPage {
     /// Compresses a page.
     pub fn of(section: Section, raw: Vec<u8>) -> PackedPage {
-        // Places are hashes: they do not become shorter.
+        // Places are hashes: they cannot be compressed.
         let level = (section != Section::Places).then_some(LEVEL);
         let stored = block::pack(&raw, level).into_owned();
         PackedPage { section, crc: crc(&stored), stored }
@@ -44,7 +44,7 @@ pub(super) struct PagePacker {
 }
 
 impl PagePacker {
-    /// Starts the thread, which ends with this; `None` where there can be none.
+    /// Starts the thread, which ends when this is dropped; `None` if no thread can be started.
     pub fn start() -> Option<PagePacker> {
         let (pages, work) = channel::<(Section, Vec<u8>)>();
         let (done, packed) = channel();
@@ -59,14 +59,14 @@ impl PagePacker {
         Some(PagePacker { pages, packed, given: 0 })
     }
 
-    /// Gives a page; returns an earlier one where many were given.
+    /// Gives a page to the thread; returns an earlier one if many are under way.
     pub fn give(&mut self, section: Section, raw: Vec<u8>) -> Result<Option<PackedPage>> {
         self.pages.send((section, raw)).map_err(|_| stopped())?;
         self.given += 1;
         if self.given > AHEAD { self.take() } else { Ok(None) }
     }
 
-    /// The page that was given first of those that are not back; `None` where all are.
+    /// The first page that is still under way; `None` if all are back.
     pub fn take(&mut self) -> Result<Option<PackedPage>> {
         let Some(left) = self.given.checked_sub(1) else { return Ok(None) };
         self.given = left;

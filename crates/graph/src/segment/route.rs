@@ -1,7 +1,8 @@
-//! Rows as they go to slots.
+//! Distributes rows to slots.
 //!
-//! A version of a vertex goes to its home, and a deletion to all slots: relations anywhere may end with it. A relation
-//! goes to where each of its ends has it, once where that is the same slot. Declared types go to the first slot.
+//! A version of a vertex goes to its home, and a deletion to all slots, because it may end relations
+//! anywhere. A relation goes to the slot of each of its ends, once if that is the same slot. Declared types
+//! go to the first slot.
 
 use std::collections::HashMap;
 
@@ -11,26 +12,26 @@ use fieldstone_format::graph_segment::VertexPlace;
 
 use super::rows::{RelationLine, Rows, VertexLine};
 
-/// Bytes of a batch, about: what comes in one message.
+/// Approximate size in bytes of a batch: the content of one message.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// Vertex, stamp, commit.
+/// Vertex, stamp and commit of a row.
 fn row_key(line: &VertexLine) -> (u32, u64, u32) {
     (line.vertex, line.row.version.stamp, line.commit)
 }
 
-/// Which rows of all go to one slot.
+/// The rows that go to one slot.
 #[derive(Debug, Default)]
 struct Picked {
     vertices: Vec<u32>,
-    /// Line, and for which of its ends.
+    /// Line, and the ends for which it goes there.
     relations: Vec<(u32, u8)>,
     types: bool,
 }
 
 impl Rows {
-    /// The rows for each of so many slots, in batches. `home`: of a vertex; `slot_of`: where a vertex has its relation
-    /// to another.
+    /// The rows for each slot, in batches. `home`: the home of a vertex; `slot_of`: the slot of a vertex's
+    /// relation to another.
     pub fn routed(
         &self,
         slots: usize,
@@ -65,8 +66,8 @@ impl Rows {
         picked.iter().map(|picked| self.batches(picked)).collect()
     }
 
-    /// Of versions of vertices that a commit deletes, and perhaps puts besides, its last row: that one counts, also where
-    /// a slot has nothing but the deletion.
+    /// The last row of each vertex version that a commit deletes and perhaps also puts: this row counts, even
+    /// in a slot that has only the deletion.
     fn last_rows(&self) -> HashMap<(u32, u64, u32), u32> {
         let deleted = self.vertices.iter().filter(|line| line.row.version.deleted);
         let mut last: HashMap<_, u32> = deleted.map(|line| (row_key(line), 0)).collect();
@@ -95,7 +96,7 @@ impl Rows {
         let weight = |pick: &(u32, u8)| self.props(line(pick)).len() + 64;
         let mut relations = picked.relations.clone();
         if relations.len() > ROWS_MAX || relations.iter().map(weight).sum::<usize>() > BATCH_BYTES {
-            // Rows of one relation stay together: of two that are one version the later one counts.
+            // Rows of one relation stay together: if two are the same version, the later one counts.
             relations.sort_by_key(|pick| (line(pick).source, line(pick).target));
         }
         let (mut begin, mut bytes) = (0, 0);
@@ -144,7 +145,7 @@ impl Rows {
         };
         let replacing = Props::replacing();
         let props = |line: &&RelationLine| match line.archived && line.replaces {
-            // All that a mark says.
+            // Everything that a mark holds.
             true => replacing.bytes(),
             false => self.props(line),
         };

@@ -1,6 +1,6 @@
-//! Rows as they come out of the logs, until a segment is built of them: each name once, relations as numbers.
+//! Rows from the logs until a segment is built from them: each name stored once, relations as numbers.
 //!
-//! Of a relation nothing is copied but numbers: its properties stay in the body of their record.
+//! Only the numbers of a relation are copied: its properties stay in the body of their record.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,30 +16,30 @@ use fieldstone_format::log::SideRecord;
 
 use super::{ArchiveRow, TypeRow};
 
-/// A commit that brought rows.
+/// A commit that contains rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitOrder {
-    /// When it became known.
+    /// The time when it became known.
     pub known: CommitKnown,
-    /// Whose log it is of.
+    /// The user of its log.
     pub user: u32,
 }
 
-/// What came out of the logs and stands in no segment yet; each row with the number of its commit.
+/// Rows from the logs that are in no segment yet, each with the number of its commit.
 #[derive(Debug, Default)]
 pub struct Rows {
-    /// The commits; what of one are marks stands apart.
+    /// The commits; the marks of a commit form an entry of their own.
     pub(super) commits: Vec<RowsCommit>,
-    /// Where those of the last commit begin.
+    /// The first entry of the last commit.
     last: usize,
     pub(super) names: RowNames,
     pub(super) vertices: Vec<VertexLine>,
     pub(super) relations: Vec<RelationLine>,
     pub(super) types: Vec<TypeRow>,
-    /// Rows of relations stand at both ends: what has one of them may not have the other.
+    /// Whether relations have rows at both ends: a slot that has one end may not have the other.
     pub(super) at_both_ends: bool,
     pub(super) archives: Vec<ArchiveRow>,
-    /// Bodies of records, in which properties of relations stand.
+    /// Bodies of records, which hold the properties of relations.
     bodies: Vec<Box<[u8]>>,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct RelationLine {
     pub until: Option<u64>,
     pub deleted: bool,
     pub replaces: bool,
-    /// For which of its ends it stands here.
+    /// The ends for which it is here.
     pub ends: u8,
     pub archived: bool,
     body: u32,
@@ -73,7 +73,7 @@ pub(super) struct RelationLine {
 }
 
 impl RelationLine {
-    /// Leaves of it what a mark says.
+    /// Reduces it to the content of a mark.
     fn mark(&mut self) -> Result<()> {
         if self.deleted {
             return Err(deletion_archived());
@@ -84,11 +84,11 @@ impl RelationLine {
 }
 
 fn deletion_archived() -> Error {
-    Error::corrupt("a deletion is said to be archived")
+    Error::corrupt("a deletion is marked as archived")
 }
 
 impl Rows {
-    /// Whether there is nothing.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.vertices.is_empty()
             && self.relations.is_empty()
@@ -96,24 +96,24 @@ impl Rows {
             && self.archives.is_empty()
     }
 
-    /// How many versions of relations there are.
+    /// The number of versions of relations.
     pub fn relations(&self) -> usize {
         self.relations.len()
     }
 
-    /// What is added from here on is of another commit.
+    /// Begins another commit, to which all further rows belong.
     pub fn begin(&mut self, CommitOrder { known, user }: CommitOrder) {
         self.last = self.commits.len();
         self.commits.push(RowsCommit { known, user, archive: None });
     }
 
-    /// Which commit of all.
+    /// The commit with this number.
     pub(super) fn commit(&self, number: u32) -> CommitOrder {
         let RowsCommit { known, user, .. } = self.commits[number as usize];
         CommitOrder { known, user }
     }
 
-    /// The number of the last commit, or of what of it are marks.
+    /// The number of the last commit, or of its marks.
     fn last(&mut self, archive: Option<Archive>) -> u32 {
         let own = self.commits[self.last..].iter().position(|commit| commit.archive == archive);
         let number = own.map_or(self.commits.len(), |i| self.last + i);
@@ -124,7 +124,7 @@ impl Rows {
         number as u32
     }
 
-    /// Adds what a side record says: all of it, or nothing where it cannot be read.
+    /// Adds a side record: all of it, or nothing if it cannot be read.
     pub fn add(&mut self, source: CommitOrder, side: &SideRecord) -> Result<()> {
         let last = self.commits.get(self.last).map(|commit| (commit.known, commit.user));
         if last != Some((source.known, source.user)) {
@@ -151,7 +151,7 @@ impl Rows {
                 user: source.user,
                 declared,
             })),
-            // Its body was taken above.
+            // Its body was added above.
             Record::Relations(_) | Record::ArchivedRelations(..) => {}
         }
         Ok(())
@@ -188,7 +188,7 @@ impl Rows {
         }
         let new = &mut self.relations[line..];
         if new.len() != placed.of_relations.len() {
-            return Err(Error::corrupt("relations and their commits are not equally many"));
+            return Err(Error::corrupt("the numbers of relations and of their commits differ"));
         }
         for (line, of) in new.iter_mut().zip(&placed.of_relations) {
             (line.commit, line.ends) = (commit(of >> 2)?, (of & 3) as u8);
@@ -199,9 +199,9 @@ impl Rows {
         Ok(())
     }
 
-    /// Leaves of each relation, from the first-th on, those of its ends that `stands` takes; it is given the number of
-    /// the relation from there on, the end, and the places of the near and the far
-    /// end, and gives whether the relation stands there for the near one.
+    /// For each relation from the first-th on, keeps only the ends for which `stands` returns true. `stands`
+    /// gets the number of the relation counted from there, the end, and the places of the near and the far
+    /// end.
     pub fn retain_ends(
         &mut self,
         first: usize,
@@ -231,7 +231,7 @@ impl Rows {
             if row.version.deleted {
                 return Err(deletion_archived());
             }
-            // A mark says that static properties were given, and not which.
+            // A mark records that there were static properties, but not which.
             row.fixed = row.fixed.map(|_| Props::default());
             row.props = Props::default();
         }
@@ -301,25 +301,26 @@ pub(super) struct NamedVertex {
     len: usize,
 }
 
-/// Mentions of vertices that are looked up side by side: each look-up waits for memory, together they wait once.
+/// Vertices that are looked up together: each lookup waits for memory, and together they wait once.
 const TOGETHER: usize = 128;
 
-/// RowNames of types and vertices, each once, numbered as they came.
+/// Distinct names of types and vertices, numbered in order of appearance.
 #[derive(Debug, Default)]
 pub(super) struct RowNames {
     pub kinds: Vec<Arc<str>>,
     by_kind: HashMap<Arc<str>, u32>,
-    /// The type that was asked for last: rows of one type stand together.
+    /// The type of the last lookup: rows of one type are adjacent.
     last: u32,
     pub vertices: Vec<NamedVertex>,
-    /// Vertices by place: a slot for each, where the highest bits of the place say or behind that. See [`PlaceSlot`].
+    /// Vertices by place: a hash table whose slot is chosen by the highest bits of the place, or a later one.
+    /// See [`PlaceSlot`].
     slots: Vec<PlaceSlot>,
     ids: String,
-    /// Two vertices of one place, the first that were met.
+    /// The first two vertices found with the same place.
     clash: Option<String>,
 }
 
-/// The lowest bits of a place, and the number of the vertex plus one; 0 where there is none.
+/// The lowest bits of a place, and the number of the vertex plus one; 0 if the slot is empty.
 #[derive(Debug, Clone, Copy, Default)]
 struct PlaceSlot {
     low: u32,
@@ -343,7 +344,7 @@ impl RowNames {
         self.last
     }
 
-    /// Gives the numbers of vertices to `take`, each with how many stand before it.
+    /// Passes the numbers of vertices to `take`, each with the number of vertices before it.
     fn vertices<'a>(
         &mut self,
         mut names: impl Iterator<Item = (&'a &'a str, &'a &'a str)>,
@@ -388,7 +389,7 @@ impl RowNames {
         }
     }
 
-    /// Where a place is looked for first: the first slot with its lowest bits, or the empty one behind these.
+    /// The slot for a place: the first one with its lowest bits, or the empty one after these.
     fn slot(&self, place: VertexPlace) -> usize {
         let most = self.slots.len() - 1;
         let mut at = (place.0 >> 96) as usize & most;
@@ -398,7 +399,7 @@ impl RowNames {
         at
     }
 
-    /// The number of a vertex that may be new.
+    /// The number of a vertex, which may be new.
     fn vertex(&mut self, place: VertexPlace, kind: u32, id: &str) -> u32 {
         let most = self.slots.len() - 1;
         let mut at = self.slot(place);
@@ -415,7 +416,7 @@ impl RowNames {
         number
     }
 
-    /// Makes room for so many vertices more: less than half of the slots are taken.
+    /// Makes room for this many more vertices: less than half of the slots are used.
     fn make_room(&mut self, more: usize) {
         let least = (2 * (self.vertices.len() + more) + 1).next_power_of_two();
         if least <= self.slots.len() {
@@ -438,10 +439,10 @@ impl RowNames {
         &self.ids[vertex.from..vertex.from + vertex.len]
     }
 
-    /// Fails where two vertices have one place, or there are more than can be numbered.
+    /// Fails if two vertices have the same place, or there are too many to number.
     pub fn check(&self) -> Result<()> {
         if let Some(clash) = &self.clash {
-            return Err(Error::internal(format!("{clash} have one place")));
+            return Err(Error::internal(format!("{clash} have the same place")));
         }
         match u32::try_from(self.vertices.len()) {
             Ok(u32::MAX) | Err(_) => Err(Error::internal("a segment of more than 2^32 vertices")),

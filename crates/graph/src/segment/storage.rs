@@ -1,7 +1,7 @@
-//! Where the bytes of a segment lie: in memory, or in the pages of a file.
+//! The place of a segment's bytes: in memory, or in the pages of a file.
 //!
-//! Pages of files are read when they are asked for, compared with their checksums, and kept in a cache that all
-//! segments of a process share. Nothing is mapped into memory: another process can shorten a file.
+//! Pages of files are read on demand, compared with their checksums, and kept in a cache that all segments of
+//! a process share. Nothing is mapped into memory, because another process can shorten a file.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -23,7 +23,7 @@ use crate::hashing::NumberHasher;
 
 /// Parts of the cache, each with a lock of its own.
 const SHARDS: usize = 16;
-/// Longest directory that is read: pages of a segment of some 10^10 relations.
+/// Longest directory that is read: that of a segment with some 10^10 relations.
 const DIRECTORY_MAX: u64 = 1 << 30;
 
 /// Bytes of a section.
@@ -49,7 +49,7 @@ impl Deref for SectionBytes<'_> {
     }
 }
 
-/// Where a segment's bytes lie.
+/// The place of a segment's bytes.
 #[derive(Debug)]
 pub enum Storage {
     /// In memory, by section.
@@ -67,7 +67,7 @@ impl Storage {
         }
     }
 
-    /// Bytes that it takes: in memory, or in its file.
+    /// Its size in bytes: in memory, or in its file.
     pub fn bytes(&self) -> u64 {
         match self {
             Storage::Memory(sections) => sections.iter().map(|section| section.len() as u64).sum(),
@@ -75,7 +75,7 @@ impl Storage {
         }
     }
 
-    /// Bytes of a section; Corrupt where it does not have them.
+    /// Bytes of a section; Corrupt if the section is shorter.
     pub fn read(&self, section: Section, from: usize, len: usize) -> Result<SectionBytes<'_>> {
         let to = from.checked_add(len).filter(|to| *to as u64 <= self.len(section)).ok_or_else(outside)?;
         match self {
@@ -85,14 +85,15 @@ impl Storage {
     }
 }
 
-/// The page of a section that was read last: who reads a section from front to back asks the cache once for each.
+/// The page of a section that was read last: a caller that reads a section from front to back asks the cache
+/// once for each page.
 #[derive(Debug, Default)]
 pub struct PageCursor {
     page: Option<(usize, Arc<[u8]>)>,
 }
 
 impl Storage {
-    /// Bytes of a section, mostly those of the page that a cursor has; Corrupt where it does not have them.
+    /// Bytes of a section, mostly from the cursor's page; Corrupt if the section is shorter.
     #[inline]
     pub fn read_on<'a>(
         &'a self,
@@ -110,7 +111,7 @@ impl Storage {
     }
 }
 
-/// Numbers of files, so that pages of two are never taken for one another.
+/// Numbers of files, so that the cache never confuses pages of two files.
 static FILES: AtomicU64 = AtomicU64::new(0);
 
 /// A segment's file.
@@ -147,18 +148,18 @@ impl FileStorage {
         }
         let directory = Directory::decode(&directory, offset).map_err(named)?;
         if directory.store != store {
-            return Err(named(Error::corrupt("it is a segment of another store")));
+            return Err(named(Error::corrupt("it belongs to another store")));
         }
         let number = FILES.fetch_add(1, Ordering::Relaxed);
         Ok(FileStorage { file, path: path.to_owned(), number, bytes, directory, cache })
     }
 
-    /// What its directory says of it.
+    /// The summary in its directory.
     pub fn summary(&self) -> Summary {
         self.directory.summary.clone()
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -217,7 +218,7 @@ impl FileStorage {
             return Err(named(Code::Checksum.error("a page does not match its checksum")));
         }
         let mut page: Arc<[u8]> = std::iter::repeat_n(0, pages.raw_len(number)).collect();
-        // Nobody else has it yet, so that it is there to be written.
+        // Nobody else has the page yet, so it can be written.
         if let Some(raw) = Arc::get_mut(&mut page) {
             block::unpack_checked(&stored, raw).map_err(named)?;
         }
@@ -229,9 +230,9 @@ impl FileStorage {
 /// File, section, page.
 type PageKey = (u64, u8, u32);
 
-/// Pages that were read, as many as fit; the ones that nobody asked for since they were looked at last go. Pages of
-/// rows go before others: they are most of the bytes, and what is in one is asked for seldom, while every step through
-/// the graph asks for places, offsets and names.
+/// A bounded cache of pages. It evicts pages that were not used since they were last considered. Pages of
+/// rows go first: they are most of the bytes, and each is needed seldom, while every step through the graph
+/// needs places, offsets and names.
 #[derive(Debug)]
 pub struct PageCache {
     shards: Vec<Mutex<Shard>>,
@@ -241,12 +242,12 @@ pub struct PageCache {
     read: AtomicU64,
 }
 
-/// Rows keep at least this part of the room.
+/// Rows may always use at least this part of the room.
 const ROWS_PART: usize = 4;
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// Each with whether it was asked for again.
+    /// Each with a flag that says whether it was used again.
     pages: HashMap<PageKey, (Arc<[u8]>, bool), BuildHasherDefault<NumberHasher>>,
     rows: PageQueue,
     others: PageQueue,
@@ -279,7 +280,7 @@ fn shard_of(key: &PageKey) -> usize {
 }
 
 impl PageCache {
-    /// A cache of so many bytes.
+    /// A cache of this many bytes.
     pub fn new(bytes: usize) -> Arc<PageCache> {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         Arc::new(PageCache { shards, room: bytes / SHARDS, read: AtomicU64::new(0) })
@@ -306,7 +307,7 @@ impl PageCache {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         let mut shard = self.shard(&key);
         if shard.pages.insert(key, (page, false)).is_some() {
-            // Two threads read it at once: it is in its queue.
+            // Two threads read it at once: it is already in its queue.
             return;
         }
         let queue = if key.1 == Section::Rows as u8 { &mut shard.rows } else { &mut shard.others };

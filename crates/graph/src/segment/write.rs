@@ -1,4 +1,4 @@
-//! What a segment is made with: sections that grow while vertices are written in the order of their places.
+//! Writes segments: sections grow while vertices are written in the order of their places.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use fieldstone_format::graph_segment::{CommitKnown, OFFSETS_BYTES, PAGE, VertexP
 use super::packer::{PackedPage, PagePacker};
 use super::{ArchiveRow, Storage, Tombstone, TypeRow};
 
-/// Where a segment's bytes go.
+/// The destination of a segment's bytes.
 pub trait Sink {
     /// Adds bytes to a section.
     fn put(&mut self, section: Section, bytes: &[u8]) -> Result<()>;
@@ -32,7 +32,7 @@ impl Default for MemorySink {
 }
 
 impl MemorySink {
-    /// What was written.
+    /// The written sections, as storage.
     pub fn storage(self) -> Storage {
         Storage::Memory(self.0)
     }
@@ -45,29 +45,29 @@ impl Sink for MemorySink {
     }
 }
 
-/// A file that is written page by page; sections follow one another as their pages fill.
+/// A file that is written page by page; pages of different sections follow one another as they fill.
 #[derive(Debug)]
 pub struct FileSink {
     file: Arc<dyn DiskFile>,
     path: std::path::PathBuf,
-    /// What of each section fills no page yet.
+    /// The part of each section that does not fill a page yet.
     open: Vec<Vec<u8>>,
     sections: Vec<Pages>,
     packer: Option<PagePacker>,
     /// Pages of all sections so far.
     pages: usize,
-    /// Pages that wait to be written, and where they will stand.
+    /// Pages that wait to be written, and their place in the file.
     waiting: Vec<u8>,
     offset: u64,
 }
 
-/// Bytes that are written by one call.
+/// Bytes that one call writes.
 const WRITE: usize = 1 << 20;
-/// Pages after which a file is worth a thread.
+/// Number of pages from which on a thread pays.
 const SMALL: usize = 64;
 
 impl FileSink {
-    /// Writes to an empty file.
+    /// A sink into an empty file.
     pub fn new(file: Arc<dyn DiskFile>, path: &std::path::Path) -> FileSink {
         FileSink {
             file,
@@ -110,7 +110,7 @@ impl FileSink {
         if self.waiting.len() >= WRITE { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is left, the directory and the trailer; returns the file's length.
+    /// Writes the remaining bytes, the directory and the trailer; returns the file's length.
     pub fn finish(mut self, store: Id, summary: Summary) -> Result<u64> {
         for section in Section::ALL {
             if !self.open[section as usize].is_empty() {
@@ -152,9 +152,9 @@ impl Sink for FileSink {
 /// The row of a relation's version.
 #[derive(Debug, Clone, Copy)]
 pub enum NewRow<'a> {
-    /// It stands with the source.
+    /// The row is with the source.
     Elsewhere,
-    /// As another segment has it.
+    /// A row copied from another segment.
     Bytes(&'a [u8]),
     /// Time, and the bytes of the properties.
     Content(i64, &'a [u8]),
@@ -162,14 +162,15 @@ pub enum NewRow<'a> {
     AtTarget(i64, &'a [u8]),
 }
 
-/// What a segment has besides vertices and relations.
+/// The content of a segment besides vertices and relations.
 pub struct Declared<'a> {
     pub types: &'a [TypeRow],
     pub archives: &'a [ArchiveRow],
 }
 
-/// A segment that is being written: vertices in the order of their places, each [begun](Writer::begin), with its
-/// [groups](Writer::group) and their [versions](Writer::version) in order, and [ended](Writer::end).
+/// A segment that is being written. Vertices come in the order of their places: each is
+/// [begun](Writer::begin), gets its [groups](Writer::group) with their [versions](Writer::version) in order,
+/// and is [ended](Writer::end).
 pub struct Writer<'a, S: Sink> {
     sink: &'a mut S,
     base: u64,
@@ -177,10 +178,10 @@ pub struct Writer<'a, S: Sink> {
     adjacency: u64,
     names: u64,
     relations: u64,
-    /// Relations of the open group are counted: those that leave the vertex.
+    /// Whether relations of the open group are counted: those that leave the vertex.
     counted: bool,
     most: u64,
-    /// Rows of the vertex, and where those of its relations begin.
+    /// Rows of the vertex, and the beginning of those of its relations.
     row_bytes: Vec<u8>,
     behind: usize,
     adjacent: AdjacencyWriter,
@@ -188,7 +189,7 @@ pub struct Writer<'a, S: Sink> {
 }
 
 impl<'a, S: Sink> Writer<'a, S> {
-    /// Begins; stamps are counted from `base`.
+    /// Begins a segment; stamps are relative to `base`.
     pub fn new(sink: &'a mut S, base: u64) -> Writer<'a, S> {
         Writer {
             sink,
@@ -249,7 +250,8 @@ impl<'a, S: Sink> Writer<'a, S> {
         self.adjacent.group(code, (self.row_bytes.len() - self.behind) as u64);
     }
 
-    /// Adds a version of a relation to the group; numbers of far ends ascend, of one the newest comes first.
+    /// Adds a version of a relation to the group; numbers of far ends ascend, and versions of one relation
+    /// are newest first.
     pub fn version(&mut self, far: u32, version: EdgeVersion, row: NewRow<'_>) -> Result<()> {
         self.most = self.most.max(version.stamp);
         let before = self.row_bytes.len();
@@ -281,7 +283,7 @@ impl<'a, S: Sink> Writer<'a, S> {
         Ok(())
     }
 
-    /// Ends it.
+    /// Ends the segment.
     pub fn finish(
         mut self,
         vertices: u64,
@@ -304,7 +306,7 @@ impl<'a, S: Sink> Writer<'a, S> {
     }
 }
 
-/// `types = n x { since: u64  stamp: u64  user: varint  record: bytes }`, the record as a side record has it.
+/// `types = n x { since: u64  stamp: u64  user: varint  record: bytes }`, each record as in a side record.
 fn put_types(types: &[TypeRow]) -> Vec<u8> {
     let mut out = Vec::new();
     for row in types {

@@ -1,7 +1,8 @@
-//! Executions that are parts of one another, and what they read or wrote over some time.
+//! Executions that are parts of one another, and their reads and writes that last over some time.
 //!
-//! A walk that comes to an execution again, at another time, comes to all of its job. It went on already from reads and writes
-//! that are over; those that last it may leave at the new time, and find another epoch of the data.
+//! A walk that reaches an execution again, at another time, reaches all of its job again. It has already
+//! followed the reads and writes that were over; a read or write that lasts may be left at the new time, and
+//! lead to another period of the data.
 
 use std::collections::HashMap;
 
@@ -9,18 +10,18 @@ use fieldstone_format::graph_segment::VertexPlace;
 
 use super::reached::Hop;
 
-/// Groups, each called after one of its members.
+/// Groups, each named by one of its members.
 #[derive(Debug, Default)]
 pub struct Groups {
-    /// A member that is nearer to the one that gives the name.
+    /// For a member, another one that is nearer to the naming member.
     above: HashMap<VertexPlace, VertexPlace>,
     lasting: HashMap<VertexPlace, Vec<Hop>>,
-    /// Members that do not show the same at all times, by the group's name.
+    /// Members whose relations differ between times, by the group's name.
     bounded: HashMap<VertexPlace, Vec<VertexPlace>>,
 }
 
 impl Groups {
-    /// What the group of an execution is called.
+    /// The name of an execution's group.
     pub fn name(&mut self, place: VertexPlace) -> VertexPlace {
         let (mut at, mut path) = (place, Vec::new());
         while let Some(above) = self.above.get(&at).copied() {
@@ -33,8 +34,8 @@ impl Groups {
         at
     }
 
-    /// Adds an execution, with those that it is a part of or that are parts of it. `is_bounded`: whether it does not show
-    /// the same at all times.
+    /// Adds an execution together with its job or its processes. `is_bounded`: whether its relations differ
+    /// between times.
     pub fn add(&mut self, place: VertexPlace, hops: &[Hop], is_bounded: bool) {
         let mut name = self.name(place);
         for part in hops.iter().filter(|hop| hop.is_part()) {
@@ -65,17 +66,17 @@ impl Groups {
         }
     }
 
-    /// Members of a group that do not show the same at all times.
+    /// Members of a group whose relations differ between times.
     pub fn bounded(&self, name: VertexPlace) -> &[VertexPlace] {
         self.bounded.get(&name).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// What the executions of a group read or wrote over some time.
+    /// The reads and writes of a group's executions that last over some time.
     pub fn lasting(&mut self, name: VertexPlace) -> Option<&mut Vec<Hop>> {
         self.lasting.get_mut(&name)
     }
 
-    /// Whether there is such for the group of a vertex.
+    /// Whether the group of a vertex has such reads and writes.
     pub fn lasts(&mut self, place: VertexPlace) -> bool {
         let name = self.name(place);
         self.lasting.get(&name).is_some_and(|hops| !hops.is_empty())

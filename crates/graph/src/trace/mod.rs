@@ -1,28 +1,31 @@
-//! Lineage: what a result came from, and what came from it.
+//! Lineage: the vertices from which a result came, and those that came from it.
 //!
-//! A walk by **cause** carries a time. Upstream it begins at a moment (or after everything); a hop takes relations
-//! that began at or before the time, and goes on from a relation's end, if that is earlier. Downstream is the mirror
-//! image. So who read a file before it was written is no descendant of its writer, and who wrote it after it was read
-//! is no ancestor of its reader. A write that replaces hides older writers upstream, and later readers downstream.
+//! A walk by **cause** carries a time. Upstream it begins at a moment (or after everything); a hop takes
+//! relations that began at or before the time, and the walk continues from a relation's end, if that is
+//! earlier. Downstream is the mirror image. So a reader of a file before it was written is not a descendant
+//! of its writer, and a writer after it was read is not an ancestor of its reader. A write that replaces the
+//! file hides older writers upstream, and later readers downstream.
 //!
-//! | hop | takes | and goes on |
+//! | hop | takes | and continues |
 //! |---|---|---|
-//! | up: data to who wrote it | writes that began by then, from the last that replaces on | from the earlier of the time and the write's end |
-//! | up: execution to what it read | reads that began by then | from the earlier of the time and the read's end |
-//! | up: execution to its program | as it was when it began | from the earlier of the time and that |
-//! | down: data to who read it | reads that ended since, up to the next write that replaces | from the later of the time and the read's beginning |
-//! | down: execution to what it wrote | writes that ended since | from the later of the time and the write's beginning |
-//! | job to its processes, and back | always: ranks talk | at the same time and depth |
+//! | up: from data to its writers | writes that began by then, from the last that replaces on | from the earlier of the time and the write's end |
+//! | up: from an execution to its inputs | reads that began by then | from the earlier of the time and the read's end |
+//! | up: from an execution to its program | the program at the start of the execution | from the earlier of the time and that start |
+//! | down: from data to its readers | reads that ended since, up to the next write that replaces | from the later of the time and the read's beginning |
+//! | down: from an execution to its outputs | writes that ended since | from the later of the time and the write's beginning |
+//! | from a job to its processes, and back | always: ranks communicate | at the same time and depth |
 //!
-//! A vertex that is reached at several times is gone on from at the one that allows most, once in each of its epochs:
-//! between writes that replace it, and deletions that ended something at it. More time does not show what these hide. At
-//! its other times the walk takes what lasts then alone: a read that goes on while a file is replaced has both of it.
+//! If a walk reaches a vertex at several times, it continues from the most permissive one, once in each
+//! period (`epoch` in the code): periods lie between writes that replace the vertex, and deletions that ended
+//! relations at it, because no further time reveals what these hide. At the other times the walk follows only
+//! relations that last at that time: a read that continues while a file is replaced has both versions.
 //!
-//! Every version of a relation counts: a file written three times has three writes. What was deleted itself does not
-//! count; what ended with a deleted vertex does, for times before that. A walk that is not by cause takes what holds at
-//! a moment, whatever the times.
+//! Every version of a relation counts: a file written three times has three writes. Deleted relations do not
+//! count; a relation that ended with a deleted vertex does, for earlier times. A walk that is not by cause
+//! takes the relations that are valid at a moment, whatever their times.
 //!
-//! A walk upstream from what was removed, and is not there again, begins just before that: it shows what it was.
+//! A walk upstream from a vertex that was deleted, and does not exist again, begins just before the deletion:
+//! it shows the last state.
 
 mod groups;
 mod reached;
@@ -39,31 +42,31 @@ use crate::read::Relation;
 use crate::state::GraphState;
 use walk::Walk;
 
-/// Which way a walk goes.
+/// The direction of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// To what it came from.
+    /// To the vertices from which it came.
     Up,
-    /// To what came from it.
+    /// To the vertices that came from it.
     Down,
     /// Both.
     Both,
 }
 
-/// How a lineage is asked for.
+/// The request for a lineage.
 #[derive(Debug, Clone, Copy)]
 pub struct TraceOptions {
-    /// Which way.
+    /// The direction.
     pub way: Way,
-    /// Hops, at most.
+    /// Maximum number of hops.
     pub depth: Option<u32>,
-    /// As it was at this stamp.
+    /// In the state at this stamp.
     pub at: Option<u64>,
     /// Downstream: from this stamp on.
     pub since: Option<u64>,
     /// Whether times count.
     pub causal: bool,
-    /// Vertices, at most.
+    /// Maximum number of vertices.
     pub limit: usize,
 }
 
@@ -82,27 +85,27 @@ pub struct Step {
     pub depth: u32,
 }
 
-/// Where a vertex came from, or what came from it.
+/// The vertices from which a vertex came, or that came from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lineage {
-    /// What was asked for, or the first of it.
+    /// The requested vertex, or the first of several.
     pub root: VertexName,
-    /// All that was asked for and that something names, `root` first; `root` alone where nothing names any of it.
+    /// All requested vertices that something names, `root` first; `root` alone if nothing names any of them.
     pub roots: Vec<VertexName>,
     /// The root first, then by depth and name.
     pub vertices: Vec<Step>,
     /// Relations between them, each from its source; by stamp.
     pub edges: Vec<Relation>,
-    /// What their types are called from the target.
+    /// The reverse names of their types.
     pub reverses: BTreeMap<String, String>,
-    /// Which way it was walked.
+    /// The direction of the walk.
     pub way: Way,
     /// Whether it was cut off at a limit.
     pub truncated: bool,
 }
 
 impl Lineage {
-    /// The stores that have properties of its relations which were moved, each with how many of these have some there.
+    /// The stores to which properties of its relations were moved, each with the number of such relations.
     pub fn archived(&self) -> BTreeMap<Arc<str>, u64> {
         let mut urls = BTreeMap::new();
         for url in self.edges.iter().filter_map(|edge| edge.archived.clone()) {
@@ -112,18 +115,18 @@ impl Lineage {
     }
 }
 
-/// The lineage of a vertex; NotFound where nothing names it.
+/// The lineage of a vertex; NotFound if nothing names it.
 pub fn trace(state: &GraphState, root: &VertexName, options: &TraceOptions) -> Result<Lineage> {
     if !state.names(VertexPlace::of(root))? {
         return Err(Code::VertexNotFound
             .error(format!("the graph has no vertex {root}"))
-            .with_hint("write its id out: a file's is its full path"));
+            .with_hint("write the whole id, such as the full path of a file"));
     }
     trace_all(state, root, &[], options)
 }
 
-/// The lineage of several vertices as one: of `root`, and of others that stand beside it. Of the first that anything
-/// names it is called; of what nothing names there is nothing but the root itself.
+/// The lineage of several vertices as one: of `root`, and of others that belong to it. Its name is the first
+/// vertex that anything names; if nothing names any, the lineage holds only the root itself.
 pub fn trace_all(
     state: &GraphState,
     root: &VertexName,
@@ -141,7 +144,8 @@ pub fn trace_all(
     }))
 }
 
-/// A lineage that goes on from vertices to which it took so many hops; `None` where nothing names any of them.
+/// A lineage that continues from vertices, with the hops that it took to each; `None` if nothing names any of
+/// them.
 pub fn trace_on(state: &GraphState, starts: &[Step], options: &TraceOptions) -> Result<Option<Lineage>> {
     let (mut roots, mut names, mut taken) = (Vec::new(), Vec::new(), HashSet::new());
     for Step { name, depth } in starts {

@@ -1,5 +1,5 @@
-//! What a walk knows of a vertex that it reached: versions of relations, in an order in which those of one time are found
-//! without looking at all.
+//! The knowledge of a walk about a vertex that it reached: versions of relations, ordered so that those of
+//! one time are found without visiting all.
 
 use std::collections::HashMap;
 
@@ -9,23 +9,23 @@ use crate::cause::{self, Course};
 use crate::state::{END, EdgeVersion};
 use crate::vocabulary::Direction;
 
-/// A version of a relation, as the walk may take it from one of its ends.
+/// A version of a relation that the walk may take from one of its ends.
 #[derive(Debug, Clone)]
 pub struct Hop {
     pub far: VertexPlace,
     pub direction: Direction,
     pub version: EdgeVersion,
-    /// When one of its ends was deleted.
+    /// The time when one of its ends was deleted.
     pub ended: Option<u64>,
 }
 
 impl Hop {
-    /// Whether it leads from a job to a process of it, or back.
+    /// Whether it leads from a job to one of its processes, or back.
     pub fn is_part(&self) -> bool {
         &*self.direction.kind == "contains"
     }
 
-    /// Whether it leads from data to an execution: what replaced the data may hide it.
+    /// Whether it leads from data to an execution: a write that replaced the data may hide it.
     fn is_of_data(&self) -> bool {
         self.direction.reverse && !self.is_part()
     }
@@ -34,12 +34,13 @@ impl Hop {
         self.version.end().min(self.ended.unwrap_or(END))
     }
 
-    /// Whether a walk that takes it may go on at the time at which it came, and not only at one of the relation's.
+    /// Whether the walk may continue at its present time after it, and not only at one of the relation's
+    /// times.
     pub fn lasts(&self) -> bool {
         !self.is_part() && &*self.direction.kind != "exe" && self.version.stamp < self.end()
     }
 
-    /// The same at one time.
+    /// The same for one time.
     pub fn lasts_at(&self, time: u64, course: Course) -> bool {
         let (begin, end) = (self.version.stamp, self.end());
         match course {
@@ -48,7 +49,7 @@ impl Hop {
         }
     }
 
-    /// Whether a bound is within it.
+    /// Whether a bound is inside its time.
     pub fn has(&self, bound: u64) -> bool {
         self.version.stamp <= bound && bound <= self.end()
     }
@@ -57,26 +58,26 @@ impl Hop {
 /// A vertex.
 #[derive(Debug, Default)]
 pub struct Reached {
-    /// When it was replaced; ascending.
+    /// The times when it was replaced; ascending.
     replacing: Vec<u64>,
-    /// Between which times a walk that is there takes the same; ascending.
+    /// Between two neighbouring bounds, a walk takes the same hops at every time; ascending.
     pub bounds: Vec<u64>,
-    /// Hops from data, by their beginning.
+    /// Hops from data, by the time when they began.
     data: Vec<Hop>,
-    /// The latest ends of halves of those, of quarters, and so on, down to each.
+    /// The latest end of each half of those, each quarter, and so on, down to each hop.
     latest: LatestEnds,
     /// All other hops.
     others: Vec<Hop>,
-    /// Whether the hops are here, or have to be read again.
+    /// Whether the hops are loaded, or must be read again.
     pub is_loaded: bool,
     /// Whether a hop from data lasts.
     pub lasts: bool,
-    /// By epoch, the fewest hops with which all of it was gone on from.
+    /// For each period, the fewest hops from which the walk has continued over all of it.
     pub done: HashMap<usize, u32>,
 }
 
 impl Reached {
-    /// A vertex with these hops. `replacing`: when it was replaced.
+    /// A vertex with these hops. `replacing`: the times when it was replaced.
     pub fn of(hops: Vec<Hop>, mut replacing: Vec<u64>, course: Option<Course>) -> Reached {
         replacing.sort_unstable();
         let mut bounds = replacing.clone();
@@ -92,12 +93,13 @@ impl Reached {
         Reached { replacing, bounds, data, latest, others, is_loaded: true, lasts, done: HashMap::new() }
     }
 
-    /// Which of the epochs a time is in.
+    /// The period of a time.
     pub fn epoch(&self, time: u64) -> usize {
         self.bounds.partition_point(|bound| *bound <= time)
     }
 
-    /// The hops that a walk takes which is there at a time, and when it goes on; without a course all, at the same time.
+    /// The hops that a walk takes at a time, and the time at which each continues; without a course all of
+    /// them, at the same time.
     pub fn hops(&self, time: u64, course: Option<Course>) -> impl Iterator<Item = (&Hop, u64)> {
         let hiding = course.and_then(|course| cause::hiding(&self.replacing, time, course));
         let by = |stamp: u64| self.data.partition_point(|hop| hop.version.stamp < stamp);
@@ -109,7 +111,7 @@ impl Reached {
             Some(Course::Down) => {
                 let begin = by(time);
                 let end = hiding.map_or(self.data.len(), |next| by(next.saturating_add(1))).max(begin);
-                // Of those that began before, only what has not ended.
+                // Of those that began before, only those that have not ended.
                 (begin..end, self.latest.not_before(time, begin))
             }
         };
@@ -125,19 +127,19 @@ impl Reached {
         })
     }
 
-    /// The hops from data that a walk takes at a time of an epoch from which it went on before, and that lead elsewhere than
-    /// then.
+    /// The hops from data that lead elsewhere than before, for a walk that comes to a period again, at
+    /// another time.
     pub fn lasting(&self, time: u64, course: Course) -> Vec<VertexPlace> {
         let hops = self.hops(time, Some(course)).filter(|(hop, _)| hop.is_of_data());
         hops.filter(|(hop, _)| hop.lasts_at(time, course)).map(|(hop, _)| hop.far).collect()
     }
 
-    /// All but those from data.
+    /// All hops except those from data.
     pub fn others(&self) -> &[Hop] {
         &self.others
     }
 
-    /// Lets go of hops that nothing but a walk with fewer hops asks for again.
+    /// Drops hops that only a walk with fewer hops would need again.
     pub fn unload(&mut self) {
         if self.bounds.is_empty() && !self.lasts {
             (self.data, self.latest, self.is_loaded) = (Vec::new(), LatestEnds::default(), false);
@@ -146,10 +148,10 @@ impl Reached {
     }
 }
 
-/// The latest of ends, of halves of them, of quarters, and so on.
+/// The latest of ends: of halves of them, of quarters, and so on.
 #[derive(Debug, Default)]
 struct LatestEnds {
-    /// A tree: below the k-th are the (2k)-th and the next; the last half are the ends themselves.
+    /// A tree: below the k-th are the (2k)-th and the next; its last half holds the ends themselves.
     tree: Vec<u64>,
 }
 
@@ -166,7 +168,8 @@ impl LatestEnds {
         LatestEnds { tree }
     }
 
-    /// Which of the first `count` end at a time or later, in order; each is found in as many steps as the tree is deep.
+    /// The indices of those of the first `count` that end at a time or later, in order; each takes as many
+    /// steps as the tree is deep.
     fn not_before(&self, time: u64, count: usize) -> Vec<usize> {
         let size = self.tree.len() / 2;
         let (mut found, mut open) = (Vec::new(), vec![(1, 0, size)]);

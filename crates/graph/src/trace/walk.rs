@@ -1,4 +1,4 @@
-//! The walk itself: from what allows most, vertex by vertex, and what it found.
+//! The walk itself: takes the most permissive times first, vertex by vertex, and collects the result.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -16,38 +16,38 @@ use crate::cause::{self, Course};
 use crate::read::{Relation, relation};
 use crate::state::{END, Edge, EdgeVersion, GraphState, VertexVersion, standing};
 
-/// Relations of one source that are looked for one by one.
+/// Up to this many relations of one source are looked up one by one.
 const FEW: usize = 8;
 
-/// A relation that was walked: from its source, type, to its target, one version.
+/// A walked relation: source, type, target, and one version.
 type Used = (VertexPlace, Arc<str>, VertexPlace, u64, u32);
 
 /// A vertex, or a group, and a time.
 type Come = (bool, VertexPlace, u64);
 
-/// A place to go on from: what allows more first. The time is turned round downstream.
+/// A place to continue from: more permissive ones come first. The time is inverted downstream.
 type Next = (u64, Reverse<u32>, VertexPlace);
 
 pub struct Walk<'a> {
     state: &'a GraphState,
     options: TraceOptions,
     up: bool,
-    /// Hops to each vertex that was reached.
+    /// The number of hops to each reached vertex.
     pub depths: HashMap<VertexPlace, u32>,
-    /// What was walked.
+    /// The walked relations.
     used: HashSet<Used>,
-    /// Executions reached as part of a job alone.
+    /// Executions reached only as part of a job.
     joined: HashSet<VertexPlace>,
     pub truncated: bool,
     reached: HashMap<VertexPlace, Reached>,
     groups: Groups,
-    /// Times at which a vertex, or a group, was come to again, each with the fewest hops.
+    /// Times at which the walk came to a vertex, or a group, again, each with the fewest hops.
     again: HashMap<Come, u32>,
     next: BinaryHeap<Next>,
 }
 
 impl Walk<'_> {
-    /// A walk upstream that reached nothing yet.
+    /// A walk upstream that has reached nothing yet.
     pub fn new(state: &GraphState, options: TraceOptions) -> Walk<'_> {
         Walk {
             state,
@@ -64,7 +64,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Goes downstream from here on.
+    /// Continues downstream from here on.
     pub fn turn(&mut self) {
         self.up = false;
         self.reached.clear();
@@ -72,7 +72,8 @@ impl Walk<'_> {
         self.again.clear();
     }
 
-    /// Where a walk upstream begins: after everything, but from what was removed just before that.
+    /// The time at which a walk upstream begins: after everything, or just before the deletion of a deleted
+    /// vertex.
     pub fn begins(&self, place: VertexPlace) -> Result<u64> {
         let at = self.options.at.unwrap_or(END);
         let versions = self.state.vertex_versions(place)?;
@@ -89,7 +90,7 @@ impl Walk<'_> {
         if self.up { time } else { !time }
     }
 
-    /// Which way in time it goes; `None` where times do not count.
+    /// Its direction in time; `None` if times do not count.
     fn course(&self) -> Option<Course> {
         let course = if self.up { Course::Up } else { Course::Down };
         self.options.causal.then_some(course)
@@ -127,7 +128,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Takes all that a vertex shows at a time.
+    /// Takes all hops of a vertex at a time.
     fn go_on(&mut self, place: VertexPlace, reached: &Reached, time: u64, depth: u32) {
         let last = self.options.depth.is_some_and(|most| depth >= most);
         for (hop, after) in reached.hops(time, self.course()).filter(|(hop, _)| hop.is_part() || !last) {
@@ -141,7 +142,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Comes to a vertex at a time of an epoch from which it went on at another, with no more hops than now.
+    /// Comes to a vertex again, at another time of the same period, with no fewer hops than before.
     fn come_again(&mut self, place: VertexPlace, time: u64, depth: u32) {
         let Some(course) = self.course() else { return };
         let mut far = Vec::new();
@@ -168,15 +169,16 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether what is found behind a hop may depend on when during it the walk goes on.
+    /// Whether the result after a hop may depend on the time, during the relation, at which the walk
+    /// continues.
     fn may_differ(&mut self, hop: &Hop) -> bool {
         let Some(far) = self.reached.get(&hop.far) else { return true };
         far.bounds.iter().any(|bound| hop.has(*bound)) || far.lasts || self.groups.lasts(hop.far)
     }
 
-    /// Goes on to a vertex.
+    /// Queues a vertex.
     fn push(&mut self, far: VertexPlace, time: u64, depth: u32, hops: u32) {
-        // Ranks of a job that have no part in it are left out in the end.
+        // Ranks of a job that took no part in the result are left out in the end.
         let counted = self.depths.len().saturating_sub(self.joined.len());
         if !self.depths.contains_key(&far) && hops > 0 && counted >= self.options.limit {
             self.truncated = true;
@@ -187,7 +189,7 @@ impl Walk<'_> {
         self.next.push((self.key(time), Reverse(depth + hops), far));
     }
 
-    /// What there is at a vertex.
+    /// Reads the hops at a vertex.
     fn look(&self, place: VertexPlace) -> Result<Reached> {
         let (mut hops, mut replacing) = (Vec::new(), Vec::new());
         for edge in self.edges(place)? {
@@ -196,7 +198,7 @@ impl Walk<'_> {
                 if written && version.replaces && self.options.causal {
                     replacing.push(version.stamp);
                 }
-                // Downstream the writes of data are looked at for what they hide alone.
+                // Downstream, the writes of data are needed only because they hide others.
                 if written && !self.up {
                     continue;
                 }
@@ -206,13 +208,13 @@ impl Walk<'_> {
         Ok(Reached::of(hops, replacing, self.course()))
     }
 
-    /// What of a vertex is looked at.
+    /// The relations of a vertex that the walk needs.
     fn edges(&self, place: VertexPlace) -> Result<Vec<Edge>> {
         let up = self.up;
         self.state.edges(place, &|kind, reverse| match kind {
             "contains" => true,
-            // From data writes lead to executions and reads to others; from executions the other way round. What
-            // hides is looked at from data, whichever way.
+            // From data, writes lead upstream and reads downstream; from executions it is the other way
+            // round. Writes that hide are read from data in both directions.
             "write" => up == reverse || reverse,
             "read" => up != reverse,
             "exe" => up && !reverse,
@@ -220,7 +222,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Versions of a relation that count, each with when one of its ends was deleted.
+    /// The versions of a relation that count, each with the time when one of its ends was deleted.
     fn versions(&self, place: VertexPlace, edge: &Edge) -> Result<Vec<(EdgeVersion, Option<u64>)>> {
         let at = self.options.at.unwrap_or(END);
         if !self.options.causal {
@@ -239,14 +241,14 @@ impl Walk<'_> {
         self.used.insert((source, kind, target, hop.version.stamp, hop.version.user));
     }
 
-    /// What was reached, and the relations between it, each in order.
+    /// The reached vertices, and the relations between them, each in order.
     pub fn lineage(
         &mut self,
         root: &VertexName,
         roots: &[VertexPlace],
     ) -> Result<(Vec<Step>, Vec<Relation>)> {
         let place = VertexPlace::of(root);
-        // Ranks of a job that had no part in it would only be in the way.
+        // Ranks of a job that took no part would only distract.
         let part = |key: &Used| &*key.1 == "contains";
         let Walk { used, depths, .. } = self;
         used.retain(|key| depths.contains_key(&key.0) && depths.contains_key(&key.2));
@@ -274,9 +276,9 @@ impl Walk<'_> {
         Ok((vertices, edges))
     }
 
-    /// What was walked between these vertices, each relation from its source.
+    /// The walked relations between these vertices, each from its source.
     fn relations(&self, names: &HashMap<VertexPlace, VertexName>) -> Result<Vec<Relation>> {
-        // By source: of one that many were walked from, all are read at once.
+        // By source: if many relations of one were walked, all are read together.
         let mut by_source: HashMap<(VertexPlace, &str), Vec<&Used>> = HashMap::new();
         for key in self.used.iter().filter(|key| names.contains_key(&key.0) && names.contains_key(&key.2)) {
             by_source.entry((key.0, &*key.1)).or_default().push(key);
@@ -309,7 +311,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a place and time come for the first time with so few hops.
+/// Whether a place and time come for the first time with so small a number of hops.
 fn is_first(again: &mut HashMap<Come, u32>, key: Come, depth: u32) -> bool {
     match again.entry(key) {
         Entry::Occupied(known) if *known.get() <= depth => false,

@@ -1,4 +1,4 @@
-//! One hop from one vertex, and whether a vertex passes.
+//! Expands one hop from one vertex, and tests vertices.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use crate::find::pass;
 use crate::read::{self, Vertex};
 use crate::state::{Edge, EdgeVersion, GraphState};
 
-/// When a walk by cause is somewhere: at no time yet, as long as no relation moved it.
+/// The time of a walk by cause; none as long as no relation has set it.
 pub type Moment = Option<u64>;
 
-/// A vertex in a walk, by number.
+/// A vertex in a walk, as a number.
 pub type Number = u32;
 
-/// A relation that a walk took, and where it goes on.
+/// A relation that a walk took, and where the walk continues.
 #[derive(Debug, Clone)]
 pub struct TakenRelation {
     /// The vertex at the far end.
     pub far: Number,
-    /// The moment that the walk carries there.
+    /// The time that the walk carries there.
     pub moment: Moment,
-    /// The end from which it was taken, its type, and the version; none where the walk stays.
+    /// The end from which it was taken, its type, and the version; none if the walk stays.
     pub way: Option<(VertexPlace, Edge)>,
 }
 
-/// Reads a state for a plan; counts what it reads.
+/// Reads a state for a plan, and counts its reads.
 #[derive(Debug, Clone)]
 pub struct Expander {
     /// The graph that is read.
@@ -49,7 +49,7 @@ pub struct Expander {
 }
 
 impl Expander {
-    /// A walk that has read nothing.
+    /// A reader that has read nothing yet.
     pub fn new(state: Arc<GraphState>, plan: Arc<TravelPlan>) -> Expander {
         Expander {
             state,
@@ -85,12 +85,12 @@ impl Expander {
         }
     }
 
-    /// Takes the name of a vertex that the state may not name: a slot has what is placed there alone.
+    /// Records the name of a vertex that the state may not name: a slot has only what is placed there.
     pub fn named(&mut self, number: Number, name: VertexName) {
         self.names.insert(number, name);
     }
 
-    /// The job that stands for a vertex where jobs count as one; else the vertex.
+    /// If jobs count as one, the job of a process; otherwise the vertex itself.
     pub fn stands_for(&mut self, number: Number) -> Result<Number> {
         if !self.plan.jobs || &*self.name(number)?.kind != "process" {
             return Ok(number);
@@ -120,7 +120,7 @@ impl Expander {
         Ok(processes.iter().map(|edge| edge.far).collect())
     }
 
-    /// A job and its processes, where they count as one.
+    /// A job and its processes, if they count as one.
     fn parts(&self, place: VertexPlace) -> Result<Vec<VertexPlace>> {
         let mut parts = vec![place];
         if self.plan.jobs && &*self.state.name(place)?.kind == "job" {
@@ -129,8 +129,8 @@ impl Expander {
         Ok(parts)
     }
 
-    /// Where a walk goes on from a vertex, from each of these moments, by the i-th hop; each with the index of its
-    /// moment.
+    /// The continuations from a vertex by the i-th hop, from each of these moments; each with the index of
+    /// its moment.
     pub fn hop(&mut self, from: Number, moments: &[Moment], i: usize) -> Result<Vec<(usize, TakenRelation)>> {
         let plan = self.plan.clone();
         let hop = &plan.hops[i];
@@ -170,14 +170,14 @@ impl Expander {
     /// The relations of a vertex that a hop may take, and those that hide others from it.
     pub fn edges(&self, place: VertexPlace, hop: &Hop) -> Result<Vec<Edge>> {
         let hides = |kind: &str, reverse: bool| self.plan.causal && kind == "write" && reverse;
-        // Where jobs count as one, what keeps them together leads nowhere.
+        // If jobs count as one, the relations inside a job lead nowhere.
         let joins = |kind: &str| self.plan.jobs && kind == "contains";
         self.state
             .edges(place, &|kind, reverse| hides(kind, reverse) || (hop.takes(kind, reverse) && !joins(kind)))
     }
 
-    /// Where a walk goes on along relations of a vertex, from each of these moments; `replacing`: when the vertex was
-    /// replaced, ascending.
+    /// The continuations along the relations of a vertex, from each of these moments; `replacing`: the times
+    /// when the vertex was replaced, ascending.
     pub fn along(
         &mut self,
         (place, edges, replacing): (VertexPlace, &[Edge], &[u64]),
@@ -218,7 +218,7 @@ impl Expander {
         Ok(())
     }
 
-    /// When a vertex was replaced, ascending.
+    /// The times when a vertex was replaced, ascending.
     pub fn replacing(&self, place: VertexPlace, edges: &[Edge]) -> Result<Vec<u64>> {
         let mut replacing = Vec::new();
         let written = |edge: &&Edge| &*edge.direction.kind == "write" && edge.direction.reverse;
@@ -230,7 +230,7 @@ impl Expander {
         Ok(replacing)
     }
 
-    /// The versions of a relation that a hop asks for, each with when one of its ends was deleted.
+    /// The versions of a relation that a hop selects, each with the time when one of its ends was deleted.
     fn versions(
         &self,
         place: VertexPlace,
@@ -255,7 +255,7 @@ impl Expander {
         Ok(counting)
     }
 
-    /// Those of versions of which the properties pass.
+    /// Those versions whose properties pass.
     fn tested(
         &self,
         place: VertexPlace,
@@ -281,7 +281,7 @@ impl Expander {
         Ok(passing)
     }
 
-    /// Whether a vertex is one of the i-th set.
+    /// Whether a vertex belongs to the i-th set.
     pub fn passes(&mut self, number: Number, i: usize) -> Result<bool> {
         let plan = self.plan.clone();
         let Point { tests, .. } = plan.set(i);
@@ -301,7 +301,7 @@ impl Expander {
     }
 }
 
-/// A vertex as a walk shows it: as it was at a moment, or else that it is not there.
+/// A vertex as a walk shows it: in its state at a moment, or as absent.
 pub(super) fn shown(state: &GraphState, name: &VertexName, at: u64) -> Result<Vertex> {
     match read::shown(state, name, Some(at)) {
         Err(error) if error.kind() == ErrorKind::NotFound => {

@@ -1,39 +1,39 @@
-//! What the hops of a traversal cost.
+//! The costs of a traversal's hops.
 
 use std::collections::BTreeMap;
 
 use fieldstone_format::graph_message::walk::SlotStep;
 
-/// What one hop of one round did.
+/// The work of one hop in one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepFigures {
-    /// Which hop, from 0.
+    /// The number of the hop, from 0.
     pub hop: usize,
-    /// The round of what is repeated, from 1; 0 behind it.
+    /// The round of the repeated part, from 1; 0 after it.
     pub round: u32,
-    /// Vertices that it began with; by cause, with each of their times.
+    /// Vertices with which it began; by cause, with each of their times.
     pub frontier: u64,
-    /// Those that it reached, and that no earlier round had.
+    /// Vertices that it reached and that no earlier round had reached.
     pub reached: u64,
     /// Vertices whose relations were read.
     pub vertices: u64,
     /// Relations that were read.
     pub relations: u64,
-    /// How long it took.
+    /// Its duration.
     pub nanoseconds: u64,
 }
 
-/// What the slots of a partitioned view did.
+/// The work of the slots of a partitioned view.
 ///
 /// Source: GraphMeta (TPDS 30 (7), 2019), section 6.4.2: StatComm and StatReads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlotFigures {
-    /// What each slot did in each hop of each round, by slot.
+    /// The work of each slot in each hop of each round, by slot.
     pub steps: Vec<Vec<SlotStep>>,
 }
 
 impl SlotFigures {
-    /// Requests: how often a slot other than a vertex's home was asked for relations of it.
+    /// Requests: how often a slot that is not a vertex's home was asked for relations of that vertex.
     pub fn requests(&self) -> u64 {
         self.all().map(|step| step.requests).sum()
     }
@@ -43,13 +43,13 @@ impl SlotFigures {
         self.all().map(|step| step.forwards).sum()
     }
 
-    /// StatComm: messages between slots that a vertex or relation takes, requests and forwards.
+    /// StatComm: messages between slots for vertices and relations, that is, requests and forwards.
     pub fn communication(&self) -> u64 {
         self.requests() + self.forwards()
     }
 
-    /// StatReads: for each hop of each round what the busiest slot read, relations and vertices that are reached; the
-    /// sum of it.
+    /// StatReads: the sum, over all hops of all rounds, of the relations and reached vertices that the
+    /// busiest slot read.
     pub fn reads(&self) -> u64 {
         let mut most: BTreeMap<(u32, u32), u64> = BTreeMap::new();
         for step in self.all() {

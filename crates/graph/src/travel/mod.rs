@@ -1,21 +1,22 @@
 //! Traversals: from vertices along relations, step by step, with tests on both.
 //!
-//! A [`Travel`] says what is walked; [`Travel::plan`] checks it against the types of a state; a walk gives a
+//! A [`Travel`] describes the walk; [`Travel::plan`] checks it against the types of a state; a walk returns a
 //! [`Travelled`], which a caller holds as a [`Traversal`].
 //!
 //! ```text
-//! travel ── plan ──▶ TravelPlan: where it starts, hops, what is repeated
+//! travel ── plan ──▶ TravelPlan: the start, the hops, the repeated part
 //!                      │
 //!        walk: sets of vertices, hop by hop ──▶ sets
 //!        wide: the same for large sets without tests, over numbers of segments
-//!        paths: whole ways, one after the other
+//!        paths: whole paths, one after the other
 //! ```
 //!
 //! Invariants:
-//! * a walk reads one state: nothing that is put later shows;
+//! * a walk reads one state: later puts do not show;
 //! * each hop's set is distinct; a vertex may be in the sets of several hops;
-//! * by cause, what is distinct is a vertex and a time, so that every way that times allow is taken;
-//! * both ways of walking sets give the same.
+//! * by cause, the distinct items are pairs of a vertex and a time, so that the walk takes every path that
+//!   times allow;
+//! * both ways of walking sets give the same result.
 //!
 //! Source: GraphMeta (TPDS 30 (7), 2019), GTravel: `v`, `e`, `va`, `ea`, `rtn`, `repeat`, `return_fp`.
 
@@ -38,41 +39,42 @@ pub(crate) use travelled::WalkAgain;
 pub use travelled::{Travelled, travel, travel_within};
 pub use traversal::{PathStream, Traversal, TraversalSource, TraversalSummary};
 
-/// What is walked.
+/// The description of a walk.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Travel {
-    /// How it was at this stamp, at every hop.
+    /// The stamp whose state every hop sees.
     pub at: Option<u64>,
-    /// Whether times count: a hop takes only what can have had a part in the next.
+    /// Whether times count: then a hop takes only relations that can have influenced the next.
     pub causal: bool,
     /// Whether a job and its processes count as the job.
     pub jobs: bool,
-    /// Results, at most.
+    /// Maximum number of results.
     pub limit: Option<usize>,
-    /// What is done, one after the other. The first is a start.
+    /// The steps, in order. The first is a start.
     pub steps: Vec<TravelStep>,
 }
 
 /// One step of a traversal.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TravelStep {
-    /// The vertices where it starts; later, those of the set that are such.
+    /// The vertices where it starts; later in the list, those of the set that pass the test.
     Vertices(VertexTest),
-    /// To the far ends of relations of these types, as the near end calls them; of all, where none is named.
+    /// To the far ends of relations of these types, named from the near end; of all types if the list is
+    /// empty.
     Edges {
         /// The types.
         kinds: Vec<String>,
-        /// Versions between these stamps, both included; `None`: those that hold.
+        /// Versions between these stamps, both included; `None`: the valid ones.
         versions: Option<(u64, u64)>,
     },
     /// The relations of the last hop have a property that passes.
     EdgeProperty(String, Test),
     /// The vertices of the set have a property that passes.
     VertexProperty(String, Test),
-    /// The vertices of the set are returned, those from which the walk reaches its end.
+    /// The traversal returns those vertices of the set from which the walk reaches its end.
     Return,
-    /// All hops since the start are repeated until they bring nothing new, at most so many times.
+    /// Repeats all hops since the start until they reach nothing new, up to a number of rounds.
     Repeat(Option<u32>),
-    /// Whole ways are given, and not vertices.
+    /// The traversal returns whole paths instead of vertices.
     FullPaths,
 }

@@ -1,7 +1,8 @@
-//! Whole ways, one after the other: depth first, among what reaches the end.
+//! Whole paths, one after the other: depth first, among the nodes that reach the end.
 //!
-//! Of hops as they are written every way is given, and a vertex may come twice in one. What is repeated gives, at the
-//! end of each round, the ways to there; in these no vertex comes twice. By cause a way has its own times.
+//! Hops outside a repeat give every path, in which a vertex may occur twice. A repeated part gives, at the
+//! end of each round, the paths to that point; in these no vertex occurs twice. By cause, each path has its
+//! own times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,41 +14,41 @@ use super::expand::{Expander, Moment, Number, TakenRelation};
 use super::walk::Reached;
 use crate::read::{Relation, relation};
 
-/// A whole way.
+/// A whole path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Path {
     /// From the start to the end.
     pub vertices: Vec<VertexName>,
-    /// The relations between them, one fewer; as their near ends have them.
+    /// The relations between them, one fewer; named from their near ends.
     pub edges: Vec<Relation>,
 }
 
-/// Somewhere on a way, with what is still to be tried from there.
+/// A stop on a path, with the continuations that were not tried yet.
 struct Stop {
     vertex: Number,
-    /// Where the way goes on: set, round, relation. The last is tried first.
+    /// The continuations: set, round, relation. The last is tried first.
     open: Vec<(usize, u32, TakenRelation)>,
 }
 
-/// What ways are made of.
+/// The parts from which paths are made.
 pub(super) type WayParts = (Expander, Arc<Reached>);
 
-/// Walks once more, over a state that can be read; `None` where that gives no ways.
+/// Walks once more, over a readable state; `None` if that gives no paths.
 pub(super) type WalkOnce = Box<dyn FnOnce() -> Result<Option<WayParts>> + Send + Sync>;
 
-/// The ways of a walk.
+/// The paths of a walk.
 pub struct Paths {
     expander: Expander,
     reached: Arc<Reached>,
-    /// Starts that are left; the last is taken first.
+    /// The remaining starts; the last is taken first.
     starts: Vec<Number>,
     way: Vec<Stop>,
-    /// What led to each stop but the first.
+    /// The relation that led to each stop except the first.
     taken: Vec<TakenRelation>,
     again: Option<WalkOnce>,
-    /// How many ways were given.
+    /// The number of paths returned so far.
     given: usize,
-    /// Ways that were given before the walk was made again, in text, with how often.
+    /// Paths that were returned before the walk was repeated, as text, each with its count.
     passed: HashMap<String, usize>,
 }
 
@@ -65,7 +66,7 @@ impl Paths {
         Paths { expander, reached, starts, way, taken, again, given: 0, passed }
     }
 
-    /// The next way; `None` behind the last.
+    /// The next path; `None` at the end.
     pub fn next_path(&mut self) -> Result<Option<Path>> {
         loop {
             match self.advance() {
@@ -79,7 +80,7 @@ impl Paths {
         }
     }
 
-    /// Whether a way was given before the walk was made again.
+    /// Whether a path was returned before the walk was repeated.
     fn was_given(&mut self, path: &Path) -> bool {
         if self.passed.is_empty() {
             return false;
@@ -88,7 +89,7 @@ impl Paths {
         left.map(|left| *left -= 1).is_some()
     }
 
-    /// Goes on in the same walk, made once more over a state that can be read.
+    /// Continues in the same walk, repeated over a readable state.
     fn walk_again(&mut self, damage: Error) -> Result<()> {
         let Some(again) = self.again.take() else { return Err(damage) };
         let mut passed: HashMap<String, usize> = HashMap::new();
@@ -128,7 +129,7 @@ impl Paths {
         }
     }
 
-    /// Goes to a vertex; says whether a way ends there.
+    /// Moves to a vertex; returns whether a path ends there.
     fn enter(&mut self, set: usize, round: u32, vertex: Number, moment: Moment) -> Result<bool> {
         let plan = self.expander.plan.clone();
         let (body, hops) = (plan.body(), plan.hops.len());
@@ -159,7 +160,7 @@ impl Paths {
         Ok(set == hops)
     }
 
-    /// The way as it is now.
+    /// The present path.
     fn path(&self) -> Result<Path> {
         let state = &self.expander.state;
         let mut reader = state.reader();

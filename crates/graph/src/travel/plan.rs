@@ -1,4 +1,4 @@
-//! What a traversal comes to: its start, its hops, and which of them are repeated.
+//! The plan of a traversal: its start, its hops, and the repeated part.
 
 use fieldstone_core::value::Test;
 use fieldstone_core::{Error, Result};
@@ -8,45 +8,45 @@ use super::{Travel, TravelStep, VertexTest};
 use crate::state::END;
 use crate::vocabulary::{Direction, Vocabulary};
 
-/// A traversal that was checked.
+/// A checked traversal.
 #[derive(Debug, Clone)]
 pub struct TravelPlan {
-    /// The moment that is asked about.
+    /// The moment of the request.
     pub at: u64,
     /// See [`Travel::causal`].
     pub causal: bool,
     /// See [`Travel::jobs`].
     pub jobs: bool,
-    /// Results, at most.
+    /// Maximum number of results.
     pub limit: usize,
     /// The vertices where it starts.
     pub start: VertexTest,
-    /// Tests of the start, besides.
+    /// Further tests of the start.
     pub starting: Point,
     /// The hops, in order.
     pub hops: Vec<Hop>,
-    /// The first so many hops are repeated, at most so many times.
+    /// The number of hops, from the first on, that are repeated, and the maximum number of rounds.
     pub repeat: Option<(usize, u32)>,
-    /// Whether whole ways are given, and not vertices.
+    /// Whether the result is whole paths instead of vertices.
     pub paths: bool,
 }
 
 /// One hop: along relations, to vertices.
 #[derive(Debug, Clone, Default)]
 pub struct Hop {
-    /// It leads from each vertex to itself: a place for tests of what was repeated.
+    /// Whether it leads from each vertex to itself: a place for tests after a repeat.
     pub stays: bool,
-    /// Types as this end calls them; none: all.
+    /// Types, named from this end; empty: all.
     pub directions: Vec<Direction>,
     /// As in [`TravelStep::Edges`].
     pub versions: Option<(u64, u64)>,
     /// Tests of the relations.
     pub edges: Vec<(String, Test)>,
-    /// What the vertices at the far end are.
+    /// The tests of the vertices at the far end.
     pub point: Point,
 }
 
-/// A set of the walk: what must hold of its vertices, and whether they are returned.
+/// A set of the walk: the tests of its vertices, and whether they are returned.
 #[derive(Debug, Clone, Default)]
 pub struct Point {
     /// The tests that its vertices pass.
@@ -56,7 +56,8 @@ pub struct Point {
 }
 
 impl Hop {
-    /// Whether it may lead from data to who wrote or read them: what replaced the data hides others.
+    /// Whether it may lead from data to their writers or readers: then a write that replaced the data hides
+    /// others.
     pub fn follows_data(&self) -> bool {
         self.takes("write", true) || self.takes("read", true)
     }
@@ -73,12 +74,12 @@ fn refused(message: &str, hint: &str) -> Error {
 }
 
 impl Travel {
-    /// Checks it. Types are those of a vocabulary.
+    /// Checks the traversal against a vocabulary.
     pub fn plan(&self, vocabulary: &Vocabulary) -> Result<TravelPlan> {
         let mut steps = self.steps.iter();
         let Some(TravelStep::Vertices(start)) = steps.next() else {
-            let hint = "begin with v: the vertices where it starts";
-            return Err(refused("a traversal without a start", hint));
+            let hint = "begin with v, which selects the first vertices";
+            return Err(refused("the traversal has no start", hint));
         };
         let mut plan = TravelPlan {
             at: self.at.unwrap_or(END),
@@ -95,8 +96,8 @@ impl Travel {
             plan.add(step, vocabulary)?;
         }
         if plan.paths && plan.returns() {
-            let hint = "whole paths have every vertex of the way: leave out rtn, or return_fp";
-            return Err(refused("a traversal with rtn and return_fp", hint));
+            let hint = "whole paths hold every vertex on the way: leave out rtn or return_fp";
+            return Err(refused("a traversal cannot have both rtn and return_fp", hint));
         }
         Ok(plan)
     }
@@ -112,7 +113,7 @@ impl TravelPlan {
                 let directions = kinds.iter().map(|kind| vocabulary.direction(kind)).collect();
                 self.hops.push(Hop { directions, versions: *versions, ..Hop::default() });
             }
-            // `v` without anything says what is so already.
+            // `v` without a test changes nothing.
             TravelStep::Vertices(test) if *test == VertexTest::default() => {}
             TravelStep::Vertices(test) => self.test(test.clone()),
             TravelStep::VertexProperty(name, test) => {
@@ -122,18 +123,21 @@ impl TravelPlan {
             TravelStep::EdgeProperty(name, test) => {
                 let open = self.body() < self.hops.len();
                 let Some(hop) = self.hops.last_mut().filter(|hop| open && !hop.stays) else {
-                    return Err(refused("ea without e", "ea tests the relations of the e right before it"));
+                    return Err(refused(
+                        "ea has no e before it",
+                        "ea tests the relations of the e right before it",
+                    ));
                 };
                 hop.edges.push((name.clone(), test.clone()));
             }
             TravelStep::Return => self.point().returned = true,
             TravelStep::Repeat(most) => {
                 if self.repeat.is_some() {
-                    let hint = "one repeat takes all e since the start";
-                    return Err(refused("a traversal with two repeats", hint));
+                    let hint = "one repeat covers every e since the start";
+                    return Err(refused("a traversal can have only one repeat", hint));
                 }
                 if self.hops.is_empty() {
-                    return Err(refused("repeat without e", "repeat takes the e before it once more"));
+                    return Err(refused("repeat has no e before it", "repeat follows the e before it again"));
                 }
                 self.repeat = Some((self.hops.len(), most.unwrap_or(u32::MAX)));
             }
@@ -146,10 +150,10 @@ impl TravelPlan {
         self.point().tests.push(test);
     }
 
-    /// The set that the next test is of.
+    /// The set that the next test applies to.
     fn point(&mut self) -> &mut Point {
         if self.repeat.is_some() && self.body() == self.hops.len() {
-            // What holds behind a repeat need not hold in every round.
+            // A test after a repeat need not hold in every round.
             self.hops.push(Hop { stays: true, ..Hop::default() });
         }
         self.hops.last_mut().map_or(&mut self.starting, |hop| &mut hop.point)
@@ -160,7 +164,7 @@ impl TravelPlan {
         i.checked_sub(1).and_then(|hop| self.hops.get(hop)).map_or(&self.starting, |hop| &hop.point)
     }
 
-    /// Whether sets are returned other than the last.
+    /// Whether the traversal returns sets other than the last.
     pub fn returns(&self) -> bool {
         (0..=self.hops.len()).any(|i| self.set(i).returned)
     }
@@ -170,7 +174,7 @@ impl TravelPlan {
         self.repeat.map_or(0, |(hops, _)| hops)
     }
 
-    /// Whether nothing is asked of relations and vertices but that they are there.
+    /// Whether there are no tests of relations and vertices.
     pub fn is_plain(&self) -> bool {
         let plain = |hop: &Hop| {
             !hop.stays && hop.versions.is_none() && hop.edges.is_empty() && hop.point.tests.is_empty()
@@ -180,7 +184,7 @@ impl TravelPlan {
 }
 
 impl TravelPlan {
-    /// What of it goes to slots.
+    /// The part that is sent to slots.
     pub fn to_slots(&self) -> WalkPlan {
         let hop = |hop: &Hop| WalkHop {
             stays: hop.stays,
@@ -200,7 +204,7 @@ impl TravelPlan {
         }
     }
 
-    /// The plan that a slot was sent; Corrupt where it cannot be one.
+    /// The plan in a message to a slot; Corrupt if it is not a valid plan.
     pub fn of_message(plan: WalkPlan) -> Result<TravelPlan> {
         let WalkPlan { at, causal, jobs, starting, hops, repeat, .. } = plan;
         if repeat.is_some_and(|(body, _)| body == 0 || body as usize > hops.len()) {
@@ -234,7 +238,7 @@ impl TravelPlan {
         })
     }
 
-    /// Whether it asks for types and ids of the vertices that it passes.
+    /// Whether it needs types and ids of the vertices that it passes.
     pub fn asks_for_names(&self) -> bool {
         self.jobs || (0..=self.hops.len()).any(|i| !self.set(i).tests.is_empty())
     }

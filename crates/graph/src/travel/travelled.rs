@@ -1,4 +1,4 @@
-//! What a traversal gives: sets of vertices, or whole ways; what it cost.
+//! The result of a traversal: sets of vertices, or whole paths, and its costs.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::frame::Frame;
 use crate::read::Vertex;
 use crate::state::GraphState;
 
-/// Vertices that are read one by one before a walk without tests goes over to numbers of segments.
+/// Number of vertices that a walk without tests reads one by one before it changes to numbers of segments.
 const FEW: u64 = 256;
 
 /// A set of vertices.
@@ -56,21 +56,21 @@ impl VertexSet {
     }
 }
 
-/// Walks once more what was walked, at the same moment, where segments of the state turn out to be damaged.
+/// Repeats a walk at the same moment if segments of its state are damaged.
 pub(crate) trait WalkAgain: Send + Sync + std::fmt::Debug {
-    /// The same traversal, over a state that is made of the logs.
+    /// The same traversal, over a state built from the logs.
     fn again(&self) -> Result<Travelled>;
 }
 
-/// What takes the place of a traversal that cannot be read any more.
+/// Replaces a traversal that cannot be read any more.
 #[derive(Debug)]
 struct WalkedAgain {
     travelled: Travelled,
-    /// Names of each set, those that could be read before at their places.
+    /// Names of each set; names that could be read before keep their positions.
     names: Vec<Vec<VertexName>>,
 }
 
-/// What a traversal gave. It holds the state that was walked: what is put later does not show.
+/// The result of a traversal. It holds the state that was walked, so later puts do not show.
 #[derive(Debug, Clone)]
 pub struct Travelled {
     state: Arc<GraphState>,
@@ -89,7 +89,7 @@ pub fn travel(state: Arc<GraphState>, plan: TravelPlan, clock: &dyn Clock) -> Re
     travel_within(state, plan, clock, FEW)
 }
 
-/// The same; a walk without tests goes over to numbers of segments after so many vertices.
+/// The same; a walk without tests changes to numbers of segments after this many vertices.
 pub fn travel_within(
     state: Arc<GraphState>,
     plan: TravelPlan,
@@ -116,7 +116,7 @@ pub fn travel_within(
 }
 
 impl Travelled {
-    /// What slots gave, read against the state that they had.
+    /// The result that slots returned, read against their state.
     pub fn of_slots(
         state: Arc<GraphState>,
         plan: Arc<TravelPlan>,
@@ -138,7 +138,7 @@ impl Travelled {
         Travelled { state, plan, sets, ways: None, figures, slots, truncated: false, again, walked_again }
     }
 
-    /// With a way to walk again, where what it gave turns out to be damaged.
+    /// Adds a way to repeat the walk if its result is damaged.
     pub(crate) fn with_again(self, again: Arc<dyn WalkAgain>) -> Travelled {
         Travelled { again: Some(again), ..self }
     }
@@ -165,18 +165,18 @@ impl Travelled {
         }
     }
 
-    /// What each slot did, where slots walked.
+    /// The work of each slot, if slots walked.
     pub fn slots(&self) -> Option<&SlotFigures> {
         self.slots.as_ref()
     }
 }
 impl Travelled {
-    /// Whether whole ways are given.
+    /// Whether the result is whole paths.
     pub fn has_paths(&self) -> bool {
         self.ways.is_some()
     }
 
-    /// How many vertices each set has: those that `rtn` returns, in order, and the last.
+    /// The number of vertices in each set: those that `rtn` returns, in order, and the last.
     pub fn sets(&self) -> Vec<usize> {
         self.sets.iter().map(VertexSet::len).collect()
     }
@@ -186,17 +186,17 @@ impl Travelled {
         self.truncated
     }
 
-    /// What each hop did.
+    /// The work of each hop.
     pub fn figures(&self) -> &[StepFigures] {
         &self.figures
     }
 
-    /// Ways, at most, or vertices of a set.
+    /// Maximum number of paths, or of vertices in a set.
     pub fn limit(&self) -> usize {
         self.plan.limit
     }
 
-    /// Names of the vertices of a set, from the i-th on, at most so many; none behind the last.
+    /// Names of the vertices of a set, at most `most` from the i-th on; none after the last.
     pub fn names(&self, set: usize, from: usize, most: usize) -> Result<Vec<VertexName>> {
         let Some(places) = self.sets.get(set) else { return Ok(Vec::new()) };
         let range = from..from.saturating_add(most).min(places.len());
@@ -212,7 +212,7 @@ impl Travelled {
         }
     }
 
-    /// A vertex as it was at the moment that was asked about; what is not there is shown as deleted.
+    /// A vertex at the moment of the request; a vertex that did not exist is shown as deleted.
     pub fn vertex(&self, name: &VertexName) -> Result<Vertex> {
         let read = |state| shown(state, name, self.plan.at);
         match self.walked_again.get() {
@@ -226,7 +226,7 @@ impl Travelled {
         }
     }
 
-    /// The same traversal over a state that can be read; the error is the damage where there is none.
+    /// The same traversal over a readable state; if there is none, the error is the damage.
     fn walk_again(&self, damage: Error) -> Result<&WalkedAgain> {
         let Some(again) = &self.again else { return Err(damage) };
         let travelled = again.again()?;
@@ -242,7 +242,7 @@ impl Travelled {
         }
     }
 
-    /// The ways, from the first on; none where vertices are given.
+    /// The paths, from the first on; none if the result is vertices.
     pub fn paths(&self) -> Option<Paths> {
         let (expander, reached) = self.ways.as_ref()?;
         let again = self.again.clone();
@@ -258,7 +258,8 @@ impl WalkedAgain {
     }
 }
 
-/// Names of a set in the order of before: those that could be read stay where they were. `None` where the sets are others.
+/// Names of a set in their earlier order: those that could be read keep their positions. `None` if the sets
+/// differ.
 fn in_places(old: Vec<Option<VertexName>>, new: Vec<VertexName>) -> Option<Vec<VertexName>> {
     if old.len() != new.len() {
         return None;

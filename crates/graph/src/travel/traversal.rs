@@ -1,7 +1,7 @@
-//! A traversal as a caller holds it, whoever keeps the vertices and ways that it found: a walk of this process, or a
-//! store at the far end of a connection.
+//! A traversal as a caller holds it. Its vertices and paths may be in a walk of this process, or in a store
+//! at the far end of a connection.
 //!
-//! Invariant: a source is of one moment; its answers stay the same while it lives.
+//! Invariant: a source belongs to one moment; its answers do not change while it lives.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use super::paths::Path;
 use super::travelled::Travelled;
 use crate::read::Vertex;
 
-/// Ways one after another.
+/// Paths, one at a time.
 pub type PathStream = Box<dyn Iterator<Item = Result<Path>> + Send>;
 
 /// The facts of a traversal that are known when it ends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraversalSummary {
-    /// How many vertices each set has: those that `rtn` returns, in order, and the last.
+    /// The number of vertices in each set: those that `rtn` returns, in order, and the last.
     pub sets: Vec<usize>,
-    /// Whether whole ways are given.
+    /// Whether the result is whole paths.
     pub has_paths: bool,
     /// Whether sets were cut off at the limit.
     pub truncated: bool,
-    /// Ways, at most, or vertices of a set.
+    /// Maximum number of paths, or of vertices in a set.
     pub limit: usize,
     /// The work of each hop.
     pub figures: Vec<StepFigures>,
-    /// The work of each slot, where slots walked.
+    /// The work of each slot, if slots walked.
     pub slots: Option<SlotFigures>,
 }
 
-/// Vertices and ways of a traversal, as its keeper gives them out.
+/// The source of a traversal's vertices and paths.
 pub trait TraversalSource: Send + Sync + Debug {
     /// See [`Traversal::names`].
     fn names(&self, set: usize, from: usize, most: usize) -> Result<Vec<VertexName>>;
@@ -46,7 +46,7 @@ pub trait TraversalSource: Send + Sync + Debug {
     fn paths(&self) -> Option<PathStream>;
 }
 
-/// A traversal: its summary, and its vertices and ways on demand. Clones share them.
+/// A traversal: its summary, and its vertices and paths on demand. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Traversal {
     summary: Arc<TraversalSummary>,
@@ -54,7 +54,7 @@ pub struct Traversal {
 }
 
 impl Traversal {
-    /// The traversal that somebody keeps.
+    /// The traversal with this source.
     pub fn new(summary: TraversalSummary, source: Arc<dyn TraversalSource>) -> Traversal {
         Traversal { summary: Arc::new(summary), source }
     }
@@ -64,17 +64,17 @@ impl Traversal {
         &self.summary
     }
 
-    /// Names of the vertices of a set, `most` of them from the i-th on; none behind the last.
+    /// Names of the vertices of a set, `most` of them from the i-th on; none after the last.
     pub fn names(&self, set: usize, from: usize, most: usize) -> Result<Vec<VertexName>> {
         self.source.names(set, from, most)
     }
 
-    /// A vertex as it was at the moment that was asked about; one that was not there is shown as deleted.
+    /// A vertex at the moment of the request; a vertex that did not exist is shown as deleted.
     pub fn vertex(&self, name: &VertexName) -> Result<Vertex> {
         self.source.vertex(name)
     }
 
-    /// The ways, from the first on; none where vertices are given.
+    /// The paths, from the first on; none if the result is vertices.
     pub fn paths(&self) -> Option<PathStream> {
         self.summary.has_paths.then(|| self.source.paths()).flatten()
     }

@@ -1,8 +1,8 @@
-//! Sets of vertices, hop by hop.
+//! Walks sets of vertices, hop by hop.
 //!
-//! A set that the walk passes has nodes: a vertex, and by cause a time. A node is gone on from once, whatever led to
-//! it. What led to what is noted where that is asked for: by `rtn`, and by whole paths, which are looked for among the
-//! nodes that reach the end.
+//! A set of the walk has nodes: a vertex and, by cause, a time. The walk continues from a node once, whatever
+//! led to it. It records the links between nodes only if the plan needs them: for `rtn`, and for whole paths,
+//! which are searched among the nodes that reach the end.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -19,7 +19,7 @@ use super::plan::TravelPlan;
 /// A vertex in one of the sets.
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    /// Which set: 0 is the start, i the far ends of the i-th hop.
+    /// The set: 0 is the start, i the far ends of the i-th hop.
     set: usize,
     vertex: Number,
     moment: Moment,
@@ -27,19 +27,19 @@ struct Node {
     round: u32,
 }
 
-/// What a walk reached.
+/// The result of a walk.
 #[derive(Debug)]
 pub(crate) struct Reached {
     nodes: Vec<Node>,
     numbers: HashMap<(usize, Number, Moment), u32>,
-    /// What led to what: from node, to node.
+    /// Links between nodes: from, to.
     links: Vec<(u32, u32)>,
-    /// Rounds that are left to each node, at least, until the walk reaches its end; none where it does not.
+    /// For each node, the least number of rounds until the walk reaches its end; none if it does not.
     ahead: Vec<Option<u32>>,
     pub figures: Vec<StepFigures>,
 }
 
-/// Walks sets; `None` where more than so many vertices were read.
+/// Walks sets; `None` if it read more than `most` vertices.
 pub(super) fn walk(
     expander: &mut Expander,
     starts: &[VertexPlace],
@@ -73,7 +73,7 @@ pub(super) fn walk(
 struct SetWalk<'a> {
     expander: &'a mut Expander,
     clock: &'a dyn Clock,
-    /// Vertices that are read, at most.
+    /// Maximum number of vertices that are read.
     most: u64,
     linked: bool,
     reached: Reached,
@@ -111,7 +111,7 @@ impl SetWalk<'_> {
         Ok(true)
     }
 
-    /// The number of a node; the second is it again where it is new.
+    /// The number of a node; the second value repeats it if the node is new.
     fn node(&mut self, set: usize, vertex: Number, moment: Moment, round: u32) -> (u32, Option<u32>) {
         let Reached { nodes, numbers, .. } = &mut self.reached;
         let next = nodes.len() as u32;
@@ -123,7 +123,7 @@ impl SetWalk<'_> {
         (number, Some(number))
     }
 
-    /// The new nodes that a hop reaches from a frontier; `None` where too much was read.
+    /// The new nodes that a hop reaches from a frontier; `None` if too much was read.
     fn step(&mut self, frontier: Vec<u32>, hop: usize, round: u32) -> Result<Option<Vec<u32>>> {
         let begun = self.clock.monotonic();
         let (vertices, relations) = (self.expander.vertices, self.expander.relations);
@@ -171,7 +171,7 @@ impl SetWalk<'_> {
 }
 
 impl Reached {
-    /// What slots reached together: nodes of sets, and what led to what, where a plan asks for that.
+    /// The combined result of slots: nodes of sets, and the links between them if the plan needs those.
     pub fn of_slots(
         expander: &mut Expander,
         mut nodes: Vec<WalkNode>,
@@ -205,7 +205,8 @@ impl Reached {
         Ok(reached)
     }
 
-    /// The distinct vertices of a set; where paths or sets are returned, those from which the walk reaches its end.
+    /// The distinct vertices of a set; if paths or sets are returned, those from which the walk reaches its
+    /// end.
     pub fn set(&self, set: usize, plan: &TravelPlan) -> Vec<Number> {
         let reaches = |i: usize, node: &Node| {
             let most = plan.repeat.map_or(u32::MAX, |(_, most)| most);
@@ -218,7 +219,7 @@ impl Reached {
         vertices.into_iter().collect()
     }
 
-    /// Rounds that are left, at least, from a vertex of a set until the end; `None` where the walk does not reach it.
+    /// The least number of rounds from a vertex of a set to the end; `None` if the walk does not reach it.
     pub fn ahead(&self, set: usize, vertex: Number, moment: Moment) -> Option<u32> {
         let number = self.numbers.get(&(set, vertex, moment))?;
         self.ahead.get(*number as usize).copied().flatten()
@@ -229,7 +230,7 @@ impl Reached {
         self.nodes.iter().filter(|node| node.set == 0).map(|node| node.vertex).collect()
     }
 
-    /// Finds out from which nodes the walk reaches its end, backwards.
+    /// Finds the nodes from which the walk reaches its end, backwards.
     fn look_ahead(&mut self, plan: &TravelPlan) {
         let mut before: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         for (from, to) in &self.links {
@@ -247,7 +248,8 @@ impl Reached {
             }
             *known = Some(rounds);
             for from in &before[node as usize] {
-                // From the end of the body to its first set: another round. The start begins the first one.
+                // A link from the end of the body to its first set begins another round. The start begins the
+                // first one.
                 let (to, before) = (self.nodes[node as usize].set, self.nodes[*from as usize].set);
                 match plan.body() > 0 && to == 1 && before == plan.body() {
                     true => next.push_back((*from, rounds + 1)),

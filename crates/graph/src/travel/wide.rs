@@ -1,9 +1,9 @@
-//! Large sets of vertices, hop by hop, where nothing is asked but what is there.
+//! Walks large sets of vertices, hop by hop, if the plan has no tests.
 //!
-//! Sets are bits over the numbers of a [`Frame`]; far ends are read as packed numbers. Versions are looked at only
-//! where they may say something: where several segments have the same relation, where one was deleted, or where a
-//! segment has what is younger than the moment that is asked about. A relation at whose ends a vertex was ever deleted
-//! goes the long way, through the state.
+//! Sets are bits over the numbers of a [`Frame`]; far ends are read as packed numbers. Versions are read only
+//! if they may matter: if several segments have the same relation, if one was deleted, or if a segment has
+//! anything younger than the moment of the request. A relation at a vertex that was ever deleted takes the
+//! slow path, through the state.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -20,10 +20,10 @@ use crate::frame::Frame;
 use crate::segment::SegmentCursor;
 use crate::state::{GraphState, standing};
 
-/// Segments that have one vertex, at most; with more the state is asked.
+/// Maximum number of segments with one vertex; for more, the state is used.
 const MOST: usize = 16;
 
-/// Versions among which one is looked for from the first to the last.
+/// Up to this many versions are searched from the first to the last.
 const FEW: usize = 8;
 
 /// A set of numbers.
@@ -57,7 +57,7 @@ impl Bits {
         numbers
     }
 
-    /// Takes what it lacks out of another set, which is empty then.
+    /// Moves the numbers that it lacks out of another set, which is empty afterwards.
     fn take_new(&mut self, from: &mut Bits) -> Vec<u32> {
         for (known, new) in self.0.iter_mut().zip(&mut from.0) {
             *new &= !*known;
@@ -78,25 +78,26 @@ struct Shared {
     deleted: bool,
 }
 
-/// What of the segments a walk looks at.
+/// The parts of the segments that a walk reads.
 struct Neighbours<'a> {
     frame: &'a Frame,
     state: &'a GraphState,
     at: u64,
-    /// Of each segment: whether it has anything that is old enough; whether all of it is.
+    /// For each segment: whether it has anything that is old enough; whether all of it is.
     old: Vec<(bool, bool)>,
-    /// Vertices that were ever deleted; nothing where none was.
+    /// Vertices that were ever deleted; `None` if there are none.
     deleted: Option<Bits>,
-    /// Where each segment's last vertex was.
+    /// The position of the last vertex in each segment.
     last: Vec<usize>,
     cursors: Vec<SegmentCursor>,
     relations: u64,
 }
 
-/// Which groups of a segment a hop takes: by code a number for the type and direction, the same in all segments.
+/// The groups of a segment that a hop takes: for each code a number for the type and direction, equal in all
+/// segments.
 type Codes = Vec<Vec<Option<u32>>>;
 
-/// Walks the sets of a plan without tests; gives the numbers of the last set.
+/// Walks the sets of a plan without tests; returns the numbers of the last set.
 pub(super) fn walk(
     frame: &Frame,
     state: &GraphState,
@@ -110,7 +111,7 @@ pub(super) fn walk(
     let mut scratch = Bits::new(frame.len());
     let mut figures = Vec::new();
     for place in starts {
-        // What nothing names leads nowhere, and is in no set.
+        // A vertex that nothing names leads nowhere, and is in no set.
         if let Some(number) = frame.find(*place)? {
             scratch.add(number);
         }
@@ -209,7 +210,7 @@ impl<'a> Neighbours<'a> {
         if regular? { Ok(()) } else { self.add_exactly(vertex, hop, set) }
     }
 
-    /// Adds what the one segment says that has a vertex; says whether that is all there is to say.
+    /// Adds the relations in the only segment that has a vertex; returns whether that was sufficient.
     fn add_of_one(
         &mut self,
         i: usize,
@@ -230,7 +231,7 @@ impl<'a> Neighbours<'a> {
         Ok(regular)
     }
 
-    /// The same of several segments.
+    /// The same for several segments.
     fn add_of_several(
         &mut self,
         own: &[(usize, u32)],
@@ -266,7 +267,7 @@ impl<'a> Neighbours<'a> {
         Ok(regular)
     }
 
-    /// Adds what one segment alone has; says whether that is all there is to say.
+    /// Adds the relations that a single segment has; returns whether that was sufficient.
     fn add_group(&self, i: usize, group: &GroupBytes<'_>, set: &mut Bits) -> Result<bool> {
         let mut regular = true;
         let mut add = |own: u32| {
@@ -292,7 +293,7 @@ impl<'a> Neighbours<'a> {
         Ok(regular)
     }
 
-    /// Adds what several segments have of one type: the largest group, and others.
+    /// Adds the relations of one type from several segments: the largest group, and others.
     fn add_groups(
         &self,
         i: usize,
@@ -330,7 +331,7 @@ impl<'a> Neighbours<'a> {
         }
         shared.sort_unstable_by_key(|v| (v.far, Reverse(v.stamp), v.user));
         for versions in shared.chunk_by(|a, b| a.far == b.far) {
-            // Of one stamp and user the segments may say two things: the state knows which counts.
+            // For one stamp and user, the segments may differ: the state knows which version counts.
             let twice =
                 versions.windows(2).any(|two| (two[0].stamp, two[0].user) == (two[1].stamp, two[1].user));
             let far = versions[0].far;
@@ -363,7 +364,7 @@ impl<'a> Neighbours<'a> {
         })
     }
 
-    /// Adds the far ends that the state gives.
+    /// Adds the far ends according to the state.
     fn add_exactly(&self, vertex: u32, hop: &Hop, set: &mut Bits) -> Result<()> {
         let place = self.frame.place(vertex)?;
         for edge in self.state.edges(place, &|kind, reverse| hop.takes(kind, reverse))? {

@@ -1,4 +1,4 @@
-//! What the view has applied, and how it gets to disk: as a list of segments with a mark for each log.
+//! The applied part of the view, and how it gets to disk: as a list of segments with a mark for each log.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,29 +14,29 @@ use crate::partition::partitioner;
 use crate::segment::{KeepHalves, Segment};
 use crate::slot::{KeepsOwn, ShelfContent, Slots, all_splits, split_rows, split_table};
 
-/// What the view holds between its transactions.
+/// The content of the view between its transactions.
 #[derive(Debug, Clone, Default)]
 pub struct Applied {
-    /// Segments of what is there for good, slot by slot, of each the older first.
+    /// Segments of final content, slot by slot, the older first in each.
     pub segments: Vec<Arc<Segment>>,
-    /// The slots, where there are several.
+    /// The slots, if there are several.
     pub(super) slots: Option<Arc<dyn Slots>>,
-    /// How far each log is applied.
+    /// The last applied commit of each log.
     pub marks: Marks,
-    /// Commits of transactions that may still change.
+    /// Commits of transactions whose state may still change.
     pub prepared: Vec<Arc<Commit>>,
-    /// Transactions of which segments hold something, each with a digest of what was decided.
+    /// Transactions with rows in segments, each with a digest of its decisions.
     pub decided: HashMap<Id, Vec<u8>>,
     /// Grows by one with each transaction of the view.
     pub generation: u64,
     /// Records that cannot be read, each with its log.
     pub damaged: Vec<String>,
-    /// The list of segments on disk that it began with, by its number; 0 for none.
+    /// The number of the list on disk with which it began; 0 for none.
     pub saved: u64,
 }
 
 impl Applied {
-    /// What a list on disk says of it, but for the segments.
+    /// The description of it in a list on disk, without the segments.
     fn list(&self) -> Manifest {
         let prepared = self.prepared.iter().map(|commit| (commit.writer, commit.sequence));
         let mut manifest = Manifest {
@@ -55,7 +55,7 @@ impl Applied {
         self.segments.iter().filter(|segment| segment.is_in_memory()).map(|segment| segment.bytes).sum()
     }
 
-    /// Takes what slots have by now.
+    /// Replaces the content by the present content of the slots.
     pub(super) fn take_slots(&mut self) -> Result<()> {
         if let Some(slots) = &self.slots {
             self.segments = slots.segments()?;
@@ -64,11 +64,11 @@ impl Applied {
     }
 }
 
-/// What is applied, to be written to disk.
+/// The applied content, to be written to disk.
 #[derive(Debug)]
 pub struct Frozen {
     pub(super) applied: Applied,
-    /// What each slot has; its segments stay as they are.
+    /// The content of each slot; its segments stay unchanged.
     shelves: Vec<ShelfContent>,
 }
 
@@ -81,12 +81,12 @@ impl Frozen {
         Ok(Frozen { applied, shelves })
     }
 
-    /// The number of the list on disk that it began with.
+    /// The number of the list on disk with which it began.
     pub fn began_with(&self) -> u64 {
         self.applied.saved
     }
 
-    /// Writes what is in memory to disk; `None` where another process does or did.
+    /// Writes segments in memory to disk; `None` if another process does so or did.
     pub fn save(&self, folder: &SegmentFolder, older: MergeOlder) -> Result<Option<SavedSlots>> {
         let mut list = self.applied.list();
         let mut keeps = Vec::new();
@@ -111,7 +111,7 @@ impl Frozen {
     }
 }
 
-/// Writes what is in memory to disk, where nobody else does.
+/// Writes segments in memory to disk, unless another process is doing so.
 pub(super) fn spill(applied: Applied, folder: &SegmentFolder) -> Result<Applied> {
     let frozen = Frozen::of(applied)?;
     let saved = frozen.save(folder, MergeOlder::None).unwrap_or(None);
@@ -127,7 +127,7 @@ pub(super) fn spill(applied: Applied, folder: &SegmentFolder) -> Result<Applied>
     Ok(applied)
 }
 
-/// What a list says of each slot's segments and splits.
+/// The segments and splits of each slot, according to a list.
 pub(super) fn shelved(manifest: &Manifest, segments: &[Arc<Segment>]) -> Vec<ShelfContent> {
     let splits = Arc::new(split_table(&manifest.splits));
     let slots = usize::from(manifest.partitioning.slots);

@@ -1,4 +1,4 @@
-//! A transaction of the view while it grows, and how its rows become segments: in parts, side by side.
+//! A transaction of the view while it grows. At its end its rows become segments: in parts, in parallel.
 
 use std::panic::resume_unwind;
 
@@ -10,21 +10,22 @@ use crate::folder::SegmentFolder;
 use crate::parallel;
 use crate::segment::{Rows, Segment, build};
 
-/// Relations after which the next commit begins a part of its own: so many that a segment is worth a thread.
+/// Number of relations after which the next commit begins a part of its own: enough to make a thread pay.
 const PART: usize = 64 << 10;
-/// Most threads that build segments at once.
+/// Maximum number of threads that build segments at once.
 const THREADS_MAX: usize = 8;
 
-/// What a transaction of the view has so far.
+/// The content of a transaction of the view so far.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub applied: Applied,
-    /// In parts, of which each becomes a segment.
+    /// Its parts, each of which becomes a segment.
     pub rows: Vec<Rows>,
 }
 
 impl Draft {
-    /// Where the rows of one more commit go. All of a commit are in one part: what of them counts is decided there.
+    /// The rows to which one more commit is added. A commit is never divided between parts, because the
+    /// choice among its versions is made inside a part.
     pub fn rows(&mut self) -> &mut Rows {
         if self.rows.last().is_none_or(|part| part.relations() >= PART) {
             self.rows.push(Rows::default());
@@ -34,7 +35,8 @@ impl Draft {
     }
 }
 
-/// A segment of each part; meanwhile what was applied before is written to disk, where a folder for it is given.
+/// Builds a segment of each part. At the same time, writes the earlier segments to disk, if there is a folder
+/// for them.
 pub(super) fn build_beside(
     applied: Applied,
     parts: &[Rows],

@@ -1,16 +1,16 @@
 //! The graph as a view of the logs.
 //!
-//! What commits say becomes rows, and at the end of a transaction of the view a segment in memory; young segments
-//! are merged, so that there are few. A state that was given away stays as it is.
+//! The content of commits becomes rows, and at the end of a transaction of the view a segment in memory.
+//! Young segments are merged, so that there are few. A state that was handed out stays as it is.
 //!
-//! | a commit | where its rows are |
+//! | a commit | its rows are |
 //! |---|---|
-//! | of no transaction, or of one that is whole | in segments, for good |
-//! | of one that is committed in part, or may be taken back | in a segment of their own, made anew at each decision |
-//! | of one that is undecided | kept as it came; seen by who names the transaction |
-//! | of one that was aborted | nowhere |
+//! | outside of transactions, or in one that is visible as a whole | in segments, for good |
+//! | in a transaction that is visible in part, or may be taken back | in a segment of their own, built again at each decision |
+//! | in an undecided transaction | kept as they came; visible to sessions of the transaction |
+//! | in an aborted transaction | nowhere |
 //!
-//! Where a transaction that was whole is not what it was, everything is applied again.
+//! If the decision on a transaction that was visible as a whole changes, everything is applied again.
 
 mod applied;
 mod draft;
@@ -38,24 +38,24 @@ pub use applied::{Applied, Frozen};
 use applied::{shelved, spill};
 use draft::{Draft, build_beside};
 
-/// Most notes on damage that are kept.
+/// Maximum number of notes on damage.
 const NOTES: usize = 100;
-/// Bytes in memory after which segments are written to disk while more is applied.
+/// Bytes in memory from which on segments are written to disk while more is applied.
 const SPILL: u64 = 64 << 20;
 
-/// How a view is cut into slots, and how these run.
+/// The slots of a view, and how they run.
 #[derive(Debug, Clone)]
 pub struct SlotHost {
-    /// How it is cut, where no list on disk says.
+    /// The settings by which it is cut, if no list on disk has any.
     pub partitioning: Partitioning,
-    /// The world that slots live in.
+    /// The environment of the slots.
     pub env: Env,
-    /// Starts them.
+    /// The starter of the slots.
     pub starter: Arc<dyn StartSlots>,
 }
 
 impl SlotHost {
-    /// Slots that hold this; `None` where one piece is asked for.
+    /// Starts slots with this content; `None` if the view is not to be cut.
     fn start(&self, contents: Vec<ShelfContent>) -> Result<Option<Arc<dyn Slots>>> {
         if self.partitioning.slots == 1 {
             return Ok(None);
@@ -64,7 +64,7 @@ impl SlotHost {
     }
 }
 
-/// All slots, and the segments of a state that lie over what they have.
+/// All slots, and the segments of a state that are over their content.
 type SlotsUnder<'a> = (&'a Arc<dyn Slots>, &'a [Arc<Segment>]);
 
 /// The view. See the module.
@@ -77,17 +77,17 @@ pub struct GraphView {
     overlaid: Option<Arc<GraphState>>,
     folder: Option<Arc<SegmentFolder>>,
     host: Option<SlotHost>,
-    /// These segments, the first of those that are applied, are being written to disk: they stay as they are.
+    /// These segments, the first of the applied ones, are being written to disk: they must not change.
     frozen: Vec<Arc<Segment>>,
 }
 
-/// What becomes of a commit.
+/// The effect of the decisions on a commit.
 enum Fate {
     /// Its rows are visible for good.
     Holds(CommitKnown),
     /// It may change; visible for now, or not.
     Open(Option<CommitKnown>),
-    /// It is never seen.
+    /// It will never be visible.
     Gone,
 }
 
@@ -97,7 +97,7 @@ impl GraphView {
         GraphView::default()
     }
 
-    /// The view that a folder holds, as far as its logs are known to a feed; an empty one where it holds none.
+    /// The view in a folder, if a feed knows its logs as far; an empty one if there is none.
     pub fn open(folder: Option<Arc<SegmentFolder>>, host: SlotHost, feed: &Feed) -> Result<GraphView> {
         let loaded = folder.as_ref().and_then(|folder| folder.load());
         let Some((manifest, segments)) = loaded else { return GraphView::empty(folder, host) };
@@ -114,7 +114,7 @@ impl GraphView {
             ..Applied::default()
         };
         for (log, sequence) in manifest.prepared {
-            // One that cannot be read is passed over by everybody.
+            // Every process skips a commit that cannot be read.
             let commit =
                 feed.commits(log, sequence.saturating_sub(1)).ok().and_then(|mut found| found.next());
             let same = |commit: &Commit| commit.sequence == sequence;
@@ -124,7 +124,7 @@ impl GraphView {
         Ok(view)
     }
 
-    /// A view with nothing applied, that writes into a folder whatever stands there now.
+    /// An empty view, which writes into a folder whatever it holds now.
     pub fn empty(folder: Option<Arc<SegmentFolder>>, host: SlotHost) -> Result<GraphView> {
         let saved = folder.as_ref().map_or(0, |folder| folder.number());
         let slots = host.start(Vec::new())?;
@@ -132,32 +132,34 @@ impl GraphView {
         Ok(GraphView { folder, applied, host: Some(host), ..GraphView::default() })
     }
 
-    /// The slots, where there are several, and the segments of a state that no slot has: they lie over the others.
+    /// The slots, if there are several, and the segments of a state that no slot has, which are over the
+    /// others.
     pub fn in_slots<'a>(&'a self, state: &'a GraphState) -> Option<SlotsUnder<'a>> {
         let slots = self.applied.slots.as_ref()?;
         Some((slots, state.segments().get(self.applied.segments.len()..).unwrap_or_default()))
     }
 
-    /// Whether a slot does not serve any more.
+    /// Whether a slot no longer serves.
     pub fn lost_slots(&self) -> bool {
         self.applied.slots.as_ref().is_some_and(|slots| !slots.serve())
     }
 
-    /// How it is cut into slots.
+    /// The settings by which it is cut into slots.
     pub fn partitioning(&self) -> Partitioning {
         self.host.as_ref().map(|host| host.partitioning).unwrap_or_default()
     }
 
-    /// What is applied, to be written to disk; the segments stay as they are until [`install`](Self::install).
+    /// The applied content, to be written to disk; its segments stay unchanged until
+    /// [`install`](Self::install).
     ///
-    /// Errors: `Unavailable` where a slot is lost.
+    /// Errors: `Unavailable` if a slot is lost.
     pub fn freeze(&mut self) -> Result<Frozen> {
         let frozen = Frozen::of(self.applied.clone())?;
         self.frozen = self.applied.segments.clone();
         Ok(frozen)
     }
 
-    /// Takes what was written to disk in place of what it was written from; `None`: nothing was.
+    /// Replaces frozen content by the segments on disk; `None`: nothing was written.
     pub fn install(&mut self, from: &Frozen, saved: Option<SavedSlots>) {
         let frozen = std::mem::take(&mut self.frozen);
         if let Some(slots) = &from.applied.slots {
@@ -171,7 +173,7 @@ impl GraphView {
         let same = match (&self.applied.slots, &from.applied.slots) {
             (Some(own), Some(slots)) => Arc::ptr_eq(own, slots),
             (None, None) => {
-                // All may have been applied again meanwhile: then these are others.
+                // Everything may have been applied again in the meantime: then these are other segments.
                 let first = self.applied.segments.get(..frozen.len()).unwrap_or_default();
                 first.len() == frozen.len() && first.iter().zip(&frozen).all(|(a, b)| Arc::ptr_eq(a, b))
             }
@@ -187,30 +189,30 @@ impl GraphView {
             return;
         }
         self.applied.saved = manifest.generation;
-        // It could be built before, from the same commits.
+        // This succeeds, because it was built before from the same commits.
         if let Ok(state) = self.visible(&self.applied) {
             self.state = Arc::new(state);
         }
     }
 
-    /// What a reader sees now.
+    /// The state that a reader sees now.
     pub fn state(&self) -> Arc<GraphState> {
         self.overlaid.as_ref().unwrap_or(&self.state).clone()
     }
 
-    /// What it holds.
+    /// The applied content.
     pub fn applied(&self) -> &Applied {
         &self.applied
     }
 
-    /// What commits say, whether they count or not; `None` where they say nothing.
+    /// The content of commits, whatever their decisions; `None` if they have none for the graph.
     pub fn segment_of(commits: &[Commit]) -> Result<Option<Segment>> {
         let mut rows = Rows::default();
         commits.iter().for_each(|commit| add(&mut rows, commit, own(commit, u64::MAX), &mut Vec::new()));
         if rows.is_empty() { Ok(None) } else { build(&rows).map(Some) }
     }
 
-    /// What a transaction has prepared that does not show by itself.
+    /// The prepared content of a transaction that is not visible to all.
     pub fn prepared(&self, transaction: Option<Id>) -> Result<Option<Arc<Segment>>> {
         let named = |commit: &&Arc<Commit>| transaction.is_some() && commit.transaction == transaction;
         let hidden = |commit: &&Arc<Commit>| !matches!(self.fate(commit), Fate::Open(Some(_)));
@@ -231,7 +233,7 @@ impl GraphView {
         }
     }
 
-    /// The commit's transaction with a digest of what is decided on it.
+    /// The commit's transaction with a digest of its decisions.
     fn print(&self, commit: &Commit) -> Option<(Id, Vec<u8>)> {
         let id = commit.transaction?;
         Some((id, self.states.get(&id)?.print()))
@@ -244,7 +246,7 @@ impl GraphView {
     fn take(&mut self, commit: &Arc<Commit>) {
         match self.fate(commit) {
             Fate::Gone => {
-                // Should it be decided otherwise after all, everything is applied again.
+                // If the decision changes after all, everything is applied again.
                 let print = self.print(commit);
                 self.draft().applied.decided.extend(print);
             }
@@ -260,7 +262,7 @@ impl GraphView {
         }
     }
 
-    /// The segments of what is applied, with what is visible for now.
+    /// The segments of the applied content, with those that are visible for now.
     fn visible(&self, applied: &Applied) -> Result<GraphState> {
         let mut rows = Rows::default();
         for commit in &applied.prepared {
@@ -273,12 +275,12 @@ impl GraphView {
     }
 }
 
-/// When a commit became known that is visible since a stamp. What is not decided yet is newer than all others.
+/// The time when a commit, visible since a stamp, became known. Undecided commits are newer than all others.
 fn own(commit: &Commit, since: u64) -> CommitKnown {
     CommitKnown { since, stamp: commit.stamp }
 }
 
-/// Adds what a commit says; a record that cannot be read is noted, and the others are added.
+/// Adds the records of a commit; notes a record that cannot be read and adds the others.
 fn add(rows: &mut Rows, commit: &Commit, known: CommitKnown, damaged: &mut Vec<String>) {
     let source = CommitOrder { known, user: commit.owner };
     rows.begin(source);
@@ -354,9 +356,9 @@ impl View for GraphView {
 
     fn end(&mut self) -> Result<()> {
         let Some(Draft { mut applied, rows }) = self.draft.take() else { return Ok(()) };
-        // Segments that are being written stay as they are, unless all of it is made anew.
+        // Segments that are being written stay unchanged, unless everything is built again.
         let frozen = self.frozen.len().min(applied.segments.len());
-        // A long replay does not fit into memory. Where it cannot be written, it has to.
+        // A long replay does not fit into memory. If it cannot be written, it has to.
         let full = self.frozen.is_empty() && applied.in_memory() > SPILL;
         let folder = self.folder.as_deref().filter(|_| full);
         if let Some(slots) = applied.slots.clone() {
@@ -413,7 +415,7 @@ impl View for GraphView {
     }
 }
 
-/// All that a state says, a line for each vertex and for each end of a relation.
+/// The content of a state, a line for each vertex and for each end of a relation.
 pub fn dump(state: &GraphState) -> Result<String> {
     let mut places: BTreeSet<VertexPlace> = BTreeSet::new();
     for segment in state.segments() {
@@ -427,7 +429,7 @@ pub fn dump(state: &GraphState) -> Result<String> {
         let name = state.name(place)?;
         let mut line = name.to_string();
         for v in state.vertex_versions(place)? {
-            // Writing to a text does not fail.
+            // Writing to a String does not fail.
             let _ = write!(line, " {}:{}:{}:{}", v.stamp, v.time, v.user, v.deleted);
             if let Some(url) = state.vertex_archived_in(&v) {
                 let _ = write!(line, ":archived in {url}");
@@ -446,7 +448,7 @@ pub fn dump(state: &GraphState) -> Result<String> {
                     let _ = write!(line, ":archived in {url}");
                 }
                 if !edge.direction.reverse {
-                    // The row stands there alone.
+                    // Only the source has the row.
                     let (time, props) = reader.row(place, &edge, version)?;
                     let _ = write!(line, ":{time}:{:?}", props.pairs()?);
                 }

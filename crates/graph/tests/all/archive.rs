@@ -1,4 +1,4 @@
-//! Moving hidden versions: reads from the moment on are what they were, no walk takes another way, and both stores
+//! Moving hidden versions: reads from the moment on stay the same, no walk changes its way, and both stores
 //! together have every version.
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ const URL: &str = "/cold";
 /// The user whose versions move.
 const USER: u32 = 1;
 
-/// What came by a commit.
+/// Commits, each with a record.
 type Commits = Vec<(CommitOrder, SideRecord)>;
 
 fn by(user: u32, since: u64) -> CommitOrder {
@@ -71,7 +71,7 @@ fn commits(dice: &mut Random) -> (Commits, u64) {
     (commits, dice.below(80))
 }
 
-/// What a reader has of it, who read it in any portions and merged some.
+/// The state of a reader that read the commits in random portions and merged some of them.
 fn state(commits: &Commits, dice: &mut Random) -> GraphState {
     let mut parts: Vec<Rows> = (0..1 + dice.below(3)).map(|_| Rows::default()).collect();
     let last = parts.len();
@@ -96,7 +96,7 @@ fn all_hidden(state: &GraphState, before: u64) -> (HiddenVersions, ArchiveReport
     (all, report.unwrap())
 }
 
-/// The commit that says that these were moved.
+/// The commit that marks these versions as moved.
 fn marked(found: &HiddenVersions, before: u64, since: u64) -> Commits {
     let (vertices, relations) = found.marks();
     let archive = Archive { before, url: URL.into() };
@@ -111,7 +111,7 @@ fn names(state: &GraphState) -> BTreeSet<VertexName> {
     state.segments().iter().flat_map(of).collect()
 }
 
-/// A relation without what was moved.
+/// A relation without its moved part.
 fn bare(relation: Relation) -> Relation {
     Relation { props: Vec::new(), archived: None, ..relation }
 }
@@ -146,7 +146,7 @@ fn reads_from_the_moment_on_are_what_they_were_and_walks_take_no_other_way() {
                 let of = |state| edges(state, &name, None, held, None).unwrap();
                 assert_eq!(of(&left), of(&full), "seed {seed}: {name} at {at:?}, before {before}");
             }
-            // Everything is still named, with its stamp, and what moved says where it is.
+            // Every vertex keeps its name and stamps, and moved versions say where they are.
             let of = |state| edges(state, &name, None, Versions::ALL, None).unwrap();
             let (then, now) = (of(&full), of(&left));
             assert_eq!(
@@ -177,7 +177,7 @@ fn reads_from_the_moment_on_are_what_they_were_and_walks_take_no_other_way() {
     assert!(moved > 1_000 && others > 100, "{moved} {others}");
 }
 
-/// What was moved and what is left say what was there.
+/// Checks that the moved versions and the remaining ones together have everything.
 fn together(full: &GraphState, left: &GraphState, found: &HiddenVersions) {
     let mut both = Rows::default();
     both.add(by(USER, 1), &Record::Types(Vec::new()).encode()).unwrap();
@@ -230,12 +230,12 @@ fn who_asks_for_what_was_moved_is_told_where_it_is() {
     assert_eq!((error.kind(), error.code()), (ErrorKind::NotFound, Code::VersionArchived));
     assert!(error.message().contains(URL), "{error}");
     assert_eq!(vertex(&left, &file, Some(16)).unwrap().user, 2);
-    // A test cannot be decided where the properties are elsewhere, with an index or without.
+    // A test of properties in another store cannot be decided, with an index or without.
     let test = |tests| VertexTest { kind: Some("file".into()), tests, ..VertexTest::default() };
     let above = vec![("n".to_owned(), fieldstone_core::value::Test::Exists)];
     assert_eq!(find(&left, &test(above.clone()), Some(12), None).unwrap_err().code(), Code::VersionArchived);
     assert_eq!(find(&left, &test(above), Some(25), None).unwrap().len(), 1);
-    // An index of what is here knows nothing of it.
+    // An index of this store does not know them.
     let index = VertexType { name: "file".into(), index: vec!["n".into()], ..VertexType::default() };
     let mut whole = Rows::default();
     whole.add(by(USER, 1), &Record::Types(vec![TypeDecl::Vertex(index)]).encode()).unwrap();
@@ -254,7 +254,7 @@ fn a_row_that_is_put_again_later_is_here_again() {
     let dice = &mut seeded(2);
     let (found, _) = all_hidden(&state(&commits, dice), 30);
     commits.extend(marked(&found, 30, 2));
-    // Of a moment in between, it is late; of the same moment, it was put again.
+    // A version of a moment in between is late; one of the same moment was put again.
     commits.push((by(USER, 3), put(12, 4)));
     commits.push((by(USER, 3), put(10, 5)));
     let file = VertexName::new("file", "a");

@@ -1,4 +1,4 @@
-//! Random records of a small graph, in which much meets.
+//! Random records of a small graph, in which many of them interact.
 
 use fieldstone_core::value::Value;
 use fieldstone_format::graph::{
@@ -17,7 +17,7 @@ fn version(dice: &mut Random) -> Version {
     Version { stamp, time: stamp as i64 + dice.below(2) as i64, deleted: dice.one_in(5) }
 }
 
-/// No properties, one, or that it replaces.
+/// No properties, one, or the flag that it replaces.
 pub fn props(dice: &mut Random) -> Props {
     match dice.below(4) {
         0 => Props::of([("n", &Value::Int(dice.below(3) as i64))]).unwrap(),

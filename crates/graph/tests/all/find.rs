@@ -1,4 +1,4 @@
-//! Vertices by type, property and word: the same with an index and without, whatever the segments.
+//! Vertices by type, property and word: the same with an index and without, for any segments.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Relations by type and property: with an index and without, in one piece and in slots, as a model has them that looks
-//! at every row.
+//! Relations by type and property: with an index and without, in one piece and in slots, equal to a model
+//! that looks at every row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::slots::{Simulated, faults, partitioning};
 /// Kind, near, far, stamp.
 type Found = (String, VertexName, VertexName, u64);
 
-/// What a relation is called from either end.
+/// The names of a relation from either end.
 const NAMES: [(&str, &str); 3] = [("derives", "wasDerivedFrom"), ("own", "~own"), ("exe", "exedBy")];
 const ENDS: [&str; 3] = ["job", "process", "file"];
 
@@ -36,7 +36,7 @@ fn value(dice: &mut Random) -> Value {
     }
 }
 
-/// A history in which data derive from one another, by a type that is declared, and by one that is not.
+/// A history in which data derive from one another, by a declared type and by an undeclared one.
 fn history(dice: &mut Random) -> History {
     let mut history = if dice.one_in(3) { History::crowded(dice) } else { History::random(dice) };
     for (row, _) in &mut history.relations {
@@ -135,7 +135,7 @@ fn relations_are_found_as_a_model_has_them() {
     for seed in seeds(1_500) {
         let dice = &mut *seeded(seed);
         let mut history = history(dice);
-        // Two versions at once count as G-3 says, of which the model knows nothing.
+        // Rule G-3 decides between two versions at once, which the model does not know.
         let mut stamps = 1..;
         history.relations.iter_mut().for_each(|(row, _)| row.version.stamp = 3 * stamps.next().unwrap());
         let mut free: Vec<u64> = (1..120).collect();
@@ -176,7 +176,7 @@ fn relations_are_found_as_a_model_has_them() {
     assert!(found_any > 1_000 && indexed > 100, "{found_any} found, {indexed} times by the index");
 }
 
-/// What all vertices have, as `edges` gives it: a relation is found where both of its ends show it.
+/// The relations of all vertices, as `edges` gives them: each is found if both of its ends show it.
 fn by_vertex(state: &GraphState, asked: &RelationTest, at: u64) -> Vec<Relation> {
     let mut all = Vec::new();
     for kind in ENDS {
@@ -211,7 +211,7 @@ fn slots_give_each_relation_once_and_as_edges_has_it() {
             let (kind, far) = *dice.pick(&NAMES);
             let kind = if dice.one_in(2) { kind } else { far };
             let asked = RelationTest { kind: kind.into(), tests: tests(dice) };
-            // What holds now is never moved to another store.
+            // Versions that count now are never moved to another store.
             let at = if marked || dice.one_in(2) { Some(dice.below(40)) } else { None };
             let all = by_vertex(&whole, &asked, at.unwrap_or(u64::MAX));
             let moved = !asked.tests.is_empty() && all.iter().any(|relation| relation.archived.is_some());

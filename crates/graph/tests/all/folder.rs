@@ -1,4 +1,4 @@
-//! Segments on disk: what is read back from them, by whom, and what becomes of damaged ones.
+//! Segments on disk: what several processes read back from them, and the fate of damaged ones.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -105,7 +105,7 @@ fn who_finds_the_lock_taken_or_a_newer_list_writes_nothing() {
     assert_eq!(names(&env).len(), before.len());
 }
 
-/// No byte of the files can be another one without being noticed.
+/// No byte of the files can change unnoticed.
 #[test]
 fn a_flipped_byte_gives_the_same_answer_or_none() {
     let world = SimWorld::new(3);
@@ -156,22 +156,22 @@ fn apply(view: &mut GraphView, log: u8, anew: bool) {
 
 #[test]
 fn what_was_written_takes_the_place_of_what_it_was_written_from_alone() {
-    for anew in [false, true] {
+    for rebuilt in [false, true] {
         let env = SimWorld::new(4).process("a");
         let mut view = GraphView::new();
         apply(&mut view, 1, false);
         let frozen = view.freeze().unwrap();
         let saved = frozen.save(&folder(&env), MergeOlder::Tiers(u64::MAX)).unwrap();
         assert!(saved.is_some());
-        apply(&mut view, 2, anew);
+        apply(&mut view, 2, rebuilt);
         let before = view.dump().unwrap();
         view.install(&frozen, saved);
-        assert_eq!(view.dump().unwrap(), before, "made anew: {anew}");
-        assert_eq!(view.applied().segments[0].is_in_memory(), anew);
+        assert_eq!(view.dump().unwrap(), before, "rebuilt: {rebuilt}");
+        assert_eq!(view.applied().segments[0].is_in_memory(), rebuilt);
     }
 }
 
-/// However many are written, few stand there, and all made one says the same.
+/// However many are written, few files remain, and merging all of them keeps the content.
 #[test]
 fn many_small_segments_become_few_and_all_may_become_one() {
     let env = SimWorld::new(6).process("a");
@@ -194,7 +194,7 @@ fn many_small_segments_become_few_and_all_may_become_one() {
     assert_eq!(dump(&GraphState::of(one.1)).unwrap(), whole);
 }
 
-/// Where four of a tier are more than one may have, they stay as they are.
+/// If four segments of a tier have more bytes than one may have, they stay as they are.
 #[test]
 fn segments_of_a_tier_become_one_unless_it_were_too_large() {
     for (largest, left) in [(u64::MAX, 1), (1, 4)] {
@@ -212,7 +212,7 @@ fn segments_of_a_tier_become_one_unless_it_were_too_large() {
     }
 }
 
-/// What is too much for one segment becomes several, each of what lies side by side in time.
+/// Content that is too large for one segment becomes several, each of adjacent times.
 #[test]
 fn all_become_segments_of_a_given_size_at_most() {
     let env = SimWorld::new(7).process("a");
@@ -244,7 +244,7 @@ fn all_become_segments_of_a_given_size_at_most() {
     assert_eq!(paths(&alone.1), paths(&few.1), "what is large enough is not written again");
 }
 
-/// A large file goes through a thread: its pages are those that one call after another makes.
+/// A large file goes through a thread: its pages are equal to those that one call after another makes.
 #[test]
 fn a_large_segment_is_written_the_same_each_time_and_says_what_it_said() {
     let row = |i: u64| RelationRow {
@@ -269,7 +269,7 @@ fn a_large_segment_is_written_the_same_each_time_and_says_what_it_said() {
         let (_, segments) = saved.unwrap();
         assert!(!segments[0].is_in_memory());
         assert!(segments[0].bytes > 64 * PAGE as u64, "{} bytes are few pages", segments[0].bytes);
-        // Through a cache of its own, so that each page is read from the file and its sum compared.
+        // Through a cache of its own, so that each page is read from the file and its checksum compared.
         let (_, read) = folder(&env).load().unwrap();
         assert_eq!(dump(&GraphState::of(read)).unwrap(), whole);
         let named = names(&env).into_iter().find(|name| name.ends_with(".segment")).unwrap();

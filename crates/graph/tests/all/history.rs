@@ -1,4 +1,5 @@
-//! Random histories: who put what, row by row, in several segments; and what of it counts at a moment.
+//! Random histories: the puts of each user, row by row, in several segments; and the puts that count at a
+//! moment.
 
 use std::sync::Arc;
 
@@ -9,15 +10,15 @@ use fieldstone_graph::segment::{CommitOrder, Rows, build};
 use fieldstone_graph::state::GraphState;
 use fieldstone_testkit::Random;
 
-/// Begin, end, when one of the ends was deleted, row.
+/// Begin, end, the time when one of the ends was deleted, row.
 pub type Standing<'a> = (u64, u64, u64, &'a RelationRow);
 
-/// What was put, row by row.
+/// The puts, row by row.
 #[derive(Default)]
 pub struct History {
     pub relations: Vec<(RelationRow, u32)>,
     pub vertices: Vec<(VertexRow, u32)>,
-    /// Marks of some of them, each with when it became known.
+    /// Marks of some of them, each with the time when it became known.
     pub marks: Vec<(Record, u32, u64)>,
 }
 
@@ -45,7 +46,7 @@ impl History {
         History::at(dice, stamps)
     }
 
-    /// The same, of which content was moved to one of two stores.
+    /// The same, with content moved to one of two stores.
     pub fn marked(self, dice: &mut Random) -> History {
         let mut marks = Vec::new();
         let archive = |dice: &mut Random| {
@@ -99,7 +100,7 @@ impl History {
         history
     }
 
-    /// Its rows, each in one of so many parts.
+    /// Its rows, each in one of `parts` parts.
     pub fn parts(&self, dice: &mut Random, parts: usize) -> Vec<Rows> {
         let mut all: Vec<Rows> = (0..parts).map(|_| Rows::default()).collect();
         let relations = self.relations.iter();
@@ -113,7 +114,7 @@ impl History {
         all
     }
 
-    /// The segments of it.
+    /// A state with its segments.
     pub fn state(&self, dice: &mut Random) -> GraphState {
         let parts = self.parts(dice, 2);
         GraphState::of(
@@ -121,7 +122,7 @@ impl History {
         )
     }
 
-    /// Puts that count at a moment: begin, end, when one of the ends was deleted, row.
+    /// Puts that count at a moment: begin, end, the time when one of the ends was deleted, row.
     pub fn standing(&self, at: u64) -> Vec<Standing<'_>> {
         let mut standing = Vec::new();
         for (row, user) in self.relations.iter().filter(|(row, _)| !row.version.deleted) {
@@ -145,7 +146,7 @@ impl History {
         standing
     }
 
-    /// The newest put of a vertex that holds at a moment.
+    /// The newest put of a vertex that counts at a moment.
     pub fn vertex(&self, vertex: &VertexName, at: u64) -> Option<&VertexRow> {
         let own = || self.vertices.iter().filter(|(row, _)| row.vertex == *vertex && row.version.stamp <= at);
         let holds = |(row, user): &&(VertexRow, u32)| {

@@ -1,6 +1,7 @@
-//! Tests of the graph: its segments, the view, what is read from it.
+//! Tests of the graph: its segments, the view, and reads.
 //!
-//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone-graph view::`.
+//! All of them are one program, so that everything is linked once. Run a part by its name: `cargo test -p
+//! fieldstone-graph view::`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

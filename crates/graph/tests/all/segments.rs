@@ -1,4 +1,4 @@
-//! Segments, built, merged and read, against all rows looked at in the plainest way.
+//! Segments, built, merged and read, against a plain look at all rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Where slots have relations, and what they count of a walk, against a model that computes both at once; and the
-//! paper's Fig. 6.
+//! The slots of relations, and the counters of a walk in them, against a model that computes both at once;
+//! and the paper's Fig. 6.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn place(number: u64) -> VertexPlace {
     VertexPlace::of(&file(number))
 }
 
-/// Relations as they come out of a log; each of a stamp of its own.
+/// Relations as rows of a log, each with a stamp of its own.
 fn rows(relations: &[Relation], stamp: &mut u64) -> Rows {
     let mut rows = Rows::default();
     let row = |(kind, source, target): &Relation| {
@@ -44,8 +44,8 @@ fn rows(relations: &[Relation], stamp: &mut u64) -> Rows {
     rows
 }
 
-/// Edges of a graph whose vertices have different degrees: half of the time each bit of both ends is drawn as RMAT
-/// does; some have a vertex that has many.
+/// Edges of a graph whose vertices have different degrees: in half of the graphs, each bit of both ends is
+/// drawn as in RMAT; some graphs have a vertex with many edges.
 fn graph(dice: &mut Random) -> Vec<Relation> {
     let bits = 6 + dice.below(3);
     let (skewed, hub) = (dice.one_in(2), dice.one_in(2));
@@ -139,7 +139,7 @@ fn slots_have_and_count_what_the_rules_say() {
         let (mut stamp, mut at) = (0, 0);
         while at < relations.len() {
             let end = relations.len().min(at + 1 + dice.index(200));
-            // Some are put again: a version more, and no relation more.
+            // Some are put again: another version, but no new relation.
             let again = (0..dice.below(5)).map(|_| relations[dice.index(end)]);
             let batch: Vec<Relation> = relations[at..end].iter().copied().chain(again).collect();
             let rows = rows(&batch, &mut stamp);
@@ -213,12 +213,12 @@ fn a_vertex_splits_as_in_the_papers_figure() {
     let slots = Simulated::new(partitioning, NetworkFaults::default(), 6);
     let home = |number: u64| u32::from(slots.cluster.partitioner().home(place(number))) + 1;
     let v = (0..).find(|number| home(*number) == 1).unwrap();
-    // So many far ends at home in each slot.
+    // The number of far ends with their home in each slot.
     let mut ends: Vec<Vec<u64>> = vec![Vec::new(); 8];
     for number in v + 1..v + 1_000 {
         ends[home(number) as usize - 1].push(number);
     }
-    // Where each relation of v is, by the far end's home.
+    // The place of each relation of v, by the far end's home.
     let leaves = || -> BTreeSet<(u32, u32)> {
         let of_slot = |slot: u16| {
             let own = shown(&slots, slot).into_iter().filter(|(vertex, _)| *vertex == place(v));

@@ -1,6 +1,7 @@
-//! Where relations are and what walks cost, computed at once from the rules: the paper's tree built level by level, a
-//! node of it split where more than the threshold of a vertex's relations pass through it, and one step of a walk
-//! after the other over sets of vertices. Nothing of it is shared with the slots but places of vertices.
+//! The places of relations and the costs of walks, computed directly from the rules: the paper's tree is
+//! built level by level, a node splits once more than the threshold of a vertex's relations pass through it,
+//! and a walk takes one step after the other over sets of vertices. The model shares nothing with the slots
+//! except the places of vertices.
 //!
 //! Source: GraphMeta (TPDS 30 (7), 2019), sections 4 and 6.4.2.
 
@@ -11,14 +12,14 @@ use fieldstone_core::env::sim::Random;
 use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SlotLabels};
 
-/// A relation as one of its ends has it: type, whether this end is the target, the other end.
+/// A relation, seen from one of its ends: type, whether this end is the target, the other end.
 pub type Half = (Arc<str>, bool, VertexPlace);
 
 /// A node of the tree by which partitions split.
 #[derive(Debug, Clone)]
 struct Node {
     label: u32,
-    /// Labels of the leaves below it, its own among them.
+    /// Labels of the leaves below it, including its own.
     leaves: BTreeSet<u32>,
     /// The part that stays, and the one that goes to another slot.
     parts: Option<[usize; 2]>,
@@ -29,7 +30,8 @@ struct Node {
 struct Tree(Vec<Node>);
 
 impl Tree {
-    /// `label`: that of the part that goes, by the label of the node, its depth, and how many were given before.
+    /// `label`: the label of the part that goes, from the node's label, its depth, and the number of labels
+    /// given before.
     fn grown(slots: u32, label: impl Fn(u32, u32, u32) -> u32) -> Tree {
         let node = |label| Node { label, leaves: BTreeSet::new(), parts: None };
         let mut tree = Tree(vec![node(0)]);
@@ -58,30 +60,30 @@ impl Tree {
         tree
     }
 
-    /// As Fig. 6 has it: the part that goes takes the next label that was not given, level by level, left to right.
+    /// As in Fig. 6: the part that goes gets the next free label, level by level, left to right.
     fn breadth_first(slots: u32) -> Tree {
         Tree::grown(slots, |_, _, given| given)
     }
 
-    /// At depth d to 2^d slots further on.
+    /// A part that goes at depth d gets the slot 2^d further on.
     fn by_levels(slots: u32) -> Tree {
         Tree::grown(slots, |label, depth, _| label + (1 << depth))
     }
 }
 
-/// What is where, when all that was put has come to rest.
+/// The final place of every relation, after all splits have ended.
 #[derive(Debug)]
 pub struct Model {
     partitioning: Partitioning,
     /// For each vertex its relations, each with the slot where it is.
     pub halves: BTreeMap<VertexPlace, BTreeMap<Half, u32>>,
-    /// For each vertex the partitions that are split: the turns to them, the first the lowest, behind a leading 1.
+    /// For each vertex the split partitions: the turns to them, the first the lowest, after a leading 1.
     pub splits: BTreeMap<VertexPlace, BTreeSet<u32>>,
     /// For each vertex the slots of its partitions.
     asked: BTreeMap<VertexPlace, BTreeSet<u32>>,
 }
 
-/// What a walk costs.
+/// The costs of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkCost {
     pub requests: u64,
@@ -99,7 +101,7 @@ fn part_of(number: u64, slots: u32) -> u32 {
 }
 
 impl Model {
-    /// What these relations come to: type, source, target.
+    /// The model of these relations: type, source, target.
     pub fn of(partitioning: Partitioning, relations: &[(Arc<str>, VertexPlace, VertexPlace)]) -> Model {
         let mut of_vertices: BTreeMap<VertexPlace, BTreeSet<Half>> = BTreeMap::new();
         for (kind, source, target) in relations {
@@ -139,7 +141,7 @@ impl Model {
         part_of((vertex.0 >> 64) as u64, self.partitioning.slots.into())
     }
 
-    /// The leaf of the tree where a relation ends up when all is split.
+    /// The leaf of the tree for a relation once everything is split.
     fn aim(&self, vertex: VertexPlace, far: VertexPlace) -> u32 {
         let slots = u32::from(self.partitioning.slots);
         match self.partitioning.scheme {
@@ -182,7 +184,7 @@ impl Model {
         all
     }
 
-    /// A walk of so many steps along relations that `wanted` takes.
+    /// A walk of this many steps along relations that `wanted` accepts.
     pub fn walk(&self, start: VertexPlace, steps: usize, wanted: impl Fn(&Half) -> bool) -> WalkCost {
         let mut cost = WalkCost { requests: 0, forwards: 0, reads: 0 };
         let mut frontier = BTreeSet::from([start]);

@@ -1,5 +1,5 @@
-//! Slots: what is put into them, walked by each engine over a network that loses, repeats and reorders, gives what one
-//! piece gives.
+//! Slots: each engine walks the rows in them, over a network that loses, repeats and reorders messages, with
+//! the same result as a view in one piece.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Simulated {
         Simulated::over(partitioning, Vec::new(), faults, seed)
     }
 
-    /// Slots that have this already.
+    /// Slots with this content.
     fn over(
         partitioning: Partitioning,
         contents: Vec<ShelfContent>,
@@ -47,17 +47,17 @@ impl Simulated {
         Simulated { cluster: Arc::new(cluster), network }
     }
 
-    /// The same slots, which stopped and began again: what was on its way is lost.
+    /// The same slots, stopped and started again: messages on their way are lost.
     pub fn restarted(&self, faults: NetworkFaults, seed: u64) -> Simulated {
         Simulated::over(self.cluster.partitioning(), self.network.contents(), faults, seed)
     }
 
-    /// What all slots have, read as one.
+    /// The content of all slots, read as one.
     pub fn state(&self) -> GraphState {
         GraphState::of(self.cluster.segments().unwrap())
     }
 
-    /// Where each slot says that what it has marks of is.
+    /// The places that each slot has for its marked versions.
     fn marks(&self) -> Vec<Arc<str>> {
         let mut urls = Vec::new();
         for shelf in self.cluster.contents().unwrap() {
@@ -92,11 +92,11 @@ pub fn faults(dice: &mut Random) -> NetworkFaults {
     }
 }
 
-/// Ways as text, or the sets.
+/// Paths as text, or the sets.
 fn outcome(travelled: Result<Travelled>) -> BTreeSet<String> {
     let travelled = match travelled {
         Ok(travelled) => travelled,
-        // A test of properties came upon a mark: which one is met first, nobody knows.
+        // A test of properties found a mark: which one comes first is undetermined.
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
             assert!(error.message().contains("/cold"), "{error}");

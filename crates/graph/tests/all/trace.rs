@@ -1,4 +1,4 @@
-//! Lineage by cause: against a walk that goes on from every vertex at every time at which it comes there.
+//! Lineage by cause, against a walk that continues from every vertex at every time at which it reaches it.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use fieldstone_testkit::{random::seeds, seeded};
 use crate::history::{History, Standing, vertex};
 
 impl History {
-    /// After everything, or just before a vertex was removed that nothing names since.
+    /// After everything, or just before a vertex was deleted that nothing has named since.
     fn begins(&self, root: &VertexName, at: u64) -> u64 {
         let own = self.vertices.iter().filter(|(row, _)| row.vertex == *root && row.version.stamp <= at);
         let deletions = own.filter(|(row, _)| row.version.deleted);
@@ -22,7 +22,7 @@ impl History {
         if put || self.standing(at).iter().any(there) { at } else { last - 1 }
     }
 
-    /// Relations that a walk takes which goes on from every vertex at every time at which it comes there.
+    /// The relations of a walk that continues from every vertex at every time at which it reaches it.
     fn walked(
         &self,
         root: &VertexName,
@@ -84,7 +84,7 @@ impl History {
                 (_, false) => *time.max(begin),
             };
             taken.insert((kind.to_owned(), row.source.clone(), row.target.clone(), *begin));
-            // Without a bound the hops to a vertex do not matter.
+            // Without a bound the number of hops to a vertex does not matter.
             next.insert((far.clone(), after, depth + u32::from(options.depth.is_some())));
         }
     }

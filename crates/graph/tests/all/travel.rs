@@ -1,4 +1,4 @@
-//! Traversals: against walks that try everything, round by round.
+//! Traversals, against walks that try everything, round by round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use fieldstone_testkit::{Random, random::seeds, seeded};
 
 use crate::history::{History, vertex};
 
-/// A hop, as the test understands it.
+/// A hop in the test's own form.
 #[derive(Debug, Clone, Default)]
 struct Hop {
     kinds: Vec<&'static str>,
@@ -22,7 +22,7 @@ struct Hop {
     returned: bool,
 }
 
-/// A traversal, as the test understands it.
+/// A traversal in the test's own form.
 #[derive(Debug, Clone)]
 pub struct Walk {
     at: u64,
@@ -30,7 +30,7 @@ pub struct Walk {
     starts: Vec<VertexName>,
     start_returned: bool,
     hops: Vec<Hop>,
-    /// Hops that are repeated, at most so often.
+    /// Hops that are repeated, and the maximum number of rounds.
     repeat: Option<(usize, u32)>,
     pub paths: bool,
 }
@@ -97,12 +97,12 @@ impl Walk {
     }
 }
 
-/// A vertex, and by cause a time.
+/// A vertex and, by cause, a time.
 type Here = (VertexName, Option<u64>);
-/// A relation that was taken: its type as the near end calls it, and its stamp.
+/// A relation that was taken: its type as named from the near end, and its stamp.
 type Way = (String, u64);
 
-/// The type as one end calls it, of a relation that begins or ends there.
+/// The name from one end of the type of a relation that begins or ends there.
 fn called(row: &RelationRow, from: bool) -> String {
     Vocabulary::default().name(&row.kind, !from)
 }
@@ -118,7 +118,7 @@ struct Tried<'a> {
 }
 
 impl Tried<'_> {
-    /// Where a hop leads from somewhere.
+    /// The continuations of a hop from a place.
     fn hop(&self, (here, time): &Here, hop: &Hop) -> Vec<(Way, Here)> {
         let walk = self.walk;
         let standing = self.history.standing(walk.at);
@@ -177,7 +177,7 @@ impl Tried<'_> {
         passes(test, row.map(|row| &row.props))
     }
 
-    /// The time behind a relation by cause, where it is taken.
+    /// The time after a relation by cause, if the walk takes it.
     fn after(
         &self,
         here: &VertexName,
@@ -221,12 +221,12 @@ impl Tried<'_> {
         self.walk.starts.iter().filter(|vertex| names(vertex)).map(|vertex| (vertex.clone(), None)).collect()
     }
 
-    /// The sets of each round and hop, forwards, and of those what reaches the end, backwards.
+    /// The sets of each round and hop, forwards; and the parts of them that reach the end, backwards.
     fn sets(&self) -> Vec<BTreeSet<VertexName>> {
         let Walk { hops, repeat, .. } = self.walk;
         let (body, most) = repeat.unwrap_or((0, 1));
         let rounds = most.min(ROUNDS);
-        // Layers: each a set of the walk, its number, and whether the walk may go over to what is behind the repeat.
+        // Layers: each a set of the walk, its number, and whether the walk may continue after the repeat.
         let mut layers: Vec<(usize, BTreeSet<Here>)> = vec![(0, self.starts())];
         for _ in 0..if body > 0 { rounds } else { 0 } {
             for (i, hop) in hops[..body].iter().enumerate() {
@@ -246,7 +246,7 @@ impl Tried<'_> {
         let ends = |here: &Here| !of_tail(BTreeSet::from([here.clone()])).last().unwrap().is_empty();
         let ends: BTreeMap<Here, bool> =
             layers.iter().flat_map(|(_, layer)| layer).map(|here| (here.clone(), ends(here))).collect();
-        // Backwards: what of each layer reaches an end.
+        // Backwards: the part of each layer that reaches an end.
         let mut good: Vec<BTreeSet<Here>> = vec![BTreeSet::new(); layers.len()];
         for i in (0..layers.len()).rev() {
             let (set, layer) = &layers[i];
@@ -274,7 +274,7 @@ impl Tried<'_> {
         for start in yields {
             let tail = of_tail(BTreeSet::from([start]));
             for (i, layer) in tail.iter().enumerate().skip(1) {
-                // Of what a start leads to only what reaches the end.
+                // Of the places that a start leads to, only those that reach the end.
                 for here in layer {
                     let mut left = BTreeSet::from([here.clone()]);
                     for hop in &hops[body + i..] {
@@ -289,7 +289,7 @@ impl Tried<'_> {
         sets
     }
 
-    /// All ways.
+    /// All paths.
     fn ways(&self) -> BTreeSet<(Vec<VertexName>, Vec<Way>)> {
         let mut ways = BTreeSet::new();
         for start in self.starts() {

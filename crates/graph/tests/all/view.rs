@@ -54,8 +54,8 @@ fn it_shows_them_cut_into_slots() {
     }
 }
 
-/// A transaction of many relations is built in parts, side by side: the same row in two of them stays one row, and
-/// the newest counts whichever part it is in.
+/// A transaction of many relations is built in parts, in parallel: the same row in two of them stays one row,
+/// and the newest counts whichever part it is in.
 #[test]
 fn a_large_transaction_says_what_its_commits_say_one_by_one() {
     let log = Id([1; 16]);
@@ -85,7 +85,7 @@ fn a_large_transaction_says_what_its_commits_say_one_by_one() {
     }
     together.end().unwrap();
     assert!(together.dump().unwrap() == alone.dump().unwrap());
-    // As one segment that is built of all of it.
+    // As one segment, built from all of it.
     let whole = GraphView::segment_of(&commits).unwrap().unwrap();
     assert!(together.dump().unwrap() == dump(&GraphState::of(vec![Arc::new(whole)])).unwrap());
 }

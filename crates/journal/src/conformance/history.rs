@@ -75,10 +75,10 @@ impl History {
             let clock = dice.below(7_200) as i64 - 3_600;
             world.set_clock_offset(PROCESSES[dice.below(4) as usize].0, clock * 1_000_000_000);
             history.step(dice, side)?;
-            history.heads = history.journals[0].snapshot()?.heads();
+            history.heads = history.journals[0].looks().snapshot()?.heads();
         }
         for journal in &history.journals {
-            journal.discard(&Session::default())?;
+            journal.unflushed().discard(&Session::default());
         }
         history.look()?;
         Ok(history)
@@ -90,21 +90,21 @@ impl History {
         let [opener, joined, ..] = &history.journals[..] else {
             return Err(Error::internal("there are not two processes"));
         };
-        let (transaction, committed) = (opener.begin()?, !dice.one_in(4));
+        let (transaction, committed) = (opener.transactions().begin()?, !dice.one_in(4));
         for _ in 0..1 + dice.below(4) {
             let journal = if dice.one_in(2) { opener } else { joined };
-            journal.take_side(side(dice, &history.heads), &Session::from(transaction))?;
+            journal.unflushed().add(side(dice, &history.heads), &Session::from(transaction))?;
             for _ in 0..dice.below(3) {
-                journal.take(value(dice, &history.schema)?, &Session::from(transaction))?;
+                journal.committer().take(value(dice, &history.schema)?, &Session::from(transaction))?;
             }
-            journal.flush(&Session::from(transaction))?;
-            history.heads = opener.snapshot()?.heads();
+            journal.committer().flush(&Session::from(transaction))?;
+            history.heads = opener.looks().snapshot()?.heads();
         }
         // Nothing removes the last one.
-        joined.take(field(dice, &history.schema)?, &Session::from(transaction))?;
-        joined.flush(&Session::from(transaction))?;
-        let prepared = opener.snapshot()?.heads();
-        opener.decide(transaction, committed, &Session::default())?;
+        joined.committer().take(field(dice, &history.schema)?, &Session::from(transaction))?;
+        joined.committer().flush(&Session::from(transaction))?;
+        let prepared = opener.looks().snapshot()?.heads();
+        opener.transactions().decide(transaction, committed, &Session::default())?;
         history.transactions.push(transaction);
         history.look()?;
         Ok(OneTransaction { history, transaction, prepared, committed })
@@ -112,8 +112,8 @@ impl History {
 
     /// Looks at all logs.
     fn look(&mut self) -> Result<()> {
-        self.journals[0].refresh()?;
-        self.heads = self.journals[0].snapshot()?.heads();
+        self.journals[0].looks().refresh()?;
+        self.heads = self.journals[0].looks().snapshot()?.heads();
         Ok(())
     }
 
@@ -157,27 +157,38 @@ impl History {
         let known = self.transactions.len() as u64;
         let refused = match dice.below(if self.decisive { 4 } else { 10 }) {
             0 if known < 4 => {
-                self.transactions.push(journal.begin()?);
+                self.transactions.push(journal.transactions().begin()?);
                 return Ok(());
             }
             1 | 2 if known > 0 => {
                 let id = *dice.pick(&self.transactions);
                 match dice.below(5) {
-                    0 => journal.decide(id, false, &Session::default()),
-                    1 => journal.decide(id, true, &Session::default()),
-                    2 => journal.decide_kinds(id, 0, dice.below(256) as u32, &Session::default()),
-                    _ => journal.decide_kinds(id, dice.below(256) as u32, 0, &Session::default()),
+                    0 => journal.transactions().decide(id, false, &Session::default()),
+                    1 => journal.transactions().decide(id, true, &Session::default()),
+                    2 => journal.transactions().decide_kinds(
+                        id,
+                        0,
+                        dice.below(256) as u32,
+                        &Session::default(),
+                    ),
+                    _ => journal.transactions().decide_kinds(
+                        id,
+                        dice.below(256) as u32,
+                        0,
+                        &Session::default(),
+                    ),
                 }
             }
             _ => {
                 let session = (known > 0 && dice.one_in(3)).then(|| *dice.pick(&self.transactions));
-                journal.take_side(side(dice, &self.heads), &Session::from(session))?;
+                journal.unflushed().add(side(dice, &self.heads), &Session::from(session))?;
                 for _ in 0..dice.below(4) {
-                    journal.take(value(dice, &self.schema)?, &Session::from(session))?;
+                    journal.committer().take(value(dice, &self.schema)?, &Session::from(session))?;
                 }
                 journal
+                    .committer()
                     .flush(&Session::from(session))
-                    .inspect_err(|_| drop(journal.discard(&Session::from(session))))
+                    .inspect_err(|_| journal.unflushed().discard(&Session::from(session)))
             }
         };
         match refused {
@@ -209,10 +220,10 @@ impl History {
     /// The store with these commits of each log, and with what stands there.
     pub fn at(&self, heads: &[(Id, u64)]) -> Result<(Feed, Standing)> {
         let journal = &self.journals[0];
-        let newest = journal.snapshot()?;
+        let newest = journal.looks().snapshot()?;
         let heads = heads.iter().filter(|(_, sequence)| *sequence > 0).copied().collect();
         let snapshot = {
-            let refresher = journal.refresher().lock();
+            let refresher = journal.looks().refresher().lock();
             newest.at(&Version::new(heads), &refresher)?
         };
         let feed = Feed::new(Arc::new(snapshot), journal.medium().clone());
@@ -228,7 +239,7 @@ fn make_shared_folders(world: &SimWorld) -> Result<()> {
         let path = Path::new(ROOT).join(folder);
         let failed = |e| Error::io("make", &path, e);
         admin.disk.create_dir_all(&path).map_err(failed)?;
-        world.set_mode(&path, 0o1777).map_err(failed)?;
+        world.permissions().set_mode(&path, 0o1777).map_err(failed)?;
     }
     Ok(())
 }

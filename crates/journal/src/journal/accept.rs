@@ -6,7 +6,8 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::acceptance::{self, Acceptance};
 use fieldstone_format::{Id, schema_extension};
 
-use super::Journal;
+use super::commit::Committer;
+use super::looks::Looks;
 use crate::medium::Look;
 use crate::session::Session;
 use crate::snapshot::{AcceptedLoss, Snapshot};
@@ -25,48 +26,54 @@ pub struct FileState {
     pub is_alive: bool,
 }
 
-impl Journal {
+/// Losses that are accepted.
+#[derive(Debug, Clone, Copy)]
+pub struct Acceptances<'a> {
+    pub(super) committer: Committer<'a>,
+}
+
+impl Acceptances<'_> {
     /// Looks at a writer's log as if for the first time.
     pub fn file_state(&self, writer: Id) -> Result<FileState> {
-        let mut watch = self.medium().watch();
+        let Looks { access, medium, .. } = self.committer.looks();
+        let mut watch = medium.watch();
         watch.look(Look::All)?;
         // A log that only shows late is not lost.
         while watch.findings().late.iter().any(|loss| loss.log == writer) {
-            self.env.clock.sleep(LATE);
+            access.env().clock.sleep(LATE);
             watch.look(Look::All)?;
         }
         let findings = watch.findings();
         let loss = findings.losses.iter().find(|loss| loss.log == writer);
         let tips = watch.tips();
         let tip = tips.iter().find(|tip| tip.writer == writer);
-        let identity = &self.env.identity;
+        let identity = &access.env().identity;
         let is_alive = tip.is_some_and(|tip| {
             let closed = watch.announced(tip).is_some_and(|(_, closed)| closed);
             !closed && tip.header.host == identity.host() && identity.alive(tip.header.process)
         });
         // A log that is there and cannot be read as one at all.
-        let file = self.medium().shown(writer, 0);
+        let file = medium.shown(writer, 0);
         let unread = tip.is_none() && findings.problems.iter().any(|p| p.file == file && p.damage);
         let beyond = loss.map(|loss| (loss.seen, loss.known)).or_else(|| unread.then_some((0, 0)));
         Ok(FileState { owner: watch.owner(writer), beyond, is_alive })
     }
 
     /// Denied for others than root, the owner of the folder of logs, and whoever owns the log of a writer.
-    pub fn check_may_accept(
+    pub fn check_may(
         &self,
         writer: Id,
         owner: Option<u32>,
         snapshot: &Snapshot,
         session: &Session,
     ) -> Result<()> {
-        let user = session.user(&*self.env.identity);
+        let Looks { access, medium, .. } = self.committer.looks();
+        let (user, identity) = (access.user(session), &access.env().identity);
         if user == 0 || owner == Some(user) || snapshot.folder_owner.is_none_or(|owner| owner == user) {
             return Ok(());
         }
-        let file = self.medium().shown(writer, 0);
-        let name = |uid: Option<u32>| {
-            uid.map_or_else(|| "nobody".to_owned(), |uid| self.env.identity.user_name(uid))
-        };
+        let file = medium.shown(writer, 0);
+        let name = |uid: Option<u32>| uid.map_or_else(|| "nobody".to_owned(), |uid| identity.user_name(uid));
         let (of_log, of_store) = (name(owner), name(snapshot.folder_owner));
         Err(Code::StoreOwned
             .error(format!("{file} is {of_log}'s: what it lost is accepted by its owner, or the store's"))
@@ -75,10 +82,11 @@ impl Journal {
 
     /// Commits an acceptance, durably; Conflict where it does not count.
     pub fn accept(&self, acceptance: Acceptance, session: &Session) -> Result<Arc<AcceptedLoss>> {
-        let (horizon, _) = self.horizon()?;
+        let looks = self.committer.looks();
+        let (horizon, _) = looks.horizon()?;
         let records = vec![acceptance::encode(&acceptance)];
-        let flushed = self.commit_deciding(schema_extension::mark(), records, horizon, session)?;
-        let snapshot = self.snapshot()?;
+        let flushed = self.committer.decide(schema_extension::mark(), records, horizon, session)?;
+        let snapshot = looks.snapshot()?;
         let made = (flushed.writer, flushed.record.sequence);
         let counted = snapshot.accepted.all().iter().find(|loss| (loss.log, loss.sequence) == made);
         counted.cloned().ok_or_else(|| {

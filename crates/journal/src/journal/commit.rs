@@ -10,17 +10,19 @@
 //! * a commit is known to the next snapshot at the moment at which its batch is unflushed no more.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use fieldstone_core::Error;
-use fieldstone_core::Result;
-use fieldstone_core::sync::{MutexGuard, thread};
+use fieldstone_core::sync::{Condvar, Mutex, MutexGuard, thread};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
 use fieldstone_format::log::{Decision, SideRecord};
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
-use super::ownership::check_user;
-use super::{Journal, State};
+use super::datasets::Datasets;
+use super::ended::check_open;
+use super::gathering::Gathering;
+use super::looks::Looks;
+use super::unflushed::Unflushed;
 use crate::session::{Session, SessionKey};
 use crate::snapshot::{Flushed, LogView};
 use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
@@ -28,12 +30,45 @@ use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
 /// How often a flush lets other threads run before it begins, whatever a clock says.
 const YIELDS: u32 = 200;
 
+/// The state that threads of one process share to commit.
+#[derive(Debug)]
+pub struct CommitState {
+    pub(super) writer: Mutex<Writer>,
+    /// Notified when a commit is over.
+    turn: Condvar,
+    /// The flushes that come, and how many of them share a commit.
+    gathering: Mutex<Gathering>,
+}
+
+impl CommitState {
+    /// Of a process that has written nothing.
+    pub fn new(writer: Writer) -> CommitState {
+        CommitState { writer: Mutex::new(writer), turn: Condvar::new(), gathering: Mutex::default() }
+    }
+
+    fn wait<'a>(&self, writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
+        self.turn.wait(writer)
+    }
+
+    /// The writer, at a moment at which no commit is under way.
+    pub fn idle(&self) -> MutexGuard<'_, Writer> {
+        self.until_idle(self.writer.lock())
+    }
+
+    fn until_idle<'a>(&self, mut writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
+        while writer.is_busy() {
+            writer = self.wait(writer);
+        }
+        writer
+    }
+}
+
 /// A commit under way. Where it is dropped before its end, by a panic, others do not wait for it for ever.
 struct Turn<'a> {
-    state: &'a State,
-    /// Whose commit it is.
+    state: &'a CommitState,
+    /// The session that commits.
     session: &'a Session,
-    /// What is said of it where it fails.
+    /// The failure, where it fails.
     failed: Failed<'static>,
     flight: Option<Flight>,
 }
@@ -49,48 +84,75 @@ impl Drop for Turn<'_> {
     }
 }
 
-impl Journal {
+/// Makes the commits of one process by a handle.
+#[derive(Debug, Clone, Copy)]
+pub struct Committer<'a> {
+    pub(super) datasets: Datasets<'a>,
+    pub(super) state: &'a CommitState,
+}
+
+impl<'a> Committer<'a> {
+    pub(super) fn looks(&self) -> &Looks<'a> {
+        &self.datasets.looks
+    }
+
+    pub(super) fn unflushed(&self) -> Unflushed<'a> {
+        Unflushed { access: self.looks().access, writer: &self.state.writer }
+    }
+
+    /// Makes what a session gave durable and visible; under a transaction: durable and prepared. Other sessions' values
+    /// wait for flushes of theirs.
+    pub fn flush(&self, session: &Session) -> Result<()> {
+        let looks = self.looks();
+        looks.access.check_writable()?;
+        looks.access.check_user(session)?;
+        let _span = debug_span!("flush", transaction = session.transaction().map(display)).entered();
+        let Some(flushed) = self.commit_session(session)? else { return Ok(()) };
+        if session.transaction().is_some() {
+            // A decision may have been written meanwhile; then this flush is not part of it.
+            check_open(&*looks.access.env().identity, session, Some(&flushed), &*looks.snapshot()?)?;
+        }
+        Ok(())
+    }
+
     /// Takes an encoded value for the session's next commit.
     pub fn take(&self, value: Encoded<'_>, session: &Session) -> Result<()> {
-        let (state, own) = (self.state(), session.key());
+        let (state, own) = (self.state, session.key());
         let key = value.key.bytes.clone();
         let mut writer = state.writer.lock();
         loop {
-            // What waits of another author is a commit of its own (G-31).
-            if !writer.may_take(own, session.author()) {
+            // Values of another author that wait are a commit of their own (G-31).
+            if !writer.sessions.may_take(own, session.author()) {
                 drop(writer);
                 self.commit_session(session)?;
                 writer = state.writer.lock();
             } else if writer.needs_data_log(own, &value) && !writer.is_ready() {
                 // Before anything is noted: others may commit meanwhile what waits here.
-                writer = match self.make_ready(state, writer) {
+                writer = match self.make_ready(writer) {
                     Ok(writer) => writer,
                     Err(e) => {
-                        return Err(idle(state, state.writer.lock()).fail(Failed::Value(own, &key), e));
+                        return Err(state.idle().fail(Failed::Value(own, &key), e));
                     }
                 };
             } else {
                 break;
             }
         }
-        writer.check_piece(own, &value)?;
+        writer.sessions.check_piece(own, &value)?;
         let Some(value) = writer.take(own, value, session.author()) else { return Ok(()) };
         match writer.spill(own, value) {
             Ok(()) => Ok(()),
-            Err(e) => Err(idle(state, writer).fail(Failed::Value(own, &key), e)),
+            Err(e) => Err(state.until_idle(writer).fail(Failed::Value(own, &key), e)),
         }
     }
 
     /// Makes the store where this writer does not know it to be there, without the lock meanwhile.
-    fn make_ready<'a>(
-        &self,
-        state: &'a State,
-        mut writer: MutexGuard<'a, Writer>,
-    ) -> Result<MutexGuard<'a, Writer>> {
+    fn make_ready(&self, mut writer: MutexGuard<'a, Writer>) -> Result<MutexGuard<'a, Writer>> {
+        let Looks { access, medium, .. } = self.looks();
         while !writer.is_ready() {
             drop(writer);
-            let identity = state.medium.create(self.identity())?;
-            writer = state.writer.lock();
+            let identity = medium.create(access.identity().clone())?;
+            writer = self.state.writer.lock();
             writer.ready(identity);
         }
         Ok(writer)
@@ -99,26 +161,26 @@ impl Journal {
     /// Commits what a session took; the session's last commit then, by whomever. `None` where there was nothing
     /// to commit. After an error of a commit that somebody else made, what is left of it is committed all the same, unless
     /// something of this thread's was lost.
-    pub(super) fn commit_session(&self, session: &Session) -> Result<Option<Flushed>> {
-        let state = self.state();
+    fn commit_session(&self, session: &Session) -> Result<Option<Flushed>> {
+        let state = self.state;
         let mut writer = state.writer.lock();
-        writer.check(session.key())?;
-        let Some((ticket, target)) = writer.enter(session.key()) else { return Ok(None) };
+        writer.sessions.check(session.key())?;
+        let Some((ticket, target)) = writer.sessions.enter(session.key()) else { return Ok(None) };
         drop(writer);
         let outcome = self.commit_up_to(session, target);
         // J-11: it answers for all that it waited for, also where this thread had put nothing in.
-        let lost = state.writer.lock().leave(session.key(), ticket);
+        let lost = state.writer.lock().sessions.leave(session.key(), ticket);
         outcome.and_then(|flushed| lost.map(|()| flushed))
     }
 
     /// Returns when a session's batches up to a number are durable, or when this thread has lost something.
     fn commit_up_to(&self, session: &Session, target: u64) -> Result<Option<Flushed>> {
-        let (state, own) = (self.state(), session.key());
+        let (state, own) = (self.state, session.key());
         let mut writer = state.writer.lock();
         if !writer.has_made_log() {
             // Its log gets the version of the format that the store is of now.
             drop(writer);
-            self.looked()?;
+            self.looks().even_without_logs()?;
             writer = state.writer.lock();
         }
         if shares(own) {
@@ -128,16 +190,16 @@ impl Journal {
         loop {
             // Whenever the lock was given away, a commit may have failed. It is reported before anything else is done, for a
             // batch that is lost waits for nothing either.
-            writer.check(own)?;
+            writer.sessions.check(own)?;
             // J-3: another thread has committed what this one waits for, with its own.
-            if writer.is_through(own, target) {
-                return Ok(writer.flushed(own));
+            if writer.sessions.is_through(own, target) {
+                return Ok(writer.sessions.flushed(own));
             }
-            session.check(&*self.env.clock)?;
+            session.check(&*self.looks().access.env().clock)?;
             if writer.is_busy() {
-                writer = wait(state, writer);
+                writer = state.wait(writer);
             } else if writer.is_ready() {
-                let now = self.env.clock.monotonic();
+                let now = self.looks().access.env().clock.monotonic();
                 if !shares(own) || yields == YIELDS || !state.gathering.lock().is_worth_waiting(now) {
                     break;
                 }
@@ -147,24 +209,24 @@ impl Journal {
                 writer = state.writer.lock();
             } else {
                 drop(writer);
-                // Where the store's place cannot even be looked at, what was archived is kept.
-                self.looked()?;
-                writer = match self.make_ready(state, state.writer.lock()) {
+                // A session keeps its values where the store's place cannot even be looked at.
+                self.looks().even_without_logs()?;
+                writer = match self.make_ready(state.writer.lock()) {
                     Ok(writer) => writer,
-                    Err(e) => return Err(idle(state, state.writer.lock()).fail(Failed::Store(own), e)),
+                    Err(e) => return Err(state.idle().fail(Failed::Store(own), e)),
                 };
             }
         }
-        let flight = writer.begin(session, true, state.format.load(Ordering::Relaxed))?;
+        let flight = writer.begin(session, true, self.looks().known_format())?;
         if shares(own) {
-            state.gathering.lock().begin(self.env.clock.monotonic());
+            state.gathering.lock().begin(self.looks().access.env().clock.monotonic());
         }
         drop(writer);
         let failed = Failed::Flush(own);
         let mut turn = Turn { state, session, failed, flight: Some(flight) };
         let horizon = match self.admit(&turn) {
             Ok(horizon) => horizon,
-            // Who may not write there keeps what he archived.
+            // A session that may not write there keeps its values.
             Err(e) => {
                 let mut writer = state.writer.lock();
                 return match turn.flight.take().map_or(Ok(()), |flight| writer.turn_back(flight)) {
@@ -176,18 +238,8 @@ impl Journal {
         self.write(&mut turn, Commit { horizon, ..Commit::default() }).map(Some)
     }
 
-    /// Writes a decision on a transaction.
-    pub(super) fn commit_decision(
-        &self,
-        decision: Decision,
-        horizon: Horizon,
-        session: &Session,
-    ) -> Result<Flushed> {
-        self.commit_deciding(decision, Vec::new(), horizon, session)
-    }
-
     /// Writes a decision, and side records in the same commit.
-    pub(super) fn commit_deciding(
+    pub(super) fn decide(
         &self,
         decision: Decision,
         records: Vec<SideRecord>,
@@ -200,14 +252,15 @@ impl Journal {
     /// Makes known that the attempt of this handle has begun, by a commit that holds nothing, unless another process
     /// of it has done so (J-32). Does nothing where no attempt is named, or the handle only reads.
     pub fn announce(&self, session: &Session) -> Result<()> {
-        if self.attempt().is_empty() || self.check_writable().is_err() {
+        let access = self.looks().access;
+        if access.attempt().is_empty() || access.check_writable().is_err() {
             return Ok(());
         }
-        let (horizon, snapshot) = self.horizon()?;
-        let user = session.user(&*self.env.identity);
+        let (horizon, snapshot) = self.looks().horizon()?;
+        let user = access.user(session);
         let named = |log: &Arc<LogView>| {
             let attempt = log.record.attempt.as_ref();
-            log.uid == user && attempt.is_some_and(|attempt| attempt.name == self.attempt())
+            log.uid == user && attempt.is_some_and(|attempt| attempt.name == access.attempt())
         };
         match snapshot.logs.iter().any(named) {
             true => Ok(()),
@@ -223,13 +276,13 @@ impl Journal {
         horizon: Horizon,
         session: &Session,
     ) -> Result<Flushed> {
-        check_user(&*self.env.identity, session)?;
-        let state = self.state();
-        let mut writer = idle(state, state.writer.lock());
+        self.looks().access.check_user(session)?;
+        let state = self.state;
+        let mut writer = state.idle();
         while !writer.is_ready() {
-            writer = idle(state, self.make_ready(state, writer)?);
+            writer = state.until_idle(self.make_ready(writer)?);
         }
-        let flight = writer.begin(session, false, state.format.load(Ordering::Relaxed))?;
+        let flight = writer.begin(session, false, self.looks().known_format())?;
         drop(writer);
         let failed = Failed::Decision;
         let mut turn = Turn { state, session, failed, flight: Some(flight) };
@@ -238,16 +291,17 @@ impl Journal {
 
     /// Looks up what a commit must exceed, and whether its user may write to its datasets.
     fn admit(&self, turn: &Turn<'_>) -> Result<Horizon> {
-        let (horizon, snapshot) = self.horizon()?;
-        self.check_open(turn.session, None, &snapshot)?;
-        let datasets = turn.flight.as_ref().map(Flight::datasets).unwrap_or_default();
-        for prefix in &datasets {
-            self.check_owner(prefix, &snapshot, turn.session).inspect_err(|_| {
-                turn.state.own_datasets.lock().remove(prefix);
-            })?;
-        }
-        self.claim_levels(&datasets)?;
+        let looks = self.looks();
+        let (horizon, snapshot) = looks.horizon()?;
+        check_open(&*looks.access.env().identity, turn.session, None, &snapshot)?;
+        let levels = turn.flight.as_ref().map(Flight::datasets).unwrap_or_default();
+        self.datasets.admit(&levels, &snapshot, turn.session)?;
         Ok(horizon)
+    }
+
+    /// Forgets a transaction that has ended.
+    pub(super) fn forget(&self, transaction: Id) {
+        self.state.writer.lock().end(transaction);
     }
 
     /// Writes the commit and hands it to the next snapshot; after a failure says what was lost.
@@ -265,7 +319,7 @@ impl Journal {
         let outcome = match &mut turn.flight {
             Some(flight) => {
                 flight.ask_author();
-                self.write_flight(state, flight, commit)
+                self.write_flight(flight, commit)
             }
             None => Err(Error::internal("a commit has nothing to write")),
         };
@@ -275,14 +329,14 @@ impl Journal {
                 span.record("records", flushed.record.side_count);
                 span.record("bytes", flushed.ends.end().saturating_sub(flushed.ends.frame));
                 // Both at once: a read sees each record as unflushed, or as committed.
-                let mut refresher = state.refresher.lock();
+                let mut refresher = self.looks().refresher().lock();
                 let mut writer = state.writer.lock();
                 refresher.wrote(&flushed);
                 if let Some(flight) = turn.flight.take() {
                     writer.finish(flight, flushed.clone());
                 }
                 if shares(turn.session.key()) {
-                    state.gathering.lock().end(self.env.clock.monotonic());
+                    state.gathering.lock().end(self.looks().access.env().clock.monotonic());
                 }
                 Ok(flushed)
             }
@@ -296,7 +350,8 @@ impl Journal {
         }
     }
 
-    fn write_flight(&self, state: &State, flight: &mut Flight, commit: Commit) -> Result<Flushed> {
+    fn write_flight(&self, flight: &mut Flight, commit: Commit) -> Result<Flushed> {
+        let state = self.state;
         let unsynced = state.writer.lock().unsynced(flight)?;
         if let Some(unsynced) = &unsynced {
             unsynced.sync()?;
@@ -304,7 +359,7 @@ impl Journal {
         let data_logs = state.writer.lock().data_logs(flight, unsynced.as_ref())?;
         // The log's own, and that of a data log which holds something of this commit.
         Span::current().record("syncs", 1 + u64::from(unsynced.is_some()));
-        let flushed = flight.write(&self.env, Commit { data_logs, ..commit })?;
+        let flushed = flight.write(self.looks().access.env(), Commit { data_logs, ..commit })?;
         flight.report();
         Ok(flushed)
     }
@@ -313,16 +368,4 @@ impl Journal {
 /// Whether flushes of a session wait for one another: the threads of a handle share one outside of transactions.
 fn shares(session: SessionKey) -> bool {
     session.transaction.is_none()
-}
-
-fn wait<'a>(state: &State, writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
-    state.turn.wait(writer)
-}
-
-/// Waits until no commit is under way.
-pub(super) fn idle<'a>(state: &State, mut writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
-    while writer.is_busy() {
-        writer = wait(state, writer);
-    }
-    writer
 }

@@ -8,7 +8,7 @@
 //! Invariant: nothing here decides what a commit holds. A count that is wrong, because other threads came than
 //! those that were awaited or a commit failed, costs that third once.
 
-/// What is known of the flushes of one handle.
+/// The flushes of one handle, as far as they are known.
 #[derive(Debug, Default)]
 pub struct Gathering {
     /// Flushes that wait for a commit that has not begun.

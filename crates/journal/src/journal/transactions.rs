@@ -1,22 +1,43 @@
 //! Transactions: what becomes visible together, and who decides.
+//!
+//! A decision is a commit of its own. Invariants:
+//! * the decision looks for further flushes after it is durable, and a flush for a decision: one of the two sees the
+//!   other (J-19), so that no lock between processes is needed;
+//! * the lock of what this process opened is held for a moment, and no other one is taken under it.
 
+use std::collections::HashSet;
+
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::Decision;
 use tracing::debug_span;
 
-use super::Journal;
+use super::commit::Committer;
+use super::ended::check_open;
 use crate::identity::random_id;
 use crate::session::Session;
-use crate::snapshot::{ALL_KINDS, Flushed, Snapshot};
+use crate::snapshot::{ALL_KINDS, Snapshot};
 use crate::writer::Horizon;
 
-impl Journal {
+/// Transactions that one process opened.
+#[derive(Debug, Default)]
+pub struct Begun(Mutex<HashSet<Id>>);
+
+/// The transactions of a store.
+#[derive(Debug, Clone, Copy)]
+pub struct Transactions<'a> {
+    pub(super) committer: Committer<'a>,
+    pub(super) begun: &'a Begun,
+}
+
+impl Transactions<'_> {
     /// Opens a transaction that this handle will decide.
     pub fn begin(&self) -> Result<Id> {
-        self.check_writable()?;
-        let id = random_id(&self.env);
-        self.state().begun.lock().insert(id);
+        let access = self.committer.looks().access;
+        access.check_writable()?;
+        let id = random_id(access.env());
+        self.begun.0.lock().insert(id);
         Ok(id)
     }
 
@@ -32,20 +53,21 @@ impl Journal {
 
     /// Makes kinds of content of a transaction visible (`on`) or invisible again (`off`), as bits.
     pub fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
-        self.check_writable()?;
+        let looks = self.committer.looks();
+        looks.access.check_writable()?;
         let session = &session.within(transaction);
         let _span = debug_span!("decide", %transaction, on, off).entered();
         if on & off != 0 {
             return Err(Error::invalid("a kind is to be made visible and invisible at once"));
         }
         if on != 0 {
-            self.flush(session)?;
+            self.committer.flush(session)?;
         }
-        let (horizon, snapshot) = self.horizon()?;
-        let user = session.user(&*self.env.identity);
+        let (horizon, snapshot) = looks.horizon()?;
+        let user = looks.access.user(session);
         let state = snapshot.transaction_state(transaction, user);
         if state.is_some_and(|state| state.aborted()) {
-            return self.check_open(session, None, &snapshot);
+            return check_open(&*looks.access.env().identity, session, None, &snapshot);
         }
         self.check_decider(transaction, &snapshot.prepared(transaction, user), &snapshot)?;
         let before = state.map_or(0, |state| state.kinds());
@@ -63,43 +85,37 @@ impl Journal {
         self.write_decision(Decision { transaction, committed: true, kinds, covers }, horizon, session)
     }
 
-    /// Conflict where a session's transaction has ended and does not hold what we flushed last.
-    pub(super) fn check_open(
-        &self,
-        session: &Session,
-        flushed: Option<Flushed>,
-        snapshot: &Snapshot,
-    ) -> Result<()> {
-        let Some(transaction) = session.transaction() else { return Ok(()) };
-        let state = snapshot.transaction_state(transaction, session.user(&*self.env.identity));
-        let Some(state) = state.filter(|state| state.closed()) else {
-            return Ok(());
-        };
-        if flushed.is_some_and(|flushed| state.covers_commit(flushed.writer, flushed.ends.sequence)) {
+    /// Denied where a transaction holds what other users flushed and nothing of ours: each user decides for their
+    /// own logs.
+    fn check_decider(&self, transaction: Id, covers: &[(Id, u64)], snapshot: &Snapshot) -> Result<()> {
+        let other = snapshot.prepared_by_all(transaction).next();
+        let Some((log, _)) = other.filter(|_| covers.is_empty()) else { return Ok(()) };
+        if self.begun.0.lock().contains(&transaction) {
             return Ok(());
         }
-        let verb = if state.aborted() { "aborted" } else { "committed" };
-        Err(Code::TransactionDecided
-            .error(format!("transaction {transaction} is {verb} already: what comes later is never visible"))
-            .with_hint("begin a new transaction"))
+        let name = self.committer.looks().access.env().identity.user_name(log.uid);
+        Err(Code::TransactionOwned
+            .error(format!("transaction {transaction} is {name}'s: each user decides for his own logs"))
+            .with_hint(format!("ask {name} to commit or abort it")))
     }
 
     /// Ends a transaction. `given`: somebody else may have its id.
     fn end(&self, transaction: Id, commit: bool, given: bool, session: &Session) -> Result<()> {
-        self.check_writable()?;
+        let looks = self.committer.looks();
+        looks.access.check_writable()?;
         let session = &session.within(transaction);
         let _span = debug_span!("decide", %transaction, commit).entered();
         if commit {
-            self.flush(session)?;
+            self.committer.flush(session)?;
         } else {
-            self.discard(session)?;
+            self.committer.unflushed().discard(session);
         }
-        let (horizon, snapshot) = self.horizon()?;
-        let user = session.user(&*self.env.identity);
+        let (horizon, snapshot) = looks.horizon()?;
+        let user = looks.access.user(session);
         let state = snapshot.transaction_state(transaction, user);
         if let Some(state) = state.filter(|state| state.closed()) {
             if state.aborted() == commit {
-                self.check_open(session, None, &snapshot)?;
+                check_open(&*looks.access.env().identity, session, None, &snapshot)?;
             }
         } else {
             let covers = snapshot.prepared(transaction, user);
@@ -111,9 +127,8 @@ impl Journal {
                 self.write_decision(decision, horizon, session)?;
             }
         }
-        let state = self.state();
-        state.writer.lock().end(transaction);
-        state.begun.lock().remove(&transaction);
+        self.committer.forget(transaction);
+        self.begun.0.lock().remove(&transaction);
         Ok(())
     }
 
@@ -121,7 +136,7 @@ impl Journal {
     fn write_decision(&self, decision: Decision, horizon: Horizon, session: &Session) -> Result<()> {
         let transaction = decision.transaction;
         let ends = decision.committed && decision.kinds == ALL_KINDS;
-        let flushed = self.commit_decision(decision, horizon, session)?;
+        let flushed = self.committer.decide(decision, Vec::new(), horizon, session)?;
         // Those of the log itself may be more than were asked for.
         let covers = flushed.record.decision.as_ref().map_or(&[][..], |decision| &decision.covers);
         if !ends {
@@ -129,9 +144,10 @@ impl Journal {
         }
         // Another process that flushed into the transaction while it was decided gets an error from its own flush, or we get
         // one here, because one of us always sees the other (J-19).
-        let late: Vec<String> = self
+        let looks = self.committer.looks();
+        let late: Vec<String> = looks
             .snapshot()?
-            .prepared(transaction, session.user(&*self.env.identity))
+            .prepared(transaction, looks.access.user(session))
             .into_iter()
             .filter(|(w, s)| !covers.iter().any(|(v, t)| v == w && t >= s))
             .map(|(w, _)| w.to_string())

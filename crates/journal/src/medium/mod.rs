@@ -27,7 +27,7 @@
 //! let objects = Arc::new(Objects::default());
 //! let medium = Arc::new(ObjectMedium::new(env.clone(), objects));
 //! let journal = Journal::over(env, medium, JournalOptions { writable: true, ..Default::default() })?;
-//! assert!(journal.snapshot()?.logs.is_empty());
+//! assert!(journal.looks().snapshot()?.logs.is_empty());
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 

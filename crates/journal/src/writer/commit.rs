@@ -167,17 +167,13 @@ impl Writer {
     pub fn begin(&mut self, session: &Session, flushes: bool, format: u32) -> Result<Flight> {
         self.log()?;
         let key = session.key();
-        if let Some(own) = self.sessions.get(&key).filter(|_| flushes) {
+        if let Some(own) = self.sessions.state(key).filter(|_| flushes) {
             check_format(own.batch.version(), format, "an array in a file of the store")?;
         }
         self.raise(key, format)?;
         let log = self.log.take().ok_or_else(|| Error::internal("two commits are under way at once"))?;
         self.busy = true;
-        let batch = flushes.then(|| {
-            self.batches += 1;
-            let number = self.batches;
-            self.session(key).take_off(number)
-        });
+        let batch = flushes.then(|| self.sessions.take_off(key));
         // A commit without values is of who makes it.
         let author = match &batch {
             Some(batch) => batch.author().unwrap_or(session.author()).clone(),
@@ -213,7 +209,7 @@ impl Writer {
         drop(batch);
         (self.log, self.busy) = (Some(log), false);
         let data = self.data.as_mut().map(|data| &mut **data as &mut dyn DataWriter);
-        match self.sessions.get_mut(&session) {
+        match self.sessions.state_mut(session) {
             Some(own) => own.turn_back(data),
             None => Ok(()),
         }
@@ -224,11 +220,7 @@ impl Writer {
         let Flight { session, batch, log, last_stamp, .. } = flight;
         if let Some(batch) = batch {
             batch.record_addresses(log.last_payload(), &mut self.shared);
-            if let Some(own) = self.sessions.get_mut(&session) {
-                own.landed();
-            }
-            self.tidy(session);
-            self.flushed.insert(session, flushed);
+            self.sessions.landed(session, flushed);
         }
         (self.log, self.busy, self.last_stamp) = (Some(log), false, last_stamp);
     }

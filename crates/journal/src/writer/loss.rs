@@ -18,6 +18,37 @@ use crate::session::SessionKey;
 /// Most keys that a message names, and most other sessions.
 const NAMED: usize = 3;
 
+/// What failed.
+#[derive(Debug, Clone, Copy)]
+pub enum Failed<'a> {
+    /// A session's value, with this encoded key, was being taken into the data log.
+    Value(SessionKey, &'a [u8]),
+    /// The store was being made for a session.
+    Store(SessionKey),
+    /// A session's flush.
+    Flush(SessionKey),
+    /// A decision on a transaction, which belongs to no session.
+    Decision,
+}
+
+impl Failed<'_> {
+    /// Whose call it was.
+    pub fn session(&self) -> Option<SessionKey> {
+        match self {
+            Failed::Value(session, _) | Failed::Store(session) | Failed::Flush(session) => Some(*session),
+            Failed::Decision => None,
+        }
+    }
+
+    /// The key of the value that was being taken.
+    pub fn key(&self) -> Option<&[u8]> {
+        match self {
+            Failed::Value(_, key) => Some(key),
+            _ => None,
+        }
+    }
+}
+
 /// Some of many keys, and how many there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keys {

@@ -25,7 +25,7 @@ fn shared() -> SimWorld {
     }
     open(&world, "owner").create().unwrap();
     for folder in ["", "logs", "data", "boards"] {
-        world.set_mode(&Path::new(ROOT).join(folder), 0o1777).unwrap();
+        world.permissions().set_mode(&Path::new(ROOT).join(folder), 0o1777).unwrap();
     }
     world
 }

@@ -328,7 +328,8 @@ fn a_small_flush_is_one_write_and_one_sync() {
         }
         writer
             .journal()
-            .take_side(vec![SideRecord { kind: 1, bytes: vec![9; 50].into() }], &Session::default())
+            .unflushed()
+            .add(vec![SideRecord { kind: 1, bytes: vec![9; 50].into() }], &Session::default())
             .unwrap();
         world.clear_trace();
         writer.flush(&Session::default()).unwrap();
@@ -489,19 +490,19 @@ fn side_records_stand_in_the_log() {
     let world = SimWorld::new(1);
     let writer = open(&world, "a");
     let records = |n: u16| vec![SideRecord { kind: n, bytes: pattern(10 * usize::from(n), 1).into() }];
-    writer.journal().take_side(records(1), &Session::default()).unwrap();
+    writer.journal().unflushed().add(records(1), &Session::default()).unwrap();
     put(&writer, "run=a,variable=t", b"x").unwrap();
-    writer.journal().take_side(records(2), &Session::default()).unwrap();
+    writer.journal().unflushed().add(records(2), &Session::default()).unwrap();
     writer.flush(&Session::default()).unwrap();
     let log = files(&world, "logs").remove(0);
     let (record, side) = last_commit(&commits(&world, &log));
     assert_eq!((record.sequence, record.fields, side), (1, 1, [records(1), records(2)].concat()));
     let id = writer.begin().unwrap();
-    writer.journal().take_side(records(3), &Session::from(id)).unwrap();
+    writer.journal().unflushed().add(records(3), &Session::from(id)).unwrap();
     writer.flush(&Session::from(id)).unwrap();
     let (record, side) = last_commit(&commits(&world, &log));
     assert_eq!((record.transaction, record.fields, side), (Some(id), 0, records(3)));
-    writer.journal().take_side(records(4), &Session::default()).unwrap();
+    writer.journal().unflushed().add(records(4), &Session::default()).unwrap();
     writer.discard(&Session::default()).unwrap();
     flush_one(&writer, "run=a,variable=t", b"y");
     assert_eq!(last_commit(&commits(&world, &log)).1, []);
@@ -513,7 +514,7 @@ fn a_reader_needs_no_right_to_write() {
     let writer = open(&world, "a");
     flush_one(&writer, "run=a,variable=t", b"x");
     world.set_uid("guest", 4000);
-    world.chmod_readonly(std::path::Path::new("/"), false).unwrap();
+    world.permissions().make_read_only(std::path::Path::new("/"), false).unwrap();
     world.clear_trace();
     let reader =
         open_in(&world.process("guest"), &Opening { access: Access::Read, ..Opening::default() }).unwrap();

@@ -128,7 +128,8 @@ fn small_store() -> (SimWorld, Fields) {
         a.flush(&Session::default()).unwrap();
     }
     a.journal()
-        .take_side(vec![SideRecord { kind: 7, bytes: b"side".to_vec().into() }], &Session::default())
+        .unflushed()
+        .add(vec![SideRecord { kind: 7, bytes: b"side".to_vec().into() }], &Session::default())
         .unwrap();
     make.put(&a, "z", "t", 1, 12);
     a.flush(&Session::default()).unwrap();

@@ -13,7 +13,8 @@ fn flush_with_side(store: &Store, n: u8) {
     put(store, &format!("run=a,variable=t,step={n}"), &[n; 20]).unwrap();
     store
         .journal()
-        .take_side(vec![SideRecord { kind: 1, bytes: vec![n; 30].into() }], &Session::default())
+        .unflushed()
+        .add(vec![SideRecord { kind: 1, bytes: vec![n; 30].into() }], &Session::default())
         .unwrap();
     store.flush(&Session::default()).unwrap();
 }
@@ -39,7 +40,7 @@ fn world() -> (SimWorld, PathBuf, Vec<FrameInfo>) {
 
 /// Sequences of the commits with side records, and what the feed says is wrong.
 fn read(world: &SimWorld, after: u64) -> (Vec<u64>, Vec<Problem>) {
-    let feed = open(world, "b").journal().feed().unwrap();
+    let feed = open(world, "b").journal().looks().feed().unwrap();
     let (writer, _) = feed.heads()[0];
     let found = feed.commits(writer, after).unwrap().map(|commit| commit.unwrap().sequence).collect();
     (found, feed.problems())
@@ -53,7 +54,7 @@ fn commits_of_fields_alone_cost_nothing() {
     for fields in [1, 300] {
         flush_with_side(&store, 1);
         (0..fields).for_each(|step| flush_one(&store, &format!("run=b,variable=t,step={step}"), b"x"));
-        let feed = store.journal().feed().unwrap();
+        let feed = store.journal().looks().feed().unwrap();
         let (writer, head) = feed.heads()[0];
         let before = world.counters().count(OpKind::Read);
         assert_eq!(feed.commits(writer, head - fields - 1).unwrap().count(), 1);
@@ -62,7 +63,7 @@ fn commits_of_fields_alone_cost_nothing() {
     // One frame more: the one before tells that it is known.
     assert!(reads[1] <= reads[0] + 2, "reads with 1 and with 300 commits in between: {reads:?}");
     // What was followed before costs nothing at all, and a feed of an older commit the way back.
-    let feed = store.journal().feed().unwrap();
+    let feed = store.journal().looks().feed().unwrap();
     let (writer, head) = feed.heads()[0];
     let before = world.counters().count(OpKind::Read);
     assert_eq!((feed.commits(writer, head).unwrap().count(), feed.entries(writer, head).count()), (0, 0));
@@ -118,7 +119,7 @@ fn a_broken_way_back_costs_what_is_damaged_alone() {
 fn a_damaged_index_is_named_and_what_is_readable_comes() {
     let (world, log, ends) = world();
     let store = open(&world, "b");
-    let feed = store.journal().feed().unwrap();
+    let feed = store.journal().looks().feed().unwrap();
     let (writer, _) = feed.heads()[0];
     assert_eq!(feed.entries(writer, 0).count(), 6);
     drop((feed, store));
@@ -128,7 +129,7 @@ fn a_damaged_index_is_named_and_what_is_readable_comes() {
     for at in run..ends[5].body().0 + ends[5].body().1 {
         let world = world.fork_image();
         world.flip(&log, at, 1).unwrap();
-        let feed = open(&world, "b").journal().feed().unwrap();
+        let feed = open(&world, "b").journal().looks().feed().unwrap();
         let found: Vec<u64> = feed.entries(writer, 0).map(|entry| entry.unwrap().sequence).collect();
         let complete = found.len() == 6;
         assert!(complete || feed.problems().iter().any(|p| p.damage), "byte {at}: {found:?}");

@@ -10,7 +10,7 @@ use fieldstone_store::conformance::Opening;
 
 fn versions(world: &SimWorld) -> Vec<u32> {
     let reader = open(world, "reader");
-    let snapshot = reader.journal().snapshot().unwrap();
+    let snapshot = reader.journal().looks().snapshot().unwrap();
     let mut versions: Vec<u32> = snapshot.logs.iter().map(|log| log.header.version).collect();
     versions.sort_unstable();
     versions
@@ -45,7 +45,7 @@ fn what_needs_a_newer_format_is_refused_until_the_owner_upgrades() {
     world.set_uid("guest", 502);
     let owner = open_in(&world.process("a"), &old("")).unwrap();
     owner.create().unwrap();
-    owner.journal().pin_format(1, &Session::default()).unwrap();
+    owner.journal().format().pin(1, &Session::default()).unwrap();
     flush_one(&owner, "run=a,variable=t", b"1");
     let status = open(&world, "b").status().unwrap();
     assert_eq!((status.format, status.format_pin.is_some()), (1, true));
@@ -66,14 +66,18 @@ fn what_needs_a_newer_format_is_refused_until_the_owner_upgrades() {
     assert_eq!(get(&open_in(&world.process("b"), &reading).unwrap(), "run=a,variable=t").unwrap(), b"1");
 
     assert_eq!(
-        error(open(&world, "guest").journal().upgrade(&Session::default()), ErrorKind::Denied).code(),
+        error(open(&world, "guest").journal().format().upgrade(&Session::default()), ErrorKind::Denied)
+            .code(),
         Code::StoreOwned
     );
-    error(owner.journal().pin_format(FORMAT_VERSION, &Session::default()), ErrorKind::Conflict);
-    assert_eq!(owner.journal().upgrade(&Session::default()).unwrap(), (1, FORMAT_VERSION));
-    assert_eq!(owner.journal().upgrade(&Session::default()).unwrap(), (FORMAT_VERSION, FORMAT_VERSION));
-    error(owner.journal().pin_format(1, &Session::default()), ErrorKind::Conflict);
-    error(owner.journal().pin_format(FORMAT_VERSION + 1, &Session::default()), ErrorKind::Invalid);
+    error(owner.journal().format().pin(FORMAT_VERSION, &Session::default()), ErrorKind::Conflict);
+    assert_eq!(owner.journal().format().upgrade(&Session::default()).unwrap(), (1, FORMAT_VERSION));
+    assert_eq!(
+        owner.journal().format().upgrade(&Session::default()).unwrap(),
+        (FORMAT_VERSION, FORMAT_VERSION)
+    );
+    error(owner.journal().format().pin(1, &Session::default()), ErrorKind::Conflict);
+    error(owner.journal().format().pin(FORMAT_VERSION + 1, &Session::default()), ErrorKind::Invalid);
     // The handle goes on in a log of the new version, with what waits in a data log of the old one.
     flush_one(&owner, "run=a,variable=large", &pattern(3 << 20, 1));
     flush_one(&open_in(&world.process("b"), &attempt).unwrap(), "run=b,variable=t", b"2");
@@ -91,7 +95,7 @@ fn a_writer_that_began_before_the_pin_obeys_it() {
     put(&early, "run=a,variable=large", &pattern(3 << 20, 1)).unwrap();
     let owner = open_in(&world.process("b"), &old("")).unwrap();
     owner.create().unwrap();
-    owner.journal().pin_format(1, &Session::default()).unwrap();
+    owner.journal().format().pin(1, &Session::default()).unwrap();
     early.flush(&Session::default()).unwrap();
     assert_eq!(versions(&world), [1, 1]);
     assert_eq!(get(&open(&world, "c"), "run=a,variable=large").unwrap(), pattern(3 << 20, 1));

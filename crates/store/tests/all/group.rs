@@ -204,7 +204,7 @@ fn a_flush_that_finds_its_batch_lost_does_not_return_well() {
         put(&store, &key("mine"), b"mine").unwrap();
         store.discard(&Session::default()).unwrap();
         let journal = store.journal();
-        let (looks, held) = (journal.looks(), journal.refresher().lock());
+        let (looks, held) = (journal.looks().count(), journal.looks().refresher().lock());
         thread::scope(|scope| {
             let store = &store;
             let flush = scope.spawn(move || {
@@ -212,7 +212,7 @@ fn a_flush_that_finds_its_batch_lost_does_not_return_well() {
                 store.flush(&Session::default())
             });
             // It has seen that its value waits, and waits itself for the lock of snapshots.
-            while store.journal().looks() == looks {
+            while store.journal().looks().count() == looks {
                 thread::yield_now();
             }
             world.fail_nth(OpKind::Create, 1, Fault::NoSpace);

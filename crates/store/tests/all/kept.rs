@@ -31,26 +31,29 @@ fn what_was_kept_goes_with_the_next_commit_of_its_session() {
         LocalStore::open(world.process("a"), Path::new(ROOT), Opening::default().local(ROOT)).unwrap();
     let journal = store.journal();
     let transaction = store.begin().unwrap();
-    store.journal().take_side(vec![record(0)], &Session::default()).unwrap();
-    let losses = [journal.keep(2, &Session::default()), journal.keep(1, &Session::from(transaction))];
+    store.journal().unflushed().add(vec![record(0)], &Session::default()).unwrap();
+    let losses = [
+        journal.unflushed().keep(2, &Session::default()),
+        journal.unflushed().keep(1, &Session::from(transaction)),
+    ];
     assert_eq!(losses, [0, 0], "nothing was lost");
     assert_eq!(
-        store.journal().pending_side(&Session::default()).unwrap(),
+        store.journal().unflushed().records(&Session::default()),
         [record(0)],
         "the journal has a number alone"
     );
-    assert!(journal.take_kept(vec![record(1), record(3)], 2, 0, &Session::default()));
-    assert!(journal.take_kept(vec![record(2)], 1, 0, &Session::from(transaction)));
-    assert_eq!(store.journal().pending_side(&Session::default()).unwrap(), [record(0), record(1), record(3)]);
+    assert!(journal.unflushed().add_kept(vec![record(1), record(3)], 2, 0, &Session::default()));
+    assert!(journal.unflushed().add_kept(vec![record(2)], 1, 0, &Session::from(transaction)));
+    assert_eq!(store.journal().unflushed().records(&Session::default()), [record(0), record(1), record(3)]);
     store.flush(&Session::default()).unwrap();
     assert_eq!(last_side(&world), [record(0), record(1), record(3)]);
     store.decide(transaction, true, &Session::default()).unwrap();
     // Discarded, they are not counted any more.
     let dropped = store.begin().unwrap();
-    journal.keep(4, &Session::from(dropped));
+    journal.unflushed().keep(4, &Session::from(dropped));
     store.discard(&Session::from(dropped)).unwrap();
     store.decide(dropped, true, &Session::default()).unwrap();
-    assert!(journal.all_losses().is_empty());
+    assert!(journal.unflushed().all_losses().is_empty());
 }
 
 #[test]

@@ -305,13 +305,14 @@ fn what_is_in_memory_goes_into_the_next_log() {
     put_into(&store, "run=a,variable=kept", 100, Some(id)).unwrap();
     store
         .journal()
-        .take_side(vec![SideRecord { kind: 9, bytes: vec![1].into() }], &Session::from(id))
+        .unflushed()
+        .add(vec![SideRecord { kind: 9, bytes: vec![1].into() }], &Session::from(id))
         .unwrap();
     put(&store, "run=a,variable=mine", b"x").unwrap();
     let failure = failed(&world, &store, None);
     assert!(names(&failure, &["mine"]), "{failure}");
     assert_eq!(store.unflushed(), 1);
-    assert_eq!(store.journal().pending_side(&Session::from(id)).unwrap().len(), 1);
+    assert_eq!(store.journal().unflushed().records(&Session::from(id)).len(), 1);
     store.decide(id, true, &Session::default()).unwrap();
     for world in [&world, &world.power_cut(1)] {
         let reader = open(world, "b");
@@ -387,24 +388,26 @@ fn what_was_kept_is_lost_with_the_fields() {
     put(&store, "run=a,variable=mine", b"x").unwrap();
     store
         .journal()
-        .take_side(vec![SideRecord { kind: 9, bytes: vec![2].into() }], &Session::default())
+        .unflushed()
+        .add(vec![SideRecord { kind: 9, bytes: vec![2].into() }], &Session::default())
         .unwrap();
     let sessions = [None, Some(robbed), Some(spared)];
-    assert_eq!(sessions.map(|session| journal.keep(2, &Session::from(session))), [0, 0, 0]);
+    assert_eq!(sessions.map(|session| journal.unflushed().keep(2, &Session::from(session))), [0, 0, 0]);
     let failure = failed(&world, &store, None);
     let own = "not archived: {run=a}{variable=mine}{}, and 2 attributes, and 1 other record of the catalog; {run=a}";
     assert!(failure.message().starts_with(own), "{failure}");
-    assert_eq!(sessions.map(|session| journal.losses(&Session::from(session))), [1, 1, 0]);
-    assert_eq!(journal.all_losses().len(), 2);
-    let taken = sessions.map(|session| journal.take_kept(Vec::new(), 2, 0, &Session::from(session)));
+    assert_eq!(sessions.map(|session| journal.unflushed().losses(&Session::from(session))), [1, 1, 0]);
+    assert_eq!(journal.unflushed().all_losses().len(), 2);
+    let taken =
+        sessions.map(|session| journal.unflushed().add_kept(Vec::new(), 2, 0, &Session::from(session)));
     assert_eq!(taken, [false, false, true], "what was counted as lost is not taken");
-    assert_eq!(store.journal().pending_side(&Session::default()).unwrap().len(), 0);
+    assert_eq!(store.journal().unflushed().records(&Session::default()).len(), 0);
     let failure = error(store.decide(robbed, true, &Session::default()), ErrorKind::Unavailable);
     assert!(failure.message().contains("variable=yours}{}, and 2 attributes"), "{failure}");
     // Who had nothing but these is told of them.
     let two = Worker::new();
     let other = journal.clone();
-    let losses = two.run(move || other.keep(1, &Session::default()));
+    let losses = two.run(move || other.unflushed().keep(1, &Session::default()));
     assert_eq!(losses, 1);
     put(&store, "run=a,variable=mine", b"x").unwrap();
     failed(&world, &store, None);
@@ -428,7 +431,7 @@ fn who_keeps_something_during_a_commit_hears_of_its_loss() {
             let flush = scope.spawn(|| store.flush(&Session::default()));
             hold.wait_for(1);
             let other = journal.clone();
-            assert_eq!(two.run(move || other.keep(1, &Session::default())), 0);
+            assert_eq!(two.run(move || other.unflushed().keep(1, &Session::default())), 0);
             if fails_at_once {
                 world.fail_nth(OpKind::SyncData, 1, Fault::Io);
             }
@@ -436,7 +439,7 @@ fn who_keeps_something_during_a_commit_hears_of_its_loss() {
             assert_eq!(flush.join().unwrap().is_err(), fails_at_once);
         });
         let record = SideRecord { kind: 9, bytes: vec![2].into() };
-        assert_eq!(journal.take_kept(vec![record], 1, 0, &Session::default()), !fails_at_once);
+        assert_eq!(journal.unflushed().add_kept(vec![record], 1, 0, &Session::default()), !fails_at_once);
         if !fails_at_once {
             failed(&world, &store, None);
         }
@@ -455,18 +458,18 @@ fn a_cursor_reads_on_while_what_it_has_read_still_waits() {
     let mut given = 0;
     let mut give = |session: &Session| {
         given += 1;
-        journal.take_side(vec![SideRecord { kind: 9, bytes: vec![given].into() }], session).unwrap();
+        journal.unflushed().add(vec![SideRecord { kind: 9, bytes: vec![given].into() }], session).unwrap();
         SideRecord { kind: 9, bytes: vec![given].into() }
     };
     let first = [give(&Session::default()), give(&Session::default())];
-    let read = journal.pending_behind(&Session::default(), PendingCursor::default());
+    let read = journal.unflushed().behind(&Session::default(), PendingCursor::default());
     assert!(read.continues && read.records == first && read.end.records == 2);
     // Nothing is new, in another session neither.
     give(&Session::from(transaction));
-    assert_eq!(journal.pending_behind(&Session::default(), read.end).records, []);
-    assert_eq!(journal.pending_cursor(&Session::default()), read.end);
+    assert_eq!(journal.unflushed().behind(&Session::default(), read.end).records, []);
+    assert_eq!(journal.unflushed().cursor(&Session::default()), read.end);
     let third = give(&Session::default());
-    let more = journal.pending_behind(&Session::default(), read.end);
+    let more = journal.unflushed().behind(&Session::default(), read.end);
     assert!(more.continues && more.records == [third]);
     assert!(more.end.continues(read.end) && !read.end.continues(more.end));
     // What is discarded, flushed or lost is not waited for; also where the session is remembered, because another
@@ -484,20 +487,20 @@ fn a_cursor_reads_on_while_what_it_has_read_still_waits() {
         ];
         for (n, end) in ends.iter().enumerate() {
             let all = [give(&Session::default()), give(&Session::default()), give(&Session::default())];
-            let read = journal.pending_behind(&Session::default(), PendingCursor::default());
+            let read = journal.unflushed().behind(&Session::default(), PendingCursor::default());
             assert!(read.records.ends_with(&all), "way {n}");
             end();
-            assert!(!journal.pending_cursor(&Session::default()).continues(read.end), "way {n}");
+            assert!(!journal.unflushed().cursor(&Session::default()).continues(read.end), "way {n}");
             let next: Vec<SideRecord> = (0..12).map(|_| give(&Session::default())).collect();
-            assert!(!journal.pending_cursor(&Session::default()).continues(read.end), "way {n}");
-            let again = journal.pending_behind(&Session::default(), read.end);
+            assert!(!journal.unflushed().cursor(&Session::default()).continues(read.end), "way {n}");
+            let again = journal.unflushed().behind(&Session::default(), read.end);
             assert!(!again.continues && again.records == next, "way {n}: {again:?}");
             store.discard(&Session::default()).unwrap();
         }
     }
     error(two.flush(&store, None), ErrorKind::Unavailable);
     // The other session waits all the while.
-    assert_eq!(journal.pending_cursor(&Session::from(transaction)).records, 1);
+    assert_eq!(journal.unflushed().cursor(&Session::from(transaction)).records, 1);
 }
 
 /// Two sessions in one transaction: what a failure takes of one of them keeps the other from committing without it.
@@ -551,7 +554,7 @@ fn what_a_participant_buffers_is_lost_with_its_session() {
     let (journal, session) = (store.journal(), Session::default());
     let buffered = Buffered::<Numbers>::default();
     let put = |number: u8| {
-        buffered.put(journal, &session, 1, |own| {
+        buffered.put(journal.unflushed(), &session, 1, |own| {
             own.0.push(number);
             None
         });
@@ -566,13 +569,13 @@ fn what_a_participant_buffers_is_lost_with_its_session() {
     world.clear_faults();
     put(3);
     put(4);
-    buffered.pass(journal, &session, 1, vec![SideRecord { kind: 9, bytes: vec![5].into() }]);
+    buffered.pass(journal.unflushed(), &session, 1, vec![SideRecord { kind: 9, bytes: vec![5].into() }]);
     put(6);
-    buffered.hand_over(journal, &session);
+    buffered.hand_over(journal.unflushed(), &session);
     put(7);
     buffered.discard(&session);
-    buffered.hand_over(journal, &session);
-    let pending = journal.pending_side(&session).unwrap();
+    buffered.hand_over(journal.unflushed(), &session);
+    let pending = journal.unflushed().records(&session);
     let bytes: Vec<&[u8]> = pending.iter().map(|record| &*record.bytes).collect();
     assert_eq!(bytes, [&[3, 4][..], &[5], &[6]]);
 }

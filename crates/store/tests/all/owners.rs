@@ -78,7 +78,7 @@ fn a_foreign_log_does_not_count_in_anothers_dataset() {
     let before = files(&world, "logs");
     forger.flush(&Session::default()).unwrap();
     let forged = files(&world, "logs").into_iter().find(|f| !before.contains(f)).unwrap();
-    world.chown(&forged, 666).unwrap();
+    world.permissions().chown(&forged, 666).unwrap();
     let reader = open(&world, "bob");
     assert_eq!(listed(&reader), ["{run=a}{variable=t}{}", "{run=forger}{variable=t}{}"]);
     assert_eq!(count_all(&reader), 2);

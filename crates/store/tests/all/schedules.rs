@@ -114,7 +114,7 @@ struct Scene {
 
 impl Scene {
     fn keep(&self, record: SideRecord, session: Option<Id>) {
-        let losses = self.store.journal().keep(1, &Session::from(session));
+        let losses = self.store.journal().unflushed().keep(1, &Session::from(session));
         let mut buffers = self.buffers.lock();
         let buffer = buffers.entry(session).or_default();
         if buffer.losses != losses {
@@ -127,7 +127,7 @@ impl Scene {
         let Buffer { losses, records } = buffer;
         let rows = records.len() as u64;
         if rows > 0 {
-            self.store.journal().take_kept(records, rows, losses, &Session::from(session));
+            self.store.journal().unflushed().add_kept(records, rows, losses, &Session::from(session));
         }
     }
 
@@ -378,7 +378,7 @@ impl Model {
 
 /// Numbers of the side records that everybody sees.
 fn records(store: &Store) -> Result<BTreeSet<u64>> {
-    let feed = store.journal().feed()?;
+    let feed = store.journal().looks().feed()?;
     let decisions = feed.decisions();
     let mut found = BTreeSet::new();
     for (writer, _) in feed.heads() {

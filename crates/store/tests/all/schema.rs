@@ -150,7 +150,7 @@ fn only_the_owner_of_the_store_extends_its_schema() {
     let store = with_schema(&world, "alice", BASE).unwrap();
     flush_one(&store, OLD, b"x");
     for folder in ["logs", "data", "boards"] {
-        world.set_mode(&Path::new(ROOT).join(folder), 0o1777).unwrap();
+        world.permissions().set_mode(&Path::new(ROOT).join(folder), 0o1777).unwrap();
     }
     let other = open(&world, "bob");
     flush_one(&other, "run=bob,variable=t,step=0", b"x");
@@ -297,7 +297,7 @@ fn readers_look_at_no_other_commit_with_side_records() {
     let first = reads(&world);
     for n in 0..50u8 {
         let record = fieldstone_format::log::SideRecord { kind: 9, bytes: vec![n].into() };
-        store.journal().take_side(vec![record], &Session::default()).unwrap();
+        store.journal().unflushed().add(vec![record], &Session::default()).unwrap();
         store.flush(&Session::default()).unwrap();
     }
     assert!(reads(&world) <= first + 2, "{} reads, {first} before", reads(&world));

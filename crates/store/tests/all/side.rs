@@ -23,7 +23,7 @@ fn record(n: u8) -> SideRecord {
 }
 
 fn note(store: &LocalStore, n: u8, transaction: Option<Id>) -> Result<()> {
-    store.journal().take_side(vec![record(n)], &Session::from(transaction))
+    store.journal().unflushed().add(vec![record(n)], &Session::from(transaction))
 }
 
 fn put(store: &LocalStore, step: u8, variable: &str, transaction: Option<Id>) -> Result<()> {
@@ -46,7 +46,7 @@ fn decide(system: &dyn Folder, store: &LocalStore, id: Id, on: u32, off: u32) ->
 
 /// Checks which side records have a kind that everybody sees, in the order of their place among all commits.
 fn sees(store: &LocalStore, kind: u32, expected: &[u8]) -> Result<()> {
-    let feed = store.journal().feed()?;
+    let feed = store.journal().looks().feed()?;
     let decisions = feed.decisions();
     let mut found = Vec::new();
     for (writer, _) in feed.heads() {
@@ -128,24 +128,27 @@ fn kinds_are_switched_off_and_on_again(system: &dyn Folder) -> Result<()> {
 fn a_feed_gives_commits_in_their_order(system: &dyn Folder) -> Result<()> {
     let (a, b) = (open(system, 0)?, open(system, 1)?);
     let (of_a, of_b) = (a.journal(), b.journal());
-    assert_eq!((of_a.feed()?.heads(), of_a.pending_side(&Session::default())?), (vec![], vec![]));
+    assert_eq!(
+        (of_a.looks().feed()?.heads(), of_a.unflushed().records(&Session::default())),
+        (vec![], vec![])
+    );
     for n in 1..=6u8 {
         put(&a, n, "t", None)?;
         if n % 2 == 0 {
-            of_a.take_side(vec![record(n), record(n + 10)], &Session::default())?;
-            assert_eq!(of_a.pending_side(&Session::default())?, [record(n), record(n + 10)]);
+            of_a.unflushed().add(vec![record(n), record(n + 10)], &Session::default())?;
+            assert_eq!(of_a.unflushed().records(&Session::default()), [record(n), record(n + 10)]);
         }
         flush(system, &a, None)?;
-        assert_eq!(of_a.pending_side(&Session::default())?, []);
+        assert_eq!(of_a.unflushed().records(&Session::default()), []);
     }
     let id = b.begin()?;
-    of_b.take_side(vec![record(7)], &Session::from(id))?;
+    of_b.unflushed().add(vec![record(7)], &Session::from(id))?;
     assert_eq!(
-        (of_b.pending_side(&Session::default())?, of_b.pending_side(&Session::from(id))?),
+        (of_b.unflushed().records(&Session::default()), of_b.unflushed().records(&Session::from(id))),
         (vec![], vec![record(7)])
     );
     flush(system, &b, Some(id))?;
-    let feed = of_a.feed()?;
+    let feed = of_a.looks().feed()?;
     let heads = feed.heads();
     let of = |length: u64| heads.iter().find(|(_, sequence)| *sequence == length).copied();
     let (Some((first, _)), Some((second, _))) = (of(6), of(1)) else {
@@ -162,14 +165,14 @@ fn a_feed_gives_commits_in_their_order(system: &dyn Folder) -> Result<()> {
     let commits: Vec<Commit> = feed.commits(second, 0)?.collect::<Result<_>>()?;
     assert_eq!((commits.len(), commits[0].transaction, commits[0].writer), (1, Some(id), second));
     // It shows one moment, as does the feed of an older version.
-    of_a.take_side(vec![record(99)], &Session::default())?;
+    of_a.unflushed().add(vec![record(99)], &Session::default())?;
     flush(system, &a, None)?;
     assert_eq!(sides(first, 4)?.len(), 1);
     let then = system.local(2, &Opening { at: Some(feed.version()), ..Opening::default() })?;
-    let then = then.journal().feed()?;
+    let then = then.journal().looks().feed()?;
     assert_eq!((then.heads(), then.problems().len()), (heads.clone(), 0));
     assert_eq!(then.commits(first, 4)?.count(), 1);
-    assert_eq!(of_a.feed()?.commits(first, 4)?.count(), 2);
+    assert_eq!(of_a.looks().feed()?.commits(first, 4)?.count(), 2);
     Ok(())
 }
 
@@ -188,7 +191,7 @@ fn a_feed_gives_entries(system: &dyn Folder) -> Result<()> {
     let id = a.begin()?;
     put(&a, 2, "t", Some(id))?;
     flush(system, &a, Some(id))?;
-    let feed = open(system, 1)?.journal().feed()?;
+    let feed = open(system, 1)?.journal().looks().feed()?;
     let (writer, _) = feed.heads()[0];
     let entries = |after: u64| -> Result<Vec<(String, u64, bool)>> {
         let of = |entry: EntryChange| (entry.key.to_string(), entry.sequence, entry.removal);
@@ -230,9 +233,13 @@ fn side_records_need_no_field(system: &dyn Folder) -> Result<()> {
     put(&store, 1, "t", None)?;
     store
         .journal()
-        .take_side(vec![SideRecord { kind: 8, bytes: vec![1; 1000].into() }], &Session::default())?;
+        .unflushed()
+        .add(vec![SideRecord { kind: 8, bytes: vec![1; 1000].into() }], &Session::default())?;
     flush(system, &store, None)?;
-    store.journal().take_side(vec![SideRecord { kind: 9, bytes: Vec::new().into() }], &Session::default())?;
+    store
+        .journal()
+        .unflushed()
+        .add(vec![SideRecord { kind: 9, bytes: Vec::new().into() }], &Session::default())?;
     flush(system, &store, None)?;
     assert_eq!(count()?, 1);
     assert!(reader.verify(&Request::new())?.ok());

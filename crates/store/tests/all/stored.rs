@@ -104,7 +104,7 @@ fn a_store_stays_of_version_1_until_it_is_upgraded_and_takes_no_array_in_a_file_
     let raw = write(&world, "a", 10);
     assert_eq!(error(add(&store, "0", &raw, None), ErrorKind::Denied).code(), Code::FormatPinned);
     assert_eq!((logs(&world).len(), store.status().unwrap().format), (1, 1));
-    assert_eq!(store.journal().upgrade(&Session::default()).unwrap(), (1, 2));
+    assert_eq!(store.journal().format().upgrade(&Session::default()).unwrap(), (1, 2));
     add(&store, "0", &raw, None).unwrap();
     assert_eq!(logs(&world).len(), 1, "nothing was flushed");
     let before = commits(&world, first);
@@ -357,7 +357,7 @@ fn a_kill_while_a_log_is_left_loses_nothing_flushed_and_shows_no_half() {
         archive(&store, "run=a,variable=v,step=1", Value::Bytes(&large), &options).unwrap();
         put(&store, "run=a,variable=u,step=1", &large).unwrap();
         put(&store, "run=a,variable=u,step=2", &large).unwrap();
-        open(world, "c").journal().upgrade(&Session::default()).unwrap();
+        open(world, "c").journal().format().upgrade(&Session::default()).unwrap();
         add(&store, "0", &raw, None).unwrap();
         (env, store, id, raw)
     };
@@ -407,7 +407,7 @@ fn a_full_disk_while_a_log_is_left_loses_nothing() {
         let id = store.begin().unwrap();
         let options = ArchiveOptions { session: Session::from(id), ..ArchiveOptions::default() };
         archive(&store, "run=a,variable=v,step=0", Value::Bytes(&pattern(2 << 20, 2)), &options).unwrap();
-        open(&world, "b").journal().upgrade(&Session::default()).unwrap();
+        open(&world, "b").journal().format().upgrade(&Session::default()).unwrap();
         add(&store, "0", &raw, None).unwrap();
         let fault = if kind == OpKind::Read { Fault::Io } else { Fault::NoSpace };
         world.schedule(Plan::new(fault).kind(kind).path("/data/").nth(nth));
@@ -518,7 +518,7 @@ fn make_the_kept_store() {
         )
         .unwrap();
     store.flush(&Session::default()).unwrap();
-    store.journal().upgrade(&Session::default()).unwrap();
+    store.journal().format().upgrade(&Session::default()).unwrap();
     let path = root.join(FILE);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut content = b"head".to_vec();

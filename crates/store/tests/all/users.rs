@@ -30,7 +30,7 @@ fn shared() -> (SimWorld, Store) {
     for folder in ["", "logs", "data", "boards"] {
         let path = Path::new(ROOT).join(folder);
         admin.disk.create_dir_all(&path).unwrap();
-        world.set_mode(&path, 0o1777).unwrap();
+        world.permissions().set_mode(&path, 0o1777).unwrap();
     }
     let alice = open(&world, "alice");
     flush_one(&alice, KEY, b"alice's");
@@ -173,7 +173,7 @@ fn a_forged_decision_counts_for_nobody_else() {
     let open_id = alice.begin().unwrap();
     put_in(&alice, "run=a,variable=t,step=6", b"open", open_id).unwrap();
     alice.flush(&Session::from(open_id)).unwrap();
-    let alices = alice.journal().feed().unwrap().heads();
+    let alices = alice.journal().looks().feed().unwrap().heads();
     for (n, committed) in [(1, false), (2, true)] {
         let of = if committed { open_id } else { id };
         let decision = Decision { transaction: of, committed, kinds: u32::MAX, covers: alices.clone() };
@@ -281,14 +281,14 @@ fn what_may_not_be_read_is_passed_over_and_named() {
         .filter(|path| world.process("bob").disk.stat(path).unwrap().uid == BOB)
         .collect();
     assert!(bobs.len() >= 3, "log, claim, board: {bobs:?}");
-    bobs.iter().for_each(|path| world.set_mode(path, 0o600).unwrap());
+    bobs.iter().for_each(|path| world.permissions().set_mode(path, 0o600).unwrap());
     let reader = open(&world, "alice");
     check_alice(&world, &reader);
     check_alice(&world, &alice);
     let notes = reader.verify(&Request::new()).unwrap().notes;
     assert!(notes.iter().any(|note| note.contains("this user may not")), "{notes:?}");
     assert!(!reader.status().unwrap().problems.is_empty());
-    bobs.iter().for_each(|path| world.set_mode(path, 0o644).unwrap());
+    bobs.iter().for_each(|path| world.permissions().set_mode(path, 0o644).unwrap());
     reader.refresh().unwrap();
     assert_eq!(get(&reader, "run=b,variable=t").unwrap(), b"x");
     assert!(reader.status().unwrap().problems.is_empty(), "{:?}", reader.status().unwrap().problems);
@@ -298,7 +298,7 @@ fn what_may_not_be_read_is_passed_over_and_named() {
 fn a_log_whose_name_begins_like_anothers_breaks_no_version() {
     let (world, alice) = shared();
     let before = alice.version().unwrap();
-    let (id, _) = alice.journal().feed().unwrap().heads()[0];
+    let (id, _) = alice.journal().looks().feed().unwrap().heads()[0];
     let mut twin = [9; 16];
     twin[..8].copy_from_slice(&id.0[..8]);
     forge(&world, Id(twin), CommitRecord { stamp: 5, ..CommitRecord::default() });
@@ -339,7 +339,7 @@ fn a_slot_of_another_user_says_nothing_of_a_log() {
         }
         .encode()
     };
-    let slots: Vec<u8> = writer.journal().feed().unwrap().heads().iter().flat_map(forged).collect();
+    let slots: Vec<u8> = writer.journal().looks().feed().unwrap().heads().iter().flat_map(forged).collect();
     put_as_bob(&world, "boards/aa.board", &slots);
     assert_eq!(get(&reader, KEY).unwrap(), b"v1", "nothing is lost");
     flush_one(&writer, KEY, b"v2");
@@ -379,7 +379,7 @@ fn a_store_in_a_shared_folder_is_made_with_the_folders_of_all_files() {
         world.set_uid("alice", ALICE);
         let alice = world.process("alice");
         alice.disk.create_dir_all(Path::new(ROOT)).unwrap();
-        world.set_mode(Path::new(ROOT), mode).unwrap();
+        world.permissions().set_mode(Path::new(ROOT), mode).unwrap();
         flush_one(&open(&world, "alice"), KEY, b"alice's");
         for folder in ["arrays", "meshes", "histories"] {
             let stat = alice.disk.stat(&Path::new(ROOT).join(folder)).ok();

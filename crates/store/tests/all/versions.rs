@@ -67,8 +67,8 @@ fn reads_and_does_not_write(world: &SimWorld, store: &Store, named: &[&str]) {
     let side = || vec![SideRecord { kind: 1, bytes: vec![1].into() }];
     let fresh = open(world, "b");
     for store in [store, &fresh] {
-        store.journal().take_side(side(), &Session::default()).unwrap();
-        store.journal().take_side(side(), &Session::from(id)).unwrap();
+        store.journal().unflushed().add(side(), &Session::default()).unwrap();
+        store.journal().unflushed().add(side(), &Session::from(id)).unwrap();
         let outcomes = [
             put(store, "run=new,variable=t", b"x"),
             store.flush(&Session::default()),
@@ -96,7 +96,7 @@ fn a_log_of_a_later_version_is_named_and_nothing_is_written_beside_it() {
     assert!(found.why.contains("format version 3"), "{}", found.why);
     let problems = store.status().unwrap().problems;
     assert!(problems.iter().any(|p| p.file == name && p.why.contains("version 3")), "{problems:?}");
-    assert!(store.journal().feed().unwrap().problems().iter().any(|problem| problem.file == name));
+    assert!(store.journal().looks().feed().unwrap().problems().iter().any(|problem| problem.file == name));
     reads_and_does_not_write(&world, &store, &[&name, "version 3", "versions 1 to 2"]);
     // Once it is gone, writing goes on.
     world.process("a").disk.unlink(&Path::new(ROOT).join(&name)).unwrap();

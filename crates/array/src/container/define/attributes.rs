@@ -22,10 +22,10 @@ impl Definitions {
         let name = names::nfc(name);
         let path = self.header.vars.names.get(var as usize);
         let attr = Attr { name: &name, ty, value };
-        self.check_given(path, self.header.vars.types[var as usize], &attr)?;
+        check_given(self.header.version, path, self.header.vars.types[var as usize], &attr)?;
         let is_last = var as usize + 1 == self.header.vars.len();
         let is_base = u64::from(var) < self.base.vars;
-        if is_last && !is_base && !self.changed.contains_key(&var) {
+        if is_last && !is_base && self.late.of(var).is_none() {
             // The usual case: a few attributes right after their variable.
             let mut own = self.header.vars.get(var as usize).attrs();
             let is_new_of_few = own.len() < FEW && own.all(|attr| attr.name != name);
@@ -36,26 +36,8 @@ impl Definitions {
             }
         }
         self.note_attrs(var);
-        let vars = &self.header.vars;
-        let attrs = self.changed.entry(var).or_insert_with(|| vars.attrs_of(var as usize));
-        let position = match attrs.len() {
-            0..=FEW => attrs.position(&name),
-            _ => {
-                let lookup = self.many.entry(var).or_default();
-                lookup.search(&attrs.names, &name).map(|position| position as usize)
-            }
-        };
-        match position {
-            Some(position) => attrs.replace(position, ty, value),
-            None => attrs.push(&name, ty, value),
-        }
+        self.late.put(&self.header.vars, var, &attr);
         Ok(())
-    }
-
-    /// What holds of an attribute that a user gives a variable; its name is in NFC.
-    pub(super) fn check_given(&self, path: &str, var_type: NcType, attr: &Attr<'_>) -> Result<()> {
-        check_attr(self.header.version, path, attr)?;
-        check_fill(path, var_type, attr)
     }
 
     fn put_global(&mut self, name: &str, ty: NcType, value: &[u8]) -> Result<()> {
@@ -83,7 +65,7 @@ impl Definitions {
     /// Attributes of a variable, late ones among them.
     pub fn attrs_of(&self, var: u32) -> Result<Attrs> {
         self.check_var(var)?;
-        Ok(match self.changed.get(&var) {
+        Ok(match self.late.of(var) {
             Some(attrs) => attrs.clone(),
             None => self.header.vars.attrs_of(var as usize),
         })
@@ -97,29 +79,36 @@ impl Definitions {
         Err(Code::VariableNotFound
             .error(format!("no variable number {var}; {vars} are defined on this rank")))
     }
+}
 
-    /// Checks attributes of variables in columns as [`put_att`](Definitions::put_att) does each, but for fill values.
-    pub(super) fn check_attrs(&self, columns: &VarColumns<'_>, vars: &Names) -> Result<()> {
-        let Some((attrs, ends)) = columns.attrs else { return Ok(()) };
-        let mut start = 0;
-        for (i, end) in ends.iter().enumerate() {
-            let (path, own) = (vars.get(i), start..*end as usize);
-            for at in own.clone() {
-                let attr = attrs.get(at);
-                check_attr(self.header.version, path, &attr)?;
-                if names::nfc(attr.name) != attr.name {
-                    return Err(Code::Name
-                        .error(format!("{}: its name is not NFC-normalised", attr_of_var(path, &attr))));
-                }
+/// Checks attributes of variables in columns as [`put_att`](Definitions::put_att) does each, but for fill values.
+pub(super) fn check_attrs(version: Version, columns: &VarColumns<'_>, vars: &Names) -> Result<()> {
+    let Some((attrs, ends)) = columns.attrs else { return Ok(()) };
+    let mut start = 0;
+    for (i, end) in ends.iter().enumerate() {
+        let (path, own) = (vars.get(i), start..*end as usize);
+        for at in own.clone() {
+            let attr = attrs.get(at);
+            check_attr(version, path, &attr)?;
+            if names::nfc(attr.name) != attr.name {
+                return Err(
+                    Code::Name.error(format!("{}: its name is not NFC-normalised", attr_of_var(path, &attr)))
+                );
             }
-            if let Some(twice) = first_repeat(own.map(|at| attrs.names.get(at))) {
-                return Err(Code::DefinitionExists
-                    .error(format!("attribute `{twice}` of variable `{path}` is given twice")));
-            }
-            start = *end as usize;
         }
-        Ok(())
+        if let Some(twice) = first_repeat(own.map(|at| attrs.names.get(at))) {
+            return Err(Code::DefinitionExists
+                .error(format!("attribute `{twice}` of variable `{path}` is given twice")));
+        }
+        start = *end as usize;
     }
+    Ok(())
+}
+
+/// What holds of an attribute that a user gives a variable; its name is in NFC.
+pub(super) fn check_given(version: Version, path: &str, var_type: NcType, attr: &Attr<'_>) -> Result<()> {
+    check_attr(version, path, attr)?;
+    check_fill(path, var_type, attr)
 }
 
 fn attr_of_var(path: &str, attr: &Attr<'_>) -> String {

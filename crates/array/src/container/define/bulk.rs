@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::netcdf::{Names, NcType, layout};
+use fieldstone_format::netcdf::{Names, NcType, Version, layout};
 
+use super::attributes::check_attrs;
 use super::columns::check_ends;
 use super::{Definitions, DimColumn, RECORD, Types, VarColumns, check_room, check_type, kept, numbers};
 
@@ -64,9 +65,9 @@ impl Definitions {
         let names = kept("variable", Cow::Borrowed(columns.names))?;
         let (first, count) = (self.header.vars.len(), names.len());
         check_room("variables", first, count)?;
-        self.check_types(columns, &names)?;
+        check_types(self.header.version, columns, &names)?;
         self.check_base(&names, Definitions::find_var, "variable")?;
-        self.check_attrs(columns, &names)?;
+        check_attrs(self.header.version, columns, &names)?;
         let (mut ids, mut ends) = (Vec::new(), Vec::new());
         let dims = match columns.dims {
             DimColumn::Ids(ids, ends) => {
@@ -144,15 +145,6 @@ impl Definitions {
         Ok(())
     }
 
-    fn check_types(&self, columns: &VarColumns<'_>, names: &Names) -> Result<()> {
-        let check = |i: usize, ty: NcType| check_type(self.header.version, "variable", names.get(i), ty);
-        match columns.types {
-            Types::One(ty) if !names.is_empty() => check(0, ty),
-            Types::One(_) => Ok(()),
-            Types::Each(types) => types.iter().enumerate().try_for_each(|(i, ty)| check(i, *ty)),
-        }
-    }
-
     fn check_ids(&self, names: &Names, ids: &[u32], ends: &[u64]) -> Result<()> {
         let known = self.header.dims.len() as u32;
         if self.header.dims.record.is_none() && ids.iter().all(|id| *id < known) {
@@ -180,5 +172,14 @@ impl Definitions {
             Some(path) => Err(super::taken(kind, path)),
             None => Ok(()),
         }
+    }
+}
+
+fn check_types(version: Version, columns: &VarColumns<'_>, names: &Names) -> Result<()> {
+    let check = |i: usize, ty: NcType| check_type(version, "variable", names.get(i), ty);
+    match columns.types {
+        Types::One(ty) if !names.is_empty() => check(0, ty),
+        Types::One(_) => Ok(()),
+        Types::Each(types) => types.iter().enumerate().try_for_each(|(i, ty)| check(i, *ty)),
     }
 }

@@ -27,18 +27,19 @@ mod attributes;
 mod base_edits;
 mod bulk;
 mod columns;
+mod late_attrs;
 pub(crate) mod lookup;
 mod redefine;
 mod repeats;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::netcdf::{Attr, Attrs, Header, Names, NcType, Version, layout, names, paths};
+use fieldstone_format::netcdf::{Attr, Header, Names, NcType, Version, layout, names, paths};
 
 pub use columns::{DimColumn, Types, VarColumns};
+use late_attrs::LateAttrs;
 use lookup::Lookup;
 
 use super::model::{Counts, Format};
@@ -57,9 +58,7 @@ pub struct Definitions {
     vars: Lookup,
     attrs: Lookup,
     /// Attributes of variables that got one after a later variable was defined, or another value.
-    changed: BTreeMap<u32, Attrs>,
-    /// Names of those of `changed` that are many.
-    many: BTreeMap<u32, Lookup>,
+    late: LateAttrs,
     /// Objects that were in the file before a redefinition: the same on all ranks.
     base: Counts,
     /// What this rank did to those.
@@ -77,8 +76,7 @@ impl Definitions {
             dims: Lookup::default(),
             vars: Lookup::default(),
             attrs: Lookup::default(),
-            changed: BTreeMap::new(),
-            many: BTreeMap::new(),
+            late: LateAttrs::default(),
             base: Counts::default(),
             edits: BaseEdits::default(),
             has_paths: false,
@@ -98,7 +96,7 @@ impl Definitions {
 
     /// What is defined, with names as paths. Attributes that were given late stand in their place.
     pub fn header(&mut self) -> &Header {
-        self.merge_late_attrs();
+        self.late.merge_into(&mut self.header.vars);
         &self.header
     }
 
@@ -119,9 +117,8 @@ impl Definitions {
 
     /// Bytes of memory that definitions hold.
     pub fn memory(&self) -> u64 {
-        let changed = self.changed.values().map(|attrs| attrs.memory()).sum::<u64>()
-            + self.many.values().map(Lookup::memory).sum::<u64>();
-        self.header.memory() + self.dims.memory() + self.vars.memory() + self.attrs.memory() + changed
+        let lookups = self.dims.memory() + self.vars.memory() + self.attrs.memory();
+        self.header.memory() + lookups + self.late.memory()
     }
 
     /// Defines a dimension; `None` makes it the record dimension. Gives its local number.
@@ -167,7 +164,7 @@ impl Definitions {
     pub fn def_var_with(&mut self, path: &str, ty: NcType, dims: &[&str], attrs: &[Attr<'_>]) -> Result<u32> {
         for attr in attrs {
             let name = names::nfc(attr.name);
-            self.check_given(path, ty, &Attr { name: &name, ..*attr })?;
+            attributes::check_given(self.header.version, path, ty, &Attr { name: &name, ..*attr })?;
         }
         let var = self.def_var(path, ty, dims)?;
         for Attr { name, ty, value } in attrs {
@@ -257,19 +254,10 @@ impl Definitions {
         }
     }
 
-    /// Puts attributes that were given late into their place.
-    fn merge_late_attrs(&mut self) {
-        if !self.changed.is_empty() {
-            self.header.vars.replace_attrs(&self.changed);
-            self.changed.clear();
-            self.many.clear();
-        }
-    }
-
     /// What `enddef` needs: the header, late attributes in place, and the hashes of all its names (dimensions,
     /// attributes, variables).
     pub fn for_enddef(&mut self) -> (&mut Header, [&[u64]; 3]) {
-        self.merge_late_attrs();
+        self.late.merge_into(&mut self.header.vars);
         let header = &mut self.header;
         let dims = self.dims.hashes(&header.dims.names);
         let attrs = self.attrs.hashes(&header.attrs.names);

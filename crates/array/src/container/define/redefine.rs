@@ -91,7 +91,7 @@ impl Definitions {
             let attrs = self.attrs_of(var)?;
             let i = attrs.position(&name).ok_or_else(missing)?;
             self.note_attrs(var);
-            self.set_attrs(var, attrs.without(i));
+            self.late.set(var, attrs.without(i));
             return Ok(());
         }
         let names = &self.header.attrs.names;
@@ -111,7 +111,7 @@ impl Definitions {
         let var = |id: &u32| Change::VarName(*id, header.vars.names.get(*id as usize).to_owned());
         changes.extend(self.edits.vars.iter().map(var));
         changes.extend(self.edits.attrs.iter().map(|id| {
-            let late = self.changed.get(id).cloned();
+            let late = self.late.of(*id).cloned();
             Change::VarAttrs(*id, late.unwrap_or_else(|| header.vars.attrs_of(*id as usize)))
         }));
         for name in &self.edits.put {
@@ -150,7 +150,7 @@ impl Definitions {
         self.has_paths |= dims.values().chain(vars.values()).any(|path| path.contains('/'));
         for change in rest {
             match change {
-                Change::VarAttrs(id, attrs) => self.set_attrs(id, attrs),
+                Change::VarAttrs(id, attrs) => self.late.set(id, attrs),
                 Change::PutGlobal(name, ty, value) => match self.base_global(&name) {
                     Some(id) => self.header.attrs.replace(id as usize, ty, &value),
                     None => return Err(Error::internal(format!("no global attribute `{name}` to change"))),
@@ -172,11 +172,6 @@ impl Definitions {
         if u64::from(var) < self.base.vars {
             self.edits.attrs.insert(var);
         }
-    }
-
-    fn set_attrs(&mut self, var: u32, attrs: Attrs) {
-        self.many.remove(&var);
-        self.changed.insert(var, attrs);
     }
 
     pub(super) fn replace_global(&mut self, id: u32, ty: NcType, value: &[u8]) {

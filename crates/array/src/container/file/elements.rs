@@ -33,7 +33,13 @@ impl DataMode {
     }
 }
 
-impl Container {
+/// Reads and writes elements of variables.
+#[derive(Debug, Clone, Copy)]
+pub struct Elements<'a> {
+    pub(super) container: &'a Container,
+}
+
+impl Elements<'_> {
     /// Writes a box of a variable: `data` are elements of type `ty` in this machine's byte order. With
     /// `collective` all ranks call it, each for its own box, and an error is raised on all.
     ///
@@ -50,10 +56,10 @@ impl Container {
         self.put_many(&[Put { var, selection, data, ty }], collective)
     }
 
-    /// As [`put`](Container::put), many at once, joined into few writes. Of overlapping ones the later wins.
+    /// As [`put`](Self::put), many at once, joined into few writes. Of overlapping ones the later wins.
     pub fn put_many(&self, puts: &[Put<'_>], collective: bool) -> Result<()> {
-        let mode = self.data("put")?;
-        let allowed = mode.may_write(self.path()).and_then(|()| mode.changing());
+        let mode = self.container.data("put")?;
+        let allowed = mode.may_write(self.container.path()).and_then(|()| mode.changing());
         if collective {
             return access::put_all(&mode.target(), allowed.map(|()| puts));
         }
@@ -63,7 +69,7 @@ impl Container {
 
     /// Reads a box of a variable into `into`, as elements of type `ty` in this machine's byte order.
     ///
-    /// Errors: as of [`put`](Container::put); `Corrupt` where the file ends early.
+    /// Errors: as of [`put`](Self::put); `Corrupt` where the file ends early.
     pub fn get(
         &self,
         var: &VarInfo,
@@ -78,14 +84,14 @@ impl Container {
     /// Whether the file holds a box of a variable: to be asked where there is no memory for its elements, before
     /// the memory is blamed.
     ///
-    /// Errors: as of [`get`](Container::get); `Corrupt` where the file ends before the box.
+    /// Errors: as of [`get`](Self::get); `Corrupt` where the file ends before the box.
     pub fn check_held(&self, var: &VarInfo, selection: &Selection) -> Result<()> {
-        access::check_held(&self.data("get")?.target(), var, selection)
+        access::check_held(&self.container.data("get")?.target(), var, selection)
     }
 
-    /// As [`get`](Container::get), many at once, joined into few reads.
+    /// As [`get`](Self::get), many at once, joined into few reads.
     pub fn get_many(&self, gets: &mut [Get<'_>], collective: bool) -> Result<()> {
-        let mode = self.data("get")?;
+        let mode = self.container.data("get")?;
         if collective {
             return access::get_all(&mode.target(), Ok(gets));
         }
@@ -93,14 +99,14 @@ impl Container {
     }
 
     /// Collective: what a view of a variable means for this rank and for this moment: for the next
-    /// [`put_view`](Container::put_view) (`writes`) or [`get_view`](Container::get_view). With `record` the view is
+    /// [`put_view`](Self::put_view) (`writes`) or [`get_view`](Self::get_view). With `record` the view is
     /// of that record alone. The record dimension is as long as the views of a put reach, else as there are records.
     ///
     /// Errors: `Invalid`, on all ranks, for a view that does not fit; `Denied` to write what is open for reading.
     pub fn view(&self, var: &VarInfo, view: &View, record: Option<u64>, writes: bool) -> Result<VarView> {
-        let mode = self.data(if writes { "put" } else { "get" })?;
+        let mode = self.container.data(if writes { "put" } else { "get" })?;
         let allowed = match writes {
-            true => mode.may_write(self.path()).and_then(|()| mode.changing()),
+            true => mode.may_write(self.container.path()).and_then(|()| mode.changing()),
             false => Ok(()),
         };
         views::resolve(&mode.target(), var, (view, record), writes, allowed)
@@ -109,7 +115,7 @@ impl Container {
     /// Collective: writes what this rank holds of a variable. `data` are elements of type `ty` in this machine's byte
     /// order, in C order of the view's local shape.
     ///
-    /// Errors: `Conflict` for an element that ranks write and not alike; others as of [`put`](Container::put).
+    /// Errors: `Conflict` for an element that ranks write and not alike; others as of [`put`](Self::put).
     pub fn put_view(
         &self,
         var: &VarInfo,
@@ -117,12 +123,18 @@ impl Container {
         data: (&[u8], NcType),
         settings: Settings,
     ) -> Result<MoveReport> {
-        views::put(&self.data("put")?.target(), &self.planner, (var, view), data, settings)
+        views::put(
+            &self.container.data("put")?.target(),
+            &self.container.planner,
+            (var, view),
+            data,
+            settings,
+        )
     }
 
     /// Collective: reads what this rank asks for. What of `into` the view does not name stays as it is.
     ///
-    /// Errors: as of [`get`](Container::get).
+    /// Errors: as of [`get`](Self::get).
     pub fn get_view(
         &self,
         var: &VarInfo,
@@ -130,6 +142,12 @@ impl Container {
         into: (&mut [u8], NcType),
         settings: Settings,
     ) -> Result<MoveReport> {
-        views::get(&self.data("get")?.target(), &self.planner, (var, view), into, settings)
+        views::get(
+            &self.container.data("get")?.target(),
+            &self.container.planner,
+            (var, view),
+            into,
+            settings,
+        )
     }
 }

@@ -9,9 +9,9 @@
 //! let env = SimWorld::memory();
 //! let comm = || Arc::new(SingleComm::new(env.disk.clone()));
 //! let container = Container::create("t.nc".as_ref(), comm(), &env, &CreateOptions::default())?;
-//! container.def_dim("event_7/hits", Some(3))?;
-//! let charge = container.def_var("event_7/charge", NcType::Float, &["hits"])?;
-//! container.put_att(Some(charge), "units", NcType::Char, b"pC")?;
+//! container.define().dim("event_7/hits", Some(3))?;
+//! let charge = container.define().var("event_7/charge", NcType::Float, &["hits"])?;
+//! container.define().put_att(Some(charge), "units", NcType::Char, b"pC")?;
 //! container.enddef()?;
 //! assert_eq!(container.var_of(charge)?.shape(), [3]);
 //! container.close()?;
@@ -32,6 +32,7 @@
 //! | `handles` | numbers that callers hold, and those of the definitions |
 //! | `name_index` | writes the name index |
 //! | `state`, `data` | define mode and data mode |
+//! | `defining` | the definitions of this rank, by the numbers that callers hold |
 //! | `elements` | data in and out |
 //! | `relocate` | copies data to where a redefinition places them |
 //! | `truncation` | whether a file holds the data that its header describes |
@@ -41,11 +42,12 @@
 //!   order, and an error on one rank is raised on all;
 //! * until `sync` or `close` has returned, nobody finds a new container under its path: the old one is there,
 //!   or a file that says that it is unfinished;
-//! * numbers given by `def_*` hold until the container is closed;
+//! * numbers that a definition gave hold until the container is closed;
 //! * one that is dropped without `close` leaves what is unfinished unfinished.
 
 mod data;
 mod defined_header;
+mod defining;
 mod elements;
 mod handles;
 mod header;
@@ -60,8 +62,6 @@ pub mod staging;
 mod state;
 pub(in crate::container) mod truncation;
 
-use std::borrow::Cow;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,16 +71,16 @@ use fieldstone_core::env::comm::{Comm, Hints, Team, TeamFile};
 use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
-use fieldstone_format::netcdf::{Attr, Names, NcType};
 use tracing::debug_span;
 use tracing::field::Empty;
 
-use super::define::VarColumns;
 use super::enddef::{Phase, Report};
 use super::model::{DimInfo, Metadata, VarInfo};
 use crate::distributed::plan::Planner;
 
 use data::DataMode;
+pub use defining::Define;
+pub use elements::Elements;
 pub use options::{CreateOptions, Mode};
 use state::{DefineMode, State};
 
@@ -169,22 +169,6 @@ impl Container {
         self.state.lock()
     }
 
-    fn defining<T>(&self, what: &str, act: impl FnOnce(&mut DefineMode) -> Result<T>) -> Result<T> {
-        match &mut *self.state() {
-            State::Define(define) => {
-                let since = self.env.clock.monotonic();
-                let done = act(define);
-                let spent = self.env.clock.monotonic().saturating_sub(since);
-                self.defining.fetch_add(spent, Ordering::Relaxed);
-                done
-            }
-            State::Data(_) => Err(Code::ContainerMode
-                .error(format!("{what}: {} is in data mode", self.path.display()))
-                .with_hint("call redef first, on all ranks")),
-            State::Ended(why) => Err(self.ended(what, why)),
-        }
-    }
-
     fn data(&self, what: &str) -> Result<Arc<DataMode>> {
         match &*self.state() {
             State::Data(data) => Ok(data.clone()),
@@ -201,103 +185,9 @@ impl Container {
 
     // ---- define mode
 
-    /// Defines a dimension on this rank; `None` makes it the record dimension.
-    pub fn def_dim(&self, path: &str, len: Option<u64>) -> Result<DimRef> {
-        self.defining("def_dim", |define| {
-            let local = define.definitions.def_dim(path, len)?;
-            Ok(DimRef(define.dims.hand_out(local..local + 1).start))
-        })
-    }
-
-    /// Defines many dimensions on this rank; the length [`RECORD`](super::define::RECORD) marks the record dimension.
-    /// Lists that are given away are not copied.
-    pub fn def_dims<'a>(
-        &self,
-        names: impl Into<Cow<'a, Names>>,
-        lens: impl Into<Cow<'a, [u64]>>,
-    ) -> Result<Range<u32>> {
-        self.defining("def_dims", |define| {
-            let locals = define.definitions.def_dims(names, lens)?;
-            Ok(define.dims.hand_out(locals))
-        })
-    }
-
-    /// Defines a variable on this rank. Its dimensions are looked up in its own path, then in each enclosing
-    /// one.
-    pub fn def_var(&self, path: &str, ty: NcType, dims: &[&str]) -> Result<VarRef> {
-        self.defining("def_var", |define| {
-            let local = define.definitions.def_var(path, ty, dims)?;
-            Ok(VarRef(define.vars.hand_out(local..local + 1).start))
-        })
-    }
-
-    /// As [`def_var`](Container::def_var), with attributes of external (big-endian) bytes: all of it, or nothing.
-    pub fn def_var_with(&self, path: &str, ty: NcType, dims: &[&str], attrs: &[Attr<'_>]) -> Result<VarRef> {
-        self.defining("def_var", |define| {
-            let local = define.definitions.def_var_with(path, ty, dims, attrs)?;
-            Ok(VarRef(define.vars.hand_out(local..local + 1).start))
-        })
-    }
-
-    /// Defines many variables on this rank.
-    pub fn def_many(&self, columns: &VarColumns<'_>) -> Result<Range<u32>> {
-        self.defining("def_many", |define| {
-            let locals = define.def_many(columns)?;
-            Ok(define.vars.hand_out(locals))
-        })
-    }
-
-    /// Appends to `ids` the numbers, as [`def_many`](Self::def_many) takes them, of the dimensions that variables
-    /// name: `dims` one variable's after another, `ends` where each variable's end, and the variables those of
-    /// `vars`, in NFC, from number `first` on. So a long column of names can be taken piece by piece. Gives false
-    /// and does nothing where numbers that callers hold are not those of the definitions, after a redefinition:
-    /// then `def_many` is to be given the names.
-    pub fn resolve_dims(
-        &self,
-        (vars, first): (&Names, usize),
-        (dims, ends): (&Names, &[u64]),
-        ids: &mut Vec<u32>,
-    ) -> Result<bool> {
-        self.defining("def_many", |define| {
-            if !define.dims.is_same() {
-                return Ok(false);
-            }
-            define.definitions.resolve_dims((vars, first), (dims, ends), ids)?;
-            Ok(true)
-        })
-    }
-
-    /// Gives a variable, or with `None` the container, an attribute of external (big-endian) bytes. One of
-    /// that name is replaced.
-    pub fn put_att(&self, var: Option<VarRef>, name: &str, ty: NcType, value: &[u8]) -> Result<()> {
-        self.defining("put_att", |define| {
-            let var = var.map(|var| define.vars.local(var.0));
-            define.definitions.put_att(var, name, ty, value)
-        })
-    }
-
-    /// Deletes an attribute of a variable, or with `None` of the container.
-    pub fn del_att(&self, var: Option<VarRef>, name: &str) -> Result<()> {
-        self.defining("del_att", |define| {
-            let var = var.map(|var| define.vars.local(var.0));
-            define.definitions.del_att(var, name)
-        })
-    }
-
-    /// Gives a dimension another path.
-    pub fn rename_dim(&self, dim: DimRef, path: &str) -> Result<()> {
-        self.defining("rename_dim", |define| {
-            let dim = define.dims.local(dim.0);
-            define.definitions.rename_dim(dim, path)
-        })
-    }
-
-    /// Gives a variable another path.
-    pub fn rename_var(&self, var: VarRef, path: &str) -> Result<()> {
-        self.defining("rename_var", |define| {
-            let var = define.vars.local(var.0);
-            define.definitions.rename_var(var, path)
-        })
+    /// What this rank defines; in define mode.
+    pub fn define(&self) -> Define<'_> {
+        Define { container: self }
     }
 
     /// Collective: ends define mode. All ranks agree about the container's header and write it.
@@ -435,6 +325,11 @@ impl Container {
 
     fn keep_report(&self, report: &Report) {
         self.report.lock().clone_from(report);
+    }
+
+    /// Elements of its variables, in and out; in data mode.
+    pub fn elements(&self) -> Elements<'_> {
+        Elements { container: self }
     }
 
     // ---- the end

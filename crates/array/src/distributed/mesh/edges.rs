@@ -6,15 +6,10 @@
 //! Invariants: no edge that is derived comes twice, in whatever direction faces run; derived edges have their lower node
 //! first, and ascend over all ranks; their order does not depend on the number of ranks; memory is that of a share.
 
-use std::ops::Range;
+use fieldstone_core::{Code, Result};
 
-use fieldstone_core::{Code, Error, Result};
-
-use super::content::KINDS;
-use super::{Mesh, MeshArray, STEP};
-
-/// Bytes of rows that are read at a time.
-const PIECE: u64 = 1 << 20;
+use super::rows::RowReader;
+use super::{MeshArray, STEP};
 
 /// Edges that are gathered at least before those that came twice are dropped.
 const GATHERED: usize = 1 << 20;
@@ -54,145 +49,70 @@ fn volume_edges(nodes: usize) -> Option<&'static [[usize; 2]]> {
     }
 }
 
-impl Mesh {
-    /// Collective: this rank's share of the mesh's edges, else of those of its faces and volumes; none where it has
-    /// nodes alone.
-    ///
-    /// Errors: `Invalid` for volumes whose edges their number of nodes does not say; `Corrupt` where the file is.
-    pub fn edges(&self) -> Result<EdgeShare> {
-        let mut ends: Vec<[i64; 2]> = Vec::new();
-        if self.head.counts[1] > 0 {
-            let read = self.for_each_row(MeshArray::Edges, |_, row| {
-                ends.extend(row.first_chunk::<2>());
-                Ok(())
-            });
-            self.team.agree(STEP, read)?;
-        } else {
-            ends = self.derived()?;
-        }
-        let sums = self.team.sums(STEP, Ok(vec![ends.len() as u64]))?;
-        Ok(EdgeShare { before: sums.before[0], total: sums.total[0], ends })
-    }
-
-    fn derived(&self) -> Result<Vec<[i64; 2]>> {
-        match u32::try_from(self.head.counts[0]) {
-            Ok(_) => self.derived_as::<u64>(),
-            Err(_) => self.derived_as::<u128>(),
-        }
-    }
-
-    fn derived_as<K: EdgeKey>(&self) -> Result<Vec<[i64; 2]>> {
-        let mut gathered = GatheredEdges::<K>::default();
-        let faces = self.for_each_row(MeshArray::Faces, |_, row| {
-            (0..row.len()).for_each(|place| gathered.push(row[place], row[(place + 1) % row.len()]));
+/// Collective: this rank's share of the mesh's edges, else of those of its faces and volumes; none where it has
+/// nodes alone.
+///
+/// Errors: `Invalid` for volumes whose edges their number of nodes does not say; `Corrupt` where the file is.
+pub fn share(reader: &RowReader<'_>) -> Result<EdgeShare> {
+    let mut ends: Vec<[i64; 2]> = Vec::new();
+    if reader.head.counts[1] > 0 {
+        let read = reader.for_each_row(MeshArray::Edges, |_, row| {
+            ends.extend(row.first_chunk::<2>());
             Ok(())
         });
-        let volumes = faces.and_then(|()| {
-            self.for_each_row(MeshArray::Volumes, |number, row| {
-                let Some(edges) = volume_edges(row.len()) else {
-                    return Err(Code::Value
-                        .error(format!("volume {number} has {} nodes, which do not say its edges", row.len()))
-                        .with_hint("make the mesh with edges"));
-                };
-                edges.iter().for_each(|[a, b]| gathered.push(row[*a], row[*b]));
-                Ok(())
-            })
-        });
-        self.team.agree(STEP, volumes)?;
-        let keys = gathered.finish();
-        let (nodes, size) = (self.head.counts[0], self.team.size());
-        // Ranks have nodes that follow one another.
-        let begin = |rank: usize| (u128::from(nodes) * rank as u128 / size as u128) as i64;
-        let mut parts = Vec::with_capacity(size);
-        for rank in 0..size {
-            let from = keys.partition_point(|key| key.ends()[0] < begin(rank));
-            let to = keys.partition_point(|key| key.ends()[0] < begin(rank + 1));
-            let mut part = Vec::with_capacity((to - from) * K::BYTES);
-            keys[from..to].iter().for_each(|key| key.put(&mut part));
-            parts.push(part);
-        }
-        drop(keys);
-        let parts = self.team.alltoallv(STEP, Ok(parts))?;
-        let mut keys: Vec<K> =
-            parts.iter().flat_map(|part| part.chunks_exact(K::BYTES).map(K::read)).collect();
-        drop(parts);
-        // Each part is sorted, which this sort makes use of.
-        keys.sort();
-        keys.dedup();
-        Ok(keys.into_iter().map(K::ends).collect())
+        reader.team.agree(STEP, read)?;
+    } else {
+        ends = derived(reader)?;
     }
+    let sums = reader.team.sums(STEP, Ok(vec![ends.len() as u64]))?;
+    Ok(EdgeShare { before: sums.before[0], total: sums.total[0], ends })
+}
 
-    /// Calls `act` with the number and the nodes of each row of this rank's share of an array, which is empty where there
-    /// are none. Not collective.
-    ///
-    /// Errors: `Corrupt` for an entry that names no node, or one behind a missing one.
-    pub(super) fn for_each_row(
-        &self,
-        array: MeshArray,
-        act: impl FnMut(u64, &[i64]) -> Result<()>,
-    ) -> Result<()> {
-        let place = KINDS.iter().position(|(other, _)| *other == array);
-        let rows = place.map_or(0, |place| self.head.counts[place + 1]);
-        self.for_each_row_in(array, self.share_of(rows), act)
-    }
-
-    /// The same of these rows.
-    pub(super) fn for_each_row_in(
-        &self,
-        array: MeshArray,
-        share: Range<u64>,
-        mut act: impl FnMut(u64, &[i64]) -> Result<()>,
-    ) -> Result<()> {
-        if self.arrays().all(|other| other != array) {
-            return Ok(());
-        }
-        let imported = self.array(array)?;
-        let [_, width] = imported.variable.shape[..] else {
-            return Err(Error::internal("a connectivity without rows"));
-        };
-        let size = imported.array.size;
-        let each = (PIECE / (width * size).max(1)).max(1);
-        let (mut bytes, mut row) = (Vec::new(), Vec::new());
-        let mut at = share.start;
-        while at < share.end {
-            let end = share.end.min(at + each);
-            self.import.read_range(imported, at * width..end * width, &mut bytes)?;
-            for (number, entries) in (at..end).zip(bytes.chunks((width * size) as usize)) {
-                row.clear();
-                let nodes = entries.chunks(size as usize).map(big_endian);
-                for (place, node) in nodes.enumerate() {
-                    let is_node = (0..self.head.counts[0] as i64).contains(&node);
-                    match (is_node, node) {
-                        (true, _) if row.len() == place => row.push(node),
-                        (false, -1) => {}
-                        _ => {
-                            let (word, path) = (array.word(), self.path().display());
-                            return Err(Error::corrupt(format!(
-                                "{word}[{number}, {place}] of {path} is {node}"
-                            )));
-                        }
-                    }
-                }
-                act(number, &row)?;
-            }
-            at = end;
-        }
-        Ok(())
-    }
-
-    /// This rank's part of a balanced cut.
-    pub(super) fn share_of(&self, total: u64) -> std::ops::Range<u64> {
-        let (rank, size) = (self.team.rank() as u128, self.team.size() as u128);
-        let cut = |rank: u128| (u128::from(total) * rank / size) as u64;
-        cut(rank)..cut(rank + 1)
+fn derived(reader: &RowReader<'_>) -> Result<Vec<[i64; 2]>> {
+    match u32::try_from(reader.head.counts[0]) {
+        Ok(_) => derived_as::<u64>(reader),
+        Err(_) => derived_as::<u128>(reader),
     }
 }
 
-fn big_endian(bytes: &[u8]) -> i64 {
-    match bytes.len() {
-        4 => bytes.first_chunk().map_or(-1, |bytes| i64::from(i32::from_be_bytes(*bytes))),
-        _ => bytes.first_chunk().map_or(-1, |bytes| i64::from_be_bytes(*bytes)),
+fn derived_as<K: EdgeKey>(reader: &RowReader<'_>) -> Result<Vec<[i64; 2]>> {
+    let mut gathered = GatheredEdges::<K>::default();
+    let faces = reader.for_each_row(MeshArray::Faces, |_, row| {
+        (0..row.len()).for_each(|place| gathered.push(row[place], row[(place + 1) % row.len()]));
+        Ok(())
+    });
+    let volumes = faces.and_then(|()| {
+        reader.for_each_row(MeshArray::Volumes, |number, row| {
+            let Some(edges) = volume_edges(row.len()) else {
+                return Err(Code::Value
+                    .error(format!("volume {number} has {} nodes, which do not say its edges", row.len()))
+                    .with_hint("make the mesh with edges"));
+            };
+            edges.iter().for_each(|[a, b]| gathered.push(row[*a], row[*b]));
+            Ok(())
+        })
+    });
+    reader.team.agree(STEP, volumes)?;
+    let keys = gathered.finish();
+    let (nodes, size) = (reader.head.counts[0], reader.team.size());
+    // Ranks have nodes that follow one another.
+    let begin = |rank: usize| (u128::from(nodes) * rank as u128 / size as u128) as i64;
+    let mut parts = Vec::with_capacity(size);
+    for rank in 0..size {
+        let from = keys.partition_point(|key| key.ends()[0] < begin(rank));
+        let to = keys.partition_point(|key| key.ends()[0] < begin(rank + 1));
+        let mut part = Vec::with_capacity((to - from) * K::BYTES);
+        keys[from..to].iter().for_each(|key| key.put(&mut part));
+        parts.push(part);
     }
+    drop(keys);
+    let parts = reader.team.alltoallv(STEP, Ok(parts))?;
+    let mut keys: Vec<K> = parts.iter().flat_map(|part| part.chunks_exact(K::BYTES).map(K::read)).collect();
+    drop(parts);
+    // Each part is sorted, which this sort makes use of.
+    keys.sort();
+    keys.dedup();
+    Ok(keys.into_iter().map(K::ends).collect())
 }
 
 /// An edge as a number: the lower node, then the higher one.

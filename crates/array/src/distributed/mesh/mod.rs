@@ -9,6 +9,7 @@
 //! | [`content`] | what ranks give: the checks, the numbers, the checksum |
 //! | [`image`] | the header of the file and the names in it |
 //! | `create` | writing the file |
+//! | `rows` | reading arrays, in shares of the ranks |
 //! | `edges` | the edges that faces and volumes have |
 //! | `points` | where everything lies, and what of it lies in ranges of coordinates |
 //!
@@ -35,12 +36,14 @@ mod create;
 mod edges;
 pub mod image;
 mod points;
+mod rows;
 mod verify;
 
 pub use content::{MeshContent, MeshCoordinate, MeshRows};
 pub use edges::EdgeShare;
 use image::MeshHead;
 pub use points::{MeshAxis, MeshPoints};
+use rows::RowReader;
 
 const STEP: &str = "mesh";
 
@@ -160,21 +163,11 @@ impl Mesh {
         self.head.variables().map(|(array, _)| array)
     }
 
-    fn named(&self, array: MeshArray) -> Result<String> {
-        let found = self.head.variables().find(|(other, _)| *other == array);
-        found.map(|(_, name)| name).ok_or_else(|| {
-            let arrays: Vec<&str> = self.arrays().map(MeshArray::word).collect();
-            Code::NotFound
-                .error(format!("the mesh {} has no {}", self.path().display(), array.word()))
-                .with_hint(format!("it has {}", arrays.join(", ")))
-        })
-    }
-
     /// Type and shape of an array.
     ///
     /// Errors: `NotFound` for one that it has not.
     pub fn array(&self, array: MeshArray) -> Result<&ImportedArray> {
-        self.import.variable(&self.named(array)?)
+        self.reader().array(array)
     }
 
     /// Collective: what a view means for an array on this rank; see [`Import::view`].
@@ -184,7 +177,7 @@ impl Mesh {
 
     /// As [`view`](Self::view), by a view that may say the dimensions in reverse; see [`Import::view_in`].
     pub fn view_in(&self, array: MeshArray, view: Option<&View>, reversed: bool) -> Result<LocalView> {
-        let name = self.named(array).unwrap_or_else(|_| array.word().to_owned());
+        let name = self.reader().named(array).unwrap_or_else(|_| array.word().to_owned());
         self.import.view_in(&name, view, reversed)
     }
 
@@ -195,9 +188,21 @@ impl Mesh {
         local: Result<(&LocalView, &mut BufferMut<'_>)>,
         settings: Settings,
     ) -> Result<MoveReport> {
-        let name = self.named(array);
+        let name = self.reader().named(array);
         let local = local.and_then(|local| name.as_ref().map(|_| local).map_err(Error::replicate));
         self.import.read(name.as_deref().unwrap_or(array.word()), local, settings)
+    }
+
+    /// Collective: this rank's share of the mesh's edges, else of those of its faces and volumes; none where it has
+    /// nodes alone.
+    ///
+    /// Errors: `Invalid` for volumes whose edges their number of nodes does not say; `Corrupt` where the file is.
+    pub fn edges(&self) -> Result<EdgeShare> {
+        edges::share(&self.reader())
+    }
+
+    fn reader(&self) -> RowReader<'_> {
+        RowReader { team: &self.team, import: &self.import, head: &self.head }
     }
 
     /// What the catalog records of it under a name; `path` is that of its file, relative to the store.

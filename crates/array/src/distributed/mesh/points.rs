@@ -90,7 +90,7 @@ impl Mesh {
         };
         let middle = Middle::of(&axes);
         let mut values = vec![Vec::new(); axes.len()];
-        self.for_each_row_in(rows, 0..self.count(location), |_, row| {
+        self.reader().for_each_row_in(rows, 0..self.count(location), |_, row| {
             middle.push(&nodes, row, &mut values);
             Ok(())
         })?;

@@ -5,6 +5,7 @@ use fieldstone_format::catalog::FileSums;
 use fieldstone_format::content_sum::ContentSum;
 
 use super::content::{KINDS, put_head, put_row};
+use super::rows::RowReader;
 use super::{Mesh, MeshArray, STEP, hex};
 
 /// Values that are read at a time.
@@ -15,7 +16,7 @@ impl Mesh {
     ///
     /// Errors: `Corrupt` where it is another one, or an entry names no node.
     pub fn verify(&self) -> Result<()> {
-        let sums = self.team.allgather(STEP, self.sum().map(|sum| sum.to_bytes().to_vec()))?;
+        let sums = self.team.allgather(STEP, sum(&self.reader()).map(|sum| sum.to_bytes().to_vec()))?;
         let mut whole = ContentSum::new();
         sums.iter().filter_map(|sum| sum.first_chunk()).for_each(|sum| whole.join(sum));
         let (found, said) = (whole.to_bytes(), self.head.checksum);
@@ -39,36 +40,34 @@ impl Mesh {
         self.verify()?;
         self.import.sum_file()
     }
+}
 
-    /// This rank's part of the checksum.
-    fn sum(&self) -> Result<ContentSum> {
-        let mut sum = ContentSum::new();
-        if self.team.rank() == 0 {
-            put_head(&mut sum, &self.head.counts, if self.head.has_z { 3 } else { 2 });
-        }
-        let mut bytes = Vec::new();
-        for (number, array) in (1..).zip([MeshArray::X, MeshArray::Y, MeshArray::Z]) {
-            if array == MeshArray::Z && !self.head.has_z {
-                continue;
-            }
-            let (imported, share) = (self.array(array)?, self.share_of(self.head.counts[0]));
-            let mut at = share.start;
-            while at < share.end {
-                let end = share.end.min(at + VALUES);
-                self.import.read_range(imported, at..end, &mut bytes)?;
-                (at..end)
-                    .zip(bytes.as_chunks::<8>().0)
-                    .for_each(|(node, value)| sum.add(number, node, value));
-                at = end;
-            }
-        }
-        let mut item = Vec::new();
-        for (place, (array, _)) in KINDS.into_iter().enumerate() {
-            self.for_each_row(array, |number, row| {
-                put_row(&mut sum, place, number, row.iter().copied(), &mut item);
-                Ok(())
-            })?;
-        }
-        Ok(sum)
+/// This rank's part of the checksum.
+fn sum(reader: &RowReader<'_>) -> Result<ContentSum> {
+    let mut sum = ContentSum::new();
+    if reader.team.rank() == 0 {
+        put_head(&mut sum, &reader.head.counts, if reader.head.has_z { 3 } else { 2 });
     }
+    let mut bytes = Vec::new();
+    for (number, array) in (1..).zip([MeshArray::X, MeshArray::Y, MeshArray::Z]) {
+        if array == MeshArray::Z && !reader.head.has_z {
+            continue;
+        }
+        let (imported, share) = (reader.array(array)?, reader.share_of(reader.head.counts[0]));
+        let mut at = share.start;
+        while at < share.end {
+            let end = share.end.min(at + VALUES);
+            reader.import.read_range(imported, at..end, &mut bytes)?;
+            (at..end).zip(bytes.as_chunks::<8>().0).for_each(|(node, value)| sum.add(number, node, value));
+            at = end;
+        }
+    }
+    let mut item = Vec::new();
+    for (place, (array, _)) in KINDS.into_iter().enumerate() {
+        reader.for_each_row(array, |number, row| {
+            put_row(&mut sum, place, number, row.iter().copied(), &mut item);
+            Ok(())
+        })?;
+    }
+    Ok(sum)
 }

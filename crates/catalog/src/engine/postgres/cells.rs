@@ -1,7 +1,7 @@
-//! Cells on the wire of PostgreSQL, both ways, in its binary form.
+//! Encodes and decodes cells in PostgreSQL's binary form.
 //!
-//! PostgreSQL's text holds no NUL. Characters 0 and 1 are therefore written as U+0001 and a digit, which
-//! keeps the order of texts; nothing outside of this module sees it.
+//! PostgreSQL's text cannot hold NUL. Therefore characters 0 and 1 become U+0001 and a digit, which keeps the
+//! order of texts. Nothing outside this module sees it.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -13,7 +13,7 @@ use super::super::Cell;
 
 type Boxed = Box<dyn StdError + Sync + Send>;
 
-/// A cell as a parameter; the statement says which type it takes.
+/// A cell as a parameter; the statement gives its type.
 #[derive(Debug)]
 pub(super) struct Parameter<'a>(pub(super) Cell<'a>);
 
@@ -46,7 +46,7 @@ impl ToSql for Parameter<'_> {
     to_sql_checked!();
 }
 
-/// A cell of a result: borrowed from the row, but for texts that hold characters 0 or 1.
+/// A cell of a result: borrowed from the row, except for texts that hold characters 0 or 1.
 #[derive(Debug, Clone)]
 pub(super) enum Taken<'a> {
     Plain(Cell<'a>),
@@ -90,7 +90,7 @@ impl<'a> FromSql<'a> for Taken<'a> {
     }
 }
 
-/// Sums of bigint are numeric: whole ones that fit become integers, others floats.
+/// Sums of bigint are numeric: whole numbers that fit become integers, others floats.
 fn numeric(raw: &[u8]) -> Result<Cell<'static>, Boxed> {
     let mut words = raw.chunks_exact(2).map(|w| u16::from_be_bytes([w[0], w[1]]));
     let mut word = || words.next().ok_or("numeric cut short");
@@ -116,7 +116,7 @@ fn numeric(raw: &[u8]) -> Result<Cell<'static>, Boxed> {
     }
 }
 
-/// A text as PostgreSQL can hold it; the order of texts stays.
+/// A text in a form that PostgreSQL can hold; the order of texts stays.
 pub(super) fn escaped(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|b| b > 1) {
         return Cow::Borrowed(text);
@@ -132,7 +132,7 @@ pub(super) fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text that [`escaped`] was given.
+/// The inverse of [`escaped`].
 pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|b| b > 1) {
         return Cow::Borrowed(text);

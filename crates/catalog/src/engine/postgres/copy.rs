@@ -1,7 +1,7 @@
 //! Rows of attr in the binary form of COPY: the fastest way into PostgreSQL.
 //!
-//! The rows are laid out here rather than by the driver's own writer, which asks a table of functions
-//! about every cell.
+//! This module lays out the rows itself, because the driver's own writer goes through a table of functions
+//! for every cell.
 
 use std::io::Write;
 
@@ -10,14 +10,14 @@ use fieldstone_core::{Code, Error, Result};
 use super::super::{AttrRow, Cell};
 use super::cells::escaped;
 
-/// What COPY is given; the columns are those of [`super::ATTR_COLUMNS`].
+/// The beginning of a COPY stream; the columns are those of [`super::ATTR_COLUMNS`].
 pub(super) const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 const COLUMNS: i16 = 14;
-/// Bytes that are handed to the driver at once.
+/// The size of the pieces that the driver gets.
 const BLOCK: usize = 64 << 10;
 
-/// Writes rows to a running COPY; returns how many.
+/// Writes rows to a running COPY; returns their number.
 pub(super) fn rows(
     to: &mut dyn Write,
     rows: &mut dyn Iterator<Item = AttrRow<'_>>,
@@ -38,14 +38,14 @@ pub(super) fn rows(
     Ok(n)
 }
 
-/// What went wrong: a row that cannot be said, or the connection.
+/// The cause of a failure: a row that COPY cannot represent, or the connection.
 pub(super) enum Failure {
     Row(Error),
     Write(std::io::Error),
 }
 
 fn put_row(out: &mut Vec<u8>, row: &AttrRow<'_>) -> Result<()> {
-    // The cells of fixed size have one length word each: laid out in one array, copied once.
+    // Each cell of fixed size has a length word: all are laid out in one array and copied once.
     let mut head = [0u8; 2 + 7 * 12 + 6];
     head[..2].copy_from_slice(&COLUMNS.to_be_bytes());
     let fixed = [row.run, row.tag, row.step, row.variable, row.curve, row.batch, row.row];

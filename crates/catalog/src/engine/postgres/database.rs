@@ -1,4 +1,4 @@
-//! What every engine does, by PostgreSQL: transactions, statements, scans, bulk.
+//! PostgreSQL as a [`Database`](super::Database): transactions, statements, scans, bulk inserts.
 
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ impl Database for Postgres {
             self.within = true;
             return Ok(true);
         }
-        // READ COMMITTED: what is read must be what the writer before this one left, so the state is taken
-        // after the lock. Nobody else writes while it is held, so all statements see one state.
+        // READ COMMITTED: a read must see everything that the previous writer left, so the state is taken
+        // after the lock. No other process writes while the lock is held, so all statements see one state.
         let lock = self.lock;
         self.simple("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")?;
         self.within = true;
@@ -51,13 +51,13 @@ impl Database for Postgres {
                 .simple(&format!(
                     "SET LOCAL lock_timeout = {}; SELECT pg_advisory_xact_lock({lock}); \
                      SET LOCAL lock_timeout = 0",
-                    // Zero would be no limit.
+                    // Zero would mean no limit.
                     self.patience.as_millis().clamp(1, i32::MAX as u128)
                 ))
                 .map(|()| true),
         };
         if !matches!(taken, Ok(true)) {
-            // What is reported is why it was not taken, not that a broken connection cannot roll back.
+            // Report why the lock was not taken, not that a broken connection cannot roll back.
             let _ = self.end("ROLLBACK");
         }
         taken
@@ -69,7 +69,7 @@ impl Database for Postgres {
 
     fn rollback(&mut self) -> Result<()> {
         match self.end("ROLLBACK") {
-            // The server has rolled back what a lost connection left.
+            // The server has rolled back the transaction of a lost connection.
             Err(e) if e.kind() == ErrorKind::Unavailable => Ok(()),
             other => other,
         }
@@ -171,9 +171,8 @@ impl Database for Postgres {
         Shape::of(probe).sql()
     }
 
-    /// It is prepared first: a prepared statement is one statement, and knows the types of its columns. That it
-    /// changes nothing is seen to by a transaction that may
-    /// only read.
+    /// Prepares the statement first: a prepared statement is exactly one statement, and its column types are
+    /// known. A read-only transaction ensures that it changes nothing.
     fn select(&mut self, statement: &str, _stop: Option<&Interrupt>) -> Result<Selection> {
         let taken = statement::taken(statement, Dialect::Postgres)?;
         if !self.within {
@@ -182,10 +181,10 @@ impl Database for Postgres {
             let ended = self.rollback();
             return found.and_then(|found| ended.map(|()| found));
         }
-        // What the server dislikes of a statement that came from outside is the statement's fault.
+        // The server's complaints about a statement from outside are errors of that statement.
         let blame = |e: Error| match e.kind() {
             ErrorKind::Unavailable => e,
-            _ => Code::Sql.error(e.message()).with_hint("the views and their columns are in the guide"),
+            _ => Code::Sql.error(e.message()).with_hint("the guide lists the views and their columns"),
         };
         let prepared = self.prepared(&taken).map_err(blame)?;
         let columns: Vec<Type> = prepared.columns().iter().map(|column| column.type_().clone()).collect();

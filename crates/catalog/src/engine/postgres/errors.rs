@@ -1,16 +1,16 @@
-//! What an error of PostgreSQL means to the caller: its SQLSTATE becomes one of our codes.
+//! Maps errors of PostgreSQL to our codes by their SQLSTATE.
 //!
-//! A lost connection is Unavailable and the next transaction connects again; tables that are gone are
-//! Corrupt, so that the index is built anew.
+//! A lost connection is Unavailable, and the next transaction connects again. Missing tables are Corrupt, so
+//! that the index is built again.
 
 use fieldstone_core::{Code, Error};
 
-/// Sorts an error that came up while doing `action` at `place` ("host:port/database") into a code.
+/// Maps an error that occurred during `action` at `place` ("host:port/database").
 pub(super) fn sorted(action: &str, place: &str, cause: postgres::Error) -> Error {
     let (code, hint) = match cause.code() {
         Some(state) => of_state(state.code()),
         None if cause.is_closed() || is_io(&cause) => {
-            (lost(&cause), Some("see whether the server runs, then try again"))
+            (lost(&cause), Some("check that the server is running, then try again"))
         }
         None => (Code::Internal, None),
     };
@@ -29,11 +29,11 @@ pub(super) fn sorted(action: &str, place: &str, cause: postgres::Error) -> Error
     error.with_source(cause)
 }
 
-/// Another one holds a lock for longer than `lock_timeout`.
+/// Another session holds a lock for longer than `lock_timeout`.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
-/// The error of a connection that could not be made: without a SQLSTATE it is a matter of reaching the
-/// server, or of a password that was not given.
+/// The error of a failed connection: without a SQLSTATE, the server could not be reached or a password is
+/// missing.
 pub(super) fn of_connecting(place: &str, cause: postgres::Error) -> Error {
     if cause.code().is_some() || is_io(&cause) || cause.is_closed() {
         return sorted("connect", place, cause);
@@ -47,7 +47,7 @@ pub(super) fn of_connecting(place: &str, cause: postgres::Error) -> Error {
     }
     Code::EngineUnreachable
         .error(format!("PostgreSQL at {place}: cannot connect: {said}"))
-        .with_hint("check host and port of the catalog's URL, and that the server runs")
+        .with_hint("check the host and port in the catalog's URL, and that the server is running")
         .with_source(cause)
 }
 
@@ -59,29 +59,31 @@ fn of_state(code: &str) -> (Code, Option<&'static str>) {
     match code {
         "3D000" => (NotFound, Some("create the database first: createdb NAME")),
         "42501" => (EngineDenied, Some("the role needs CREATE on the database and its own schemas")),
-        "25006" => (ReadOnly, Some("the server is a standby or read-only: name the primary")),
+        "25006" => (ReadOnly, Some("the server is a standby or read-only: give the URL of the primary")),
         "42P01" | "3F000" | "42703" | "42883" | "XX001" | "XX002" => {
-            (EngineDamaged, Some("the tables are built again by `fieldstone rebuild`"))
+            (EngineDamaged, Some("`fieldstone rebuild` builds the tables again"))
         }
         LOCK_NOT_AVAILABLE => (EngineBusy, Some("another process is applying to this catalog: try again")),
         "53100" => (DiskFull, Some("the server's disk is full: free some space and try again")),
         "53300" => (EngineBusy, Some("raise max_connections or close other clients")),
         "23505" => (Conflict, None),
         _ => match code.get(..2) {
-            // Its administrator stops it, or it is starting.
-            _ if code.starts_with("57P") => (EngineLost, Some("see whether the server runs, then try again")),
-            Some("08") => (EngineLost, Some("see whether the server runs, then try again")),
-            Some("58") => (IoFailed, Some("see whether the server runs, then try again")),
-            Some("53" | "57") => (Unavailable, Some("see whether the server runs, then try again")),
+            // The administrator is stopping the server, or it is starting.
+            _ if code.starts_with("57P") => {
+                (EngineLost, Some("check that the server is running, then try again"))
+            }
+            Some("08") => (EngineLost, Some("check that the server is running, then try again")),
+            Some("58") => (IoFailed, Some("check that the server is running, then try again")),
+            Some("53" | "57") => (Unavailable, Some("check that the server is running, then try again")),
             Some("40") => (EngineBusy, Some("try again")),
-            Some("28") => (EngineDenied, Some("check user and password of the catalog's URL")),
+            Some("28") => (EngineDenied, Some("check the user and password in the catalog's URL")),
             _ => (Internal, None),
         },
     }
 }
 
-/// What a connection's end means: a server that restarts refuses or ends connections for a while; an address that
-/// leads nowhere stays wrong.
+/// Classifies the end of a connection: a server that restarts refuses or ends connections for a while; a
+/// wrong address stays wrong.
 fn lost(error: &postgres::Error) -> Code {
     use std::io::ErrorKind as Io;
     let mut at: Option<&(dyn std::error::Error + 'static)> = Some(error);

@@ -1,5 +1,5 @@
-//! One statement for many rows: `VALUES ($1, $2)` becomes a table of arrays, so that thousands of rows of
-//! the small tables are one round trip.
+//! One statement for many rows: `VALUES ($1, $2)` becomes a table of arrays, so that thousands of rows of the
+//! small tables need one round trip.
 
 use std::error::Error as StdError;
 
@@ -9,8 +9,8 @@ use postgres::types::{IsNull, Kind, ToSql, Type, to_sql_checked};
 use super::super::Cell;
 use super::cells::Parameter;
 
-/// The statement that takes an array for each of `width` parameters; `None` where its values are not
-/// plainly `$1` to `$width`.
+/// The statement that takes an array for each of `width` parameters; `None` if its values are not exactly
+/// `$1` to `$width`.
 pub(super) fn of_arrays(sql: &str, types: &[Type]) -> Option<String> {
     let plain = (1..=types.len()).map(|i| format!("${i}")).collect::<Vec<_>>().join(", ");
     let values = format!("VALUES ({plain})");
@@ -19,7 +19,7 @@ pub(super) fn of_arrays(sql: &str, types: &[Type]) -> Option<String> {
         return None;
     }
     let arrays: Vec<String> = types.iter().enumerate().map(|(i, t)| format!("${}::{t}[]", i + 1)).collect();
-    // The list of a row's columns needs no names: they stand in the order of the values.
+    // The list of a row's columns needs no names: they are in the order of the values.
     Some(format!("{before}SELECT * FROM unnest({}) AS given{after}", arrays.join(", ")))
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Array<'a> {
 impl ToSql for Array<'_> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         let Kind::Array(member) = ty.kind() else {
-            return Err(format!("{ty} is no array").into());
+            return Err(format!("{ty} is not an array").into());
         };
         let n = self.cells.len() / self.width;
         out.put_i32(1); // dimensions

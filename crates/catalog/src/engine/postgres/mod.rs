@@ -1,17 +1,17 @@
-//! PostgreSQL as the engine (Q-9): for catalogs that many hosts read, or that outgrow one file.
+//! PostgreSQL as the engine (Q-9): for catalogs that many hosts read, or that are too large for one file.
 //!
 //! Each store has a schema of its own, `fieldstone_<id of the store>`, in the database that the URL names.
-//! Dropping the schema loses nothing: the index is built again from the store's logs.
+//! Dropping the schema loses nothing: the store's logs are enough to build the index again.
 //!
 //! Invariants:
-//! * what is read within one transaction is of one state (REPEATABLE READ);
-//! * at most one connection writes to a store's schema: an advisory lock is held from `begin` to `commit`
-//!   or `rollback`, and a connection that ends gives it back;
-//! * a commit need not wait for the server's disk (`synchronous_commit = off`): what a crash of the server
-//!   takes back is applied again, as the watermarks go back with the rows;
-//! * a connection that was lost makes one call Unavailable, the first that meets it; the next `begin` connects
-//!   anew;
-//! * rows are streamed: a result of any size needs the memory of some thousands of rows.
+//! * all reads of one transaction see one state (REPEATABLE READ);
+//! * at most one connection writes to a store's schema: it holds an advisory lock from `begin` to `commit` or
+//!   `rollback`, and releases it when the connection ends;
+//! * a commit need not wait for the server's disk (`synchronous_commit = off`): rows that a crash of the
+//!   server loses are applied again, because the watermarks are lost with them;
+//! * a lost connection makes one call Unavailable, the first that notices it; the next `begin` connects
+//!   again;
+//! * rows are streamed: a result of any size needs memory for some thousands of rows.
 //!
 //! ```no_run
 //! use fieldstone_catalog::engine::{Database, Postgres, Wait};
@@ -46,7 +46,7 @@ use super::{Database, Flow};
 use rows::{Stopped, read_rows};
 use scan::{Group, Shape};
 
-/// Columns of attr in PostgreSQL, in this order: the payload has a column a type. A query takes no `*`.
+/// Columns of attr in PostgreSQL, in this order: each type of payload has a column. Queries do not use `*`.
 pub const ATTR_COLUMNS: &str = "run, tag, step, variable, curve, batch, row, kind, num, payload_int, \
                                 payload_real, payload_text, payload_bytes, region";
 
@@ -62,20 +62,20 @@ CREATE INDEX attr_num ON attr(run, tag, num) WHERE num IS NOT NULL;
 CREATE INDEX attr_text ON attr(run, tag, payload_text) WHERE payload_text IS NOT NULL;
 "#;
 
-/// What every connection is set to. Each query goes by a key, and plans are made once: the planner must not
-/// choose a scan of the table because it knows nothing of rows that have just come.
+/// Settings of every connection. Each query goes by a key, and plans are made once: the planner must not
+/// choose a scan of the table because it has no statistics about new rows.
 const SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_material = off; \
      SET jit = off; SET plan_cache_mode = force_generic_plan; SET max_parallel_workers_per_gather = 0; \
      SET synchronous_commit = off; SET client_min_messages = warning; SET timezone = 'UTC'; \
      SET datestyle = 'ISO'; SET bytea_output = 'hex'; SET extra_float_digits = 1";
 
-/// How long a writer waits for another, unless another time is set.
+/// How long a writer waits for another by default.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Rows of a scan that come in one go; what lies beyond is fetched piece by piece.
+/// Rows of a scan that come in the first piece; later pieces are fetched one by one.
 const PIECE: i64 = 16 << 10;
-/// Rows that one statement takes at most.
+/// Maximum number of rows for one statement.
 const TOGETHER: usize = 4096;
-/// Statements that are kept prepared.
+/// Maximum number of statements that stay prepared.
 const PREPARED: usize = 256;
 
 /// A connection to PostgreSQL.
@@ -98,11 +98,11 @@ impl fmt::Debug for Postgres {
 
 impl Postgres {
     /// Connects to the database that `url` names (`postgresql://user@host:port/database`, or `key=value`
-    /// words) and makes the store's schema where it is absent.
+    /// words) and creates the store's schema if it is absent.
     ///
     /// # Errors
-    /// Invalid: the URL; Unavailable: no such server; Denied: user, password or rights; NotFound: no such
-    /// database. No message holds the password.
+    /// Invalid for the URL; Unavailable if there is no such server; Denied for user, password or rights;
+    /// NotFound if there is no such database. No message holds the password.
     pub fn open(url: &str, store: Id) -> Result<Postgres> {
         let mut config: Config = url.parse().map_err(|e: postgres::Error| {
             let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
@@ -110,7 +110,7 @@ impl Postgres {
                 return without_tls();
             }
             Code::Url
-                .error(format!("the catalog's URL is not one of PostgreSQL: {why}"))
+                .error(format!("the catalog's URL is not a valid PostgreSQL URL: {why}"))
                 .with_hint("write postgresql://user:password@host:port/database")
         })?;
         if config.get_ssl_mode() == SslMode::Require {
@@ -147,7 +147,7 @@ impl Postgres {
         &self.schema
     }
 
-    /// Where it is connected to: host, port and database, without user and password.
+    /// The server of the connection: host, port and database, without user and password.
     pub fn place(&self) -> &str {
         &self.place
     }
@@ -165,16 +165,17 @@ impl Postgres {
         self.within = false;
         self.client = None;
         let mut client = self.config.connect(NoTls).map_err(|e| errors::of_connecting(&self.place, e))?;
-        // The schema is looked for first: making it needs a right that readers need not have.
+        // Look for the schema first: creating it needs a right that readers need not have.
         let schema = &self.schema;
-        let failed = |e| errors::sorted("make the schema of the store", &self.place, e);
+        let failed = |e| errors::sorted("create the schema of the store", &self.place, e);
         client.batch_execute(&format!("{SETTINGS}; SET search_path = {schema}")).map_err(failed)?;
         let there = client
             .query_one("SELECT to_regnamespace($1) IS NOT NULL", &[schema])
             .map_err(failed)?
             .get::<_, bool>(0);
         if !there && let Err(e) = client.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")) {
-            // Two that make it at once: one of them may be refused for the other's rows.
+            // If two connections create it at once, the server may refuse one of them because of the other's
+            // rows.
             if e.code().map(postgres::error::SqlState::code) != Some("23505") {
                 return Err(failed(e));
             }
@@ -183,8 +184,8 @@ impl Postgres {
         Ok(())
     }
 
-    /// The connection. One that was lost is reported once, so that nobody goes on with what he knew of the
-    /// tables before; outside of a transaction the next call connects anew.
+    /// The connection. A lost connection is reported once, so that no caller continues with what it knew of
+    /// the tables; the next call outside of a transaction connects again.
     fn client(&mut self) -> Result<&mut Client> {
         match &self.client {
             Some(client) if !client.is_closed() => {}
@@ -200,10 +201,10 @@ impl Postgres {
     fn lost(&self) -> Error {
         Code::EngineLost
             .error(format!("PostgreSQL at {}: the connection was lost", self.place))
-            .with_hint("see whether the server runs, then try again")
+            .with_hint("check that the server is running, then try again")
     }
 
-    /// Sorts an error; where tables are gone, nothing prepared holds any longer.
+    /// Maps an error; if tables are gone, drops all prepared statements.
     fn failed(&mut self, action: &str, cause: postgres::Error) -> Error {
         if self.client.as_ref().is_some_and(Client::is_closed) {
             self.client = None;
@@ -239,7 +240,7 @@ impl Postgres {
         }
     }
 
-    /// Ends a transaction in one of two ways.
+    /// Ends a transaction by commit or rollback.
     fn end(&mut self, sql: &str) -> Result<()> {
         let was = std::mem::replace(&mut self.within, false);
         if !was {
@@ -254,7 +255,7 @@ impl Postgres {
         }
     }
 
-    /// Rows of one statement, one after another; `false` where the receiver has enough.
+    /// Rows of one statement, one at a time; `false` if the receiver has enough.
     fn rows(
         &mut self,
         statement: &Statement,
@@ -267,8 +268,8 @@ impl Postgres {
         })
     }
 
-    /// Rows of one group of probes. The first piece comes in one round trip; the rest through a cursor, so
-    /// that a receiver who has enough does not leave the server computing.
+    /// Rows of one group of probes. The first piece takes one round trip; a cursor fetches the rest, so that
+    /// the server does not keep computing after the receiver has enough.
     fn scan_group(&mut self, group: &Group, row: &mut dyn FnMut(&Row) -> Result<Flow>) -> Result<bool> {
         let sql = group.shape.sql();
         let mut parameters = group.parameters();
@@ -294,7 +295,7 @@ impl Postgres {
         }
         let mut more = true;
         while more {
-            // Not prepared: a cursor of the same name may have had other columns.
+            // Not prepared: an earlier cursor of this name may have had other columns.
             let mut n = 0;
             let fetch = self.prepared(&format!("FETCH {PIECE} FROM fs_scan"))?;
             more = self.rows(&fetch, &[], &mut |r| {
@@ -312,7 +313,9 @@ impl Postgres {
 
 fn without_tls() -> Error {
     Code::Url
-        .error("the catalog's URL asks for TLS, which this build of Fieldstone does not speak to PostgreSQL")
+        .error(
+            "the catalog's URL asks for TLS, which this build of Fieldstone does not support for PostgreSQL",
+        )
         .with_hint("use a Unix socket, or a tunnel (ssh -L, stunnel) with sslmode=disable")
 }
 
@@ -322,7 +325,7 @@ fn short(sql: &str) -> String {
     if words.len() <= 80 { words } else { words.chars().take(80).chain("…".chars()).collect() }
 }
 
-/// Host, port and database of a configuration: what may stand in messages.
+/// Host, port and database of a configuration: the parts that messages may contain.
 fn place(config: &Config) -> String {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),

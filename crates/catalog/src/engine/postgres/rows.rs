@@ -1,4 +1,4 @@
-//! Rows that come and go while a statement runs: read one by one, or written by COPY.
+//! Rows that travel while a statement runs: read one by one, or written by COPY.
 
 use fieldstone_core::value::ValueType;
 use fieldstone_core::{Code, Error, Result};
@@ -10,13 +10,13 @@ use super::super::{AttrRow, Cell, Flow};
 use super::cells::Taken;
 use super::copy;
 
-/// Why something was not done to its end.
+/// The reason why a transfer stopped early.
 pub(super) enum Stopped {
     Ours(Error),
     Theirs(postgres::Error),
 }
 
-/// Rows of one statement, one after another; `false` where the receiver has enough.
+/// Rows of one statement, one at a time; `false` if the receiver has enough.
 pub(super) fn read_rows(
     client: &mut Client,
     statement: &Statement,
@@ -32,7 +32,7 @@ pub(super) fn read_rows(
     Ok(true)
 }
 
-/// Rows of attr by COPY.
+/// Writes rows of attr by COPY.
 pub(super) fn copy_rows(
     client: &mut Client,
     statement: &Statement,
@@ -42,7 +42,7 @@ pub(super) fn copy_rows(
     match copy::rows(&mut writer, rows) {
         Ok(n) => writer.finish().map(|_| n).map_err(Stopped::Theirs),
         Err(copy::Failure::Row(error)) => Err(Stopped::Ours(error)),
-        // Why the connection took no more stands in what the server says at the end.
+        // The server's answer at the end explains why the connection accepted no more data.
         Err(copy::Failure::Write(cause)) => Err(match writer.finish() {
             Err(why) => Stopped::Theirs(why),
             Ok(_) => Stopped::Ours(
@@ -58,11 +58,11 @@ pub(super) fn take(row: &Row, column: usize) -> Result<Taken<'_>> {
         let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
         Code::EngineDamaged
             .error(format!("PostgreSQL: column {column} of a row cannot be read: {why}"))
-            .with_hint("the tables are built again by `fieldstone rebuild`")
+            .with_hint("`fieldstone rebuild` builds the tables again")
     })
 }
 
-/// Hands on a row of attr.
+/// Passes a row of attr to a receiver.
 pub(super) fn with_attr(row: &Row, to: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<Flow> {
     let int = |column| match take(row, column)?.cell() {
         Cell::Int(v) => Ok(v),
@@ -107,5 +107,5 @@ pub(super) fn with_attr(row: &Row, to: &mut dyn FnMut(&AttrRow<'_>) -> Result<Fl
 fn damaged(column: usize, cell: Cell<'_>) -> Error {
     Code::EngineDamaged
         .error(format!("PostgreSQL: column {column} of a row of attr holds {cell:?}"))
-        .with_hint("the tables are built again by `fieldstone rebuild`")
+        .with_hint("`fieldstone rebuild` builds the tables again")
 }

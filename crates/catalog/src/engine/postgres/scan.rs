@@ -1,13 +1,13 @@
-//! The statements that read ranges of attr: one for each shape of probe, which takes any number of them
-//! as arrays, so that a query with a hundred ranges of the curve is one round trip.
+//! The statements that read ranges of attr, one for each shape of probe. Each takes any number of probes as
+//! arrays, so a query with a hundred ranges of the curve needs one round trip.
 
 use super::super::{NO_STEP, Probe};
 use postgres::types::ToSql;
 
-/// Probes that one statement takes at most: what bounds its arrays.
+/// Maximum number of probes in one statement, which limits its arrays.
 const MOST: usize = 4096;
 
-/// What distinguishes the statements.
+/// The shape of a probe, which determines the statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Shape {
     /// A range of steps.
@@ -36,8 +36,8 @@ impl Shape {
         }
     }
 
-    /// The statement. The inner query has an order of its own, so that it is run for one range after the
-    /// other, in the order in which they are given.
+    /// The statement. The inner query has its own order, so that the server reads one range after the other,
+    /// in the given order.
     pub(super) fn sql(self) -> String {
         const KEY: &str = "a.run, a.tag, a.step, a.variable, a.curve, a.batch, a.row";
         let (arrays, names, test, order) = match self {
@@ -85,7 +85,7 @@ impl Shape {
         )
     }
 
-    /// How many arrays it takes.
+    /// The number of its arrays.
     pub(super) fn arrays(self) -> usize {
         match self {
             Shape::TextFrom => 3,
@@ -95,7 +95,7 @@ impl Shape {
     }
 }
 
-/// Probes of one shape that follow each other, as the arrays of its statement.
+/// Consecutive probes of one shape, as the arrays of its statement.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) shape: Shape,
@@ -105,7 +105,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Splits probes where the shape changes.
+    /// Splits probes into groups of equal shape.
     pub(super) fn split(probes: &[Probe]) -> Vec<Group> {
         let mut groups: Vec<(Group, usize)> = Vec::new();
         for probe in probes {

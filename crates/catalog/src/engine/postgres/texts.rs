@@ -1,12 +1,13 @@
-//! Results of users' statements. They come in PostgreSQL's text form, which every type has: what is no number, truth
-//! value or bytes to us is the text that PostgreSQL itself shows, such as a moment, an array, jsonb or an interval.
+//! Results of users' statements, in PostgreSQL's text form, which every type has. Values that are not
+//! numbers, truth values or bytes to us keep the text that PostgreSQL shows: moments, arrays, jsonb,
+//! intervals and so on.
 
 use fieldstone_core::value::{Value, ValueType};
 use postgres::types::Type;
 
 use super::cells::unescaped;
 
-/// What values of a column are where the type alone says it.
+/// The type of a column's values, if the column type determines it.
 pub(super) fn kind(of: &Type) -> Option<ValueType> {
     Some(match *of {
         // As in SQLite, whose truth values are 0 and 1.
@@ -32,7 +33,8 @@ pub(super) fn value(of: &Type, text: Option<&str>) -> Value {
     read.unwrap_or_else(|| Value::Text(unescaped(text).into_owned()))
 }
 
-/// A numeric is exact: whole ones are integers where 64 bits hold them, and their digits else; fractions are floats.
+/// A numeric is exact: a whole number is an integer if 64 bits hold it, else its digits as text; a fraction
+/// is a float.
 fn numeric(text: &str) -> Option<Value> {
     match text.parse::<i64>() {
         Ok(whole) => Some(Value::Int(whole)),

@@ -1,4 +1,4 @@
-//! Boxes and dimensions as a query writes them.
+//! Boxes and dimensions in the text of a query.
 
 use fieldstone_core::Result;
 
@@ -7,7 +7,7 @@ use super::literal;
 use super::scan::Scan;
 use fieldstone_core::value::Value;
 
-/// What follows the word `box`.
+/// Reads the part after the word `box`.
 pub(super) fn region(scan: &mut Scan<'_>, relation: Relation) -> Result<Term> {
     let mut parts: Vec<(Dim, Range)> = Vec::new();
     let bracket = scan.peek() == Some('(');
@@ -22,7 +22,7 @@ pub(super) fn region(scan: &mut Scan<'_>, relation: Relation) -> Result<Term> {
         let place = scan.at;
         let part = part(scan, &mut positions, bracket)?;
         if parts.iter().any(|(dim, _)| *dim == part.0) {
-            return Err(scan.error_at(place, "a dimension that is there already"));
+            return Err(scan.error_at(place, "the dimension is given twice"));
         }
         parts.push(part);
         if scan.takes(',') {
@@ -50,11 +50,11 @@ fn part(scan: &mut Scan<'_>, positions: &mut usize, physical: bool) -> Result<(D
         let Some(dim) = dim else { return Err(scan.expected("a dimension")) };
         if !physical {
             return Err(scan
-                .error_at(scan.at, "coordinates stand in brackets")
+                .error_at(scan.at, "coordinates must be in parentheses")
                 .with_hint("write box(z=0.5..0.7)"));
         }
         scan.at += 1;
-        // From a greater to a lesser longitude a range goes around.
+        // A range from a greater to a lesser longitude goes around the globe.
         let around = matches!(&dim, Dim::Name(name) if name.to_ascii_lowercase().starts_with("lon"));
         return coordinates(scan, around).map(|range| (dim, range));
     }
@@ -66,19 +66,19 @@ fn part(scan: &mut Scan<'_>, positions: &mut usize, physical: bool) -> Result<(D
         }
         (_, [from, to]) => match dim {
             Some(dim) if quoted.is_none() || name.is_empty() => (dim, *from, *to),
-            _ => return Err(scan.error_at(place, "a dimension is named, or numbered from 0")),
+            _ => return Err(scan.error_at(place, "expected the name of a dimension, or its number from 0")),
         },
         _ => {
-            return Err(scan
-                .error_at(place, "expected DIMENSION:FROM:TO or FROM:TO")
-                .with_hint("write box=z:50:100 for elements 50 to 99, box=z:50: for all from 50 on"));
+            return Err(scan.error_at(place, "expected DIMENSION:FROM:TO or FROM:TO").with_hint(
+                "write box=z:50:100 for elements 50 to 99, or box=z:50: for all elements from 50 on",
+            ));
         }
     };
     let end = |word: &str| match word {
         "" => Ok(None),
         word => word.parse::<i64>().map(Some).map_err(|_| {
-            scan.error_at(place, &format!("`{word}` is no number of an element"))
-                .with_hint("elements are integers; coordinates are written box(z=0.5..0.7)")
+            scan.error_at(place, &format!("`{word}` is not an index of an element"))
+                .with_hint("indices are integers; write coordinates as box(z=0.5..0.7)")
         }),
     };
     let (from, to) = (end(from)?, end(to)?);
@@ -86,8 +86,8 @@ fn part(scan: &mut Scan<'_>, positions: &mut usize, physical: bool) -> Result<(D
         && from >= to
     {
         return Err(scan
-            .error_at(place, &format!("no element lies from {from} to before {to}"))
-            .with_hint("boxes are half-open: 50:51 is element 50 alone"));
+            .error_at(place, &format!("the box from {from} to {to} has no elements"))
+            .with_hint("a box excludes its end: 50:51 is element 50 alone"));
     }
     Ok((dim, Range::Index(from, to)))
 }
@@ -107,12 +107,12 @@ fn coordinates(scan: &mut Scan<'_>, around: bool) -> Result<Range> {
     match ends {
         Some((low, high)) if low <= high || around => Ok(Range::Physical(low, high)),
         _ => Err(scan
-            .error_at(place, "expected LOW..HIGH, both included")
-            .with_hint("write box(z=0.5..0.7); inf stands for no end")),
+            .error_at(place, "expected LOW..HIGH, both ends included")
+            .with_hint("write box(z=0.5..0.7); inf means no limit")),
     }
 }
 
-/// A dimension by number, or by name; `None` where it is neither.
+/// A dimension by number, or by name; `None` if the word is empty.
 pub(super) fn dimension(word: &str) -> Option<Dim> {
     if word.is_empty() {
         return None;

@@ -1,11 +1,11 @@
-//! Values as a query writes them.
+//! Values in the text of a query.
 
 use fieldstone_core::value::{Glob, Value, parse_moment};
 use fieldstone_core::{Code, Result};
 
 use super::scan::Scan;
 
-/// A value, and whether it is a bare word with the signs of a pattern.
+/// Reads a value; the flag says whether it is a bare word with the signs of a pattern.
 pub(super) fn value_or_pattern(scan: &mut Scan<'_>) -> Result<(Value, bool)> {
     if let Some(text) = scan.quoted()? {
         return Ok((Value::Text(text), false));
@@ -18,34 +18,36 @@ pub(super) fn value_or_pattern(scan: &mut Scan<'_>) -> Result<(Value, bool)> {
     if word.is_empty() {
         return Err(scan
             .expected("a value")
-            .with_hint("a value is a number, true, false, a date, a range 5..9, or a text; in quotes if it holds blanks or one of ( ) , = < >"));
+            .with_hint("a value is a number, true, false, a date, a range 5..9, or a text; quote a text that holds spaces or one of ( ) , = < >"));
     }
     let value = bare(word, true).map_err(|error| {
-        let hint = error.hint().unwrap_or("write it in quotes if it is a text").to_owned();
+        let hint = error.hint().unwrap_or("quote it if it is a text").to_owned();
         scan.error_at(place, error.message()).with_hint(hint)
     })?;
     let pattern = matches!(value, Value::Text(_)) && Glob::is_pattern(word);
     Ok((value, pattern))
 }
 
-/// A value.
+/// Reads a value.
 pub(super) fn value(scan: &mut Scan<'_>) -> Result<Value> {
     Ok(value_or_pattern(scan)?.0)
 }
 
-/// A bare word that is a number to who compares and a text to who keeps it, as `0042` and `1234e56`.
+/// The text of a bare word that is a number in comparisons and a text in stored values, such as `0042` and
+/// `1234e56`.
 pub(super) fn as_typed(scan: &Scan<'_>, from: usize, value: &Value) -> Option<String> {
     let word = scan.text_from(from).trim();
     let number = value.is_number() || matches!(value, Value::IntRange(..) | Value::FloatRange(..));
     (number && matches!(bare(word, false), Ok(Value::Text(_)))).then(|| word.to_owned())
 }
 
-/// The whole text as one value; where it is none, or not all of it would be kept, the text itself. In quotes it is text.
+/// The whole text as one value; the text itself if it is not a value or would lose something. Quoted text is
+/// text.
 pub(super) fn whole(text: &str) -> Result<Value> {
     let trimmed = text.trim();
     if trimmed.starts_with('\'') {
         let mut scan = Scan::new(trimmed);
-        // What is no text in quotes is the text that it is, as 'tis.
+        // A text that begins with a quote but is not a quoted text stands for itself, as 'tis.
         return Ok(match (scan.quoted(), scan.peek()) {
             (Ok(Some(text)), None) => Value::Text(text),
             _ => Value::Text(text.to_owned()),
@@ -68,7 +70,7 @@ pub(super) fn whole(text: &str) -> Result<Value> {
     }
 }
 
-/// What a bare word is, to who compares with it or to who keeps it.
+/// The value of a bare word, for a comparison or for storing.
 fn bare(word: &str, compared: bool) -> Result<Value> {
     let number: fn(&str) -> Option<Value> = if compared { number } else { kept_number };
     match word {
@@ -85,8 +87,8 @@ fn bare(word: &str, compared: bool) -> Result<Value> {
     {
         return range(first, last).ok_or_else(|| {
             Code::QuerySyntax
-                .error(format!("`{word}` is no range"))
-                .with_hint("a range goes from its least to its greatest number, both included")
+                .error(format!("`{word}` is not a valid range"))
+                .with_hint("a range is LOW..HIGH with LOW at most HIGH, both included")
         });
     }
     if let Some(digits) = word.strip_prefix("0x") {
@@ -96,17 +98,18 @@ fn bare(word: &str, compared: bool) -> Result<Value> {
         });
         return pairs.collect::<Option<Vec<u8>>>().map(Value::Bytes).ok_or_else(|| {
             Code::QuerySyntax
-                .error(format!("`{word}` is not bytes"))
-                .with_hint("bytes are 0x and two hexadecimal digits each; numbers are decimal")
+                .error(format!("`{word}` is not a valid bytes value"))
+                .with_hint("write 0x and two hexadecimal digits for each byte; numbers are decimal")
         });
     }
     Ok(parse_moment(word).map_or_else(|| Value::Text(word.to_owned()), Value::DateTime))
 }
 
-/// The number that a word is, where the number says all that the word does. Leading zeros, a plus sign, digits beyond 64
-/// bits, a float that is beyond all floats, and digits around an `e` as of a hash are those of a name.
+/// The number that a word stands for, if the number keeps everything that the word says. Words with leading
+/// zeros, a plus sign, digits beyond 64 bits, a float beyond all floats, or digits around an `e` as in a hash
+/// stay names.
 fn kept_number(word: &str) -> Option<Value> {
-    /// As short as no hash is.
+    /// Shorter than any hash.
     const SHORT: usize = 6;
     let value = number(word)?;
     let digits = word.strip_prefix('-').unwrap_or(word);
@@ -130,14 +133,14 @@ fn kept_number(word: &str) -> Option<Value> {
     (kept && !zeros && !like_hash && !word.starts_with('+')).then_some(value)
 }
 
-/// The number that a text is where a declared type asks for one; `None` for one that no number of ours is.
+/// The number in a text, if a declared type requires one; `None` if no number of ours can hold it.
 pub(super) fn declared_number(text: &str) -> Option<Value> {
     let word = text.trim();
     let infinite = |value: &Value| matches!(value, Value::Float(number) if number.is_infinite());
     number(word).filter(|value| !infinite(value) || word.to_ascii_lowercase().contains("inf"))
 }
 
-/// A number: int, uint beyond that, float with a point or an exponent, `nan`, `inf`.
+/// A number: int, uint for larger ones, float with a point or an exponent, `nan`, `inf`.
 pub(super) fn number(word: &str) -> Option<Value> {
     if let Ok(n) = word.parse::<i64>() {
         return Some(Value::Int(n));

@@ -1,4 +1,4 @@
-//! Queries as text (Q-21): what `fieldstone find` and `store.find` take.
+//! Queries as text (Q-21): the language of `fieldstone find` and `store.find`.
 //!
 //! ```text
 //! query   = [ expr ] { first | last | order by key { "," key } | limit N | transaction "=" ID }
@@ -17,17 +17,17 @@
 //! op      = ( "=" | "!=" | ">" | ">=" | "<" | "<=" | contains ) value | in "(" values ")"
 //!         | between value and value | like PATTERN | exists
 //! box     = "box" "=" range { "," range }  |  "box" "(" range { "," range } ")"
-//! range   = FROM:TO (of the next dimension) | DIM:FROM:TO | DIM=LOW..HIGH   (the last only in brackets)
+//! range   = FROM:TO (of the next dimension) | DIM:FROM:TO | DIM=LOW..HIGH   (the last only in parentheses)
 //! relation = overlaps | within | contains
 //! key     = [ "-" ] ( run created step time variable tag value volume ) [ asc | desc ]
 //! ```
 //!
-//! Words are written bare or in quotes. A bare word with `*`, `?` or `[` is a pattern, but to what changes or
-//! removes, which asks for patterns by `like`; in quotes it is what it says. Values are numbers, `true`, `false`,
-//! moments (`2026-11-21T06:00`), ranges (`5..9`), bytes (`0x0aff`), lists, maps, and texts. Boxes and steps with `:` are half-open, `LOW..HIGH` holds
-//! both ends.
+//! Words are bare or quoted. A bare word with `*`, `?` or `[` is a pattern in reads; changes and removals
+//! take it literally, and use `like` for patterns. Quoted words are always literal. Values are numbers,
+//! `true`, `false`, moments (`2026-11-21T06:00`), ranges (`5..9`), bytes (`0x0aff`), lists, maps, and texts.
+//! Boxes and steps with `:` are half-open; `LOW..HIGH` includes both ends.
 //!
-//! [`Query`] and [`Expr`] print as text that is read back as the same query.
+//! [`Query`] and [`Expr`] print as text that parses to the same query.
 //!
 //! ```
 //! use fieldstone_catalog::query::text::parse;
@@ -52,31 +52,32 @@ use super::{Expr, NameTest, Query};
 
 pub use terms::SUBJECTS;
 
-/// Parentheses within one another, at most.
+/// Maximum depth of nested parentheses.
 const DEPTH: usize = Size::MOST.levels;
 
-/// Reads a query. Errors point at the character.
+/// Parses a query. Errors point at the character.
 pub fn parse(text: &str) -> Result<Query> {
     let query = parser::query(text)?;
     query.expr.size().check()?;
     Ok(query)
 }
 
-/// Reads an expression alone.
+/// Parses an expression alone.
 pub fn parse_expr(text: &str) -> Result<Expr> {
     let expr = parser::expr(text)?;
     expr.size().check()?;
     Ok(expr)
 }
 
-/// Reads one value to keep: as queries write it, where that is all that the text says. A text that is no other value stands
-/// for itself, and so does one of which something would be lost: leading zeros, digits beyond 64 bits, what looks like a
-/// hash. In quotes it is text.
+/// Parses one value for storing: by the syntax of queries, if that keeps everything in the text. Any other
+/// text stands for itself, and so does one that would lose something: leading zeros, digits beyond 64 bits, a
+/// text that looks like a hash. Quoted text is text.
 pub fn parse_value(text: &str) -> Result<Value> {
     literal::whole(text)
 }
 
-/// Reads one value of a type that is declared: the type decides what the text is. `None` where it is no value of it.
+/// Parses one value of a declared type, which decides what the text means. `None` if it is not a value of
+/// this type.
 pub fn parse_value_of(text: &str, kind: ValueType) -> Option<Value> {
     if kind == ValueType::Text {
         let unquoted = text.trim().starts_with(['"', '\'']).then(|| literal::whole(text).ok()).flatten();
@@ -86,7 +87,7 @@ pub fn parse_value_of(text: &str, kind: ValueType) -> Option<Value> {
     number.or_else(|| literal::whole(text).ok()?.stands_for(kind))
 }
 
-/// Reads a name with a test of its value, as `size > 9000` or `unit in (K, degC)`.
+/// Parses a name with a test of its value, such as `size > 9000` or `unit in (K, degC)`.
 pub fn parse_test(text: &str) -> Result<(String, Test)> {
     let mut scan = scan::Scan::new(text);
     let name = match scan.quoted()? {
@@ -103,7 +104,7 @@ pub fn parse_test(text: &str) -> Result<(String, Test)> {
     }
 }
 
-/// Several expressions joined, or the only one as it is.
+/// Joins several expressions, or returns the only one.
 fn one_or<T>(mut items: Vec<T>, join: impl FnOnce(Vec<T>) -> T) -> T {
     match items.pop() {
         Some(only) if items.is_empty() => only,
@@ -115,7 +116,7 @@ fn one_or<T>(mut items: Vec<T>, join: impl FnOnce(Vec<T>) -> T) -> T {
     }
 }
 
-/// The test of a name that a bare word stands for: a pattern where it holds `*`, `?` or `[`.
+/// The test of a name for a bare word: a pattern if it contains `*`, `?` or `[`.
 pub fn name_test(word: &str) -> NameTest {
     if Glob::is_pattern(word) { NameTest::Typed(word.to_owned()) } else { NameTest::Is(word.to_owned()) }
 }

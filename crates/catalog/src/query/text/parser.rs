@@ -1,4 +1,4 @@
-//! Expressions, and what follows them.
+//! Expressions, and the words after them.
 
 use fieldstone_core::Result;
 use fieldstone_format::Id;
@@ -53,7 +53,7 @@ fn at_tail(scan: &mut Scan<'_>) -> bool {
     TAILS.iter().any(|tail| word.eq_ignore_ascii_case(tail))
 }
 
-/// What stands where `and`, `or` or a word of the tail should.
+/// The error for a word in the place of `and`, `or` or a word after the expression.
 fn unjoined(scan: &mut Scan<'_>) -> fieldstone_core::Error {
     scan.peek();
     let (place, word) = (scan.at, scan.peek_ident());
@@ -64,7 +64,7 @@ fn unjoined(scan: &mut Scan<'_>) -> fieldstone_core::Error {
         }
         _ => scan
             .expected("`and`, `or` or the end")
-            .with_hint("terms are joined with `and` or `or`; a text that holds blanks is written in quotes"),
+            .with_hint("join terms with `and` or `or`; quote a text that holds spaces"),
     }
 }
 
@@ -112,7 +112,7 @@ fn unary(scan: &mut Scan<'_>) -> Result<Expr> {
             }
             return Err(scan
                 .expected(&format!("`box` after `{word}`"))
-                .with_hint(format!("write {word} box=z:50:100; of values, value contains X")));
+                .with_hint(format!("write {word} box=z:50:100; to test values, write value contains X")));
         }
     }
     if scan.keyword("box") {
@@ -145,7 +145,7 @@ fn related(scan: &mut Scan<'_>) -> Result<Expr> {
     if !scan.takes('(') {
         return Err(scan
             .expected("`(`")
-            .with_hint("what is asked of the other attribute stands in brackets: with same step (tag=b)"));
+            .with_hint("put the query for the other attribute in parentheses: with same step (tag=b)"));
     }
     let inner = if scan.peek() == Some(')') { Expr::All(Vec::new()) } else { scan.deeper(or)? };
     scan.take(')')?;
@@ -174,7 +174,7 @@ fn tails(scan: &mut Scan<'_>, query: &mut Query) -> Result<()> {
             return Err(unjoined(scan));
         };
         if twice {
-            return Err(scan.error_at(place, "it is there already"));
+            return Err(scan.error_at(place, "it is given twice"));
         }
     }
     Ok(())
@@ -194,7 +194,7 @@ fn transaction(scan: &mut Scan<'_>) -> Result<Id> {
     let place = scan.at;
     Id::parse(scan.bare()).ok_or_else(|| {
         scan.error_at(place, "expected the id of a transaction")
-            .with_hint("an id is 32 hexadecimal digits; `fieldstone status` lists those that are open")
+            .with_hint("an id has 32 hexadecimal digits; `fieldstone status` lists the open transactions")
     })
 }
 
@@ -207,7 +207,7 @@ fn keys(scan: &mut Scan<'_>) -> Result<Vec<(Key, bool)>> {
         let word = scan.ident().to_ascii_lowercase();
         let Some((_, key)) = KEYS.iter().find(|(name, _)| *name == word) else {
             if word.is_empty() {
-                return Err(scan.expected("what to order by").with_hint("write order by -value, step"));
+                return Err(scan.expected("a column to order by").with_hint("write order by -value, step"));
             }
             return Err(scan.unknown(place, "order", &word, &KEYS.map(|(name, _)| name)));
         };

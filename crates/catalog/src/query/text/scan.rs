@@ -8,7 +8,7 @@ use super::DEPTH;
 /// Characters of a line that an error shows.
 const SHOWN: usize = 72;
 
-/// A place in the text of a query.
+/// A position in the text of a query.
 #[derive(Debug, Clone)]
 pub(super) struct Scan<'a> {
     text: &'a str,
@@ -31,7 +31,7 @@ impl<'a> Scan<'a> {
         Scan { text, at: 0, depth: 0 }
     }
 
-    /// What was taken since a place.
+    /// The text that was read since a position.
     pub fn text_from(&self, from: usize) -> &'a str {
         self.text.get(from..self.at).unwrap_or("")
     }
@@ -40,14 +40,14 @@ impl<'a> Scan<'a> {
         self.text.get(self.at..).unwrap_or("")
     }
 
-    /// Passes over white space; the next character.
+    /// Skips white space; returns the next character.
     pub fn peek(&mut self) -> Option<char> {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start().len();
         self.rest().chars().next()
     }
 
-    /// Takes `expected` if it stands here.
+    /// Consumes `expected` if it is next.
     pub fn takes(&mut self, expected: char) -> bool {
         let there = self.peek() == Some(expected);
         if there {
@@ -60,7 +60,7 @@ impl<'a> Scan<'a> {
         if self.takes(expected) { Ok(()) } else { Err(self.expected(&format!("`{expected}`"))) }
     }
 
-    /// Letters, digits and `_`, as far as they go.
+    /// Consumes letters, digits and `_`.
     pub fn ident(&mut self) -> &'a str {
         self.peek();
         let rest = self.rest();
@@ -69,7 +69,7 @@ impl<'a> Scan<'a> {
         word
     }
 
-    /// The keyword here, without taking it.
+    /// The next keyword, without consuming it.
     pub fn peek_ident(&mut self) -> &'a str {
         let start = self.at;
         let word = self.ident();
@@ -77,7 +77,7 @@ impl<'a> Scan<'a> {
         word
     }
 
-    /// Takes a keyword, in any case, if it stands here.
+    /// Consumes a keyword, in any case, if it is next.
     pub fn keyword(&mut self, word: &str) -> bool {
         let start = self.at;
         let there = self.ident().eq_ignore_ascii_case(word);
@@ -87,7 +87,8 @@ impl<'a> Scan<'a> {
         there
     }
 
-    /// A bare word: up to white space, a bracket, a comma, a quote, or one of `= < >`; empty for none.
+    /// Consumes a bare word: up to white space, a parenthesis, a comma, a quote, or one of `= < >`; empty for
+    /// none.
     pub fn bare(&mut self) -> &'a str {
         self.peek();
         let rest = self.rest();
@@ -96,7 +97,7 @@ impl<'a> Scan<'a> {
         word
     }
 
-    /// Text in quotes, with JSON's escapes, if it begins here.
+    /// Consumes quoted text, with JSON's escapes, if it is next.
     pub fn quoted(&mut self) -> Result<Option<String>> {
         let Some(quote @ ('"' | '\'')) = self.peek() else { return Ok(None) };
         let start = self.at;
@@ -106,8 +107,8 @@ impl<'a> Scan<'a> {
             let place = self.at;
             match self.next() {
                 None => {
-                    return Err(self.error_at(start, "a quote that does not end").with_hint(format!(
-                        "end it with {quote}; within quotes, \\{quote} is the quote itself"
+                    return Err(self.error_at(start, "the quote has no end").with_hint(format!(
+                        "end it with {quote}; write \\{quote} for a {quote} in the text"
                     )));
                 }
                 Some(c) if c == quote => return Ok(Some(text)),
@@ -143,8 +144,8 @@ impl<'a> Scan<'a> {
             _ => None,
         };
         c.ok_or_else(|| {
-            self.error_at(place, "an escape that is none of JSON's")
-                .with_hint("a backslash in quotes is written twice")
+            self.error_at(place, "the escape is not one of JSON")
+                .with_hint("write a backslash in quotes twice")
         })
     }
 
@@ -154,10 +155,10 @@ impl<'a> Scan<'a> {
         u32::from_str_radix(four, 16).ok()
     }
 
-    /// Runs `inner` one level deeper, refusing what is nested beyond reason.
+    /// Runs `inner` one level deeper; refuses excessive nesting.
     pub fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= DEPTH {
-            let message = format!("more than {DEPTH} levels within one another");
+            let message = format!("more than {DEPTH} levels of nesting");
             return Err(self.error_at(self.at, &message).with_hint("ask for less in one query"));
         }
         self.depth += 1;
@@ -166,30 +167,30 @@ impl<'a> Scan<'a> {
         result
     }
 
-    /// An error that says what should stand here, and what does.
+    /// An error that says what should be here, and what is.
     pub fn expected(&mut self, what: &str) -> Error {
         let found = match self.peek() {
-            None => "here is the end".to_owned(),
+            None => "found the end".to_owned(),
             Some(_) => {
                 let mut word: String = self.rest().chars().take_while(|c| is_ident(*c)).take(24).collect();
                 if word.is_empty() {
                     word = self.rest().chars().take(1).collect();
                 }
-                format!("here is `{word}`")
+                format!("found `{word}`")
             }
         };
         self.error_at(self.at, &format!("expected {what}, {found}"))
     }
 
-    /// An error about a word, with those it may have meant.
+    /// An error about an unknown word, with the known words that are similar.
     pub fn unknown(&self, place: usize, what: &str, word: &str, known: &[&str]) -> Error {
         let hint = did_you_mean(word, known.iter().copied())
-            .unwrap_or_else(|| format!("there are: {}", known.join(", ")));
+            .unwrap_or_else(|| format!("known: {}", known.join(", ")));
         let shown: String = word.chars().take(40).collect();
-        self.error_at(place, &format!("`{shown}` is no {what}")).with_hint(hint)
+        self.error_at(place, &format!("`{shown}` is not a known {what}")).with_hint(hint)
     }
 
-    /// An error about the character at `place`: the line, and a caret below the character.
+    /// An error about the character at `place`: shows the line, and a caret below the character.
     pub fn error_at(&self, place: usize, what: &str) -> Error {
         let before = self.text.get(..place).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! Queries as text again.
+//! Prints queries as text.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -8,7 +8,7 @@ use super::super::{Dim, Expr, NameTest, Pick, Query, Range, Relation, Scope, Ter
 use super::parser::{RELATIONS, key_name};
 use super::scan::is_ident;
 
-/// How tightly what stands around binds: an expression that binds less needs brackets.
+/// How tightly the surrounding expression binds: an expression that binds less needs parentheses.
 #[derive(PartialEq, PartialOrd)]
 enum Binds {
     Or,
@@ -54,7 +54,7 @@ impl Display for Expr {
     }
 }
 
-/// An expression that stands `depth` deep. What is too deep for a query is shown as `…`.
+/// Prints an expression at nesting `depth`. Expressions that are too deep for a query are shown as `…`.
 fn expr(f: &mut Formatter<'_>, shown: &Expr, around: Binds, depth: usize) -> fmt::Result {
     if depth > Size::MOST.levels {
         return f.write_str("…");
@@ -89,7 +89,8 @@ fn bracketed(
     if brackets { f.write_str(")") } else { Ok(()) }
 }
 
-/// Parts of a list. One that is such a list itself keeps its brackets, so that it stays a part.
+/// Prints the parts of a list. A part that is such a list itself keeps its parentheses, so that it stays one
+/// part.
 fn joined(f: &mut Formatter<'_>, parts: &[Expr], joint: &str, depth: usize) -> fmt::Result {
     for (i, part) in parts.iter().enumerate() {
         if i > 0 {
@@ -162,7 +163,7 @@ fn term(f: &mut Formatter<'_>, shown: &Term) -> fmt::Result {
     }
 }
 
-/// A text in quotes, as JSON has it.
+/// A text in quotes, in JSON's syntax.
 fn quoted(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
     write!(f, "{}", Value::Text(text.to_owned()))
 }
@@ -173,7 +174,7 @@ fn is_bare(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || sign(c))
 }
 
-/// The name of a parameter or dimension; one of digits alone is quoted where it would be an index.
+/// The name of a parameter or dimension; a name of digits alone is quoted if it would be an index.
 fn part(f: &mut Formatter<'_>, word: &str, digits_are_index: bool) -> fmt::Result {
     let bare = !word.is_empty() && word.chars().all(is_ident);
     let index = digits_are_index && word.bytes().all(|b| b.is_ascii_digit());
@@ -212,7 +213,7 @@ fn name(f: &mut Formatter<'_>, subject: &str, test: &NameTest) -> fmt::Result {
     }
 }
 
-/// The names and patterns of which one must match.
+/// The names and patterns in a test, of which one must match.
 fn flat(test: &NameTest) -> Vec<&NameTest> {
     match test {
         NameTest::Any(any) => any.iter().flat_map(flat).collect(),
@@ -222,7 +223,7 @@ fn flat(test: &NameTest) -> Vec<&NameTest> {
 
 fn name_item(f: &mut Formatter<'_>, item: &NameTest) -> fmt::Result {
     match item {
-        // `like` begins a pattern in a list.
+        // In a list, `like` begins a pattern.
         NameTest::Is(word)
             if is_bare(word) && !Glob::is_pattern(word) && !word.eq_ignore_ascii_case("like") =>
         {
@@ -292,12 +293,12 @@ fn tested(f: &mut Formatter<'_>, subject: &str, value: &Test) -> fmt::Result {
     test(f, value)
 }
 
-/// A test behind its subject.
+/// Prints a test after its subject.
 fn test(f: &mut Formatter<'_>, shown: &Test) -> fmt::Result {
     test_at(f, shown, 0)
 }
 
-/// As [`expr`].
+/// Like [`expr`].
 fn test_at(f: &mut Formatter<'_>, shown: &Test, depth: usize) -> fmt::Result {
     if depth > Size::MOST.levels {
         return f.write_str("…");
@@ -336,7 +337,7 @@ fn test_at(f: &mut Formatter<'_>, shown: &Test, depth: usize) -> fmt::Result {
     }
 }
 
-/// Whether a pattern reads back as a value that was typed: no list or map begins with it.
+/// Whether a pattern parses back as a typed value: one that begins a list or a map does not.
 fn is_typed(pattern: &str) -> bool {
     Glob::is_pattern(pattern) && is_bare(pattern) && !pattern.starts_with(['[', '{'])
 }

@@ -1,4 +1,4 @@
-//! Terms: a subject and what is asked of it.
+//! Terms: a subject and its test.
 
 use fieldstone_core::nearest;
 use fieldstone_core::value::{Glob, Test, Value};
@@ -10,7 +10,7 @@ use super::literal::{as_typed, value, value_or_pattern};
 use super::scan::Scan;
 use super::{name_test, one_or};
 
-/// Every word that begins a term: for errors, and for who asks by keywords in place of text.
+/// Every word that begins a term: for errors, and for callers that use keywords in place of text.
 pub const SUBJECTS: &[&str] = &[
     "run",
     "project",
@@ -36,7 +36,7 @@ pub const SUBJECTS: &[&str] = &[
     "writer",
 ];
 const OPERATORS: &str = "= != > >= < <= in between contains like exists";
-/// Most steps that `a/to/b/by/c` names.
+/// Maximum number of steps that `a/to/b/by/c` may select.
 const STEPS_MAX: i64 = 100_000;
 
 pub(super) fn is_name(word: &str) -> bool {
@@ -102,7 +102,7 @@ pub(super) fn term(scan: &mut Scan<'_>) -> Result<Expr> {
     }
 }
 
-/// The dimension that `extent` names; in quotes, a number is a name, too.
+/// The dimension after `extent`; a quoted number is a name.
 fn dim_of_extent(scan: &mut Scan<'_>) -> Result<Dim> {
     let quoted = scan.rest().starts_with(".\"") || scan.rest().starts_with(".'");
     let name = part(scan, "extent", "z=256")?;
@@ -142,7 +142,7 @@ fn unknown_term(scan: &Scan<'_>, place: usize, word: &str) -> Error {
     match nearest::did_you_mean(word, SUBJECTS.iter().copied()) {
         Some(_) => unknown,
         None => unknown.with_hint(format!(
-            "a parameter of a run is `param.{word}`, an attribute of a variable `attr.{word}`; there are: {}",
+            "write `param.{word}` for a parameter of a run, `attr.{word}` for an attribute of a variable; known: {}",
             SUBJECTS.join(", ")
         )),
     }
@@ -173,7 +173,7 @@ fn part(scan: &mut Scan<'_>, subject: &str, example: &str) -> Result<String> {
     Ok(name.to_owned())
 }
 
-/// The part of a writer that the text names: `.rank` and the like; its name where nothing follows.
+/// The part of a writer after the word: `.rank` and the like; the writer's name if there is none.
 fn writer_part(scan: &mut Scan<'_>) -> Result<WriterPart> {
     if !scan.rest().starts_with('.') {
         return Ok(WriterPart::Name);
@@ -185,7 +185,7 @@ fn writer_part(scan: &mut Scan<'_>) -> Result<WriterPart> {
     known.map(|(_, part)| *part).ok_or_else(|| scan.unknown(place, "part of a writer", &word, &words))
 }
 
-/// An operator of signs; `==` and `<>` are taken for `=` and `!=`.
+/// Consumes an operator sign; `==` and `<>` mean `=` and `!=`.
 fn signs(scan: &mut Scan<'_>) -> Option<&'static str> {
     scan.peek();
     let known = [
@@ -203,7 +203,7 @@ fn signs(scan: &mut Scan<'_>) -> Option<&'static str> {
     Some(meaning)
 }
 
-/// `=` or `!=`; whether it is the latter.
+/// Consumes `=` or `!=`; returns whether it was the latter.
 fn equals(scan: &mut Scan<'_>, subject: &str) -> Result<bool> {
     scan.peek();
     let place = scan.at;
@@ -215,7 +215,7 @@ fn equals(scan: &mut Scan<'_>, subject: &str) -> Result<bool> {
     }
 }
 
-/// A list in brackets.
+/// A list in parentheses.
 fn list<T>(scan: &mut Scan<'_>, mut item: impl FnMut(&mut Scan<'_>) -> Result<T>) -> Result<Vec<T>> {
     if !scan.takes('(') {
         return Err(scan.expected("`(`").with_hint("write in (a, b)"));
@@ -235,7 +235,7 @@ fn list<T>(scan: &mut Scan<'_>, mut item: impl FnMut(&mut Scan<'_>) -> Result<T>
     }
 }
 
-/// A name in quotes, exactly; bare, perhaps a pattern.
+/// A name: a quoted one is exact, a bare one may be a pattern.
 fn name(scan: &mut Scan<'_>) -> Result<NameTest> {
     if let Some(name) = scan.quoted()? {
         return Ok(NameTest::Is(name));
@@ -244,7 +244,7 @@ fn name(scan: &mut Scan<'_>) -> Result<NameTest> {
     if word.is_empty() {
         return Err(scan
             .expected("a name")
-            .with_hint("a name that holds blanks or one of ( ) , = < > is written in quotes"));
+            .with_hint("quote a name that holds spaces or one of ( ) , = < >"));
     }
     Ok(name_test(word))
 }
@@ -259,7 +259,7 @@ fn text(scan: &mut Scan<'_>) -> Result<String> {
     }
 }
 
-/// What is asked of a name, and whether it must not hold.
+/// The test of a name, and whether it is negated.
 fn names(scan: &mut Scan<'_>, subject: &str) -> Result<(NameTest, bool)> {
     let not = scan.keyword("not");
     scan.peek();
@@ -293,7 +293,7 @@ fn integer(scan: &mut Scan<'_>) -> Result<i64> {
     scan.peek();
     let place = scan.at;
     let word = scan.bare();
-    word.parse().map_err(|_| scan.error_at(place, &format!("expected an integer, here is `{word}`")))
+    word.parse().map_err(|_| scan.error_at(place, &format!("expected an integer, found `{word}`")))
 }
 
 fn integers(scan: &mut Scan<'_>, subject: &str) -> Result<(Vec<i64>, bool)> {
@@ -305,7 +305,7 @@ fn integers(scan: &mut Scan<'_>, subject: &str) -> Result<(Vec<i64>, bool)> {
     Ok((vec![integer(scan)?], not != unequal))
 }
 
-/// Ranges of steps or levels, both ends included, and whether it must not be in them.
+/// Ranges of steps or levels, both ends included, and whether they are negated.
 fn numbers(scan: &mut Scan<'_>, subject: &str) -> Result<(Vec<(i64, i64)>, bool)> {
     let not = scan.keyword("not");
     let (least, most) = (i64::MIN, i64::MAX);
@@ -328,7 +328,7 @@ fn numbers(scan: &mut Scan<'_>, subject: &str) -> Result<(Vec<(i64, i64)>, bool)
             }
             let to = integer(scan)?;
             if from > to {
-                return Err(scan.error_at(place, &format!("no {subject} lies from {from} to {to}")));
+                return Err(scan.error_at(place, &format!("no {subject} is between {from} and {to}")));
             }
             vec![(from, to)]
         }
@@ -348,18 +348,19 @@ fn words(scan: &mut Scan<'_>, subject: &str) -> Result<Vec<(i64, i64)>> {
     let word = scan.bare();
     let wrong = |what: &str| {
         scan.error_at(place, what).with_hint(format!(
-            "write {subject}=6, {subject}=0:10 (10 is not in it), {subject}=0/6/12 or {subject}=0/to/24/by/6"
+            "write {subject}=6, {subject}=0:10 (without 10), {subject}=0/6/12 or {subject}=0/to/24/by/6"
         ))
     };
     let number = |word: &str| {
-        word.parse::<i64>().map_err(|_| wrong(&format!("`{word}` is no {subject}: {subject}s are integers")))
+        word.parse::<i64>()
+            .map_err(|_| wrong(&format!("`{word}` is not a valid {subject}: {subject}s are integers")))
     };
     if let Some((from, to)) = word.split_once(':') {
         let from = if from.is_empty() { i64::MIN } else { number(from)? };
         let to = if to.is_empty() { Some(i64::MAX) } else { number(to)?.checked_sub(1) };
         return match to {
             Some(to) if from <= to => Ok(vec![(from, to)]),
-            _ => Err(wrong(&format!("no {subject} lies in {word}"))),
+            _ => Err(wrong(&format!("no {subject} is in {word}"))),
         };
     }
     let (mut ranges, mut words) = (Vec::new(), word.split('/').peekable());
@@ -370,15 +371,15 @@ fn words(scan: &mut Scan<'_>, subject: &str) -> Result<Vec<(i64, i64)>> {
             continue;
         }
         words.next();
-        let to = number(words.next().ok_or_else(|| wrong("a range without its end"))?)?;
+        let to = number(words.next().ok_or_else(|| wrong("the range has no end"))?)?;
         let by = if words.peek() == Some(&"by") {
             words.next();
-            number(words.next().ok_or_else(|| wrong("a range without its interval"))?)?
+            number(words.next().ok_or_else(|| wrong("the range has no interval"))?)?
         } else {
             1
         };
         if from > to || by < 1 {
-            return Err(wrong(&format!("no {subject} lies from {from} to {to} by {by}")));
+            return Err(wrong(&format!("no {subject} is in {from} to {to} by {by}")));
         }
         if by == 1 {
             ranges.push((from, to));
@@ -396,7 +397,7 @@ fn words(scan: &mut Scan<'_>, subject: &str) -> Result<Vec<(i64, i64)>> {
     Ok(ranges)
 }
 
-/// A test of a value: an operator, perhaps with `not`, or several in brackets.
+/// A test of a value: an operator, perhaps with `not`, or several in parentheses.
 pub(super) fn test(scan: &mut Scan<'_>) -> Result<Test> {
     if scan.keyword("not") {
         return Ok(Test::Not(Box::new(scan.deeper(test)?)));
@@ -483,12 +484,12 @@ fn operator(scan: &mut Scan<'_>) -> Result<Test> {
     Err(scan.expected("a test").with_hint(format!("tests are {OPERATORS}")))
 }
 
-/// A number, or the text that it was typed as.
+/// A number, or the text that was typed for it.
 fn either(number: Value, text: Option<String>) -> Test {
     Test::IsIn(std::iter::once(number).chain(text.map(Value::Text)).collect())
 }
 
-/// NaN passes no test but `exists`: who asks for it means something else.
+/// NaN passes no test but `exists`, so a user who compares with it means something else.
 fn refuse_nan(scan: &Scan<'_>, place: usize, test: &Test) -> std::result::Result<(), Error> {
     let nan = |value: &Value| matches!(value, Value::Float(n) if n.is_nan());
     let asked = match test {
@@ -499,8 +500,8 @@ fn refuse_nan(scan: &Scan<'_>, place: usize, test: &Test) -> std::result::Result
     };
     if asked {
         return Err(scan
-            .error_at(place, "nothing compares with NaN")
-            .with_hint("not value>=-inf finds what is no number or NaN"));
+            .error_at(place, "NaN cannot be compared")
+            .with_hint("not value>=-inf finds NaN and values that are not numbers"));
     }
     Ok(())
 }

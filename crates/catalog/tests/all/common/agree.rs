@@ -1,4 +1,4 @@
-//! Asks tables and brute force the same, and compares all that a query can give.
+//! Runs the same queries on tables and by brute force, and compares every part of the answers.
 
 use fieldstone_catalog::engine::{Flow, Tables};
 use fieldstone_catalog::query::{self, Aggregate, By, HitTable, Query, TableBuilder};
@@ -9,7 +9,7 @@ use super::brute;
 use super::random;
 use super::world::{Attr, World};
 
-/// What came of many queries.
+/// The totals of many queries.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub queries: u64,
@@ -19,7 +19,7 @@ pub struct Tally {
     pub visited: u64,
 }
 
-/// Asks `queries` random queries of tables over `world`.
+/// Runs `queries` random queries on tables over `world`.
 pub fn random_queries(rng: &mut Random, world: &World, tables: &mut dyn Tables, queries: u64) -> Tally {
     let mut tally = Tally::default();
     for _ in 0..queries {
@@ -44,7 +44,7 @@ pub fn random_queries(rng: &mut Random, world: &World, tables: &mut dyn Tables, 
     tally
 }
 
-/// Asks `queries` random queries for what stands beside their hits; how many rows there were.
+/// Runs `queries` random queries with related attributes; returns the number of rows.
 pub fn random_pairs(rng: &mut Random, world: &World, tables: &mut dyn Tables, queries: u64) -> usize {
     let mut rows = 0;
     for _ in 0..queries {
@@ -78,7 +78,7 @@ pub fn same(world: &World, tables: &mut dyn Tables, asked: &Query, found: &HitTa
     let expected = brute::find(world, asked);
     rows_are(world, found, &expected, asked);
 
-    // One after another, and as many as the taker wants.
+    // One at a time, and as many as the receiver wants.
     let mut some = TableBuilder::default();
     let wanted = expected.len() / 2;
     let stats = query::run(tables, asked, &mut |hit| {
@@ -161,7 +161,7 @@ fn rows_are(world: &World, found: &HitTable, expected: &[&Attr], asked: &Query) 
     }
 }
 
-/// Equal but for rounding, which goes with the largest number that was summed.
+/// Equal except for rounding, which depends on the largest number in the sum.
 fn close(a: Option<f64>, b: Option<f64>, scale: f64) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-12 * scale,

@@ -1,4 +1,4 @@
-//! Random declarations of distributed arrays, and what must hold of them, said in the plainest way.
+//! Random declarations of distributed arrays, and the expected result, in the plainest form.
 #![allow(dead_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use fieldstone_testkit::Random;
 
 use super::text;
 
-/// What a declaration says, and what a group says of each set.
+/// The text of a declaration, and for a group the text of each set.
 pub type Words = (String, Vec<(String, String)>);
 
 pub fn group(dice: &mut Random) -> ArrayGroup {
@@ -76,7 +76,7 @@ pub fn kept_partition(dice: &mut Random) -> HistoryDecl {
     HistoryDecl { path, mesh: vec![1], nodes: 4, edges: 5, content }
 }
 
-/// What it is, with its run.
+/// The kind of the object, with its run.
 pub fn named(run: &Option<RunName>, what: &str) -> String {
     run.as_ref().map_or(what.to_owned(), |run| format!("{what} of {}", text(run)))
 }
@@ -86,7 +86,7 @@ fn group_words(group: &ArrayGroup) -> Words {
     (group.level.to_string(), sets.collect())
 }
 
-/// Run, what it is, and what it says.
+/// The run, the kind of the object, and its text.
 pub fn words(record: &Record) -> (Option<RunName>, String, Words) {
     match record {
         Record::Groups(run, all) => {
@@ -105,7 +105,7 @@ pub fn words(record: &Record) -> (Option<RunName>, String, Words) {
     }
 }
 
-/// What holds of declarations, oldest first, as lines; the others are conflicts.
+/// The declarations that count, oldest first, as lines; the others are conflicts.
 pub fn holding(
     all: impl Iterator<Item = (String, Words)>,
     conflicts: &mut BTreeMap<String, usize>,
@@ -127,7 +127,7 @@ pub fn holding(
     hold.into_iter().map(|(what, words)| format!("{what} says {words:?}")).collect()
 }
 
-/// What the index says, as the same lines.
+/// The content of the index, as the same lines.
 pub fn found(index: &mut Index, lines: &mut BTreeSet<String>) {
     let mut line = |what: String, words: Words| assert!(lines.insert(format!("{what} says {words:?}")));
     for (project, name) in [("", "a"), ("", "b"), ("p", "a"), ("p", "b")] {

@@ -1,5 +1,5 @@
-//! A query answered in plain loops over a [`World`], from the words of the documentation and without
-//! anything of the executor but [`Test::matches`] and [`Test::matches_absent`].
+//! Answers queries with plain loops over a [`World`], following the documentation. It uses nothing of the
+//! executor except [`Test::matches`] and [`Test::matches_absent`].
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ fn dim(decl: Option<&VariableDecl>, dim: &Dim) -> Option<usize> {
     }
 }
 
-/// Elements that a range names, as first and behind the last; `None` where it names none.
+/// Elements of a range, as first and one past the last; `None` if it names none.
 fn elements(decl: Option<&VariableDecl>, index: usize, range: &Range) -> Option<(Option<i64>, Option<i64>)> {
     match range {
         Range::Index(from, to) => match (from, to) {
@@ -89,7 +89,7 @@ fn along(attr: &Attr, dim: usize, start: i64, count: i64) -> Vec<i64> {
     }
 }
 
-/// Of a region on a mesh: its dimension, and the elements that lie in all ranges of the mesh's coordinate.
+/// For a region on a mesh: its dimension, and the elements in all ranges of the mesh's coordinate.
 fn on_mesh(decl: Option<&VariableDecl>, dims: &[(Dim, Range)]) -> Option<(usize, Vec<i64>)> {
     let (dim, extent) = meshes::dimension(decl?)?;
     let ranges: Vec<(f64, f64)> = dims.iter().filter_map(of_mesh).collect();
@@ -115,7 +115,8 @@ fn named_range((dim, range): &(Dim, Range), wanted: &str) -> Option<(f64, f64)> 
     }
 }
 
-/// Whether an attribute lies as asked to the elements of a grid that its ranges hold; `None` where there are none.
+/// Whether an attribute has the required relation to the elements of a grid in its ranges; `None` if there
+/// are none.
 fn on_grid(
     decl: Option<&VariableDecl>,
     attr: &Attr,
@@ -229,19 +230,19 @@ fn named_value<'a>(all: &'a [(String, Value)], name: &str) -> Option<&'a Value> 
     all.iter().find(|(own, _)| own == name).map(|(_, value)| value)
 }
 
-/// Whether a value passes a test; nothing passes where there is none, but that there is none.
+/// Whether a value passes a test; without a value, only the tests for absence pass.
 fn passes(test: &Test, value: Option<&Value>) -> bool {
     value.map_or(test.matches_absent(), |value| test.matches(value))
 }
 
-/// The level that a variable's name says, and its name there.
+/// The level in a variable's name, and its name on that level.
 fn on_level(name: &str) -> Option<(i64, &str)> {
     ["0", "1", "2"]
         .iter()
         .find_map(|level| Some((level.parse().unwrap(), name.strip_prefix(&format!("level_{level}/"))?)))
 }
 
-/// Whether an expression asks for a level, of the attribute itself, however it comes to hold.
+/// Whether an expression has a term for the level of the attribute itself, in any part of it.
 fn asks_level(expr: &Expr) -> bool {
     match expr {
         Expr::All(list) => list.iter().filter(|one| asks_level(one)).count() > 0,
@@ -268,7 +269,7 @@ fn term(world: &World, attr: &Attr, term: &Term, of_level: bool) -> bool {
         Term::Step(ranges) => attr.step.is_some_and(|s| ranges.iter().any(|(a, b)| *a <= s && s <= *b)),
         Term::Time(test) => {
             let time = attr.step.and_then(|step| world.time(attr.run, step));
-            // A moment is so many seconds since 1970.
+            // A moment is its number of seconds since 1970.
             let test = test.map(&|value| match value {
                 Value::DateTime(moment) => Value::Float(*moment as f64 / 1e9),
                 other => other.clone(),
@@ -305,7 +306,7 @@ fn term(world: &World, attr: &Attr, term: &Term, of_level: bool) -> bool {
         }
         Term::User(test) => named(test, "0"),
         Term::Writer(WriterPart::Name, test) => test.matches(&Value::Text(WRITER.to_string())),
-        // Nothing is known of a world's process.
+        // A world knows nothing about processes.
         Term::Writer(_, test) => test.matches_absent(),
         Term::Keyword(name, test) => {
             let own = attr.keywords.iter().find(|(own, _)| own == name);
@@ -353,7 +354,7 @@ pub fn holds(world: &World, attr: &Attr, expr: &Expr) -> bool {
     holds_on(world, attr, expr, false)
 }
 
-/// The same, beside terms that ask for a level or not.
+/// The same, next to terms that ask for a level or do not.
 fn holds_on(world: &World, attr: &Attr, expr: &Expr, of_level: bool) -> bool {
     match expr {
         Expr::All(list) => {
@@ -368,7 +369,7 @@ fn holds_on(world: &World, attr: &Attr, expr: &Expr, of_level: bool) -> bool {
     }
 }
 
-/// Whether another attribute is where one must be that is related.
+/// Whether another attribute is at the place where a related one must be.
 fn beside(world: &World, place: Where, attr: &Attr, other: &Attr) -> bool {
     other.id != attr.id
         && other.run == attr.run
@@ -388,7 +389,7 @@ fn beside(world: &World, place: Where, attr: &Attr, other: &Attr) -> bool {
         }
 }
 
-/// Hits with what the last terms of a query, which are related ones, find beside them.
+/// Hits, each with the attributes that the last terms of a query, the related ones, find.
 pub fn pairs<'w>(world: &'w World, asked: &Query, related: &[(Where, Expr)]) -> Vec<Vec<&'w Attr>> {
     let mut rows: Vec<Vec<&Attr>> = find(world, asked).into_iter().map(|hit| vec![hit]).collect();
     for (place, inner) in related {
@@ -502,7 +503,7 @@ pub fn aggregate(world: &World, hits: &[&Attr], by: &[By]) -> Vec<Aggregate> {
     groups.into_iter().map(row).collect()
 }
 
-/// Whether a query looks at attributes, so that lists give what these touch.
+/// Whether a query is about attributes, so that lists return the objects that these touch.
 pub fn of_attributes(expr: &Expr) -> bool {
     match expr {
         Expr::All(list) | Expr::Any(list) => list.iter().any(of_attributes),
@@ -526,7 +527,7 @@ pub fn of_attributes(expr: &Expr) -> bool {
     }
 }
 
-/// Whether a term asks where something lies by coordinates.
+/// Whether a term asks about a place by coordinates.
 fn in_coordinates(term: &Term) -> bool {
     matches!(term, Term::Region(dims, _) if dims.iter().any(|(_, range)| matches!(range, Range::Physical(..))))
 }
@@ -539,7 +540,7 @@ fn mentions(expr: &Expr, what: &dyn Fn(&Term) -> bool) -> bool {
     }
 }
 
-/// Places that there are and where a query without attribute terms holds: run, step, variable.
+/// The existing places where a query without attribute terms holds: run, step, variable.
 fn places(
     world: &World,
     query: &Query,
@@ -567,7 +568,7 @@ fn places(
                 );
             }
             (true, true) => {
-                // Keys name no version: fields are those of each version of their variable.
+                // Keys name no version: all versions of a variable share its fields.
                 let own: Vec<VariableName> = own_variables().collect();
                 for h in world.held.iter().filter(|h| h.run == run) {
                     let is_of = |v: &&VariableName| {
@@ -599,7 +600,7 @@ fn places(
     all
 }
 
-/// What a listing of runs asks: their attributes are their parameters.
+/// The expression for a list of runs, whose attributes are their parameters.
 fn of_run(expr: &Expr) -> Expr {
     match expr {
         Expr::All(list) => Expr::All(list.iter().map(of_run).collect()),
@@ -685,7 +686,7 @@ pub fn tags(world: &World, hits: &[&Attr], query: &Query) -> Vec<(String, i64)> 
     rows
 }
 
-/// What an expression without terms says.
+/// The value of an expression without terms.
 fn constant(expr: &Expr) -> bool {
     match expr {
         Expr::All(list) => list.iter().all(constant),
@@ -695,8 +696,8 @@ fn constant(expr: &Expr) -> bool {
     }
 }
 
-/// Distinct boxes, by project, run, step (none first), name and version of the variable (none first), start and
-/// count: the order is said here without a comparison of ours.
+/// Distinct boxes, by project, run, step (none first), name and version of the variable (none first), start
+/// and count: the order is written here without any comparison of the crate's own.
 pub fn boxes(world: &World, hits: &[&Attr]) -> Vec<BoxInfo> {
     let mut rows = BTreeMap::new();
     for attr in hits {

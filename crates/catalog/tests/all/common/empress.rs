@@ -1,7 +1,7 @@
 //! The 82 queries of EMPRESS, by their names, as terms of one query model.
 //!
-//! A name says what it gives and by which terms; [`query_of`] puts it together from a dozen terms. Each
-//! must give some of the rows but not all, what brute force gives; and each kind of term must matter.
+//! A name describes the result and the terms; [`query_of`] builds the query from a dozen terms. Each must
+//! return some of the rows but not all, equal to brute force; and each kind of term must matter.
 
 use std::collections::BTreeSet;
 
@@ -100,7 +100,7 @@ pub const NAMES: [&str; 82] = [
     "var",
 ];
 
-/// What a query gives.
+/// The result of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gives {
     Runs,
@@ -148,7 +148,7 @@ pub const PARTS: [Part; 15] = [
     Part::OnVariable,
 ];
 
-/// What a name asks for.
+/// The parts of the query with this name.
 pub fn parts_of(name: &str) -> (Gives, BTreeSet<Part>) {
     let mut parts = BTreeSet::from([Part::Project]);
     let gives = match name {
@@ -163,7 +163,7 @@ pub fn parts_of(name: &str) -> (Gives, BTreeSet<Part>) {
         _ if name.starts_with("all_types_with_var_attributes") => Gives::Tags,
         _ => Gives::Attributes,
     };
-    // All but three names are about one run; attributes of runs only where they say so.
+    // All but three names are about one run; attributes of runs only if the name says so.
     if !name.starts_with("all_run_attributes") || name.ends_with("_in_run") {
         parts.insert(Part::Run);
     }
@@ -210,7 +210,7 @@ pub fn parts_of(name: &str) -> (Gives, BTreeSet<Part>) {
 
 fn term_of(part: Part, parts: &BTreeSet<Part>) -> Term {
     let is = |name: &str| NameTest::Is(name.to_owned());
-    // Integers where the variable is a pattern, floats elsewhere, so that both are asked for.
+    // Integers if the variable is a pattern, floats otherwise, so that both are tested.
     let whole = parts.contains(&Part::VariablePattern);
     let number = |int: i64, float: f64| if whole { Value::Int(int) } else { Value::Float(float) };
     let side = |from, to| Range::Index(Some(from), Some(to));
@@ -240,7 +240,7 @@ fn term_of(part: Part, parts: &BTreeSet<Part>) -> Term {
     }
 }
 
-/// The query of a name, without one kind of term where that is given.
+/// The query of a name, without one kind of term if `without` is given.
 pub fn query_of(name: &str, without: Option<Part>) -> (Gives, Query) {
     let (gives, parts) = parts_of(name);
     let kept = parts.iter().filter(|part| Some(**part) != without);
@@ -351,7 +351,7 @@ pub fn world() -> World {
     world
 }
 
-/// What a query gives, as lines.
+/// The result of a query, as lines.
 fn given(tables: &mut dyn Tables, gives: Gives, asked: &Query) -> Vec<String> {
     match gives {
         Gives::Runs => {
@@ -378,7 +378,8 @@ fn given(tables: &mut dyn Tables, gives: Gives, asked: &Query) -> Vec<String> {
     }
 }
 
-/// Every name on tables over [`world`]: some rows, not all, those of brute force; and every term matters.
+/// Tests every name on tables over [`world`]: some rows, not all, equal to brute force; and every term
+/// matters.
 pub fn check(world: &World, tables: &mut dyn Tables) {
     let all = |tables: &mut dyn Tables, gives| given(tables, gives, &Query::all()).len();
     let mut matters: BTreeSet<Part> = BTreeSet::new();

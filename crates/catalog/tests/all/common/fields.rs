@@ -1,5 +1,5 @@
-//! Fields of random histories: what is archived and removed under a few keys, and what stands there, said
-//! in the plainest way.
+//! Fields of random histories: those archived and removed under a few keys, and the ones that remain, in the
+//! plainest form.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use fieldstone_testkit::Random;
 
 use super::{Commit, History, Order, run_name, variable, visible};
 
-/// A key: levels of a place are fields of their own.
+/// A key: different levels at one place are different fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     pub run: RunName,
@@ -21,7 +21,7 @@ pub struct Key {
     pub level: u64,
 }
 
-/// What a commit says of a key.
+/// The change of a key in a commit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     Removed,
@@ -44,7 +44,7 @@ fn key(dice: &mut Random) -> Key {
     }
 }
 
-/// One call: fields of one kind at some keys, or the removal of a variable as far as it was archived.
+/// One call: fields of one kind at some keys, or the removal of the archived part of a variable.
 pub fn change(dice: &mut Random, before: &[Commit], changes: &mut Changes) {
     let first = key(dice);
     let what = match dice.below(6) {
@@ -64,7 +64,7 @@ pub fn change(dice: &mut Random, before: &[Commit], changes: &mut Changes) {
     changes.extend(keys.into_iter().map(|key| (key, what.clone())));
 }
 
-/// Rows of a commit as the index takes them.
+/// Rows of a commit in the form of the index.
 pub fn rows(commit: &Commit) -> impl Iterator<Item = FieldRow> {
     commit.fields.iter().map(|(key, what)| {
         let (dtype, shape) = match what {
@@ -86,7 +86,7 @@ pub fn rows(commit: &Commit) -> impl Iterator<Item = FieldRow> {
     })
 }
 
-/// What stands under each key, of commits `..at` of each log and the decisions that are `known`.
+/// The field under each key after commits `..at` of each log and the decisions that are `known`.
 pub fn standing(history: &History, at: &[usize], known: &BTreeMap<Id, usize>) -> Changes {
     let mut newest: BTreeMap<&Key, (Version, &What)> = BTreeMap::new();
     let commits = history.logs.iter().zip(at).flat_map(|(log, at)| &log[..*at]);
@@ -110,7 +110,7 @@ pub fn standing(history: &History, at: &[usize], known: &BTreeMap<Id, usize>) ->
     there.map(|(key, (_, what))| (key.clone(), what.clone())).collect()
 }
 
-/// Answers what the index asks about places.
+/// Answers the index's questions about places.
 pub fn recheck(index: &mut Index, standing: &Changes, dice: &mut Random) {
     loop {
         let places = index.rechecks(1 + dice.below(4) as usize).unwrap();
@@ -137,7 +137,7 @@ fn answer(index: &mut Index, standing: &Changes, place: &HeldPlace) {
     index.set_held(place, &answer).unwrap();
 }
 
-/// Type and shape of a variable: those of the last array, by step and then by key.
+/// Type and shape of a variable: those of its last array, by step and then by key.
 pub fn says(standing: &Changes, run: &RunName, variable: &VariableName) -> Option<(DType, Vec<u64>)> {
     let of = |key: &Key| key.run == *run && key.variable.as_ref() == Some(variable);
     let arrays = standing.iter().filter(|(key, _)| of(key)).filter_map(|(key, what)| match what {

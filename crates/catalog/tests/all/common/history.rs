@@ -1,4 +1,4 @@
-//! Random histories of several writers, and what must hold after them, said in the plainest way.
+//! Random histories of several writers, and the expected result, in the plainest form.
 #![allow(dead_code)]
 
 #[path = "arrays.rs"]
@@ -52,16 +52,16 @@ pub struct Turn {
 pub struct History {
     pub logs: Vec<Vec<Commit>>,
     pub turns: BTreeMap<Id, Vec<Turn>>,
-    /// Who owns a run by what the store says; nobody may have written.
+    /// The owners of runs according to the store; an owner need not have written.
     pub claims: BTreeMap<RunName, u32>,
-    /// Who owns the folder of logs, if that is known.
+    /// The owner of the folder of logs, if known.
     pub folder: Option<u32>,
 }
 
 fn writer_id(n: u64) -> Id {
     let n = n + 1;
     let mut bytes = [0; 16];
-    // Spread, so that the order of ids is not that of numbers.
+    // Spread, so that the order of ids differs from the order of numbers.
     bytes[0] = (n.wrapping_mul(151) % 251) as u8;
     bytes[8..].copy_from_slice(&n.to_be_bytes());
     Id(bytes)
@@ -126,10 +126,10 @@ impl History {
         }
         let mut claims = BTreeMap::new();
         for _ in 0..if users > 1 { dice.below(4) } else { 0 } {
-            // One more than there are: who owns it may not have written.
+            // One user more than there are: an owner need not have written.
             claims.insert(run_name(dice), dice.below(users + 1) as u32);
         }
-        // Fields make an owner, and entries of others do not come.
+        // Fields determine the owner, and entries of other users do not exist.
         if users > 1 {
             for commit in logs.iter_mut().flatten() {
                 let user = commit.user;
@@ -140,8 +140,8 @@ impl History {
         History { logs, turns, claims, folder }
     }
 
-    /// The user of the oldest declaration of a run that is visible, living or deleted, those of who owns the
-    /// folder before all others; whether it is of another.
+    /// The user of the oldest visible declaration of a run, living or deleted, with those of the folder's
+    /// owner before all others; and whether it is another user.
     fn oldest(&self, run: &RunName) -> Option<(bool, u32)> {
         let declared = self.logs.iter().flatten().filter_map(|commit| {
             let of = |record: &Record| matches!(record, Record::Runs(all) if all[0].run == *run);
@@ -153,7 +153,7 @@ impl History {
         declared.min().map(|(guest, .., user)| (guest, user))
     }
 
-    /// Who owns a run.
+    /// The owner of a run.
     fn owner(&self, run: &RunName) -> Option<u32> {
         match self.oldest(run) {
             Some((false, user)) => Some(user),
@@ -173,7 +173,7 @@ impl History {
         (known > 0).then(|| TransactionState::of_one_user(transaction, &decisions))
     }
 
-    /// Applies everything in a random order of logs, in random portions, some of it again and again.
+    /// Applies everything in a random order of logs, in random portions, some of it repeatedly.
     pub fn apply(&self, index: &mut Index, dice: &mut Random) {
         let mut at = vec![0; self.logs.len()];
         let mut known: BTreeMap<Id, usize> = self.turns.keys().map(|id| (*id, 0)).collect();
@@ -186,7 +186,7 @@ impl History {
                 upto.push(if last { log.len() } else { (*at + dice.below(3) as usize).min(log.len()) });
             }
             claims.extend(self.claims.clone().into_iter().filter(|_| last || dice.one_in(3)));
-            // Users are looked at when there is a second one, at the latest.
+            // The index checks users at the latest when there is a second one.
             let there = self.logs.iter().zip(&upto).flat_map(|(log, upto)| &log[..*upto]).map(|c| c.user);
             many |= there.chain(claims.values().copied()).collect::<BTreeSet<u32>>().len() > 1;
             let owners = claims.clone();
@@ -218,7 +218,7 @@ impl History {
                 index.apply_entries(log[0].writer, &dice.shuffled(rows.collect())).unwrap();
             }
             self.apply_logs(index, dice, &from, &at);
-            // The store that is asked may be ahead of what is applied.
+            // The store may be ahead of the applied commits.
             let ahead = dice.one_in(3);
             let upto: Vec<usize> = if ahead { self.logs.iter().map(Vec::len).collect() } else { at.clone() };
             let all = self.turns.iter().map(|(id, turns)| (*id, turns.len())).collect();
@@ -268,7 +268,7 @@ impl History {
         }
     }
 
-    /// Since when a record is visible to all.
+    /// The order at which a record became visible to all.
     fn seen(&self, commit: &Commit, bit: u32) -> Option<Order> {
         match commit.transaction {
             None => Some((commit.stamp, commit.writer)),
@@ -292,7 +292,7 @@ fn visible(turns: &[Turn], bits: u32, writer: Id, sequence: u64) -> Option<Order
     since
 }
 
-// ---- what must hold
+// ---- the expected result
 
 /// (stamp, decider, own stamp, writer, sequence, call, row).
 type AttributeOrder = (u64, Id, u64, Id, u64, usize, usize);
@@ -313,7 +313,7 @@ struct Attribute {
     user: u32,
 }
 
-/// Attributes and declarations that visible deletions name one by one, and by whom.
+/// Attributes and declarations that visible deletions name individually, with the deleting user.
 fn removed_alone(history: &History) -> BTreeSet<(AttributeId, u32)> {
     let mut gone = BTreeSet::new();
     for commit in history.logs.iter().flatten() {
@@ -335,17 +335,17 @@ fn removed_alone(history: &History) -> BTreeSet<(AttributeId, u32)> {
     gone
 }
 
-/// What the plain model says there is, as lines.
+/// The content according to the plain model, as lines.
 pub fn expected(history: &History) -> BTreeSet<String> {
     let mut attributes: Vec<Attribute> = Vec::new();
     let mut removals: Vec<(Removal, AttributeOrder, u32)> = Vec::new();
     let gone = removed_alone(history);
     let owner = |run: &RunName| history.owner(run);
-    // What `by` deletes takes what `of` wrote, if they are one or the run is his.
+    // A deletion by `by` covers rows of `of` if they are the same user, or `by` owns the run.
     let takes = |run: Option<&RunName>, by: u32, of: u32| by == of || run.and_then(owner) == Some(by);
-    // Names of what is declared, what it says, and since when.
+    // Declared names, their declarations, and since when.
     let (mut runs, mut steps, mut variables, mut tags) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    // Of groups, imports, meshes and histories: run, what it is, what it says, whose, since when.
+    // For groups, imports, meshes and histories: run, kind, text, user, and since when.
     let mut moved: Vec<(RunName, Value, u32, AttributeOrder)> = Vec::new();
     let mut states: Vec<(RunName, RunState, u32, AttributeOrder)> = Vec::new();
     let mut of_arrays: Vec<(Option<RunName>, String, arrays::Words, u32, AttributeOrder)> = Vec::new();
@@ -363,7 +363,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                 record: i as u32,
                 row: row as u32,
             };
-            // Whether the declaration at a place of the record was not removed alone.
+            // Whether the declaration at a place of the record was not removed individually.
             let stays = |run: &RunName, row: usize| {
                 let of = gone.range((id(row), 0)..=(id(row), u32::MAX));
                 !of.into_iter().any(|(_, by)| takes(Some(run), *by, user))
@@ -450,7 +450,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
         !removed(run.as_ref(), *user, at, &|r| run.clone().is_some_and(|run| *r == Removal::Run(run)))
     });
     tags.retain(|(tag, user, at)| !removed(None, *user, at, &|r| *r == Removal::Tag(tag.clone())));
-    // What others than the owner declare does not count.
+    // Declarations by users other than the owner do not count.
     let counts = |run: &RunName, user: u32| owner(run).is_none_or(|owner| owner == user);
     let mut conflicts: BTreeMap<String, usize> = BTreeMap::new();
     let mut note = |what: String, counted: bool| {
@@ -460,7 +460,9 @@ pub fn expected(history: &History) -> BTreeSet<String> {
         counted
     };
     runs.retain(|(run, user, _)| note(text(&run.run), counts(&run.run, *user)));
-    moved.retain(|(run, _, user, _)| note(format!("where data of {} lie", text(run)), counts(run, *user)));
+    moved.retain(|(run, _, user, _)| {
+        note(format!("the place of the data of {}", text(run)), counts(run, *user))
+    });
     states.retain(|(run, _, user, _)| note(format!("the state of {}", text(run)), counts(run, *user)));
     steps.retain(|(run, step, user, _)| {
         note(format!("step {} of {}", step.number, text(run)), counts(run, *user))
@@ -536,7 +538,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
         let numbers = (a <= b).then_some((a, b));
         format!("{name} {n} {numbers:?}")
     }));
-    // Runs, steps and variables: the oldest declaration, or what stands on them.
+    // Runs, steps and variables: the oldest declaration, or anything that uses them.
     let mut run_names: BTreeSet<RunName> = runs.iter().map(|(run, ..)| run.run.clone()).collect();
     let mut step_names: BTreeSet<(RunName, i64)> = BTreeSet::new();
     let mut variable_names: BTreeSet<(RunName, VariableName)> = BTreeSet::new();
@@ -596,7 +598,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     for (what, n) in conflicts {
         lines.extend((0..n).map(|i| format!("conflict {what} {i}")));
     }
-    // Tags: declared ones by age, then others; who asks first for a version has it.
+    // Tags: declared ones by age, then others; the first one that asks for a version gets it.
     let mut order: Vec<TagDecl> = Vec::new();
     for (tag, ..) in &tags {
         if !order.contains(tag) {
@@ -624,7 +626,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     lines
 }
 
-/// What two declarations of a run may contradict each other in.
+/// The parts in which two declarations of a run may contradict each other.
 fn said(decl: &RunDecl) -> String {
     format!("{:?} {:?} {:?}", decl.params, decl.annotate, decl.outside)
 }
@@ -636,7 +638,7 @@ pub fn text(run: &RunName) -> String {
     }
 }
 
-/// What the index says there is, as the same lines.
+/// The content of the index, as the same lines.
 pub fn found(index: &mut Index) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     index.begin_read().unwrap();
@@ -707,7 +709,7 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
     }
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for conflict in conflicts(index.database()).unwrap() {
-        let what = conflict.split(" is declared").next().unwrap().to_owned();
+        let what = conflict.split(" has ").next().unwrap().to_owned();
         let n = seen.entry(what.clone()).or_default();
         lines.insert(format!("conflict {what} {n}"));
         *n += 1;
@@ -716,7 +718,8 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
     lines
 }
 
-/// One history, applied in two ways to databases that `open` makes: equal dumps, and equal to the model.
+/// Applies one history in two ways to databases that `open` makes: the dumps must be equal, and equal to the
+/// model.
 pub fn check(seed: u64, users: u64, open: &mut dyn FnMut() -> Box<dyn Database>) {
     let mut dice = seeded(seed);
     let history = History::random(&mut dice, users);

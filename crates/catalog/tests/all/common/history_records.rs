@@ -1,4 +1,4 @@
-//! Random records of a history: few names, so that they meet one another.
+//! Random records of a history, with few names, so that they interact.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ fn attributes(dice: &mut Random) -> AttributeBatch {
         let n = if shared { 1 } else { rows };
         let start: Vec<i64> = (0..n * 2).map(|_| dice.below(2) as i64 * 10).collect();
         let count: Vec<i64> = (0..n * 2).map(|_| 1 + dice.below(2) as i64 * 40).collect();
-        // Boxes that are equal often hold other cells.
+        // Equal boxes often hold other cells.
         let cells = dice.one_in(2).then(|| CellSets {
             dim: 1,
             sets: (0..n)
@@ -144,7 +144,7 @@ pub fn record(dice: &mut Random, before: Option<&Record>, writers: u64) -> Recor
             _ => Removal::Tag(tag(dice)),
         }]),
         5 | 6 => {
-            // Of no log: an attribute of the commit that deletes it.
+            // Without a log: an attribute of the commit that deletes it.
             let one = |dice: &mut Random| AttributeId {
                 writer: (!dice.one_in(4)).then(|| writer_id(dice.below(writers))),
                 sequence: 1 + dice.below(8),

@@ -8,7 +8,7 @@ use fieldstone_journal::feed::Commit;
 
 use super::world::{WRITER, World};
 
-/// The tables of a world on this database, within one read. Numbers its attributes.
+/// The tables of a world on this database, inside one read. Numbers its attributes.
 pub fn indexed(db: Box<dyn Database>, store: Id, world: &mut World) -> Index {
     let side: Vec<_> = world.seal().iter().map(|record| record.encode()).collect();
     let mut index = Index::open(db, store).unwrap();

@@ -1,4 +1,4 @@
-//! The tables of a [`World`] in sorted lists: what an engine must serve, in the plainest way.
+//! The tables of a [`World`] in sorted lists: the reference for an engine, in the plainest form.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -1,5 +1,6 @@
-//! Meshes and grids of a [`World`](super::world::World): what is named `lat` is a mesh, and its elements have a coordinate,
-//! `pole`, that neither rises nor falls; what is named `x` and `y` has a coordinate along both, `ring`.
+//! Meshes and grids of a [`World`](super::world::World). A dimension named `lat` is a mesh, and its elements
+//! have a coordinate, `pole`, that neither rises nor falls. Dimensions named `x` and `y` have a coordinate
+//! along both, `ring`.
 
 use std::sync::Arc;
 
@@ -17,18 +18,18 @@ use fieldstone_format::catalog::{
 pub const COORDINATE: &str = "pole";
 const DIMENSION: &str = "lat";
 
-/// Where an element lies.
+/// The coordinate of an element.
 pub fn pole(element: i64) -> f64 {
     (element * 7 % 13) as f64 / 2.0
 }
 
-/// The dimension of a variable that is its mesh's, and its extent.
+/// The mesh dimension of a variable, and its extent.
 pub fn dimension(decl: &VariableDecl) -> Option<(usize, u64)> {
     let dim = decl.dims.iter().position(|name| name == DIMENSION)?;
     Some((dim, *decl.shape.as_ref()?.get(dim)?))
 }
 
-/// The elements of a mesh of this extent that lie in a range.
+/// The elements of a mesh of this extent in a range.
 pub fn elements(extent: u64, low: f64, high: f64) -> Vec<i64> {
     (0..extent as i64).filter(|element| (low..=high).contains(&pole(*element))).collect()
 }
@@ -49,7 +50,7 @@ pub fn mesh(extent: u64) -> MeshDecl {
     }
 }
 
-/// The group of a variable that stands on a mesh.
+/// The group of a variable on a mesh.
 pub fn group(decl: &VariableDecl, extent: u64) -> ArrayGroup {
     let set = ArraySet {
         variable: decl.variable.clone(),
@@ -76,7 +77,7 @@ pub fn group(decl: &VariableDecl, extent: u64) -> ArrayGroup {
     }
 }
 
-/// What is found of a mesh.
+/// The elements of a mesh in ranges.
 pub fn region(extent: u64, ranges: &[CoordinateRange]) -> Option<MeshRegion> {
     let decided: Vec<bool> = ranges.iter().map(|(name, ..)| name == COORDINATE).collect();
     let inside = |element: &i64| {
@@ -92,12 +93,12 @@ pub fn region(extent: u64, ranges: &[CoordinateRange]) -> Option<MeshRegion> {
 /// The name of the coordinate along two dimensions.
 pub const RING: &str = "ring";
 
-/// Where an element along these two lies.
+/// The coordinate of an element along these two dimensions.
 pub fn ring(first: i64, second: i64) -> f64 {
     ((first * 5 + second * 3) % 11) as f64 / 2.0
 }
 
-/// The two dimensions of a variable that have that coordinate, the outer one first, and their extents.
+/// The two dimensions of a variable with that coordinate, the outer one first, and their extents.
 pub fn ring_dims(decl: &VariableDecl) -> Option<[(usize, i64); 2]> {
     let at = |name: &str| decl.dims.iter().position(|dim| dim == name);
     let (x, y) = (at("x")?, at("y")?);
@@ -106,7 +107,7 @@ pub fn ring_dims(decl: &VariableDecl) -> Option<[(usize, i64); 2]> {
     Some([extent(x.min(y))?, extent(x.max(y))?])
 }
 
-/// What is found of a grid.
+/// The elements of a grid in ranges.
 pub fn grid(decl: &VariableDecl, ranges: &[CoordinateRange]) -> Option<GridRegion> {
     let [(outer, rows), (inner, columns)] = ring_dims(decl)?;
     let decided: Vec<bool> = ranges.iter().map(|(name, ..)| name == RING).collect();
@@ -119,7 +120,7 @@ pub fn grid(decl: &VariableDecl, ranges: &[CoordinateRange]) -> Option<GridRegio
     decided.contains(&true).then_some(GridRegion { decided, sets, steps: None })
 }
 
-/// What is found of many.
+/// The elements of several grids in ranges.
 pub fn grids(
     variables: &[VariableRow],
     asked: &[bool],
@@ -129,7 +130,7 @@ pub fn grids(
     variables.iter().zip(asked).map(one).collect()
 }
 
-/// Who knows that.
+/// A source of these points.
 #[derive(Debug)]
 pub struct Source;
 

@@ -1,5 +1,6 @@
-//! What tests of the query model share: a catalog as plain structs, tables over it, brute force, random
-//! queries. `tests/query.rs` runs them on tables in memory and on SQLite, `tests/postgres.rs` on PostgreSQL.
+//! Code shared by the tests of the query model: a catalog as plain structs, tables over it, brute force,
+//! random queries. `tests/query.rs` runs them on tables in memory and on SQLite, `tests/postgres.rs` on
+//! PostgreSQL.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod agree;

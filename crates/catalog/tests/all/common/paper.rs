@@ -1,5 +1,5 @@
-//! The volume of the EMPRESS paper: chunks that tile a volume, ten variables, three steps, ten tags of
-//! which an attribute stands on a share of the chunks; and the queries that are asked of it.
+//! The volume of the EMPRESS paper: chunks that tile a volume, ten variables, three steps, ten tags with
+//! attributes on a share of the chunks; and the paper's queries.
 
 use fieldstone_catalog::engine::{Database, Index, Wait};
 use fieldstone_catalog::query::{Dim, Expr, NameTest, Query, Range, Relation, Term};
@@ -24,7 +24,7 @@ pub const VARIABLES: [&str; 10] = [
     "mass_fraction_h2",
     "heat_release",
 ];
-/// Name, type, and on how many of a thousand chunks.
+/// Name, type, and the number of chunks among a thousand that have it.
 pub const TAGS: [(&str, ValueType, i64); 10] = [
     ("blob_freq", ValueType::Bool, 250),
     ("blob_ifreq", ValueType::Bool, 50),
@@ -51,7 +51,7 @@ pub struct Row {
     pub value: Value,
 }
 
-/// All of it.
+/// The whole volume.
 #[derive(Debug)]
 pub struct Paper {
     pub shape: [i64; 3],
@@ -97,7 +97,7 @@ pub fn generate(chunks: [i64; 3]) -> Paper {
     Paper { shape: chunks.map(|n| n * CHUNK), rows, maxima }
 }
 
-/// A query by its name: what is asked, and whether a row is a hit.
+/// A query by its name: the query, and whether a row is a hit.
 pub type Asked<'a> = (&'static str, Query, Box<dyn Fn(&Row) -> bool + 'a>);
 
 fn run(index: i64) -> RunName {
@@ -201,7 +201,7 @@ impl Paper {
         records
     }
 
-    /// In an engine, within one read.
+    /// An engine with it, inside one read.
     pub fn index(&self, db: Box<dyn Database>, store: Id) -> Index {
         let side: Vec<_> = self.records().iter().map(Record::encode).collect();
         let mut index = Index::open(db, store).unwrap();
@@ -220,7 +220,7 @@ impl Paper {
         self.shape.map(|n| ((n as f64 * from) as i64, (n as f64 * to) as i64))
     }
 
-    /// The queries by name: what is asked, and whether a row is a hit.
+    /// The queries by name: each query, and whether a row is a hit.
     pub fn queries(&self) -> Vec<Asked<'_>> {
         let name =
             |names: &[&str]| NameTest::Any(names.iter().map(|name| NameTest::Is(name.to_string())).collect());

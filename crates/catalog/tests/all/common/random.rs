@@ -1,4 +1,4 @@
-//! Random queries over what [`world`](super::world) makes: most find something.
+//! Random queries over a [`world`](super::world): most find something.
 
 use fieldstone_catalog::query::{
     Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where, WriterPart,
@@ -153,7 +153,7 @@ fn expr(rng: &mut Random, depth: u32) -> Expr {
     }
 }
 
-/// What users ask most: a tag, and one or two further terms.
+/// A frequent query of users: a tag, and one or two further terms.
 fn usual(rng: &mut Random, world: &World) -> Expr {
     let tag = rng.pick(&world.tags).name.clone();
     let mut all = vec![Expr::Term(Term::Tag(NameTest::Is(tag)))];
@@ -187,7 +187,7 @@ pub fn query_of_pairs(rng: &mut Random, world: &World) -> (Query, Vec<(Where, Ex
     let related: Vec<_> = (0..rng.within(1, 3))
         .map(|at| {
             let expr = if rng.percent(60) { usual(rng, world) } else { expr(rng, 1) };
-            // All of a run twice would be millions of rows.
+            // Everything of a run twice would be millions of rows.
             (*rng.pick(&places[at as usize..]), expr)
         })
         .collect();

@@ -1,7 +1,7 @@
-//! A catalog as plain structs, and random ones: what the executor is compared with.
+//! A catalog as plain structs, and random ones: the reference for the executor.
 //!
-//! [`World`] is a list of everything, without any index. It is put into [`Memory`](super::memory::Memory)
-//! tables, or as records into an engine, and searched by [`brute`](super::brute) in plain loops.
+//! [`World`] is a list of everything, without any index. Tests put it into [`Memory`](super::memory::Memory)
+//! tables, or as records into an engine, and [`brute`](super::brute) searches it with plain loops.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ pub fn keyword_columns(attrs: &[Attr]) -> Vec<KeywordColumn> {
 }
 
 impl World {
-    /// The variable that an attribute stands on.
+    /// The variable of an attribute.
     pub fn variable(&self, attr: &Attr) -> Option<&VariableDecl> {
         let name = attr.variable.as_ref()?;
         self.variables.iter().find(|v| v.run == attr.run && v.decl.variable == *name).map(|v| &v.decl)
@@ -93,7 +93,7 @@ impl World {
         self.steps.iter().find(|s| s.run == run && s.step == step).and_then(|s| s.time)
     }
 
-    /// Sorts attributes into records, numbers them, and gives the records of one commit.
+    /// Sorts attributes into records, numbers them, and returns the records of one commit.
     pub fn seal(&mut self) -> Vec<Record> {
         let mut records = vec![Record::Runs(self.runs.clone()), Record::Tags(self.tags.clone())];
         for (index, run) in self.runs.iter().enumerate() {
@@ -111,7 +111,7 @@ impl World {
                 records.push(Record::Groups(run.run.clone(), groups));
             }
         }
-        // Rows of one record share run, tag and what they stand on.
+        // Rows of one record share run, tag and target.
         let class = |a: &Attr| {
             let rank = a.region.as_ref().map_or(0, |(start, _)| start.len() + 1);
             let cells = a.cells.as_ref().map_or(0, |(dim, _)| dim + 1);
@@ -226,7 +226,7 @@ pub const KINDS: [(&str, i64, ValueType, &str); 13] = [
     ("raw", 0, ValueType::Bytes, ""),
 ];
 
-/// A value of a type, often one of few, so that tests find some.
+/// A value of a type, often one of a few, so that tests match some.
 pub fn value(rng: &mut Random, kind: ValueType) -> Value {
     let small = rng.within(-4, 12);
     match kind {
@@ -331,7 +331,7 @@ fn region(rng: &mut Random, decl: &VariableDecl) -> (Vec<i64>, Vec<i64>) {
     (start, count)
 }
 
-/// Some elements of a box along one dimension; the box becomes the least that holds them.
+/// Some elements of a box along one dimension; shrinks the box to the least one that holds them.
 fn cells(rng: &mut Random, (start, count): &mut (Vec<i64>, Vec<i64>)) -> (usize, Vec<i64>) {
     let dim = rng.within(0, start.len() as i64) as usize;
     let all = start[dim]..start[dim] + count[dim];
@@ -343,7 +343,7 @@ fn cells(rng: &mut Random, (start, count): &mut (Vec<i64>, Vec<i64>)) -> (usize,
     (dim, cells)
 }
 
-/// A random catalog of about `rows` attributes, on few series where `dense`.
+/// A random catalog of about `rows` attributes, on few series if `dense`.
 pub fn random(rng: &mut Random, rows: usize, dense: bool) -> World {
     let mut world = World::default();
     let run_count = if dense { rng.within(1, 3) } else { rng.within(1, 6) };

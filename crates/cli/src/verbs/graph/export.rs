@@ -63,9 +63,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         ..TraceOptions::default()
     };
     let store = arguments.store.open()?;
+    let session = Session::default();
+    let tracer = store.tracer(&session);
     let (dossier, stores) = match arguments.one_store {
-        true => (store.dossier(&what, &options, &Session::default())?, Vec::new()),
-        false => store.dossier_across(&what, &options, &Session::default())?,
+        true => (tracer.dossier(&what, &options)?, Vec::new()),
+        false => tracer.dossier_across(&what, &options)?,
     };
     note_left(&stores, out);
     note_archived(&dossier.lineage, out);

@@ -33,7 +33,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let name = vertex(&arguments.vertex)?;
     let store = arguments.store.open()?;
-    let entries = store.fields_of(&name, &Session::default())?;
+    let entries = store.tracer(&Session::default()).fields_of(&name)?;
     let columns = [Column::text("key").least(16).rank(9), Column::number("bytes").rank(5)];
     let shape = |entry| json::fields::entry(&entry);
     table::list(out, "fields", entries, shape, columns, |entry| {

@@ -1,6 +1,7 @@
 //! `fieldstone graph verify`: the view of the graph against the logs.
 
 use clap::Args;
+use fieldstone::prelude::*;
 use fieldstone::{Error, json};
 
 use crate::graph::Graphed;

@@ -37,6 +37,7 @@ mod faults;
 mod file;
 mod hold;
 mod journal;
+mod permissions;
 mod random;
 mod tamper;
 mod tree;
@@ -44,6 +45,7 @@ mod weak;
 
 pub use faults::{Counters, Fault, Op, OpKind, Plan, SyncKind};
 pub use hold::Hold;
+pub use permissions::Permissions;
 pub use random::Random;
 
 use self::clock::{SimClock, SimIdentity, SimRand};

@@ -1,5 +1,5 @@
-//! What tests do to a world behind the store's back: look at its files, damage them, give them to
-//! other users. None of it is counted, and no fault strikes it.
+//! What tests do to a world behind the store's back: look at its files, and damage them. None of it is counted, and no
+//! fault strikes it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::SimWorld;
 use super::file::FileNode;
-use super::tree::{Access, Node};
+use super::tree::Node;
 
 impl SimWorld {
     /// Drops what is cached: files show what the disk holds and what is still to be written, so that
@@ -58,52 +58,5 @@ impl SimWorld {
         let state = self.0.lock();
         let all = state.tree.below(Path::new("/")).unwrap_or_default();
         all.into_iter().filter(|(_, ino)| state.tree.file(*ino).is_ok()).map(|(path, _)| path).collect()
-    }
-
-    /// Gives a file or directory to another user.
-    pub fn chown(&self, path: &Path, uid: u32) -> io::Result<()> {
-        let mut state = self.0.lock();
-        let ino = state.tree.lookup(path)?;
-        match state.tree.nodes.get_mut(&ino) {
-            Some(Node::Dir(dir)) => dir.uid = uid,
-            Some(Node::File(file)) => file.write().uid = uid,
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// Sets the permission bits of a file or directory: what a directory's new files get, and who may read
-    /// a file.
-    pub fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
-        let mut state = self.0.lock();
-        let ino = state.tree.lookup(path)?;
-        match state.tree.nodes.get_mut(&ino) {
-            Some(Node::Dir(dir)) => dir.mode = mode,
-            Some(Node::File(file)) => file.write().mode = mode,
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// Makes a path and all below it read-only for all but its owner, or for all.
-    pub fn chmod_readonly(&self, path: &Path, except_owner: bool) -> io::Result<()> {
-        self.chmod(path, if except_owner { Access::Owner } else { Access::Nobody })
-    }
-
-    /// Makes a path and all below it writable for all, as everything is at first.
-    pub fn chmod_writable(&self, path: &Path) -> io::Result<()> {
-        self.chmod(path, Access::All)
-    }
-
-    fn chmod(&self, path: &Path, access: Access) -> io::Result<()> {
-        let mut state = self.0.lock();
-        for (_, ino) in state.tree.below(path)? {
-            match state.tree.nodes.get_mut(&ino) {
-                Some(Node::Dir(dir)) => dir.access = access,
-                Some(Node::File(file)) => file.write().access = access,
-                None => {}
-            }
-        }
-        Ok(())
     }
 }

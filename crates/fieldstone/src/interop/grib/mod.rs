@@ -16,7 +16,7 @@
 //!
 //! let store = fieldstone::open("store", &OpenOptions { schema: Some("mars".into()), ..Default::default() })?;
 //! let source = GribSource::Path("forecast.grib".as_ref());
-//! let n = fieldstone::archive_grib(&*store, source, &GribOptions::default(), &ArchiveOptions::default())?;
+//! let n = fieldstone::archive_grib(&store, source, &GribOptions::default(), &ArchiveOptions::default())?;
 //! store.flush(None)?;
 //! println!("{n} fields");
 //! # Ok::<(), fieldstone::Error>(())

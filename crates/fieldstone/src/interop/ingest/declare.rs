@@ -18,7 +18,7 @@ use fieldstone_format::helper::DeclaredFile;
 
 use super::netcdf::HEADER;
 use crate::Session;
-use crate::catalog::Catalog;
+use crate::catalog::CatalogAccess;
 use crate::catalog::query::{Expr, NameTest, Query, Term};
 use crate::catalog::value::{Value, parse_moment};
 use crate::interop::grib::{GRID, borrowed, grid_name};
@@ -36,7 +36,7 @@ pub(super) type Place<'a> = (&'a Schema, &'a Texts, &'a Session);
 
 /// Declares what a netCDF file says, where the schema gives its fields a run, but the variables that are `known`.
 pub(super) fn netcdf(
-    catalog: &Catalog,
+    catalog: &dyn CatalogAccess,
     (schema, base, session): Place<'_>,
     file: DeclaredFile,
     payload: &[u8],
@@ -177,7 +177,7 @@ impl GribDeclared {
 
 /// Declares what the messages of a GRIB file are: each parameter with its name, unit and grid, and the times of steps.
 pub(super) fn grib(
-    catalog: &Catalog,
+    catalog: &dyn CatalogAccess,
     reader: &mut SharedHelper<'_>,
     mut declared: GribDeclared,
     session: &Session,
@@ -215,7 +215,7 @@ fn start(date: Option<&str>, time: Option<&str>) -> Option<f64> {
 
 /// Declares a run with these parameters, unless it is declared; whether it was there.
 pub(super) fn declare_run(
-    catalog: &Catalog,
+    catalog: &dyn CatalogAccess,
     run: &RunName,
     params: Vec<(String, Value)>,
     session: &Session,
@@ -247,7 +247,7 @@ pub(super) fn declare_run(
 
 /// Declares the times of steps that have none, `there` where the run may have some.
 fn declare_times(
-    catalog: &Catalog,
+    catalog: &dyn CatalogAccess,
     run: &RunName,
     times: impl Iterator<Item = (i64, f64)>,
     there: bool,

@@ -12,7 +12,7 @@ use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::RunName;
-use fieldstone_store::api::{FieldStore, ReadOptions};
+use fieldstone_store::api::{FieldAccess, FieldStore, ReadOptions};
 
 use super::netcdf::HEADER;
 use crate::Store;

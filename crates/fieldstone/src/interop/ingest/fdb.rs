@@ -17,7 +17,7 @@
 //! let options = IngestOptions::default();
 //! let schema = Some(fieldstone::fdb_schema(&source.config, &options.helper)?);
 //! let store = fieldstone::open("store", &OpenOptions { schema, ..Default::default() })?;
-//! let report = fieldstone::ingest_fdb(&*store, &source, &options)?;
+//! let report = fieldstone::ingest_fdb(&store, &source, &options)?;
 //! println!("{} fields", report.taken.iter().map(|taken| taken.fields).sum::<u64>());
 //! # Ok::<(), fieldstone::Error>(())
 //! ```

@@ -7,7 +7,9 @@ use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::RunName;
 use fieldstone_format::helper::Request;
-use fieldstone_store::api::{ArchiveOptions, ExternalContent, ExternalSpec, FieldStore, FileState, Value};
+use fieldstone_store::api::{
+    ArchiveOptions, ExternalContent, ExternalSpec, FieldAccess, FileState, Transactions, Value,
+};
 
 use super::declare::{self, GribDeclared};
 use super::exported::{self, Exported};
@@ -18,7 +20,7 @@ use super::netcdf::{Offer, place};
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE, looks_like_grib, read_head};
 use crate::Session;
 use crate::Store;
-use crate::catalog::Catalog;
+use crate::catalog::CatalogAccess;
 use crate::interop::grib::batch::FileSource;
 use crate::interop::grib::{borrowed, merge};
 use crate::interop::helper::{Content, FieldFrame, HelperEvent, Name, Reply, Texts};
@@ -31,9 +33,8 @@ const MAX_SKIPPED: usize = 100;
 
 /// What an ingest keeps from file to file.
 pub struct State<'a> {
-    whole: &'a Store,
-    pub(super) store: &'a dyn FieldStore,
-    pub(super) catalog: &'a Catalog,
+    pub(super) store: &'a Store,
+    pub(super) catalog: &'a dyn CatalogAccess,
     pub(super) options: &'a IngestOptions<'a>,
     pub(super) helper: SharedHelper<'a>,
     pub(super) messages: Messages<'a>,
@@ -100,8 +101,8 @@ impl Harvest<'_> {
 impl<'a> State<'a> {
     pub fn new(store: &'a Store, options: &'a IngestOptions<'a>) -> Result<State<'a>> {
         let helper = SharedHelper::new(&options.helper);
-        let (catalog, messages) = (store.catalog(), Messages::new(&**store, !options.external)?);
-        Ok(State { whole: store, store: &**store, catalog, options, helper, messages })
+        let (catalog, messages) = (store.catalog(), Messages::new(store, !options.external)?);
+        Ok(State { store, catalog, options, helper, messages })
     }
 
     /// Takes one file; `None` where nothing of it was taken. What is wrong with it goes to `skipped`.
@@ -134,9 +135,9 @@ impl<'a> State<'a> {
             // Where the commit fails nothing of the file is kept, and the store says why. Where there is
             // nothing new, nothing is written.
             Ok(End::Whole)
-                if harvest.taken.fields > 0 || self.whole.backend().has_pending(&transaction.into()) =>
+                if harvest.taken.fields > 0 || self.store.backend().has_pending(&transaction.into()) =>
             {
-                self.store.decide(transaction, true, &Session::default()).map(|()| None)
+                self.store.decide(transaction, true).map(|()| None)
             }
             Ok(End::Whole) => self.store.abandon(transaction, &Session::default()).map(|()| None),
             Ok(End::Refused(why)) => self.store.abandon(transaction, &Session::default()).map(|()| Some(why)),
@@ -219,7 +220,7 @@ impl<'a> State<'a> {
                     progress(share)?;
                     None
                 }
-                FileReply::Done => match harvest.exported.finish(self.whole, harvest.transaction) {
+                FileReply::Done => match harvest.exported.finish(self.store, harvest.transaction) {
                     Ok(()) => return Ok(harvest.is_same()),
                     Err(error) => Some(error),
                 },
@@ -265,7 +266,7 @@ impl<'a> State<'a> {
 
     /// Reads what an exported file has of the catalog; says why the whole file cannot be taken.
     fn metadata(&self, lines: &[u8], harvest: &mut Harvest<'_>) -> Option<Error> {
-        match harvest.exported.read(self.whole, &harvest.base, harvest.transaction, lines) {
+        match harvest.exported.read(self.store, &harvest.base, harvest.transaction, lines) {
             Ok(None) => None,
             Ok(Some(why)) => {
                 harvest.skips.add(METADATA.to_owned(), why);

@@ -11,7 +11,7 @@ use fieldstone_format::grib::fields::fields;
 use fieldstone_format::grib::header::Header;
 use fieldstone_format::grib::messages::Source;
 use fieldstone_format::keys::encode_key;
-use fieldstone_store::api::{FieldLocation, FieldStore, ListOptions, PlaceFile, ReadOptions};
+use fieldstone_store::api::{FieldAccess, FieldLocation, FieldStore, ListOptions, PlaceFile, ReadOptions};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::declare;

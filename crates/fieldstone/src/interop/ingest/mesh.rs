@@ -13,7 +13,7 @@ use fieldstone_format::helper::Request;
 use super::{IngestOptions, IngestReport, Progress, Skipped, Taken, WHOLE_FILE};
 use crate::Session;
 use crate::Store;
-use crate::arrays::{MeshContent, MeshCoordinate, MeshRows, netcdf_attrs};
+use crate::arrays::{MeshContent, MeshCoordinate, MeshRows, StoredMesh, netcdf_attrs};
 use crate::interop::helper::{Helper, HelperEvent, MeshFrame, MeshFrameArray, Reply, failure};
 
 /// What a file gave.
@@ -162,13 +162,14 @@ fn keep(store: &Store, path: &Path, name: &str, frame: &MeshFrame, payload: &[u8
         attrs: netcdf_attrs(&attrs)?,
     };
     let transaction = store.transaction()?;
-    let (_, is_new) = match store.create_mesh(&content, &attrs, &Session::from(transaction.writing()?)) {
-        Ok(made) => made,
-        Err(error) => {
-            let _ = transaction.abort();
-            return Err(error);
-        }
-    };
+    let (_, is_new) =
+        match StoredMesh::create(store, &content, &attrs, &Session::from(transaction.writing()?)) {
+            Ok(made) => made,
+            Err(error) => {
+                let _ = transaction.abort();
+                return Err(error);
+            }
+        };
     let mut taken = Taken::nothing(path);
     if is_new {
         transaction.commit()?;

@@ -60,6 +60,7 @@ use crate::interop::lineage::LineageOptions;
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::real::open_named;
+use fieldstone_store::api::Transactions;
 
 pub use fdb::{FdbSource, fdb_schema, ingest_fdb};
 pub use fieldstone_format::helper::StepDim;
@@ -218,7 +219,7 @@ pub fn ingest_into<P: AsRef<Path>>(
         before = before.saturating_add(*size);
     }
     let finished = provenance.finish(&mut report.taken, &mut report.skipped);
-    let apart = if outcome.is_ok() { netcdf::tell_apart(&**store, &mut report.taken) } else { Ok(()) };
+    let apart = if outcome.is_ok() { netcdf::tell_apart(store, &mut report.taken) } else { Ok(()) };
     outcome.and(finished).and(apart)
 }
 

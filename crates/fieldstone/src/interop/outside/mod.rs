@@ -19,7 +19,7 @@
 //! a read opens those objects and no other; a file that is absent, short or another than was declared is
 //! an error that names it and the box it should hold.
 //!
-//! Files that were moved: [`Store::repoint`](crate::Store::repoint) says where they lie from then on, in `repoint`.
+//! Files that were moved: [`repoint`] says where they lie from then on.
 //!
 //! Raw files are read here; netCDF and HDF5 by those who have a library for them, after [`Outside::plan`].
 
@@ -34,9 +34,10 @@ use fieldstone_core::{Error, Result, nearest};
 use fieldstone_format::catalog::{RunDecl, RunName, VariableDecl};
 
 use crate::Session;
-use crate::catalog::Catalog;
+use crate::catalog::CatalogAccess;
 
 pub use raw::read_raw;
+pub use repoint::repoint;
 
 /// What is in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,7 +282,7 @@ impl Outside {
 /// Errors: NotFound for a run or variable that is not there; Invalid for a box outside of the variable, for one without a
 /// shape, and for a template that does not tell its objects apart.
 pub fn plan_of(
-    catalog: &Catalog,
+    catalog: &dyn CatalogAccess,
     run: &RunName,
     (variable, version): (&str, Option<i64>),
     step: Option<i64>,

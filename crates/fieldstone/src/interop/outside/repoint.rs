@@ -6,13 +6,14 @@
 //! ```
 //! use fieldstone::OpenOptions;
 //! use fieldstone::catalog::{Query, value::Value};
+//! use fieldstone::outside::repoint;
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;
 //! let text = |text: &str| Value::Text(text.into());
 //! let outside = [("template", text("{variable}.raw")), ("format", text("raw")), ("root", text("/scratch/a"))];
 //! let outside = Value::Map(outside.map(|(key, value)| (key.to_owned(), value)).into());
 //! store.create_run("a").outside(outside).create()?;
-//! assert_eq!(store.repoint("/scratch", "/archive", &Query::all())?[0].name, "a");
+//! assert_eq!(repoint(&store, "/scratch", "/archive", &Query::all())?[0].name, "a");
 //! let declared = store.run("a")?.info()?.decl.outside;
 //! assert!(declared.is_some_and(|outside| outside.to_string().contains("/archive/a")));
 //! # Ok::<(), fieldstone::Error>(())
@@ -31,36 +32,36 @@ use crate::catalog::Query;
 /// Folders that an error names.
 const NAMED: usize = 5;
 
-impl Store {
-    /// Says that files outside of the store which lay below one folder lie below another one from now on: for all runs
-    /// that a query finds and whose root, or absolute template, is the folder or below it. Gives these runs. Visible to
-    /// all at flush. Names of the query are taken as they stand; a pattern is asked for by `like`. NotFound where there is no such run, Denied where one is another's: then nothing changes.
-    pub fn repoint(&self, old: &str, new: &str, runs: &Query) -> Result<Vec<RunName>> {
-        let (old, new) = (trimmed(old)?, trimmed(new)?);
-        if runs.session.transaction().is_some() {
-            return Err(Error::invalid("runs of a transaction are repointed once it is committed"));
-        }
-        let mut moved = Vec::new();
-        let mut roots = BTreeSet::new();
-        for info in self.catalog().runs_to_change(runs)? {
-            let Some(outside) = &info.decl.outside else { continue };
-            match repointed(outside, old, new) {
-                Some(outside) => moved.push((info.decl.run, outside)),
-                None => drop(root(outside).map(|root| roots.insert(root.to_owned()))),
-            }
-        }
-        if moved.is_empty() {
-            let error = Error::not_found(format!("no run says that its data lie below {old}"));
-            let known: Vec<&str> = roots.iter().take(NAMED).map(String::as_str).collect();
-            return Err(match known.is_empty() {
-                true => error.with_hint("no run that was asked for has data outside of the store"),
-                false => error.with_hint(format!("there are data below {}", known.join(", "))),
-            });
-        }
-        let names = moved.iter().map(|(run, _)| run.clone()).collect();
-        self.catalog().move_outside(moved, &Session::default())?;
-        Ok(names)
+/// Says that files outside of the store which lay below one folder lie below another one from now on: for all runs
+/// that a query finds and whose root, or absolute template, is the folder or below it. Gives these runs. Visible to
+/// all at flush. Names of the query are taken as they stand; a pattern is asked for by `like`.
+///
+/// Errors: `NotFound` where there is no such run, `Denied` where one is another's: then nothing changes.
+pub fn repoint(store: &Store, old: &str, new: &str, runs: &Query) -> Result<Vec<RunName>> {
+    let (old, new) = (trimmed(old)?, trimmed(new)?);
+    if runs.session.transaction().is_some() {
+        return Err(Error::invalid("runs of a transaction are repointed once it is committed"));
     }
+    let mut moved = Vec::new();
+    let mut roots = BTreeSet::new();
+    for info in store.catalog().runs_to_change(runs)? {
+        let Some(outside) = &info.decl.outside else { continue };
+        match repointed(outside, old, new) {
+            Some(outside) => moved.push((info.decl.run, outside)),
+            None => drop(root(outside).map(|root| roots.insert(root.to_owned()))),
+        }
+    }
+    if moved.is_empty() {
+        let error = Error::not_found(format!("no run says that its data lie below {old}"));
+        let known: Vec<&str> = roots.iter().take(NAMED).map(String::as_str).collect();
+        return Err(match known.is_empty() {
+            true => error.with_hint("no run that was asked for has data outside of the store"),
+            false => error.with_hint(format!("there are data below {}", known.join(", "))),
+        });
+    }
+    let names = moved.iter().map(|(run, _)| run.clone()).collect();
+    store.catalog().move_outside(moved, &Session::default())?;
+    Ok(names)
 }
 
 /// A folder without `/` at its end.

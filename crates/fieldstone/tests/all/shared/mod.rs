@@ -3,24 +3,26 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fieldstone::Session;
 use fieldstone::catalog::query::{Expr, NameTest, Term};
 use fieldstone::catalog::value::{Test, Value, ValueType};
-use fieldstone::catalog::{Catalog, CatalogSettings, HitTable, Query};
+use fieldstone::catalog::{CatalogAccess, CatalogSettings, HitTable, Query};
+use fieldstone::prelude::*;
 use fieldstone::{Id, OpenOptions};
 use fieldstone_format::catalog::*;
 
 /// A store and its catalog.
 pub struct Both {
     pub store: fieldstone::Store,
-    pub catalog: Catalog,
+    pub catalog: Arc<dyn CatalogAccess>,
 }
 
 impl Both {
     pub fn open(url: &str, options: &OpenOptions) -> Both {
         let store = fieldstone::open(url, options).unwrap();
-        let catalog = Catalog::of(&store, CatalogSettings::default());
+        let catalog = store.catalog_with(CatalogSettings::default());
         Both { store, catalog }
     }
 

@@ -58,7 +58,7 @@ pub fn visible(store: &LocalStore) -> Result<State> {
 
 /// The side records that everybody sees, as texts.
 fn side_records(store: &LocalStore) -> Result<Vec<String>> {
-    let feed = store.journal().feed()?;
+    let feed = store.journal().looks().feed()?;
     let decisions: BTreeMap<Id, TransactionState> =
         feed.decisions().into_iter().map(|decision| (decision.transaction, decision)).collect();
     let mut records = Vec::new();
@@ -185,7 +185,7 @@ impl<'a> Work<'a> {
         let text = format!("{{run={}}} says {:x}", self.run, self.random.next_u64());
         let record = SideRecord { kind: 9, bytes: text.as_bytes().into() };
         self.model.after.insert(text.clone(), vec![1]);
-        self.store.journal().take_side(vec![record], &Session::from(transaction))?;
+        self.store.journal().unflushed().add(vec![record], &Session::from(transaction))?;
         Ok(text)
     }
 

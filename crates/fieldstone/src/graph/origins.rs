@@ -10,15 +10,14 @@ use fieldstone_format::graph::VertexName;
 use fieldstone_graph::read::Versions;
 use fieldstone_store::api::{ListOptions, Listing};
 
-use super::Store;
-use crate::Session;
+use crate::graph::Tracer;
 
-impl Store {
+impl Tracer<'_> {
     /// The commits that the fields of requests came by, the newest first.
-    pub fn commits(&self, requests: &[Request], session: &Session) -> Result<Vec<CommitId>> {
+    pub fn commits(&self, requests: &[Request]) -> Result<Vec<CommitId>> {
         let mut commits = BTreeMap::new();
         for request in requests {
-            commits.extend(self.backend().origins(request, session)?);
+            commits.extend(self.store.backend().origins(request, self.session)?);
         }
         let mut commits: Vec<(u64, CommitId)> = commits.into_iter().map(|(id, stamp)| (stamp, id)).collect();
         commits.sort_unstable_by(|a, b| b.cmp(a));
@@ -27,27 +26,27 @@ impl Store {
 
     /// The fields of this store that an execution wrote, of a job with its processes, or that came by one commit; as
     /// they stand now.
-    pub fn fields_of(&self, vertex: &VertexName, session: &Session) -> Result<Listing> {
+    pub fn fields_of(&self, vertex: &VertexName) -> Result<Listing> {
         let mut commits = HashSet::new();
         let mut take = |name: &VertexName| {
             if &*name.kind == "commit"
                 && let Some(id) = CommitId::parse(&name.id)
-                && id.store == self.backend().id()
+                && id.store == self.store.backend().id()
             {
                 commits.insert((id.log, id.sequence));
             }
         };
         take(vertex);
-        let (mut executions, graph) = (vec![vertex.clone()], self.graph());
+        let (mut executions, graph) = (vec![vertex.clone()], self.store.graph());
         if &*vertex.kind == "job" {
-            let parts = graph.edges(vertex, Some("contains"), Versions::NOW, None, session)?;
+            let parts = graph.edges(vertex, Some("contains"), Versions::NOW, None, self.session)?;
             executions.extend(parts.into_iter().map(|part| part.far));
         }
         for execution in &executions {
-            let writes = graph.edges(execution, Some("write"), Versions::NOW, None, session)?;
+            let writes = graph.edges(execution, Some("write"), Versions::NOW, None, self.session)?;
             writes.iter().for_each(|write| take(&write.far));
         }
-        let options = ListOptions { session: session.clone(), ..ListOptions::default() };
-        self.backend().list_commits(commits, &options)
+        let options = ListOptions { session: self.session.clone(), ..ListOptions::default() };
+        self.store.backend().list_commits(commits, &options)
     }
 }

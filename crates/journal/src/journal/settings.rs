@@ -1,0 +1,34 @@
+//! Settings of the whole store, which its owner makes (J-33).
+
+use fieldstone_core::Result;
+use fieldstone_format::schema_extension;
+use fieldstone_format::setting::{self, Setting};
+
+use super::commit::Committer;
+use crate::session::Session;
+
+/// The settings of a store.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreSettings<'a> {
+    pub(super) committer: Committer<'a>,
+}
+
+impl StoreSettings<'_> {
+    /// How something is set, as far as this handle has looked; the first call looks.
+    pub fn get(&self, name: &str) -> Option<String> {
+        let looks = self.committer.looks();
+        looks.follow_first();
+        looks.schema.setting(name)
+    }
+
+    /// Sets something, durably. Denied for others than the store's owner.
+    pub fn set(&self, setting: &Setting, session: &Session) -> Result<()> {
+        let looks = self.committer.looks();
+        looks.access.check_writable()?;
+        let (horizon, snapshot) = looks.horizon()?;
+        looks.access.check_store_owner(&snapshot, "set", session)?;
+        let records = vec![setting::encode(setting)];
+        self.committer.decide(schema_extension::mark(), records, horizon, session)?;
+        looks.snapshot().map(drop)
+    }
+}
