@@ -1,5 +1,5 @@
-//! How CF packs values, and what they stand for: `scale_factor`, `add_offset`, `_FillValue`, `missing_value` and
-//! netCDF's `_Unsigned`, undone as xarray does.
+//! Packed values by CF's rules: `scale_factor`, `add_offset`, `_FillValue`, `missing_value` and netCDF's `_Unsigned`.
+//! This module unpacks them as xarray does.
 //!
 //! ```
 //! use fieldstone_core::dtype::DType;
@@ -21,20 +21,20 @@ use crate::value::Value;
 /// How the values of one variable are packed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packing {
-    /// What is added to numbers below the first, or from the second on, as they are stored: the other sign.
+    /// The number added to stored numbers below zero, or from a limit on, to give them the other sign.
     wrap: Option<Wrap>,
-    /// Stored numbers that stand for nothing.
+    /// Stored numbers that mean "missing".
     missing: Vec<f64>,
     scale: f64,
     offset: f64,
 }
 
-/// Integers whose sign is not that of their type.
+/// Integers whose sign differs from that of their type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Wrap {
-    /// Stored as signed, meant as unsigned: negative ones are so many more.
+    /// Stored as signed, meant as unsigned: add this number to negative values.
     Unsigned(f64),
-    /// Stored as unsigned, meant as signed: those of the upper half are so many less.
+    /// Stored as unsigned, meant as signed: subtract this number from values in the upper half.
     Signed(f64),
 }
 
@@ -59,7 +59,7 @@ impl Wrap {
 }
 
 impl Packing {
-    /// The packing that attributes say, for elements of a type.
+    /// The packing that attributes describe, for elements of a type.
     pub fn of<'v>(dtype: DType, attr: impl Fn(&str) -> Option<&'v Value>) -> Packing {
         let wrap = Wrap::of(dtype, attr("_Unsigned"));
         // A fill value has the type of the elements, whatever type the attribute has.
@@ -77,12 +77,12 @@ impl Packing {
         }
     }
 
-    /// Whether values are what they are stored as.
+    /// Whether the stored numbers are the values.
     pub fn is_plain(&self) -> bool {
         self.wrap.is_none() && self.missing.is_empty() && self.scale == 1.0 && self.offset == 0.0
     }
 
-    /// What stored numbers stand for: NaN where they stand for nothing.
+    /// Replaces stored numbers by their values, and missing ones by NaN.
     pub fn undo(&self, values: &mut [f64]) {
         if self.is_plain() {
             return;
@@ -96,9 +96,9 @@ impl Packing {
         }
     }
 
-    /// What the least and the greatest of stored numbers, missing ones left out, say of what all of them stand for: its
-    /// least and greatest. `None` for an end that cannot be known so: where it is a number that stands for nothing
-    /// itself, or where the sign that is meant puts other numbers at the ends.
+    /// The least and the greatest value, computed from the least and the greatest of the stored numbers that are not
+    /// missing. `None` for an end that cannot be computed: if it is a fill value itself, or if the other sign moves
+    /// other numbers to the ends.
     pub fn ends(&self, least: f64, greatest: f64) -> (Option<f64>, Option<f64>) {
         let apart = match self.wrap {
             Some(Wrap::Unsigned(_)) => least < 0.0 && greatest >= 0.0,
@@ -119,7 +119,7 @@ impl Packing {
         }
     }
 
-    /// The elements of an array as what they stand for. Invalid for elements that are no real numbers.
+    /// The values of an array's elements. Invalid if the elements are not real numbers.
     pub fn decode(&self, dtype: DType, data: &[u8]) -> Result<Vec<f64>> {
         let mut values = as_floats(dtype, data)?;
         self.undo(&mut values);
@@ -200,7 +200,7 @@ mod tests {
         assert!(values[0] == 65_534.0 * 0.5 - 1.0 && values[1].is_nan() && values[2] == 1.0, "{values:?}");
         let signed = [("_Unsigned", Value::Text("false".into()))];
         assert_eq!(decoded("|u1", &[0xff, 1], &signed), [-1.0, 1.0]);
-        // Where the type has that sign already nothing is done.
+        // If the type has that sign already, there is nothing to do.
         assert_eq!(decoded("|i1", &[0xff], &signed), [-1.0]);
     }
 }

@@ -1,5 +1,5 @@
-//! Which type values have together, and what a value is as one of a type that was chosen for it: for values
-//! that arrive without a type, from text and tables.
+//! The common type of several values, and the conversion of a value to a type chosen for it: for values that arrive
+//! without a type, from text and tables.
 //!
 //! ```
 //! use fieldstone_core::value::{Value, ValueType};
@@ -11,8 +11,8 @@
 use super::{Value, ValueType};
 
 impl ValueType {
-    /// The narrowest type that takes all values: int, uint, float for numbers, ranges for numbers and ranges,
-    /// json for arrays that differ; text for all else, and for none at all. It looks no further once only text
+    /// The narrowest type that accepts all values: int, uint, float for numbers, ranges for numbers and ranges, json
+    /// for arrays of different types; text for everything else, and for an empty list. It stops as soon as only text
     /// is left.
     pub fn narrowest<'a>(values: impl IntoIterator<Item = &'a Value>) -> ValueType {
         let mut kind = None;
@@ -34,8 +34,8 @@ impl ValueType {
 }
 
 impl Value {
-    /// As [`fits`](Value::fits), and a number stands for the range that holds it alone. `None` also where the
-    /// value is not [sound](Value::check).
+    /// As [`fits`](Value::fits), but a number also becomes the range that contains only it. `None` also if the value
+    /// is not [valid](Value::check).
     pub fn stands_for(&self, kind: ValueType) -> Option<Value> {
         match self.fits(kind) {
             None if matches!(kind, ValueType::IntRange | ValueType::FloatRange) => match self {
@@ -82,6 +82,6 @@ mod tests {
         assert_eq!(Value::Int(3).stands_for(ValueType::FloatRange), Some(Value::FloatRange(3.0, 3.0)));
         assert_eq!(Value::Float(f64::NAN).stands_for(ValueType::FloatRange), None);
         assert_eq!(Value::Text("3".into()).stands_for(ValueType::IntRange), None);
-        assert_eq!(Value::IntRange(4, 3).stands_for(ValueType::IntRange), None, "it is no range");
+        assert_eq!(Value::IntRange(4, 3).stands_for(ValueType::IntRange), None, "it is not a range");
     }
 }

@@ -514,7 +514,7 @@ fn what_a_record_may_not_hold_is_refused() {
         b.tag.kind = ValueType::IntRange;
         b.values = Values::Any(vec![Value::IntRange(1, 2), Value::IntRange(2, 1), Value::IntRange(1, 1)]);
     };
-    broken(&ranges, "row 1: 2..1 is no range");
+    broken(&ranges, "row 1: 2..1 is not a range");
     let decl = VariableDecl {
         variable: VariableName { name: "v".into(), version: 0 },
         dtype: None,

@@ -1,5 +1,5 @@
-//! What tests do to a world behind the store's back: look at its files, damage them, give them to
-//! other users. None of it is counted, and no fault strikes it.
+//! Access by which tests go around the store: they look at its files, damage them, give them to other users. These
+//! calls are not counted, and no fault strikes them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use super::file::FileNode;
 use super::tree::{Access, Node};
 
 impl SimWorld {
-    /// Drops what is cached: files show what the disk holds and what is still to be written, so that
-    /// the losses of a failed `sync_data` come to light.
+    /// Drops cached content: files then show the bytes on the disk and the writes that it will still receive, which
+    /// reveals the losses of a failed `sync_data`.
     pub fn drop_caches(&self) {
         for node in self.0.lock().tree.nodes.values() {
             if let Node::File(file) = node {
@@ -27,7 +27,7 @@ impl SimWorld {
         Ok(self.file(path)?.read().bytes.clone())
     }
 
-    /// Puts new content into a file that exists, durably, for all hosts.
+    /// Replaces the content of an existing file, durably, for all hosts.
     pub fn overwrite(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         self.file(path)?.write().replace(content.to_vec());
         Ok(())
@@ -72,8 +72,8 @@ impl SimWorld {
         Ok(())
     }
 
-    /// Sets the permission bits of a file or directory: what a directory's new files get, and who may read
-    /// a file.
+    /// Sets the permission bits of a file or directory. They decide who may read a file, and which bits the new files
+    /// of a directory get.
     pub fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
         let mut state = self.0.lock();
         let ino = state.tree.lookup(path)?;
@@ -85,12 +85,12 @@ impl SimWorld {
         Ok(())
     }
 
-    /// Makes a path and all below it read-only for all but its owner, or for all.
+    /// Makes a path and everything below it read-only, for all users or for all but its owner.
     pub fn chmod_readonly(&self, path: &Path, except_owner: bool) -> io::Result<()> {
         self.chmod(path, if except_owner { Access::Owner } else { Access::Nobody })
     }
 
-    /// Makes a path and all below it writable for all, as everything is at first.
+    /// Makes a path and everything below it writable for all, which is the initial state.
     pub fn chmod_writable(&self, path: &Path) -> io::Result<()> {
         self.chmod(path, Access::All)
     }
