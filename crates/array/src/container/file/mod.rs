@@ -1,4 +1,4 @@
-//! A container that is open: define mode, data mode, and the way from one to the other.
+//! An open container: define mode, data mode, and the transition between them.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -23,26 +23,26 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`options`] | how a container is created and opened |
-//! | [`staging`] | where it is written until it is finished |
-//! | `header` | what data mode asks of a header, which is one of the next three |
-//! | `defined_header` | defined here: this rank's part is in memory |
-//! | `loaded_header` | opened, and all in memory |
-//! | `indexed_header` | opened, and found through the name index |
-//! | `handles` | numbers that callers hold, and those of the definitions |
+//! | [`options`] | options for creating and opening |
+//! | [`staging`] | the file that is written until the container is finished |
+//! | `header` | the queries of data mode to a header, which is one of the next three |
+//! | `defined_header` | a header defined here: this rank's part is in memory |
+//! | `loaded_header` | the header of an opened file, completely in memory |
+//! | `indexed_header` | the header of an opened file, searched through the name index |
+//! | `handles` | conversion of callers' numbers to those of the definitions |
 //! | `name_index` | writes the name index |
 //! | `state`, `data` | define mode and data mode |
-//! | `elements` | data in and out |
-//! | `relocate` | copies data to where a redefinition places them |
-//! | `truncation` | whether a file holds the data that its header describes |
+//! | `elements` | moves data in and out |
+//! | `relocate` | copies data to their new places in a redefinition |
+//! | `truncation` | the check that a file has the data that its header describes |
 //!
 //! Invariants:
-//! * `create`, `open`, `enddef`, `redef`, `sync`, `close` are collective: all ranks call them in the same
-//!   order, and an error on one rank is raised on all;
-//! * until `sync` or `close` has returned, nobody finds a new container under its path: the old one is there,
-//!   or a file that says that it is unfinished;
-//! * numbers given by `def_*` hold until the container is closed;
-//! * one that is dropped without `close` leaves what is unfinished unfinished.
+//! * `create`, `open`, `enddef`, `redef`, `sync` and `close` are collective: all ranks call them in the same order,
+//!   and an error on one rank is raised on all;
+//! * until `sync` or `close` has returned, a new container cannot be found under its path: the path leads to the old
+//!   container, or to a file marked as unfinished;
+//! * numbers returned by `def_*` are valid until the container is closed;
+//! * a container dropped without `close` leaves unfinished files unfinished.
 
 mod data;
 mod defined_header;
@@ -84,16 +84,16 @@ use data::DataMode;
 pub use options::{CreateOptions, Mode};
 use state::{DefineMode, State};
 
-/// A dimension, by the number that its definition gave on this rank.
+/// A dimension, by the number that its definition returned on this rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DimRef(pub u32);
 
-/// A variable: in a container created here by the number that its definition gave on this rank, in one that
-/// was opened by its number in the file.
+/// A variable: in a container created here, by the number that its definition returned on this rank; in an opened
+/// container, by its number in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VarRef(pub u32);
 
-/// An open container. See the module's text. Methods may be called from several threads.
+/// An open container. See the module's documentation. Several threads may call its methods.
 #[derive(Debug)]
 pub struct Container {
     team: Team,
@@ -103,15 +103,15 @@ pub struct Container {
     report: Mutex<Report>,
     /// Nanoseconds that calls of define mode took since the last `enddef`.
     defining: AtomicU64,
-    /// What is known of views: one for all variables.
+    /// The planner of views, shared by all variables.
     planner: Planner,
 }
 
 impl Container {
-    /// Collective: creates a container, in define mode. One of that path stays until `sync` or `close`.
+    /// Collective: creates a container, in define mode. A container with that path stays until `sync` or `close`.
     ///
-    /// Errors: `Invalid` where the path is no file's or options do not fit one another; `NotFound` where its
-    /// folder is missing; `Denied` and `Unavailable` of the file system.
+    /// Errors: `Invalid` if the path cannot be a file's or options do not fit each other; `NotFound` if its folder is
+    /// missing; `Denied` and `Unavailable` from the file system.
     pub fn create(path: &Path, comm: Arc<dyn Comm>, env: &Env, options: &CreateOptions) -> Result<Container> {
         let team = Team::new(comm);
         let _span = debug_span!("create", path = %path.display(), ranks = team.size()).entered();
@@ -121,8 +121,8 @@ impl Container {
 
     /// Collective: opens a container, in data mode.
     ///
-    /// Errors: `NotFound`; `Corrupt` with offset and rule where its bytes are no header, also where its writer
-    /// did not finish it.
+    /// Errors: `NotFound`; `Corrupt`, with offset and rule, if its bytes are not a valid header, or if its writer did
+    /// not finish it.
     pub fn open(path: &Path, mode: Mode, comm: Arc<dyn Comm>, env: &Env) -> Result<Container> {
         let team = Team::new(comm);
         let _span = debug_span!("open", path = %path.display(), ranks = team.size()).entered();
@@ -152,12 +152,12 @@ impl Container {
         &self.team
     }
 
-    /// The open file, for moving bytes whose places are known. In data mode.
+    /// The open file, for moving bytes at known offsets. In data mode.
     pub(super) fn file(&self) -> Result<TeamFile> {
         Ok(self.data("file")?.file.clone())
     }
 
-    /// Says that there are at least so many records.
+    /// Raises the number of records to at least `numrecs`.
     pub(super) fn grow(&self, numrecs: u64) -> Result<()> {
         let data = self.data("grow")?;
         data.changing()?;
@@ -210,7 +210,7 @@ impl Container {
     }
 
     /// Defines many dimensions on this rank; the length [`RECORD`](super::define::RECORD) marks the record dimension.
-    /// Lists that are given away are not copied.
+    /// Owned lists are not copied.
     pub fn def_dims<'a>(
         &self,
         names: impl Into<Cow<'a, Names>>,
@@ -222,8 +222,7 @@ impl Container {
         })
     }
 
-    /// Defines a variable on this rank. Its dimensions are looked up in its own path, then in each enclosing
-    /// one.
+    /// Defines a variable on this rank. Searches for its dimensions in its own path, then in each enclosing one.
     pub fn def_var(&self, path: &str, ty: NcType, dims: &[&str]) -> Result<VarRef> {
         self.defining("def_var", |define| {
             let local = define.definitions.def_var(path, ty, dims)?;
@@ -231,7 +230,8 @@ impl Container {
         })
     }
 
-    /// As [`def_var`](Container::def_var), with attributes of external (big-endian) bytes: all of it, or nothing.
+    /// As [`def_var`](Container::def_var), with attributes of external (big-endian) bytes: defines everything or
+    /// nothing.
     pub fn def_var_with(&self, path: &str, ty: NcType, dims: &[&str], attrs: &[Attr<'_>]) -> Result<VarRef> {
         self.defining("def_var", |define| {
             let local = define.definitions.def_var_with(path, ty, dims, attrs)?;
@@ -247,11 +247,11 @@ impl Container {
         })
     }
 
-    /// Appends to `ids` the numbers, as [`def_many`](Self::def_many) takes them, of the dimensions that variables
-    /// name: `dims` one variable's after another, `ends` where each variable's end, and the variables those of
-    /// `vars`, in NFC, from number `first` on. So a long column of names can be taken piece by piece. Gives false
-    /// and does nothing where numbers that callers hold are not those of the definitions, after a redefinition:
-    /// then `def_many` is to be given the names.
+    /// Appends to `ids` the numbers of the dimensions that variables name, in the form that
+    /// [`def_many`](Self::def_many) takes: `dims` concatenates the lists of all variables, `ends` has the end of each
+    /// variable's list, and the variables are those of `vars`, in NFC, from number `first` on. So a long column of
+    /// names can be processed piece by piece. Returns false and does nothing if the callers' numbers differ from
+    /// those of the definitions, after a redefinition: then pass the names to `def_many`.
     pub fn resolve_dims(
         &self,
         (vars, first): (&Names, usize),
@@ -267,8 +267,8 @@ impl Container {
         })
     }
 
-    /// Gives a variable, or with `None` the container, an attribute of external (big-endian) bytes. One of
-    /// that name is replaced.
+    /// Puts an attribute of external (big-endian) bytes on a variable or, with `None`, on the container. Replaces one
+    /// of that name.
     pub fn put_att(&self, var: Option<VarRef>, name: &str, ty: NcType, value: &[u8]) -> Result<()> {
         self.defining("put_att", |define| {
             let var = var.map(|var| define.vars.local(var.0));
@@ -276,7 +276,7 @@ impl Container {
         })
     }
 
-    /// Deletes an attribute of a variable, or with `None` of the container.
+    /// Deletes an attribute of a variable or, with `None`, of the container.
     pub fn del_att(&self, var: Option<VarRef>, name: &str) -> Result<()> {
         self.defining("del_att", |define| {
             let var = var.map(|var| define.vars.local(var.0));
@@ -284,7 +284,7 @@ impl Container {
         })
     }
 
-    /// Gives a dimension another path.
+    /// Renames a dimension.
     pub fn rename_dim(&self, dim: DimRef, path: &str) -> Result<()> {
         self.defining("rename_dim", |define| {
             let dim = define.dims.local(dim.0);
@@ -292,7 +292,7 @@ impl Container {
         })
     }
 
-    /// Gives a variable another path.
+    /// Renames a variable.
     pub fn rename_var(&self, var: VarRef, path: &str) -> Result<()> {
         self.defining("rename_var", |define| {
             let var = define.vars.local(var.0);
@@ -300,11 +300,10 @@ impl Container {
         })
     }
 
-    /// Collective: ends define mode. All ranks agree about the container's header and write it.
+    /// Collective: ends define mode. All ranks agree on the container's header and write it.
     ///
-    /// Errors: `Conflict` that names objects, differences and ranks where definitions of one name differ; the
-    /// container is then still in define mode. Where the file cannot be written the container
-    /// is given up, and an old one stays.
+    /// Errors: `Conflict` that names objects, differences and ranks if definitions of one name differ; the container
+    /// is then still in define mode. If the file cannot be written, the container is abandoned, and an old one stays.
     pub fn enddef(&self) -> Result<Report> {
         let mut state = self.state();
         match &*state {
@@ -319,8 +318,8 @@ impl Container {
         Ok(self.report())
     }
 
-    /// From define mode to data mode. The report begins with what definition took. Where definitions are refused
-    /// it is still define mode; where writing fails the container is given up.
+    /// Changes from define mode to data mode. The report begins with the cost of definition. If definitions are
+    /// refused, the container stays in define mode; if writing fails, it is abandoned.
     fn end(&self, state: &mut State) -> Result<()> {
         let State::Define(define) = state else { return Ok(()) };
         let span = debug_span!("enddef", path = %self.path.display(), collectives = Empty, sent = Empty);
@@ -335,7 +334,7 @@ impl Container {
                 if self.team.rank() == 0 {
                     state.discard();
                 }
-                *state = State::Ended("given up when enddef failed");
+                *state = State::Ended("abandoned when enddef failed");
                 return Err(error);
             }
         };
@@ -350,7 +349,7 @@ impl Container {
         Ok(())
     }
 
-    /// Collective: back to define mode. Data and definitions stay.
+    /// Collective: returns to define mode. Data and definitions stay.
     pub fn redef(&self) -> Result<()> {
         let mut state = self.state();
         let data = match &*state {
@@ -367,7 +366,7 @@ impl Container {
         Ok(())
     }
 
-    // ---- what is there
+    // ---- contents
 
     /// The header, as a reader of the whole file sees it. In data mode.
     pub fn metadata(&self) -> Result<Arc<dyn Metadata>> {
@@ -375,7 +374,7 @@ impl Container {
         Ok(metadata)
     }
 
-    /// The variable with this path; in define mode one that this rank defined.
+    /// The variable with this path; in define mode, only one that this rank defined.
     ///
     /// Errors: `NotFound`.
     pub fn var(&self, path: &str) -> Result<VarInfo> {
@@ -390,7 +389,7 @@ impl Container {
         })
     }
 
-    /// The dimension with this path; in define mode one that this rank defined.
+    /// The dimension with this path; in define mode, only one that this rank defined.
     ///
     /// Errors: `NotFound`.
     pub fn dim(&self, path: &str) -> Result<DimInfo> {
@@ -403,7 +402,7 @@ impl Container {
         found.ok_or_else(|| Error::not_found(format!("{} has no dimension `{path}`", self.path.display())))
     }
 
-    /// A variable by the number that its definition gave; see [`VarRef`].
+    /// A variable by the number that its definition returned; see [`VarRef`].
     pub fn var_of(&self, var: VarRef) -> Result<VarInfo> {
         let data = match &mut *self.state() {
             State::Define(define) => return define.var(var.0),
@@ -413,7 +412,7 @@ impl Container {
         data.metadata.local_var(data.vars.local(var.0))
     }
 
-    /// Number of records, as far as this rank knows: after `sync`, of all ranks.
+    /// Number of records, as far as this rank knows: after `sync`, that of all ranks.
     pub fn numrecs(&self) -> Result<u64> {
         self.data("numrecs")?.metadata.numrecs()
     }
@@ -423,12 +422,12 @@ impl Container {
         self.data("hints")?.file.taken_hints()
     }
 
-    /// Where the parts of the file lie.
+    /// The positions of the parts of the file.
     pub fn layout(&self) -> Result<Layout> {
         self.data("layout")?.metadata.layout()
     }
 
-    /// What the definitions and the last `enddef` of this rank took, and once it is closed, `close`.
+    /// The cost of this rank's definitions and last `enddef`, and of `close` once it is closed.
     pub fn report(&self) -> Report {
         self.report.lock().clone()
     }
@@ -439,7 +438,7 @@ impl Container {
 
     // ---- the end
 
-    /// Collective: what all ranks have written is durable, and every rank reads it.
+    /// Collective: makes the writes of all ranks durable, and visible to every rank.
     pub fn sync(&self) -> Result<()> {
         let data = {
             let state = self.state();
@@ -454,8 +453,8 @@ impl Container {
         self.team.agree("sync", data)?.finish(&self.team, true, false)
     }
 
-    /// Collective: finishes the container. In define mode it ends that first. A container that was closed or
-    /// aborted stays so.
+    /// Collective: finishes the container; in define mode, ends that first. A container that was closed or aborted
+    /// stays so.
     pub fn close(&self) -> Result<()> {
         let mut state = self.state();
         self.end(&mut state)?;
@@ -483,21 +482,21 @@ impl Container {
         Ok(())
     }
 
-    /// Reports to the other ranks, in the collective call that they are in, that this one cannot take part. Gives the
-    /// error back, with this rank's number.
+    /// Reports to the other ranks, in the collective call that they are in, that this one cannot take part. Returns
+    /// the error, with this rank's number.
     pub fn fail(&self, error: Error) -> Error {
         self.team.fail(error)
     }
 
-    /// Gives up. The other ranks' next collective call raises `error`, with this rank's number; a container
-    /// that was never finished is removed; one that was stays, but where its header was changed in place since
-    /// then it says that it is unfinished.
+    /// Abandons the container. The other ranks' next collective call raises `error`, with this rank's number. Removes
+    /// a container that was never finished; one that was finished stays, but is marked as unfinished if its header
+    /// was changed in place since then.
     pub fn abort(&self, error: Option<Error>) {
         let mut state = self.state();
         if matches!(*state, State::Ended(_)) {
             return;
         }
-        let error = error.unwrap_or_else(|| Code::Closed.error("the container was given up"));
+        let error = error.unwrap_or_else(|| Code::Closed.error("the container was abandoned"));
         let _ = self.team.leave(error);
         if self.team.rank() == 0 {
             state.discard();

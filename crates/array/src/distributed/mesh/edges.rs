@@ -1,10 +1,10 @@
-//! The edges of a mesh, in shares of the ranks: those that it has, or those of its faces and volumes.
+//! The edges of a mesh, in shares of the ranks: its stored edges, or those of its faces and volumes.
 //!
-//! Each rank takes its share of faces and volumes, sends each edge once to the rank that has the lower of its nodes, and
-//! that one sorts what it gets and drops what came twice.
+//! Each rank takes its share of faces and volumes and sends each edge once to the rank that has the lower of its
+//! nodes; that rank sorts the edges and drops duplicates.
 //!
-//! Invariants: no edge that is derived comes twice, in whatever direction faces run; derived edges have their lower node
-//! first, and ascend over all ranks; their order does not depend on the number of ranks; memory is that of a share.
+//! Invariants: derived edges are distinct, in whatever direction faces run; they have their lower node first, and
+//! ascend over all ranks; their order does not depend on the number of ranks; memory is that of a share.
 
 use std::ops::Range;
 
@@ -13,24 +13,24 @@ use fieldstone_core::{Code, Error, Result};
 use super::content::KINDS;
 use super::{Mesh, MeshArray, STEP};
 
-/// Bytes of rows that are read at a time.
+/// Bytes of rows read at a time.
 const PIECE: u64 = 1 << 20;
 
-/// Edges that are gathered at least before those that came twice are dropped.
+/// Minimum number of edges to collect before duplicates are dropped.
 const GATHERED: usize = 1 << 20;
 
-/// This rank's edges; those of lower ranks stand before them.
+/// This rank's edges; those of lower ranks come before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EdgeShare {
-    /// Edges of lower ranks.
+    /// Number of edges on lower ranks.
     pub before: u64,
-    /// Edges of all ranks.
+    /// Number of edges on all ranks.
     pub total: u64,
     /// The nodes of each edge of this rank, counted from 0.
     pub ends: Vec<[i64; 2]>,
 }
 
-/// Places in a row of the nodes that an edge of a volume joins, by how many nodes it has.
+/// The pairs of positions in a volume's row that an edge joins, by the volume's number of nodes.
 fn volume_edges(nodes: usize) -> Option<&'static [[usize; 2]]> {
     match nodes {
         4 => Some(&[[0, 1], [1, 2], [2, 0], [0, 3], [1, 3], [2, 3]]),
@@ -55,10 +55,11 @@ fn volume_edges(nodes: usize) -> Option<&'static [[usize; 2]]> {
 }
 
 impl Mesh {
-    /// Collective: this rank's share of the mesh's edges, else of those of its faces and volumes; none where it has
-    /// nodes alone.
+    /// Collective: this rank's share of the mesh's edges or, without stored edges, of those of its faces and volumes;
+    /// empty if it only has nodes.
     ///
-    /// Errors: `Invalid` for volumes whose edges their number of nodes does not say; `Corrupt` where the file is.
+    /// Errors: `Invalid` for volumes whose number of nodes does not determine their edges; `Corrupt` if the file is
+    /// damaged.
     pub fn edges(&self) -> Result<EdgeShare> {
         let mut ends: Vec<[i64; 2]> = Vec::new();
         if self.head.counts[1] > 0 {
@@ -91,8 +92,11 @@ impl Mesh {
             self.for_each_row(MeshArray::Volumes, |number, row| {
                 let Some(edges) = volume_edges(row.len()) else {
                     return Err(Code::Value
-                        .error(format!("volume {number} has {} nodes, which do not say its edges", row.len()))
-                        .with_hint("make the mesh with edges"));
+                        .error(format!(
+                            "volume {number} has {} nodes, which do not determine its edges",
+                            row.len()
+                        ))
+                        .with_hint("create the mesh with edges"));
                 };
                 edges.iter().for_each(|[a, b]| gathered.push(row[*a], row[*b]));
                 Ok(())
@@ -101,7 +105,7 @@ impl Mesh {
         self.team.agree(STEP, volumes)?;
         let keys = gathered.finish();
         let (nodes, size) = (self.head.counts[0], self.team.size());
-        // Ranks have nodes that follow one another.
+        // Ranks have consecutive nodes.
         let begin = |rank: usize| (u128::from(nodes) * rank as u128 / size as u128) as i64;
         let mut parts = Vec::with_capacity(size);
         for rank in 0..size {
@@ -122,10 +126,10 @@ impl Mesh {
         Ok(keys.into_iter().map(K::ends).collect())
     }
 
-    /// Calls `act` with the number and the nodes of each row of this rank's share of an array, which is empty where there
-    /// are none. Not collective.
+    /// Calls `act` with the number and nodes of each row of this rank's share of an array, which may be empty. Not
+    /// collective.
     ///
-    /// Errors: `Corrupt` for an entry that names no node, or one behind a missing one.
+    /// Errors: `Corrupt` for an entry that is not a node, or one after a missing one.
     pub(super) fn for_each_row(
         &self,
         array: MeshArray,
@@ -136,7 +140,7 @@ impl Mesh {
         self.for_each_row_in(array, self.share_of(rows), act)
     }
 
-    /// The same of these rows.
+    /// Does the same for these rows.
     pub(super) fn for_each_row_in(
         &self,
         array: MeshArray,
@@ -148,7 +152,7 @@ impl Mesh {
         }
         let imported = self.array(array)?;
         let [_, width] = imported.variable.shape[..] else {
-            return Err(Error::internal("a connectivity without rows"));
+            return Err(Error::internal("the connectivity has no rows"));
         };
         let size = imported.array.size;
         let each = (PIECE / (width * size).max(1)).max(1);
@@ -197,7 +201,7 @@ fn big_endian(bytes: &[u8]) -> i64 {
 
 /// An edge as a number: the lower node, then the higher one.
 trait EdgeKey: Copy + Ord {
-    /// Bytes of one.
+    /// Size of an edge in bytes.
     const BYTES: usize;
     fn of(low: i64, high: i64) -> Self;
     fn ends(self) -> [i64; 2];
@@ -237,9 +241,9 @@ impl EdgeKey for u128 {
     }
 }
 
-/// Edges of which each is kept once, in memory of about twice of what stays.
+/// A set of edges, collected in about twice the memory of the result.
 struct GatheredEdges<K> {
-    /// Sorted, each once.
+    /// Sorted edges without duplicates.
     sorted: Vec<K>,
     fresh: Vec<K>,
 }
