@@ -104,5 +104,7 @@ pub(super) fn check_ends(what: &str, ends: &[u64], len: usize) -> Result<()> {
     if ascend && ends.last().copied().unwrap_or(0) == len as u64 {
         return Ok(());
     }
-    Err(Error::invalid(format!("the ends of each variable's {what} do not ascend to {len}, their total number")))
+    Err(Error::invalid(format!(
+        "the ends of each variable's {what} do not ascend to {len}, their total number"
+    )))
 }
