@@ -72,8 +72,7 @@ impl Names {
                 grid.counts()[d]
             ))
             .with_hint(format!(
-                "add {{{d}}}, the first index of a piece, or make chunks as long as the \
-                                dimension"
+                "add {{{d}}}, the first index of a piece, or make chunks as long as the dimension"
             ))),
         }
     }

@@ -314,8 +314,7 @@ pub(super) fn cut_short<M>(request: &Request<'_, M>, end: u64) -> Error {
     let (name, needed) = (&request.var.name, request.extents.end());
     Code::Truncated
         .error(format!(
-            "variable `{name}`: the file ends at byte {end}, but the requested elements end at byte \
-             {needed}"
+            "variable `{name}`: the file ends at byte {end}, but the requested elements end at byte {needed}"
         ))
         .with_hint("the file was cut, or its writer never wrote the variable: restore it, or write it again")
 }

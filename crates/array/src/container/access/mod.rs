@@ -177,8 +177,7 @@ pub fn check_held(target: &Target<'_>, var: &VarInfo, selection: &Selection) -> 
             var.name
         ))
         .with_hint(
-            "the file was cut, or its header is damaged: check it with `fieldstone container \
-                    validate`",
+            "the file was cut, or its header is damaged: check it with `fieldstone container validate`",
         ))
 }
 

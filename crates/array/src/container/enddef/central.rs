@@ -186,14 +186,12 @@ pub(in crate::container) fn check_slots(strategy: Strategy) -> Result<()> {
     match strategy {
         Strategy::LibraryHash { slots: 0 } => {
             Err(Code::Option.error("strategy library-hash: the hash table has no slots").with_hint(
-                "give at least one slot; the table is fast with about as many as the container has \
-                        objects",
+                "give at least one slot; the table is fast with about as many as the container has objects",
             ))
         }
         Strategy::LibraryHash { slots } if slots > MAX_SLOTS => Err(Code::Option
             .error(format!(
-                "strategy library-hash: a hash table of {slots} slots exceeds the limit of \
-                            {MAX_SLOTS}"
+                "strategy library-hash: a hash table of {slots} slots exceeds the limit of {MAX_SLOTS}"
             ))
             .with_hint("about as many slots as the container has objects are enough")),
         _ => Ok(()),

@@ -365,7 +365,7 @@ fn join(parts: &[Vec<u8>]) -> Result<(Table, Option<u64>)> {
                 return Err(Code::DefinitionDiffers
                     .error(format!(
                         "a container has at most one record dimension, but rank {other} defines \
-                     `{other_name}` and rank {rank} `{name}`"
+                         `{other_name}` and rank {rank} `{name}`"
                     ))
                     .with_hint("give all but one of them a length, or define the same one on all ranks"));
             }

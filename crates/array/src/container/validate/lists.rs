@@ -94,5 +94,4 @@ fn described(listed: &ListedPath<'_>) -> String {
     )
 }
 
-const RULE: &str = "a path list has the contents of the writer's blocks under each path, and no other \
-                    path";
+const RULE: &str = "a path list has the contents of the writer's blocks under each path, and no other path";

@@ -120,8 +120,7 @@ impl CheckedFile {
                         known.unwrap_or(0)
                     ))
                     .with_hint(
-                        "the file was changed or is damaged: get another copy of it, or write the \
-                                step again",
+                        "the file was changed or is damaged: get another copy of it, or write the step again",
                     ));
             }
         }

@@ -100,11 +100,10 @@ fn check(decl: &SetDecl, dtype: DType, shape: &[u64], local: &[u64]) -> Result<(
 fn not_the_shape(name: &str, given: &[u64], local: &[u64]) -> Error {
     Code::ShapeMismatch
         .error(format!(
-            "set {name}: the view has the shape {local:?} on this rank, but the buffer has \
-                        {given:?}"
+            "set {name}: the view has the shape {local:?} on this rank, but the buffer has {given:?}"
         ))
         .with_hint(
-            "a halo makes the buffer wider; without a view, a single process has everything, and \
-                    several ranks have nothing",
+            "a halo makes the buffer wider; without a view, a single process has everything, and several \
+             ranks have nothing",
         )
 }

@@ -20,8 +20,8 @@ pub(super) fn read_header(file: &TeamReader, len: u64) -> Result<Vec<u8>> {
     if source.read_at(&mut magic, 0)? == magic.len() && magic == HDF5 {
         return Err(Code::FileFormat
             .error(
-                "this is a netCDF-4 file, which is HDF5; only netCDF classic files (CDF-1, CDF-2, \
-                    CDF-5) can be imported",
+                "this is a netCDF-4 file, which is HDF5; only netCDF classic files (CDF-1, CDF-2, CDF-5) can \
+                 be imported",
             )
             .with_hint("convert it: nccopy -k cdf5 IN OUT"));
     }

@@ -154,8 +154,7 @@ impl<'a> MeshContent<'a> {
                     return Err(Code::Value
                         .error(format!("{} is {node}, but nodes are {first} to {last}", at(place)))
                         .with_hint(
-                            "a connectivity has nodes of the whole mesh, or -1 for none; see base and \
-                             fill",
+                            "a connectivity has nodes of the whole mesh, or -1 for none; see base and fill",
                         ));
                 }
                 if place > count && !is_missing(*node, self.fill) {

@@ -169,10 +169,7 @@ pub(super) fn split(team: &Team, coordinates: &Coordinates<'_>, starts: &Starts)
 
 fn too_many(count: usize) -> Error {
     Code::TooLarge
-        .error(format!(
-            "a share of {count} nodes is too large for `hilbert`, which takes 2^32 on each \
-                        rank"
-        ))
+        .error(format!("a share of {count} nodes is too large for `hilbert`, which takes 2^32 on each rank"))
         .with_hint("spread the coordinates over more ranks")
 }
 

@@ -472,11 +472,8 @@ fn check_array(footprint: &Footprint, array: FileArray, size: usize) -> Result<(
     array.check(footprint.total())?;
     match array.size == size as u64 {
         true => Ok(()),
-        false => Err(Code::Dtype.error(format!(
-            "elements of {size} bytes do not fit an array with \
-                                                elements of {}",
-            array.size
-        ))),
+        false => Err(Code::Dtype
+            .error(format!("elements of {size} bytes do not fit an array with elements of {}", array.size))),
     }
 }
 

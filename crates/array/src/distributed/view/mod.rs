@@ -309,8 +309,7 @@ impl LocalView {
         match self.written().has_gaps() {
             false => Ok(self.written()),
             true => Err(Code::Option.error("a view with a stride cannot be written").with_hint(
-                "a stride is only for reading: leave it out, or pass the indices to \
-                            fst.irregular(map)",
+                "a stride is only for reading: leave it out, or pass the indices to fst.irregular(map)",
             )),
         }
     }

@@ -164,10 +164,7 @@ fn block(view: &View, shape: &[u64], start: &[u64], count: &[u64]) -> Result<Loc
 
 fn outside(dim: usize, start: u64, count: u64, step: u64, len: u64) -> Error {
     let apart = if step == 1 { String::new() } else { format!(", {step} apart") };
-    Code::Box.error(format!(
-        "dimension {dim}: {count} indices from {start} on{apart} reach beyond its \
-                             {len}"
-    ))
+    Code::Box.error(format!("dimension {dim}: {count} indices from {start} on{apart} reach beyond its {len}"))
 }
 
 fn owned_of(owned: Option<u64>, len: usize) -> Result<usize> {
