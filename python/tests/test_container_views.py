@@ -67,7 +67,7 @@ def test_a_plan_is_made_once_and_says_why(file):
     first = p.put(np.arange(5), start=0, view=view, method="exchange")
     later = p.put(np.arange(5), start=1, view=fst.irregular(np.array([3, 1, 4, 0, 2])), method="exchange")
     assert (first.planned, later.planned) == (True, False)
-    assert (first.method, first.why) == ("exchange", "it was asked for")
+    assert (first.method, first.why) == ("exchange", "the caller chose it")
     assert "runs of" in p.put(np.arange(5), start=1, view=view).why
     assert p[1].tolist() == [3, 1, 4, 0, 2]
 
@@ -79,7 +79,7 @@ def test_a_plan_is_made_once_and_says_why(file):
         (lambda t: t.put(np.zeros((6, 4)), view=fst.block(grid=(1, 1))), "of shape [6, 4], and the view"),
         (lambda t: t.put(np.zeros((6, 5)), view=fst.block(grid=(2, 1))), "grid [2, 1] does not fit 1 ranks"),
         (lambda t: t.put(np.zeros(2), view=fst.irregular([0, 30], dim=None)), "map[1] is 30"),
-        (lambda t: t.get(view=fst.irregular([0, 1], owned=3)), "more entries are owned"),
+        (lambda t: t.get(view=fst.irregular([0, 1], owned=3)), "owned is 3, but the map has only 2 entries"),
         (lambda t: t.get(view=fst.block((0, 0), (7, 1))), "7 indices from 0 on reach beyond its 6"),
         (lambda t: t.get(start=1, view=fst.block(grid=(1,))), "has no records"),
         (lambda t: t.get(view=fst.block(grid=(1, 1)), method="fast"), "'fast'"),

@@ -270,7 +270,7 @@ fails(fst.Invalid, "rank 1: step='x'", lambda: a.write("p", "x" if comm.rank == 
 # Ghosts that differ.
 a.view(fst.irregular([2 * comm.rank, (2 * comm.rank + 1), (2 * comm.rank + 2) % 6]))
 values = np.array([comm.rank, comm.rank, -1.0])
-fails(fst.Conflict, "is written by ranks", lambda: a.write("p", 1, values))
+fails(fst.Conflict, "wrote different bytes to element", lambda: a.write("p", 1, values))
 beyond = fst.irregular([0, 6 if comm.rank == 1 else 5])
 fails(fst.Invalid, "rank 1: set p: map[1] is 6", lambda: a.read("p", 0, view=beyond))
 fails(fst.NotFound, "rank 0", lambda: a.read("p", 5))

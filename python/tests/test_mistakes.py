@@ -77,13 +77,13 @@ TABLE = [
         "s 1.11 a pattern with a range",
         lambda store, _: list(store.list("run=a*/1/to/5")),
         fst.Invalid,
-        ("run", "range beside a pattern"),
+        ("run", "both a range and a pattern"),
     ),
     Row(
         "s 1.11 a pattern in a key",
         lambda store, _: store.get("run=a*,variable=t,step=0"),
         fst.Invalid,
-        ("run has a pattern where a key needs one value",),
+        ("run has a pattern, but a key needs one value",),
     ),
     Row(
         "s 2.11 a parameter without its word",
@@ -507,7 +507,7 @@ def test_the_program_says_the_same(prepared, tmp_path):
         (["list", "notes.txt"], 2, "is a file, and a store is a folder"),
         (["init", "work"], 2, "other files, such as script.py"),
         (["archive", "store", "run=a", "variable=t", "stpe=0"], 2, "did you mean `step`?"),
-        (["list", "store", "run=a*/1/to/2"], 2, "range beside a pattern"),
+        (["list", "store", "run=a*/1/to/2"], 2, "both a range and a pattern"),
         (["get", "store", "run=zz*"], 3, "there is run=a"),
     ]
     for words, code, said in rows:

@@ -93,7 +93,7 @@ def test_words_and_names_are_ecmwfs(store):
     assert store.get(KEY) == b"x"
     request = "RETRIEVE, CLASS=OD, TYPE=FC, LEVTYPE=pressure levels, PARAM=T, TARGET='x.grib', STEP=all"
     assert store.retrieve(request).read() == b"x"
-    with pytest.raises(fst.Invalid, match="is not a word of MARS") as error:
+    with pytest.raises(fst.Invalid, match="is not a MARS word") as error:
         store.list("levtype=plx")
     assert "pl" in error.value.hint
     with pytest.raises(fst.Invalid, match=r"the words are .*\bod\b"):

@@ -209,7 +209,7 @@ static void in_logs(fs_store *store) {
   for (i = 0; i < NY * NX; i++) h[i] = (uint16_t)(i * 77);
   FAILS(fs_arrays_open(store, "logs", NULL, &nowhere, &job), FS_INVALID, "not a layout");
   OK(fs_arrays_open(store, "logs", NULL, &fields, &job));
-  FAILS(fs_arrays_group(job, "g", 1, sets, &wrong, &group), FS_INVALID, "no compression");
+  FAILS(fs_arrays_group(job, "g", 1, sets, &wrong, &group), FS_INVALID, "not a compression");
   OK(fs_arrays_group(job, "g", 1, sets, &options, &group));
   OK(fs_group_level(group, &level));
   CHECK(level == 0);

@@ -342,7 +342,7 @@ static void partitions(fs_arrays *job, fs_mesh *plate) {
   FAILS(fs_arrays_partition(job, &arrays, &absent, &from_one, &part), FS_NOT_FOUND, "/no/such/vector");
   FAILS(fs_arrays_partition(job, &arrays, &pathless, &from_one, &part), FS_INVALID, "path of a vector is null");
   FAILS(fs_arrays_partition(job, &arrays, &beyond, &from_one, &part), FS_INVALID, "rank");
-  FAILS(fs_arrays_partition(job, &arrays, &all, &other, &part), FS_INVALID, "no method");
+  FAILS(fs_arrays_partition(job, &arrays, &all, &other, &part), FS_INVALID, "not a method");
   FAILS(fs_arrays_partition(job, &arrays, &all, &two, &part), FS_INVALID, "nodes are 2 to 7");
   FAILS(fs_arrays_partition(job, &arrays, &all, NULL, NULL), FS_INVALID, "place for the partition");
   CHECK(part == NULL);

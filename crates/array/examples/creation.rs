@@ -1,4 +1,4 @@
-//! The paper's data set, created by ranks that are threads: what each phase takes, what the largest rank
+//! Creates the paper's data set, with threads as ranks, and reports the cost of each phase, and what the largest rank
 //! exchanges, compares and holds.
 //!
 //! ```text
@@ -6,12 +6,12 @@
 //!     --ranks 4 --variables 568480 --strategy scalable --file /tmp/made.nc
 //! ```
 //!
-//! Strategies: scalable, app, library-sort, library-hash:SLOTS; partitioned, which makes the other header and puts each
-//! event's variables and dimensions under a path of their own. Each rank defines its share of the variables, with
-//! one or two dimensions of their own, in columns; names and lengths are those of `bench/creation.py`. Without
-//! `--file` nothing but counts are kept: the file is in memory. One line of JSON: seconds and peak bytes
-//! of each phase (the largest rank's), counters of the largest rank, and of each rank the header bytes that it
-//! wrote and the most bytes that it held.
+//! Strategies: scalable, app, library-sort, library-hash:SLOTS; partitioned, which makes the other header and puts
+//! each event's variables and dimensions under a path of their own. Each rank defines its share of the variables,
+//! with one or two dimensions of their own, in columns; names and lengths are those of `bench/creation.py`. Without
+//! `--file`, the file is in memory and only counts are kept. Prints one line of JSON: seconds and peak bytes of each
+//! phase (those of the largest rank), counters of the largest rank, and for each rank the header bytes that it wrote
+//! and the maximum bytes that it held.
 
 use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ struct Columns {
 }
 
 fn columns(first: u64, end: u64, format: Format) -> Columns {
-    // In the partitioned header an event is a path.
+    // In the partitioned header, an event is a path.
     let (path, joint) = match format {
         Format::Partitioned => (true, '/'),
         Format::Classic(_) => (false, '.'),
@@ -89,10 +89,10 @@ fn arguments() -> std::result::Result<Arguments, Box<dyn StdError>> {
                     None if value == "app" => Strategy::App,
                     None if value == "library-sort" => Strategy::LibrarySort,
                     Some(("library-hash", slots)) => Strategy::LibraryHash { slots: slots.parse()? },
-                    _ => return Err(format!("no strategy {value}").into()),
+                    _ => return Err(format!("unknown strategy {value}").into()),
                 }
             }
-            _ => return Err(format!("no option {word}").into()),
+            _ => return Err(format!("unknown option {word}").into()),
         }
     }
     Ok(found)

@@ -1,6 +1,6 @@
-//! What an exchange of a random map costs the rank that sends most, by the number of ranks: 2^20 elements of 8 bytes a rank,
-//! messages, bytes, and memory beside the map and the elements.
-//! `cargo run -p fieldstone-array --example exchange_model`
+//! The cost of exchanging a random map, for the rank that sends most, by the number of ranks: 2^20 elements of 8
+//! bytes on each rank; messages, bytes, and memory in addition to the map and the elements. `cargo run -p
+//! fieldstone-array --example exchange_model`
 
 use fieldstone_array::distributed::plan::model::ExchangeCase;
 

@@ -1,13 +1,14 @@
-//! A random mesh, partitioned by ranks that are threads: seconds, bytes exchanged and bytes read of the busiest rank.
+//! Partitions a random mesh, with threads as ranks: seconds, bytes exchanged and bytes read by the busiest rank.
 //!
 //! ```text
 //! cargo run --release -p fieldstone-array --example partition -- \
 //!     --ranks 4 --nodes 2000000 --edges 18000000 --method direct --vector replicated --folder /tmp/kept
 //! ```
 //!
-//! Methods: direct, ring. Vectors: replicated, shares, block, hilbert. With `--folder` the partition is kept there,
-//! and read again by parts, by edges, and by edges for another number of ranks (`--others N`). Edges are short, as in a mesh
-//! that was numbered along a curve: `--reach N` says how far apart the numbers of their ends are. One line of JSON.
+//! Methods: direct, ring. Vectors: replicated, shares, block, hilbert. With `--folder`, the partition is kept there
+//! and read again by parts, by edges, and by edges for another number of ranks (`--others N`). Edges are short, as in
+//! a mesh numbered along a curve: `--reach N` sets the distance between the numbers of their ends. Prints one line of
+//! JSON.
 
 use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ fn arguments() -> std::result::Result<Arguments, Box<dyn StdError>> {
             "--method" => found.method = PartitionMethod::parse(&value)?,
             "--vector" => found.vector = value,
             "--folder" => found.folder = Some(value.into()),
-            _ => return Err(format!("no option {word}").into()),
+            _ => return Err(format!("unknown option {word}").into()),
         }
     }
     Ok(found)
@@ -73,7 +74,7 @@ fn share(total: u64, rank: u64, ranks: u64) -> std::ops::Range<u64> {
     total * rank / ranks..total * (rank + 1) / ranks
 }
 
-/// What a rank is given.
+/// The input of a rank.
 struct Given {
     first: Vec<i64>,
     second: Vec<i64>,
@@ -89,7 +90,7 @@ impl Given {
         let first = own.clone().map(|edge| end(edge) as i64).collect();
         let second =
             own.map(|edge| ((end(edge) + mix(edge + edges) % arguments.reach) % nodes) as i64).collect();
-        // Contiguous parts with ragged borders, as a partitioner gives them for such a numbering.
+        // Contiguous parts with ragged borders, as a partitioner makes them for such a numbering.
         let owner = |node: u64| ((node + mix(node / 64) % 4096).min(nodes - 1) * ranks / nodes) as i32;
         let own = share(nodes, rank, ranks);
         let (mut vector, mut points) = (Vec::new(), Vec::new());
@@ -114,7 +115,7 @@ impl Given {
     }
 }
 
-/// What a phase took on a rank.
+/// The cost of a phase on a rank.
 #[derive(Clone)]
 struct Phase {
     name: &'static str,
@@ -139,7 +140,7 @@ impl Phases<'_> {
         Ok(done)
     }
 
-    /// The phase just timed gave this part.
+    /// Records the part that the phase just timed made.
     fn of(&mut self, part: Partition) -> Arc<Partition> {
         if let Some(last) = self.list.last_mut() {
             last.read = part.bytes_read();
@@ -152,7 +153,7 @@ fn kept(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
     (folder.join(name), folder.join(format!("{name}.tmp")))
 }
 
-/// Partitions, keeps and reads again; what each phase took, and the key of the mesh.
+/// Partitions, keeps and reads again; returns the cost of each phase, and the key of the mesh.
 fn rank(comm: Arc<dyn Comm>, arguments: &Arguments, env: &Env) -> Result<(Vec<Phase>, PartitionKey)> {
     let team = Team::new(comm);
     let given = Given::new(arguments, team.rank() as u64, team.size() as u64);
@@ -192,7 +193,7 @@ fn rank(comm: Arc<dyn Comm>, arguments: &Arguments, env: &Env) -> Result<(Vec<Ph
     Ok((phases.list, key))
 }
 
-/// Other ranks read the edges.
+/// Reads the edges on other ranks.
 fn other_rank(
     comm: Arc<dyn Comm>,
     arguments: &Arguments,
@@ -225,7 +226,7 @@ fn on_ranks<T: Send>(
     .collect()
 }
 
-/// The most that any rank took for each phase.
+/// The maximum cost of each phase over all ranks.
 fn json(ranks: &[Vec<Phase>]) -> Vec<String> {
     let phase = |(at, phase): (usize, &Phase)| {
         let all = || ranks.iter().filter_map(|rank| rank.get(at));

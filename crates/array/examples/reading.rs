@@ -1,12 +1,12 @@
-//! Reads every object of a container, as each rank of a job does that wants to know all of it: what the paper's
-//! Table 2 asks of a header in blocks, beside a header in one piece.
+//! Reads every object of a container, as each rank of a job does that needs all of it: the measurement of the paper's
+//! Table 2 for a header in blocks, compared with a header in one piece.
 //!
 //! ```text
 //! cargo run --release -p fieldstone-array --example reading -- made.nc
 //! ```
 //!
-//! One line of JSON: seconds from the call of open to the last object, the objects seen, and bytes of their
-//! names, which show that each was decoded.
+//! Prints one line of JSON: seconds from the call of open to the last object, the number of objects, and bytes of
+//! their names, which show that each was decoded.
 
 use std::error::Error as StdError;
 use std::path::Path;

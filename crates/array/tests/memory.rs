@@ -1,5 +1,5 @@
-//! What a rank has in memory while it writes a random map, reads one, or partitions a mesh: counted by the allocator, for
-//! which this is a program of its own. Ranks are threads; what they send is copied, as between processes.
+//! Memory of a rank while it writes a random map, reads one, or partitions a mesh: counted by the allocator, which
+//! requires a program of its own. Ranks are threads; data sent between them are copied, as between processes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -23,10 +23,10 @@ use fieldstone_core::env::comm::threads::{self, Faults};
 use fieldstone_core::env::comm::{Comm, CommFile, FileMode, Parts, PartsMut, Reduce, Team, Teams};
 use fieldstone_core::env::sim::SimWorld;
 
-/// Ranks at most; what belongs to none of them stands behind.
+/// Maximum number of ranks; the last entry counts memory that belongs to none.
 const MOST: usize = 256;
 
-/// Bytes that are allocated by each rank's thread, and the most that there ever were since it was asked to look.
+/// Bytes allocated by each rank's thread, and their maximum since it was last reset.
 static LIVE: [AtomicIsize; MOST + 1] = [const { AtomicIsize::new(0) }; MOST + 1];
 static PEAK: [AtomicIsize; MOST + 1] = [const { AtomicIsize::new(0) }; MOST + 1];
 
@@ -34,10 +34,10 @@ thread_local! {
     static OWNER: Cell<usize> = const { Cell::new(MOST) };
 }
 
-/// Tests take turns: they count with the same counters.
+/// Tests take turns, because they share the counters.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The system's allocator, which notes in front of each allocation whose it is.
+/// The system's allocator, which records the owner in front of each allocation.
 struct Counting;
 
 /// Bytes in front of an allocation.
@@ -54,19 +54,19 @@ fn count(owner: usize, bytes: isize) {
     PEAK[owner].fetch_max(live, Ordering::Relaxed);
 }
 
-// SAFETY: every block is one of the system's, longer by a head that is as aligned as it is; the head holds the owner, and is
-// found again by the same layout.
+// SAFETY: every block comes from the system, enlarged by a head with the same alignment; the head holds the owner,
+// and the same layout finds it again.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(whole) = with_head(layout, layout.size()) else { return std::ptr::null_mut() };
-        // SAFETY: the size is not 0, as of the head.
+        // SAFETY: the size is not 0, because of the head.
         let block = unsafe { System.alloc(whole) };
         if block.is_null() {
             return block;
         }
         let owner = OWNER.try_with(Cell::get).unwrap_or(MOST);
         count(owner, layout.size() as isize);
-        // SAFETY: the head has 16 bytes at least, and is aligned to 16.
+        // SAFETY: the head has at least 16 bytes, and is aligned to 16.
         unsafe {
             block.cast::<usize>().write(owner);
             block.add(head(layout))
@@ -75,7 +75,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         let Some(whole) = with_head(layout, layout.size()) else { return };
-        // SAFETY: `alloc` or `realloc` gave it, with this layout.
+        // SAFETY: `alloc` or `realloc` returned it, with this layout.
         unsafe {
             let block = pointer.sub(head(layout));
             count(block.cast::<usize>().read(), -(layout.size() as isize));
@@ -101,7 +101,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What `act` takes beside what there was before it, at most at any time, on this rank.
+/// The maximum memory that `act` takes at any time, in addition to the memory in use before, on this rank.
 fn peak<T>(rank: usize, act: impl FnOnce() -> T) -> (T, u64) {
     let before = LIVE[rank].load(Ordering::Relaxed);
     PEAK[rank].store(before, Ordering::Relaxed);
@@ -109,11 +109,11 @@ fn peak<T>(rank: usize, act: impl FnOnce() -> T) -> (T, u64) {
     (done, (PEAK[rank].load(Ordering::Relaxed) - before).max(0) as u64)
 }
 
-/// A communicator whose ranks have nothing in common: what one sends stays its own until all have theirs.
+/// A communicator whose ranks share nothing: a message belongs to its sender until all have theirs.
 #[derive(Debug)]
 struct Apart(Arc<dyn Comm>);
 
-/// Copies that are nobody's: they stand for what is on its way.
+/// Copies without an owner: they represent messages on their way.
 fn on_the_way<T>(act: impl FnOnce() -> T) -> T {
     let owner = OWNER.replace(MOST);
     let done = act();
@@ -167,7 +167,7 @@ impl Comm for Apart {
     }
 }
 
-/// A file whose bytes are no rank's memory, though the disk is simulated.
+/// A file whose bytes do not count as memory of a rank, although the disk is simulated.
 #[derive(Debug)]
 struct ElsewhereFile(Arc<dyn CommFile>);
 
@@ -183,7 +183,7 @@ impl FileLayer for ElsewhereFile {
     }
 }
 
-/// Runs ranks whose allocations are counted apart; gives what each says.
+/// Runs ranks whose allocations are counted separately; returns the result of each.
 fn on_ranks<T: Send>(ranks: usize, body: impl Fn(&Team) -> Result<T> + Sync) -> Vec<T> {
     let disk = on_the_way(|| SimWorld::memory().disk);
     let outcomes = threads::run(ranks, None, disk, Faults::none(), |comm| {
@@ -195,13 +195,14 @@ fn on_ranks<T: Send>(ranks: usize, body: impl Fn(&Team) -> Result<T> + Sync) -> 
 
 const SIZE: u64 = 8;
 
-/// Of the rank that takes most: a first write, a later one, a read by another map, and a write in the memory of the one before.
+/// For the rank that takes most: a first write, a later one, a read by another map, and a write in the memory of the
+/// one before.
 fn exchange(case: &ExchangeCase) -> [u64; 4] {
     let (ranks, own) = (case.ranks, case.elements / case.ranks as u64);
     let peaks = on_ranks(ranks, |team| {
         let rank = team.rank() as u64;
         let file = team.open("create", Path::new("/f"), FileMode::CreateNew)?;
-        // An odd factor deals the elements out evenly, in an order that ascends nowhere for long.
+        // An odd factor distributes the elements evenly, in an order that never ascends for long.
         let map = |factor: u64| -> Vec<i64> {
             (rank * own..(rank + 1) * own).map(|n| (n * factor % case.elements) as i64).collect()
         };
@@ -212,7 +213,7 @@ fn exchange(case: &ExchangeCase) -> [u64; 4] {
         let from = Buffer::new(&bytes, element, view.local_shape())?;
         let owners = Some(case.owners).filter(|owners| *owners < ranks);
         let settings = Settings { method: Method::Exchange, buffer: case.buffer, owners };
-        // What a call keeps for the next one is given back between them, so that each is counted whole.
+        // Memory that a call keeps for the next one is released between them, so that each is counted completely.
         let memory = RoundMemory::default();
         let (planner, array) = (Planner::in_memory(memory.clone()), FileArray::dense(0, SIZE));
         let write = || {
@@ -264,9 +265,9 @@ fn an_exchange_takes_two_buffers_and_24_bytes_an_element_at_most_and_what_the_mo
             case.later_write().memory
         );
         let lists = 64 * ranks as u64;
-        assert!(found[3] <= lists + found[1] / 8, "{case:?}: memory is taken anew: {found:?}");
+        assert!(found[3] <= lists + found[1] / 8, "{case:?}: memory is allocated again: {found:?}");
         for took in found {
-            // An owner of more than its share has the indices of what it owns.
+            // An owner of more than its share has the indices of its elements.
             let entries = own.max(elements / owners as u64);
             assert!(took <= 2 * buffer as u64 + 24 * entries, "{case:?}: {found:?}");
         }
@@ -277,7 +278,7 @@ fn an_exchange_takes_two_buffers_and_24_bytes_an_element_at_most_and_what_the_mo
     }
 }
 
-/// Of the rank that takes most: a write by a plan that there is, of elements that `map` gives to each rank.
+/// For the rank that takes most: a write with an existing plan, of the elements that `map` assigns to each rank.
 fn later_write(ranks: usize, elements: u64, buffer: usize, map: impl Fn(usize) -> Vec<i64> + Sync) -> u64 {
     let peaks = on_ranks(ranks, |team| {
         let file = team.open("create", Path::new("/f"), FileMode::CreateNew)?;
@@ -305,7 +306,7 @@ fn a_rank_that_has_all_elements_or_gets_them_many_times_stays_within_two_buffers
     let _turn = TURN.lock().unwrap();
     let (ranks, buffer) = (64, 4 << 20);
     let elements = 1 << 21;
-    // Every index once, none beside the next.
+    // Every index once, none next to the following one.
     let all = |rank: usize| match rank {
         0 => (0..elements).map(|n| (n * 7919 % elements) as i64).collect(),
         _ => Vec::new(),
@@ -317,7 +318,7 @@ fn a_rank_that_has_all_elements_or_gets_them_many_times_stays_within_two_buffers
     assert!(took <= 2 * buffer as u64, "all ranks have the same: {took}");
 }
 
-/// What the rank that takes most takes for a mesh, whose vector is given in shares.
+/// The maximum memory of a rank for a mesh, whose vector is given in shares.
 fn partitioned(ranks: usize, nodes: u64) -> u64 {
     let edges = 8 * nodes;
     let peaks = on_ranks(ranks, |team| {

@@ -1,8 +1,9 @@
-//! Levels of an adaptive mesh: groups of variables, `level_0` the coarsest, as AMR codes name them in their files.
+//! Levels of an adaptive mesh: groups of variables, named as AMR codes name them in their files; `level_0` is the
+//! coarsest.
 //!
-//! A level is the first part of a variable's name and nothing else: a variable that is written by its whole name,
-//! `level_1/rho`, is on level 1. So a name and a level give one variable, and a variable gives one name and level
-//! ([`split`], [`name_at`]).
+//! Only the first part of a variable's name gives its level: a variable written by its full name, `level_1/rho`, is
+//! on level 1. So a name and a level give one variable, and a variable gives one name and level ([`split`],
+//! [`name_at`]).
 //!
 //! ```
 //! use fieldstone_core::amr::{name_at, split};
@@ -16,7 +17,7 @@ use crate::{Error, Result};
 
 const PREFIX: &str = "level_";
 
-/// The level that a variable is on, and its name there; `None` where it is on none.
+/// Splits a variable's name into its level and its name on that level; `None` if it is not on a level.
 pub fn split(name: &str) -> Option<(i64, &str)> {
     let (group, name) = name.split_once('/')?;
     let digits = group.strip_prefix(PREFIX)?;
@@ -34,10 +35,10 @@ pub fn group_of(level: i64) -> Result<String> {
     Ok(format!("{PREFIX}{level}"))
 }
 
-/// The whole name of a variable on a level; a name that says the same level already is whole.
+/// The full name of a variable on a level. A name that already includes this level is returned unchanged.
 ///
 /// # Errors
-/// Invalid for a level below 0, and for a name that says another level.
+/// Invalid for a level below 0, and for a name that includes another level.
 pub fn name_at(name: &str, level: i64) -> Result<String> {
     let group = group_of(level)?;
     match split(name) {
@@ -48,10 +49,10 @@ pub fn name_at(name: &str, level: i64) -> Result<String> {
     }
 }
 
-/// Refuses a range of levels, both ends included, in which none can be.
+/// Refuses a range of levels, with both ends included, that cannot contain a level.
 ///
 /// # Errors
-/// Invalid where it ends below 0.
+/// Invalid if the range ends below 0.
 pub fn check(&(_, last): &(i64, i64)) -> Result<()> {
     match last {
         0.. => Ok(()),

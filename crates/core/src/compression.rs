@@ -1,11 +1,11 @@
-//! How blocks are compressed: a setting of a schema, a handle or a call.
+//! Compression of blocks: a setting of a schema, a handle or a call.
 
 use crate::{Code, Result};
 
 /// How blocks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
     /// zstd with this level (1 to 22).
     Zstd(i32),
@@ -21,7 +21,7 @@ impl Compression {
                 _ => Err(Code::Option.error(format!("'{text}': the zstd level is a number from 1 to 22"))),
             },
             _ => Err(Code::Option
-                .error(format!("'{text}' is no compression"))
+                .error(format!("'{text}' is not a compression"))
                 .with_hint("use none, zstd or zstd:LEVEL")),
         }
     }

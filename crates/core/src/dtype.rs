@@ -1,12 +1,12 @@
 //! Element types of arrays: every fixed-size kind of numpy, named by numpy's own type strings.
 //!
-//! A [`DType`] is a small `Copy` value. Its text ([`Display`](fmt::Display)) is the canonical numpy
-//! type string (`np.dtype(...).str`), and that text is what is stored: `<f8`, `>i2`, `|u1`, `|b1`,
-//! `<c16`, `|S12`, `<U3`, `<M8[ns]`, `<m8[25s]`.
+//! A [`DType`] is a small `Copy` value. Its text ([`Display`](fmt::Display)) is the canonical numpy type string
+//! (`np.dtype(...).str`), and files store that text: `<f8`, `>i2`, `|u1`, `|b1`, `<c16`, `|S12`, `<U3`, `<M8[ns]`,
+//! `<m8[25s]`.
 //!
 //! Invariants:
 //! * `size()` is at least 1 and at most `i32::MAX`, as in numpy;
-//! * [`ByteOrder::None`] is used exactly for elements without a byte order (one byte, or bytes);
+//! * exactly the elements without a byte order (one byte, or bytes) have [`ByteOrder::None`];
 //! * `DType::parse(&d.to_string())` gives `d` back.
 //!
 //! ```
@@ -21,7 +21,7 @@ use crate::{Code, Error, Result};
 use std::fmt;
 use std::str::FromStr;
 
-/// What an element is, apart from its size and byte order.
+/// The kind of an element, apart from its size and byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DTypeKind {
     /// One byte, 0 or 1.
@@ -38,13 +38,13 @@ pub enum DTypeKind {
     Bytes,
     /// Fixed-size text, four bytes per code point.
     Unicode,
-    /// A point in time: a 64-bit count of the unit since 1970; `i64::MIN` is "not a time".
+    /// A point in time: a 64-bit count of the unit since 1970; `i64::MIN` means "not a time".
     DateTime,
-    /// A span of time: a 64-bit count of the unit; `i64::MIN` is "not a time".
+    /// A span of time: a 64-bit count of the unit; `i64::MIN` means "not a time".
     TimeDelta,
 }
 
-/// How the bytes of a number follow one another.
+/// The order of the bytes in a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ByteOrder {
     /// Least significant byte first (`<`).
@@ -60,7 +60,7 @@ impl ByteOrder {
     pub const NATIVE: ByteOrder =
         if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
 
-    /// The sign that numpy writes before the kind.
+    /// The character that numpy writes before the kind.
     pub fn sign(self) -> char {
         match self {
             ByteOrder::Little => '<',
@@ -77,13 +77,13 @@ struct TimeUnit {
     base: u8,
 }
 
-/// Numpy's units of time, coarsest first. "generic" (no unit at all) is kept apart as `None`.
+/// Numpy's units of time, coarsest first. `None` represents "generic" (no unit).
 const UNITS: [&str; 13] = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"];
 
-/// Largest element, as in numpy.
+/// Size limit of an element, as in numpy.
 const MAX_SIZE: u32 = i32::MAX as u32;
 
-/// The type of an array's elements. See the module's text.
+/// The type of an array's elements. See the module's documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DType {
     kind: DTypeKind,
@@ -111,7 +111,7 @@ impl DType {
         DType { kind, order, size, unit: None }
     }
 
-    /// The type as numpy names it where people read it: `float64`, `int32`; else its type string.
+    /// The type as numpy names it for people: `float64`, `int32`; else its type string.
     ///
     /// ```
     /// use fieldstone_core::dtype::DType;
@@ -131,9 +131,9 @@ impl DType {
         format!("{name}{}", 8 * self.size)
     }
 
-    /// Reads a numpy type string (`<f8`) or a short name (`f8`, `float64`, `datetime64[ns]`).
-    /// Without a sign, or with `=`, the byte order is this machine's. Types without a fixed meaning
-    /// of their bytes (long double, void, structured, object) are refused by name.
+    /// Parses a numpy type string (`<f8`) or a short name (`f8`, `float64`, `datetime64[ns]`). Without a byte-order
+    /// character, or with `=`, the byte order is this machine's. The error names each type that is refused because
+    /// its bytes have no fixed meaning: long double, void, structured, object.
     pub fn parse(typestr: &str) -> Result<DType> {
         let text = typestr.trim();
         parse::dtype(text).map_err(|why| {
@@ -144,28 +144,27 @@ impl DType {
         })
     }
 
-    /// Bytes of one element.
+    /// Size of one element in bytes.
     pub fn size(self) -> usize {
         self.size as usize
     }
 
-    /// What an element is.
+    /// The kind of the element.
     pub fn kind(self) -> DTypeKind {
         self.kind
     }
 
-    /// The byte order, `None` where there is none.
+    /// The byte order; [`ByteOrder::None`] if the elements have no byte order.
     pub fn byte_order(self) -> ByteOrder {
         self.order
     }
 
-    /// Whether this machine computes with the bytes as they are.
+    /// Whether this machine can compute with the bytes as they are.
     pub fn is_native(self) -> bool {
         self.order == ByteOrder::None || self.order == ByteOrder::NATIVE
     }
 
-    /// The same type in another byte order; unchanged where there is none, or for
-    /// [`ByteOrder::None`].
+    /// The same type in another byte order; unchanged if it has no byte order, or `order` is [`ByteOrder::None`].
     pub fn with_order(self, order: ByteOrder) -> DType {
         match (self.order, order) {
             (ByteOrder::None, _) | (_, ByteOrder::None) => self,
@@ -178,7 +177,7 @@ impl DType {
         self.with_order(ByteOrder::NATIVE)
     }
 
-    /// Bytes that are reversed together when the byte order changes: 4 in `c8`, 4 in `U12`, 1 in `S12`.
+    /// Number of bytes that are reversed together when the byte order changes: 4 in `c8`, 4 in `U12`, 1 in `S12`.
     pub fn word(self) -> usize {
         match self.kind {
             DTypeKind::Complex => self.size() / 2,
@@ -188,7 +187,7 @@ impl DType {
         }
     }
 
-    /// Turns every element of `data` into the other byte order, in place.
+    /// Reverses the byte order of every element of `data`, in place.
     pub fn swap_bytes(self, data: &mut [u8]) {
         fn reverse<const N: usize>(data: &mut [u8]) {
             data.as_chunks_mut::<N>().0.iter_mut().for_each(|word| word.reverse());
@@ -201,9 +200,9 @@ impl DType {
         }
     }
 
-    /// The element that stands for "no value here" when the caller names none: NaN for floats and
-    /// complex numbers, "not a time" for times, zero bytes for everything else. In this type's byte
-    /// order, [`size`](Self::size) bytes long.
+    /// The element that means "no value here" if the caller does not name one: NaN for floats and complex numbers,
+    /// "not a time" for times, zero bytes for every other kind. It has this type's byte order and
+    /// [`size`](Self::size) bytes.
     pub fn default_fill(self) -> Vec<u8> {
         let mut word: Vec<u8> = match (self.kind, self.word()) {
             (DTypeKind::Float | DTypeKind::Complex, 2) => 0x7e00_u16.to_ne_bytes().into(),
@@ -281,7 +280,7 @@ mod parse {
         Ok(DType { kind, order, size, unit })
     }
 
-    /// Why a type that numpy knows is refused, or `None`.
+    /// The reason for refusing a type that numpy knows, or `None`.
     fn refused(text: &str) -> Option<&'static str> {
         let body = text.trim_start_matches(['<', '>', '|', '=']);
         let first = body.chars().next()?;
@@ -311,7 +310,7 @@ mod parse {
     const OBJECT: &str = "Python objects have no fixed bytes and are refused";
     const TEXT: &str = "text of variable length is refused; use U<n> or S<n>";
 
-    /// The code of a spelled-out name; any other text unchanged.
+    /// The code of a spelled-out name; returns any other text unchanged.
     fn long_name(name: &str) -> Parsed<String> {
         let (word, tail) = name.split_at(name.find('[').unwrap_or(name.len()));
         let code = match word {
@@ -369,7 +368,7 @@ mod parse {
             DTypeKind::Complex => matches!(size, 8 | 16),
             DTypeKind::DateTime | DTypeKind::TimeDelta => size == 8,
             DTypeKind::Bytes | DTypeKind::Unicode if size == 0 => {
-                return Err("elements of size zero are refused".to_owned());
+                return Err("elements cannot have size zero".to_owned());
             }
             DTypeKind::Bytes | DTypeKind::Unicode => true,
         };
@@ -384,7 +383,7 @@ mod parse {
         }
     }
 
-    /// `[ns]`, `[25s]`, `[generic]`. Numpy's divisors (`[s/2]`) are refused.
+    /// Parses `[ns]`, `[25s]` or `[generic]`. Refuses numpy's divisors (`[s/2]`).
     fn time_unit(tail: &str) -> Parsed<Option<TimeUnit>> {
         let inner = tail.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
         let inner = inner.ok_or("the unit lacks its closing bracket")?;

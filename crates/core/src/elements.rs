@@ -1,4 +1,4 @@
-//! The elements of an array as floats: for drawing, and for coordinates.
+//! The elements of an array as floats, for plots and coordinates.
 //!
 //! ```
 //! use fieldstone_core::dtype::DType;
@@ -10,7 +10,7 @@
 use crate::dtype::{DType, DTypeKind};
 use crate::{Code, Result};
 
-/// Every element; NaN for what is missing. Invalid for elements that are no real numbers.
+/// Converts every element to a float, and a missing one to NaN. Invalid if the elements are not real numbers.
 pub fn as_floats(dtype: DType, data: &[u8]) -> Result<Vec<f64>> {
     use DTypeKind::{Bool, DateTime, Float, Int, TimeDelta, UInt};
     let not_a_time = |i: i64| if i == i64::MIN { f64::NAN } else { i as f64 };
@@ -29,8 +29,8 @@ pub fn as_floats(dtype: DType, data: &[u8]) -> Result<Vec<f64>> {
         (Float, 8) => words(dtype, data, f64::from_le_bytes),
         _ => {
             return Err(Code::Dtype
-                .error(format!("elements of type {dtype} are no real numbers"))
-                .with_hint("integers, floats, booleans and times can"));
+                .error(format!("elements of type {dtype} are not real numbers"))
+                .with_hint("use integers, floats, booleans or times"));
         }
     })
 }

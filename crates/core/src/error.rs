@@ -1,5 +1,6 @@
-//! The errors of Fieldstone. A kind says what the caller can do, a code what exactly went wrong; the message says
-//! which key, file, keyword or offset is at fault; the hint says the next step. The kind follows from the code.
+//! The errors of Fieldstone. The kind of an error shows what the caller can do about it, and its code what exactly
+//! went wrong. The message names the key, file, keyword or offset at fault, and the hint gives the next step. The
+//! code determines the kind.
 
 mod code;
 
@@ -12,11 +13,11 @@ pub use code::Code;
 /// Shorthand used by every crate of Fieldstone.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What the caller can do about an error. The list only ever grows at its end.
+/// The kind of an error: it shows what the caller can do. The list only ever grows at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// What was asked for does not exist: ask for something else, or use a lenient read.
+    /// The object that the call asks for does not exist: ask for another, or use a lenient read.
     NotFound,
     /// The call itself is wrong (type, range, keyword, syntax): correct it.
     Invalid,
@@ -26,7 +27,7 @@ pub enum ErrorKind {
     Corrupt,
     /// The caller may not do this: ask the owner named in the message.
     Denied,
-    /// The medium failed or is full: mend it and try again.
+    /// The medium failed or is full: repair it and try again.
     Unavailable,
     /// A defect of Fieldstone: report it.
     Internal,
@@ -57,8 +58,8 @@ impl ErrorKind {
         }
     }
 
-    /// Exit code of the program: 1 internal, 2 invalid, 3 not found, 4 conflict, 5 corrupt,
-    /// 6 denied, 7 unavailable.
+    /// Exit code of the program for each kind: 1 internal, 2 invalid, 3 not found, 4 conflict, 5 corrupt, 6 denied, 7
+    /// unavailable.
     pub fn exit_code(self) -> u8 {
         match self {
             ErrorKind::Internal => 1,
@@ -94,7 +95,8 @@ macro_rules! constructor {
 }
 
 impl Error {
-    /// An error of a code, or of a kind without a narrower one, with a message that names what is at fault.
+    /// Makes an error from a code, or from a kind if no narrower code fits, and a message that names what is at
+    /// fault.
     pub fn new(code: impl Into<Code>, message: impl Into<String>) -> Error {
         Error(Box::new(Inner { code: code.into(), message: message.into(), hint: None, source: None }))
     }
@@ -116,7 +118,7 @@ impl Error {
         internal => Internal;
     }
 
-    /// An I/O failure of `action` ("write", "open") on `path`, sorted into a kind.
+    /// Makes an error from an I/O failure of `action` ("write", "open") on `path`; the cause decides the code.
     pub fn io(action: &str, path: &Path, cause: std::io::Error) -> Error {
         let code = Code::of_io(&cause);
         let hint = match code {
@@ -129,13 +131,13 @@ impl Error {
         error.with_source(cause)
     }
 
-    /// Says more exactly what went wrong than the kind that it was made with.
+    /// Replaces the code by a narrower one.
     pub fn with_code(mut self, code: Code) -> Error {
         self.0.code = code;
         self
     }
 
-    /// Adds the next step.
+    /// Adds a hint: the next step.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
         self.0.hint = Some(hint.into());
         self
@@ -147,31 +149,31 @@ impl Error {
         self
     }
 
-    /// Puts `what` before the message, keeping code, hint and cause.
+    /// Puts `what` before the message, and keeps code, hint and cause.
     pub fn context(mut self, what: impl fmt::Display) -> Error {
         self.0.message = format!("{what}: {}", self.0.message);
         self
     }
 
-    /// The same failure for a second listener (a sealed log reports it to every later caller).
+    /// Copies this error for another caller: a sealed log reports the same failure to every later call.
     pub fn replicate(&self) -> Error {
         let mut copy = Error::new(self.0.code, self.0.message.clone());
         copy.0.hint = self.0.hint.clone();
         copy
     }
 
-    /// What the caller can do.
+    /// The kind: what the caller can do.
     pub fn kind(&self) -> ErrorKind {
         self.0.code.kind()
     }
 
-    /// What exactly went wrong, for a program that acts on it.
+    /// The code: what exactly went wrong, for a program that acts on it.
     pub fn code(&self) -> Code {
         self.0.code
     }
 
-    /// Whether the same call may succeed later without anybody changing anything: others hold a lock, a server
-    /// restarts.
+    /// Whether the same call may succeed later, although no one changes anything: another process holds a lock, or a
+    /// server restarts.
     pub fn is_retryable(&self) -> bool {
         self.0.code.is_retryable()
     }
@@ -181,7 +183,7 @@ impl Error {
         &self.0.message
     }
 
-    /// The next step, where one is known.
+    /// The next step, if one is known.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }

@@ -1,10 +1,10 @@
-//! Patterns of names: `*` any characters, `?` one, `[a-z]` one of a set, `[!a]` one that is not in it.
+//! Patterns of names: `*` matches any characters, `?` one, `[a-z]` one of a set, `[!a]` one that is not in the set.
 //!
-//! A pattern covers the whole text, with case. `[` without its `]` stands for itself, `]` first in a set
-//! belongs to it, and in a set `*` and `?` stand for themselves: `[*]` is how a star is written.
-//! Matching takes at most length of the text times length of the pattern steps.
+//! A pattern must match the whole text, including case. `[` without its `]` matches itself, `]` at the beginning of a
+//! set belongs to the set, and in a set `*` and `?` match themselves: `[*]` matches a star. Matching takes at most
+//! length of the text times length of the pattern steps.
 
-/// A pattern, read once and matched often.
+/// A pattern, parsed once and matched often.
 ///
 /// ```
 /// use fieldstone_core::value::Glob;
@@ -26,7 +26,7 @@ enum GlobPart {
 }
 
 impl Glob {
-    /// Reads a pattern; every text is one.
+    /// Parses a pattern; every text is a valid pattern.
     pub fn new(pattern: &str) -> Glob {
         let chars: Vec<char> = pattern.chars().collect();
         let mut parts = Vec::with_capacity(chars.len());
@@ -63,14 +63,14 @@ impl Glob {
         out
     }
 
-    /// What every text that matches begins with.
+    /// The common beginning of all texts that match.
     pub fn prefix(&self) -> String {
         self.parts.iter().map_while(|part| if let GlobPart::Is(c) = part { Some(*c) } else { None }).collect()
     }
 
-    /// Whether the pattern covers the whole text.
+    /// Whether the pattern matches the whole text.
     pub fn matches(&self, text: &str) -> bool {
-        // On a mismatch only the last star is tried again, one character further: earlier ones cannot help.
+        // After a mismatch, only the last star is tried again, one character further: earlier ones cannot help.
         let (mut part, mut rest) = (0, text.chars());
         let mut star: Option<(usize, std::str::Chars<'_>)> = None;
         loop {
@@ -109,7 +109,7 @@ impl GlobPart {
     }
 }
 
-/// The set that begins at `chars[0]`, a `[`, and how many characters it takes.
+/// Parses the set that begins at `chars[0]`, a `[`; also returns its number of characters.
 fn set(chars: &[char]) -> Option<(GlobPart, usize)> {
     let not = chars.get(1) == Some(&'!');
     let first = 1 + usize::from(not);
@@ -135,7 +135,7 @@ fn set(chars: &[char]) -> Option<(GlobPart, usize)> {
 mod tests {
     use super::*;
 
-    /// All ways, without thought for cost.
+    /// Tries all ways to match, at any cost.
     fn slow(parts: &[GlobPart], text: &[char]) -> bool {
         match (parts.first(), text.first()) {
             (None, None) => true,

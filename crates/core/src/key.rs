@@ -6,9 +6,9 @@
 //!
 //! Invariants:
 //! * a level's `names` and `values` have equal length;
-//! * the text of a value is a function of the value alone, so `text(parse(x))` is canonical;
-//! * `Ord` on [`KeyValue`] is the typed order ("2" before "10" for an integer keyword) and is the order
-//!   of the bytes that `fieldstone-format` writes.
+//! * a value determines its text, so `text(parse(x))` is canonical;
+//! * `Ord` on [`KeyValue`] is the typed order ("2" before "10" for an integer keyword), and the order of the bytes
+//!   that `fieldstone-format` writes.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -24,9 +24,8 @@ pub enum KeyValue {
     Int(i64),
     /// A number with its canonical text ("0.333333"). Never NaN; -0 is stored as 0.
     Real(f64, Arc<str>),
-    /// A span of whole numbers with its canonical text: a step ("6", "30m", "0-24"), in minutes; a text with seconds
-    /// ("15s") has the minutes in which its ends lie.
-    /// Orders by `start`, then `end`, then text.
+    /// A span of whole numbers with its canonical text: a step ("6", "30m", "0-24"), in minutes; for a text with
+    /// seconds ("15s"), the numbers are the minutes that contain its ends. Ordered by `start`, then `end`, then text.
     Span {
         /// First number of the span.
         start: i64,
@@ -35,7 +34,7 @@ pub enum KeyValue {
         /// Canonical text.
         text: Arc<str>,
     },
-    /// Any text, any characters, any length; ordered by its UTF-8 bytes.
+    /// Any text, with any characters and of any length; ordered by its UTF-8 bytes.
     Text(Arc<str>),
 }
 
@@ -113,7 +112,7 @@ impl fmt::Display for KeyValue {
     }
 }
 
-/// The keywords of one level of a key, in the schema's order. Shared by all keys of a kind.
+/// The keywords of one level of a key, in the schema's order. All keys of a kind share them.
 pub type Names = Arc<[Arc<str>]>;
 
 /// One level of a key.
@@ -121,7 +120,7 @@ pub type Names = Arc<[Arc<str>]>;
 pub struct Level {
     /// Keywords, in the schema's order.
     pub names: Names,
-    /// Canonical values, one per name.
+    /// Canonical values, one for each name.
     pub values: Vec<KeyValue>,
 }
 
@@ -131,7 +130,7 @@ pub const LEVELS: usize = 3;
 /// A canonical key: dataset, index and field level.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldKey {
-    /// The three levels, outermost first; shared, because neighbours in a list mostly share them.
+    /// The three levels, outermost first; neighbours in a list mostly share them.
     pub levels: [Arc<Level>; LEVELS],
 }
 
@@ -144,7 +143,7 @@ impl FieldKey {
             .filter(|(_, value)| !value.is_absent())
     }
 
-    /// The value of `keyword` at its deepest level; `None` where absent.
+    /// The value of `keyword` at its deepest level; `None` if it is absent.
     pub fn get(&self, keyword: &str) -> Option<&KeyValue> {
         self.levels.iter().rev().find_map(|level| {
             let i = level.names.iter().position(|n| &**n == keyword)?;
@@ -154,8 +153,8 @@ impl FieldKey {
 }
 
 impl fmt::Display for FieldKey {
-    /// `{run=a}{variable=t}{step=6}`: the form of `fieldstone list`. Values that hold one of
-    /// `,{}="'#\` or a control character or are empty are quoted with JSON's escapes.
+    /// `{run=a}{variable=t}{step=6}`: the form of `fieldstone list`. Values that contain one of `,{}="'#\` or a
+    /// control character, or are empty, are quoted with JSON's escapes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for level in &self.levels {
             f.write_str("{")?;
@@ -176,7 +175,7 @@ impl fmt::Display for FieldKey {
     }
 }
 
-/// Prints a value so that it can be read back: bare where it is plain, quoted otherwise.
+/// Prints a value so that it can be parsed again: bare if it is plain, otherwise quoted.
 pub struct Quoted<'a>(pub &'a str);
 
 impl fmt::Display for Quoted<'_> {

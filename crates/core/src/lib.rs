@@ -1,9 +1,8 @@
-//! Words that every part of Fieldstone shares: keys, schemas, requests, element types, boxes,
-//! error kinds, and the environment (`env`: clock, randomness, disk) through which all of the
-//! outside world is reached.
+//! Types that all parts of Fieldstone share: keys, schemas, requests, element types, boxes, error kinds, and the
+//! environment (`env`: clock, randomness, disk) through which all code reaches the outside world.
 //!
-//! Nothing here knows a byte on disk (that is `fieldstone-format`) and nothing here does I/O except
-//! the real implementations in [`env`].
+//! This crate defines no bytes on disk (`fieldstone-format` does), and does no I/O except in the real implementations
+//! in [`env`].
 
 pub mod amr;
 pub mod compression;

@@ -1,4 +1,4 @@
-//! Nearest names, for messages: which of the known words a mistyped one may have meant.
+//! Nearest names, for messages: the known words that a mistyped one may have meant.
 
 /// Words of `known` close to `word`, the closest first, at most three.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
@@ -14,7 +14,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
     close.into_iter().take(3).map(|(_, c)| c).collect()
 }
 
-/// "did you mean `a` or `b`?", or `None` where nothing is close.
+/// "did you mean `a` or `b`?", or `None` if no known word is close.
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let close = nearest(word, known);
     (!close.is_empty()).then(|| {
@@ -25,13 +25,13 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
 
 /// Whether one letter was left out, added, changed or swapped with its neighbour.
 pub(crate) fn is_one_letter_away(word: &str, known: &str) -> bool {
-    // Longer words differ by more; what `distance` does not look at may not.
+    // Longer words differ by more; `distance` ignores their ends, which may be equal.
     word.chars().count().abs_diff(known.chars().count()) <= 1
         && word.len() <= 64
         && distance(word, known) == 1
 }
 
-/// The `count` words of `known` that are closest to `word`, however far they are.
+/// The `count` words of `known` that are closest to `word`, however far away.
 pub(crate) fn closest<'a>(
     word: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -44,8 +44,8 @@ pub(crate) fn closest<'a>(
     all.into_iter().take(count).map(|(_, c)| c).collect()
 }
 
-/// Edits (insert, delete, replace, swap of neighbours) between two words. Long words are compared
-/// by their first 64 characters, so that hostile input costs little.
+/// Number of edits (insert, delete, replace, swap of neighbours) between two words. Compares only the first 64
+/// characters of long words, so that hostile input costs little.
 fn distance(a: &str, b: &str) -> usize {
     strsim::osa_distance(start(a), start(b))
 }

@@ -1,5 +1,5 @@
-//! How CF packs values, and what they stand for: `scale_factor`, `add_offset`, `_FillValue`, `missing_value` and
-//! netCDF's `_Unsigned`, undone as xarray does.
+//! Packed values by CF's rules: `scale_factor`, `add_offset`, `_FillValue`, `missing_value` and netCDF's `_Unsigned`.
+//! This module unpacks them as xarray does.
 //!
 //! Values outside `valid_min`, `valid_max` or `valid_range` stay what they are, as xarray keeps them; [`Packing::masked`]
 //! finds them for a caller that leaves them out.
@@ -24,9 +24,9 @@ use crate::value::Value;
 /// How the values of one variable are packed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packing {
-    /// The sign that stored integers have, where it is not that of their type.
+    /// The number added to stored numbers below zero, or from a limit on, to give them the other sign.
     wrap: Option<Wrap>,
-    /// Stored numbers that stand for nothing.
+    /// Stored numbers that mean "missing".
     missing: Vec<f64>,
     scale: f64,
     offset: f64,
@@ -61,7 +61,7 @@ impl Valid {
     }
 }
 
-/// Integers whose sign is not that of their type.
+/// Integers whose sign differs from that of their type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Wrap {
     /// Stored as signed, meant as unsigned: this is added to negative ones.
@@ -91,7 +91,7 @@ impl Wrap {
 }
 
 impl Packing {
-    /// The packing that attributes say, for elements of a type.
+    /// The packing that attributes describe, for elements of a type.
     pub fn of<'v>(dtype: DType, attr: impl Fn(&str) -> Option<&'v Value>) -> Packing {
         let wrap = Wrap::of(dtype, attr("_Unsigned"));
         // A fill value has the type of the elements, whatever type the attribute has.
@@ -110,12 +110,12 @@ impl Packing {
         }
     }
 
-    /// Whether values are what they are stored as.
+    /// Whether the stored numbers are the values.
     pub fn is_plain(&self) -> bool {
         self.wrap.is_none() && self.missing.is_empty() && self.scale == 1.0 && self.offset == 0.0
     }
 
-    /// Turns stored numbers into the values that they stand for: NaN for nothing.
+    /// Replaces stored numbers by their values, and missing ones by NaN.
     pub fn undo(&self, values: &mut [f64]) {
         if self.is_plain() {
             return;
@@ -164,7 +164,7 @@ impl Packing {
         }
     }
 
-    /// The elements of an array as the values that they stand for. Invalid for elements that are not real numbers.
+    /// The values of an array's elements. Invalid if the elements are not real numbers.
     pub fn decode(&self, dtype: DType, data: &[u8]) -> Result<Vec<f64>> {
         let mut values = as_floats(dtype, data)?;
         self.undo(&mut values);
@@ -276,7 +276,7 @@ mod tests {
         assert!(values[0] == 65_534.0 * 0.5 - 1.0 && values[1].is_nan() && values[2] == 1.0, "{values:?}");
         let signed = [("_Unsigned", Value::Text("false".into()))];
         assert_eq!(decoded("|u1", &[0xff, 1], &signed), [-1.0, 1.0]);
-        // A type that has that sign already stays as it is.
+        // If the type has that sign already, there is nothing to do.
         assert_eq!(decoded("|i1", &[0xff], &signed), [-1.0]);
     }
 }

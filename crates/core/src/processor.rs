@@ -1,4 +1,4 @@
-//! The processor that a thread runs on: threads that take turns are quickest on one.
+//! The processor on which a thread runs: threads that take turns are fastest on one processor.
 
 /// A processor of this machine.
 #[derive(Debug, Clone, Copy)]
@@ -6,7 +6,7 @@ pub(crate) struct Processor(#[cfg(target_os = "linux")] rustix::thread::CpuSet);
 
 #[cfg(target_os = "linux")]
 impl Processor {
-    /// The one that the caller is on, if it can be named.
+    /// The caller's current processor, if the system reports it.
     pub(crate) fn of_this_thread() -> Option<Processor> {
         let (number, mut one) = (rustix::thread::sched_getcpu(), rustix::thread::CpuSet::new());
         (number < rustix::thread::CpuSet::MAX_CPU).then(|| {
@@ -15,7 +15,7 @@ impl Processor {
         })
     }
 
-    /// Keeps this thread on it; where the system allows none, it runs anywhere.
+    /// Keeps this thread on the processor; if the system does not allow that, the thread runs anywhere.
     pub(crate) fn stay(&self) {
         let _ = rustix::thread::sched_setaffinity(None, &self.0);
     }

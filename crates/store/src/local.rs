@@ -434,9 +434,9 @@ impl FieldAccess for LocalStore {
         self.journal.access().check_writable()?;
         let selection = self.select(request)?;
         if selection.names_nothing() {
-            return Err(Code::RequestTooBroad
-                .error("a removal of everything was asked for")
-                .with_hint("list values of the fields to remove, such as run=a or step=0/to/24; * lists none"));
+            return Err(Code::RequestTooBroad.error("a removal of everything was asked for").with_hint(
+                "list values of the fields to remove, such as run=a or step=0/to/24; * lists none",
+            ));
         }
         let keys = self.selected_keys(selection, &options.session)?;
         let removed = keys.len() as u64;

@@ -1,10 +1,10 @@
-//! A container in another format, with the same contents.
+//! Converts a container to another format, with the same contents.
 //!
-//! Elements have the same external bytes in all formats, so data are copied as they are, in pieces. Names are
-//! paths in both; where the target is a netCDF classic file they are escaped by the reversible rule.
+//! Elements have the same external bytes in all formats, so data are copied unchanged, in pieces. Names are paths in
+//! both; if the target is a netCDF classic file, the reversible rule escapes them.
 //!
-//! Invariants: objects keep their order, so that there and back again is the same header; at most [`PIECE`]
-//! bytes of data are in memory on a rank; variables that lie behind the end of the source stay holes.
+//! Invariants: objects keep their order, so that a conversion there and back gives the same header; a rank holds at
+//! most [`PIECE`] bytes of data in memory; variables beyond the end of the source stay holes.
 
 use fieldstone_core::env::comm::TeamFile;
 use fieldstone_core::{Error, Result};
@@ -14,24 +14,24 @@ use super::define::{DimColumn, Types, VarColumns};
 use super::file::{Container, truncation};
 use super::model::{Metadata, VarInfo, record_offset, slab_len};
 
-/// Bytes that are copied at once.
+/// Bytes copied at a time.
 const PIECE: u64 = 4 << 20;
-/// Variables or dimensions that are looked at together.
+/// Variables or dimensions handled together.
 const BATCH: usize = 4096;
 
-/// What was converted.
+/// Report of a conversion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Converted {
-    /// Variables.
+    /// Number of variables.
     pub vars: u64,
     /// Bytes of data that this rank copied.
     pub bytes: u64,
 }
 
-/// Defines in `to`, which is in define mode and empty, all that `from` has, ends define mode and copies the
-/// data. Collective: rank 0 defines, all ranks copy. The caller closes `to`.
+/// Defines the contents of `from` in `to`, which is in define mode and empty, ends define mode and copies the data.
+/// Collective: rank 0 defines, all ranks copy. The caller closes `to`.
 ///
-/// Errors: `Invalid` where the format of `to` cannot hold something, naming it; `Corrupt` where data are cut off.
+/// Errors: `Invalid`, naming the object, if the format of `to` cannot hold it; `Corrupt` if data are cut off.
 pub fn convert(from: &Container, to: &Container) -> Result<Converted> {
     let team = to.team();
     let source = from.metadata();
@@ -49,19 +49,19 @@ pub fn convert(from: &Container, to: &Container) -> Result<Converted> {
     team.agree("convert data", done)
 }
 
-/// Whether a container has all data that it describes; see [`truncation`].
+/// Checks that a container has all data that it describes; see [`truncation`].
 pub(super) fn check_untruncated(from: &Container, source: &dyn Metadata) -> Result<()> {
     truncation::check(source, &from.layout()?, source.numrecs()?, from.file()?.len()?)
 }
 
-/// Defines all that `source` has, in its order.
+/// Defines the contents of `source`, in its order.
 pub(super) fn define_all(source: &dyn Metadata, to: &Container) -> Result<()> {
     let counts = source.counts()?;
     let mut at = 0;
     while at < counts.dims {
         let dims = source.dims(at, BATCH)?;
         if dims.is_empty() {
-            return Err(Error::corrupt(format!("dimension {at} of {} is not there", counts.dims)));
+            return Err(Error::corrupt(format!("{} has no dimension number {at}", counts.dims)));
         }
         for dim in &dims {
             to.define().dim(&dim.name, (!dim.is_record).then_some(dim.len))?;
@@ -75,7 +75,7 @@ pub(super) fn define_all(source: &dyn Metadata, to: &Container) -> Result<()> {
     while at < counts.vars {
         let vars = source.vars(at, BATCH)?;
         if vars.is_empty() {
-            return Err(Error::corrupt(format!("variable {at} of {} is not there", counts.vars)));
+            return Err(Error::corrupt(format!("{} has no variable number {at}", counts.vars)));
         }
         define_vars(&vars, to)?;
         at += vars.len() as u64;
@@ -83,7 +83,7 @@ pub(super) fn define_all(source: &dyn Metadata, to: &Container) -> Result<()> {
     Ok(())
 }
 
-/// Numbers of dimensions are those of the source: they were defined first, in its order.
+/// Dimensions have the same numbers as in the source: they were defined first, in its order.
 fn define_vars(vars: &[VarInfo], to: &Container) -> Result<()> {
     let names: Names = vars.iter().map(|var| &var.name).collect();
     let types: Vec<_> = vars.iter().map(|var| var.ty).collect();
@@ -127,14 +127,14 @@ fn copy_share(from: &Container, to: &Container, source: &dyn Metadata) -> Result
     Ok(copy.bytes)
 }
 
-/// Copies variables from one file to another; neighbours that stay neighbours go together.
+/// Copies variables from one file to another; variables that are adjacent in both go together.
 #[derive(Debug)]
 pub(super) struct DataCopier {
     from: TeamFile,
     to: TeamFile,
-    /// Source, target, length of what is still to be copied.
+    /// Source, target and length of the bytes still to copy.
     pending: (u64, u64, u64),
-    /// Of each record variable: begin and stride there, begin and stride here, length.
+    /// For each record variable: begin and stride in the source, begin and stride in the target, length.
     slabs: Vec<[u64; 5]>,
     buffer: Vec<u8>,
     /// Bytes copied so far.

@@ -1,9 +1,9 @@
-//! For tests: keys that count how often they are compared, which shows that many are not compared pair by pair.
+//! For tests: keys that count their comparisons, which shows that many keys are not compared pair by pair.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 
-/// A number, and where its comparisons are counted.
+/// A number, and the counter of its comparisons.
 #[derive(Debug, Clone, Copy)]
 pub struct CountingKey<'a>(pub usize, pub &'a Cell<usize>);
 

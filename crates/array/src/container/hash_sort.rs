@@ -1,8 +1,8 @@
-//! Sorting of words whose upper half is that of a hash: names of millions of objects, by hash.
+//! Sorts words whose upper half is that of a hash: names of millions of objects, by hash.
 //!
-//! Invariant: the result is that of any other sorting, for words whose lower halves ascend.
+//! Invariant: for words whose lower halves ascend, the result equals that of any other sort.
 
-/// Sorts words whose lower halves ascend already: by the upper half, a digit at a time, from the lowest.
+/// Sorts words whose lower halves already ascend: by the upper half, digit by digit, from the lowest.
 pub(in crate::container) fn sort_words(mut words: Vec<u64>) -> Vec<u64> {
     const BITS: u32 = 11;
     if words.len() < 1 << BITS {

@@ -1,11 +1,11 @@
-//! One container from several, each written by a process of its own.
+//! Merges several containers, each written by a process of its own, into one.
 //!
-//! The result is, byte for byte, what the processes would have written as ranks of one job, in the order of
-//! the files: they are merged by as many ranks, each of which has read the definitions of one file.
+//! The result equals, byte for byte, the container that the processes would have written as ranks of one job, in the
+//! order of the files: one rank for each file, with that file's definitions, merges them.
 //!
-//! Objects of equal names are shared, and must be defined equally. The data of a shared variable must be
-//! equal, too: files are pieces of one container, and of two different values neither is the right one.
-//! Records are not joined end to end: record 0 of each file is record 0 of the result.
+//! Objects with equal names are shared, and must have equal definitions. The data of a shared variable must be equal,
+//! too: the files are pieces of one container, and of two different values neither is the right one. Records are not
+//! concatenated: record 0 of each file is record 0 of the result.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use super::convert::{DataCopier, check_untruncated, define_all};
 use super::file::{Container, CreateOptions, Mode, VarRef};
 use super::model::{Counts, Metadata, VarInfo, record_offset, slab_len};
 
-/// Variables that are looked at together.
+/// Number of variables examined together.
 const BATCH: usize = 4096;
-/// Bytes that are compared at once.
+/// Bytes compared at a time.
 const PIECE: u64 = 1 << 20;
 
-/// Merges `files` into a new container at `target`. Gives the numbers of its objects.
+/// Merges `files` into a new container at `target`. Returns the number of its objects.
 ///
-/// Errors: `Conflict` where objects of one name differ, in definition or data, naming them and the files;
-/// `Invalid` for no file, or more than [`MOST_RANKS`]; what opening a file raises. `target` is then as before.
+/// Errors: `Conflict` if objects of one name differ, in definition or data, with the names of the objects and files;
+/// `Invalid` without a file, or for more than [`MOST_RANKS`]; errors of opening a file. `target` is then unchanged.
 pub fn merge(files: &[PathBuf], target: &Path, env: &Env, options: &CreateOptions) -> Result<Counts> {
     if files.is_empty() || files.len() > MOST_RANKS {
-        let message = format!("{} files to merge; 1 to {MOST_RANKS} can be merged at once", files.len());
+        let message = format!("there are {} files to merge; one call merges 1 to {MOST_RANKS}", files.len());
         return Err(Error::invalid(message).with_hint("merge some of them first, then the results"));
     }
     let one = |comm: Arc<dyn Comm>| {
@@ -53,7 +53,7 @@ pub fn merge(files: &[PathBuf], target: &Path, env: &Env, options: &CreateOption
     Ok(counts)
 }
 
-/// Which file each rank stands for, as errors name ranks.
+/// The file of each rank, because errors name ranks.
 fn ranks_text(files: &[PathBuf]) -> String {
     const FEW: usize = 8;
     let first = files.iter().take(FEW).enumerate();
@@ -95,7 +95,7 @@ fn numbers(to: &Container, vars: u64) -> Result<Vec<u64>> {
     (0..vars).map(|i| Ok(to.var_of(VarRef(i as u32))?.id)).collect()
 }
 
-/// Which of the variables with these numbers no lower rank has.
+/// For each variable number, whether no lower rank has the variable.
 fn lowest(team: &Team, numbers: &[u64]) -> Result<Vec<bool>> {
     let ranks = team.size();
     let mut parts = vec![Vec::new(); ranks];
@@ -112,7 +112,7 @@ fn lowest(team: &Team, numbers: &[u64]) -> Result<Vec<bool>> {
     Ok(numbers.iter().map(|number| answers[(*number % ranks as u64) as usize].next() == Some(&1)).collect())
 }
 
-/// Calls `act` with each variable of the source and its place in the target.
+/// Calls `act` with each variable of the source and its counterpart in the target.
 fn each(
     source: &dyn Metadata,
     to: &Container,
@@ -131,7 +131,7 @@ fn each(
     }
 }
 
-/// Whether a shared variable's data are those that a lower rank has written.
+/// Checks that a shared variable's data equal those that a lower rank has written.
 fn compare(from: &Container, to: &Container, old: &VarInfo, new: &VarInfo, numrecs: u64) -> Result<()> {
     let (source, target, len) = (from.file()?, to.file()?, slab_len(old)?);
     let (mut a, mut b) = (Vec::new(), Vec::new());
@@ -150,12 +150,12 @@ fn compare(from: &Container, to: &Container, old: &VarInfo, new: &VarInfo, numre
                 read += file.read_at(buffer, at)?;
             }
             if read == 0 {
-                // Both lie behind the ends of their files.
+                // Both are beyond the ends of their files.
                 return Ok(());
             }
             if a != b {
                 return Err(Error::conflict(format!(
-                    "the data of variable `{}` differ from those of an earlier file that has it, too",
+                    "the data of variable `{}` differ from those in an earlier file",
                     old.name
                 ))
                 .with_hint("give the variables different names or paths, or the same data"));

@@ -1,24 +1,24 @@
-//! Containers: self-describing array files, created by many ranks without waiting for one another.
+//! Containers: self-describing array files that many ranks create without waiting for each other.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`cdl`] | a container as text, as ncdump prints it |
-//! | [`access`] | elements in and out: boxes of variables, alone or by all ranks |
-//! | [`convert`](mod@convert), [`merge`](mod@merge) | a container in another format; one from several |
-//! | [`define`] | define mode: what one rank wants in a container |
-//! | [`enddef`] | the collective moment: what ranks defined apart becomes one header |
+//! | [`cdl`] | prints a container as ncdump does |
+//! | [`access`] | moves elements in and out: boxes of variables, on one rank or all |
+//! | [`convert`](mod@convert), [`merge`](mod@merge) | converts a container to another format; merges several |
+//! | [`define`] | define mode: the definitions of one rank |
+//! | [`enddef`] | the end of define mode: the ranks' definitions become one header |
 //! | [`file`] | an open container: define mode, data mode, the way to a finished file |
-//! | [`validate`] | whether a file keeps the format |
-//! | [`model`] | words shared by the others: formats, strategies, a variable as readers see it |
-//! | [`offsets`] | where the bytes of each variable lie |
-//! | [`stats`] | counts and bytes, in all and by path |
-//! | [`partitioned`] | the partitioned header: written by blocks, read on demand |
-//! | `write_buffer` | bytes gathered into large writes |
-//! | `hash_sort` | words in the order of their hashes |
-//! | `words` | structs as words between ranks |
+//! | [`validate`] | checks that a file obeys its format |
+//! | [`model`] | shared types: formats, strategies, variables as readers see them |
+//! | [`offsets`] | the extents of variables |
+//! | [`stats`] | counts and bytes, in total and by path |
+//! | [`partitioned`] | the partitioned header: written in blocks, read on demand |
+//! | `write_buffer` | collects bytes into large writes |
+//! | `hash_sort` | sorts words by their hashes |
+//! | `words` | structs as words in messages between ranks |
 //!
-//! Invariants: names are paths (`event_7/hits`) in every format; nothing of a file is read but its header's
-//! needed parts and the bytes asked for; a collective call raises the same error on all ranks.
+//! Invariants: names are paths (`event_7/hits`) in every format; a read touches only the needed parts of a file's
+//! header and the requested bytes; a collective call raises the same error on all ranks.
 
 pub mod access;
 pub mod cdl;

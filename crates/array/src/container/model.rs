@@ -1,5 +1,5 @@
-//! Words shared by all of [`container`](super): formats, strategies, and what a reader learns of a
-//! dimension or a variable, whichever way the file's header is kept.
+//! Types shared by all of [`container`](super): formats, strategies, and the descriptions of dimensions and variables
+//! that readers get, in whatever form the file's header is kept.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::{Attrs, NcType, Version, names, paths};
 
-/// How a container's header is laid out on disk.
+/// The layout of a container's header on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// netCDF classic.
@@ -24,50 +24,49 @@ impl Format {
         ("partitioned", Format::Partitioned),
     ];
 
-    /// The word by which users choose it.
+    /// The name by which users choose it.
     pub fn word(self) -> &'static str {
         let known = Format::WORDS.iter().find(|(_, format)| *format == self);
         known.map_or("", |(word, _)| word)
     }
 
-    /// The format that a word stands for.
+    /// The format with this name.
     ///
-    /// Errors: `Invalid`, with the words that there are.
+    /// Errors: `Invalid`, with the valid names.
     pub fn parse(word: &str) -> Result<Format> {
         let known = Format::WORDS.iter().find(|(known, _)| *known == word);
         known.map(|(_, format)| *format).ok_or_else(|| {
             Code::Option
-                .error(format!("{word:?} is no format of a container"))
+                .error(format!("{word:?} is not a format of containers"))
                 .with_hint("give cdf1, cdf2, cdf5 or partitioned")
         })
     }
 }
 
-/// How ranks come to one header at `enddef`.
+/// The method by which ranks build one header at `enddef`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// Names are checked by ranks that own a part of all hashes; offsets come from scans; each rank writes
-    /// its own part of a standard header. The default of CDF-5.
+    /// Ranks that own a part of all hashes check names; scans give offsets; each rank writes its own part of a
+    /// standard header. The default of CDF-5.
     Scalable,
-    /// Everything is gathered everywhere and every rank defines everything; rank 0 writes. The paper's
-    /// baseline at the level of the application.
+    /// All ranks gather and define everything; rank 0 writes. The paper's baseline at the level of the application.
     App,
-    /// Gathered on rank 0, checked there by a hash table, written by it. The paper's baseline in the library.
+    /// Rank 0 gathers everything, checks it with a hash table, and writes. The paper's baseline in the library.
     LibraryHash {
         /// Slots of the table.
         slots: usize,
     },
-    /// As [`LibraryHash`](Strategy::LibraryHash), checked by sorting.
+    /// As [`LibraryHash`](Strategy::LibraryHash), but checks by sorting.
     LibrarySort,
     /// The partitioned header; the only strategy of [`Format::Partitioned`].
     Partitioned,
 }
 
 impl Strategy {
-    /// Slots of the hash table where none are asked for: the paper's choice for its 98 MB header.
+    /// Default number of slots of the hash table: the paper's choice for its 98 MB header.
     const SLOTS: u64 = 16_384;
 
-    /// The word by which users choose it.
+    /// The name by which users choose it.
     pub fn word(self) -> &'static str {
         match self {
             Strategy::Scalable => "scalable",
@@ -78,9 +77,9 @@ impl Strategy {
         }
     }
 
-    /// The strategy that a word stands for; `slots` are those of a hash table.
+    /// The strategy with this name; `slots` are those of a hash table.
     ///
-    /// Errors: `Invalid` for another word, with those that there are, and for slots of a strategy without a table.
+    /// Errors: `Invalid` for another name, with the valid names, and for slots of a strategy without a table.
     pub fn parse(word: &str, slots: Option<u64>) -> Result<Strategy> {
         let slots_of = || usize::try_from(slots.unwrap_or(Strategy::SLOTS)).unwrap_or(usize::MAX);
         let strategy = match word {
@@ -91,13 +90,13 @@ impl Strategy {
             "partitioned" => Strategy::Partitioned,
             other => {
                 return Err(Code::Option
-                    .error(format!("{other:?} is no strategy of a container"))
+                    .error(format!("{other:?} is not a strategy of containers"))
                     .with_hint("give scalable, app, library-hash, library-sort or partitioned"));
             }
         };
         if slots.is_some() && !matches!(strategy, Strategy::LibraryHash { .. }) {
             return Err(Code::Option
-                .error(format!("hash_size is of strategy library-hash, not of {word}"))
+                .error(format!("hash_size belongs to strategy library-hash, not to {word}"))
                 .with_hint("leave hash_size out, or give strategy library-hash"));
         }
         Ok(strategy)
@@ -111,13 +110,13 @@ pub struct DimInfo {
     pub id: u64,
     /// Its path.
     pub name: String,
-    /// Its length; for the record dimension the number of records when it was asked for.
+    /// Its length; for the record dimension, the number of records at the time of the query.
     pub len: u64,
     /// Whether it is the record dimension.
     pub is_record: bool,
 }
 
-/// A variable as a reader sees it: enough to find every element.
+/// A variable as a reader sees it: enough to locate every element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VarInfo {
     /// Its number in the file.
@@ -147,7 +146,7 @@ impl VarInfo {
     }
 }
 
-/// How many objects a container has.
+/// The numbers of a container's objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Dimensions.
@@ -159,7 +158,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds those of another part of the same container.
+    /// Adds the numbers of another part of the same container.
     pub(super) fn add(&mut self, other: &Counts) {
         self.dims = self.dims.saturating_add(other.dims);
         self.attrs = self.attrs.saturating_add(other.attrs);
@@ -167,7 +166,7 @@ impl Counts {
     }
 }
 
-/// What a container has under a path.
+/// The totals of a container's objects under a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PathTotals {
     /// Objects.
@@ -176,7 +175,7 @@ pub struct PathTotals {
     pub bytes: u64,
 }
 
-/// An object as a pass over all of them sees it.
+/// An object in a pass over all of them.
 #[derive(Debug, Clone, Copy)]
 pub enum Object<'a> {
     /// A dimension, by its path.
@@ -187,28 +186,28 @@ pub enum Object<'a> {
     Var(&'a VarInfo),
 }
 
-/// Objects that are asked for at once in a pass over all.
+/// Number of objects requested at a time in a pass over all.
 const BATCH: usize = 256;
 
-/// What a container's header says, however it is kept: all in memory, found through a name index, or in
-/// metadata blocks. Reads what it needs, when it needs it.
+/// The contents of a container's header, in whatever form it is kept: all in memory, found through a name index, or
+/// in metadata blocks. Reads what it needs, when it needs it.
 ///
-/// Errors of all calls: `Corrupt` with offset and rule where bytes are no header.
+/// Errors of all calls: `Corrupt`, with offset and rule, if the bytes are not a valid header.
 pub trait Metadata: Send + Sync + fmt::Debug {
-    /// The layout it was read from.
+    /// The format of the header.
     fn format(&self) -> Format;
     /// Number of objects.
     fn counts(&self) -> Result<Counts>;
-    /// Number of records now.
+    /// Current number of records.
     fn numrecs(&self) -> Result<u64>;
-    /// The variable with this path; `None` only where it is certain that there is none.
+    /// The variable with this path; `None` only if it certainly does not exist.
     fn find_var(&self, path: &str) -> Result<Option<VarInfo>>;
     /// The dimension with this path.
     fn find_dim(&self, path: &str) -> Result<Option<DimInfo>>;
     /// At most `limit` variables from number `from` on, in order.
     fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>>;
-    /// The variables that stand directly under a path, in order. Of others no more is read than the header's
-    /// layout makes necessary: with the partitioned header that is nothing, else their names.
+    /// The variables directly under a path, in order. Of the others, it reads only as much as the header's layout
+    /// requires: nothing with the partitioned header, otherwise their names.
     fn vars_of(&self, path: &str) -> Result<Vec<VarInfo>> {
         let (mut found, mut from) = (Vec::new(), 0);
         loop {
@@ -222,9 +221,9 @@ pub trait Metadata: Send + Sync + fmt::Debug {
     }
     /// At most `limit` dimensions from number `from` on, in order.
     fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>>;
-    /// Global attributes. The one that states how paths are escaped is not among them.
+    /// Global attributes, without the one that describes how paths are escaped.
     fn attrs(&self) -> Result<Attrs>;
-    /// Calls `see` with every object, those of a kind in their order. Each part of the header is read once.
+    /// Calls `see` with every object, those of a kind in their order. Reads each part of the header once.
     fn each(&self, see: &mut dyn FnMut(Object<'_>) -> Result<()>) -> Result<()> {
         let mut from = 0;
         loop {
@@ -246,17 +245,17 @@ pub trait Metadata: Send + Sync + fmt::Debug {
             vars.iter().try_for_each(|var| see(Object::Var(var)))?;
         }
     }
-    /// Calls `see` with paths that are `path` or stand below it (with all for an empty one) and what stands
-    /// directly under them. A path may come more than once: its totals are the sum. With the partitioned header
-    /// no metadata block is read for all paths.
+    /// Calls `see` with `path` and each path below it (with all paths if `path` is empty) and the totals of the
+    /// objects directly under each. A path may come more than once: its totals are the sum. With the partitioned
+    /// header, a call for all paths reads no metadata block.
     fn each_path(&self, path: &str, see: &mut dyn FnMut(&str, PathTotals) -> Result<()>) -> Result<()> {
         self.each(&mut |object| {
             let (above, totals) = total_of(&object)?;
             if is_below(above, path) { see(above, totals) } else { Ok(()) }
         })
     }
-    /// The paths that are `path` or stand below it, sorted, with what stands directly under each; all paths for
-    /// an empty one. Reads what [`each_path`](Metadata::each_path) reads.
+    /// `path` and the paths below it, sorted, with the numbers of objects directly under each; all paths if `path` is
+    /// empty. Reads the same as [`each_path`](Metadata::each_path).
     fn below(&self, path: &str) -> Result<BTreeMap<String, Counts>> {
         let mut found: BTreeMap<String, Counts> = BTreeMap::new();
         self.each_path(path, &mut |path, totals| {
@@ -268,22 +267,22 @@ pub trait Metadata: Send + Sync + fmt::Debug {
         })?;
         Ok(found)
     }
-    /// Bytes of memory it holds.
+    /// Bytes of memory held.
     fn memory(&self) -> u64;
 }
 
-/// Whether an object of this name stands directly under `path`, as it is given or in NFC.
+/// Whether an object with this name is directly under `path`, as given or in NFC.
 pub(super) fn is_under(name: &str, path: &str) -> bool {
     let above = paths::split(name).0;
     above == path || above == names::nfc(path)
 }
 
-/// Whether `path` is `top` or stands below it.
+/// Whether `path` is `top` or is below it.
 pub(super) fn is_below(path: &str, top: &str) -> bool {
     top.is_empty() || path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The path that an object stands directly under, and the object as that path's totals.
+/// The path directly above an object, and the object as that path's totals.
 pub(super) fn total_of<'a>(object: &Object<'a>) -> Result<(&'a str, PathTotals)> {
     let mut totals = PathTotals::default();
     let name = match *object {
@@ -304,7 +303,7 @@ pub(super) fn total_of<'a>(object: &Object<'a>) -> Result<(&'a str, PathTotals)>
     Ok((name.rsplit_once('/').map_or("", |(above, _)| above), totals))
 }
 
-/// Bytes of a variable's elements; Corrupt where they are 2^64 or more.
+/// Size of a variable's elements in bytes; Corrupt if it is 2^64 or more.
 pub fn bytes(var: &VarInfo) -> Result<u64> {
     let size = var.ty.size() as u64;
     let shape = var.dims.iter().map(|dim| dim.len);
@@ -326,7 +325,7 @@ pub(super) fn slab_len(var: &VarInfo) -> Result<u64> {
     }
 }
 
-/// Where a record of a variable begins whose records from `begin` on are `stride` apart.
+/// Offset of a record of a variable whose records begin at `begin` and are `stride` apart.
 pub(super) fn record_offset(begin: u64, record: u64, stride: u64) -> Result<u64> {
     let at = record.checked_mul(stride).and_then(|at| at.checked_add(begin));
     at.filter(|at| *at <= i64::MAX as u64)

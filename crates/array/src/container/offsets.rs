@@ -1,27 +1,27 @@
-//! Where the bytes of each variable lie, and what lies between them.
+//! The extents of variables in a file, and the gaps between them.
 //!
-//! Invariants: variables come in the order of their bytes, those without records first, as the format lays
-//! them out; for a record variable the numbers are those of its first record. A gap is what lies between a
-//! variable and the one before it (the header, for the first): padding, or space that is reserved; it is
-//! negative where they overlap, which a sound file's never do.
+//! Invariants: variables come in the order of their bytes, those without records first, as the format lays them out;
+//! for a record variable, the numbers describe its first record. A gap is the space between a variable and the one
+//! before it (for the first, the header): padding, or reserved space; it is negative if they overlap, which never
+//! happens in a valid file.
 
 use fieldstone_core::{Error, Result};
 
 use super::{Metadata, VarInfo};
 
-/// Variables asked for at once.
+/// Number of variables requested at a time.
 const BATCH: usize = 256;
 
-/// Where a variable lies.
+/// The extent of a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VarExtent {
     /// The variable.
     pub var: VarInfo,
     /// Offset of its first byte.
     pub begin: u64,
-    /// Bytes that it has there: of one record, for a record variable.
+    /// Its bytes at this position: of one record, for a record variable.
     pub bytes: u64,
-    /// Bytes between the end of what lies before it and its begin.
+    /// Bytes between the end of the preceding part and its begin.
     pub gap: i128,
 }
 
@@ -32,16 +32,16 @@ impl VarExtent {
     }
 }
 
-/// Hands on the extent of every variable, in the order of their bytes. `header_end` is the offset after the
-/// header's last byte.
+/// Passes on the extent of every variable, in the order of their bytes. `header_end` is the offset after the header's
+/// last byte.
 ///
-/// Errors: those of [`Metadata`] and of `to`; Corrupt where a variable ends beyond 2^64.
+/// Errors: those of [`Metadata`] and of `to`; Corrupt if a variable ends beyond 2^64.
 pub fn offsets<E: From<Error>>(
     metadata: &dyn Metadata,
     header_end: u64,
     to: &mut dyn FnMut(VarExtent) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    // Twenty-four bytes a variable, rather than all that is known of it.
+    // Keep twenty-four bytes for each variable, rather than its whole description.
     let mut order: Vec<(bool, u64, u64)> = Vec::new();
     loop {
         let vars = metadata.vars(order.len() as u64, BATCH)?;

@@ -1,8 +1,8 @@
-//! How many objects a container has, in all and below each path, and how many bytes they are.
+//! Counts a container's objects and bytes, in total and below each path.
 //!
-//! Invariants: counts and bytes by path come from where the header keeps them, types and attributes of variables
-//! from one pass over all objects, in which each part of the header is read once; memory grows with the number
-//! of paths that are distinguished, not with the objects below them.
+//! Invariants: counts and bytes by path come from the header's own totals; types and attributes of variables come
+//! from one pass over all objects, which reads each part of the header once; memory grows with the number of distinct
+//! paths, not with the objects below them.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ pub use super::model::bytes;
 use super::model::total_of;
 use super::{Counts, Metadata, Object, PathTotals};
 
-/// Objects below one path. Its own text is empty for those that stand in none.
+/// The objects below one path. The text is empty for objects outside every path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathStats {
-    /// The path, cut to the depth that was asked for.
+    /// The path, cut to the requested depth.
     pub path: String,
-    /// Its objects. Attributes of variables are not among them.
+    /// The numbers of its objects, without attributes of variables.
     pub counts: Counts,
     /// Bytes of its variables' elements, all records included.
     pub bytes: u64,
 }
 
-/// What a container holds, in all and by path.
+/// The totals of a container, for all objects and by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// All objects. Attributes of variables are not among them.
+    /// The numbers of all objects, without attributes of variables.
     pub counts: Counts,
     /// Records.
     pub numrecs: u64,
@@ -37,34 +37,34 @@ pub struct Totals {
     pub paths: Vec<PathStats>,
 }
 
-/// What a container holds, its variables looked at one by one.
+/// The totals of a container, and counts that need its variables one by one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// In all and by path.
+    /// The totals, overall and by path.
     pub totals: Totals,
     /// Attributes of all variables.
     pub var_attrs: u64,
-    /// Variables of each type that there is, and their bytes.
+    /// For each type in use, the number of variables and their bytes.
     pub types: Vec<(NcType, u64, u64)>,
 }
 
-/// Counts, with paths distinguished down to `depth` parts. Of a partitioned header no metadata block is read.
+/// Counts by paths of up to `depth` parts. Reads no metadata block of a partitioned header.
 ///
-/// Errors: those of [`Metadata`]; Corrupt where there are 2^64 bytes or more.
+/// Errors: those of [`Metadata`]; Corrupt if there are 2^64 bytes or more.
 pub fn totals(metadata: &dyn Metadata, depth: usize) -> Result<Totals> {
     let mut sums = Sums::new(depth);
     metadata.each_path("", &mut |path, totals| sums.add(path, &totals))?;
     sums.finish(metadata)
 }
 
-/// As [`totals`], with what only the variables themselves say.
+/// As [`totals`], with the counts that need the variables themselves.
 pub fn stats(metadata: &dyn Metadata, depth: usize) -> Result<Stats> {
     let mut sums = Sums::new(depth);
     let mut var_attrs = 0;
     let mut types: BTreeMap<NcType, (u64, u64)> = BTreeMap::new();
     metadata.each(&mut |object| {
         let (path, totals) = total_of(&object)?;
-        // That all bytes are fewer than 2^64 is seen there, so those of a type are, too.
+        // `totals` has checked that all bytes are fewer than 2^64, so those of each type are, too.
         sums.add(path, &totals)?;
         if let Object::Var(var) = object {
             let of_type = types.entry(var.ty).or_default();
@@ -78,7 +78,7 @@ pub fn stats(metadata: &dyn Metadata, depth: usize) -> Result<Stats> {
     Ok(Stats { totals: sums.finish(metadata)?, var_attrs, types })
 }
 
-/// Totals that are being added up.
+/// Running totals.
 #[derive(Debug, Default)]
 struct Sums {
     depth: usize,
@@ -91,10 +91,13 @@ impl Sums {
         Sums { depth, ..Sums::default() }
     }
 
-    /// Adds what stands directly under a path where that counts: the path cut to so many parts.
+    /// Adds the objects directly under a path to the entry of that path, cut to `depth` parts.
     fn add(&mut self, path: &str, totals: &PathTotals) -> Result<()> {
         self.bytes = self.bytes.checked_add(totals.bytes).ok_or_else(|| {
-            Error::corrupt(format!("path `{}`: with it there are 2^64 bytes or more", path.escape_debug()))
+            Error::corrupt(format!(
+                "path `{}`: up to this path there are 2^64 bytes or more",
+                path.escape_debug()
+            ))
         })?;
         let end = match self.depth {
             0 => 0,
@@ -103,7 +106,7 @@ impl Sums {
         match self.paths.get_mut(&path[..end]) {
             Some(sum) => {
                 sum.counts.add(&totals.counts);
-                sum.bytes += totals.bytes; // Not above the sum of all.
+                sum.bytes += totals.bytes; // At most the sum of all.
             }
             None => drop(self.paths.insert(path[..end].to_owned(), *totals)),
         }

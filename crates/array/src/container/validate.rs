@@ -1,25 +1,25 @@
-//! Whether a file keeps its format. Of netCDF classic: what `ncvalidator` looks at, and what it does not (illegal
-//! and doubled names, `vsize`, data that the file does not hold). Of the partitioned header: all that
-//! `spec/partitioned-header.md` says of the bytes, and how far the writer of an unfinished file came.
+//! Checks that a file obeys its format. For netCDF classic: the checks of `ncvalidator`, and others that it lacks
+//! (invalid and duplicate names, `vsize`, data beyond the end of the file). For the partitioned header: all rules of
+//! `spec/partitioned-header.md` about the bytes, and how far the writer of an unfinished file got.
 //!
-//! | module | what it looks at |
+//! | module | what it checks |
 //! |---|---|
-//! | `report` | what was found |
-//! | `ends` | data against the end of the file |
-//! | `partitioned` | head, index table, how the parts lie, the data; unfinished files |
-//! | `parts` | parts of a partitioned header, read as far as the file goes |
+//! | `report` | (the result) |
+//! | `ends` | positions of data against the end of the file |
+//! | `partitioned` | head, index table, positions of the parts, data; unfinished files |
+//! | `parts` | parts of a partitioned header, up to the end of the file |
 //! | `blocks` | metadata blocks and the objects in them |
-//! | `indexes` | the path index and the name indexes against what the blocks say |
-//! | `lists` | the path lists against what the blocks say |
-//! | `escaping` | names of a classic file that escapes paths |
+//! | `indexes` | the path index and the name indexes against the blocks |
+//! | `lists` | the path lists against the blocks |
+//! | `escaping` | names of a classic file with escaped paths |
 //!
-//! | what | as |
+//! | fault | severity |
 //! |---|---|
 //! | a broken rule of the grammar or of layout; data cut off in the middle | error |
-//! | legal but odd: a streaming number of records, variables (also of the last record) that nobody wrote, bytes after the data | warning |
+//! | valid but unusual: a streaming number of records, unwritten variables (also of the last record), bytes after the data | warning |
 //!
-//! Invariants: nothing is changed; findings are in the order of the file, each with its offset and rule; the
-//! check goes on after a finding where what follows still has a meaning; bytes of data are not read.
+//! Invariants: nothing is changed; findings come in file order, each with its offset and rule; the check continues
+//! after a finding as long as the rest still has a meaning; data bytes are not read.
 //!
 //! ```
 //! use fieldstone_array::container::validate::validate;
@@ -51,7 +51,7 @@ use ends::{Ends, last_record};
 pub use fieldstone_format::netcdf::parse::{Finding, Severity};
 pub use report::Report;
 
-/// Checks a file. Errors are those of reading it; what is wrong with it is in the report.
+/// Checks a file. An error means that reading it failed; the report lists the file's faults.
 pub fn validate(source: &(impl Source + ?Sized)) -> Result<Report> {
     let mut findings = Findings::default();
     let mut report = Report::default();
@@ -67,7 +67,7 @@ pub fn validate(source: &(impl Source + ?Sized)) -> Result<Report> {
         }
         report.numrecs = file.header.numrecs.unwrap_or(0);
         let locator = locator(source, file.file_len)?;
-        // Places of data follow from the header, so they are looked at only where that is sound.
+        // The positions of data follow from the header, so they are checked only if the header is valid.
         if findings.ok()
             && let Ok(layout) = Layout::of(&file.header, file.places.header_len)
         {
@@ -87,7 +87,7 @@ fn locator(source: &(impl Source + ?Sized), file_len: u64) -> Result<Option<Loca
     Ok(Locator::decode(bytes.get(..read).unwrap_or(&[])))
 }
 
-/// Where data lie against where the file ends. Gives whether a name index follows them.
+/// Checks the positions of data against the end of the file. Returns whether a name index follows the data.
 fn data(
     file: &Examined,
     layout: &Layout,
@@ -112,15 +112,14 @@ fn data(
                 && locator.header_len == file.places.header_len;
             if !same {
                 let rule = "a name index describes the header";
-                let message = "the name index is of another header: readers pass it over";
+                let message = "the name index belongs to another header: readers ignore it";
                 findings.push(Finding::warning(begin, "name index", rule, message));
             }
             return true;
         }
         (Some(begin), _) => {
             let rule = "a name index follows the data";
-            let message =
-                format!("the name index begins at {begin}, data end at {end}: readers pass it over");
+            let message = format!("the name index begins at {begin}, data end at {end}: readers ignore it");
             findings.push(Finding::warning(begin, "name index", rule, message));
         }
         _ if file_len > end && header.numrecs.is_some() => {
@@ -132,7 +131,8 @@ fn data(
     false
 }
 
-/// Fixed variables: one that the end cuts is damage; those that lie wholly behind it were never written.
+/// Fixed variables: a variable cut by the end of the file is damage; variables completely beyond it were never
+/// written.
 fn fixed(header: &Header, file_len: u64, findings: &mut Findings) {
     let mut ends = Ends::new(file_len, 0);
     for var in header.vars.iter().filter(|var| !header.is_record(*var)) {
@@ -141,7 +141,7 @@ fn fixed(header: &Header, file_len: u64, findings: &mut Findings) {
     ends.finish(None, findings);
 }
 
-/// Records of a classic file, whose number of them stands at offset 4.
+/// Records of a classic file, whose number is at offset 4.
 fn records(header: &Header, layout: &Layout, numrecs: u64, file_len: u64, findings: &mut Findings) {
     let Some(last) = last_record(layout, (numrecs, 4), file_len, findings) else { return };
     let mut ends = Ends::new(file_len, last);

@@ -1,52 +1,60 @@
-//! Structs as 64-bit words between ranks, each field by its name.
+//! Structs as 64-bit words for messages between ranks; each field is listed by name.
 //!
-//! Sums over ranks and fixed heads of messages are lists of words. [`words!`] makes a struct such a list: its fields
-//! in the order in which they are named there, which is the order on the wire. A field may itself be of several
+//! Sums over ranks and fixed heads of messages are lists of words. [`words!`] makes such a list of a struct: its
+//! fields in the order in which the macro lists them, which is the order on the wire. A field may itself take several
 //! words.
 //!
-//! Invariants: every field of a struct is named, or it does not compile; what [`put_words`](Words::put_words)
-//! appends, [`take_words`](Words::take_words) takes, word by word.
+//! Invariants: the macro lists every field of a struct, or it does not compile; [`take_words`](Words::take_words)
+//! takes the words that [`put_words`](Words::put_words) appends, one by one.
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
 
 use super::model::Counts;
 
-/// What goes between ranks as a fixed number of words.
+/// A value that is sent between ranks as a fixed number of words.
 pub(in crate::container) trait Words: Sized {
-    /// How many words it takes.
+    /// Number of words.
     const LEN: usize;
 
-    /// Appends its words.
+    /// Appends the words of the value.
     fn put_words(&self, out: &mut Vec<u64>);
 
-    /// Takes its words from the begin of a list.
+    /// Takes the value's words from the beginning of a list.
     fn take_words(from: &mut impl Iterator<Item = u64>) -> Option<Self>;
 
-    /// Its words.
+    /// The words of the value.
     fn to_words(&self) -> Vec<u64> {
         let mut out = Vec::with_capacity(Self::LEN);
         self.put_words(&mut out);
         out
     }
 
-    /// From a list of exactly its words.
+    /// Makes the value from a list of exactly its words.
     ///
     /// Errors: `Internal` for a list of another length, which another version of this program sent.
     fn from_words(words: &[u64]) -> Result<Self> {
         let fits = words.len() == Self::LEN;
         let value = if fits { Self::take_words(&mut words.iter().copied()) } else { None };
-        value.ok_or_else(|| Error::internal(format!("a rank sent {} words, not {}", words.len(), Self::LEN)))
+        value.ok_or_else(|| {
+            Error::internal(format!("a rank sent {} words, but {} were expected", words.len(), Self::LEN))
+        })
     }
 
-    /// Its words as bytes, little-endian.
+    /// The words as bytes, little-endian.
     fn to_bytes(&self) -> Vec<u8> {
         self.to_words().iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// From the first bytes of a message, and the rest of it.
+    /// Makes the value from the first bytes of a message; also returns the rest of the message.
     fn split_from(bytes: &[u8]) -> Result<(Self, &[u8])> {
-        let short = || Error::internal(format!("a rank sent {} bytes, not {} words", bytes.len(), Self::LEN));
+        let short = || {
+            Error::internal(format!(
+                "a rank sent {} bytes, which do not hold {} words",
+                bytes.len(),
+                Self::LEN
+            ))
+        };
         let (head, rest) = bytes.split_at_checked(Self::LEN * 8).ok_or_else(short)?;
         let words: Vec<u64> = head.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         Ok((Self::from_words(&words)?, rest))
@@ -87,7 +95,7 @@ impl<const N: usize> Words for [u64; N] {
     }
 }
 
-/// Implements [`Words`] for a struct: its fields with their types, in the order of the words.
+/// Implements [`Words`] for a struct: lists its fields with their types, in the order of the words.
 macro_rules! words {
     ($name:ident { $($field:ident: $type:ty),* $(,)? }) => {
         impl $crate::container::words::Words for $name {
@@ -115,7 +123,7 @@ words!(Layout {
     one_record_var: bool,
 });
 
-/// Checks that something of any type comes back as it was, and gives its words.
+/// Checks that a value survives the round trip, and returns its words.
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(in crate::container) fn round_trip<W: Words + PartialEq + std::fmt::Debug>(value: &W) -> Vec<u64> {

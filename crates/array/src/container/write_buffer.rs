@@ -1,15 +1,15 @@
-//! Bytes on their way to a file, gathered into writes of about a mebibyte.
+//! Collects bytes for a file into writes of about a mebibyte.
 //!
-//! Invariants: bytes are written in the order in which they are given, each once; nothing is written before a piece
-//! is full, the place changes, or [`flush`](WriteBuffer::flush) is called.
+//! Invariants: each byte is written once, in the order of the calls; nothing is written before a piece is full, the
+//! position changes, or [`flush`](WriteBuffer::flush) is called.
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::TeamFile;
 
-/// Bytes that are written at once.
+/// Bytes written at a time.
 pub(crate) const PIECE: usize = 1 << 20;
 
-/// Gathers bytes for a file; this rank alone.
+/// Collects bytes for a file, on this rank alone.
 #[derive(Debug)]
 pub(crate) struct WriteBuffer<'a> {
     file: &'a TeamFile,
@@ -20,7 +20,7 @@ pub(crate) struct WriteBuffer<'a> {
 }
 
 impl<'a> WriteBuffer<'a> {
-    /// Begins at offset 0, with room for `room` bytes.
+    /// Makes a buffer at offset 0, with space for `room` bytes.
     pub fn new(file: &'a TeamFile, room: usize) -> WriteBuffer<'a> {
         WriteBuffer { file, at: 0, buffer: Vec::with_capacity(room), written: 0 }
     }
@@ -30,17 +30,18 @@ impl<'a> WriteBuffer<'a> {
         self.at + self.buffer.len() as u64
     }
 
-    /// Bytes that were written.
+    /// Number of bytes written.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Where to append what comes next; then [`flush`](WriteBuffer::flush) it if [`is_full`](WriteBuffer::is_full).
+    /// The buffer to which the caller appends the next bytes; then call [`flush`](WriteBuffer::flush) if
+    /// [`is_full`](WriteBuffer::is_full).
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// What is gathered, and its offset.
+    /// The collected bytes, and their offset.
     pub fn gathered(&self) -> (u64, &[u8]) {
         (self.at, &self.buffer)
     }
@@ -50,7 +51,7 @@ impl<'a> WriteBuffer<'a> {
         self.buffer.len() >= PIECE
     }
 
-    /// Goes on at `at`.
+    /// Continues at `at`.
     pub fn seek(&mut self, at: u64) -> Result<()> {
         if self.here() != at {
             self.flush()?;
@@ -73,7 +74,7 @@ impl<'a> WriteBuffer<'a> {
         Ok(())
     }
 
-    /// Writes what is gathered.
+    /// Writes the collected bytes.
     pub fn flush(&mut self) -> Result<()> {
         if !self.buffer.is_empty() {
             self.file.write_at(&self.buffer, self.at)?;

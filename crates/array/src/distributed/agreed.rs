@@ -1,12 +1,12 @@
-//! What all ranks have to say alike before they begin a step together.
+//! Checks that all ranks pass the same arguments before they begin a step together.
 
 use fieldstone_core::env::comm::{Step, Team};
 use fieldstone_core::{Code, Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Collective: checks that all ranks give the same text. A rank that failed before passes its error.
+/// Collective: checks that all ranks pass the same text. A rank that failed before passes its error.
 ///
-/// Errors: `Conflict` that shows the first two that differ, with the ranks.
+/// Errors: `Conflict` with the first two texts that differ, and their ranks.
 pub(crate) fn alike(
     team: &Team,
     step: impl Into<Step>,
@@ -26,8 +26,8 @@ pub(crate) fn alike(
     }
 }
 
-/// Collective: the error of ranks that found out that their texts are not alike: `Conflict` that shows the first two that
-/// differ, with the ranks, and of several lines the first that differs; `verb` stands between a rank and its text.
+/// Collective: the error for ranks whose texts differ: `Conflict` with the first two texts that differ, and their
+/// ranks; of several lines, the first that differs. The message has `verb` between a rank and its text.
 pub(crate) fn differing(
     team: &Team,
     step: impl Into<Step>,
@@ -50,7 +50,7 @@ pub(crate) fn differing(
     };
     let said = |rank: usize, line: Option<&str>| match line {
         Some(line) => format!("rank {rank} {verb}{line}"),
-        None => format!("rank {rank} says nothing more"),
+        None => format!("rank {rank} has no further line"),
     };
     Ok(Code::CollectiveMismatch.error(format!("{}; {}", said(0, own), said(other, its))).with_hint(hint))
 }

@@ -1,6 +1,6 @@
-//! The blocks in which arrays are summed and checked.
+//! The blocks by which arrays are checksummed and verified.
 
-/// Elements of a block.
+/// Number of elements in a block.
 pub const BLOCK: u64 = 1 << 16;
-/// Pieces of a block that a rank keeps at most, on average; with more all is read back.
+/// Limit on the average number of pieces of a block that a rank keeps; with more, everything is read back.
 pub const PIECES: u64 = 64;

@@ -1,11 +1,10 @@
 //! A rank's memory, with any strides: C or Fortran order, slices, reversed axes.
 //!
-//! Elements are counted in C order of the memory's shape, wherever they stand. Dimensions that follow one another
-//! in memory are joined first, so that dense memory is a plain list (A-2). Bytes are turned to the order of the file as
-//! they are copied.
+//! Elements count in C order of the memory's shape, wherever they are in memory. Dimensions that are contiguous in
+//! memory are merged first, so that dense memory is a plain list (A-2). Copies convert bytes to the byte order of the
+//! file.
 //!
-//! Invariants: every element lies within the bytes, which is checked when a buffer is made; nothing else of them is
-//! read or changed.
+//! Invariants: every element is inside the bytes, which the constructor checks; no other bytes are read or changed.
 //!
 //! ```
 //! use fieldstone_array::distributed::buffer::{Buffer, Element};
@@ -21,8 +20,9 @@
 use fieldstone_core::dtype::{ByteOrder, DType};
 use fieldstone_core::{Code, Result};
 
-/// Calls a function with the number of bytes as its constant, where it is one that fields have: of numbers, vectors and small
-/// matrices. A copy of so many bytes is a few instructions, and one of any number of bytes a call.
+/// Calls a function with the number of bytes as a constant, for sizes that are common in fields: numbers, vectors and
+/// small matrices. Copying a constant number of bytes takes a few instructions; copying a variable number takes a
+/// call.
 macro_rules! by_size {
     ($bytes:expr, $call:ident($($argument:expr),*), $other:expr) => {
         match $bytes {
@@ -45,7 +45,7 @@ macro_rules! by_size {
 }
 pub(crate) use by_size;
 
-/// Bytes of an element, and how they are turned on their way to the file.
+/// Size of an element, and how its bytes are swapped on their way to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Element {
     size: usize,
@@ -53,12 +53,13 @@ pub struct Element {
 }
 
 impl Element {
-    /// Largest element.
+    /// Limit on the size of an element.
     pub const LARGEST: usize = 16;
 
-    /// `size` bytes, of which `swap` at a time change their order; 1 for none.
+    /// Makes an element of `size` bytes, of which groups of `swap` are reversed; 1 for no swap.
     ///
-    /// Errors: `Invalid` beyond [`LARGEST`](Element::LARGEST), or where `swap` is not 1, 2, 4 or 8 and a divisor.
+    /// Errors: `Invalid` beyond [`LARGEST`](Element::LARGEST), or if `swap` is not 1, 2, 4 or 8, or does not divide
+    /// `size`.
     pub fn new(size: usize, swap: usize) -> Result<Element> {
         let fits = (1..=Element::LARGEST).contains(&size)
             && [1, 2, 4, 8].contains(&swap)
@@ -66,20 +67,20 @@ impl Element {
         match fits {
             true => Ok(Element { size, swap }),
             false => Err(Code::Dtype
-                .error(format!("elements of {size} bytes, turned {swap} at a time"))
+                .error(format!("elements of {size} bytes, swapped in groups of {swap}"))
                 .with_hint("elements of distributed arrays have 1 to 16 bytes")),
         }
     }
 
     /// Elements of this type, for a file in `order`.
     ///
-    /// Errors: as of [`new`](Element::new).
+    /// Errors: as for [`new`](Element::new).
     pub fn of(dtype: DType, order: ByteOrder) -> Result<Element> {
         let same = dtype.byte_order() == ByteOrder::None || dtype.byte_order() == order;
         Element::new(dtype.size(), if same { 1 } else { dtype.word() })
     }
 
-    /// Bytes.
+    /// Size in bytes.
     pub fn size(self) -> usize {
         self.size
     }
@@ -100,7 +101,7 @@ impl Element {
         strides
     }
 
-    /// Turns elements to the other order, in place.
+    /// Converts elements to the other byte order, in place.
     fn turn(self, bytes: &mut [u8]) {
         fn reverse<const N: usize>(bytes: &mut [u8]) {
             bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|word| word.reverse());
@@ -114,9 +115,9 @@ impl Element {
     }
 }
 
-/// The number of an element in memory, narrow where all fit.
+/// The index of an element in memory, in a narrow type if all fit.
 pub trait Position: Copy + Send + Sync + std::fmt::Debug {
-    /// The number.
+    /// The index.
     fn get(self) -> usize;
 }
 
@@ -132,13 +133,13 @@ impl Position for u64 {
     }
 }
 
-/// Where elements stand in some bytes.
+/// The layout of elements in some bytes.
 #[derive(Debug, Clone)]
 struct MemoryLayout {
     element: Element,
     /// Offset of the first element.
     origin: usize,
-    /// Length and stride in bytes of each dimension, outermost first; none of length 1.
+    /// Length and stride in bytes of each dimension, outermost first, without those of length 1.
     dims: Vec<(u64, isize)>,
     elements: u64,
 }
@@ -168,11 +169,11 @@ impl MemoryLayout {
         let Some(elements) = elements.filter(|n| *n == 0 || (low >= 0 && high <= len as i128)) else {
             return Err(Code::BufferSize
                 .error(format!(
-                    "{shape:?} elements of {} bytes with strides {strides:?} from byte {origin} on do not fit in \
-                     {len} bytes",
+                    "{shape:?} elements of {} bytes with strides {strides:?} from byte {origin} on do not \
+                     fit in {len} bytes",
                     element.size
                 ))
-                .with_hint("memory has the local shape of the view"));
+                .with_hint("pass memory with the local shape of the view"));
         };
         let mut dims: Vec<(u64, isize)> = Vec::new();
         for (len, stride) in shape.iter().copied().zip(strides.iter().copied()).filter(|(len, _)| *len != 1) {
@@ -194,7 +195,7 @@ impl MemoryLayout {
         }
     }
 
-    /// Offset of element `at`, and how many from there on stand at the innermost stride.
+    /// Offset of element `at`, its stride, and how many elements follow at this stride.
     fn offset(&self, at: usize) -> (usize, isize, usize) {
         let (mut left, mut offset, mut row) = (at as u64, self.origin as isize, 1);
         for (i, (len, stride)) in self.dims.iter().rev().enumerate() {
@@ -206,7 +207,7 @@ impl MemoryLayout {
         (offset as usize, self.dims.last().map_or(0, |(_, stride)| *stride), row as usize)
     }
 
-    /// Calls `act` with the offset of each of `count` elements from `at` on, and its place among them.
+    /// Calls `act` with the offset of each of `count` elements from `at` on, and its index among them.
     fn each(&self, at: usize, count: usize, mut act: impl FnMut(usize, usize)) {
         let mut done = 0;
         while done < count {
@@ -219,7 +220,7 @@ impl MemoryLayout {
     }
 }
 
-/// Memory that elements come from.
+/// Memory from which elements are read.
 #[derive(Debug, Clone)]
 pub struct Buffer<'a> {
     bytes: &'a [u8],
@@ -227,16 +228,16 @@ pub struct Buffer<'a> {
 }
 
 impl<'a> Buffer<'a> {
-    /// Dense memory in C order.
+    /// Makes a buffer of dense memory in C order.
     ///
-    /// Errors: as of [`strided`](Buffer::strided).
+    /// Errors: as for [`strided`](Buffer::strided).
     pub fn new(bytes: &'a [u8], element: Element, shape: &[u64]) -> Result<Buffer<'a>> {
         Buffer::strided(bytes, element, shape, &element.dense(shape), 0)
     }
 
-    /// Memory whose first element begins at byte `origin`, with strides in bytes.
+    /// Makes a buffer of memory whose first element begins at byte `origin`, with strides in bytes.
     ///
-    /// Errors: `Invalid` where an element does not lie within the bytes.
+    /// Errors: `Invalid` if an element is not inside the bytes.
     pub fn strided(
         bytes: &'a [u8],
         element: Element,
@@ -247,10 +248,10 @@ impl<'a> Buffer<'a> {
         Ok(Buffer { bytes, layout: MemoryLayout::new(bytes.len(), element, shape, strides, origin)? })
     }
 
-    /// As [`strided`](Buffer::strided), of which the elements are counted in Fortran order: the same memory for an array
-    /// whose storage has the dimensions reversed (see [`LocalView::transposed`](super::view::LocalView::transposed)).
+    /// As [`strided`](Buffer::strided), but counts elements in Fortran order: the same memory, for an array that is
+    /// stored with its dimensions reversed (see [`LocalView::transposed`](super::view::LocalView::transposed)).
     ///
-    /// Errors: as of [`Buffer::strided`].
+    /// Errors: as for [`Buffer::strided`].
     pub fn transposed(
         bytes: &'a [u8],
         element: Element,
@@ -263,12 +264,12 @@ impl<'a> Buffer<'a> {
         Buffer::strided(bytes, element, &shape, &strides, origin)
     }
 
-    /// Its elements' type.
+    /// The type of its elements.
     pub fn element(&self) -> Element {
         self.layout.element
     }
 
-    /// How many elements it has.
+    /// The number of its elements.
     pub fn elements(&self) -> u64 {
         self.layout.elements
     }
@@ -291,7 +292,7 @@ impl<'a> Buffer<'a> {
         });
     }
 
-    /// Fills `out` with `unit` elements from each of `positions` on, as they are in the file.
+    /// Fills `out` with `unit` elements from each of `positions`, as they are in the file.
     pub fn gather<P: Position>(&self, positions: &[P], unit: usize, out: &mut [u8]) {
         let size = self.layout.element.size;
         let dense = self.layout.is_dense().then(|| self.bytes.get(self.layout.origin..).unwrap_or_default());
@@ -309,7 +310,7 @@ impl<'a> Buffer<'a> {
     }
 }
 
-/// Fills `out` with `N` bytes from each of `positions` on, which count elements of `size` bytes.
+/// Fills `out` with `N` bytes from each of `positions`, which count elements of `size` bytes.
 fn gather<const N: usize>(bytes: &[u8], size: usize, positions: &[impl Position], out: &mut [u8]) {
     for (out, at) in out.as_chunks_mut::<N>().0.iter_mut().zip(positions) {
         let begin = at.get() * size;
@@ -325,10 +326,10 @@ fn scatter<const N: usize>(bytes: &mut [u8], size: usize, positions: &[impl Posi
     }
 }
 
-/// Units that are copied and then turned: few enough to stay in the cache.
+/// Units copied and then swapped: few enough to stay in the cache.
 const CHUNK: usize = 1 << 11;
 
-/// Memory that elements go to.
+/// Memory into which elements are written.
 #[derive(Debug)]
 pub struct BufferMut<'a> {
     bytes: &'a mut [u8],
@@ -336,16 +337,16 @@ pub struct BufferMut<'a> {
 }
 
 impl<'a> BufferMut<'a> {
-    /// Dense memory in C order.
+    /// Makes a buffer of dense memory in C order.
     ///
-    /// Errors: as of [`Buffer::strided`].
+    /// Errors: as for [`Buffer::strided`].
     pub fn new(bytes: &'a mut [u8], element: Element, shape: &[u64]) -> Result<BufferMut<'a>> {
         BufferMut::strided(bytes, element, shape, &element.dense(shape), 0)
     }
 
-    /// Memory whose first element begins at byte `origin`, with strides in bytes.
+    /// Makes a buffer of memory whose first element begins at byte `origin`, with strides in bytes.
     ///
-    /// Errors: as of [`Buffer::strided`].
+    /// Errors: as for [`Buffer::strided`].
     pub fn strided(
         bytes: &'a mut [u8],
         element: Element,
@@ -357,10 +358,10 @@ impl<'a> BufferMut<'a> {
         Ok(BufferMut { bytes, layout })
     }
 
-    /// As [`strided`](BufferMut::strided), of which the elements are counted in Fortran order: the same memory for an array
-    /// whose storage has the dimensions reversed (see [`LocalView::transposed`](super::view::LocalView::transposed)).
+    /// As [`strided`](BufferMut::strided), but counts elements in Fortran order: the same memory, for an array that
+    /// is stored with its dimensions reversed (see [`LocalView::transposed`](super::view::LocalView::transposed)).
     ///
-    /// Errors: as of [`Buffer::strided`].
+    /// Errors: as for [`Buffer::strided`].
     pub fn transposed(
         bytes: &'a mut [u8],
         element: Element,
@@ -373,22 +374,22 @@ impl<'a> BufferMut<'a> {
         BufferMut::strided(bytes, element, &shape, &strides, origin)
     }
 
-    /// Its elements' type.
+    /// The type of its elements.
     pub fn element(&self) -> Element {
         self.layout.element
     }
 
-    /// How many elements it has.
+    /// The number of its elements.
     pub fn elements(&self) -> u64 {
         self.layout.elements
     }
 
-    /// The same memory, to take elements from.
+    /// The same memory, for reading.
     pub fn as_buffer(&self) -> Buffer<'_> {
         Buffer { bytes: self.bytes, layout: self.layout.clone() }
     }
 
-    /// Takes the elements from `at` on, which are `from` as they are in the file; `from` is turned.
+    /// Writes the elements from `at` on; `from` has them as they are in the file, and is swapped in place.
     pub fn place(&mut self, at: usize, from: &mut [u8]) {
         self.layout.element.turn(from);
         self.place_raw(at, from);
@@ -407,7 +408,8 @@ impl<'a> BufferMut<'a> {
         });
     }
 
-    /// Takes `unit` elements from each of `positions` on, which are `from` as they are in the file; `from` is turned.
+    /// Writes `unit` elements at each of `positions`; `from` has them as they are in the file, and is swapped in
+    /// place.
     pub fn scatter<P: Position>(&mut self, positions: &[P], unit: usize, from: &mut [u8]) {
         let size = self.layout.element.size;
         for (positions, from) in positions.chunks(CHUNK).zip(from.chunks_mut(CHUNK * unit * size)) {

@@ -1,14 +1,14 @@
-//! Distributed arrays: what the ranks of a job hold of global arrays, in files that any tool opens (SDM, 2001).
+//! Distributed arrays: the ranks' parts of global arrays, in files that any tool can open (SDM, 2001).
 //!
-//! | module | |
+//! | module | what it does |
 //! |---|---|
-//! | [`view`] | what of a global array a rank holds |
-//! | `blocks` | the blocks in which arrays are summed and checked |
-//! | [`buffer`] | buffers of callers, at any strides |
-//! | [`plan`] | who sends which elements to whom |
+//! | [`view`] | the part of a global array that a rank holds |
+//! | `blocks` | the blocks by which arrays are checksummed and verified |
+//! | [`buffer`] | callers' buffers, with any strides |
+//! | [`plan`] | moves elements between ranks and files |
 //! | [`files`] | the files of a group of sets |
 //! | [`group`] | sets of a group, written and read by their views |
-//! | [`import`] | files from outside |
+//! | [`import`] | outside files |
 //! | [`mesh`] | unstructured meshes |
 //! | [`partition`] | each rank's part of an unstructured mesh |
 

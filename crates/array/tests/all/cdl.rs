@@ -1,4 +1,4 @@
-//! CDL beside ncdump, byte for byte, on real files.
+//! CDL compared with that of ncdump, byte for byte, on real files.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs::File;
@@ -11,7 +11,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::parse::{self, Source};
 use fieldstone_testkit::{require::program, samples::sample};
 
-/// A file as readers of headers want it.
+/// A file as a source for the header parsers.
 struct Real(File);
 
 impl Source for Real {
@@ -30,7 +30,7 @@ impl Source for Real {
     }
 }
 
-/// What we print of a file.
+/// Our output for a file.
 fn ours(path: &Path, options: &Options) -> Result<Vec<u8>> {
     let file = Real(File::open(path).unwrap());
     let metadata = Verbatim::new(parse::header(&file)?.0, file.len()?)?;
@@ -56,7 +56,8 @@ fn first_difference(ours: &[u8], theirs: &[u8]) -> String {
     }
 }
 
-/// Every netCDF classic file of a folder that ncdump takes is printed alike, header alone and whole.
+/// Our output and ncdump's agree for every netCDF classic file of a folder that ncdump accepts, for the header alone
+/// and the whole file.
 fn folder_is_printed_alike(folder: &str, least: usize) {
     let Some(folder) = sample(folder) else { return };
     if !program("ncdump") {

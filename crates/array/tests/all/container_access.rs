@@ -1,5 +1,5 @@
-//! Elements in and out: errors and what stands after them, long runs, large and sparse files, and how many
-//! calls of the file it all takes.
+//! Elements in and out: errors and the values after them, long runs, large and sparse files, and the number of file
+//! calls for each.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -50,7 +50,7 @@ fn from_doubles(bytes: &[u8]) -> Vec<f64> {
     bytes.chunks(8).map(|chunk| f64::from_ne_bytes(chunk.try_into().unwrap())).collect()
 }
 
-/// A communicator that counts what its files are asked for.
+/// A communicator that counts the calls to its files.
 #[derive(Debug)]
 struct Counted {
     comm: Arc<dyn Comm>,
@@ -109,7 +109,7 @@ fn counted() -> (TeamFile, Arc<Counts>) {
     (Team::new(comm).open("create", Path::new("/f.nc"), FileMode::CreateNew).unwrap(), counts)
 }
 
-// ---- errors, and what stands after them
+// ---- errors, and the values after them
 
 #[test]
 fn values_that_do_not_fit_are_told_and_replaced_and_all_others_converted() {
@@ -176,7 +176,7 @@ fn wrong_requests_are_named_and_nothing_of_the_call_is_written() {
 #[test]
 fn a_file_that_was_cut_is_corrupt_and_one_being_written_has_zeros() {
     let records = Records::new(0, Version::Cdf5);
-    // One variable for each way of reading: joined, and straight to its place.
+    // One variable for each way of reading: joined, and directly to its destination.
     for (len, there) in [(100u64, 40u64), (100_000, 99_990)] {
         let results = threads::run(2, None, SimWorld::memory().disk, threads::Faults::none(), |comm| {
             let file = Team::new(comm).open("create", Path::new("/f.nc"), FileMode::CreateNew)?;
@@ -201,7 +201,7 @@ fn a_file_that_was_cut_is_corrupt_and_one_being_written_has_zeros() {
                     assert_eq!(error.kind(), ErrorKind::Corrupt);
                     let (end, needed) = (there * 4 + 2, len * 4);
                     let wanted = format!(
-                        "variable `t`: the file ends at byte {end}, and the elements asked for at byte {needed}"
+                        "variable `t`: the file ends at byte {end}, but the requested elements end at byte {needed}"
                     );
                     assert!(error.message().ends_with(&wanted), "{error}");
                 }
@@ -226,7 +226,7 @@ fn one_of_several_ranks_does_not_add_records_where_they_are_filled() {
         let error = put(&target, &one).unwrap_err();
         assert!(error.message().contains("from 0 to 4 records"), "{error}");
         put_all(&target, Ok(if file.team().rank() == 1 { &one } else { &[] }))?;
-        put(&target, &one)?; // now it is there
+        put(&target, &one)?; // now it exists
         let mut into = [0; 16];
         let all = Selection::all(&[4]);
         get_all(&target, Ok(&mut [Get { var: &record, selection: &all, into: &mut into, ty: NcType::Int }]))?;
@@ -271,7 +271,7 @@ fn an_error_of_one_rank_is_everybodys_and_the_file_goes_on() {
     }
 }
 
-/// Fills, adds records and reads them, all ranks together, and goes on after an error.
+/// Fills, adds records and reads them, all ranks together, and continues after an error.
 fn collective_calls(comm: Arc<dyn Comm>) -> Result<Vec<u8>> {
     let file = Team::new(comm).open("create", Path::new("/f.nc"), FileMode::CreateNew)?;
     let (records, team) = (Records::new(0, Version::Cdf5), file.team());
@@ -336,7 +336,7 @@ fn ranks_fill_equal_parts_whoever_defined_the_variables() {
                 let file = Team::new(comm).open("create", Path::new("/f.nc"), FileMode::CreateNew)?;
                 let mut jobs = Vec::new();
                 if file.team().rank() == 1 {
-                    // Behind four bytes, a chunk of what is written ends within a double.
+                    // After four bytes, a chunk of the written data ends inside a double.
                     jobs.extend(FillVar::of(&var(NcType::Byte, &[3], 0, 0))?.job());
                     jobs.extend(FillVar::of(&var(NcType::Double, &[400_000], 4, 0))?.job());
                     jobs.extend(FillVar::of(&var(NcType::Short, &[0], LEN as u64, 0))?.job());
@@ -402,7 +402,7 @@ fn long_runs_on_a_real_disk_by_two_threads() {
         let rows = values.chunks(columns as usize).take(3).flat_map(|row| row[1..].to_vec());
         assert!(rows.eq(from_doubles(&into)), "{ty:?}");
     }
-    // The first misfit in the order of memory, whichever thread meets one first.
+    // The first misfit in memory order, whichever thread finds one first.
     let mut data = values;
     (data[4_000_000], data[4_600_000]) = (1e10, 2e10);
     let long = var(NcType::Short, &[elements as u64], 40, 0);
@@ -476,7 +476,7 @@ fn a_thousand_dimensions_in_and_out() {
     assert_eq!(found, expected);
 }
 
-// ---- how many calls
+// ---- number of calls
 
 #[test]
 fn many_small_requests_become_few_calls() {
@@ -485,7 +485,7 @@ fn many_small_requests_become_few_calls() {
     let target = target(&file, &records);
     let count = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
 
-    // 1,000 variables that stand side by side, in an order that is not that of the file.
+    // 1,000 adjacent variables, in another order than in the file.
     let vars: Vec<VarInfo> = (0..1000).map(|i| var(NcType::Int, &[10], i * 40, 0)).collect();
     let whole = Selection::all(&[10]);
     let data = [3; 40];
@@ -502,7 +502,7 @@ fn many_small_requests_become_few_calls() {
     assert_eq!((count(&counts.writes), count(&counts.reads)), (0, 1));
     assert!(into.iter().all(|values| *values == data));
 
-    // Every second element, written and read through the span that holds them.
+    // Every second element, written and read through the span that contains them.
     let long = var(NcType::Int, &[100_000], 0, 0);
     let half = Selection::of(&[0], &[50_000]).strided(&[2]);
     let data = vec![9; 200_000];
@@ -517,7 +517,7 @@ fn many_small_requests_become_few_calls() {
     assert!(pairs[5_000..].iter().all(|pair| *pair == [9, 9, 9, 9, 0, 0, 0, 0]));
     count(&counts.reads);
 
-    // Elements far apart are read one by one: nobody reads a gigabyte for two numbers.
+    // Elements that are far apart are read one by one, instead of a gigabyte for two numbers.
     let wide = var(NcType::Int, &[2, 1 << 28], 0, 0);
     let column = Selection::of(&[0, 5], &[2, 1]);
     let mut into = [0; 8];

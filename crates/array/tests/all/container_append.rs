@@ -1,5 +1,5 @@
-//! Containers that are opened for writing: what others did to the file meanwhile is kept, what follows the data
-//! never shows, and a file that lost data is not made one that looks whole.
+//! Containers opened for writing: changes that others made to the file in the meantime are kept, bytes after the data
+//! never show, and a file that lost data does not become one that looks complete.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;
@@ -38,7 +38,7 @@ fn bytes(env: &Env) -> Vec<u8> {
     bytes
 }
 
-/// What another program makes of the file.
+/// A change of the file by another program.
 fn change(env: &Env, bytes: &[u8]) {
     let file = env.disk.open_write(Path::new(PATH)).unwrap();
     file.set_len(bytes.len() as u64).unwrap();
@@ -148,7 +148,7 @@ fn what_follows_the_data_never_shows_in_records() {
         for size in [1, 2] {
             let env = SimWorld::memory();
             make(&env, indexing, CLASSIC);
-            // After this byte an index is none any more, and yet it is there.
+            // After this byte the index is not valid any more, but its bytes are still there.
             let mut edited = bytes(&env);
             edited.extend([0x55; 41]);
             change(&env, &edited);
@@ -202,7 +202,7 @@ fn variables_that_nobody_wrote_are_no_cut() {
     let env = SimWorld::memory();
     make(&env, Indexing::Never, CLASSIC);
     let whole = bytes(&env);
-    // The last record lacks `b`, as of a writer that does not make files as long as they say.
+    // The last record lacks `b`, as from a writer that does not extend files to their stated length.
     change(&env, &whole[..whole.len() - 4]);
     let container = open(&env, Mode::Append).unwrap();
     assert_eq!(ints(&container, "b").unwrap(), [0]);
@@ -286,7 +286,7 @@ fn nobody_removes_or_finishes_anothers_container() {
         let env = SimWorld::memory();
         let first = create(&env, PATH, &CreateOptions::default());
         first.enddef().unwrap();
-        make(&env, Indexing::Never, CLASSIC); // beside the first, whose name it takes
+        make(&env, Indexing::Never, CLASSIC); // next to the first, whose name it takes
         if is_aborted {
             first.abort(None);
         } else {
@@ -306,7 +306,7 @@ fn threads_of_one_container_add_records_that_are_filled() {
     container.define().var("b", NcType::Int, &["time"]).unwrap();
     container.enddef().unwrap();
     const RECORDS: i32 = 5000;
-    // Both come to each new record at the same moment.
+    // Both add each new record at the same moment.
     let together = std::sync::Barrier::new(2);
     std::thread::scope(|scope| {
         for name in ["a", "b"] {

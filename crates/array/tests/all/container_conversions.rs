@@ -1,5 +1,5 @@
-//! Conversions between all pairs of numeric types beside the netCDF library's own, in CDF-5 and CDF-1: the
-//! same values, the same range errors, and the few differences that `values` states.
+//! Conversions between all pairs of numeric types, compared with those of the netCDF library, in CDF-5 and CDF-1: the
+//! same values, the same range errors, and the few differences that `values` documents.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::process::Command;
@@ -9,9 +9,9 @@ use fieldstone_format::netcdf::values::{Conversion, turn};
 use fieldstone_format::netcdf::{NcType, Version};
 use fieldstone_testkit::samples::python_with;
 
-/// Puts and gets single values through the library that netCDF4 brings, and prints for each: whether it was
-/// put or got, the format, the types in file and in memory, the value's bytes in hex before, the library's
-/// answer, the bytes after (in this machine's order).
+/// Puts and gets single values through netCDF4's library, and prints for each: whether it was put or got, the format,
+/// the types in file and memory, the value's bytes in hex before, the library's answer, and the bytes after (in this
+/// machine's order).
 const SCRIPT: &str = r"
 import ctypes, glob, os, sys, numpy, netCDF4
 folder = os.path.dirname(os.path.dirname(netCDF4.__file__))
@@ -57,7 +57,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect()
 }
 
-/// What differs from the library, as the module says it.
+/// Whether a conversion is one that differs from the library, as the module documents.
 fn differs(from: NcType, to: NcType, given: &[u8]) -> bool {
     let value = match from {
         NcType::Float => f64::from(f32::from_ne_bytes(given.try_into().unwrap())),
@@ -66,7 +66,7 @@ fn differs(from: NcType, to: NcType, given: &[u8]) -> bool {
     };
     match to {
         NcType::Float | NcType::Double => value.is_infinite() && from != to,
-        // No number, and the limit that a float rounds up to, pass there with bits that mean nothing.
+        // NaN, and the limit to which a float rounds up, pass there, with meaningless bits.
         NcType::Int if from == NcType::Float => value.is_nan() || value == 2f64.powi(31),
         NcType::UInt if from == NcType::Float => value.is_nan() || value == 2f64.powi(32),
         NcType::Int64 => value.is_nan() || value == 2f64.powi(63),
@@ -105,7 +105,7 @@ fn every_pair_of_types_beside_the_netcdf_library() {
             continue;
         }
         assert_eq!(misfit.is_some(), words[5] == RANGE, "{line}");
-        // Also where a value does not fit: the fill value stands there.
+        // Also if a value does not fit: the fill value replaces it.
         assert_eq!(found, wanted, "{line}");
         *if misfit.is_some() { &mut errors } else { &mut same } += 1;
     }

@@ -1,5 +1,5 @@
-//! Every variable of every real file, value for value as netCDF4 reads it: whole, as a box with strides, and
-//! as doubles.
+//! Every variable of every real file, value for value as netCDF4 reads it: whole, as a box with strides, and as
+//! doubles.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::PathBuf;

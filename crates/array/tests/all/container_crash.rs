@@ -1,6 +1,6 @@
 //! Crashes: jobs killed at every call of the disk, ranks that die at every collective, power cuts, a full disk.
-//! What is found under the path afterwards is the old container, the new one, or a file that is refused because
-//! it was never finished: never one that looks finished and is not.
+//! Afterwards, the path leads to the old container, the new one, or a file that is refused because it was never
+//! finished: never to a file that looks finished but is not.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -21,22 +21,22 @@ use fieldstone_format::netcdf::NcType;
 const PATH: &str = "/work/t.nc";
 const RANKS: usize = 3;
 
-/// What a job does.
+/// The action of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Job {
-    /// A container, closed.
+    /// Creates a container and closes it.
     Create,
-    /// A container, synced and then closed.
+    /// Creates a container, syncs and then closes it.
     Sync,
-    /// A container with records that is defined further, so that data move.
+    /// Creates a container with records and extends its definitions, so that data move.
     Move,
-    /// The old container, opened and defined further within its free space.
+    /// Opens the old container and extends its definitions inside its free space.
     Further,
-    /// The old container, opened and defined further, so that data move.
+    /// Opens the old container and extends its definitions, so that data move.
     FurtherMove,
-    /// A container with the partitioned header, closed.
+    /// Creates a container with the partitioned header and closes it.
     Partitioned,
-    /// The same, synced and then closed.
+    /// Creates the same, syncs and then closes it.
     PartitionedSync,
 }
 
@@ -73,7 +73,7 @@ fn define(container: &Container, rank: usize) -> Result<()> {
     for other in 0..RANKS {
         let (values, start) = ([rank as i32 + 10; 4], [0]);
         let name = format!("rank_{other}/v");
-        // Each rank writes its own; the others come along.
+        // Each rank writes its own data; the others take part.
         let values = if other == rank { &values[..] } else { &values[..0] };
         if container.var(&name).is_ok() {
             put(container, &name, &start, values)?;
@@ -128,7 +128,7 @@ fn act(job: Job, comm: Arc<dyn Comm>, env: &Env) -> Result<()> {
     container.close()
 }
 
-/// All ranks as one process, so that a kill stops all of them between two calls of the disk.
+/// Runs all ranks as one process, so that a kill stops all of them between two calls of the disk.
 fn run(job: Job, env: &Env, size: usize, faults: Faults) -> Vec<Result<()>> {
     threads::run(size, Some(7), env.disk.clone(), faults, |comm| act(job, comm, env))
 }
@@ -154,7 +154,7 @@ enum CrashState {
     Unfinished,
 }
 
-/// Everything that a reader gets from a container.
+/// The contents of a container as a reader sees them.
 fn dump(container: &Container) -> String {
     let metadata = container.metadata().unwrap();
     let mut text = format!("{:?} {:?}\n", metadata.counts().unwrap(), metadata.attrs().unwrap());
@@ -167,7 +167,7 @@ fn dump(container: &Container) -> String {
     text
 }
 
-/// What a reader gets from a file of these bytes.
+/// The contents of a file with these bytes as a reader sees them.
 fn dump_of(bytes: &[u8]) -> String {
     let world = SimWorld::new(1);
     let env = world.process("writer");
@@ -177,7 +177,7 @@ fn dump_of(bytes: &[u8]) -> String {
     dump(&open(&world).unwrap())
 }
 
-/// What stands under the path; panics where that is a container that nobody finished.
+/// Checks the file under the path; panics if it is a container that was not finished.
 fn judge(world: &SimWorld, old: Option<&[u8]>, new: &[u8], what: &str) -> CrashState {
     let found = match content(world, PATH) {
         None if old.is_none() => return CrashState::Nothing,
@@ -191,7 +191,7 @@ fn judge(world: &SimWorld, old: Option<&[u8]>, new: &[u8], what: &str) -> CrashS
             CrashState::New
         }
         Ok(container) => {
-            // Synced, and on the way to its index; or with what was left of the old one's.
+            // It was synced, and about to get its index; or it still has parts of the old one's.
             let found = dump(&container);
             match old {
                 Some(old) if found == dump_of(old) => CrashState::Old,
@@ -201,8 +201,8 @@ fn judge(world: &SimWorld, old: Option<&[u8]>, new: &[u8], what: &str) -> CrashS
         }
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}: {error}");
-            // The magic is four bytes in one write; the simulated disk tears it nevertheless, and a power cut
-            // may leave zeros.
+            // The magic is four bytes in one write; the simulated disk tears it nevertheless, and a power cut may
+            // leave zeros.
             let refused = |((found, a), b): ((&u8, &u8), &u8)| [*a, *b, 0].contains(found);
             let torn = |magic: &[u8; 3]| found.iter().zip(magic).zip(b"FSU").all(refused);
             assert!(torn(b"CDF") || torn(b"FSP"), "{what}: {error}");
@@ -212,7 +212,7 @@ fn judge(world: &SimWorld, old: Option<&[u8]>, new: &[u8], what: &str) -> CrashS
                 let finding = report.findings[0].message.as_str();
                 assert!(finding.contains("never finished"), "{what}: {finding}");
                 if found.starts_with(b"FSUP") {
-                    let stages = ["during definition", "in enddef", "while data were written"];
+                    let stages = ["during definition", "in enddef", "while writing data"];
                     assert!(stages.iter().any(|stage| finding.contains(stage)), "{what}: {finding}");
                 }
             }
@@ -281,7 +281,7 @@ fn a_rank_that_dies_at_any_collective_leaves_old_new_or_unfinished() {
                     break;
                 }
                 let what = format!("{job:?}, rank {rank} dead at collective {n}");
-                assert!(results.iter().any(Result::is_err), "{what}: nobody heard of it");
+                assert!(results.iter().any(Result::is_err), "{what}: no rank returned an error");
                 judge(&world, old.as_deref(), &new, &what);
                 deaths += 1;
             }
@@ -304,7 +304,7 @@ fn an_error_of_a_rank_at_any_step_reaches_all() {
                 }
                 let what = format!("{job:?}, rank {rank} fails in step {n}");
                 for result in results {
-                    let error = result.err().unwrap_or_else(|| panic!("{what}: not everybody heard of it"));
+                    let error = result.err().unwrap_or_else(|| panic!("{what}: a rank returned no error"));
                     assert!(error.message().contains(&format!("rank {rank}")), "{what}: {error}");
                 }
                 judge(&world, old.as_deref(), &new, &what);
@@ -317,7 +317,7 @@ fn an_error_of_a_rank_at_any_step_reaches_all() {
 fn a_power_cut_takes_nothing_that_was_synced_or_replaced() {
     let mut cuts = 0;
     for (job, with_old, size) in cases() {
-        // A container under a free path is durable after `sync` alone; what is written in place is not.
+        // Only a container under a free path is durable after `sync`; one written in place is not.
         let synced = matches!(job, Job::Sync | Job::PartitionedSync);
         if !(synced || with_old && job != Job::Further) {
             continue;

@@ -1,4 +1,4 @@
-//! Elements in and out, against a model that keeps the whole file as bytes and finds every element by the
+//! Elements in and out, compared with a model that keeps the whole file as bytes and finds every element by the
 //! definition of the format, one by one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -53,7 +53,7 @@ fn bytes(var: &VarInfo) -> u64 {
     var.dims.iter().filter(|dim| !dim.is_record).map(|dim| dim.len).product::<u64>() * var.ty.size() as u64
 }
 
-/// Gives variables their places: fixed ones first, then records.
+/// Gives variables their positions: fixed ones first, then records.
 fn lay_out(vars: &mut [VarInfo], begin: u64) {
     let mut at = begin;
     let records = vars.iter().filter(|var| var.is_record()).count();
@@ -69,7 +69,7 @@ fn lay_out(vars: &mut [VarInfo], begin: u64) {
     vars.iter_mut().filter(|var| var.is_record()).for_each(|var| var.record_stride = at - begin);
 }
 
-/// The file as it should be.
+/// The expected file.
 #[derive(Default)]
 struct Model {
     image: Vec<u8>,
@@ -87,7 +87,7 @@ impl Model {
     fn at(&self, offset: u64, len: usize) -> Vec<u8> {
         (0..len).map(|i| self.image.get(offset as usize + i).copied().unwrap_or(0)).collect()
     }
-    /// Fills from `offset` on, with padding.
+    /// Fills from `offset` on, including padding.
     fn fill(&mut self, var: &VarInfo, record: u64) {
         let value = var.attrs.find(ATTRIBUTE).map_or(default_fill(var.ty), |attr| attr.value).to_vec();
         let len = if var.record_stride == bytes(var) { bytes(var) } else { pad4(bytes(var)).unwrap() };
@@ -161,7 +161,7 @@ fn create(comm: Arc<dyn Comm>) -> TeamFile {
     Team::new(comm).open("create", Path::new("/f.nc"), FileMode::CreateNew).unwrap()
 }
 
-/// What a request of the model holds.
+/// The expected contents of a request.
 struct Wanted {
     var: usize,
     selection: Selection,
@@ -169,7 +169,7 @@ struct Wanted {
     data: Vec<u8>,
 }
 
-/// Random calls of all kinds on one rank of a file; every rank knows what every other one does.
+/// Random calls of all kinds on one rank of a file; every rank knows the calls of all others.
 fn play(comm: Arc<dyn Comm>, seed: u64, steps: usize) -> Result<Model> {
     let mut random = seeded(seed);
     let mut vars = random_vars(&mut random);
@@ -179,7 +179,7 @@ fn play(comm: Arc<dyn Comm>, seed: u64, steps: usize) -> Result<Model> {
     let records = Records::new(0, version);
     let is_filled = random.one_in(2);
     let mut model = Model::default();
-    // Rank 0 takes care of what others may have to write.
+    // Rank 0 takes care of fills that others may have to write.
     let mine = |var: &&VarInfo| me == 0 && var.is_record();
     let filled: Vec<FillVar> = vars.iter().filter(mine).map(|var| FillVar::of(var).unwrap()).collect();
     if is_filled {
@@ -198,11 +198,11 @@ fn play(comm: Arc<dyn Comm>, seed: u64, steps: usize) -> Result<Model> {
     for step in 0..steps {
         for var in &mut vars {
             if let Some(dim) = var.dims.first_mut().filter(|dim| dim.is_record) {
-                dim.len = 99; // of no meaning: the number of records is the target's
+                dim.len = 99; // meaningless here: the number of records is the target's
             }
         }
         let collective = random.one_in(2) || (is_filled && team.size() > 1);
-        // Either all ranks write, the same value wherever they meet, or one does, whose later request wins.
+        // Either all ranks write, with equal values in their overlaps, or one writes, and its later request wins.
         let only = (!random.one_in(2)).then(|| random.below(team.size() as u64) as usize);
         let mut own = Vec::new();
         let mut grown = model.records;
@@ -265,7 +265,7 @@ fn play(comm: Arc<dyn Comm>, seed: u64, steps: usize) -> Result<Model> {
             .iter_mut()
             .map(|w| Get { var: &vars[w.var], selection: &w.selection, into: &mut w.data, ty: w.ty })
             .collect();
-        // Fill values do not fit everywhere; what they become is another test's.
+        // Fill values do not always fit; another test checks what they become.
         let outcome =
             if random.one_in(2) { get_all(&target, Ok(&mut gets)) } else { get(&target, &mut gets) };
         let unfit = outcome.is_err_and(|error| error.message().contains("does not fit"));

@@ -1,4 +1,4 @@
-//! Define mode of one rank: what it takes, what it refuses and how it says so.
+//! Define mode of one rank: what it accepts, what it refuses, and its error messages.
 
 use fieldstone_array::container::Format;
 use fieldstone_array::container::define::{Change, Definitions, DimColumn, RECORD, Types, VarColumns};
@@ -95,7 +95,7 @@ fn what_is_illegal_is_refused_at_once() {
     let mut old = Definitions::new(Format::Classic(Version::Cdf2));
     assert!(refused(old.def_var("v", NcType::Int64, &[])).1.contains("CDF-2 has no type int64"));
     assert!(refused(old.def_dim("x", Some(1 << 31))).1.contains("2147483647"));
-    // What was refused left nothing behind.
+    // The refused calls left nothing behind.
     assert_eq!((d.counts().dims, d.counts().vars, d.counts().attrs), (2, 1, 0));
 }
 
@@ -155,7 +155,7 @@ fn columns_define_what_single_calls_do() {
     let (_, message) = refused(many.def_many(&wrong));
     assert!(message.contains("`q`") && message.contains("only be the first"), "{message}");
     assert!(refused(many.def_dims(names(&["p"]), &[])).1.contains("0 lengths"));
-    assert!(refused(many.def_dims(names(&["p"]), &[RECORD])).1.contains("one at most"));
+    assert!(refused(many.def_dims(names(&["p"]), &[RECORD])).1.contains("at most one"));
 }
 
 /// One variable with one attribute, in columns.
@@ -192,7 +192,7 @@ fn attributes_in_columns_are_checked_as_single_ones() {
         assert_eq!(many.counts().vars, 0);
     }
     with_attr(&mut cdf5(), NcType::Float, ("_FillValue", NcType::Float, &[0; 4])).unwrap();
-    // Fill values of foreign files are copied as they are.
+    // Fill values of foreign files are copied unchanged.
     let mut attrs = Attrs::default();
     attrs.push("_FillValue", NcType::Double, &[1; 8]);
     let columns = VarColumns {
@@ -226,7 +226,8 @@ fn a_variable_may_have_any_number_of_attributes() {
         attrs.iter().for_each(|attr| one.put_att(Some(1), attr.name, attr.ty, attr.value).unwrap());
         assert_eq!(one.header(), many.header(), "{count}");
 
-        // Replaced ones stay in their place, also by turns with those of another, after looks, and in a redefinition.
+        // Replaced attributes stay in their place, also when attributes of several variables alternate, after
+        // queries, and in a redefinition.
         let base = one.header().clone();
         let redefined = Definitions::from_header(Format::Classic(Version::Cdf5), base);
         for mut d in [one, redefined] {

@@ -1,5 +1,5 @@
-//! The collective moment: the bytes of the file do not depend on the number of ranks or on the strategy, what
-//! contradicts is named, and what fails on one rank fails on all.
+//! The end of define mode: the bytes of the file do not depend on the number of ranks or on the strategy,
+//! contradictions are named, and a failure on one rank fails all.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +31,7 @@ impl Clock for NoClock {
     fn sleep(&self, _: u64) {}
 }
 
-/// A definition that a rank makes.
+/// A definition by a rank.
 #[derive(Debug, Clone, PartialEq)]
 enum Op {
     Dim(String, Option<u64>),
@@ -125,7 +125,7 @@ fn random(draw: &mut Random, ranks: usize, paths: bool) -> Vec<Vec<Op>> {
         .collect()
 }
 
-/// What a rank alone would define: all ranks' definitions in order, each object once.
+/// The definitions of a single rank: all ranks' definitions in order, each object once.
 fn serial(ranks: &[Vec<Op>]) -> Vec<Op> {
     let mut seen = std::collections::HashSet::new();
     let all = ranks.iter().flatten();
@@ -139,7 +139,7 @@ fn contents(disk: &Arc<dyn Disk>, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// What one rank gets.
+/// The result on one rank.
 type Outcome = (EnddefOutcome, Header);
 
 struct Made {
@@ -190,7 +190,7 @@ fn refused(ranks: &[Vec<Op>], version: Version, strategy: Strategy) -> (ErrorKin
     first
 }
 
-/// The file by the functions that write a whole header, with the magic of an unfinished one.
+/// The file made by the functions that write a whole header, with the magic of an unfinished one.
 fn reference(ops: &[Op], version: Version) -> (Vec<u8>, Header, bool) {
     let mut definitions = Definitions::new(Format::Classic(version));
     define(&mut definitions, ops).unwrap();
@@ -220,7 +220,7 @@ fn check_index(made: &Made, header: &Header) {
     let mut whole = Sums::new(CHUNK);
     whole.add(lists[0], &made.bytes[lists[0] as usize..layout.header_len as usize]);
     assert_eq!(joined, join(&whole, lists[0], layout.header_len).unwrap());
-    // Each kept offset is where the entry's name begins.
+    // Each kept offset is the begin of the entry's name.
     let escaped = made.ranks[0].escaped;
     let offsets: Vec<u64> = parts.iter().flat_map(|part| part.var_offsets.iter().copied()).collect();
     assert_eq!(offsets.len(), header.vars.len().div_ceil(STRIDE as usize));
@@ -240,7 +240,7 @@ fn the_file_is_the_same_for_any_number_of_ranks() {
         let all = serial(&random(&mut draw, 64, seed % 2 == 1));
         let (expected, header, _) = reference(&all, Version::Cdf5);
         for ranks in [1, 2, 3, 4, 7, 16, 64] {
-            // Contiguous parts; what variables refer to is defined by every rank that needs it.
+            // Contiguous parts; every rank that needs a dimension defines it.
             let dims: Vec<Op> = all.iter().take(3).cloned().collect();
             let cut = |rank: usize| all.len() * rank / ranks;
             let parts: Vec<Vec<Op>> = (0..ranks)
@@ -386,7 +386,7 @@ fn limits_hold_over_all_ranks() {
     let (kind, message) = refused(&parts, Version::Cdf2, Strategy::Scalable);
     assert_eq!(kind, ErrorKind::Invalid);
     assert!(message.contains("`a`") && message.contains("4294967292"), "{message}");
-    // The last variable may be that large; nothing is written, for a simulated disk keeps what it has.
+    // The last variable may be that large; nothing is written, because a simulated disk keeps its contents in memory.
     let good = [vec![big(), Op::var("a", &[])], vec![big(), large("b")]];
     for layout in threads::run(2, None, SimWorld::memory().disk, threads::Faults::none(), |comm| {
         let team = Team::new(comm);
@@ -487,13 +487,13 @@ fn work_is_shared_evenly() {
     }
 }
 
-/// What a rank does to objects that the file has, and what it adds.
+/// A rank's changes of existing objects, and the objects that it adds.
 type Again = (Vec<fn(&mut Definitions) -> Result<()>>, Vec<Op>);
 
-/// The file's bytes, whether data must move, and the numbers of the variables that a rank knows.
+/// The file's bytes, whether data must move, and the numbers of a rank's variables.
 type Redefined = (Vec<u8>, bool, Vec<u64>);
 
-/// A redefinition of `old` by ranks; bytes of the new header, as each rank's own definitions see it too.
+/// A redefinition of `old` by ranks; returns the bytes of the new header, as each rank's own definitions see it too.
 fn redefine(old: &Header, ranks: &[Again], strategy: Strategy) -> Vec<Result<Redefined>> {
     let disk = SimWorld::memory().disk;
     let path = Path::new("/again.nc");
@@ -533,7 +533,7 @@ fn before(alignment: &Alignment) -> Header {
     header
 }
 
-/// The file that one rank makes of `old` by a redefinition.
+/// The file that one rank makes from `old` by a redefinition.
 fn again(definitions: &mut Definitions, old: &Header) -> Vec<u8> {
     let escaped = definitions.has_paths();
     let mut header = definitions.header().clone();
@@ -616,9 +616,9 @@ fn a_thing_that_is_changed_several_times_is_as_it_is_at_last() {
         |d| units(d, "km").and_then(|()| units(d, "mm")),
         |d| d.rename_var(0, "once").and_then(|()| d.rename_var(0, "twice")),
         |d| d.rename_dim(1, "once").and_then(|()| d.rename_dim(1, "twice")),
-        // Names change places.
+        // Objects exchange names.
         |d| d.rename_var(0, "t").and_then(|()| d.rename_var(2, "a")).and_then(|()| d.rename_var(0, "b")),
-        // An attribute is deleted and given anew: it is the last one now.
+        // An attribute is deleted and put again: it is the last one now.
         |d| d.del_att(None, "title").and_then(|()| title(d, "new")),
     ];
     let at_last: [Step; 6] = [
@@ -686,7 +686,7 @@ fn a_rank_tells_its_own_changes_only_when_enddef_is_tried_again() {
         let options = EnddefOptions { old: Some(&old), ..options(Strategy::Scalable) };
         let refused = plan(&team, &mut d, &options).unwrap_err();
         assert!(refused.message().contains("dimension `n`"), "{refused}");
-        // Rank 1 has adopted what rank 0 did, which now does something else.
+        // Rank 1 has adopted the change of rank 0, which now makes another one.
         assert_eq!(d.header().vars.names.get(0), "one");
         change(&mut d, "two")?;
         if rank == 1 {
@@ -710,7 +710,7 @@ fn a_hash_table_that_no_memory_holds_is_refused_on_all_ranks() {
     for slots in [MAX_SLOTS + 1, 1 << 40, 1 << 62, usize::MAX] {
         let (kind, message) = refused(&ranks, Version::Cdf5, Strategy::LibraryHash { slots });
         assert_eq!(kind, ErrorKind::Invalid);
-        assert!(message.contains(&format!("{slots} slots; {MAX_SLOTS} are allowed")), "{message}");
+        assert!(message.contains(&format!("{slots} slots exceeds the limit of {MAX_SLOTS}")), "{message}");
     }
 }
 
@@ -741,7 +741,7 @@ fn changes_of_one_thing_in_two_ways_are_in_conflict() {
         let error = result.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
         assert!(
-            error.message().contains("variable number 0 is changed differently on ranks 0 and 2"),
+            error.message().contains("ranks 0 and 2 change the name of variable number 0 differently"),
             "{error}"
         );
     }

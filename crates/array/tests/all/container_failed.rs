@@ -1,5 +1,5 @@
-//! What follows an `enddef` that failed: no later call finishes the container with less than was defined.
-//! Each rank fails at each step; then all try to go on as a program does that has not looked.
+//! Calls after an `enddef` that failed: none of them finishes the container with fewer objects than were defined.
+//! Each rank fails at each step; then all continue like a program that ignores the error.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;
@@ -48,7 +48,7 @@ fn world(with_old: bool) -> SimWorld {
     world
 }
 
-/// Goes on whatever happens; gives what `enddef` said.
+/// Continues whatever happens; returns the result of `enddef`.
 fn careless(comm: Arc<dyn Comm>, env: &Env, format: Format, again: bool) -> Result<()> {
     let rank = comm.rank();
     let options = CreateOptions { format, fill: true, ..CreateOptions::default() };

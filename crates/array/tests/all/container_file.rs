@@ -1,4 +1,4 @@
-//! The life of a container: modes, handles, redefinition, publishing, the calls that are refused.
+//! The life of a container: modes, handles, redefinition, publishing, refused calls.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -281,7 +281,7 @@ fn what_is_not_written_reads_as_the_fill_value_where_that_is_asked_for() {
     assert_eq!(ints(&container, "s"), [9; 4]);
 }
 
-/// Ranks define objects of their own and one of all; everybody finds what others made; numbers hold.
+/// Ranks define objects of their own and a shared one; all find the objects of others; numbers stay valid.
 fn many(env: &Env, size: usize, seed: Option<u64>) -> Vec<u8> {
     let results = threads::run(size, seed, env.disk.clone(), Faults::default(), |comm| {
         let (rank, again) = (comm.rank(), comm.clone());

@@ -1,5 +1,5 @@
-//! Files with a name index that other programs have changed: netCDF-C (through Python's netCDF4) renames,
-//! gives attributes and appends records; nccopy copies. Answers stay right.
+//! Files with a name index that other programs have changed: netCDF-C (through Python's netCDF4) renames, puts
+//! attributes and appends records; nccopy copies. Answers stay right.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -39,7 +39,7 @@ fn make(path: &Path, env: &Env) {
     container.close().unwrap();
 }
 
-/// Opens for reading; every answer is that of the header read whole, and values are those of the name.
+/// Opens for reading; every answer equals that of the header read whole, and each name has its values.
 fn look(path: &Path, env: &Env, what: &str) -> Container {
     let open = |path: &Path, mode| {
         Container::open(path, mode, Arc::new(SingleComm::new(env.disk.clone())), env).unwrap()

@@ -1,4 +1,4 @@
-//! The name index: found through it what the whole header says, also after anything was done to the file.
+//! The name index: lookups through it agree with the whole header, also after any change to the file.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -80,10 +80,10 @@ fn make(env: &Env, path: &str, version: Version, paths: bool, records: bool) {
     define(&container, 0, 1, paths, records).unwrap();
 }
 
-/// As a reader opens it, and the header read whole.
+/// Opens the container as a reader does, and with the whole header.
 fn both(env: &Env, path: &str) -> Result<(Container, Container)> {
     let read = Container::open(Path::new(path), Mode::Read, single(env), env)?;
-    // A copy, because opening for writing takes the index off where records may grow over it.
+    // A copy, because opening for writing removes an index over which records may grow.
     write(env, "copy.nc", &bytes(env, path));
     Ok((read, Container::open(Path::new("copy.nc"), Mode::Append, single(env), env)?))
 }
@@ -92,7 +92,7 @@ fn is_indexed(container: &Container) -> bool {
     format!("{:?}", container.metadata().unwrap()).starts_with("Indexed")
 }
 
-/// Every answer about these names and a few ranges is the same.
+/// Checks that every answer about these names and a few ranges is the same.
 fn agree(read: &Container, whole: &Container, names: &[String], what: &str) {
     let (read, whole) = (read.metadata().unwrap(), whole.metadata().unwrap());
     assert_eq!(read.numrecs().unwrap(), whole.numrecs().unwrap(), "{what}");
@@ -154,7 +154,7 @@ fn the_index_does_not_depend_on_ranks() {
     }
 }
 
-/// What other programs may do to a file, and what may happen to it.
+/// Changes that other programs may make to a file, and damage.
 fn edit(bytes: &mut Vec<u8>, random: &mut Random, header: usize, names: &mut Vec<String>) -> String {
     let len = bytes.len() as u64;
     let find = |bytes: &[u8], name: &str| {
@@ -235,7 +235,7 @@ fn answers_are_right_after_thousands_of_edits() {
             }
             names.push("nothing".to_owned());
             write(&env, "t.nc", &edited);
-            // Of a header that cannot be read nothing is promised but that nobody panics.
+            // A header that cannot be read only has to cause no panic.
             let Ok((read, whole)) = both(&env, "t.nc") else { continue };
             let all = whole.metadata().unwrap().vars(0, usize::MAX).unwrap();
             let mut known: Vec<&str> = all.iter().map(|var| &*var.name).collect();
@@ -248,7 +248,7 @@ fn answers_are_right_after_thousands_of_edits() {
             agree(&read, &whole, &names, &what);
         }
     }
-    // Files that are cut in their data are opened for reading only, and not compared.
+    // Files that are cut in their data are only opened for reading, and not compared.
     let (least, least_used) = if full() { (1_300, 350) } else { (300, 80) };
     assert!(compared > least && used > least_used, "{compared} compared, {used} through an index");
 }
@@ -326,7 +326,7 @@ fn one_of_half_a_million_is_found_in_a_few_reads() {
     assert!(reads < 40 && counters.bytes_read < 1_000_000 && memory < 1_000_000);
     assert!(size > 60_000_000);
     assert_eq!((var.id, var.shape()), (345_678, vec![345_678 % 7 + 1]));
-    // All names are looked at for those of one path, each block of the header once.
+    // A search for the variables of one path examines all names, and each block of the header once.
     world.clear_trace();
     assert_eq!(read.metadata().unwrap().vars_of("run_5/subrun_345/event_345678").unwrap(), [var]);
     let counters = world.counters();

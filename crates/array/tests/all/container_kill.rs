@@ -56,7 +56,7 @@ fn write(path: &Path, comm: Arc<dyn Comm>, env: &Env, generation: i32, format: F
     container.close()
 }
 
-/// What the killed process does; nothing where it is run as a test.
+/// The action of the killed process; does nothing when run as a test.
 #[test]
 fn writes_until_it_is_killed() {
     let Some(path) = std::env::var_os(PLACE) else { return };
@@ -88,7 +88,7 @@ fn killed(format: Format) {
     let (mut whole, mut unfinished, mut newest) = (0, 0, 0);
     for round in 0..40u64 {
         let path = folder.path().join(format!("t{}.nc", round % 20));
-        // What is left under a path is whole when the next process begins.
+        // The container left under a path is complete when the next process begins.
         let had_one = path.exists();
         let mut child = Command::new(std::env::current_exe().unwrap());
         if format == Format::Partitioned {
@@ -101,7 +101,7 @@ fn killed(format: Format) {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Half of them early, while the first container is made.
+        // Half of them early, while the first container is being created.
         let wait = if round % 2 == 0 { 500 + round * 997 % 9_000 } else { 2_000 + round * 7_919 % 90_000 };
         std::thread::sleep(Duration::from_micros(wait));
         child.kill().unwrap();
@@ -114,7 +114,7 @@ fn killed(format: Format) {
         match Container::open(&path, Mode::Read, comm, &env) {
             Ok(container) => {
                 let first = value(&container, "rank_0/v0").unwrap();
-                // Where nothing was before, the first generation is the least that may be found.
+                // If there was nothing before, the first generation is the earliest that may be found.
                 assert!(first > 0 || had_one, "finished, and nothing is in it");
                 for rank in 0..RANKS {
                     for i in 0..VARS {
@@ -133,7 +133,7 @@ fn killed(format: Format) {
                 assert!(finding.contains("never finished"), "{finding}");
                 assert!(!had_one, "an old container was lost: {error}");
                 unfinished += 1;
-                // The next process begins with a container that is whole.
+                // The next process begins with a complete container.
                 std::fs::remove_file(&path).unwrap();
                 let comm = Arc::new(fieldstone_core::env::comm::single::SingleComm::new(env.disk.clone()));
                 write(&path, comm.clone(), &env, 0, CreateOptions::default().format).unwrap();

@@ -1,4 +1,4 @@
-//! Where files end: with their data, or with their header where they have none.
+//! The end of a file: that of its data, or of its header if it has no data.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -50,7 +50,7 @@ fn ints(container: &Container, path: &str) -> Vec<i32> {
     into.chunks_exact(4).map(|value| i32::from_ne_bytes(value.try_into().unwrap())).collect()
 }
 
-/// Only record variables, and no records yet.
+/// A container with only record variables, and no records yet.
 fn empty(env: &Env, format: Format, indexing: Indexing) {
     let options = CreateOptions { format, indexing, ..CreateOptions::default() };
     let container = Container::create(Path::new(PATH), single(env), env, &options).unwrap();
@@ -73,7 +73,7 @@ fn without_records_it_is_the_header() {
         let reader = open(&env, Mode::Read);
         assert_eq!(bytes(&env).len() as u64, reader.layout().unwrap().header_len);
         assert_eq!((reader.numrecs().unwrap(), ints(&reader, "r")), (0, vec![]));
-        // Opening it for writing and closing it changes nothing, and records go where they belong.
+        // Opening it for writing and closing it changes nothing, and records go to their place.
         let before = bytes(&env);
         open(&env, Mode::Append).close().unwrap();
         assert_eq!(bytes(&env), before);

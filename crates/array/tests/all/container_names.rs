@@ -18,7 +18,7 @@ fn single(env: &Env) -> Arc<dyn Comm> {
     Arc::new(SingleComm::new(env.disk.clone()))
 }
 
-/// Puts another name of the same length in the place of one.
+/// Replaces a name by another one of the same length.
 fn rename(env: &Env, from: &str, to: &str) {
     let file = env.disk.open_write(Path::new(PATH)).unwrap();
     let mut bytes = vec![0; file.stat().unwrap().len as usize];

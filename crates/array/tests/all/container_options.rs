@@ -1,4 +1,4 @@
-//! What the ranks of a job give to `create` and `open`: the same on all, or an error that says the difference.
+//! The arguments of a job's ranks to `create` and `open`: equal on all, or an error that names the difference.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;
@@ -20,7 +20,7 @@ fn simulated() -> Env {
     env
 }
 
-/// What three ranks get that create a container, each with its own path and options.
+/// The results on three ranks that create a container, each with its own path and options.
 fn create(env: &Env, given: impl Fn(usize) -> (&'static str, CreateOptions) + Sync) -> Vec<Result<()>> {
     threads::run(3, Some(3), env.disk.clone(), Faults::none(), |comm| {
         let (path, options) = given(comm.rank());
@@ -30,7 +30,7 @@ fn create(env: &Env, given: impl Fn(usize) -> (&'static str, CreateOptions) + Sy
     })
 }
 
-/// All ranks say the same, with these words.
+/// Checks that all ranks return an error of this kind, with these words.
 fn refused(done: &[Result<()>], kind: ErrorKind, words: &[&str]) {
     assert_eq!(done.len(), 3);
     for end in done {
@@ -85,7 +85,7 @@ fn every_option_of_create_is_the_same_on_all_ranks() {
     let hash = |slots| CreateOptions { strategy: Some(Strategy::LibraryHash { slots }), ..same };
     let done = create(&simulated(), |rank| ("/work/a.nc", hash(64 + rank)));
     refused(&done, ErrorKind::Conflict, &["with hash_size 65", "rank 0 with hash_size 64"]);
-    // The strategy that is meant without one is the same as with its name.
+    // The default strategy is the same as the one with its name.
     let named = CreateOptions { strategy: Some(Strategy::Scalable), ..same };
     let done = create(&simulated(), |rank| ("/work/a.nc", if rank == 1 { named } else { same }));
     assert!(done.iter().all(Result::is_ok), "{done:?}");
@@ -156,7 +156,7 @@ fn names_too_long_for_more_and_links_that_lead_nowhere() {
         let alone = Arc::new(SingleComm::new(env.disk.clone()));
         Container::create(path, alone, &env, &CreateOptions::default())?.close()
     };
-    // The second is written beside the first, under a name that is as long as names can be.
+    // The second is written next to the first, under a name of the maximum length.
     for name in ["n".repeat(255), "\u{e9}".repeat(127)] {
         let path = folder.path().join(name);
         write(&path).unwrap();
@@ -166,6 +166,6 @@ fn names_too_long_for_more_and_links_that_lead_nowhere() {
     std::os::unix::fs::symlink(folder.path().join("absent.nc"), &link).unwrap();
     let error = write(&link).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert!(error.to_string().contains("link.nc is a link that leads to no file"), "{error}");
+    assert!(error.to_string().contains("link.nc is a link without a target"), "{error}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
 }

@@ -1,7 +1,7 @@
-//! What MPI says of files: a byte that one rank has written may be read or written by another only after both
-//! took part in a sync. Here a communicator of threads looks at every access of data, and every writing of the
-//! header, by that rule. What others have defined is looked up in the header right after `enddef`, without a sync:
-//! that the file system shows it is relied upon.
+//! The rule of MPI for files: a rank may read or write a byte that another rank has written only after both took part
+//! in a sync. Here a communicator of threads checks every access to data, and every write of the header, by that
+//! rule. Definitions of others are read from the header directly after `enddef`, without a sync: the tests rely on
+//! the file system to show them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::ops::Range;
@@ -19,7 +19,7 @@ use fieldstone_format::netcdf::NcType;
 
 const RANKS: usize = 3;
 
-/// What ranks have written to one file since they last settled it, and how often they did.
+/// The writes of each rank to one file since they were last settled, and the number of settlements.
 #[derive(Debug, Default)]
 struct Written {
     parts: Vec<(usize, Range<u64>)>,
@@ -80,7 +80,7 @@ impl FileLayer for Watched {
         self.file.write_at(data, offset)
     }
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        // Of the header, which is read from its beginning, the module's text speaks.
+        // The module's documentation covers the header, which is read from its beginning.
         if offset >= 512 {
             self.look("reads", offset, buffer.len())?;
         }
@@ -108,7 +108,7 @@ impl CommLayer for Watching {
     }
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
         let file = self.comm.open(path, mode)?;
-        // Opening after a close is as good as a sync: every opening is counted as another file.
+        // Opening after a close is as good as a sync: every opening counts as another file.
         let number = self.files.lock().unwrap().len() as u64;
         let numbers = self.comm.allgather(&number.to_le_bytes())?;
         let path = format!("{} ({})", path.display(), u64::from_le_bytes(numbers[0][..].try_into().unwrap()));
@@ -123,7 +123,7 @@ fn put(container: &Container, name: &str, start: u64, values: &[i32], collective
     container.elements().put(&container.var(name)?, &selection, &data, NcType::Int, collective)
 }
 
-/// Each rank writes where others have filled, moved or defined; how often the files were settled comes back.
+/// Each rank writes where others have filled, moved or defined; returns the number of settlements.
 fn run(fill: bool, moves: bool) -> usize {
     let world = SimWorld::memory();
     let files = Files::default();
@@ -147,7 +147,7 @@ fn run(fill: bool, moves: bool) -> usize {
             container.define().put_att(None, "long", NcType::Char, &[b'x'; 5000])?;
         }
         container.enddef()?;
-        // In the order against that of those who fill and move.
+        // In the opposite order to that of the ranks that fill and move.
         let at = 200 * (RANKS - 1 - rank) as u64;
         put(&container, "shared", at, &[rank as i32; 100], true)?;
         put(&container, "r", (2 * RANKS - 1 - rank) as u64, &[rank as i32], true)?;
@@ -167,8 +167,8 @@ fn run(fill: bool, moves: bool) -> usize {
 
 #[test]
 fn no_rank_touches_what_another_wrote_without_sync() {
-    // One at the redefinition; one of what was moved, and two before the old file is replaced; of what is filled,
-    // one at the enddef that has new variables and one at each put that adds records.
+    // One at the redefinition; one for the moved data, and two before the old file is replaced; for fills, one at the
+    // enddef that has new variables and one at each put that adds records.
     let counts =
         [(false, false), (false, true), (true, false), (true, true)].map(|(fill, moves)| run(fill, moves));
     assert_eq!(counts, [1, 4, 4, 7]);

@@ -1,5 +1,5 @@
-//! Parsers of containers over the seeds of the fuzzer and many random changes of them: the plain part of what
-//! `fuzz/run.sh` does under coverage guidance.
+//! Parsers of containers, on the seeds of the fuzzer and many random changes of them: the part of `fuzz/run.sh`
+//! without coverage guidance.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ fn seeds() -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-/// Messages between slots of the graph's view: one that brings rows, one with a plan.
+/// Messages between slots of the graph: one with rows, one with a plan.
 fn messages() -> [(String, Vec<u8>); 2] {
     let [job, file] = [("job", "17"), ("file", "/a.nc")].map(|(kind, id)| VertexName::new(kind, id));
     let version = graph::Version { stamp: 1000, time: 1000, deleted: false };

@@ -1,4 +1,4 @@
-//! Containers with the partitioned header through the container's own calls; conversion both ways; merging.
+//! Containers with the partitioned header, through the container's own calls; conversion both ways; merging.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn put(container: &Container, path: &str, shape: &[u64], seed: u8) -> Result<()>
     container.elements().put(&var, &Selection::of(&vec![0; shape.len()], shape), &data, NcType::Int, false)
 }
 
-/// What rank (or process) `rank` defines and writes: events of its own, and a grid that all share.
+/// The definitions and data of rank (or process) `rank`: its own events, and a grid that all share.
 fn fill(container: &Container, rank: usize, grid: u64, seed: u8) -> Result<()> {
     container.define().dim("time", None)?;
     container.define().dim("x", Some(grid))?;
@@ -83,7 +83,7 @@ fn job(env: &Env, path: &str, ranks: usize, format: Format) {
     results.into_iter().for_each(|result| result.unwrap());
 }
 
-/// All that a container holds, without places.
+/// All contents of a container, without positions.
 fn contents(env: &Env, path: &str) -> String {
     let container = open(env, path).unwrap();
     let metadata = container.metadata().unwrap();
@@ -204,7 +204,7 @@ fn several_ranks_share_the_work_of_a_conversion() {
     }
 }
 
-/// One file a process, with its own data of the shared grid.
+/// A file for each process, each with its own data of the shared grid.
 fn pieces(env: &Env, format: Format, seeds: &[(u64, u8)]) -> Vec<PathBuf> {
     let files = seeds.iter().enumerate().map(|(rank, (grid, seed))| {
         let path = PathBuf::from(format!("piece_{rank}"));
@@ -269,7 +269,8 @@ fn the_kept_file_is_what_is_written() {
     );
 }
 
-/// Bytes of the source's elements as a reader gets them, in pieces: what is too large for memory twice is summed.
+/// Bytes of the source's elements as a reader gets them, in pieces; checksums, because two copies of large data would
+/// not fit in memory.
 fn values(env: &Env, path: &str) -> Vec<(String, u32)> {
     let container = open(env, path).unwrap();
     let vars = container.metadata().unwrap().vars(0, usize::MAX).unwrap();
@@ -282,7 +283,7 @@ fn values(env: &Env, path: &str) -> Vec<(String, u32)> {
     vars.iter().map(|var| (format!("{} {:?} {:?}", var.name, var.ty, var.shape()), sum(var))).collect()
 }
 
-/// Header of a classic file, without what says where data lie.
+/// Header of a classic file, without the positions of data.
 fn defined(env: &Env, path: &str) -> (Header, Vec<u64>) {
     let mut header = parse::header(&bytes(env, path)).unwrap().0;
     let begins = std::mem::take(&mut header.vars.begins);
@@ -290,8 +291,8 @@ fn defined(env: &Env, path: &str) -> (Header, Vec<u64>) {
     (header, begins)
 }
 
-/// Real files, through the partitioned header and back: the same bytes, or the same header and values and a
-/// reason why bytes differ.
+/// Real files, through the partitioned header and back: the same bytes, or the same header and values and a reason
+/// for different bytes.
 #[test]
 fn real_files_survive_conversion() {
     let mut files = Vec::new();
@@ -327,7 +328,7 @@ fn real_files_survive_conversion() {
         let reason = if theirs == ours {
             "none: the same bytes"
         } else {
-            // Zero bytes that a name ends in are dropped, as all netCDF libraries drop them.
+            // Trailing zero bytes of a name are dropped, as all netCDF libraries do.
             assert!(old == new, "{path}");
             if old_begins == new_begins { "bytes between data" } else { "data begin elsewhere" }
         };

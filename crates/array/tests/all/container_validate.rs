@@ -1,5 +1,5 @@
-//! Verdicts on files: real ones, the invalid ones of the outside validator's own tests, and files with one byte
-//! changed, each compared with that validator.
+//! Verdicts on files: real ones, the invalid ones of the outside validator's own tests, and files with one changed
+//! byte, each compared with that validator.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use fieldstone_testkit::require::program;
 use fieldstone_testkit::samples::sample;
 use fieldstone_testkit::seeded;
 
-/// A file of every kind of entry, whole with data.
+/// A file with every kind of entry, complete with data.
 fn small(version: Version) -> Vec<u8> {
     let mut header = Header::new(version);
     let time = header.dims.push_record("time");
@@ -47,8 +47,8 @@ fn rules(report: &Report, severity: Severity) -> Vec<&'static str> {
     report.findings.iter().filter(|found| found.severity == severity).map(|found| found.rule).collect()
 }
 
-/// Whether the outside validator accepts it. It believes in wild counts and takes memory and time for them: that
-/// is bounded, and counts as refused.
+/// Whether the outside validator accepts it. The validator trusts absurd counts and takes memory and time for them:
+/// both are limited, and exceeding a limit counts as refused.
 fn accepted_outside(path: &Path) -> bool {
     let bounded = "ulimit -v 1000000; exec timeout 5 ncvalidator -q \"$0\"";
     Command::new("sh").args(["-c", bounded]).arg(path).status().unwrap().success()
@@ -106,7 +106,7 @@ fn a_good_file_has_no_finding_and_each_damage_is_named() {
             assert_eq!(report.ok, !cut, "{short} bytes short: {:?}", report.findings);
             let errors: &[&str] = if cut { &["a file holds its records"] } else { &[] };
             assert_eq!(rules(&report, Severity::Error), errors, "{short} bytes short");
-            // Wholly behind the end: nobody wrote it.
+            // Completely beyond the end: it was never written.
             let warnings: &[&str] =
                 if (4..12).contains(&short) { &["a file holds its records"] } else { &[] };
             assert_eq!(rules(&report, Severity::Warning), warnings, "{short} bytes short");
@@ -135,7 +135,8 @@ fn a_good_file_has_no_finding_and_each_damage_is_named() {
     }
 }
 
-/// With one record it is the last: that it may end before variables that nobody wrote says nothing of one that is cut.
+/// If there is one record, it is the last: it may end before unwritten variables, but a variable that is cut is still
+/// damage.
 #[test]
 fn half_of_a_record_is_damage() {
     for (others, records) in [(0, 1), (0, 2), (1, 1), (2, 3)] {
@@ -162,7 +163,7 @@ fn half_of_a_record_is_damage() {
         assert_eq!((&*found.object, found.offset), ("variable `big`", cut as u64));
         assert!(!found.hint.is_empty());
         assert_eq!(report.findings.len(), if others == 0 { 1 } else { 2 });
-        // What lies wholly behind the end nobody wrote; of the last variable the padding may be missing.
+        // Variables completely beyond the end were never written; the padding of the last variable may be missing.
         let report = validate(&good[..last + 400_000].to_vec()).unwrap();
         assert_eq!((report.ok, report.findings.len()), (true, usize::from(others > 0)));
         if others > 0 {
@@ -191,7 +192,7 @@ fn names_that_are_shown_alike_are_told() {
         let layout = lay_out(&mut header, &Alignment::default(), false, None).unwrap();
         validate(&whole(&header, &layout)).unwrap()
     };
-    let rule = "names of a file that escapes paths are shown apart";
+    let rule = "names of a file with escaped paths differ when displayed";
     for (escaped, names, output) in [
         (true, ["x~y", "x", "x~~y"], Some(("x~y", "x~~y"))),
         (true, ["a~.~.c", "a..c", "b"], Some(("a..c", "a~.~.c"))),
@@ -209,7 +210,8 @@ fn names_that_are_shown_alike_are_told() {
     }
 }
 
-/// Readers go by where variables begin; but records of one then lie over those of another, or behind the data.
+/// Readers use the begins of variables; with a wrong begin, records of one overlap those of another, or are beyond
+/// the data.
 #[test]
 fn a_record_variable_outside_the_record_is_an_error() {
     let mut header = Header::new(Version::Cdf5);
@@ -231,9 +233,9 @@ fn a_record_variable_outside_the_record_is_an_error() {
     assert!(text.contains("variable `b`") && text.contains(&places), "{text}");
 }
 
-/// Rules of ours that the outside validator does not look at, with the reason why we do.
+/// Our rules that the outside validator lacks, with the reason for each.
 const OURS_ALONE: [&str; 15] = [
-    // Names that no library could define, or that hide one another.
+    // Names that no library could define, or that hide each other.
     "names are UTF-8",
     "names are in Unicode's normal form C",
     "a name holds no control character",
@@ -242,17 +244,17 @@ const OURS_ALONE: [&str; 15] = [
     "a name has at least one character",
     "a name begins with a letter, a digit, an underscore or a character beyond ASCII",
     "names are unique among dimensions, among variables, among one object's attributes",
-    // A field that readers compute themselves: wrong, it tells of a broken writer.
+    // A field that readers compute themselves: a wrong value indicates a broken writer.
     "vsize is the padded size of a variable, or of one of its records",
-    // The outside validator warns where the file's size disagrees; data cut off in the middle are lost.
+    // The outside validator warns if the file's size disagrees; data cut off in the middle are lost.
     "a file holds its data",
     "a file holds its records",
-    // Of an id in CDF-5 it looks at the lower half alone.
+    // It only checks the lower half of an id in CDF-5.
     "a dimension id is below the number of dimensions",
     // Numbers that it reads as large ones.
     "counts and lengths are not negative",
     "offsets are not negative",
-    // It looks at the order of begins; what records there are it takes to lie without gaps.
+    // It checks the order of begins, but assumes that records have no gaps between them.
     "a record holds one record of every record variable, with nothing between them",
 ];
 
@@ -287,7 +289,7 @@ fn single_byte_changes_get_the_outside_validators_verdict_or_a_listed_reason() {
             );
         }
         if !theirs && ours.ok {
-            // Where a count of variables became 0 it expects a file of no bytes; we warn of the bytes that follow.
+            // If a count of variables became 0, it expects a file without data; we warn about the bytes that follow.
             let warned = rules(&ours, Severity::Warning).contains(&"a file ends with its data");
             let reason = warned && ours.counts[2] == 0;
             assert!(reason, "{version:?} byte {at} = {}: refused outside alone", bytes[at]);

@@ -1,5 +1,5 @@
-//! Files with a partitioned header before `validate`: sound ones, damaged ones, ones that break a rule behind
-//! checksums that match, and ones whose writer was stopped.
+//! Files with a partitioned header, checked by `validate`: valid ones, damaged ones, ones that break a rule despite
+//! matching checksums, and ones whose writer was stopped.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -42,7 +42,7 @@ fn define(container: &Container, rank: usize) -> Result<()> {
     Ok(())
 }
 
-/// What `ranks` ranks write, up to where `until` is reached: 0 definition, 1 enddef, 2 data, 3 the end.
+/// The bytes that `ranks` ranks write up to the stage `until`: 0 definition, 1 enddef, 2 data, 3 the end.
 fn written(ranks: usize, until: usize) -> Vec<u8> {
     let env = SimWorld::memory();
     let options = CreateOptions { format: Format::Partitioned, ..CreateOptions::default() };
@@ -102,7 +102,7 @@ fn every_flipped_byte_of_the_header_is_named() {
                 assert!(!finding.rule.is_empty() && !finding.message.is_empty());
                 assert!(finding.offset <= bytes.len() as u64, "byte {at}: {finding}");
             }
-            // What no reader looks at is a warning.
+            // A fault in bytes that no reader uses is a warning.
             let unused = (20..24).contains(&at) || at as u64 >= head.table_offset + head.table_len;
             assert_eq!(report.ok, unused, "byte {at} ^ {mask:#x}: {}", said(&report));
             warnings += u32::from(report.ok);
@@ -112,12 +112,12 @@ fn every_flipped_byte_of_the_header_is_named() {
     for len in 0..head.data_begin as usize {
         assert!(!check(&sound[..len]).ok, "{len} bytes");
     }
-    // Behind the header the end cuts data.
+    // After the header, the end cuts data.
     let report = check(&sound[..sound.len() - 40]);
     assert!(said(&report).contains("a file holds its records"), "{}", said(&report));
 }
 
-/// A variable of the last record that the end cuts is damage; those wholly behind the end nobody wrote.
+/// A variable of the last record that the end cuts is damage; variables completely beyond the end were never written.
 #[test]
 fn a_variable_cut_in_the_last_record_is_named() {
     let sound = written(2, 3);
@@ -143,7 +143,7 @@ fn a_variable_cut_in_the_last_record_is_named() {
     }
 }
 
-/// Counts the bytes that are read.
+/// Counts the bytes read.
 struct Counted<'b>(&'b [u8], std::cell::Cell<u64>);
 
 impl Source for Counted<'_> {
@@ -157,7 +157,7 @@ impl Source for Counted<'_> {
     }
 }
 
-/// Objects of two blocks with the same names in both: no block is read anew for each.
+/// Objects of two blocks with the same names in both: the check does not read a block again for each.
 #[test]
 fn doubled_names_cost_one_more_pass() {
     let (env, count) = (SimWorld::memory(), 400);
@@ -190,7 +190,7 @@ fn doubled_names_cost_one_more_pass() {
         assert!(found.message == output && found.object.starts_with(kind), "{found}");
         assert!(found.object.len() < 120, "the name is clipped: {found}");
     }
-    // Twice for all, once for each kind.
+    // Twice for all objects, then once for each kind.
     let (head, table) = parts(&bytes);
     let blocks: u64 = table.blocks.iter().map(|block| u64::from(block.len)).sum();
     assert!(
@@ -200,7 +200,7 @@ fn doubled_names_cost_one_more_pass() {
     );
 }
 
-/// A damaged block is named with its paths; the check goes on with the others.
+/// A damaged block is reported with its paths; the check continues with the others.
 #[test]
 fn two_damages_are_two_findings() {
     let mut bytes = written(3, 3);
@@ -250,7 +250,7 @@ fn get_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// Where the entry of a path begins in the path list of the only writer.
+/// Begin of the entry of a path in the path list of the only writer.
 fn list(bytes: &[u8], path: &str) -> usize {
     let (head, table) = parts(bytes);
     let (begin, len) = table.lists(&head);
@@ -271,26 +271,26 @@ fn at<'b>(bytes: &'b mut [u8], path: &str, byte: usize) -> &'b mut u8 {
 
 type Spoil = fn(&mut Vec<u8>);
 
-/// Behind checksums that match, each rule is looked at.
+/// Each rule is checked, even if checksums match.
 #[test]
 fn each_rule_is_named_where_it_is_broken() {
     // Variables of the only block: grid, event_0/u/charge, event_0/energy, event_1/u/charge, event_1/energy;
     // dimensions: time, x, event_0/hits, event_1/hits.
     let cases: [(&str, Spoil); 39] = [
         ("the version is 0", |b| b[3] = 7),
-        ("what the head says of places fits together", |b| put_u64(b, 72, 100)),
+        ("the positions in the head fit together", |b| put_u64(b, 72, 100)),
         ("unused bytes are zero", |b| b[140] = 1),
         ("unused bytes are zero", |b| b[21] = 1),
         ("the table agrees with itself and the head", |b| put_u64(b, 40, 9)),
-        ("how many different paths", |b| put_u64(b, 48, 9)),
+        ("number of different paths", |b| put_u64(b, 48, 9)),
         ("the record dimension is that of the head", |b| put_u64(b, 56, 1)),
         ("the record size is the sum", |b| put_u64(b, 64, 400)),
-        ("records stand behind the fixed data", |b| {
+        ("records come after the fixed data", |b| {
             let begin = get_u64(b, 72);
             put_u64(b, 80, begin);
         }),
-        ("follow one another without gaps", |b| {
-            // One page of the path index is left out, and the table's bytes stay where they are.
+        ("follow each other without gaps", |b| {
+            // One page of the path index is left out, and the table stays where it is.
             let at = parts(b).1.blocks[0].offset;
             put_u64(b, 120, at);
         }),
@@ -306,11 +306,11 @@ fn each_rule_is_named_where_it_is_broken() {
             let end = (get_u64(b, 88) + get_u64(b, 96)) as usize;
             b[end - 1] = b'z';
         }),
-        ("an entry of a block is as", |b| {
+        ("an entry of a block agrees", |b| {
             let at = Entries::of(b).var(0);
             b[at + 4] = 99;
         }),
-        ("an entry of a block is as", |b| {
+        ("an entry of a block agrees", |b| {
             let at = Entries::of(b).path(1);
             b[at] = 0xff;
         }),
@@ -320,11 +320,11 @@ fn each_rule_is_named_where_it_is_broken() {
             assert_eq!((&b[a..a + 7], &b[z..z + 7]), (&b"event_0"[..], &b"event_1"[..]));
             b[z + 6] = b'0';
         }),
-        ("a name is a path of legal names", |b| {
+        ("a name is a path of valid names", |b| {
             let at = Entries::of(b).path(1);
             b[at] = b' ';
         }),
-        ("a name is a path of legal names", |b| {
+        ("a name is a path of valid names", |b| {
             let entries = Entries::of(b);
             let at = entries.var(0) + 24 + 8;
             assert_eq!(&b[at..at + 4], b"grid");
@@ -348,15 +348,15 @@ fn each_rule_is_named_where_it_is_broken() {
             let at = Entries::of(b).var(0);
             put_u64(b, at + 24, 0);
         }),
-        ("a variable ends within the largest file", |b| {
+        ("a variable ends inside the largest file", |b| {
             let at = Entries::of(b).dim(1);
             put_u64(b, at + 8, 1 << 62);
         }),
-        ("data stand in the order of the variables", |b| {
+        ("data are in the order of the variables", |b| {
             let at = Entries::of(b).var(1);
             put_u64(b, at + 16, 4);
         }),
-        ("a name is legal in netCDF", |b| {
+        ("a name is valid in netCDF", |b| {
             let at = b.windows(5).position(|bytes| bytes == b"limit").unwrap();
             b[at] = 1;
         }),
@@ -376,7 +376,7 @@ fn each_rule_is_named_where_it_is_broken() {
             let at = get_u64(b, 120) as usize + 8 + 31;
             b[at] += 1;
         }),
-        ("a page has its CRC and 1 entry at least", |b| {
+        ("a page matches its CRC and has at least 1 entry", |b| {
             let at = get_u64(b, 120) as usize + 4;
             b[at..at + 4].fill(0);
         }),
@@ -397,15 +397,15 @@ fn each_rule_is_named_where_it_is_broken() {
             let at = list(b, "event_0/u");
             b[at + 21] = 9;
         }),
-        ("what the writer's blocks hold under each path", |b| {
+        ("the contents of the writer's blocks under each path", |b| {
             let at = list(b, "event_1");
             b[at + 5] += 1;
         }),
-        ("what the writer's blocks hold under each path", |b| {
+        ("the contents of the writer's blocks under each path", |b| {
             let at = list(b, "event_1/u");
             b[at + 29] ^= 1;
         }),
-        ("what the writer's blocks hold under each path", |b| {
+        ("the contents of the writer's blocks under each path", |b| {
             let at = list(b, "event_1");
             b[at + 37] ^= 1;
         }),
@@ -429,7 +429,7 @@ fn each_rule_is_named_where_it_is_broken() {
         spoil(&mut bytes);
         crate::checks::mend(&mut bytes);
         let report = check(&bytes);
-        // Of one case the rule's own words say the same from another side.
+        // In one case, another rule reports the same fault.
         let rule =
             rule.replace("the record dimension is that of the head", "one dimension is the record dimension");
         assert!(said(&report).contains(&rule), "case {i}, {rule}: {}", said(&report));
@@ -437,7 +437,7 @@ fn each_rule_is_named_where_it_is_broken() {
     }
 }
 
-/// Behind checksums that match, a list that contradicts the index table is passed over for the blocks.
+/// A list with a matching checksum that contradicts the index table is ignored in favour of the blocks.
 #[test]
 fn what_a_wrong_list_says_is_not_told() {
     let totals = |bytes: &[u8]| {
@@ -451,7 +451,8 @@ fn what_a_wrong_list_says_is_not_told() {
     let sound = written(1, 3);
     let wanted = totals(&sound);
     assert_eq!(wanted.0.bytes, 12 + 2 * (1 + 2) + 2 * (2 * 3 * 4));
-    // A dimension more, an attribute more, a variable less, another number of bytes, paths out of order, no list.
+    // One dimension more, one attribute more, one variable less, another number of bytes, paths out of order, no
+    // list.
     let spoils: [Spoil; 6] = [
         |b| *at(b, "event_1", 5) += 1,
         |b| *at(b, "event_1", 9) += 1,
@@ -477,8 +478,8 @@ fn an_unfinished_file_says_how_far_its_writer_came() {
     for ranks in [1, 2] {
         for (until, words) in [
             (0, "stopped during definition"),
-            (1, "stopped while data were written: the header is whole"),
-            (2, "stopped while data were written: the header is whole"),
+            (1, "stopped while writing data: the header is complete"),
+            (2, "stopped while writing data: the header is complete"),
         ] {
             let bytes = written(ranks, until);
             let report = check(&bytes);
@@ -487,7 +488,7 @@ fn an_unfinished_file_says_how_far_its_writer_came() {
             assert!(said(&report).contains(words), "{until}: {}", said(&report));
             assert!(!report.findings[0].hint.is_empty());
         }
-        // In enddef: some part of the header is not yet there.
+        // In enddef: some part of the header is still missing.
         let whole = written(ranks, 1);
         let (head, table) = {
             let mut finished = whole.clone();

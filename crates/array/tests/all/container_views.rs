@@ -1,4 +1,4 @@
-//! Variables of containers, put and got by views.
+//! Variables of containers, put and got through views.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn settings(method: Method) -> Settings {
     Settings { method, buffer: 3000, owners: None }
 }
 
-/// Puts doubles that are made from their numbers in memory.
+/// Puts doubles that are computed from their indices in memory.
 fn put(
     file: &Container,
     var: &VarInfo,
@@ -57,7 +57,7 @@ fn get(
     Ok(values(&into))
 }
 
-/// This rank's entries of a map of 1,000 numbers, mixed.
+/// This rank's entries of a map of 1,000 numbers, shuffled.
 fn map(rank: usize, size: usize) -> Vec<i64> {
     let own = (0..1000).filter(|n| n % size as i64 == rank as i64);
     own.map(|n| n * 7919 % 1000).collect()
@@ -199,10 +199,10 @@ fn what_does_not_fit_is_said_on_all_ranks_and_they_go_on() {
         refused(put(&file, &mesh, &map(0), Some(1), Method::Auto, |_| 1.0), "variable `mesh` has no records");
         refused(
             put(&file, &mesh, &View::joined(400), None, Method::Auto, |_| 1.0),
-            "make 800, but its first dimension",
+            "add up to 800, but its first dimension",
         );
         let mixed = if rank == 0 { View::joined(1) } else { map(0) };
-        refused(put(&file, &parts, &mixed, None, Method::Auto, |_| 1.0), "some ranks give a joined view");
+        refused(put(&file, &parts, &mixed, None, Method::Auto, |_| 1.0), "some ranks pass a joined view");
         refused(
             put(&file, &parts, &View::joined(2), None, Method::Auto, |n| 1e9 * (n * rank) as f64),
             "rank 1: variable `parts`: element 1 of this rank's memory, 1000000000",
@@ -215,10 +215,10 @@ fn what_does_not_fit_is_said_on_all_ranks_and_they_go_on() {
             "rank 1: variable `mesh`: the view has the local shape [1]",
         );
         let error = get(&file, &steps, &map(0), Some(4), Method::Auto).unwrap_err();
-        assert!(error.message().contains("record 4 is asked for, and there are 4"), "{error}");
+        assert!(error.message().contains("record 4 is requested, but there are 4"), "{error}");
         let error = get(&file, &parts, &View::joined(3), None, Method::Auto).unwrap_err();
-        assert!(error.message().contains("make 6, but there are 4 records"), "{error}");
-        // And then all goes well.
+        assert!(error.message().contains("add up to 6, but there are 4 records"), "{error}");
+        // Afterwards everything works.
         put(&file, &mesh, &map(0), None, Method::Exchange, |_| 5.0)?;
         file.close()?;
         let file = Container::open(PATH.as_ref(), Mode::Read, comm, &env)?;

@@ -50,7 +50,7 @@ fn open(comm: Arc<dyn Comm>) -> Result<TeamFile> {
     Team::new(comm).open("open", Path::new(PATH), FileMode::ReadWrite)
 }
 
-/// One array in a file, and how it is moved.
+/// An array in a file, and the way in which it is moved.
 #[derive(Clone)]
 struct Case {
     shape: Vec<u64>,
@@ -91,7 +91,7 @@ impl Case {
         (self.array.begin + at / row * stride + at % row * self.array.size) as usize
     }
 
-    /// What the file holds once all ranks' elements are in it.
+    /// The contents of the file after all ranks' elements are written.
     fn expected(&self, before: &[u8], ranks: &[(Vec<u64>, Elements)]) -> Vec<u8> {
         let mut bytes = before.to_vec();
         let mut put = |at: u64, element: &[u8]| {
@@ -170,7 +170,7 @@ impl Case {
     }
 }
 
-/// Runs `body` on so many ranks over the disk.
+/// Runs `body` on this number of ranks over the disk.
 pub fn on_ranks<T: Send>(
     ranks: usize,
     disk: &Arc<dyn Disk>,
@@ -278,13 +278,13 @@ fn elements_that_differ_are_a_conflict_that_names_them_and_the_ranks() {
     }
 }
 
-/// What is wrong, the view, and what the message names.
+/// The view, and a part of the expected message.
 fn bad_views() -> Vec<(View, &'static str)> {
     vec![
         (View::irregular(vec![0, 3, 5], None, Some(0)), "map[2] is 5"),
         (View::irregular(vec![0, -2], None, Some(1)), "map[1] is -2"),
         (View::irregular(vec![20], None, None), "map[0] is 20"),
-        (View::irregular(vec![0], Some(2), None), "more entries are owned than the map has, which are 1"),
+        (View::irregular(vec![0], Some(2), None), "owned is 2, but the map has only 1 entries"),
         (View::irregular(vec![0], None, Some(2)), "dim is 2"),
         (View::block(&[0, 2], &[5, 3]), "dimension 1: 3 indices from 2 on"),
         (View::block(&[6, 0], &[0, 1]), "dimension 0: 0 indices from 6 on"),
@@ -293,15 +293,18 @@ fn bad_views() -> Vec<(View, &'static str)> {
         (View::block(&[0, 0], &[1]), "count has 1 entries"),
         (View::block(&[0, 0], &[2, 2]).stride(&[3, 4]), "dimension 1: 2 indices from 0 on, 4 apart"),
         (View::block(&[0, 0], &[2, 2]).stride(&[0, 1]), "stride[0] is 0"),
-        (View::block(&[0, 0], &[2, 2]).stride(&[2, 1]).halo(1), "a stride and a halo"),
+        (View::block(&[0, 0], &[2, 2]).stride(&[2, 1]).halo(1), "both a stride and a halo"),
         (View::block(&[0, 0], &[2, 2]).halo(vec![(1, 1)]), "halo has 1 entries"),
         (View::block(&[0, 0], &[2, 2]).halo(u64::MAX), "halo[0]"),
         (View::grid(&[3, 1]), "grid [3, 1] does not fit 2 ranks"),
         (View::grid(&[2]), "grid has 1 entries"),
         (View::cyclic(&[2, 1], &[1, 0]), "blocks[1] is 0"),
         (View::cyclic(&[2, 1], &[1]), "blocks has 1 entries"),
-        (View::cyclic(&[2, 1], &[1, 1]).halo(1), "a cyclic view with a halo"),
-        (View::irregular(vec![0], None, None).stride(&[2]), "a irregular view with a halo or a stride"),
+        (View::cyclic(&[2, 1], &[1, 1]).halo(1), "a cyclic view cannot have a halo"),
+        (
+            View::irregular(vec![0], None, None).stride(&[2]),
+            "a irregular view cannot have a halo or a stride",
+        ),
         (View::joined(6), "a joined view of 6 indices"),
     ]
 }
@@ -338,20 +341,20 @@ fn what_ranks_give_is_checked_together() {
     };
     let outcomes = on_ranks(2, &disk, |file| {
         let rank = file.team().rank() as u64;
-        // Another shape of memory, on one rank.
+        // Another shape of memory on one rank.
         let error = write(file, &[5 + rank], View::grid(&[2]), Settings::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(error.message().contains("rank 1: the view has the local shape [5], but 6"), "{error}");
-        // A stride in a view that is written.
+        // A view with a stride is written.
         let strided = View::block(&[0], &[5]).stride(&[2]);
         let error = write(file, &[5], strided, Settings::default()).unwrap_err();
-        assert!(error.message().contains("a view with a stride is written"), "{error}");
+        assert!(error.message().contains("a view with a stride cannot be written"), "{error}");
         // Other settings.
         let settings = Settings { buffer: 100 + rank as usize, ..Settings::default() };
         let error = write(file, &[5], View::grid(&[2]), settings).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
         assert!(error.message().contains("buffer 100") && error.message().contains("buffer 101"), "{error}");
-        // And then all goes well.
+        // Afterwards everything works.
         write(file, &[5], View::grid(&[2]), Settings::default()).map(drop)
     });
     outcomes.into_iter().for_each(|outcome| outcome.unwrap());
@@ -379,7 +382,7 @@ fn a_failure_of_one_rank_at_any_step_reaches_all_and_the_ranks_go_on() {
                 let (planner, spec) = (Planner::new(), &specs[file.team().rank()]);
                 let first = case.write(&file, &planner, spec, nth).map(drop);
                 let first = first.and_then(|()| case.read(&file, &planner, spec, nth, &expected).map(drop));
-                // Whatever happened, the next call works.
+                // After any error, the next call works.
                 case.write(&file, &planner, spec, nth).or_else(|_| case.write(&file, &planner, spec, nth))?;
                 Ok(first.err().map(|error| error.to_string()))
             });
@@ -427,7 +430,7 @@ fn a_plan_serves_all_arrays_of_its_shape_and_is_known_by_the_whole_map() {
     for outcome in outcomes {
         let (first, again, kept) = outcome.unwrap();
         assert_eq!(kept, 2);
-        // Four bytes an element for the index, and eight for itself; three quarters go to others.
+        // For each element, four bytes for the index and eight for itself; three quarters go to others.
         assert!(again < 375 * 8 + 600 && first > again + 375 * 4 - 200, "{first} {again}");
     }
 }

@@ -1,4 +1,5 @@
-//! A slab is read through its checksums: what comes out is what was summed, or an error that names the file and the block.
+//! Reading a slab through its checksums: the read returns the bytes that were checksummed, or an error that names the
+//! file and the block.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ impl Slab {
         CheckedFile::over(&file.reader(), PATH, self.extent, self.block, self.sums.clone())
     }
 
-    /// Changes a byte of the slab in the file, and nothing of what is known of it.
+    /// Changes a byte of the slab in the file, without changing its checksums.
     fn damage(&self, at: u64) {
         let offset = self.extent.offset + at;
         alone(&self.disk, FileMode::ReadWrite).write_at(&[!self.bytes[offset as usize]], offset).unwrap();
@@ -62,7 +63,7 @@ fn alone(disk: &Arc<dyn Disk>, mode: FileMode) -> TeamFile {
     Team::new(Arc::new(SingleComm::new(disk.clone()))).open("open", Path::new(PATH), mode).unwrap()
 }
 
-/// Some parts of a slab, ascending, which do not overlap: offsets and lengths.
+/// Some parts of a slab, ascending and without overlaps: offsets and lengths.
 fn parts(random: &mut Random, extent: Extent) -> Vec<(u64, usize)> {
     let (mut parts, mut at) = (Vec::new(), random.below(extent.len + 1));
     while at < extent.len && parts.len() < 20 {
@@ -93,7 +94,7 @@ fn what_is_read_is_what_was_summed() {
                 assert_eq!(checked.read_at(into, *offset)?, *len);
             }
             assert_eq!(got, expected, "seed {seed}");
-            // Parts ascend: no block is read twice.
+            // Parts ascend, so no block is read twice.
             let alone = layer.bytes_read();
             assert!(alone <= slab.extent.len, "{alone} of {}", slab.extent.len);
             let mut got: Vec<Vec<u8>> = own.iter().map(|(_, len)| vec![0; *len]).collect();
@@ -154,7 +155,7 @@ fn a_block_that_was_changed_is_named_and_given_out_by_no_read() {
             if own.iter().any(touches) {
                 assert!(got.iter().flatten().all(|byte| *byte == 0), "nothing unchecked is given out");
             }
-            // All ranks are out of the call, and go on.
+            // All ranks leave the call, and continue.
             file.team().barrier("get")?;
             outcome
         });
@@ -201,10 +202,10 @@ fn views_are_read_through_checksums_with_every_method() {
         let counts: Vec<u64> = read(3).into_iter().map(|outcome| outcome.unwrap()).collect();
         let sum: u64 = counts.iter().sum();
         match method {
-            // Two blocks lie in two owners' ranges.
+            // Two blocks are in two owners' ranges.
             Method::Exchange => assert!(sum <= slab.extent.len + 2 * slab.block, "{counts:?}"),
             Method::View => {
-                // Two rounds, which share a block.
+                // Two rounds that share a block.
                 assert!(counts.iter().all(|count| *count <= slab.extent.len + slab.block), "{counts:?}");
             }
             _ => assert!(counts.iter().all(|count| *count <= slab.extent.len), "{counts:?}"),

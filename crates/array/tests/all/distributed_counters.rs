@@ -1,5 +1,5 @@
-//! What an exchange sends: each element once, each index once, and little else; as the model says, which goes on where no
-//! test can. And what is read of an import: all of it once.
+//! The traffic of an exchange: each element once, each index once, and little else; as the model predicts, which
+//! extends beyond the sizes of tests. And the bytes read from an import: each once.
 
 use fieldstone_array::distributed::buffer::{Buffer, BufferMut, Element};
 use fieldstone_array::distributed::import::Import;
@@ -20,11 +20,11 @@ use fieldstone_format::catalog::ImportedVariable;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Elements of a rank, of which owners' blocks have 512.
+/// Elements of a rank; owners' blocks have 512.
 const OWN: u64 = 4096;
 const SIZE: u64 = 8;
 
-/// What a rank sent for the first write of its view and for the next; bytes that it wrote.
+/// The traffic of a rank for the first write of its view and for the next, and the bytes that it wrote.
 type CountedWrites = (ExchangeCost, ExchangeCost, u64);
 
 fn counted(case: &ExchangeCase) -> Vec<CountedWrites> {
@@ -34,7 +34,7 @@ fn counted(case: &ExchangeCase) -> Vec<CountedWrites> {
         let team = Team::new(comm);
         let file = team.open("create", Path::new("/f"), FileMode::CreateNew)?;
         let rank = team.rank();
-        // An odd factor deals the elements out evenly, in an order that ascends nowhere for long.
+        // An odd factor distributes the elements evenly, in an order that never ascends for long.
         let at = |n: u64| (n * 7919 % case.elements) as i64;
         let map: Vec<i64> = (rank as u64 * OWN..(rank as u64 + 1) * OWN).map(at).collect();
         let view = View::irregular(map.clone(), None, None).resolve(&[case.elements], rank, ranks)?;
@@ -61,7 +61,7 @@ fn counted(case: &ExchangeCase) -> Vec<CountedWrites> {
     threads::run(ranks, None, disk, Faults::none(), run).into_iter().map(|counted| counted.unwrap()).collect()
 }
 
-/// Within a tenth, or a few messages and bytes of one round more.
+/// Whether the numbers agree up to a tenth, or a few messages and bytes of one round.
 fn is_near(found: u64, expected: u64) -> bool {
     found.abs_diff(expected) * 10 <= expected.max(found)
 }
@@ -92,7 +92,7 @@ fn an_exchange_sends_elements_and_indices_once_and_costs_what_the_model_says() {
         ] {
             assert!(is_near(found, expected), "{case:?}: {what} are {found}, the model says {expected}");
         }
-        // Where one round does it, as it does with the buffer that is usual.
+        // For the case of one round, which is usual with the default buffer.
         if buffer == 64 << 20 {
             let own = OWN * SIZE;
             let (once, again) = (most(|c| c.0.sent), most(|c| c.1.sent));
@@ -106,7 +106,8 @@ fn an_exchange_sends_elements_and_indices_once_and_costs_what_the_model_says() {
     }
 }
 
-/// A mesh in a raw file: edges, of which every rank reads its share, and values at nodes, read by the parts that come of it.
+/// A mesh in a raw file: edges, of which every rank reads its share, and values at nodes, read by the resulting
+/// parts.
 #[test]
 fn the_bytes_of_an_import_are_read_once_whatever_the_ranks() {
     const NODES: u64 = 6_000;
@@ -173,7 +174,7 @@ fn the_bytes_of_an_import_are_read_once_whatever_the_ranks() {
     }
 }
 
-/// Ranks of several hosts.
+/// Ranks on several hosts.
 #[derive(Debug)]
 struct Hosted(Arc<dyn Comm>);
 
@@ -182,7 +183,7 @@ impl CommLayer for Hosted {
         &*self.0
     }
     fn host(&self) -> Option<String> {
-        // Three hosts, the first of which has half of the ranks.
+        // Three hosts; the first one has half of the ranks.
         let host = [0, 1, 0, 2][CommLayer::below(self).rank() % 4];
         Some(format!("node{host}"))
     }

@@ -1,4 +1,5 @@
-//! Decomposition files of ParallelIO: both forms, any number of tasks on any number of ranks, are the maps that were written.
+//! Decomposition files of ParallelIO: both forms, with any number of tasks on any number of ranks, give the maps that
+//! were written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use fieldstone_testkit::seeded;
 
 const PATH: &str = "/decomp";
 
-/// As PIOc_writemap writes: counted from 1, a trace of the call behind the maps.
+/// A file as PIOc_writemap writes it: counted from 1, with a trace of the call after the maps.
 fn text(shape: &[u64], maps: &[Vec<i64>]) -> Vec<u8> {
     let mut text = format!("version 2001 npes {} ndims {} \n", maps.len(), shape.len());
     shape.iter().for_each(|len| text += &format!("{len} "));
@@ -27,7 +28,7 @@ fn text(shape: &[u64], maps: &[Vec<i64>]) -> Vec<u8> {
     (text + "\n\nObtained 2 stack frames.\n./program(main+0x12) [0x4005]\n").into_bytes()
 }
 
-/// As PIOc_write_nc_decomp writes: counted from 0, rows filled up.
+/// A file as PIOc_write_nc_decomp writes it: counted from 0, with padded rows.
 fn netcdf(shape: &[u64], maps: &[Vec<i64>], version: Version, ty: NcType) -> Vec<u8> {
     let room = maps.iter().map(Vec::len).max().unwrap_or(0).max(1);
     let mut header = Header::new(version);
@@ -139,8 +140,8 @@ fn what_is_wrong_is_named_on_all_ranks() {
         (cut(&table, table.len() - 12), ErrorKind::Corrupt, "end beyond byte"),
         (beyond, ErrorKind::Corrupt, "`map[1, 1]` is 7, and the array has 4 elements"),
         (renamed, ErrorKind::Corrupt, "no variable `maplen`"),
-        (b"\x89HDF\r\n\x1a\n".to_vec(), ErrorKind::Invalid, "no decomposition file"),
-        (Vec::new(), ErrorKind::Invalid, "no decomposition file"),
+        (b"\x89HDF\r\n\x1a\n".to_vec(), ErrorKind::Invalid, "not a decomposition file"),
+        (Vec::new(), ErrorKind::Invalid, "not a decomposition file"),
     ] {
         for outcome in read(&bytes, 3) {
             let error = outcome.unwrap_err();

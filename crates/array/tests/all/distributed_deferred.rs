@@ -1,4 +1,4 @@
-//! Writes that a thread makes: the call returns before they are made, and a flush has them or fails.
+//! Writes by a thread: the call returns before they are made, and a flush has them or fails.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn deferred_file(
     DeferredFile::over(file, writer, disk.open_plain(path, true).unwrap(), path)
 }
 
-/// Writes the set at a step, each rank every so-many-th element.
+/// Writes the set at a step; the ranks' elements alternate.
 fn write(files: &mut GroupFiles, writer: &Arc<DeferredWriter>, step: i64, method: Method) -> Result<()> {
     let (rank, ranks) = (files.team().rank(), files.team().size());
     let slot = files.slot_deferred(0, step, None, writer)?;
@@ -53,7 +53,7 @@ fn write(files: &mut GroupFiles, writer: &Arc<DeferredWriter>, step: i64, method
     Ok(())
 }
 
-/// The elements of a step in the file, as a flush said where they are.
+/// The elements of a step in the file, at the position that a flush returned.
 fn elements(disk: &Arc<dyn Disk>, file: &str, offset: u64) -> Vec<f32> {
     let path = Path::new(FOLDER).join(file);
     let file = disk.open_plain(&path, false).unwrap();
@@ -146,7 +146,7 @@ fn what_fails_behind_a_call_is_raised_by_the_next_and_the_flush_on_all_ranks() {
             }
             let error = files.prepare().expect_err("the flush has not all of it");
             assert_eq!(error.kind(), fails, "{}", error.message());
-            // Nothing is left of it, and the job goes on.
+            // Nothing of it is left, and the job continues.
             write(&mut files, &writer, 3, Method::Exchange)?;
             let durable = files.prepare()?;
             files.show()?;
@@ -190,7 +190,7 @@ fn a_queue_is_bounded_and_who_drops_it_waits_for_nothing() {
     let mut bytes = [0; 5_000];
     assert_eq!(deferred.read_at(&mut bytes, 0).unwrap(), 5_000, "who reads finds what was written");
     assert_eq!(bytes, [7; 5_000]);
-    // What several calls say of one place is what the last one said.
+    // If several calls write one place, the last one wins.
     (0..50u8).for_each(|n| deferred.write_at(&[n; 100], 40).unwrap());
     layer.finish().unwrap();
     file.read_at(&mut bytes, 0).unwrap();
@@ -213,7 +213,7 @@ fn one_call_is_synced_while_the_job_goes_on() {
     deferred.write_at(&[1; 900], 0).unwrap();
     layer.settle().unwrap();
     layer.sync_soon();
-    // Nobody waits for the file, and its sync has begun.
+    // No call waits for the file, and its sync has begun.
     hold.wait_for(1);
     drop(hold);
     layer.finish().unwrap();

@@ -1,4 +1,4 @@
-//! Files of groups: whatever is written, flushed, taken back, by any number of ranks, any tool that reads netCDF finds
+//! Files of groups: whatever any number of ranks writes, flushes or takes back, every tool that reads netCDF finds
 //! the flushed steps and no others, and the bytes do not depend on the ranks.
 
 use std::collections::BTreeMap;
@@ -44,14 +44,14 @@ fn sets() -> Vec<SetDecl> {
     ]
 }
 
-/// What all ranks do, in this order.
+/// An action of all ranks.
 #[derive(Debug, Clone)]
 enum Act {
-    /// A set, a step, what its elements are, and the extent where it varies.
+    /// Writes a set at a step: with the seed of its elements, and the extent if it varies.
     Write(usize, i64, u8, u64),
-    /// Prepared and shown.
+    /// Prepares and shows.
     Flush,
-    /// Prepared and taken back.
+    /// Prepares and takes back.
     Undo,
     Discard,
 }
@@ -82,7 +82,7 @@ fn shape_of(decl: &SetDecl, extent: u64) -> Vec<u64> {
     decl.shape.iter().map(|len| len.unwrap_or(extent)).collect()
 }
 
-/// The bytes of a set in the file: each number `mark` in its last byte.
+/// The bytes of a set in the file: each number has `mark` in its last byte.
 fn bytes_of(decl: &SetDecl, extent: u64, mark: u8) -> Vec<u8> {
     let variable = decl.variable(decl.is_varying().then_some(extent)).unwrap();
     let mut one = vec![0; variable.word];
@@ -92,7 +92,7 @@ fn bytes_of(decl: &SetDecl, extent: u64, mark: u8) -> Vec<u8> {
 
 type Shown = BTreeMap<(usize, i64), (DurableSet, Vec<u8>)>;
 
-/// Makes the acts; gives what each flush that was shown said, with the bytes that it stands for.
+/// Performs the acts; returns the result of each flush that was shown, with the expected bytes.
 fn perform(comm: Arc<dyn Comm>, disk: &Arc<dyn Disk>, level: Level, acts: &[Act]) -> Result<Shown> {
     let team = Team::new(comm);
     let mut files =
@@ -218,7 +218,7 @@ fn files_show_what_was_flushed_and_nothing_else_whatever_the_ranks() {
             let key = (durable.file.clone(), sets()[*set].name.clone(), *step);
             assert_eq!(found.get(&key), Some(bytes), "seed {seed}: {key:?} {acts:?}");
         }
-        // What a newer version replaced is in its file still: no more than was ever flushed is shown.
+        // Data replaced by a newer version are still in their file, but it shows only flushed data.
         let mut flushed = 0;
         let mut open = std::collections::BTreeSet::new();
         for act in &acts {
@@ -245,7 +245,7 @@ fn bytes_do_not_depend_on_the_ranks() {
     }
 }
 
-/// Until it is shown, no file says that it has a step.
+/// Before it is shown, no file shows the step.
 #[test]
 fn what_is_prepared_is_seen_by_nobody() {
     for level in [Level::One, Level::Two, Level::Three] {
@@ -291,8 +291,8 @@ fn what_is_prepared_is_seen_by_nobody() {
     }
 }
 
-/// However blocks are written (whole, in pieces, one element at a time, over what was filled), their checksums are those
-/// of the bytes in the file.
+/// In whatever way blocks are written (whole, in pieces, one element at a time, over filled data), their checksums
+/// match the bytes in the file.
 #[test]
 fn checksums_are_those_of_the_bytes_that_are_written() {
     const ELEMENTS: u64 = 150_000;
@@ -307,7 +307,7 @@ fn checksums_are_those_of_the_bytes_that_are_written() {
         if how == 1 {
             (1..all.len()).for_each(|i| all.swap(i, dice.below(i as u64 + 1) as usize));
         }
-        // Some elements are nobody's: they are filled.
+        // Some elements have no writer: they are filled.
         all.truncate(all.len() - if how == 2 { 1_000 } else { 0 });
         let results = threads::run(ranks, None, disk.clone(), Faults::none(), |comm| {
             let team = Team::new(comm);

@@ -1,4 +1,4 @@
-//! Imports: raw and netCDF files read through views, on threads; files that are short, damaged or another one.
+//! Imports: raw and netCDF files read through views, on threads; files that are too short, damaged or replaced.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn variable(name: &str, dtype: &str, offset: u64, shape: &[u64]) -> ImportedVari
     ImportedVariable { name: name.into(), dtype: DType::parse(dtype).unwrap(), offset, shape: shape.to_vec() }
 }
 
-/// What each rank gets of a variable by its view: its bytes, in the machine's order.
+/// Each rank's view of a variable: its bytes, in the machine's order.
 fn read(import: &Import, name: &str, view: Option<&View>, settings: Settings) -> Result<Vec<u8>> {
     let local = import.view(name, view)?;
     let array = import.variable(name)?;
@@ -58,7 +58,7 @@ fn all<T>(results: Vec<Result<T>>) -> Vec<T> {
     results.into_iter().map(Result::unwrap).collect()
 }
 
-/// The error that all ranks have alike, but for who it is.
+/// The error that all ranks return alike, except for its rank.
 fn error_of<T>(results: Vec<Result<T>>, code: Code) -> Error {
     let mut errors: Vec<Error> = results.into_iter().map(|result| result.err().unwrap()).collect();
     assert!(
@@ -68,7 +68,7 @@ fn error_of<T>(results: Vec<Result<T>>, code: Code) -> Error {
     errors.remove(0)
 }
 
-/// The element `at` of an array in the file, whose offset a test computes on its own.
+/// Element `at` of an array in the file, whose offset a test computes on its own.
 fn native(file: &[u8], offset: usize, dtype: DType) -> Vec<u8> {
     let mut element = file[offset..offset + dtype.size()].to_vec();
     if !dtype.is_native() {
@@ -162,7 +162,7 @@ fn netcdf_variables_come_through_any_view_records_too() {
         let (records, lone) = (1 + random.below(7), random.below(3) == 0);
         let (mut file, header, layout) = netcdf_file(random, version, records, lone);
         if random.below(4) == 0 {
-            // A streaming file: how many records there are follows from its length.
+            // A streaming file: its length determines the number of records.
             file[4..4 + version.size_width()].fill(0xff);
         }
         let disk = disk_with(&file);
@@ -287,7 +287,7 @@ fn a_file_that_is_shorter_than_its_import_says_what_it_lacks() {
             _ => drop(all(results)),
         }
     }
-    // A netCDF file that lost its last byte: the record that is cut is named, others are still read.
+    // A netCDF file without its last byte: the error names the record that is cut, and others can still be read.
     let (file, ..) = netcdf_file(&mut seeded(1), Version::Cdf5, 4, false);
     let disk = disk_with(&file[..file.len() - 1]);
     let open = |names: &'static [&'static str]| {
@@ -331,11 +331,11 @@ fn what_is_no_import_is_refused_by_name() {
     let error = error_of(netcdf(&disk, &["pressure"]), Code::VariableNotFound);
     assert_eq!(error.hint(), Some("it has `fixed`, `scalar`, `bytes/odd`, `wind`, `time`"));
     let error = error_of(netcdf(&disk, &["wind", "wind"]), Code::Name);
-    assert!(error.message().contains("two variables are called `wind`"));
+    assert!(error.message().contains("two variables have the name `wind`"));
 
     let error = error_of(netcdf(&disk_with(b"\x89HDF\r\n\x1a\n and so on"), &["x"]), Code::FileFormat);
     assert!(
-        error.message().contains("netCDF-4 file, that is HDF5") && error.hint().unwrap().contains("nccopy")
+        error.message().contains("netCDF-4 file, which is HDF5") && error.hint().unwrap().contains("nccopy")
     );
     for damaged in [&b"CDF\x05\0\0"[..], b"", b"no netCDF", &file[..60]] {
         let error = error_of(netcdf(&disk_with(damaged), &["x"]), Code::Corrupt);
@@ -380,7 +380,7 @@ fn calls_that_differ_between_ranks_are_conflicts() {
         let mut into = BufferMut::new(&mut bytes, element, view.local_shape())?;
         let error = import.read(name, Ok((&view, &mut into)), Settings::default()).err().unwrap();
         assert_eq!(error.code(), Code::CollectiveMismatch);
-        // A name that one rank has wrong is named on all; another type is said before anything is read.
+        // All ranks report a name that is wrong on one; another type is reported before any read.
         let error = import.view(if team.rank() == 1 { "z" } else { "x" }, None).err().unwrap();
         assert_eq!(error.code(), Code::VariableNotFound);
         assert!(
@@ -389,7 +389,7 @@ fn calls_that_differ_between_ranks_are_conflicts() {
         );
         let error = import.variable("x")?.element(DType::F8).err().unwrap();
         assert_eq!(error.message(), "variable `x` has elements of uint8, not float64");
-        // The ranks go on.
+        // The ranks continue.
         read(&import, "x", None, Settings::default()).map(drop)
     }));
 }

@@ -1,10 +1,10 @@
-//! Memory of one rank: some strides, some byte order, and elements that are a matter of their number.
+//! Memory of one rank: random strides, random byte order, and elements computed from their index.
 
 use fieldstone_array::distributed::group::Memory;
 use fieldstone_core::dtype::{ByteOrder, DType};
 use fieldstone_core::env::sim::Random;
 
-/// A buffer of some strides: its bytes, the strides, where it begins.
+/// A buffer with random strides: its bytes, the strides, the offset of its first element.
 pub struct Strided {
     pub bytes: Vec<u8>,
     pub strides: Vec<isize>,
@@ -12,7 +12,7 @@ pub struct Strided {
 }
 
 impl Strided {
-    /// Dense in C or Fortran order, with room between elements, or with reversed axes.
+    /// Dense in C or Fortran order, with gaps between elements, or with reversed axes.
     pub fn new(random: &mut Random, shape: &[u64], size: usize) -> Strided {
         let mut order: Vec<usize> = (0..shape.len()).rev().collect();
         if random.below(3) == 0 {
@@ -31,7 +31,7 @@ impl Strided {
         Strided { bytes: vec![0xee; apart + size], strides, origin }
     }
 
-    /// Where each element begins, in C order.
+    /// The offset of each element, in C order.
     pub fn offsets(&self, shape: &[u64]) -> Vec<usize> {
         let mut offsets = vec![self.origin as isize];
         for (len, stride) in shape.iter().zip(&self.strides) {
@@ -47,14 +47,14 @@ pub fn value(at: u64, size: usize) -> Vec<u8> {
     (0..size).map(|n| (at as usize * 31 + n * 7 + at as usize / 256 + 1) as u8).collect()
 }
 
-/// Bytes of one type as those of another byte order.
+/// Converts bytes from one byte order to another.
 pub fn turn(from: DType, to: DType, bytes: &mut [u8]) {
     if from != to {
         from.swap_bytes(bytes);
     }
 }
 
-/// Memory of one rank, in either byte order and any strides.
+/// Memory of one rank, in either byte order and with any strides.
 pub struct OwnMemory {
     pub strided: Strided,
     pub dtype: DType,
@@ -68,7 +68,7 @@ impl OwnMemory {
         OwnMemory { strided: Strided::new(&mut random, local, dtype.size()), dtype }
     }
 
-    /// Puts an element as it is in files.
+    /// Stores an element given as in files.
     pub fn put(&mut self, offset: usize, mut element: Vec<u8>) {
         turn(self.dtype.with_order(ByteOrder::Big), self.dtype, &mut element);
         self.strided.bytes[offset..offset + element.len()].copy_from_slice(&element);

@@ -1,4 +1,4 @@
-//! Meshes: whatever the ranks hold, the file is the same; what is read is what was given; what is wrong is named.
+//! Meshes: the file does not depend on the ranks' shares; reads return what was given; errors name the fault.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use fieldstone_testkit::seeded;
 
 pub const FOLDER: &str = "/meshes";
 
-/// A whole mesh, nodes counted from 0, rows without missing nodes.
+/// A whole mesh, with nodes counted from 0 and rows without missing nodes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Model {
     coordinates: Vec<Vec<f64>>,
@@ -55,7 +55,7 @@ impl Model {
         [self.coordinates[0].len(), edges.len(), faces.len(), volumes.len()].map(|count| count as u64)
     }
 
-    /// What has to be read of an array: numbers as f64, with -1 for missing nodes.
+    /// The expected result of reading an array: numbers as f64, with -1 for missing nodes.
     fn values(&self, array: MeshArray) -> Vec<f64> {
         match array {
             MeshArray::X | MeshArray::Y | MeshArray::Z => self.coordinates[array as usize].clone(),
@@ -72,13 +72,13 @@ impl Model {
     }
 }
 
-/// How callers give a mesh: this changes nothing of its file.
+/// The caller's representation of a mesh, which does not affect its file.
 #[derive(Debug, Clone, Copy)]
 pub struct Spelling {
     pub ranks: usize,
     pub base: i64,
     pub fill: Option<i64>,
-    /// Entries of a row beyond those it needs.
+    /// Extra entries in a row.
     pub wide: usize,
     pub seed: u64,
 }
@@ -96,7 +96,7 @@ impl Spelling {
         }
     }
 
-    /// Where the share of each rank begins and ends.
+    /// The shares of the ranks.
     fn cuts(&self, len: usize, kind: u64) -> Vec<std::ops::Range<usize>> {
         let random = &mut *seeded(self.seed ^ kind);
         let mut at: Vec<usize> = (1..self.ranks).map(|_| random.below(len as u64 + 1) as usize).collect();
@@ -169,7 +169,7 @@ pub fn all<T>(results: Vec<Result<T>>) -> Vec<T> {
     results.into_iter().map(Result::unwrap).collect()
 }
 
-/// Makes a mesh; gives its path and whether it was new.
+/// Creates a mesh; returns its path and whether it was new.
 pub fn create(env: &Env, model: &Model, spelling: Spelling) -> (PathBuf, bool) {
     let made = on_ranks(spelling.ranks, env, |team| {
         create_with(&team, env, (model, spelling), |mesh| {
@@ -345,7 +345,7 @@ fn the_header_is_ugrids() {
              volume_node_connectivity=wing_volume_nodes; volume_shape_type=wing_volume_shapes; long_name=a wing",
         ]
     );
-    // Volumes of a kind without a name have no shapes; of a surface z is no coordinate, but a variable.
+    // Volumes of a kind without a name have no shapes; for a surface, z is not a coordinate but a variable.
     model.rows[2].push(vec![0, 1, 2, 3, 4, 5, 6]);
     assert!(!header_of(&model).iter().any(|var| var.contains("shape")));
     model.rows[2].clear();
@@ -361,7 +361,7 @@ fn the_header_is_ugrids() {
     assert!(header_of(&model).last().unwrap().contains("topology_dimension=[0, 0, 0, 0]; "));
 }
 
-/// Edges of a mesh of all ranks, in order; the shares have to say where they stand.
+/// Edges of a mesh from all ranks, in order; checks the positions of the shares.
 fn edges(env: &Env, path: &Path, ranks: usize) -> Vec<[i64; 2]> {
     let shares = all(on_ranks(ranks, env, |team| {
         let mesh = Mesh::open(&team, &*env.disk, path, None)?;
@@ -378,7 +378,7 @@ fn edges(env: &Env, path: &Path, ranks: usize) -> Vec<[i64; 2]> {
 
 #[test]
 fn edges_are_those_given_else_those_of_faces_and_volumes_each_once() {
-    // Pairs of nodes by brute force: two nodes of a volume are joined where a side of it has them as neighbours.
+    // Pairs of nodes by brute force: two nodes of a volume are joined if they are neighbours in one of its sides.
     let sides = |count: usize| -> &'static [&'static [usize]] {
         match count {
             4 => &[&[0, 1, 2], &[0, 1, 3], &[1, 2, 3], &[2, 0, 3]],
@@ -397,7 +397,7 @@ fn edges_are_those_given_else_those_of_faces_and_volumes_each_once() {
             model.rows[0].clear();
         }
         if seed % 3 == 0 {
-            // A face that names a node twice, as triangles among squares do.
+            // A face that names a node twice, as for triangles among squares.
             model.rows[1].push(vec![0, 5, 5, 7]);
         }
         let mut expected = BTreeSet::new();
@@ -424,10 +424,10 @@ fn edges_are_those_given_else_those_of_faces_and_volumes_each_once() {
     let (path, _) = create(&env, &model, Spelling::PLAIN);
     let results = on_ranks(2, &env, |team| Mesh::open(&team, &*env.disk, &path, None)?.edges());
     let error = error_of(results, Code::Value);
-    assert!(error.message().ends_with("volume 0 has 7 nodes, which do not say its edges"), "{error}");
+    assert!(error.message().ends_with("volume 0 has 7 nodes, which do not determine its edges"), "{error}");
 }
 
-/// The error that all ranks have alike.
+/// The error that all ranks return alike.
 pub fn error_of<T>(results: Vec<Result<T>>, code: Code) -> Error {
     let mut errors: Vec<Error> = results.into_iter().map(|result| result.err().unwrap()).collect();
     let is_alike = |error: &Error| error.code() == code && error.message() == errors[0].message();
@@ -435,7 +435,7 @@ pub fn error_of<T>(results: Vec<Result<T>>, code: Code) -> Error {
     errors.remove(0)
 }
 
-/// A mesh of three nodes on each of two ranks, with faces on the second, changed by a test.
+/// A mesh of three nodes on each of two ranks, with faces on the second; a test changes it.
 fn refused(change: impl Fn(usize, &mut MeshContent<'_>) + Sync, code: Code) -> String {
     let (_, env) = world();
     let results = on_ranks(2, &env, |team| {
@@ -485,7 +485,7 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
     let said = refused(faces(&[0, 1, -1, 3]), Code::Value);
     assert_eq!(said, "rank 1: faces[0, 3] is 3, but faces[0, 2] is missing");
     let said = refused(faces(&[0, 1, 2]), Code::Shape);
-    assert_eq!(said, "rank 1: 3 entries of faces for rows of 4");
+    assert_eq!(said, "rank 1: 3 entries of faces do not form rows of 4");
     let said = refused(
         |rank, content| {
             content.base = 1;
@@ -503,7 +503,7 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
         refused(|_, content| content.volumes = Some(MeshRows { width: 3, nodes: &[1, 2, 3] }), Code::Value);
     assert_eq!(said, "rank 0: row 0 of volumes has 3 nodes; volumes have at least 4");
     let said = refused(|_, content| content.volumes = Some(MeshRows { width: 0, nodes: &[1] }), Code::Shape);
-    assert_eq!(said, "rank 0: 1 entries of volumes for rows of 0");
+    assert_eq!(said, "rank 0: 1 entries of volumes do not form rows of 0");
     let said = refused(
         |rank, content| {
             if rank == 1 {
@@ -512,9 +512,9 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
         },
         Code::ShapeMismatch,
     );
-    assert_eq!(said, "rank 1: 3 nodes have an x, and 1 a y");
+    assert_eq!(said, "rank 1: 3 nodes have an x, but 1 have a y");
     let said = refused(|_, content| content.coordinates.truncate(1), Code::Shape);
-    assert_eq!(said, "rank 0: 1 coordinates of nodes");
+    assert_eq!(said, "rank 0: nodes have 1 coordinates");
     let said = refused(
         |_, content| {
             content.coordinates.iter_mut().for_each(|one| one.values = &[]);
@@ -522,10 +522,12 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
         },
         Code::Shape,
     );
-    assert_eq!(said, "rank 0: a mesh without nodes");
+    assert_eq!(said, "rank 0: the mesh has no nodes");
     let said = refused(|_, content| content.base = 2, Code::Option);
     assert_eq!(said, "rank 0: base is 2");
-    for (name, message) in [("a/b", "name `a/b`"), ("a b", "has a blank"), ("", "at least one character")] {
+    for (name, message) in
+        [("a/b", "name `a/b`"), ("a b", "contains a blank"), ("", "at least one character")]
+    {
         let said = refused(|_, content| content.name = name, Code::Name);
         assert!(said.contains(message), "{said}");
     }
@@ -543,7 +545,7 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
         Code::CollectiveMismatch,
     );
     assert!(said.contains("units=m"), "{said}");
-    // Rows of other widths, and none at all, are one mesh.
+    // Rows of other widths, and no rows, form one mesh.
     let (_, env) = world();
     all(on_ranks(3, &env, |team| {
         let nodes: [&[i64]; 3] = [&[0, 1, 2, -1, -1], &[], &[2, 1, 0]];
@@ -585,7 +587,7 @@ fn ncvalidator_takes_a_mesh() {
     }
 }
 
-/// What xarray and uxarray find in files: name of the format, counts, whether they agree, the checksum.
+/// The results of xarray and uxarray for files: name of the format, counts, whether they agree, the checksum.
 const UXARRAY: &str = r#"
 import sys, warnings
 warnings.simplefilter("ignore")

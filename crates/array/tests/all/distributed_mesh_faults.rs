@@ -1,4 +1,4 @@
-//! Meshes whose files are damaged, cut or not finished: what is wrong is found, and no half of a mesh is one.
+//! Meshes whose files are damaged, cut or not finished: the fault is found, and half a mesh never counts as one.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn a_damaged_file_is_found() {
             world.flip(&path, offset, mask).unwrap();
         }
     }
-    // Behind a missing node.
+    // After a missing node.
     let faces = header.vars.iter().find(|var| var.name() == "wing_face_nodes").unwrap().begin();
     world
         .overwrite(
@@ -63,14 +63,14 @@ fn a_damaged_file_is_found() {
     let again = on_ranks(2, &env, |team| {
         create_with(&team, &env, (&model, Spelling { ranks: 2, ..Spelling::PLAIN }), |_| Ok(()))
     });
-    assert!(error_of(again, Code::Checksum).message().contains("and its header says"));
+    assert!(error_of(again, Code::Checksum).message().contains("but its header has"));
     other[at] = b'x';
     world.overwrite(&path, &other).unwrap();
-    assert!(error_of(cut(), Code::Corrupt).message().contains("has a checksum that is none"));
+    assert!(error_of(cut(), Code::Corrupt).message().contains("has an invalid checksum"));
     let at = bytes.windows(13).position(|window| window == b"mesh_topology").unwrap();
     other[at] = b'M';
     world.overwrite(&path, &other).unwrap();
-    assert!(error_of(cut(), Code::FileFormat).message().contains("no mesh of a store"));
+    assert!(error_of(cut(), Code::FileFormat).message().contains("not a mesh of a store"));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_mesh_that_is_not_made_leaves_nothing_and_one_that_is_survives_a_power_cut()
             let error = result.err().unwrap();
             assert!(error.message().starts_with("rank 1: "), "{error}");
         }
-        // Where it was renamed already it is whole.
+        // If it was renamed already, it is complete.
         let left = names(&env);
         assert!(left.iter().all(|name| name.ends_with(".nc")), "{nth}: {left:?}");
         for name in left {
@@ -164,7 +164,7 @@ fn a_full_disk_or_a_rank_that_dies_leaves_no_mesh_that_is_not_whole() {
         world.set_capacity(None);
         all(make());
     }
-    // Rank 0, who would have removed what is not finished.
+    // Rank 0, which would have removed the unfinished file.
     let (mut nth, mut parts) = (1, 0);
     loop {
         let (_, env) = world();
@@ -184,7 +184,7 @@ fn a_full_disk_or_a_rank_that_dies_leaves_no_mesh_that_is_not_whole() {
                 }));
             }
         }
-        // Who comes after makes it, or finds it.
+        // The next call creates it, or finds it.
         assert_eq!(create(&env, &model, spelling).0, path);
         nth += 1;
     }

@@ -1,11 +1,11 @@
-//! What views mean, written a second time: element by element, with nothing of the library.
+//! A second implementation of views: element by element, without the library.
 
 use std::collections::BTreeSet;
 
 use fieldstone_array::distributed::view::{Halo, View};
 use fieldstone_core::env::sim::Random;
 
-/// What one rank says.
+/// One rank's declaration.
 #[derive(Debug, Clone)]
 pub enum Spec {
     Block { start: Vec<u64>, count: Vec<u64>, halo: Vec<(u64, u64)>, stride: Vec<u64> },
@@ -15,7 +15,7 @@ pub enum Spec {
     Joined { count: u64, before: u64 },
 }
 
-/// Of each element of a rank's memory in C order: its number in the array, and whether it is written.
+/// For each element of a rank's memory in C order: its index in the array, and whether it is written.
 pub type Elements = Vec<Option<(u64, bool)>>;
 
 impl Spec {
@@ -37,7 +37,7 @@ impl Spec {
 
     /// The shape of memory, and its elements.
     pub fn model(&self, shape: &[u64], rank: usize) -> (Vec<u64>, Elements) {
-        // Of each dimension: index and whether it is written, by place.
+        // For each dimension: index and whether it is written, by position.
         type Places = Vec<Vec<Option<(u64, bool)>>>;
         let product =
             |places: &Places, shape: &[u64]| {
@@ -187,7 +187,7 @@ pub fn exclusive(random: &mut Random, shape: &[u64], ranks: usize) -> Vec<Spec> 
     }
 }
 
-/// Maps of all ranks; without `overlap` no element is owned twice. Some are nobody's, some entries are -1.
+/// Maps of all ranks; without `overlap`, no element is owned twice. Some elements have no owner, some entries are -1.
 pub fn irregular(random: &mut Random, shape: &[u64], ranks: usize, overlap: bool) -> Vec<Spec> {
     let dim = Some(random.below(shape.len() as u64) as usize).filter(|_| random.below(2) == 0);
     let len = dim.map_or(shape.iter().product(), |dim| shape[dim]);
@@ -222,7 +222,7 @@ pub fn irregular(random: &mut Random, shape: &[u64], ranks: usize, overlap: bool
         .collect()
 }
 
-/// Views to read with: also boxes anywhere, and strides.
+/// Views for reading: also boxes anywhere, and strides.
 pub fn reading(random: &mut Random, shape: &[u64], ranks: usize) -> Vec<Spec> {
     if random.below(2) == 0 {
         return exclusive(random, shape, ranks);
@@ -245,7 +245,7 @@ pub fn reading(random: &mut Random, shape: &[u64], ranks: usize) -> Vec<Spec> {
     (0..ranks).map(&mut block).collect()
 }
 
-/// Where element `at` (in C order of the caller's shape) stands in the file, counted in elements.
+/// Position of element `at` (in C order of the caller's shape) in the file, counted in elements.
 pub fn stored(spec: &Spec, shape: &[u64], at: u64) -> u64 {
     if matches!(spec, Spec::Irregular { dim: None, .. }) {
         return at;
@@ -255,7 +255,7 @@ pub fn stored(spec: &Spec, shape: &[u64], at: u64) -> u64 {
         index[i] = left % shape[i];
         left /= shape[i];
     }
-    // The first index runs fastest.
+    // The first index varies fastest.
     let (mut place, mut apart) = (0, 1);
     for (i, len) in shape.iter().enumerate() {
         place += index[i] * apart;
@@ -264,7 +264,7 @@ pub fn stored(spec: &Spec, shape: &[u64], at: u64) -> u64 {
     place
 }
 
-/// Equal elements, dealt out otherwise: by number, to so many ranks.
+/// The same elements with another distribution: by number, to this number of ranks.
 pub fn dealt_anew(random: &mut Random, elements: BTreeSet<u64>, ranks: usize) -> Vec<Spec> {
     let mut maps = vec![Vec::new(); ranks];
     elements.into_iter().for_each(|at| maps[random.index(ranks)].push(at as i64));
@@ -276,7 +276,7 @@ pub fn dealt_anew(random: &mut Random, elements: BTreeSet<u64>, ranks: usize) ->
     maps.into_iter().map(&mut spec).collect()
 }
 
-/// Parts of so many indices, one after another.
+/// Parts of these lengths, one after another.
 pub fn joined(random: &mut Random, extent: u64, ranks: usize) -> Vec<Spec> {
     let mut cuts: Vec<u64> = (1..ranks).map(|_| random.below(extent + 1)).collect();
     cuts.extend([0, extent]);
@@ -284,7 +284,7 @@ pub fn joined(random: &mut Random, extent: u64, ranks: usize) -> Vec<Spec> {
     cuts.windows(2).map(|cut| Spec::Joined { count: cut[1] - cut[0], before: cut[0] }).collect()
 }
 
-/// 1 to 64, mostly few.
+/// 1 to 64, usually few.
 pub fn number_of_ranks(random: &mut Random) -> usize {
     let most = if random.one_in(12) { 64 } else { 6 };
     1 + random.index(most)

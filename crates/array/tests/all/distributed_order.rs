@@ -1,4 +1,4 @@
-//! Arrays that are stored in Fortran order: the same elements of a caller's array, with the dimensions of the file reversed.
+//! Arrays stored in Fortran order: the same elements of a caller's array, with the dimensions of the file reversed.
 
 use fieldstone_array::distributed::buffer::{Buffer, BufferMut, Element};
 use fieldstone_array::distributed::plan::{FileArray, Method, PastFileEnd, Planner, Read, Settings, Write};
@@ -22,7 +22,7 @@ fn views_of_arrays_in_fortran_order_are_what_loops_over_indices_say() {
         let shape: Vec<u64> = (0..dims).map(|_| 1 + random.below([500, 30, 9][dims - 1])).collect();
         let (ranks, readers) = (1 + (seed % 6) as usize, 1 + random.below(5) as usize);
         let specs = exclusive(&mut random, &shape, ranks);
-        // Joined counts go along the first dimension of the caller's array.
+        // Joined counts are along the first dimension of the caller's array.
         let asked = reading(&mut random, &shape, readers);
         let method = [Method::Direct, Method::Exchange, Method::View][random.below(3) as usize];
         let settings = Settings { method, ..Settings::default() };

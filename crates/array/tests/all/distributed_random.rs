@@ -1,7 +1,8 @@
-//! Random groups, element by element against a model: views of all kinds, every type of a netCDF variable, levels, orders,
-//! holes, 1 to 64 ranks. However a group is written, its files are equal byte by byte, and any other ranks read it back.
+//! Random groups, compared element by element with a model: views of all kinds, every type of a netCDF variable,
+//! levels, orders, holes, 1 to 64 ranks. In whatever way a group is written, its files are equal byte by byte, and
+//! any other ranks can read it back.
 //!
-//! `FIELDSTONE_CRASH=full` makes it 3,000 cases, and `FIELDSTONE_SEED` one.
+//! `FIELDSTONE_CRASH=full` runs 3,000 cases, and `FIELDSTONE_SEED` one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -31,15 +32,15 @@ use crate::distributed_model::{
     Spec, dealt_anew, exclusive, irregular, joined, number_of_ranks, reading, stored,
 };
 
-/// All that a variable of CDF-5 holds.
+/// All types that a variable of CDF-5 can hold.
 const TYPES: [&str; 17] = [
     "bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "c8", "c16", "S1", "S5", "S16", ">i4",
 ];
 
-/// What all ranks do with one set, in this order.
+/// An action of all ranks on one set.
 #[derive(Debug, Clone)]
 enum Act {
-    /// The set, the step, the extent where it varies, and what its elements are made from.
+    /// Writes the set at a step, with the extent if it varies, and the seed of its elements.
     Write {
         set: usize,
         step: i64,
@@ -51,23 +52,23 @@ enum Act {
 
 /// The set, the step, the extent and the salt of a write.
 type WriteNumbers = (usize, i64, u64, u64);
-/// What ranks hold of a write's array, and with what they read it at once.
+/// The ranks' views for a write's array, and those for reading it directly afterwards.
 type WriteViews = (Vec<Spec>, Vec<Spec>);
 
-/// A group and what happens to it.
+/// A group and the actions on it.
 #[derive(Debug, Clone)]
 struct Case {
     level: Level,
     reversed: bool,
-    /// As callers say it; the first extent is another one at each write of a set that varies.
+    /// In the caller's order; the first extent of a set that varies changes with each write.
     shape: Vec<u64>,
-    /// As files have them.
+    /// As in files.
     sets: Vec<SetDecl>,
     acts: Vec<Act>,
     buffer: usize,
 }
 
-/// How a group is written: by whom, and what of each write's array each of them has.
+/// The way in which a group is written: its ranks, and their views of each write's array.
 #[derive(Clone)]
 struct Job {
     ranks: usize,
@@ -78,11 +79,11 @@ struct Job {
     seed: u64,
     /// For each write.
     views: Vec<WriteViews>,
-    /// Of each write: the bytes that it leaves, and how many elements nobody writes.
+    /// For each write: the resulting bytes, and the number of unwritten elements.
     expected: Arc<Vec<(Vec<u8>, u64)>>,
 }
 
-/// What was made durable, with the bytes that it stands for.
+/// The durable arrays, with their expected bytes.
 type Durable = Vec<(DurableArray, Vec<u8>)>;
 
 impl Case {
@@ -101,7 +102,7 @@ impl Case {
             if !reversed && random.one_in(4) {
                 shape[0] = None;
             }
-            // Both parts of a complex number, and all characters, are what one value of netCDF says.
+            // One netCDF value gives both parts of a complex number, and all characters.
             let word = dtype.word();
             let fill = random.coin().then(|| vec![7; word].repeat(dtype.size() / word));
             let (dims, attrs) = (vec![None; dims], Attrs::default());
@@ -129,7 +130,7 @@ impl Case {
         })
     }
 
-    /// The shape of a set at a write, as callers say it.
+    /// The shape of a set at a write, in the caller's order.
     fn shape(&self, set: usize, extent: u64) -> Vec<u64> {
         let mut shape = self.shape.clone();
         if self.sets[set].is_varying() {
@@ -138,7 +139,7 @@ impl Case {
         shape
     }
 
-    /// Where an element of a view stands in the array as files have it.
+    /// The position of a view's element in the array as in files.
     fn stored(&self, spec: &Spec, shape: &[u64], at: u64) -> u64 {
         if self.reversed { stored(spec, shape, at) } else { at }
     }
@@ -153,7 +154,7 @@ impl Case {
         bytes
     }
 
-    /// An element that nobody writes, in a file.
+    /// The file's value of an element that no rank writes.
     fn missing(&self, set: usize) -> Vec<u8> {
         let (dtype, native) = (self.sets[set].dtype, self.sets[set].dtype.to_native());
         let mut fill = self.sets[set].fill.clone().unwrap_or_else(|| native.default_fill());
@@ -161,7 +162,7 @@ impl Case {
         fill
     }
 
-    /// The array of each write as ranks leave it, with how many elements none of them writes.
+    /// The array of each write as ranks leave it, with the number of unwritten elements.
     fn expected(&self, views: &[WriteViews]) -> Vec<(Vec<u8>, u64)> {
         let array = |((set, _, extent, salt), (specs, _)): (WriteNumbers, &WriteViews)| {
             let shape = self.shape(set, extent);
@@ -176,7 +177,7 @@ impl Case {
         self.writes().zip(views).map(array).collect()
     }
 
-    /// The elements that some rank writes, as files have them.
+    /// The elements that some rank writes, in the files' order.
     fn written(&self, shape: &[u64], specs: &[Spec]) -> BTreeSet<u64> {
         let ranks = specs.iter().enumerate();
         ranks
@@ -197,7 +198,7 @@ impl Case {
 }
 
 impl Job {
-    /// `like`: the views that another job writes by, whose elements this one is to write, too.
+    /// `like` has the views of another job, whose elements this one must write, too.
     fn random(random: &mut Random, case: &Case, ranks: usize, method: Method, like: Option<&Job>) -> Job {
         let mut fixed: BTreeMap<usize, Vec<Spec>> = BTreeMap::new();
         let mut views = Vec::new();
@@ -225,12 +226,12 @@ impl Job {
         Job { ranks, method, writers, buffer, deferred, seed, views, expected }
     }
 
-    /// One of four runs freely; a run of the others is the same each time.
+    /// One run in four is free; the others repeat exactly.
     fn schedule(&self) -> Option<u64> {
         (!self.seed.is_multiple_of(4)).then_some(self.seed)
     }
 
-    /// Writes all, reads each write at once, and says what each flush made durable.
+    /// Writes everything, reads each write directly afterwards, and returns what each flush made durable.
     fn run(&self, case: &Case) -> (Env, Durable) {
         let env = SimWorld::memory();
         env.disk.create_dir_all(Path::new(FOLDER)).unwrap();
@@ -260,7 +261,7 @@ impl Job {
             };
             let (specs, asked) = &self.views[nth];
             let (shape, spec) = (case.shape(set, extent), &specs[rank]);
-            // A view that is said once serves all steps; that of a varying set says another count each time.
+            // A view that was declared once serves all steps; that of a varying set has another count each time.
             let is_said = group.view(set).is_some_and(|view| *view == spec.view());
             if !is_said {
                 group.set_view(&spec.view(), &[set]);
@@ -275,7 +276,7 @@ impl Job {
             }
             group.write(set, step, Ok(memory.shared(&local)), (writer.as_ref(), &hints))?;
             let (whole, _) = &self.expected[nth];
-            // Read before the flush: from a file that does not show it.
+            // Reads before the flush, from a file that does not show it.
             if let Some(source) = group.written(set, step)? {
                 read(case, &mut group, (set, step), (&source, whole), &asked[rank], (rank, self.seed))?;
             }
@@ -287,7 +288,7 @@ impl Job {
     }
 }
 
-/// Reads an array by a view of its own, and compares all memory, also what is not the view's.
+/// Reads an array by its own view, and compares all memory, including the part outside the view.
 fn read(
     case: &Case,
     group: &mut Group,
@@ -320,7 +321,7 @@ fn read(
     Ok(())
 }
 
-/// Other ranks, with views of their own, read what a job has left.
+/// Other ranks, with their own views, read the data that a job has left.
 fn read_back(random: &mut Random, case: &Case, env: &Env, durable: &Durable) {
     let (ranks, method) = (number_of_ranks(random), *random.pick(&METHODS));
     let job = Job::random(random, case, ranks, method, None);
@@ -378,7 +379,7 @@ fn one_case(seed: u64) -> usize {
         assert!(found.get(&key) == Some(bytes), "seed {seed}: {key:?} of {case:?}");
     }
     read_back(random, &case, &env, &durable);
-    // The same elements by all methods, and by other ranks that hold them otherwise.
+    // The same elements by all methods, and by other ranks with another distribution.
     let mut jobs = vec![first.clone(); 3];
     for (job, method) in jobs.iter_mut().zip([Method::Auto, Method::Direct, Method::View]) {
         (job.method, job.deferred) = (method, random.coin());

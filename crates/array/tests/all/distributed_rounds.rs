@@ -1,4 +1,4 @@
-//! Exchanges of many rounds of which one fails on one rank: all ranks learn of it, and go on together.
+//! Exchanges of many rounds, one of which fails on one rank: all ranks get the error, and continue together.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use fieldstone_core::{ErrorKind, Result};
 use crate::distributed::{disk_with, on_ranks};
 
 const RANKS: usize = 3;
-/// Elements of a rank: of each owner's range some blocks.
+/// Elements of a rank: some blocks of each owner's range.
 const EACH: u64 = 6 * 512;
 
-/// A file of which the n-th read or write fails, once.
+/// A file whose n-th read or write fails, once.
 #[derive(Debug)]
 struct FailsOnce {
     below: Arc<dyn CommFile>,

@@ -1,4 +1,5 @@
-//! Partitions against brute force: both methods, all forms of the vector, random meshes and shares, on threads.
+//! Partitions, compared with brute force: both methods, all forms of the vector, random meshes and shares, on
+//! threads.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -22,7 +23,7 @@ use crate::partition_model::{Mesh, PartModel, all_parts, cuts};
 
 const PATH: &str = "/mesh.part";
 
-/// The forms in which a test gives a vector.
+/// The forms in which a test passes a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Replicated,
@@ -39,7 +40,7 @@ fn disk_with(text: &str) -> Arc<dyn Disk> {
     disk
 }
 
-/// How a test partitions: how many nodes it says that there are, and the settings.
+/// The arguments of a test's partition: the number of nodes, and the settings.
 #[derive(Debug, Clone, Copy)]
 struct How {
     nodes: Option<u64>,
@@ -58,7 +59,7 @@ fn how(mesh: &Mesh, random: &mut Random) -> How {
     How { nodes, settings: PartitionSettings { base: mesh.base, method, buffer } }
 }
 
-/// A rank's partition of the mesh by its vector, given in some form.
+/// A rank's partition of the mesh by its vector, passed in some form.
 fn part(team: &Team, mesh: &Mesh, form: Form, how: &How) -> Result<Partition> {
     let rank = team.rank();
     let narrow: Vec<i32> = mesh.vector.iter().map(|rank| *rank as i32).collect();
@@ -121,7 +122,7 @@ fn block_and_hilbert_need_no_vector() {
         let mut how = how(&mesh, &mut random);
         how.nodes = Some(mesh.nodes);
         let dims = 2 + random.below(2) as usize;
-        // Few values, so that many nodes are at one place, or many.
+        // Few values, so that many nodes are at the same place, or many values.
         let values = [3, 1 << 40][random.below(2) as usize];
         let points: Vec<f64> =
             (0..mesh.nodes as usize * dims).map(|_| random.below(values) as f64 - 2.5).collect();
@@ -181,7 +182,7 @@ fn block_and_hilbert_need_no_vector() {
 
 #[test]
 fn shares_along_the_curve_are_compact() {
-    // A grid in a scrambled order: each of 16 shares of a square of 64 x 64 is a square of 16 x 16.
+    // A grid in a shuffled order: each of the 16 shares of a square of 64 x 64 is a square of 16 x 16.
     let (side, ranks) = (64i64, 16);
     let at = |node: i64| node * 1663 % (side * side);
     let points: Vec<f64> =
@@ -267,7 +268,7 @@ fn error(ranks: usize, disk: &Arc<dyn Disk>, body: impl Fn(&Team) -> Result<Part
     let run = |comm: Arc<dyn Comm>| {
         let team = Team::new(comm);
         let error = body(&team).map(drop).unwrap_err();
-        // The ranks go on together.
+        // The ranks continue together.
         team.barrier("after")?;
         Ok(error)
     };
@@ -277,7 +278,7 @@ fn error(ranks: usize, disk: &Arc<dyn Disk>, body: impl Fn(&Team) -> Result<Part
     errors.into_iter().next().unwrap()
 }
 
-/// Ten edges of twelve nodes, ranks 0 to 3 in turn.
+/// Ten edges between twelve nodes, which ranks 0 to 3 own in turn.
 fn small(base: u64) -> Mesh {
     let ends = |add: i64| (0..10).map(|n| n + add + base as i64).collect();
     Mesh {
@@ -393,7 +394,11 @@ fn bad_input_names_rank_position_and_value() {
     }
     let disk = SimWorld::memory().disk;
     let found = error(2, &disk, |team| partition(team, &mut no_edges(), &Vector::Block, &how));
-    assert!(found.kind() == ErrorKind::Invalid && found.message().contains("how many nodes"), "{found}");
+    assert!(
+        found.kind() == ErrorKind::Invalid
+            && found.message().contains("does not determine the number of nodes"),
+        "{found}"
+    );
     let found = error(2, &disk, |team| {
         let y = if team.rank() == 1 { f64::NAN } else { 1.0 };
         let vector = Vector::Hilbert(Coordinates::Points { values: &[1.0, 2.0, 3.0, y], dims: 2 });
@@ -445,7 +450,7 @@ fn a_failure_of_one_rank_at_any_step_reaches_all() {
                     let outcomes = threads::run(4, None, disk.clone(), faults.clone(), |comm| {
                         part(&Team::new(comm), &mesh, form, &how).map(drop)
                     });
-                    // Who was done before the others' failure has its part.
+                    // A rank that finished before the others' failure has its part.
                     let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
                     assert!(failed > 0 || !faults.struck(), "{method:?}, {form:?}, call {nth}");
                 }

@@ -1,4 +1,4 @@
-//! Partitions that are kept in files: they serve what they are for, and nothing else, and no damage passes.
+//! Partitions stored in files: each is used only for its own mesh and vector, and no damage goes unnoticed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -42,7 +42,7 @@ fn computed(team: &Team, mesh: &Mesh) -> Result<Arc<Partition>> {
     Ok(Arc::new(partition(team, &mut edges, &vector, &settings)?))
 }
 
-/// Partitions the mesh and keeps what came of it, in both kinds of file; the bytes are written by another thread.
+/// Partitions the mesh and stores the result, in both kinds of file; another thread writes the bytes.
 fn keep(team: &Team, disk: &Arc<dyn Disk>, part: &Arc<Partition>) -> Result<[u64; 2]> {
     let parts = HistoryWriter::parts(team, &**disk, paths(PARTS), part)?;
     let edges = HistoryWriter::edges(team, &**disk, paths(EDGES), part)?;
@@ -82,7 +82,7 @@ fn what_is_kept_equals_what_was_computed() {
             Ok((PartModel::of(&part), part.key()))
         });
         let key = all_parts(&parts);
-        // The same ranks: parts, without anything sent but agreement.
+        // The same ranks: parts, without any traffic except agreement.
         let again = on_ranks(mesh.ranks, &disk, |team| {
             let part = read_parts(team, Path::new(PARTS.0), key.mesh, key.vector)?;
             let (counters, rounds) = (team.counters(), team.size().next_power_of_two().ilog2());
@@ -123,7 +123,7 @@ fn what_is_kept_equals_what_was_computed() {
     }
 }
 
-/// Two ranks' mesh with a node of very many edges, so that its row is in several blocks.
+/// A mesh for two ranks with a node of very many edges, so that its row is in several blocks.
 fn star() -> Mesh {
     let edges = 40_000;
     let vector: Vec<i64> = (0..500).map(|node| (node / 250) as i64).collect();
@@ -147,7 +147,7 @@ fn long_rows_go_over_several_blocks_and_others_are_not_read() {
         keep(team, &disk, &part)?;
         Ok(part.key())
     });
-    // One rank has many blocks, one few, and one a single node.
+    // One rank has many blocks, one a few, and one a single node.
     let vector: Vec<i64> = (0..500).map(|node| i64::from(node >= 250) + i64::from(node >= 499)).collect();
     let found = on_ranks(3, &disk, |team| {
         let vector = NodeRanks::new(team, &Vector::Replicated(vector[..].into()), None)?;
@@ -285,7 +285,7 @@ fn a_failure_at_any_step_reaches_all_and_leaves_no_file_half_written() {
     }
     assert!(tried > 30, "{tried}");
 
-    // What a rank could not write keeps the file from getting its name, on all.
+    // A failed write on one rank keeps the file from getting its name, on all.
     let disk = SimWorld::memory().disk;
     let outcomes = threads::run(2, None, disk.clone(), Faults::none(), |comm| {
         let team = Team::new(comm);
@@ -336,7 +336,7 @@ fn rows_of_scattered_nodes_are_read_once_and_sent() {
             (all_read, all_sent) = (all_read + bytes, all_sent + sent);
         }
         assert!(all_read < length + length / 20, "{all_read} of {length}");
-        // Two thirds of the rows go elsewhere, 12 bytes an edge of a row.
+        // Two thirds of the rows go elsewhere, 12 bytes for each edge in a row.
         assert!(all_sent < 2 * edges * 12 * 2 / 3 * 11 / 10, "{all_sent}");
         for nth in 1.. {
             let faults = Faults::step(2, nth);
@@ -362,7 +362,7 @@ fn rows_of_scattered_nodes_are_read_once_and_sent() {
     }
 }
 
-/// Reads files of narrow numbers by `spec/partition-history.md` alone.
+/// Reads files of narrow numbers, using only `spec/partition-history.md`.
 struct SpecReader(Vec<u8>);
 
 impl SpecReader {
@@ -380,7 +380,7 @@ impl SpecReader {
         *at += 4 * count;
         list
     }
-    /// Checks the header; gives how many entries there are.
+    /// Checks the header; returns the number of entries.
     fn header(&self, magic: &[u8; 4], mesh: &Mesh, sums: [u128; 2]) -> usize {
         assert_eq!((&self.0[..4], &self.0[4..8]), (&magic[..], &[1, 0, 4, 4][..]));
         assert_eq!([self.u128(8), self.u128(24)], sums);
@@ -390,7 +390,7 @@ impl SpecReader {
         assert_eq!(self.u32(124), crc32c::crc32c(&self.0[..124]));
         self.u64(64)
     }
-    /// Checks an entry and its data of `length` bytes; gives where they begin.
+    /// Checks an entry and its data of `length` bytes; returns their begin.
     fn entry(&self, number: usize, length: usize) -> usize {
         let at = 128 + 48 * number;
         let sum = crc32c::crc32c(&(number as u64).to_le_bytes());

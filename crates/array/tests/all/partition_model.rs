@@ -1,17 +1,17 @@
-//! Random meshes, and what partitions of them have to be, found edge by edge.
+//! Random meshes, and the expected partitions of them, computed edge by edge.
 
 use std::collections::BTreeSet;
 
 use fieldstone_array::distributed::partition::{Partition, PartitionKey};
 use fieldstone_core::env::sim::Random;
 
-/// A mesh with its vector, and how its shares are cut.
+/// A mesh with its vector, and the cuts of its shares.
 #[derive(Debug, Clone)]
 pub struct Mesh {
     pub ranks: usize,
     pub nodes: u64,
     pub base: u64,
-    /// Ends as the outside numbers them.
+    /// Ends with the caller's numbers.
     pub first: Vec<i64>,
     pub second: Vec<i64>,
     pub vector: Vec<i64>,
@@ -19,7 +19,7 @@ pub struct Mesh {
     pub node_cuts: Vec<usize>,
 }
 
-/// Cuts `length` into so many shares, some of them empty.
+/// Cuts `length` into this number of shares, some of them empty.
 pub fn cuts(random: &mut Random, length: u64, ranks: usize) -> Vec<usize> {
     let mut cuts: Vec<usize> = (1..ranks).map(|_| random.below(length + 1) as usize).collect();
     cuts.extend([0, length as usize]);
@@ -33,7 +33,7 @@ impl Mesh {
         let nodes = [0, 1, 40, 900, 50_000][random.below(5) as usize];
         let edges = if nodes == 0 { 0 } else { [0, 1, 60, 3000][random.below(4) as usize] };
         let base = random.below(2);
-        // Some meshes have short edges, so that parts have few ghosts; self loops and duplicates come by chance.
+        // Some meshes have short edges, so that parts have few ghosts; self loops and duplicates occur by chance.
         let reach = [3, nodes.max(1)][random.below(2) as usize];
         let mut ends = || {
             let first = random.below(nodes);
@@ -41,7 +41,7 @@ impl Mesh {
         };
         let (first, second): (Vec<u64>, Vec<u64>) = (0..edges).map(|_| ends()).unzip();
         let outside = |list: Vec<u64>| list.into_iter().map(|node| (node + base) as i64).collect();
-        // Not every rank need have nodes.
+        // Not every rank needs to have nodes.
         let used = 1 + random.below(ranks as u64);
         let clumps = 1 + random.below(30);
         let vector = (0..nodes).map(|node| (node / clumps * 7 % used) as i64).collect();
@@ -58,12 +58,12 @@ impl Mesh {
         self.node_cuts[rank]..self.node_cuts[rank + 1]
     }
 
-    /// Ends of an edge, from 0.
+    /// Ends of an edge, counted from 0.
     pub fn ends(&self, edge: usize) -> (i64, i64) {
         (self.first[edge] - self.base as i64, self.second[edge] - self.base as i64)
     }
 
-    /// What `rank` has under this vector.
+    /// The part of `rank` under this vector.
     pub fn part(&self, vector: &[i64], rank: usize) -> PartModel {
         let is_own = |node: i64| vector[node as usize] == rank as i64;
         let owned: Vec<i64> = (0..self.nodes as i64).filter(|node| is_own(*node)).collect();
@@ -90,7 +90,7 @@ impl Mesh {
     }
 }
 
-/// All that a partition says of one rank.
+/// All results of a partition on one rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartModel {
     pub nodes: Vec<i64>,
@@ -114,7 +114,7 @@ impl PartModel {
     }
 }
 
-/// What all ranks have, with the key that is equal on all of them.
+/// Checks the parts of all ranks, and returns the key, which is equal on all of them.
 pub fn all_parts(parts: &[(PartModel, PartitionKey)]) -> PartitionKey {
     assert!(parts.iter().all(|(_, key)| *key == parts[0].1));
     parts[0].1

@@ -139,7 +139,7 @@ fn validate_knows_partitioned_containers() {
     std::fs::write(t.file("unfinished.fsp"), &file).unwrap();
     let json = t.run(["container", "validate", "unfinished.fsp", "--json"]).code(5).json();
     let output = json["files"][0]["findings"][0]["message"].as_str().unwrap();
-    assert!(output.contains("stopped while data were written"), "{output}");
+    assert!(output.contains("stopped while writing data"), "{output}");
     assert!(json["files"][0]["format"].is_null());
 }
 

@@ -41,14 +41,14 @@ fn a_wrong_schema_is_told_by_its_place() {
     let output = t.run(["schema", "check", "my.schema"]).code(2).err();
     assert_eq!(
         output,
-        "error: my.schema:2:7: `Intger` is no type\n 2 | step: Intger;\n   |       ^\nhint: did you mean `Integer`?\n"
+        "error: my.schema:2:7: `Intger` is not a type\n 2 | step: Intger;\n   |       ^\nhint: did you mean `Integer`?\n"
     );
     // Every verb that reads a schema file shows the place.
     t.run(["schema", "show", "my.schema"]).code(2).says(&["my.schema:2:7"]);
     let report = t.run(["schema", "check", "my.schema", "--json"]).code(2).json();
     assert_eq!(
         report["errors"],
-        json!([{"line": 2, "column": 7, "message": "`Intger` is no type", "hint": "did you mean `Integer`?"}])
+        json!([{"line": 2, "column": 7, "message": "`Intger` is not a type", "hint": "did you mean `Integer`?"}])
     );
     let output =
         t.run_with(["schema", "check", "-"], "[run [variable\n\t[step, ü ?? ]]]".as_bytes()).code(2).err();
@@ -191,7 +191,7 @@ fn a_stores_schema_is_extended_from_text_file_and_stdin() {
         t.run_with(["schema", "add", "store", "-"], b"[centre [x [y]]]").ok().out(),
         "added: [centre [x [y]]]\n"
     );
-    t.run(["schema", "add", "store", "[centre [x [y]]]"]).code(2).says(&["takes all keys"]);
+    t.run(["schema", "add", "store", "[centre [x [y]]]"]).code(2).says(&["accepts all keys"]);
     t.run(["schema", "add", "absent", "x?;"]).code(3);
     assert!(!t.file("absent").exists());
     let shown = t.run(["schema", "show", "store"]).ok().out();

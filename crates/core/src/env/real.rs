@@ -1,11 +1,11 @@
-//! The operating system behind the traits of [`env`](super).
+//! The operating system as an implementation of the traits in [`env`](super).
 //!
 //! Invariants:
 //! * every descriptor is close-on-exec, and `EINTR` never reaches a caller;
-//! * no call here takes a lock in the kernel's sense (`flock`, `fcntl` locks): that an append and
-//!   the question where it went belong together is kept by a mutex of the one handle;
-//! * nothing about the process (its id, its randomness) is remembered where a forked child would find it, so that
-//!   it never acts under its parent's name.
+//! * no call here takes a lock of the kernel (`flock`, `fcntl` locks): a mutex in the handle keeps an append and the
+//!   query for its position together;
+//! * facts about the process (its id, its randomness) are not stored where a forked child would find them, so that a
+//!   child never acts under its parent's name.
 
 mod direct;
 mod huge_pages;
@@ -66,8 +66,8 @@ impl Clock for RealClock {
     }
 }
 
-/// The kernel's random bytes. Each call is a system call: a pool in the process would be copied by a
-/// fork and then give two processes the same ids.
+/// The kernel's random bytes. Each call is a system call: a fork would copy a pool in the process, and two processes
+/// would then draw the same ids.
 #[derive(Debug, Clone, Copy)]
 pub struct RealRand;
 
@@ -83,8 +83,8 @@ impl Rand for RealRand {
     }
 }
 
-/// For kernels and sandboxes without `getrandom`: the device, and where that is missing too, hashes
-/// of everything that differs between processes and calls.
+/// For kernels and sandboxes without `getrandom`: reads the device or, if that is missing too, hashes all values that
+/// differ between processes and calls.
 fn fill_without_getrandom(buffer: &mut [u8]) {
     use std::io::Read;
     if File::open("/dev/urandom").and_then(|mut f| f.read_exact(buffer)).is_ok() {
@@ -102,7 +102,7 @@ fn fill_without_getrandom(buffer: &mut [u8]) {
     }
 }
 
-/// This process, by the operating system's account.
+/// This process, as the operating system describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct RealIdentity;
 
@@ -131,12 +131,12 @@ impl Identity for RealIdentity {
 
     fn alive(&self, process: u32) -> bool {
         let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return false };
-        // A process of another user answers EPERM, and is alive.
+        // A process of another user gives EPERM, so it is alive.
         !matches!(rustix::process::test_kill_process(pid), Err(Errno::SRCH))
     }
 }
 
-/// The first name with this number in text of the form of `/etc/passwd`.
+/// The first name with this number, in text of the form of `/etc/passwd`.
 fn name_in_passwd(passwd: &str, uid: u32) -> Option<String> {
     passwd.lines().find_map(|line| {
         let mut parts = line.split(':');
@@ -151,7 +151,7 @@ fn number_in_passwd(passwd: &str, name: &str) -> Option<u32> {
     passwd.lines().find(of_name).filter(|_| !name.is_empty())?.split(':').nth(2)?.parse().ok()
 }
 
-/// What a handle was opened for.
+/// The access for which a handle was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Read,
@@ -164,13 +164,13 @@ enum Mode {
 struct RealFile {
     file: File,
     mode: Mode,
-    /// Keeps an append and the question for its place together.
+    /// Keeps an append and the query for its position together.
     appending: Mutex<()>,
-    /// Whether kernel or file system know no streaming writes.
+    /// Whether the kernel or file system lacks streaming writes.
     no_streaming: AtomicBool,
 }
 
-/// Linux 6.14: pages of this write leave the page cache when they are written back.
+/// Linux 6.14: pages of this write leave the page cache once they are written back.
 const RWF_DONTCACHE: u32 = 0x80;
 
 impl RealFile {
@@ -228,8 +228,8 @@ impl DiskFile for RealFile {
             let message = format!("only {written} of {} bytes were appended", data.len());
             return Err(io::Error::new(io::ErrorKind::WriteZero, message));
         }
-        // The kernel left the position of this descriptor, which nothing else moves, at the end of
-        // what it appended; the end of the file may already be further.
+        // The kernel left the position of this descriptor at the end of the appended bytes, and nothing else moves
+        // it; the end of the file may already be further.
         let end = rustix::fs::tell(&self.file)?;
         end.checked_sub(data.len() as u64).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
@@ -264,15 +264,15 @@ mod writeback {
     const WRITE: c_uint = 2;
 
     unsafe extern "C" {
-        /// Of the C library, which `std` links; rustix has no binding for it.
+        /// From the C library, which `std` links; rustix has no binding for it.
         fn sync_file_range(fd: c_int, offset: i64, len: i64, flags: c_uint) -> c_int;
     }
 
     pub(super) fn start(file: &std::fs::File, offset: u64, len: u64) {
         let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };
-        // SAFETY: the declaration matches the C library's (both offsets are 64 bits wide on every
-        // Linux); the call takes no pointer, and the descriptor is open for as long as `file` is
-        // borrowed. A failure changes nothing: this is a hint.
+        // SAFETY: the declaration matches the C library's (both offsets are 64 bits wide on every Linux); the call
+        // takes no pointer, and the descriptor is open for as long as `file` is borrowed. A failure changes nothing,
+        // because the call is a hint.
         let _ = unsafe { sync_file_range(file.as_raw_fd(), offset, len, WRITE) };
     }
 }
@@ -301,8 +301,8 @@ fn to_stat(meta: &std::fs::Metadata) -> (Stat, i64) {
     (stat, meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()))
 }
 
-/// Facts without times. From Linux 6.13 on, a file whose times were asked for gets a new one with its next write,
-/// where writes within one tick of the kernel's clock share theirs else: J-29.
+/// Facts without times. From Linux 6.13 on, a file whose times a process has queried gets a new time with its next
+/// write, whereas writes in one tick of the kernel's clock otherwise share theirs: J-29.
 #[cfg(target_os = "linux")]
 fn stat_of(
     at: impl AsFd,
@@ -314,7 +314,7 @@ fn stat_of(
     let mask = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID | StatxFlags::INO | StatxFlags::SIZE;
     let facts = match statx(at, path, flags, mask) {
         Ok(facts) if StatxFlags::from_bits_retain(facts.stx_mask).contains(mask) => facts,
-        // Kernels and sandboxes without the call, file systems that leave something out.
+        // The call is missing in some kernels and sandboxes, and some file systems leave fields out.
         Ok(_) | Err(Errno::NOSYS | Errno::PERM) => return Ok(to_stat(&otherwise()?).0),
         Err(e) => return Err(e.into()),
     };
@@ -342,11 +342,11 @@ fn stat_of(
     Ok(to_stat(&otherwise()?).0)
 }
 
-/// Opens a plain file: never follows a link in its place nor waits for the other end of a pipe.
+/// Opens a plain file: never follows a link, and never waits for the other end of a pipe.
 fn open_plain(path: &Path, options: &mut OpenOptions, mode: Mode) -> io::Result<Arc<dyn DiskFile>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match options.custom_flags(flags.bits() as i32).open(path) {
-        // What the kernel says of a link, and of a pipe that nobody reads.
+        // The kernel's errors for a link, and for a pipe without a reader.
         Err(e) if [Errno::LOOP, Errno::NXIO].iter().any(|n| e.raw_os_error() == Some(n.raw_os_error())) => {
             return Err(not_plain());
         }
@@ -359,12 +359,12 @@ fn open_plain(path: &Path, options: &mut OpenOptions, mode: Mode) -> io::Result<
 }
 
 fn not_plain() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file, but a link, a pipe or a device")
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file, but a link, a pipe or a device")
 }
 
-/// Opens a file that a user named: follows links, and never waits for the other end of a pipe. It gives `InvalidInput` for
-/// anything but a plain file, except for what this process was given open, such as its standard input or the pipe of a
-/// shell's `<(…)`.
+/// Opens a file that a user named: follows links, and never waits for the other end of a pipe. It gives
+/// `InvalidInput` for anything but a plain file, except for descriptors that this process inherited, such as its
+/// standard input or the pipe of a shell's `<(…)`.
 pub fn open_named(path: &Path) -> io::Result<File> {
     open_followed(path, OpenOptions::new().read(true))
 }
@@ -372,14 +372,14 @@ pub fn open_named(path: &Path) -> io::Result<File> {
 fn open_followed(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let opened = options.custom_flags(OFlags::NONBLOCK.bits() as i32).open(path);
     let file = match opened {
-        // The kernel says so of a pipe that nobody reads, and of a socket.
+        // The kernel's error for a pipe without a reader, and for a socket.
         Err(e) if e.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => return Err(not_a_file()),
         outcome => outcome?,
     };
     match stat_of(&file, Path::new(""), AtFlags::EMPTY_PATH, || file.metadata())?.kind {
         FileKind::File => Ok(file),
         FileKind::Directory => Err(Errno::ISDIR.into()),
-        // Opened again without the flag: what is read of it is waited for.
+        // Open it again without the flag, so that reads wait for data.
         FileKind::Other if is_own_descriptor(path) => File::open(path),
         FileKind::Other => Err(not_a_file()),
     }
@@ -389,8 +389,8 @@ fn is_own_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin") || ["/dev/fd", "/proc/self/fd"].iter().any(|own| path.starts_with(own))
 }
 
-/// Refuses what others would wait for when they open it: a pipe, a socket, a device. A file that is not there is for them to
-/// report.
+/// Refuses files at which an open would block: a pipe, a socket, a device. Leaves it to the opener to report a
+/// missing file.
 pub fn refuse_waiting(path: &Path) -> io::Result<()> {
     match RealDisk.stat(path) {
         Ok(stat) if stat.kind == FileKind::Other => Err(not_a_file()),
@@ -402,21 +402,21 @@ fn not_a_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file, but a pipe, a socket or a device")
 }
 
-/// All bytes of a file that a user named, as [`open_named`] opens it.
+/// All bytes of a file that a user named, opened as by [`open_named`].
 pub fn read_named(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     io::Read::read_to_end(&mut open_named(path)?, &mut bytes)?;
     Ok(bytes)
 }
 
-/// The folder of a file, and the mode of a file that whoever may read the folder may read.
+/// The folder of a file, and a mode that lets every reader of the folder read the file.
 fn mode_alike(path: &Path) -> (Option<std::fs::Metadata>, u32) {
     let folder = path.parent().and_then(|folder| std::fs::metadata(folder).ok());
     let mode = 0o600 | folder.as_ref().map_or(0, |folder| folder.mode() & 0o044);
     (folder, mode)
 }
 
-/// Makes a new file, readable by whoever may read its folder and of the folder's group.
+/// Creates a file of the folder's group that every reader of the folder may read.
 fn create_alike(path: &Path) -> io::Result<File> {
     let (_, mode) = mode_alike(path);
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)?;
@@ -424,8 +424,8 @@ fn create_alike(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Gives a file that was just made at `path` group and mode by its folder. Where the file system or the group's rules do not
-/// allow that, the file is what it is.
+/// Gives the group and mode of the folder to a file just created at `path`. Leaves the file as it is if the file
+/// system or the rules of the group do not allow that.
 fn make_alike(file: &File, path: &Path) -> io::Result<()> {
     let (folder, mode) = mode_alike(path);
     let made = file.metadata()?;
@@ -440,13 +440,13 @@ fn make_alike(file: &File, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the file system of a path is reached over a network, or by a program of a user that may do so.
-/// What nothing is known of counts as one.
+/// Whether the file system of a path is reached over a network, or through a user's program that may do so. An
+/// unknown file system counts as a network.
 pub fn is_network(path: &Path) -> bool {
     rustix::fs::statfs(path).map_or(true, |facts| is_network_type(facts.f_type as u64 & 0xffff_ffff))
 }
 
-/// Numbers of file systems as `statfs` gives them.
+/// Type numbers of network file systems, as `statfs` gives them.
 fn is_network_type(magic: u64) -> bool {
     [
         0x6969,      // NFS
@@ -535,7 +535,7 @@ impl Disk for RealDisk {
         File::open(path)?.sync_all()
     }
 
-    /// Names that are not UTF-8 are left out: no file of a store has one. A link is [`FileKind::Other`].
+    /// Omits names that are not UTF-8: no file of a store has one. A link is [`FileKind::Other`].
     fn list_dir(&self, path: &Path) -> io::Result<Vec<(String, FileKind)>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path)? {
@@ -543,7 +543,7 @@ impl Disk for RealDisk {
             let Ok(name) = entry.file_name().into_string() else { continue };
             let kind = match entry.file_type() {
                 Ok(kind) => to_kind(kind),
-                // Removed since the directory was read.
+                // The entry was removed after the directory was read.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 Err(e) => return Err(e),
             };
@@ -591,7 +591,7 @@ impl Disk for RealDisk {
 
     fn space(&self, path: &Path) -> io::Result<Space> {
         let s = retry_on_intr(|| rustix::fs::statvfs(path))?;
-        // File systems that make inodes as they need them report a total of none.
+        // File systems that make inodes as they need them report a total of 0.
         let free_inodes = if s.f_files == 0 { u64::MAX } else { s.f_favail };
         Ok(Space { free_bytes: s.f_bavail.saturating_mul(s.f_frsize), free_inodes })
     }

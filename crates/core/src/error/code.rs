@@ -1,11 +1,12 @@
-//! Codes: what exactly went wrong, for a program that acts on it. A kind says what a caller can do; a code says
-//! "the run exists" from "the schema differs", which are both a Conflict (B-12).
+//! Error codes: they name exactly what went wrong, for programs that act on it. The kind of an error shows what a
+//! caller can do; the code distinguishes errors of one kind, such as "the run exists" and "the schema differs", which
+//! are both a Conflict (B-12).
 //!
 //! Invariants:
-//! * the list only grows: a code keeps its text, its kind and whether it may be retried for ever
+//! * the list only grows: a code keeps its text, its kind and its retry flag for ever
 //!   (`crates/core/tests/codes.txt`);
-//! * each kind has a general code, its first, for what no narrower one names;
-//! * this table is the only one: Python, C and the guide's page are compared with it by tests.
+//! * the first code of each kind is the general one, for errors that no narrower code names;
+//! * this table is the only source: tests compare Python, C and the page of the guide with it.
 //!
 //! ```
 //! use fieldstone_core::{Code, ErrorKind};
@@ -24,7 +25,8 @@ macro_rules! codes {
     (@again retry) => { true };
     (@again final) => { false };
     ($($code:ident = $text:literal, $kind:ident, $again:tt, $meaning:literal, $action:literal;)*) => {
-        /// What exactly went wrong, for a program that acts on it. The list only grows; each kind has a general code.
+        /// Names exactly what went wrong, for a program that acts on it. The list only grows, and each kind has a
+        /// general code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code {
@@ -32,7 +34,7 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Every code, by kinds, each kind's general one first.
+            /// Every code, ordered by kind; each kind's general code comes first.
             pub const ALL: &[Code] = &[$(Code::$code),*];
 
             /// The code's text, the same in every language.
@@ -45,17 +47,17 @@ macro_rules! codes {
                 match self { $(Code::$code => ErrorKind::$kind,)* }
             }
 
-            /// Whether the same call may succeed later without anybody changing anything.
+            /// Whether the same call may succeed later, although no one changes anything.
             pub fn is_retryable(self) -> bool {
                 match self { $(Code::$code => codes!(@again $again),)* }
             }
 
-            /// What it means, a sentence of Markdown.
+            /// The meaning of the code, as a sentence of Markdown.
             pub fn meaning(self) -> &'static str {
                 match self { $(Code::$code => $meaning,)* }
             }
 
-            /// What to do about it, a sentence of Markdown.
+            /// Advice to the caller, as a sentence of Markdown.
             pub fn action(self) -> &'static str {
                 match self { $(Code::$code => $action,)* }
             }
@@ -397,19 +399,19 @@ codes! {
 }
 
 impl Code {
-    /// An error of this code, with a message that names what is at fault.
+    /// Makes an error with this code; the message names what is at fault.
     pub fn error(self, message: impl Into<String>) -> Error {
         Error::new(self, message)
     }
 
-    /// The code that has this text, such as one that another process has sent.
+    /// Finds the code with this text, which may come from another process.
     pub fn of_text(text: &str) -> Option<Code> {
         Code::ALL.iter().copied().find(|code| code.as_str() == text)
     }
 
-    /// What the operating system's error means.
+    /// The code for an error of the operating system.
     pub fn of_io(cause: &io::Error) -> Code {
-        /// Too many open files: in the process, on the machine (POSIX gives both these numbers everywhere).
+        /// Too many open files, in the process or on the machine. POSIX systems agree on both numbers.
         const NO_DESCRIPTOR: [i32; 2] = [24, 23];
         match cause.kind() {
             io::ErrorKind::NotFound => Code::FileNotFound,
@@ -432,7 +434,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// A kind's general code.
+/// The general code of a kind.
 impl From<ErrorKind> for Code {
     fn from(kind: ErrorKind) -> Code {
         match kind {

@@ -1,7 +1,7 @@
-//! Coordinates along which something lies: what they are called, and which of their values lie in a range.
+//! Coordinate axes: their names, and the test which of their values are in a range.
 //!
-//! Invariant: a longitude lies in a range from a greater to a lesser one where it lies beyond the greater or below the
-//! lesser, and all longitudes are taken modulo a full circle, whichever way a file counts them.
+//! Invariant: a range of longitudes from a greater to a lesser value contains those above the greater and those below
+//! the lesser; all longitudes are compared modulo a full circle, in whichever direction a file counts them.
 //!
 //! ```
 //! use fieldstone_core::geometry::CoordinateAxis;
@@ -15,14 +15,14 @@
 pub struct CoordinateAxis {
     /// Its name.
     pub name: String,
-    /// The attribute `standard_name`; empty where there is none.
+    /// The attribute `standard_name`; empty if there is none.
     pub standard_name: String,
-    /// The attribute `units`; empty where there is none.
+    /// The attribute `units`; empty if there is none.
     pub units: String,
 }
 
 impl CoordinateAxis {
-    /// A coordinate by its name and attributes, empty where they are not given.
+    /// Makes a coordinate from its name and attributes, which are empty if they are missing.
     #[must_use]
     pub fn new(name: &str, standard_name: &str, units: &str) -> CoordinateAxis {
         CoordinateAxis { name: name.into(), standard_name: standard_name.into(), units: units.into() }
@@ -40,8 +40,8 @@ impl CoordinateAxis {
         self.is_angle("latitude", &["north", "N"], &["lat", "latitude"])
     }
 
-    /// CF knows longitudes and latitudes by their standard names, or by units such as `degrees_east`, `degree_E`,
-    /// `degreesN`. One that has neither goes by its name.
+    /// CF identifies longitudes and latitudes by their standard names, or by units such as `degrees_east`,
+    /// `degree_E`, `degreesN`. A coordinate with neither is identified by its name.
     fn is_angle(&self, standard: &str, ends: &[&str], names: &[&str]) -> bool {
         let of_units = self.units.strip_prefix("degrees").or_else(|| self.units.strip_prefix("degree"));
         self.standard_name == standard
@@ -51,7 +51,7 @@ impl CoordinateAxis {
                 && names.iter().any(|name| self.name.eq_ignore_ascii_case(name)))
     }
 
-    /// Whether a query that names a coordinate means this one: its name, its standard name, `lon` or `lat`.
+    /// Whether a name in a query refers to this coordinate: its name, its standard name, `lon` or `lat`.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         name == self.name
@@ -60,24 +60,24 @@ impl CoordinateAxis {
             || (self.is_latitude() && matches!(name, "lat" | "latitude"))
     }
 
-    /// A full circle in its unit; `None` where it is no longitude.
+    /// A full circle in the coordinate's unit; `None` if it is not a longitude.
     fn circle(&self) -> Option<f64> {
         self.is_longitude().then(|| if self.is_in_radians() { std::f64::consts::TAU } else { 360.0 })
     }
 
-    /// Whether it counts in radians.
+    /// Whether the coordinate is in radians.
     #[must_use]
     pub fn is_in_radians(&self) -> bool {
         self.units.starts_with("rad")
     }
 
-    /// Whether a coordinate lies from `low` to `high`, both included.
+    /// Whether `at` is in the range, whose ends are included.
     #[must_use]
     pub fn holds(&self, range: (f64, f64), at: f64) -> bool {
         holds(self.circle(), range, at)
     }
 
-    /// Of each of many coordinates whether it lies from `low` to `high`.
+    /// For each of many coordinates, whether it is from `low` to `high`, both included.
     #[must_use]
     pub fn within(&self, (low, high): (f64, f64), values: &[f64]) -> Vec<bool> {
         let circle = self.circle();
@@ -89,7 +89,7 @@ fn holds(circle: Option<f64>, (low, high): (f64, f64), at: f64) -> bool {
     match circle {
         Some(circle) if low.is_finite() && high.is_finite() => {
             let width = if high >= low { high - low } else { (high - low).rem_euclid(circle) };
-            // Where the range ends at its own begin, once around, rounding must not lose it. NaN lies nowhere.
+            // A range that ends at its own start goes once around; rounding must not lose it. NaN is in no range.
             (width >= circle && !at.is_nan())
                 || (at - low).rem_euclid(circle) <= width
                 || at == low

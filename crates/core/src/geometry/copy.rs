@@ -1,15 +1,15 @@
 //! Copying and filling boxes between C-order buffers.
 //!
-//! Both first reduce the work to a [`CopyPlan`]: a run of bytes that is contiguous on both sides, repeated
-//! along as few axes as possible. Dimensions of extent 1 vanish and dimensions that follow one another
-//! without a gap on both sides are joined, so that a whole copy is one `memcpy` whatever its rank.
+//! Both first reduce the work to a [`CopyPlan`]: a run of bytes that is contiguous on both sides, repeated along as
+//! few axes as possible. Dimensions of extent 1 vanish, and adjacent dimensions without a gap on either side are
+//! joined, so that a copy of a whole array is one `memcpy`, whatever its rank.
 
 use super::{IndexBox, byte_count};
 use crate::{Code, Error, Result};
 
 /// Copies `region` (global indices) from a buffer that covers `src_box` to one that covers `dst_box`.
 ///
-/// `Invalid` when the region is not inside both boxes or a buffer's length is not that of its box.
+/// `Invalid` if the region is not inside both boxes, or the length of a buffer is not that of its box.
 pub fn copy_box(
     src: &[u8],
     src_box: &IndexBox,
@@ -62,7 +62,7 @@ fn fill_run(run: &mut [u8], item: &[u8]) {
         return run.fill(item[0]);
     }
     run[..item.len()].copy_from_slice(item);
-    // Double what is filled: few large copies instead of one small one per element.
+    // Double the filled part, so that a few large copies replace one small copy for each element.
     let mut filled = item.len();
     while filled < run.len() {
         let more = filled.min(run.len() - filled);
@@ -87,7 +87,7 @@ fn check(what: &str, length: usize, covers: &IndexBox, region: &IndexBox, item_s
     Ok(())
 }
 
-/// A repetition of the run: how often, and how far apart in bytes on each side.
+/// A repetition of the run: the count, and the distance in bytes on each side.
 #[derive(Debug, Clone, Copy)]
 struct CopyAxis {
     length: usize,
@@ -95,7 +95,7 @@ struct CopyAxis {
     dst_step: usize,
 }
 
-/// The innermost repetition at one place of the outer ones.
+/// The innermost repetition at one position of the outer ones.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     src: usize,
@@ -123,7 +123,7 @@ struct CopyPlan {
 }
 
 impl CopyPlan {
-    /// For checked arguments: both boxes fit memory and contain the region, which is not empty. So every
+    /// The arguments are checked already: both boxes fit memory and contain the region, which is not empty. So every
     /// number here is at most the length of a buffer.
     fn new(src_box: &IndexBox, dst_box: &IndexBox, region: &IndexBox, item_size: usize) -> CopyPlan {
         let mut plan = CopyPlan { src: 0, dst: 0, run: item_size, axes: Vec::new() };

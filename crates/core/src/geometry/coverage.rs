@@ -1,20 +1,20 @@
-//! Which part of a shape no box covers.
+//! Finds the part of a shape that no box covers.
 //!
-//! The space is bisected: a part that one box contains is covered, a part that no box touches is a hole,
-//! and any other part is cut in two at the median of the box edges inside it, along the dimension that
-//! has most of them. Each cut halves those edges, so n tiles take O(n log n) and the recursion is at
-//! most rank * log2(2n) deep. Holes that a cut tore apart are joined again on the way back.
+//! The search bisects the space: a part inside one box is covered, a part that no box touches is a hole, and any
+//! other part is cut in two at the median of the box edges inside it, along the dimension with most of them. Each cut
+//! halves those edges, so n tiles take O(n log n), and the recursion is at most rank * log2(2n) deep. On the way
+//! back, holes that a cut divided are joined again.
 
 use super::IndexBox;
 use crate::{Code, Result};
 use std::collections::HashMap;
 
-/// What [`uncovered`] found.
+/// The result of [`uncovered`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uncovered {
     /// Disjoint boxes that no given box covers, sorted by their start.
     pub boxes: Vec<IndexBox>,
-    /// Whether there is more than `boxes` says, because the limit was reached.
+    /// Whether `boxes` is incomplete, because the limit was reached.
     pub truncated: bool,
 }
 
@@ -25,8 +25,8 @@ impl Uncovered {
     }
 }
 
-/// The elements of `shape` that none of `boxes` covers, as at most `limit` disjoint boxes. Boxes may
-/// overlap, be empty, and reach out of the shape; a box of another rank is `Invalid`.
+/// The elements of `shape` that none of `boxes` covers, as at most `limit` disjoint boxes. Boxes may overlap, be
+/// empty, and extend beyond the shape; a box of another rank is `Invalid`.
 pub fn uncovered(shape: &[u64], boxes: &[IndexBox], limit: usize) -> Result<Uncovered> {
     let whole = IndexBox::whole(shape)?;
     if let Some(other) = boxes.iter().find(|b| b.rank() != whole.rank()) {
@@ -39,8 +39,8 @@ pub fn uncovered(shape: &[u64], boxes: &[IndexBox], limit: usize) -> Result<Unco
     if whole.is_empty() {
         return Ok(Uncovered { boxes: Vec::new(), truncated: false });
     }
-    // Joining shrinks the number of holes (one long hole beside many tiles is cut at each of them), so
-    // look for many more than are asked for before giving up.
+    // Joining reduces the number of holes (a long hole next to many tiles is cut at each of them), so look for many
+    // more than the limit before giving up.
     let budget = limit.saturating_mul(8).saturating_add(10_000);
     let mut search = Search { boxes, budget, truncated: false };
     let touching: Vec<usize> = (0..boxes.len()).filter(|&i| whole.overlaps(&boxes[i])).collect();
@@ -53,13 +53,13 @@ pub fn uncovered(shape: &[u64], boxes: &[IndexBox], limit: usize) -> Result<Unco
 
 struct Search<'a> {
     boxes: &'a [IndexBox],
-    /// Holes that may still be found.
+    /// The number of holes that may still be found.
     budget: usize,
     truncated: bool,
 }
 
 impl Search<'_> {
-    /// The holes of `part`, which is not empty; `touching` are the boxes that overlap it.
+    /// The holes of `part`, which is not empty; `touching` lists the boxes that overlap it.
     fn holes(&mut self, part: &IndexBox, touching: &[usize]) -> Vec<IndexBox> {
         if touching.is_empty() {
             if self.budget == 0 {
@@ -84,8 +84,8 @@ impl Search<'_> {
         join(holes.pop().unwrap_or_default(), above, d, cut)
     }
 
-    /// Dimension and place of the cut. A box that overlaps a part without containing it has an edge
-    /// strictly inside, so there always is one.
+    /// Dimension and position of the cut. A box that overlaps a part without containing it has an edge strictly
+    /// inside, so there always is a cut.
     fn cut(&self, part: &IndexBox, touching: &[usize]) -> Option<(usize, u64)> {
         let mut best: Vec<u64> = Vec::new();
         let mut dimension = 0;
@@ -115,7 +115,7 @@ fn halves(part: &IndexBox, d: usize, cut: u64) -> (IndexBox, IndexBox) {
     (IndexBox::from_bounds(part.start().to_vec(), &low_end), IndexBox::from_bounds(high_start, &end))
 }
 
-/// Both lists together, with boxes that meet at `cut` and agree in all other dimensions made one.
+/// Concatenates both lists, and merges boxes that meet at `cut` and agree in all other dimensions.
 fn join(mut below: Vec<IndexBox>, above: Vec<IndexBox>, d: usize, cut: u64) -> Vec<IndexBox> {
     if below.is_empty() || above.is_empty() {
         below.extend(above);

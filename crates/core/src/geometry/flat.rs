@@ -3,8 +3,9 @@
 use super::IndexBox;
 use crate::Result;
 
-/// The boxes whose elements, one box after another and each in C order, are those from `first` to before `end` of an array
-/// of this shape: at most two for each dimension. `end` beyond the array counts as its end.
+/// The boxes that contain the elements from `first` up to, but not including, `end` of an array of this shape, in C
+/// order inside each box and from box to box: at most two boxes for each dimension. An `end` beyond the array means
+/// its end.
 ///
 /// ```
 /// use fieldstone_core::geometry::flat_boxes;
@@ -18,7 +19,7 @@ pub fn flat_boxes(shape: &[u64], first: u64, end: u64) -> Result<Vec<IndexBox>> 
     let (mut at, end) = (first, end.min(total));
     let mut boxes = Vec::new();
     while at < end {
-        // The slowest dimension along which a whole row begins here and fits: its rows below are taken whole.
+        // The slowest dimension along which a whole row begins here and fits: its rows below are included whole.
         let mut row = 1u64;
         let mut dim = shape.len();
         while dim > 0 {
@@ -37,7 +38,7 @@ pub fn flat_boxes(shape: &[u64], first: u64, end: u64) -> Result<Vec<IndexBox>> 
             rest /= shape[d];
         }
         if dim > 0 {
-            // As many rows as are left in that dimension, or in the range.
+            // The rows left in that dimension or in the range, whichever are fewer.
             count[dim - 1] = (shape[dim - 1] - start[dim - 1]).min((end - at) / row);
         }
         at += row * dim.checked_sub(1).map_or(1, |d| count[d]);
@@ -50,7 +51,7 @@ pub fn flat_boxes(shape: &[u64], first: u64, end: u64) -> Result<Vec<IndexBox>> 
 mod tests {
     use super::*;
 
-    /// Every range of small arrays: the elements of the boxes are those of the range, in order.
+    /// For every range of small arrays, the elements of the boxes are those of the range, in order.
     #[test]
     fn boxes_are_the_range_in_order() {
         for shape in [&[][..], &[5], &[1], &[3, 4], &[2, 3, 4], &[4, 1, 3], &[2, 2, 2, 2], &[0, 3]] {

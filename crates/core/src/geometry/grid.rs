@@ -3,7 +3,7 @@
 use super::{IndexBox, element_count};
 use crate::{Code, Error, Result};
 
-/// An array of `shape` cut into chunks of `chunk`; those at the far edges are cut short.
+/// An array of `shape` cut into chunks of `chunk`; chunks at the far edges are cut short.
 ///
 /// Indices count from the array's (or the piece's) own start: shift a global box with
 /// [`IndexBox::relative_to`] first. Chunks are numbered in C order.
@@ -28,7 +28,7 @@ pub struct ChunkGrid {
 }
 
 impl ChunkGrid {
-    /// A grid of chunks of extent `chunk`, each at least 1.
+    /// Makes a grid of chunks of extent `chunk`, each at least 1.
     pub fn new(shape: Vec<u64>, chunk: Vec<u64>) -> Result<ChunkGrid> {
         element_count(&shape)?;
         if chunk.len() != shape.len() {
@@ -46,18 +46,17 @@ impl ChunkGrid {
         Ok(ChunkGrid { shape, chunk, counts, total })
     }
 
-    /// A grid whose chunks hold at most `target_bytes` (or one element, if that is larger).
+    /// Makes a grid whose chunks hold at most `target_bytes` (or one element, if that is larger).
     ///
-    /// Starting from one chunk (F-4), the dimension that has the fewest chunks so far is halved, so that the
-    /// number of chunks stays balanced between dimensions and a small box touches few bytes whichever
-    /// way it lies.
+    /// Starts with one chunk (F-4) and repeatedly halves the dimension with the fewest chunks, so that the number of
+    /// chunks stays balanced between dimensions, and a small box touches few bytes whatever its orientation.
     pub fn choose(shape: &[u64], item_size: usize, target_bytes: u64) -> Result<ChunkGrid> {
         element_count(shape)?;
         let mut chunk: Vec<u64> = shape.iter().map(|&extent| extent.max(1)).collect();
         let bytes = |chunk: &[u64]| {
             chunk.iter().fold(item_size as u64, |product, &extent| product.saturating_mul(extent))
         };
-        // An empty array is one empty grid; cutting it would only make its chunk odd.
+        // An empty array needs one empty chunk; a cut would only change its chunk's extents.
         while !shape.contains(&0) && bytes(&chunk) > target_bytes {
             let widest =
                 (0..chunk.len()).filter(|&d| chunk[d] > 1).min_by_key(|&d| shape[d].div_ceil(chunk[d]));
@@ -82,7 +81,7 @@ impl ChunkGrid {
         &self.counts
     }
 
-    /// Number of chunks; 0 when the array is empty, 1 for a scalar.
+    /// Number of chunks; 0 if the array is empty, 1 for a scalar.
     pub fn chunk_count(&self) -> u64 {
         self.total
     }
@@ -90,13 +89,16 @@ impl ChunkGrid {
     /// The box of chunk `index`.
     pub fn chunk_box(&self, index: u64) -> Result<IndexBox> {
         if index >= self.total {
-            return Err(Error::invalid(format!("chunk {index} of {} does not exist", self.total)));
+            return Err(Error::invalid(format!(
+                "there is no chunk {index}: the grid has {} chunks",
+                self.total
+            )));
         }
         let mut rest = index;
         let mut start = vec![0; self.shape.len()];
         let mut end = vec![0; self.shape.len()];
         for d in (0..self.shape.len()).rev() {
-            // The last chunk starts inside the shape, so only its end can pass u64.
+            // The last chunk starts inside the shape, so only its end can overflow u64.
             start[d] = (rest % self.counts[d]) * self.chunk[d];
             end[d] = start[d].saturating_add(self.chunk[d]).min(self.shape[d]);
             rest /= self.counts[d];
@@ -104,8 +106,8 @@ impl ChunkGrid {
         Ok(IndexBox::from_bounds(start, &end))
     }
 
-    /// The numbers of the chunks that share an element with `region`, ascending. Costs one step per
-    /// chunk found. What of `region` lies outside the shape is ignored; another rank is `Invalid`.
+    /// The numbers of the chunks that share an element with `region`, ascending. Costs one step for each chunk found.
+    /// Ignores the part of `region` outside the shape; another rank is `Invalid`.
     pub fn overlapping(&self, region: &IndexBox) -> Result<Overlapping> {
         if region.rank() != self.shape.len() {
             return Err(Code::Box.error(format!(
@@ -126,7 +128,7 @@ impl ChunkGrid {
             }
             let low = low / self.chunk[d];
             let span = (end - 1) / self.chunk[d] - low + 1;
-            // All of these are at most `total`, which fits u64.
+            // All of these are at most `total`, which fits in u64.
             first += low * stride;
             found.axes.push(GridAxis { at: 0, span, stride });
             found.left *= span;
@@ -154,7 +156,7 @@ pub struct Overlapping {
 }
 
 impl Overlapping {
-    /// Chunks not yet yielded.
+    /// Number of chunks not yet yielded.
     pub fn remaining(&self) -> u64 {
         self.left
     }

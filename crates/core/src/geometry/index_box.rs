@@ -5,9 +5,9 @@ use crate::{Code, Error, Result};
 use std::fmt;
 use std::str::FromStr;
 
-/// A box: start and count per dimension, `start + count` never overflows.
+/// A box: start and count for each dimension; `start + count` never overflows.
 ///
-/// Its text is half-open ranges, `0:50,10:20`, and `()` for the one box of a scalar.
+/// Its text has half-open ranges, `0:50,10:20`, and is `()` for the only box of a scalar.
 ///
 /// ```
 /// use fieldstone_core::geometry::IndexBox;
@@ -23,14 +23,14 @@ pub struct IndexBox {
 }
 
 impl IndexBox {
-    /// A box inside `shape`; `Invalid` names the dimension that is not.
+    /// Makes a box inside `shape`; `Invalid` names the dimension in which it is not inside.
     pub fn new(start: Vec<u64>, count: Vec<u64>, shape: &[u64]) -> Result<IndexBox> {
         let new = IndexBox::unbounded(start, count)?;
         new.check_within(shape)?;
         Ok(new)
     }
 
-    /// A box of a space whose shape is not known yet.
+    /// Makes a box of a space whose shape is not known yet.
     pub fn unbounded(start: Vec<u64>, count: Vec<u64>) -> Result<IndexBox> {
         if start.len() != count.len() {
             return Err(Code::Box.error(format!(
@@ -50,18 +50,19 @@ impl IndexBox {
         Ok(IndexBox { start, count })
     }
 
-    /// The box of everything; `Invalid` only for too many dimensions.
+    /// The box of the whole array; `Invalid` only for too many dimensions.
     pub fn whole(shape: &[u64]) -> Result<IndexBox> {
         IndexBox::unbounded(vec![0; shape.len()], shape.to_vec())
     }
 
-    /// `start` and half-open `end` with `start <= end`, same rank: for parts of boxes already checked.
+    /// Makes a box from `start` and half-open `end`, with `start <= end` and the same rank: for parts of boxes that
+    /// were checked already.
     pub(super) fn from_bounds(start: Vec<u64>, end: &[u64]) -> IndexBox {
         let count = start.iter().zip(end).map(|(s, e)| e.saturating_sub(*s)).collect();
         IndexBox { start, count }
     }
 
-    /// Fails when the box reaches out of `shape` or has another rank.
+    /// Fails if the box extends beyond `shape` or has another rank.
     pub fn check_within(&self, shape: &[u64]) -> Result<()> {
         if self.rank() != shape.len() {
             return Err(Code::Box.error(format!(
@@ -99,23 +100,23 @@ impl IndexBox {
         &self.count
     }
 
-    /// First index after the box in dimension `d`; 0 for a dimension it does not have.
+    /// First index after the box in dimension `d`; 0 if the box has no such dimension.
     pub fn end(&self, d: usize) -> u64 {
         // Checked when the box was made.
         self.start.get(d).zip(self.count.get(d)).map_or(0, |(s, c)| s.saturating_add(*c))
     }
 
-    /// Whether the box holds no element. A scalar's box holds one.
+    /// Whether the box has no elements. A scalar's box has one.
     pub fn is_empty(&self) -> bool {
         self.count.contains(&0)
     }
 
-    /// Elements of the box; `Invalid` when they do not fit `u64`.
+    /// Number of elements of the box; `Invalid` if it does not fit in `u64`.
     pub fn element_count(&self) -> Result<u64> {
         super::element_count(&self.count)
     }
 
-    /// The elements that both boxes have; `None` when there is none or the ranks differ.
+    /// The elements that both boxes have; `None` if there are none or the ranks differ.
     pub fn intersect(&self, other: &IndexBox) -> Option<IndexBox> {
         if self.rank() != other.rank() {
             return None;
@@ -140,7 +141,7 @@ impl IndexBox {
             && (0..self.rank()).all(|d| self.start[d].max(other.start[d]) < self.end(d).min(other.end(d)))
     }
 
-    /// Whether `inner` lies within this box (its bounds do, should it be empty).
+    /// Whether `inner` is inside this box (its bounds, if it is empty).
     pub fn contains(&self, inner: &IndexBox) -> bool {
         self.rank() == inner.rank()
             && (0..self.rank()).all(|d| self.start[d] <= inner.start[d] && inner.end(d) <= self.end(d))
@@ -156,15 +157,15 @@ impl IndexBox {
         Ok(IndexBox { start, count: self.count.clone() })
     }
 
-    /// The inverse of [`relative_to`](Self::relative_to): indices counted from `origin`'s start become
-    /// global; `Invalid` unless the result lies within `origin`.
+    /// The inverse of [`relative_to`](Self::relative_to): indices counted from `origin`'s start become global;
+    /// `Invalid` unless the result is inside `origin`.
     pub fn shifted_into(&self, origin: &IndexBox) -> Result<IndexBox> {
         self.check_within(&origin.count)?;
         let start = self.start.iter().zip(&origin.start).map(|(s, o)| s + o).collect();
         Ok(IndexBox { start, count: self.count.clone() })
     }
 
-    /// Reads what `Display` writes.
+    /// Parses the text that `Display` writes.
     pub fn parse(text: &str) -> Result<IndexBox> {
         let text = text.trim();
         if text.is_empty() || text == "()" {

@@ -1,13 +1,13 @@
-//! Shapes, boxes and chunks of arrays, and what is done with them: copy, fill, coverage, statistics.
+//! Shapes, boxes and chunks of arrays, and operations on them: copy, fill, coverage, statistics.
 //!
-//! A **shape** is the extents of an array, slowest dimension first (C order, as in numpy). A **box** is
-//! start and count per dimension in the array's global index space. A buffer "covers" a box when it
-//! holds the box's elements in C order and nothing else.
+//! A **shape** is the extents of an array, slowest dimension first (C order, as in numpy). A **box** is a start and
+//! count for each dimension in the array's global index space. A buffer "covers" a box if it holds exactly the box's
+//! elements in C order.
 //!
 //! Invariants:
 //! * rank 0 is a scalar: one element, one box, one chunk;
-//! * zero extents are allowed: no element, no chunk;
-//! * every product and sum of outside numbers is checked: what does not fit `u64` is `Invalid`.
+//! * an extent may be zero: the array then has no elements and no chunks;
+//! * every product and sum of outside numbers is checked: a result that does not fit in `u64` is `Invalid`.
 
 mod axis;
 mod copy;
@@ -27,15 +27,15 @@ pub use stats::{Scalar, Summary, summarize, summarize_without};
 
 use crate::{Code, Result};
 
-/// Most dimensions an array may have, as in numpy 1.
+/// Maximum number of dimensions of an array, as in numpy 1.
 pub const MAX_RANK: usize = 32;
 
-/// Elements of an array of this shape; 1 for a scalar. `Invalid` when the rank exceeds [`MAX_RANK`] or
-/// the number does not fit `u64`.
+/// Number of elements of an array of this shape; 1 for a scalar. `Invalid` if the rank exceeds [`MAX_RANK`] or the
+/// number does not fit in `u64`.
 pub fn element_count(shape: &[u64]) -> Result<u64> {
     check_rank(shape.len())?;
-    // A zero extent empties the array whatever the others are, so it must not be hidden by an
-    // overflow of the dimensions before it.
+    // A zero extent empties the array whatever the others are, so an overflow of the dimensions before it must not
+    // hide it.
     if shape.contains(&0) {
         return Ok(0);
     }
@@ -49,7 +49,7 @@ pub fn byte_count(shape: &[u64], item_size: usize) -> Result<usize> {
     bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|&b| b <= isize::MAX as usize).ok_or_else(
         || {
             Code::Shape
-                .error(format!("shape {shape:?} of {item_size}-byte elements does not fit memory"))
+                .error(format!("shape {shape:?} of {item_size}-byte elements does not fit in memory"))
                 .with_hint("work on a smaller box")
         },
     )
@@ -59,5 +59,5 @@ fn check_rank(rank: usize) -> Result<()> {
     if rank <= MAX_RANK {
         return Ok(());
     }
-    Err(Code::Shape.error(format!("an array of {rank} dimensions; at most {MAX_RANK} are possible")))
+    Err(Code::Shape.error(format!("the array has {rank} dimensions; the limit is {MAX_RANK}")))
 }

@@ -1,12 +1,12 @@
-//! Minimum, maximum and number of missing elements of an array's bytes.
+//! Minimum, maximum and number of missing elements of an array, from its bytes.
 //!
-//! One pass over 64 bytes at a time, each of their elements with a minimum, maximum and count of its
-//! own and no branch, which compilers turn into vector instructions; the bytes need no alignment.
+//! One pass takes 64 bytes at a time and keeps a minimum, maximum and count for each of their elements, without
+//! branches, so that compilers use vector instructions; the bytes need no alignment.
 
 use crate::dtype::{DType, DTypeKind};
 use std::cmp::Ordering;
 
-/// A number out of an array, wide enough to be exact.
+/// A number from an array, wide enough to be exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar {
     /// Signed integers and times.
@@ -28,7 +28,7 @@ impl Scalar {
         }
     }
 
-    /// The value as a float, rounded where it must be.
+    /// The value as a float, rounded if necessary.
     pub fn as_f64(self) -> f64 {
         match self {
             Scalar::Int(i) => i as f64,
@@ -46,7 +46,7 @@ impl Scalar {
     }
 }
 
-/// `whole` fits 65 bits, so a cast of the float's floor that saturates at 128 bits keeps the order.
+/// `whole` fits in 65 bits, so a cast of the float's floor that saturates at 128 bits keeps the order.
 fn compare_whole(whole: i128, float: f64) -> Option<Ordering> {
     if float.is_nan() {
         return None;
@@ -56,7 +56,7 @@ fn compare_whole(whole: i128, float: f64) -> Option<Ordering> {
     Some(if order == Ordering::Equal && float > floor { Ordering::Less } else { order })
 }
 
-/// What [`summarize`] found.
+/// The result of [`summarize`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
     /// Smallest element that is not missing; `None` if all are.
@@ -68,10 +68,10 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The summary of no element at all: the neutral element of [`merge`](Self::merge).
+    /// The summary of an empty set: the neutral element of [`merge`](Self::merge).
     pub const EMPTY: Summary = Summary { min: None, max: None, missing: 0 };
 
-    /// Takes in the summary of further elements.
+    /// Adds the summary of further elements.
     pub fn merge(&mut self, other: &Summary) {
         self.min = pick(self.min, other.min, Ordering::Greater);
         self.max = pick(self.max, other.max, Ordering::Less);
@@ -79,7 +79,7 @@ impl Summary {
     }
 }
 
-/// `a`, unless it is absent or compares to `b` as `worse`.
+/// Returns `a`, unless it is absent or compares to `b` as `worse`.
 fn pick(a: Option<Scalar>, b: Option<Scalar>, worse: Ordering) -> Option<Scalar> {
     match (a, b) {
         (Some(x), Some(y)) if x.compare(y) == Some(worse) => Some(y),
@@ -90,9 +90,9 @@ fn pick(a: Option<Scalar>, b: Option<Scalar>, worse: Ordering) -> Option<Scalar>
 
 /// Summarizes the elements in `data`, which may lie at any address.
 ///
-/// Missing are NaN, "not a time", and elements equal to `fill` (in the dtype's byte order; floats are
-/// compared as numbers). `None` for complex numbers, bytes and text, and when `data` or `fill` are not
-/// whole elements.
+/// NaN, "not a time", and elements equal to `fill` count as missing (`fill` has the dtype's byte order; floats are
+/// compared as numbers). `None` for complex numbers, bytes and text, and if `data` or `fill` is not a whole number of
+/// elements.
 pub fn summarize(dtype: DType, data: &[u8], fill: Option<&[u8]>) -> Option<Summary> {
     use DTypeKind::{Bool, DateTime, Float, Int, TimeDelta, UInt};
     if !data.len().is_multiple_of(dtype.size()) {
@@ -120,7 +120,7 @@ pub fn summarize(dtype: DType, data: &[u8], fill: Option<&[u8]>) -> Option<Summa
     })
 }
 
-/// As [`summarize`], with any number of values that stand for nothing: elements in `missing`, one behind the other.
+/// As [`summarize`], with any number of fill values: `missing` holds them as consecutive elements.
 pub fn summarize_without(dtype: DType, data: &[u8], missing: &[u8]) -> Option<Summary> {
     let size = dtype.size();
     if !missing.len().is_multiple_of(size) {
@@ -132,7 +132,7 @@ pub fn summarize_without(dtype: DType, data: &[u8], missing: &[u8]) -> Option<Su
         return summarize(dtype, data, Some(first));
     }
     let is_gone = |item: &[u8]| values.clone().any(|value| value == item);
-    // All are made the first one, which is then left out.
+    // Replace every fill value by the first one, which is then left out.
     let mut one = data.to_vec();
     one.chunks_exact_mut(size).filter(|item| is_gone(item)).for_each(|item| item.copy_from_slice(first));
     summarize(dtype, &one, Some(first))
@@ -140,14 +140,14 @@ pub fn summarize_without(dtype: DType, data: &[u8], missing: &[u8]) -> Option<Su
 
 /// An element of `N` bytes.
 trait Lane<const N: usize>: Copy + PartialOrd {
-    /// Unsigned integer of the same width, so that counting stays in the same vector lanes.
+    /// Unsigned integer of the same width, so that counts stay in the same vector lanes.
     type Count: Copy + Default + std::ops::AddAssign + From<bool> + Into<u64>;
-    /// Not smaller than any element.
+    /// Greater than or equal to every element.
     const TOP: Self;
-    /// Not larger than any element.
+    /// Less than or equal to every element.
     const BOTTOM: Self;
-    /// Whether a compiler may take the minimum of such elements in any order, and so finds vector
-    /// instructions by itself: integers, not floats.
+    /// Whether a compiler may take the minimum of such elements in any order, and so finds vector instructions by
+    /// itself: true for integers, false for floats.
     const REORDERS: bool;
 
     fn load(bytes: [u8; N]) -> Self;
@@ -155,7 +155,8 @@ trait Lane<const N: usize>: Copy + PartialOrd {
     fn scalar(self) -> Scalar;
 }
 
-/// Additions after which a count is moved to 64 bits: a multiple of the lanes, within the narrowest count.
+/// Number of additions after which a count is moved to 64 bits: a multiple of the lanes that fits in the narrowest
+/// count.
 const ROUNDS: usize = 192;
 
 fn lanes<T: Lane<N>, const N: usize, const L: usize>(
@@ -168,7 +169,7 @@ fn lanes<T: Lane<N>, const N: usize, const L: usize>(
     if swap { Scan::<T, N, L, true>::run(items, fill) } else { Scan::<T, N, L, false>::run(items, fill) }
 }
 
-/// Minimum and maximum per lane so far, and the number of missing elements.
+/// Minimum and maximum of each lane so far, and the number of missing elements.
 struct Scan<T, const N: usize, const L: usize, const SWAP: bool> {
     min: [T; L],
     max: [T; L],
@@ -181,8 +182,8 @@ impl<T: Lane<N>, const N: usize, const L: usize, const SWAP: bool> Scan<T, N, L,
         match fill.map(Self::load) {
             None => scan.take(items),
             Some(fill) => {
-                // Fill values mostly come in stretches (land, the night side), so most blocks have none
-                // or nothing else and need no selecting.
+                // Fill values mostly occur in stretches (land, the night side), so most blocks contain none, or
+                // nothing else, and need no selection.
                 for block in items.chunks(ROUNDS * L) {
                     let gone = Self::count(block, fill);
                     if gone == 0 {
@@ -211,7 +212,7 @@ impl<T: Lane<N>, const N: usize, const L: usize, const SWAP: bool> Scan<T, N, L,
         T::load(bytes)
     }
 
-    /// Takes in elements among which only those missing by themselves are missing.
+    /// Adds elements of which none is equal to the fill value.
     fn take(&mut self, items: &[[u8; N]]) {
         let (rows, rest) = items.as_chunks::<L>();
         for block in rows.chunks(ROUNDS) {
@@ -233,7 +234,7 @@ impl<T: Lane<N>, const N: usize, const L: usize, const SWAP: bool> Scan<T, N, L,
         }
     }
 
-    /// Takes in elements without those equal to `fill`, and counts none.
+    /// Adds elements, skips those equal to `fill`, and counts none.
     fn take_but(&mut self, items: &[[u8; N]], fill: T) {
         let (rows, mut rest) = items.as_chunks::<L>();
         if T::REORDERS {
@@ -267,7 +268,7 @@ impl<T: Lane<N>, const N: usize, const L: usize, const SWAP: bool> Scan<T, N, L,
         self.max[lane] = if high > self.max[lane] { high } else { self.max[lane] };
     }
 
-    /// Elements that are missing, with `fill` among the missing.
+    /// Number of missing elements, including those equal to `fill`.
     fn count(items: &[[u8; N]], fill: T) -> u64 {
         let mut total = 0;
         for block in items.chunks(ROUNDS) {
@@ -340,7 +341,7 @@ float_lane! {
     f64, 8, u64;
 }
 
-/// A boolean; any byte but 0 is true, as in numpy.
+/// A boolean; any byte except 0 is true, as in numpy.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 struct Flag(u8);
 
@@ -382,8 +383,8 @@ impl Lane<8> for Time {
     }
 }
 
-/// A 16-bit float, held as a number of the same order: the bits, with those of negative numbers below
-/// the sign inverted, and -0 made 0. So it is compared without being decoded.
+/// A 16-bit float, held as an integer of the same order: its bits, with those of negative numbers below the sign
+/// inverted, and -0 made 0. So comparisons need not decode it.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 struct Half(i16);
 

@@ -1,8 +1,8 @@
-//! Requests: which fields are meant, in the MARS language.
+//! Requests: they select fields, in the MARS language.
 //!
-//! A request gives keywords lists (`t/u`), ranges (`0/to/24/by/6`), patterns (`t*`), everything (`*`) or any value at all, but
-//! not none (`?*`: keys that have the keyword), or none (`!*`: keys that lack it); a keyword that it does not name is free. What a value means is the schema's to say
-//! ([`Schema::select`](crate::schema::Schema::select)); here it is only text.
+//! A request gives keywords lists (`t/u`), ranges (`0/to/24/by/6`), patterns (`t*`), everything (`*`), any value but
+//! not none (`?*`: keys that have the keyword), or none (`!*`: keys that lack it); keywords that it does not name are
+//! free. Here, values are only text; the schema interprets them ([`Schema::select`](crate::schema::Schema::select)).
 //!
 //! ```
 //! use fieldstone_core::request::Request;
@@ -11,11 +11,11 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 //!
-//! A program may bind a request to others ([`Request::within`]): it selects then what all of them select,
-//! in its own order. This is how a store that shows only a part asks the one beneath it.
+//! A program may bind a request to others ([`Request::within`]): it then selects the fields that all of them select,
+//! in its own order. A store that shows only a part of another one queries it this way.
 //!
-//! Invariant: `parse(print(request))` is the request, whatever characters its values hold, but for what it
-//! is bound to, which is no part of its text.
+//! Invariant: `parse(print(request))` gives the request, whatever characters its values have, except for its bounds,
+//! which are not part of its text.
 
 mod parser;
 
@@ -24,11 +24,11 @@ use std::fmt;
 use crate::key::Quoted;
 use crate::{Code, Error, Result};
 
-/// More keywords than this in one request or key are refused.
+/// A request or key with more keywords than this is refused.
 pub(crate) const MAX_KEYWORDS: usize = 4096;
-/// The values of a keyword that keys are to lack.
+/// The value for a keyword that keys must lack.
 pub const ABSENT: &str = "!*";
-/// Keyword of the file that an answer goes to.
+/// Keyword that names the output file of an answer.
 pub(crate) const TARGET: &str = "target";
 
 /// One item of a list of values.
@@ -42,37 +42,37 @@ pub enum Item {
         from: String,
         /// Last value.
         to: String,
-        /// Interval; the type's natural one where it is not given.
+        /// Interval; the type's default if it is not given.
         by: Option<String>,
     },
 }
 
-/// One item of a list that holds a pattern.
+/// One item of a list that contains a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Wanted {
     /// One value, as the user wrote it.
     One(String),
-    /// Whatever a pattern matches, as those of queries do: `tos*`, `*_mean`, `run-??-*`.
+    /// The values that a pattern matches, as in queries: `tos*`, `*_mean`, `run-??-*`.
     Glob(String),
 }
 
 /// The values of a keyword.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Values {
-    /// `*`: whatever there is, and keys without the keyword.
+    /// `*`: any value, and keys without the keyword.
     Any,
-    /// Those of the values there that a pattern matches, or that stand beside it. None of them can be missing.
+    /// Existing values that a pattern matches or that the list names. None of them can be missing.
     Like(Vec<Wanted>),
-    /// `?*`: whatever there is, and no key without the keyword.
+    /// `?*`: any value, but no key without the keyword.
     Present,
     /// `!*`: keys without the keyword.
     Absent,
-    /// These, in this order.
+    /// These values, in this order.
     List(Vec<Item>),
 }
 
 impl Values {
-    /// A list of single values.
+    /// Makes a list of single values.
     pub fn list<S: Into<String>>(values: impl IntoIterator<Item = S>) -> Values {
         Values::List(values.into_iter().map(|v| Item::One(v.into())).collect())
     }
@@ -86,20 +86,20 @@ pub struct Request {
 }
 
 impl Request {
-    /// The request that names nothing and so selects everything.
+    /// The request that names no keyword, and so selects everything.
     pub fn new() -> Request {
         Request::default()
     }
 
-    /// Reads `run=a,variable=t/u,step=0/to/24/by/6`, with white space anywhere and an optional
-    /// MARS verb in front, or a key as it is printed: `{run=a}{variable=t}{step=6}`.
+    /// Parses `run=a,variable=t/u,step=0/to/24/by/6`, with white space anywhere and an optional MARS verb in front,
+    /// or a key as it is printed: `{run=a}{variable=t}{step=6}`.
     pub fn parse(text: &str) -> Result<Request> {
         parser::parse(text)
     }
 
-    /// Reads a text of several requests: one a line, or a MARS request file, in which each has a verb. A line goes on
-    /// where it ends or the next one begins with `,`, `/` or `=`. A request with a verb has the values of the one of
-    /// this verb before it for what it does not name; `keyword=off` drops one.
+    /// Parses a text of several requests: one on each line, or a MARS request file, in which each has a verb. A line
+    /// continues if it ends with `,`, `/` or `=`, or the next one begins so. A request with a verb inherits the
+    /// keywords that it does not name from the previous request with this verb; `keyword=off` drops one.
     ///
     /// ```
     /// use fieldstone_core::request::Request;
@@ -113,7 +113,7 @@ impl Request {
         parser::parse_many(text)
     }
 
-    /// The file that the answer goes to (`target="output.grib"`), where the request names one.
+    /// The file for the answer (`target="output.grib"`), if the request names one.
     pub fn target(&self) -> Option<&str> {
         let (_, values) = self.pairs.iter().find(|(k, _)| k.eq_ignore_ascii_case(TARGET))?;
         match values {
@@ -125,7 +125,7 @@ impl Request {
         }
     }
 
-    /// Gives a keyword values, in place of those it had.
+    /// Sets the values of a keyword, replacing earlier ones.
     pub fn set(&mut self, keyword: impl Into<String>, values: Values) {
         let keyword = keyword.into();
         match self.pairs.iter_mut().find(|(k, _)| *k == keyword) {
@@ -134,7 +134,7 @@ impl Request {
         }
     }
 
-    /// A request with the keywords of both; Invalid where both name one.
+    /// A request with the keywords of both; Invalid if both name a keyword.
     pub fn with(&self, other: &Request) -> Result<Request> {
         let mut both = self.clone();
         for (keyword, values) in &other.pairs {
@@ -144,7 +144,7 @@ impl Request {
         Ok(both)
     }
 
-    /// Adds a keyword as the parser meets it; a second time is an error or replaces the first.
+    /// Adds a keyword as the parser meets it; a repeated keyword is an error or replaces the first.
     fn add(&mut self, keyword: String, values: Values, replace: bool) -> Result<()> {
         if !replace && self.get(&keyword).is_some() {
             return Err(Code::KeyContradiction
@@ -163,8 +163,8 @@ impl Request {
         self.pairs.iter().find(|(k, _)| k == keyword).map(|(_, v)| v)
     }
 
-    /// The same request, of what `bound` selects alone. What the bound lists is neither in the order of the
-    /// answer nor among what may be missing from it.
+    /// The same request, limited to the fields that `bound` selects. The lists of the bound neither order the answer
+    /// nor count as missing fields.
     ///
     /// ```
     /// use fieldstone_core::request::Request;
@@ -182,12 +182,12 @@ impl Request {
         self
     }
 
-    /// What it is bound to, beside its own keywords.
+    /// The requests to which it is bound, in addition to its own keywords.
     pub fn bounds(&self) -> &[Request] {
         &self.bounds
     }
 
-    /// Whether it names nothing, and so selects everything.
+    /// Whether it names no keyword, and so selects everything.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty() && self.bounds.iter().all(Request::is_empty)
     }
@@ -197,7 +197,7 @@ impl Request {
         self.pairs.iter().map(|(k, v)| (k.as_str(), v))
     }
 
-    /// The request as the pairs of one key, without the keywords that are to be absent; an error where a keyword has a
+    /// The request as the pairs of one key, without the keywords that must be absent; an error if a keyword has a
     /// list, a range or `*`.
     pub fn single_pairs(&self) -> Result<Vec<(String, String)>> {
         let single = |(keyword, values): &(String, Values)| match values {
@@ -217,8 +217,8 @@ impl Request {
 
 fn not_single(keyword: &str, found: &str) -> Error {
     Code::RequestTooBroad
-        .error(format!("{keyword} has {found} where a key needs one value"))
-        .with_hint("a value that holds / or * is written in quotes")
+        .error(format!("{keyword} has {found}, but a key needs one value"))
+        .with_hint("quote a value that contains / or *")
 }
 
 impl fmt::Display for Request {
@@ -279,7 +279,7 @@ impl fmt::Display for Item {
     }
 }
 
-/// A value as a request prints it: the words of the language are quoted.
+/// A value as a request prints it: words of the language are quoted.
 struct Printed<'a>(&'a str);
 
 impl fmt::Display for Printed<'_> {

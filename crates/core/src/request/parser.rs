@@ -1,4 +1,4 @@
-//! Reads the text of a request.
+//! Parses the text of a request.
 //!
 //! ```text
 //! text    = request { ( verb "," | line break ) request }
@@ -9,11 +9,11 @@
 //! pattern = words with `*` in or beside them, such as tos* or *_mean; no range stands beside one
 //! ```
 //!
-//! White space may stand between any two of these. Words of one line are one value with a blank
-//! between them (`levtype = pressure levels`); a word ends at any of `, / = { } * " \`. A `#` at the
-//! begin of a word begins a comment, which ends with its line.
+//! White space may separate any two tokens. Words on one line form one value, joined by a blank (`levtype = pressure
+//! levels`); a word ends at any of `, / = { } * " \`. A `#` at the beginning of a word starts a comment, which ends
+//! with its line.
 //!
-//! Where several requests are read, a line break ends one, unless a `,`, `/` or `=` stands before or behind it.
+//! In a text of several requests, a line break ends a request, unless a `,`, `/` or `=` precedes or follows it.
 
 use super::{ABSENT, Item, Request, Values, Wanted, is_keyword, is_word, line_and_column};
 use crate::{Code, Error, Result};
@@ -29,12 +29,12 @@ pub(super) fn parse(text: &str) -> Result<Request> {
     match parser.peek() {
         None => Ok(request),
         Some(_) => Err(parser
-            .error("expected one request, here begins another")
-            .with_hint("a text of several requests is read where a list of requests is taken")),
+            .error("expected one request, but another begins here")
+            .with_hint("pass a text of several requests to a call that takes a list of requests")),
     }
 }
 
-/// The requests of a text, each with what it inherits from those of its verb before it.
+/// The requests of a text, each with the keywords that it inherits from earlier requests with its verb.
 pub(super) fn parse_many(text: &str) -> Result<Vec<Request>> {
     let mut parser = Parser { text, at: 0, end: 0, many: true };
     let mut last: Vec<(String, Request)> = Vec::new();
@@ -48,12 +48,12 @@ pub(super) fn parse_many(text: &str) -> Result<Vec<Request>> {
             let before = request.pairs.len();
             request.pairs.retain(|(k, _)| !k.eq_ignore_ascii_case(&keyword));
             let inherited = request.pairs.len() < before;
-            // Where nothing was inherited, it is for the schema to say whether `off` is a value.
+            // If nothing was inherited, the schema decides whether `off` is a value.
             if !(inherited && is_off(&values)) {
                 given.add(keyword, values, false)?;
             }
         }
-        // A keyword that one request gives twice, in capitals too, stays twice: the schema refuses that.
+        // A keyword that one request gives twice, also in capitals, stays twice: the schema refuses that.
         request.pairs.append(&mut given.pairs);
         match (known, verb) {
             (Some(i), _) => last[i].1 = request.clone(),
@@ -69,7 +69,7 @@ fn is_off(values: &Values) -> bool {
     matches!(values, Values::List(items) if matches!(&items[..], [Item::One(word)] if is_word(word, "off")))
 }
 
-/// A value of the text; a bare one may be a word of the language, or a pattern.
+/// A value in the text; a bare one may be a word of the language, or a pattern.
 struct Value {
     text: String,
     bare: bool,
@@ -88,20 +88,20 @@ impl Value {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
-    /// Where the last value ended.
+    /// The end of the last value.
     end: usize,
     /// Whether a line break ends a request.
     many: bool,
 }
 
 impl Parser<'_> {
-    /// One request and its verb, in small letters.
+    /// One request and its verb, in lower case.
     fn request(&mut self) -> Result<(Option<String>, Request)> {
         let mut request = Request::new();
         if self.peek() == Some('{') {
             while self.peek().is_some() && !self.at_verb() {
                 self.take('{')?;
-                // A keyword of several levels keeps its deepest value, the most precise.
+                // A keyword of several levels keeps the value of its deepest level, the most precise.
                 self.pairs(Some('}'), |keyword, values| request.add(keyword, values, true))?;
                 self.take('}')?;
                 self.end = self.at;
@@ -116,7 +116,7 @@ impl Parser<'_> {
         Ok((verb, request))
     }
 
-    /// Reads a MARS verb and its comma, where they stand here.
+    /// Parses a MARS verb and its comma, if they are here.
     fn verb(&mut self) -> Result<Option<String>> {
         self.peek();
         let start = self.at;
@@ -135,7 +135,7 @@ impl Parser<'_> {
         Ok(None)
     }
 
-    /// Whether a further request begins here.
+    /// Whether another request begins here.
     fn at_verb(&mut self) -> bool {
         let start = self.at;
         let found = matches!(self.verb(), Ok(Some(_)));
@@ -171,14 +171,14 @@ impl Parser<'_> {
                 Some(',') => self.take(',')?,
                 Some(_) if end.is_none() && (self.at_verb() || self.at_new_line()) => break,
                 Some('=') => {
-                    return Err(self.error("expected `,` or `/`").with_hint(
-                        "pairs stand apart by a comma; a value that holds = is written in quotes",
-                    ));
+                    return Err(self
+                        .error("expected `,` or `/`")
+                        .with_hint("separate pairs by a comma, and quote a value that contains ="));
                 }
                 Some(_) => {
-                    return Err(self.error("expected `,` or `/`").with_hint(
-                        "a value that holds white space or one of , / = { } * is written in quotes",
-                    ));
+                    return Err(self
+                        .error("expected `,` or `/`")
+                        .with_hint("quote a value that contains white space or one of , / = { } *"));
                 }
                 None => return Err(self.error("expected `}`")),
             }
@@ -202,7 +202,7 @@ impl Parser<'_> {
         if matches!(self.peek(), None | Some(',' | '}')) {
             return Err(self
                 .error(&format!("{keyword} has no value"))
-                .with_hint(format!("leave {keyword} out, or write {keyword}=* for any")));
+                .with_hint(format!("leave {keyword} out, or write {keyword}=* for any value")));
         }
         let mut values = vec![self.value()?];
         while self.peek() == Some('/') {
@@ -216,11 +216,11 @@ impl Parser<'_> {
         }
     }
 
-    /// The values of a list of which at least one is a pattern.
+    /// The values of a list with at least one pattern.
     fn patterns(&self, keyword: &str, values: Vec<Value>) -> Result<Values> {
         if values.iter().any(|value| value.is("to") || value.is("by")) {
             return Err(self
-                .error_at(self.at, &format!("{keyword} has a range beside a pattern"))
+                .error_at(self.at, &format!("{keyword} has both a range and a pattern"))
                 .with_hint("list the values, or ask for the range alone"));
         }
         let wanted = values.into_iter().map(|value| match value.is_pattern() {
@@ -238,9 +238,7 @@ impl Parser<'_> {
             if !items.is_empty() && (value.is("to") || value.is("by")) {
                 return Err(self
                     .error_at(self.at, &format!("{keyword} has a misplaced `{}`", value.text))
-                    .with_hint(
-                        "a range is a/to/b or a/to/b/by/c; a value that is the word itself is quoted",
-                    ));
+                    .with_hint("a range is a/to/b or a/to/b/by/c; quote a value that is the word itself"));
             }
             if !values.peek().is_some_and(|next| next.is("to")) {
                 items.push(Item::One(value.text));
@@ -272,7 +270,7 @@ impl Parser<'_> {
         self.one(true)
     }
 
-    /// A value in quotes, or bare: one word, or with `many` the words up to the end of the line.
+    /// A value in quotes, or bare: one word, or, with `many`, the words up to the end of the line.
     fn one(&mut self, many: bool) -> Result<Value> {
         if let Some(quote @ ('"' | '\'')) = self.peek() {
             let text = self.quoted(quote)?;
@@ -283,7 +281,7 @@ impl Parser<'_> {
         if text.is_empty() {
             let error = self.error("expected a value");
             return Err(match self.peek() {
-                Some('*' | '\\') => error.with_hint("a value that holds * or \\ is written in quotes"),
+                Some('*' | '\\') => error.with_hint("quote a value that contains * or \\"),
                 _ => error,
             });
         }
@@ -292,8 +290,8 @@ impl Parser<'_> {
         }
         if let Some('*' | '\\' | '"') = self.text[self.at..].chars().next() {
             return Err(self
-                .error(&format!("the value that begins with `{text}` goes on"))
-                .with_hint("one that holds \\ or \", or a * that is no pattern, is written in quotes"));
+                .error(&format!("the value that begins with `{text}` does not end here"))
+                .with_hint("quote a value that contains \\, \" or a * that is not a pattern"));
         }
         self.end = self.at;
         Ok(Value { text, bare: true })
@@ -316,7 +314,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a `*` stands here for itself: nothing goes on behind it.
+    /// Whether a `*` here is a value of its own: no character follows it directly.
     fn at_star(&mut self) -> bool {
         if self.peek() != Some('*') {
             return false;
@@ -325,7 +323,7 @@ impl Parser<'_> {
         behind.is_none_or(|c| c.is_whitespace() || c.is_control() || ",/={}\"\\".contains(c))
     }
 
-    /// A word; where `stars` is said, with each `*` that touches it.
+    /// A word; with `stars`, including each `*` that touches it.
     fn starred(&mut self, stars: bool) -> String {
         let mut text = self.word().to_owned();
         while stars && self.text[self.at..].starts_with('*') {
@@ -344,7 +342,7 @@ impl Parser<'_> {
         &rest[..end]
     }
 
-    /// Text in quotes, with JSON's escapes; other characters stand for themselves.
+    /// Text in quotes, with JSON's escapes; other characters mean themselves.
     fn quoted(&mut self, quote: char) -> Result<String> {
         let start = self.at;
         self.take(quote)?;
@@ -352,7 +350,7 @@ impl Parser<'_> {
         loop {
             let place = self.at;
             let Some(c) = self.next() else {
-                return Err(self.error_at(start, "a quote that does not end"));
+                return Err(self.error_at(start, "the quote has no end"));
             };
             match c {
                 c if c == quote => return Ok(text),
@@ -382,8 +380,8 @@ impl Parser<'_> {
             _ => None,
         };
         c.ok_or_else(|| {
-            self.error_at(place, "an escape that is none of JSON's")
-                .with_hint("a backslash in quotes is written twice")
+            self.error_at(place, "the escape is not one of JSON's")
+                .with_hint("in quotes, write a backslash twice")
         })
     }
 

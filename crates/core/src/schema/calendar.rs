@@ -1,4 +1,4 @@
-//! Dates and times of day: their texts, and days counted from 1970-01-01 (proleptic Gregorian).
+//! Dates and times of day: their texts, and days counted from 1970-01-01 (proleptic Gregorian calendar).
 
 /// A calendar day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +12,7 @@ pub(crate) struct Day {
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// Days of a month; 0 for a month that is none.
+/// Days of a month; 0 if the month is not valid.
 pub(crate) fn days_in_month(year: i32, month: u8) -> u8 {
     match month {
         1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
@@ -23,8 +23,8 @@ pub(crate) fn days_in_month(year: i32, month: u8) -> u8 {
     }
 }
 
-/// Reads `YYYYMMDD`, `YYYY-MM-DD` or `YYYY-DDD` (the day of the year, always three digits: two would
-/// be a month to everybody else).
+/// Parses `YYYYMMDD`, `YYYY-MM-DD` or `YYYY-DDD` (the day of the year, always three digits, because two digits mean a
+/// month elsewhere).
 pub(crate) fn date(text: &str) -> Option<Day> {
     let b = text.as_bytes();
     if b.len() == 8 && b[4] == b'-' {
@@ -41,7 +41,7 @@ pub(crate) fn date(text: &str) -> Option<Day> {
     (year > 0 && day > 0 && day <= days_in_month(year, month)).then_some(Day { year, month, day })
 }
 
-/// A date of a climatology, which has no year: `MMDD` of `jan-15` and of `0115`, `MM00` of `jan` and of `0100`.
+/// A climatological date, which has no year: `MMDD` from `jan-15` or `0115`, `MM00` from `jan` or `0100`.
 pub(crate) fn climatology(text: &str) -> Option<String> {
     let (month, day) = match (text.split_once('-'), text.len()) {
         (Some((name, day)), _) => (named(name)?, u8::try_from(digits(day).filter(|day| *day > 0)?).ok()?),
@@ -51,7 +51,7 @@ pub(crate) fn climatology(text: &str) -> Option<String> {
         }
         (None, _) => (named(text)?, 0),
     };
-    // A leap year, so that 0229 is a day.
+    // A leap year, so that 0229 is a valid day.
     let last = days_in_month(2000, month);
     (last > 0 && day <= last).then(|| format!("{month:02}{day:02}"))
 }
@@ -61,7 +61,7 @@ fn named(text: &str) -> Option<u8> {
     month(text).filter(|_| digits(text).is_none())
 }
 
-/// A day by its year and its number in the year.
+/// A day from its year and its number in the year.
 fn ordinal(year: &str, number: &str) -> Option<Day> {
     let year = i32::try_from(digits(year)?).ok().filter(|year| *year > 0)?;
     let first = Day { year, month: 1, day: 1 }.number();
@@ -69,7 +69,7 @@ fn ordinal(year: &str, number: &str) -> Option<Day> {
     Day::from_number(first + after).filter(|day| day.year == year)
 }
 
-/// Days before today of `0`, `-1`, `-30`; `None` for other text.
+/// The number of days before today in `0`, `-1`, `-30`; `None` for other text.
 pub(crate) fn relative(text: &str) -> Option<i64> {
     match text.strip_prefix('-') {
         Some(days) => digits(days).map(|days| -i64::from(days)),
@@ -78,7 +78,7 @@ pub(crate) fn relative(text: &str) -> Option<i64> {
 }
 
 impl Day {
-    /// The day in UTC of nanoseconds since 1970-01-01.
+    /// The day in UTC at a time in nanoseconds since 1970-01-01.
     pub(crate) fn at(nanoseconds: i64) -> Option<Day> {
         Day::from_number(nanoseconds.div_euclid(86_400_000_000_000))
     }
@@ -88,7 +88,7 @@ impl Day {
         format!("{:04}{:02}{:02}", self.year, self.month, self.day)
     }
 
-    /// Days since 1970-01-01. The year is counted from March, so that a leap day is its last.
+    /// Days since 1970-01-01. The year counts from March, so that a leap day is its last day.
     pub(crate) fn number(self) -> i64 {
         let (year, month) = (i64::from(self.year), i64::from(self.month));
         let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
@@ -143,7 +143,7 @@ pub(crate) fn month(text: &str) -> Option<u8> {
     u8::try_from(at + 1).ok()
 }
 
-/// Minutes of a time of day: `H`, `HH`, `HMM`, `HHMM`, `HHMMSS`, `H:MM`, `HH:MM:SS`, with no seconds left over.
+/// Minutes of a time of day: `H`, `HH`, `HMM`, `HHMM`, `HHMMSS`, `H:MM`, `HH:MM:SS`; `None` if seconds are left over.
 pub(crate) fn time_of_day(text: &str) -> Option<u16> {
     let (hour, minute, second) = if text.contains(':') {
         let parts: Vec<&str> = text.split(':').collect();
@@ -166,12 +166,12 @@ pub(crate) fn time_of_day(text: &str) -> Option<u16> {
     u16::try_from(hour * 60 + minute).ok()
 }
 
-/// `HHMM` of minutes.
+/// Formats minutes as `HHMM`.
 pub(crate) fn time_text(minutes: u16) -> String {
     format!("{:02}{:02}", minutes / 60, minutes % 60)
 }
 
-/// A number of at most nine decimal digits, nothing else.
+/// A number of at most nine decimal digits without any other character.
 pub(crate) fn digits(text: &str) -> Option<u32> {
     if text.is_empty() || text.len() > 9 || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;

@@ -1,4 +1,4 @@
-//! The keys that a request names outright: the product of its lists under every rule, one at a time.
+//! The keys that a request names completely: for every rule, the product of the request's lists, one key at a time.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ pub struct Keys {
     /// Position of each listed keyword; `None` at the end.
     positions: Option<Vec<usize>>,
     next_template: usize,
-    /// Keys of this combination already given, where several rules could give one key.
+    /// Keys that this combination has already given, in case several rules give the same key.
     given: Vec<FieldKey>,
 }
 
-/// A key of one rule with places to fill.
+/// A key of one rule, with gaps to fill.
 #[derive(Debug, Clone)]
 struct Template {
     levels: [(Names, Vec<Slot>); LEVELS],
@@ -33,7 +33,7 @@ enum Slot {
     Listed { which: usize, kind: KeywordType, condition: Option<Condition> },
 }
 
-/// What one rule makes of a request.
+/// The result of applying one rule to a request.
 enum Fit {
     /// No key of the rule can match.
     Never,
@@ -43,8 +43,8 @@ enum Fit {
 }
 
 impl Template {
-    /// Whether it says of every key what `later` says, but for keywords that are absent: then archiving makes
-    /// none by `later`, because the first rule that takes a key makes it.
+    /// Whether its keys include all keys of `later`, apart from absent keywords. Then archiving makes none by
+    /// `later`, because the first rule that accepts a key makes it.
     fn takes_all_of(&self, later: &Template) -> bool {
         let present = |template: &Template| -> Vec<(Arc<str>, Slot)> {
             let slots = template.levels.iter().flat_map(|(names, slots)| names.iter().cloned().zip(slots));
@@ -82,15 +82,14 @@ impl Keys {
         (!open || !keys.templates.is_empty()).then_some(keys)
     }
 
-    /// Whether these keys are all that the request can match. False where an optional keyword is not
-    /// named (its default or absence is listed, stored keys may have other values) or a rule takes
-    /// further keywords.
+    /// Whether these keys are all that the request can match. False if the request leaves out an optional keyword
+    /// (its default or absence is listed, but stored keys may have other values) or a rule accepts further keywords.
     pub fn exact(&self) -> bool {
         self.exact
     }
 
-    /// How many keys there are in all, however many were taken. Counted without making them where
-    /// each combination of values is one key of one rule.
+    /// The number of all keys, including those already taken. Computed without making the keys if each combination of
+    /// values gives one key of one rule.
     pub fn count_keys(&self) -> u64 {
         if self.templates.is_empty() {
             return 0;
@@ -114,7 +113,7 @@ impl Keys {
         whole.fold(0, |n, _| n + 1)
     }
 
-    /// The key of one rule for the present combination.
+    /// The key of one rule for the current combination.
     fn make(&self, template: &Template, positions: &[usize]) -> Option<FieldKey> {
         let level = |(names, slots): &(Names, Vec<Slot>)| -> Option<Level> {
             let values = slots.iter().map(|slot| self.fill(slot, positions)).collect::<Option<Vec<_>>>()?;
@@ -134,7 +133,7 @@ impl Keys {
         }
     }
 
-    /// The next combination, the last keyword fastest.
+    /// Moves to the next combination; the last keyword changes fastest.
     fn advance(&mut self) {
         let lists = &self.selection.listed;
         if let Some(positions) = &mut self.positions {
@@ -183,8 +182,7 @@ impl Iterator for Keys {
     }
 }
 
-/// The keywords that a request must list before it names keys outright, by the rule that lacks the
-/// fewest.
+/// The keywords that a request must still list to name keys completely, by the rule that lacks the fewest.
 pub(super) fn lacking(selection: &Selection) -> Vec<Arc<str>> {
     let listed = |keyword: &str| selection.listed.iter().any(|l| *l.keyword == *keyword);
     let starred = |keyword: &str| selection.any.iter().any(|k| k == keyword);
@@ -206,11 +204,11 @@ pub(super) fn lacking(selection: &Selection) -> Vec<Arc<str>> {
     open.map(|rule| lacks(&rule)).min_by_key(Vec::len).unwrap_or_default()
 }
 
-/// A template in the making.
+/// A template under construction.
 struct Draft {
     names: [Names; LEVELS],
     slots: [Vec<Slot>; LEVELS],
-    /// Which listed keywords a predicate of the rule takes.
+    /// For each listed keyword, whether a predicate of the rule uses it.
     used: Vec<bool>,
     exact: bool,
     /// Whether a required keyword is not listed.
@@ -218,7 +216,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// The places that the rule's own predicates make; `None` where no key of the rule can match.
+    /// Adds a slot for each of the rule's own predicates; `None` if no key of the rule can match.
     fn of(rule: &Rule, selection: &Selection) -> Option<Draft> {
         let mut draft = Draft {
             names: [0, 1, 2].map(|level| rule.levels[level].names.clone()),
@@ -235,7 +233,7 @@ impl Draft {
         Some(draft)
     }
 
-    /// Adds the slot of one predicate, where it needs one; `None` where no key of the rule can match.
+    /// Adds the slot of one predicate, if it needs one; `None` if no key of the rule can match.
     fn take_predicate(&mut self, level: usize, predicate: &Predicate, selection: &Selection) -> Option<()> {
         let find = |keyword: &str| selection.listed.iter().position(|l| *l.keyword == *keyword);
         let which = find(&predicate.name).or_else(|| find(&predicate.source));
@@ -274,8 +272,8 @@ impl Draft {
         Some(())
     }
 
-    /// Gives the listed keywords that no predicate takes to the level of the rule that takes further ones; `None`
-    /// where none does.
+    /// Gives the listed keywords that no predicate uses to the rule's level for further keywords; `None` if it has
+    /// none.
     fn take_extras(&mut self, rule: &Rule, selection: &Selection) -> Option<()> {
         let mut extras: Vec<usize> = (0..self.used.len()).filter(|i| !self.used[*i]).collect();
         if extras.is_empty() {
@@ -284,7 +282,7 @@ impl Draft {
         extras.sort_by(|a, b| selection.listed[*a].keyword.cmp(&selection.listed[*b].keyword));
         let level = rule.open?;
         let keywords: Vec<&str> = extras.iter().map(|i| &*selection.listed[*i].keyword).collect();
-        // A keyword that no key can have: archiving refuses it too.
+        // No key can have this keyword: archiving refuses it too.
         self.names[level] = selection.schema.0.extended_names(&self.names[level], &keywords).ok()?;
         for which in extras {
             let kind = selection.schema.0.extra_type(rule, &selection.listed[which].keyword);
@@ -294,7 +292,7 @@ impl Draft {
     }
 }
 
-/// The keys that a rule makes of a request.
+/// The keys that a rule makes from a request.
 fn fit(rule: &Rule, selection: &Selection) -> Fit {
     let Some(mut draft) = Draft::of(rule, selection) else {
         return Fit::Never;

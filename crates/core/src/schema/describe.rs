@@ -1,4 +1,4 @@
-//! What a schema says, for people and programs that show it; and which of its rules no key ever reaches.
+//! Describes a schema, for people and for programs that display it, and finds the rules that no key ever reaches.
 //!
 //! ```
 //! use fieldstone_core::schema::Schema;
@@ -23,7 +23,7 @@ use crate::key::{KeyValue, LEVELS};
 pub struct RuleView {
     /// Dataset, index, field.
     pub levels: [LevelView; LEVELS],
-    /// What its keywords are for a catalog.
+    /// The catalog roles of its keywords.
     pub roles: Arc<CatalogRoles>,
 }
 
@@ -32,7 +32,7 @@ pub struct RuleView {
 pub struct LevelView {
     /// Its keywords, in order.
     pub keywords: Vec<KeywordView>,
-    /// Whether it takes further keywords.
+    /// Whether it accepts further keywords.
     pub open: bool,
 }
 
@@ -41,17 +41,17 @@ pub struct LevelView {
 pub struct KeywordView {
     /// Its name.
     pub name: Arc<str>,
-    /// Its type here.
+    /// Its type in this level.
     pub kind: KeywordType,
     /// Whether a key must have it.
     pub required: bool,
-    /// Whether what a caller gives is dropped.
+    /// Whether the caller's value is dropped.
     pub hidden: bool,
-    /// The value of a key that is given none.
+    /// The value if the caller gives none.
     pub default: Option<KeyValue>,
-    /// The only values that the rule takes, where it names them.
+    /// The only values that the rule accepts, if it names them.
     pub only: Option<Vec<KeyValue>>,
-    /// Values that the rule does not take.
+    /// Values that the rule does not accept.
     pub except: Vec<KeyValue>,
 }
 
@@ -67,8 +67,8 @@ impl Schema {
         self.0.rules.iter().map(view).collect()
     }
 
-    /// Rules that no archived key reaches, because an earlier one takes every key they could: the number
-    /// of the rule and of the earlier one, from 0. Only what is certain is listed.
+    /// Rules that no archived key reaches, because an earlier rule accepts every key that they could: the number of
+    /// the rule and of the earlier one, from 0. Lists only certain cases.
     pub fn unreachable(&self) -> Vec<(usize, usize)> {
         let rules = &self.0.rules;
         let covered = |(i, rule): (usize, &Rule)| {
@@ -96,7 +96,7 @@ fn keyword(p: &Predicate) -> KeywordView {
     }
 }
 
-/// Whether `earlier` takes every key that `later` takes.
+/// Whether `earlier` accepts every key that `later` accepts.
 pub(super) fn covers(earlier: &Rule, later: &Rule) -> bool {
     let same = |p: &Predicate| later.predicates().find(|q| q.name == p.name && q.source == p.source);
     let met = earlier.predicates().all(|p| {
@@ -110,7 +110,7 @@ pub(super) fn covers(earlier: &Rule, later: &Rule) -> bool {
             _ => true,
         }
     });
-    // Every keyword that the later rule may be given has a place in the earlier one.
+    // Every keyword that may be given to the later rule has a place in the earlier one.
     let placed = |q: &Predicate| earlier.predicates().any(|p| p.name == q.name && p.source == q.source);
     met && match earlier.open {
         Some(_) => true,
@@ -118,7 +118,7 @@ pub(super) fn covers(earlier: &Rule, later: &Rule) -> bool {
     }
 }
 
-/// Whether every value that `narrower` takes is taken by `wider`.
+/// Whether `wider` accepts every value that `narrower` accepts.
 fn implies(narrower: &Condition, wider: &Condition) -> bool {
     match (narrower.exclude, wider.exclude) {
         (false, _) => narrower.values.iter().all(|value| wider.takes(value)),
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Whatever keys the earlier rule takes are no keys of the later: tried out, not argued.
+    /// Checks by trial that keys accepted by the earlier rule never come from the later one.
     #[test]
     fn what_is_called_unreachable_is_never_reached() {
         let values = ["x", "y", "z", "w"];

@@ -1,12 +1,12 @@
-//! Extensions: further rules behind those that are there, and optional keywords.
+//! Extensions: further rules after the existing ones, and optional keywords.
 //!
 //! Invariants:
-//! * a key that the schema made before keeps its bytes: the schema as it was is asked first, and what it takes
-//!   is not asked of the extension;
-//! * an optional keyword stands in a key only where the key has it, or another one of the same extension;
-//! * a rule of which an earlier one takes every key is refused: it would never make a key;
-//! * roles, compression and the meaning of words stay: a keyword that has become another name of one that is
-//!   there, or a parameter where it was none, is refused.
+//! * a key that the schema made before keeps its bytes: the schema is asked first without the extension, and the
+//!   extension only for keys that it does not accept;
+//! * an optional keyword appears in a key only if the key has it, or another keyword of the same extension;
+//! * a rule whose keys an earlier rule accepts completely is refused, because it would never make a key;
+//! * roles, compression and the meaning of words stay: an extension is refused if one of its keywords has become
+//!   another name of an existing keyword, or a parameter without having been one before.
 //!
 //! ```
 //! use fieldstone_core::schema::Schema;
@@ -28,21 +28,21 @@ use super::types::KeywordType;
 use super::{Inner, Schema, parser};
 use crate::{Code, Result};
 
-/// What stands between a schema and its extension.
+/// Separates a schema from its extension.
 const SEPARATOR: &str = "extension;\n";
 
 impl Schema {
-    /// The schema with further rules, behind its own, and optional keywords. Every key that it makes stays as it
-    /// is. Invalid where a rule would make no key, because one that is there takes all of its keys, and where a
-    /// word would mean something else than before.
+    /// Extends the schema by further rules, after its own, and by optional keywords. All keys that it makes stay as
+    /// they are. Invalid if a rule would make no key, because an existing rule accepts all of its keys, or if a word
+    /// would change its meaning.
     pub fn extend(&self, text: &str) -> Result<Schema> {
         let ended = if self.text().ends_with('\n') { "" } else { "\n" };
         let before = format!("{}{ended}{SEPARATOR}", self.text());
         let extended = parser::parse(&format!("{before}{text}"), before.len())?;
-        // What looks like a second extension would be one more, unchecked.
+        // A text that looks like a second extension would add one unchecked.
         if extended.older.as_ref().is_none_or(|older| older.rules.len() != self.0.rules.len()) {
             return Err(Code::SchemaSyntax
-                .error("the text holds `extension;` itself")
+                .error("the text contains `extension;` itself")
                 .with_hint("give one extension at a time, without that word"));
         }
         let extended = Schema(Arc::new(extended));
@@ -51,7 +51,7 @@ impl Schema {
         Ok(extended)
     }
 
-    /// Whether it is a schema of this text, or came from it by extensions.
+    /// Whether the schema has this text, or was extended from it.
     pub fn grew_from(&self, text: &str) -> bool {
         let mut schema = Some(&*self.0);
         while let Some(inner) = schema {
@@ -63,7 +63,7 @@ impl Schema {
         false
     }
 
-    /// How many times it was extended.
+    /// The number of its extensions.
     pub fn extensions(&self) -> usize {
         self.0.parts.len().saturating_sub(1)
     }
@@ -75,9 +75,13 @@ impl Schema {
         };
         let rules = extended.rules();
         let shown = |i: usize| rules.get(i).map(ToString::to_string).unwrap_or_default();
-        let whose = if by < before { "that is there" } else { "before it" };
+        let whose = if by < before { "that already exists" } else { "before it" };
         Err(Code::RuleTaken
-            .error(format!("rule {} takes all keys of {}, so that it would make none", shown(by), shown(new)))
+            .error(format!(
+                "rule {} accepts all keys of rule {}, which would make none",
+                shown(by),
+                shown(new)
+            ))
             .with_hint(format!("leave it out: the rule {whose} makes these keys")))
     }
 }
@@ -90,7 +94,7 @@ fn check_words(before: &Inner, extended: &Inner) -> Result<()> {
             let own = before.keyword(name);
             if own != name {
                 return Err(Code::KeywordUnknown
-                    .error(format!("`{name}` is another name of `{own}` in the schema that is there"))
+                    .error(format!("`{name}` is another name of `{own}` in the existing schema"))
                     .with_hint(format!("use `{own}`, or another word")));
             }
             let differs = |p: &Predicate| {
@@ -99,8 +103,8 @@ fn check_words(before: &Inner, extended: &Inner) -> Result<()> {
             };
             if before.rules.iter().flat_map(Rule::predicates).any(differs) {
                 return Err(Code::KeywordValue
-                    .error(format!("`{name}` is a Param in one part of the schema and not in the other"))
-                    .with_hint("give it the type that it has in the rules that are there"));
+                    .error(format!("`{name}` is a Param in one part of the schema and not in another"))
+                    .with_hint("give it the type that it has in the existing rules"));
             }
         }
     }

@@ -1,14 +1,14 @@
-//! What MARS's language means before a schema's types read it.
+//! The rules of the MARS language that apply before a schema's types parse values.
 //!
-//! * A keyword with capitals is the one in small letters, where the schema declares that (`CLASS=OD`, `Date=20260101`).
-//!   Where no level takes further keywords, MARS's other names are read, too (`level` for `levelist`).
-//! * `target` names the file that a request's answer goes to; it selects nothing and no key has it,
-//!   unless the schema declares a keyword of that name.
-//! * `all` is `*`, and `off` is a keyword that is not given, for keywords that have no free text.
-//! * `0`, `-1` ... of a date are today, yesterday ..., in UTC.
-//! * In a schema of MARS keys that leaves `class`, `type`, `stream`, `levtype` or `domain` without a
-//!   type, as FDB's do, MARS's words for them have no case and other names, too; any other text stays.
-//! * A parameter's name may mean another number where class, stream, type and levtype say so.
+//! * A keyword in capitals means the one in lower case, if the schema declares that (`CLASS=OD`, `Date=20260101`). If
+//!   no level accepts further keywords, MARS's other names are recognised, too (`level` for `levelist`).
+//! * `target` names the file for a request's answer. It selects nothing and no key has it, unless the schema declares
+//!   a keyword of that name.
+//! * `all` means `*`, and `off` means that the keyword is not given, for keywords without free text.
+//! * `0`, `-1` ... as a date mean today, yesterday ..., in UTC.
+//! * In a schema of MARS keys that leaves `class`, `type`, `stream`, `levtype` or `domain` without a type, as FDB's
+//!   do, MARS's words for them ignore case and include their other names; any other text stays as it is.
+//! * A parameter's name may mean another number, depending on class, stream, type and levtype.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -56,7 +56,7 @@ impl Inner {
         if capitals && lower == TARGET {
             return TARGET;
         }
-        // An extension does not change what words meant before it.
+        // An extension does not change the earlier meaning of words.
         let first = self.parts.first().copied().unwrap_or_default();
         if self.rules.iter().take(first).any(|rule| rule.open.is_some()) {
             return given;
@@ -65,13 +65,13 @@ impl Inner {
         alias.and_then(|(_, name)| self.declared(name)).unwrap_or(given)
     }
 
-    /// Whether a keyword names the file of an answer, and no part of a key.
+    /// Whether a keyword names the file for an answer, and is not part of a key.
     pub(super) fn is_target(&self, keyword: &str) -> bool {
         keyword == TARGET && self.declared(TARGET).is_none()
     }
 
-    /// Values of a key that stand for another: words of untyped keywords, names of parameters that mean
-    /// another number than everywhere; with their places.
+    /// Values of a key that must be replaced: words of untyped keywords, and names of parameters that mean another
+    /// number in this context; with their positions.
     pub(super) fn rewritten(&self, pairs: &[(&str, &str)]) -> Vec<(usize, String)> {
         let mut found = Vec::new();
         for (i, (keyword, text)) in pairs.iter().enumerate() {
@@ -86,13 +86,13 @@ impl Inner {
         found
     }
 
-    /// The word that an untyped keyword's text is another name of.
+    /// The standard word for the text of an untyped keyword.
     fn word(&self, keyword: &str, text: &str) -> Option<String> {
         let (_, vocabulary) = self.loose.iter().find(|(name, _)| **name == *keyword)?;
         vocabulary.canonical(text).filter(|word| word != text)
     }
 
-    /// A request with the schema's keywords, and values that stand for themselves.
+    /// Rewrites a request into the schema's keywords and literal values.
     pub(super) fn plain(&self, request: &Request, now: Option<i64>) -> Result<Request> {
         let mut plain = Request::new();
         let mut seen = HashSet::new();
@@ -154,7 +154,7 @@ impl Inner {
     }
 }
 
-/// The number of a parameter's name beside these values of other keywords.
+/// The number of a parameter's name in the context of these values of other keywords.
 fn in_context<'a>(name: &str, given: impl Fn(&str) -> Option<&'a str>) -> Option<i64> {
     let context = CONTEXT.map(|keyword| {
         let (_, vocabulary) = Vocabulary::ALL.iter().find(|(name, _)| *name == keyword)?;
@@ -180,7 +180,7 @@ fn plain_item(keyword: &str, kinds: &[KeywordType], item: &Item, now: Option<i64
 fn day_before(keyword: &str, text: &str, days: i64, now: Option<i64>) -> Result<String> {
     let Some(now) = now else {
         return Err(Code::KeywordValue
-            .error(format!("{keyword}={text} is relative to today, which is not known here"))
+            .error(format!("{keyword}={text} is relative to today, but this call does not know the date"))
             .with_hint("write the day itself: YYYYMMDD"));
     };
     let today = Day::at(now).map(calendar::Day::number);

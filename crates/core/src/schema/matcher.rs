@@ -7,10 +7,10 @@ use super::range::ValueRun;
 use crate::glob::Glob;
 use crate::key::{KeyValue, LEVELS};
 
-/// Lists up to this long are searched without a hash.
+/// Lists up to this length are searched without a hash.
 const SHORT: usize = 8;
 
-/// The values that a request lists for one place of a key, under one type.
+/// The values that a request lists for one position in a key, under one type.
 #[derive(Debug, Clone)]
 pub struct OneOf {
     values: List,
@@ -22,7 +22,7 @@ pub struct OneOf {
 enum List {
     /// A range; nothing is stored per value.
     ValueRun(ValueRun),
-    /// Each value with its place among the request's values.
+    /// Each value with its position among the request's values.
     Each { values: Vec<(KeyValue, usize)>, index: HashMap<KeyValue, usize> },
 }
 
@@ -34,7 +34,7 @@ impl OneOf {
         OneOf { values: List::ValueRun(run), min, max }
     }
 
-    /// Values with their places; the first of equal values counts.
+    /// Makes a list of values with their positions; the first of equal values counts.
     pub(super) fn each(places: impl IntoIterator<Item = (KeyValue, usize)>) -> OneOf {
         let mut values: Vec<(KeyValue, usize)> = Vec::new();
         let mut index = HashMap::new();
@@ -52,12 +52,12 @@ impl OneOf {
         OneOf { values: List::Each { values, index }, min, max }
     }
 
-    /// Those of the values that `other` lists too.
+    /// The values that `other` lists too.
     pub(super) fn within(&self, other: &OneOf) -> OneOf {
         OneOf::each(self.entries().filter(|(v, _)| other.position(v).is_some()))
     }
 
-    /// Every value with its place among the request's values.
+    /// Every value with its position among the request's values.
     pub(super) fn entries(&self) -> Box<dyn Iterator<Item = (KeyValue, usize)> + '_> {
         match &self.values {
             List::ValueRun(run) => Box::new(run.iter().zip(0..)),
@@ -65,7 +65,7 @@ impl OneOf {
         }
     }
 
-    /// The place of a value among the request's values for its keyword.
+    /// The position of a value among the request's values for its keyword.
     pub fn position(&self, value: &KeyValue) -> Option<usize> {
         match &self.values {
             List::ValueRun(run) => usize::try_from(run.position(value)?).ok(),
@@ -84,7 +84,7 @@ impl OneOf {
         }
     }
 
-    /// How many distinct values there are.
+    /// The number of distinct values.
     pub fn len(&self) -> usize {
         match &self.values {
             List::ValueRun(run) => usize::try_from(run.len()).unwrap_or(usize::MAX),
@@ -102,7 +102,7 @@ impl OneOf {
         self.entries().map(|(value, _)| value)
     }
 
-    /// The least value in typed order.
+    /// The smallest value in typed order.
     pub fn min(&self) -> Option<&KeyValue> {
         self.min.as_ref()
     }
@@ -113,7 +113,7 @@ impl OneOf {
     }
 }
 
-/// Patterns that a request gives one place of a key, and the values beside them.
+/// The patterns of a request for one position in a key, and the values listed with them.
 #[derive(Debug, Clone)]
 pub struct Like {
     texts: Vec<String>,
@@ -121,12 +121,12 @@ pub struct Like {
 }
 
 impl Like {
-    /// These texts, and whatever one of the patterns matches.
+    /// Makes a constraint from texts and patterns.
     pub(super) fn new(texts: Vec<String>, patterns: &[&str]) -> Like {
         Like { texts, globs: patterns.iter().map(|pattern| Glob::new(pattern)).collect() }
     }
 
-    /// Whether a value is one of the texts, or a pattern matches it. An absent one never is.
+    /// Whether a value is one of the texts, or a pattern matches it. False for an absent value.
     pub fn takes(&self, value: &KeyValue) -> bool {
         let text = value.text();
         *value != KeyValue::Absent
@@ -135,20 +135,20 @@ impl Like {
     }
 }
 
-/// What a request asks of one place of a key.
+/// The demand of a request on one position in a key.
 #[derive(Debug, Clone)]
 pub enum Constraint {
-    /// Nothing: any value and an absent one match.
+    /// No demand: any value and an absent one match.
     Any,
-    /// Any value, but no absent one.
+    /// Any value, but not an absent one.
     Present,
-    /// No value: an absent one alone.
+    /// Only an absent value.
     Absent,
     /// One of these values.
     OneOf(Arc<OneOf>),
     /// One value of each of these lists.
     AllOf(Vec<Arc<OneOf>>),
-    /// The same, and what all of these patterns take.
+    /// The same; all of these patterns must match as well.
     Like(Vec<Arc<OneOf>>, Vec<Arc<Like>>),
 }
 
@@ -164,7 +164,7 @@ impl Constraint {
             && self.patterns().iter().all(|like| like.takes(value))
     }
 
-    /// The patterns that must all take a value.
+    /// The patterns that a value must all match.
     pub fn patterns(&self) -> &[Arc<Like>] {
         match self {
             Constraint::Like(_, patterns) => patterns,
@@ -172,7 +172,7 @@ impl Constraint {
         }
     }
 
-    /// The lists that a value must all be in.
+    /// The lists that must all contain a value.
     pub fn lists(&self) -> &[Arc<OneOf>] {
         match self {
             Constraint::Any | Constraint::Present | Constraint::Absent => &[],
@@ -181,15 +181,16 @@ impl Constraint {
         }
     }
 
-    /// What satisfies both. The lists stay apart: a range of a billion values is never made.
+    /// The constraint that both give together. The lists stay separate, so a range of a billion values is never
+    /// expanded.
     pub(super) fn and(self, other: Constraint) -> Constraint {
         match (self, other) {
             (Constraint::Any, other) => other,
             (own, Constraint::Any) => own,
             (Constraint::Absent, Constraint::Absent) => Constraint::Absent,
-            // What is there in any way is not absent.
+            // A value that is present in any way is not absent.
             (Constraint::Absent, _) | (_, Constraint::Absent) => Constraint::OneOf(Arc::new(OneOf::each([]))),
-            // What is listed is there: no list holds an absent value.
+            // A listed value is present: no list has an absent value.
             (Constraint::Present, other) => other,
             (own, Constraint::Present) => own,
             (own, other) => {
@@ -203,7 +204,7 @@ impl Constraint {
     }
 }
 
-/// The place of a listed keyword in keys of one shape: level, position and the values that it may have there.
+/// The position of a listed keyword in keys of one shape: level, index, and the values that it may have there.
 pub(super) type ListedPlace = (usize, usize, Arc<OneOf>);
 
 /// The constraints of a request on the keys of one shape.
@@ -211,13 +212,12 @@ pub(super) type ListedPlace = (usize, usize, Arc<OneOf>);
 pub struct ShapeMatcher {
     /// Aligned with the names of each level.
     pub constraints: [Vec<Constraint>; LEVELS],
-    /// Per listed keyword the place whose value gives its position; `None` where this shape drops
-    /// the keyword.
+    /// For each listed keyword, the place whose value gives its position; `None` if this shape drops the keyword.
     pub(super) listed: Vec<Option<ListedPlace>>,
 }
 
 impl ShapeMatcher {
-    /// Lets only those keys match that another request's constraints on the same shape let, too.
+    /// Adds the constraints of another request on the same shape.
     pub(super) fn narrow(&mut self, other: ShapeMatcher) {
         for (own, other) in self.constraints.iter_mut().flatten().zip(other.constraints.into_iter().flatten())
         {
@@ -232,10 +232,9 @@ impl ShapeMatcher {
         })
     }
 
-    /// Writes, for each keyword of [`Selection::listed`](super::Selection::listed), the position of
-    /// this key's value among the keyword's values, so that a caller can rank keys in request order.
-    /// A keyword that this shape drops has position 0. False (and no positions) where the key does
-    /// not match.
+    /// Writes, for each keyword of [`Selection::listed`](super::Selection::listed), the position of this key's value
+    /// among the keyword's values, so that a caller can rank keys in request order. A keyword that this shape drops
+    /// has position 0. False (without positions) if the key does not match.
     pub fn listed_positions(&self, values: [&[KeyValue]; LEVELS], positions: &mut Vec<usize>) -> bool {
         positions.clear();
         if !(0..LEVELS).all(|level| self.matches_level(level, values[level])) {

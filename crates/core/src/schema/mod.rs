@@ -1,8 +1,8 @@
-//! Schemas: which keywords a key has, of which types, and how fields are collocated.
+//! Schemas: they define the keywords of a key, their types, and how fields are collocated.
 //!
-//! A schema is FDB's three-level rule language: `[dataset keywords [index keywords [field keywords]]]`
-//! with types, optional keywords, defaults and conditions. Archiving takes the first rule that takes
-//! the whole key; reading considers every rule.
+//! A schema is written in FDB's three-level rule language: `[dataset keywords [index keywords [field keywords]]]`
+//! with types, optional keywords, defaults and conditions. Archiving uses the first rule that accepts the whole key;
+//! reading considers every rule.
 //!
 //! ```
 //! use fieldstone_core::schema::Schema;
@@ -12,12 +12,11 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 //!
-//! Inside: `types` turns text into canonical values (`number`, `calendar`, `step`, `param`), `range`
-//! steps over them, `parser` reads a schema into `rule`s, `resolve` makes keys, `select` reads
-//! requests, `language` says what MARS's words mean before types read them, `words` and `param` hold
-//! ECMWF's tables, `matcher` compares stored keys, `candidates` lists the keys a request names, `roles`
-//! says which run, variable and step a key is of, `extend` and `optional` add rules and
-//! optional keywords.
+//! Modules: `types` turns text into canonical values (`number`, `calendar`, `step`, `param`), `range` steps over
+//! them, `parser` parses a schema into `rule`s, `resolve` makes keys, `select` interprets requests, `language`
+//! applies the rules of MARS before types parse values, `words` and `param` hold ECMWF's tables, `matcher` compares
+//! stored keys, `candidates` lists the keys that a request names, `roles` finds the run, variable and step of a key,
+//! `extend` and `optional` add rules and optional keywords.
 
 pub(crate) mod calendar;
 mod candidates;
@@ -62,10 +61,10 @@ use rule::Rule;
 const SIMULATION: &str = include_str!("../../schemas/simulation.schema");
 const MARS: &str = include_str!("../../schemas/mars.schema");
 const MIXED: &str = include_str!("../../schemas/mixed.schema");
-/// The schemas that come with Fieldstone.
+/// The schemas that Fieldstone provides.
 const BUILTINS: [(&str, &str); 3] = [("simulation", SIMULATION), ("mars", MARS), ("mixed", MIXED)];
 
-/// A parsed schema. Cloning shares it.
+/// A parsed schema. Clones share it.
 #[derive(Clone)]
 pub struct Schema(Arc<Inner>);
 
@@ -73,30 +72,30 @@ pub(crate) struct Inner {
     text: String,
     types: Vec<(Arc<str>, KeywordType)>,
     rules: Vec<Rule>,
-    /// How many rules there are up to the end of each part: the schema as it began, and its extensions.
+    /// The number of rules up to the end of each part: the original schema, and its extensions.
     parts: Vec<usize>,
     /// The schema before its last extension.
     older: Option<Arc<Inner>>,
-    /// The different roles of its rules, in their order.
+    /// The distinct roles of its rules, in their order.
     roles: Vec<Arc<CatalogRoles>>,
     compression: Option<Compression>,
     /// Every name and source of a predicate, with its number.
     ids: HashMap<Arc<str>, usize>,
-    /// MARS keywords without a type that are read as words where they are one.
+    /// MARS keywords without a type, whose texts are replaced if they are words of a vocabulary.
     loose: Vec<(Arc<str>, Vocabulary)>,
     /// Keywords of type Param.
     params: Vec<Arc<str>>,
-    /// Names of levels that took further keywords, shared by the keys that have them.
+    /// Names of levels that had further keywords; the keys that have them share the names.
     open_names: Mutex<Vec<Names>>,
 }
 
 impl Schema {
-    /// Reads a schema. Errors name line and column.
+    /// Parses a schema. Errors name line and column.
     pub fn parse(text: &str) -> Result<Schema> {
         parser::parse(text, 0).map(|inner| Schema(Arc::new(inner)))
     }
 
-    /// A schema that comes with Fieldstone: "simulation", "mars", or "mixed", which has the rules of both.
+    /// A schema that Fieldstone provides: "simulation", "mars", or "mixed", which has the rules of both.
     pub fn builtin(name: &str) -> Option<Schema> {
         let (_, text) = BUILTINS.iter().find(|(known, _)| *known == name)?;
         Schema::parse(text).ok()
@@ -107,7 +106,7 @@ impl Schema {
         &self.0.text
     }
 
-    /// The builtin's name, where the text is a builtin's.
+    /// The builtin's name, if the text is a builtin's.
     pub fn name(&self) -> Option<&str> {
         BUILTINS.iter().find(|(_, text)| *text == self.text()).map(|(name, _)| *name)
     }
@@ -123,14 +122,13 @@ impl Schema {
         all
     }
 
-    /// A keyword as the schema spells it: `date` for `Date`, and MARS's other names where it reads these; what it does not
-    /// know stays as it is given.
+    /// A keyword as the schema spells it: `date` for `Date`, and MARS's other names if the schema recognises them; an
+    /// unknown keyword stays as given.
     pub fn spelling<'a>(&'a self, keyword: &'a str) -> &'a str {
         self.0.keyword(keyword)
     }
 
-    /// The type of a keyword at its deepest use; `None` for a keyword that no rule and no
-    /// declaration knows.
+    /// The type of a keyword at its deepest use; `None` if no rule and no declaration has the keyword.
     pub fn type_of(&self, keyword: &str) -> Option<KeywordType> {
         let used = self.0.rules.iter().find_map(|rule| {
             rule.levels.iter().rev().flat_map(|l| &l.predicates).find(|p| &*p.name == keyword).map(|p| p.kind)
@@ -138,31 +136,31 @@ impl Schema {
         used.or_else(|| self.0.types.iter().rev().find(|(name, _)| &**name == keyword).map(|(_, t)| *t))
     }
 
-    /// How the schema wants blocks to be compressed (`compression = zstd:3;`), where a call or the
-    /// handle does not say.
+    /// The compression that the schema sets for blocks (`compression = zstd:3;`), used if neither the call nor the
+    /// handle sets one.
     pub fn compression(&self) -> Option<Compression> {
         self.0.compression
     }
 
-    /// The key that `pairs` name, for archiving: by the first rule that takes all of them.
+    /// Makes the key that `pairs` name, for archiving, by the first rule that accepts all of them.
     pub fn resolve(&self, pairs: &[(&str, &str)]) -> Result<FieldKey> {
         self.0.resolve(pairs)
     }
 
-    /// Refuses a keyword of no rule that is one letter away from one which the key lacks: what people write is checked
-    /// for slips before a rule with further keywords takes it. One that `is_used` already is none.
+    /// Refuses an unknown keyword that is one letter away from a keyword that the key lacks: catches typing errors in
+    /// a key written by a person before a rule with further keywords accepts it. Accepts a keyword for which
+    /// `is_used` returns true.
     pub fn check_slips(&self, pairs: &[(&str, &str)], is_used: impl Fn(&str) -> Result<bool>) -> Result<()> {
         slips::check_slips(&self.0, pairs, is_used)
     }
 
-    /// What a request selects, for reading: all rules are considered. Days relative to today are
-    /// refused; see [`Schema::select_at`].
+    /// Interprets a request, for reading, under all rules. Refuses days relative to today; see [`Schema::select_at`].
     pub fn select(&self, request: &Request) -> Result<Selection> {
         self.selection(request, None)
     }
 
-    /// As [`Schema::select`], with today's date (UTC) for relative ones: `now` is nanoseconds since
-    /// 1970-01-01, as a [`Clock`](crate::env::Clock) gives it.
+    /// As [`Schema::select`], with today's date (UTC) for relative days: `now` is nanoseconds since 1970-01-01, as a
+    /// [`Clock`](crate::env::Clock) gives it.
     pub fn select_at(&self, request: &Request, now: i64) -> Result<Selection> {
         self.selection(request, Some(now))
     }
@@ -174,7 +172,7 @@ impl Schema {
 }
 
 impl Inner {
-    /// The type of a further keyword of a rule's open level.
+    /// The type of a further keyword in a rule's open level.
     fn extra_type(&self, rule: &Rule, keyword: &str) -> KeywordType {
         let types = self.types.get(rule.types.clone()).unwrap_or_default();
         types.iter().rev().find(|(name, _)| &**name == keyword).map_or(KeywordType::Text, |(_, t)| *t)

@@ -1,12 +1,12 @@
 //! Decimal numbers as text: canonical form and exact stepping.
 //!
-//! The canonical text of a decimal is its plain digits without superfluous zeros; it is never
-//! rounded through a float, so that "0.1" stays "0.1" and a range steps exactly.
+//! The canonical text of a decimal has its plain digits without superfluous zeros; it is never rounded through a
+//! float, so that "0.1" stays "0.1" and a range steps exactly.
 
-/// Exponents beyond this are refused: no finite `f64` needs more.
+/// Larger exponents are refused: no finite `f64` needs more.
 const MAX_EXPONENT: i64 = 400;
 
-/// Value and canonical text of a finite decimal; `None` where `text` is none.
+/// Value and canonical text of a finite decimal; `None` if `text` is not one.
 pub(crate) fn decimal(text: &str) -> Option<(f64, String)> {
     let (negative, rest) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -52,16 +52,16 @@ pub(crate) fn decimal(text: &str) -> Option<(f64, String)> {
         canonical.push_str(fraction);
     }
     let value: f64 = canonical.parse().ok()?;
-    // A decimal too small for a float keeps its text; the sign of its zero must not reach the key.
+    // A decimal too small for a float keeps its text; the sign of its zero must not get into the key.
     value.is_finite().then_some((value + 0.0, canonical))
 }
 
-/// How many digits stand behind the point of a canonical decimal.
+/// The number of digits after the decimal point of a canonical decimal.
 pub(crate) fn scale(canonical: &str) -> u32 {
     canonical.split_once('.').map_or(0, |(_, f)| u32::try_from(f.len()).unwrap_or(u32::MAX))
 }
 
-/// A canonical decimal as a whole number of units of 10^-scale; `None` where it does not fit.
+/// A canonical decimal as a whole number of units of 10^-scale; `None` if it does not fit.
 pub(crate) fn to_units(canonical: &str, units_scale: u32) -> Option<i128> {
     let missing = units_scale.checked_sub(scale(canonical))?;
     let digits: String = canonical.chars().filter(|c| *c != '.').collect();

@@ -1,7 +1,7 @@
-//! Optional keywords of an extension (`number?: Integer;`): what rules they become.
+//! Optional keywords of an extension (`number?: Integer;`) and the rules that they create.
 //!
-//! A rule of an earlier part stays as it is, and takes keys without the keyword. Behind it goes the same rule with the
-//! keyword in its last level, which so only meets keys that have it, or another of the same extension.
+//! A rule of an earlier part stays as it is, and accepts keys without the keyword. A copy with the keyword in its
+//! last level follows it, which thus only meets keys that have it, or another keyword of the same extension.
 //!
 //! ```text
 //! [run [variable [step]]]   extension; number?;   ->   [run [variable [step]]] [run [variable [step, number?]]]
@@ -14,8 +14,8 @@ use super::rule::{Predicate, Rule};
 use crate::key::LEVELS;
 use crate::{Code, Error, Result};
 
-/// Adds, behind rules that are there, the same with these keywords in the last level: for each that lacks one
-/// and takes no further keywords, but for one that another takes all of.
+/// For each existing rule that lacks one of these keywords and accepts no further keywords, appends a copy that has
+/// them in its last level; skips a copy if another rule accepts all of its keys.
 pub(super) fn with_optional(rules: &mut Vec<Rule>, added: Vec<Predicate>, types: usize) -> Result<()> {
     if added.is_empty() {
         return Ok(());
@@ -48,6 +48,6 @@ pub(super) fn with_optional(rules: &mut Vec<Rule>, added: Vec<Predicate>, types:
 
 fn no_place(name: &str) -> Error {
     Code::RuleTaken
-        .error(format!("every rule takes `{name}` already"))
-        .with_hint("a rule with `*` takes any keyword: archive with it")
+        .error(format!("every rule accepts `{name}` already"))
+        .with_hint("a rule with `*` accepts any keyword: archive with it")
 }

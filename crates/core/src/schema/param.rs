@@ -1,9 +1,9 @@
-//! Parameters: numbers of ECMWF's parameter database and the names people type.
+//! Parameters: numbers in ECMWF's parameter database, and the names that people type.
 //!
-//! `data/params.tsv` has a line per parameter: its number, short name and further names. A name that
-//! several parameters have means the one that has it at the earlier place of its line, then the one of
-//! the earlier line. `data/param-contexts.tsv` says where a name means another parameter: in the ocean
-//! `levtype=o2d`, for a stream of monthly means. Numbers are free: tables are younger than data.
+//! `data/params.tsv` has a line for each parameter: its number, short name and further names. A name of several
+//! parameters means the one that lists it earliest in its line, then the one on the earliest line.
+//! `data/param-contexts.tsv` lists contexts in which a name means another parameter: in the ocean with `levtype=o2d`,
+//! or in a stream of monthly means. Any number is allowed, because data are newer than tables.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -14,19 +14,19 @@ use crate::nearest::{closest, nearest};
 const TABLE: &str = include_str!("../../data/params.tsv");
 const CONTEXTS: &str = include_str!("../../data/param-contexts.tsv");
 
-/// The keywords that a context is made of, as the columns of its table.
+/// The keywords that form a context, as the columns of its table.
 pub(crate) const CONTEXT: [&str; 4] = ["class", "levtype", "stream", "type"];
 
-/// What a parameter's text stands for.
+/// The meaning of a parameter's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Param {
     /// A number of ECMWF's.
     Number(i64),
-    /// A number of a table below 128, which is another centre's: `11.2`.
+    /// A number of another centre, in a table below 128: `11.2`.
     Foreign(String),
 }
 
-/// Reads `130`, `130.128` (table 128 is the default), `229.140` (140229), `11.2`, or a name.
+/// Parses `130`, `130.128` (table 128 is the default), `229.140` (140229), `11.2`, or a name.
 pub(crate) fn read(text: &str) -> Option<Param> {
     if let Some(number) = digits(text) {
         return Some(Param::Number(i64::from(number)));
@@ -49,8 +49,7 @@ pub(crate) fn is_name(text: &str) -> bool {
     !text.bytes().all(|b| b.is_ascii_digit() || b == b'.')
 }
 
-/// The number that a name has where class, levtype, stream and type are these; `None` where it is the
-/// one that it has everywhere.
+/// The number of a name in this context of class, levtype, stream and type; `None` if it has its usual number.
 pub(crate) fn in_context(name: &str, context: [Option<&str>; 4]) -> Option<i64> {
     let fits = |line: &&Context| {
         line.keys.iter().zip(context).all(|(key, given)| *key == "-" || Some(*key) == given)
@@ -58,17 +57,17 @@ pub(crate) fn in_context(name: &str, context: [Option<&str>; 4]) -> Option<i64> 
     find(&contexts().iter().find(fits)?.names, name)
 }
 
-/// Names close to a mistyped one.
+/// Suggests names close to a mistyped one.
 pub(crate) fn hint(text: &str) -> String {
     let short = || TABLE.lines().filter_map(|line| line.split('\t').nth(1));
     let mut close = nearest(text, short());
     if close.is_empty() {
         close = closest(text, short(), 3);
     }
-    format!("the nearest names are {}; a number is always taken", close.join(", "))
+    format!("the nearest names are {}; any number is valid", close.join(", "))
 }
 
-/// Names as they are written, and in lower case.
+/// Names as the table spells them, and in lower case.
 struct ParamNames {
     exact: HashMap<&'static str, i64>,
     lower: HashMap<String, i64>,

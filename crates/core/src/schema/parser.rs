@@ -1,4 +1,4 @@
-//! Reads the text of a schema.
+//! Parses the text of a schema.
 //!
 //! ```text
 //! schema    = section { section } { extension }
@@ -14,9 +14,10 @@
 //!           | "*"                                                          further keywords
 //! ```
 //!
-//! Comments run from `#` to the end of the line. Each section is a schema of its own: its types and roles hold for
-//! its rules alone, so that two schemas, one behind the other, are one. A section that names no role has those before
-//! it. An extension belongs to the last section; its types hold for its own rules; what it may not say is in `extend`.
+//! Comments run from `#` to the end of the line. Each section is a schema of its own: its types and roles apply only
+//! to its rules, so that two schemas, one after the other, form one. A section without roles has those of the section
+//! before it. An extension belongs to the last section; its types apply to its own rules; `extend` defines what it
+//! may not change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,14 +35,14 @@ use crate::{Code, Error, Result};
 /// Types in force inside some brackets, innermost last.
 type Scope = Vec<(Arc<str>, KeywordType)>;
 
-/// What the rules of one section have in common.
+/// The common part of the rules of one section.
 struct Section {
-    /// Where its types begin.
+    /// The index of its first type.
     types: usize,
     roles: Arc<CatalogRoles>,
 }
 
-/// Reads a schema. Lines of errors count from `origin` on, where what is read begins there.
+/// Parses a schema. Line numbers in errors count from `origin`, if the parsed text begins there.
 pub(super) fn parse(text: &str, origin: usize) -> Result<Inner> {
     let mut parser = Parser { text, origin, at: 0, ids: HashMap::new() };
     let mut scope = Scope::new();
@@ -103,19 +104,19 @@ fn check_roles(
         let known =
             |k: &str| rules.iter().any(|r: &Rule| r.predicates().any(|p| &*p.name == k) || r.open.is_some());
         if !known(&keyword) {
-            return Err(parser.error_at(place, &format!("`{keyword}` is in no rule")));
+            return Err(parser.error_at(place, &format!("no rule has `{keyword}`")));
         }
         let first = rules.iter().any(|r: &Rule| r.levels[0].names.contains(&keyword));
         if roles.run.len() > 1 && roles.run.contains(&keyword) && !first {
             return Err(parser
-                .error_at(place, &format!("`{keyword}` is in the first level of no rule"))
-                .with_hint("a run of several keywords takes those of a rule's first level"));
+                .error_at(place, &format!("no rule has `{keyword}` in its first level"))
+                .with_hint("a run of several keywords uses those of a rule's first level"));
         }
     }
     Ok(())
 }
 
-/// Keywords of a schema of MARS keys that have a vocabulary, where the schema gives them no type.
+/// Keywords of a schema of MARS keys that have a vocabulary but no type in the schema.
 fn loose(ids: &HashMap<Arc<str>, usize>, rules: &[Rule], types: &Scope) -> Vec<(Arc<str>, Vocabulary)> {
     if !["class", "expver", "stream", "type"].iter().all(|keyword| ids.contains_key(*keyword)) {
         return Vec::new();
@@ -137,14 +138,14 @@ fn loose(ids: &HashMap<Arc<str>, usize>, rules: &[Rule], types: &Scope) -> Vec<(
 
 struct Parser<'a> {
     text: &'a str,
-    /// Where the lines of errors begin to count.
+    /// The position from which line numbers in errors count.
     origin: usize,
     at: usize,
     ids: HashMap<Arc<str>, usize>,
 }
 
 impl<'a> Parser<'a> {
-    /// Reads `extension;` where it stands, and says where.
+    /// Parses `extension;` if it is here, and returns its position.
     fn extension(&mut self) -> Result<Option<usize>> {
         let (start, place) = (self.at, self.place());
         if !matches!(self.keyword(), Ok(word) if &*word == "extension") || self.peek() != Some(';') {
@@ -162,7 +163,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// One section: its declarations, its rules. `roles`: those of the section before it.
+    /// Parses one section: declarations, then rules. `roles` are those of the section before it.
     fn section(
         &mut self,
         scope: &mut Scope,
@@ -175,7 +176,7 @@ impl<'a> Parser<'a> {
         loop {
             match self.peek() {
                 Some('[') => break,
-                None if first > 0 => return Err(self.error("expected a rule behind these declarations")),
+                None if first > 0 => return Err(self.error("expected a rule after these declarations")),
                 None => {
                     return Err(self
                         .error("the schema has no rule")
@@ -192,7 +193,7 @@ impl<'a> Parser<'a> {
         Ok(section)
     }
 
-    /// What stands behind `extension;`.
+    /// Parses the text after `extension;`.
     fn part(&mut self, section: &Section, scope: &mut Scope, rules: &mut Vec<Rule>) -> Result<()> {
         let (own, before) = (scope.len(), rules.len());
         let mut named: Vec<(usize, Arc<str>, Option<KeywordType>)> = Vec::new();
@@ -237,7 +238,7 @@ impl<'a> Parser<'a> {
             let declared = types.rev().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
             let kind = kind.or(declared).unwrap_or(KeywordType::Text);
             if kind.part_of_date().is_some() {
-                return Err(self.error_at(place, "a part of a date is no keyword of its own"));
+                return Err(self.error_at(place, "a part of a date is not a keyword of its own"));
             }
             let name_id = self.id(&name);
             added.push(Predicate {
@@ -268,7 +269,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads `compression = …;` where it stands; a keyword of that name has a type instead.
+    /// Parses `compression = …;` if it is here; a declaration with `:` gives a keyword of that name a type instead.
     fn setting(&mut self, compression: &mut Option<Compression>) -> Result<bool> {
         let (start, place) = (self.at, self.place());
         if !matches!(self.keyword(), Ok(word) if &*word == "compression") || self.peek() != Some('=') {
@@ -289,7 +290,7 @@ impl<'a> Parser<'a> {
         Ok(true)
     }
 
-    /// `own`: where the types of this part begin.
+    /// Parses a declaration. `own` is the index of the first type of this part.
     fn declaration(
         &mut self,
         scope: &mut Scope,
@@ -316,7 +317,7 @@ impl<'a> Parser<'a> {
         self.take(';')
     }
 
-    /// What stands behind `role =`.
+    /// Parses the text after `role =`.
     fn role(
         &mut self,
         place: usize,
@@ -327,7 +328,7 @@ impl<'a> Parser<'a> {
         let known = ["project", "run", "step", "variable"];
         if !known.contains(&word) {
             return Err(self
-                .error_at(place, &format!("`{word}` is no role of a catalog"))
+                .error_at(place, &format!("`{word}` is not a role of the catalog"))
                 .with_hint("the roles are project, run, step and variable"));
         }
         let mut keywords: Vec<Arc<str>> = Vec::new();
@@ -357,8 +358,8 @@ impl<'a> Parser<'a> {
         self.take(';')
     }
 
-    /// One pair of brackets: `path` holds the levels around it; types up to the number beside the section are in
-    /// force outside of them.
+    /// Parses one pair of brackets: `path` holds the levels around it; the types up to the number next to the section
+    /// are in force outside of them.
     fn rule(
         &mut self,
         scope: &Scope,
@@ -369,7 +370,7 @@ impl<'a> Parser<'a> {
         let place = self.place();
         if path.len() == LEVELS {
             return Err(self
-                .error("a rule has three levels, this is a fourth")
+                .error("a rule has three levels, but this is a fourth")
                 .with_hint("move these keywords into the third level"));
         }
         self.take('[')?;
@@ -393,7 +394,10 @@ impl<'a> Parser<'a> {
         self.take(']')?;
         if path.len() < LEVELS && !deeper {
             return Err(self
-                .error_at(place, &format!("a rule has three levels, this one ends at level {}", path.len()))
+                .error_at(
+                    place,
+                    &format!("a rule has three levels, but this one ends at level {}", path.len()),
+                )
                 .with_hint("nest them: [dataset keywords [index keywords [field keywords]]]"));
         }
         if let Ok(levels) = <[Arc<RuleLevel>; LEVELS]>::try_from(path.clone()) {
@@ -460,7 +464,7 @@ impl<'a> Parser<'a> {
             _ => source.clone(),
         };
         if level.predicates.iter().any(|p| p.name == name) {
-            return Err(self.error_at(place, &format!("`{name}` is twice in one level")));
+            return Err(self.error_at(place, &format!("`{name}` occurs twice in one level")));
         }
         let source: Arc<str> = if kind.part_of_date().is_some() { "date".into() } else { source };
         let (name_id, source_id) = (self.id(&name), self.id(&source));
@@ -498,7 +502,7 @@ impl<'a> Parser<'a> {
             let names = KeywordType::ALL.iter().map(|(name, _)| *name);
             let hint = did_you_mean(&word, names.clone())
                 .unwrap_or_else(|| format!("the types are {}", names.collect::<Vec<_>>().join(", ")));
-            self.error_at(place, &format!("`{word}` is no type")).with_hint(hint)
+            self.error_at(place, &format!("`{word}` is not a type")).with_hint(hint)
         })
     }
 
@@ -516,7 +520,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A bare value of a default or condition, if one stands here.
+    /// A bare value of a default or condition, if there is one here.
     fn value(&mut self) -> Option<String> {
         self.peek();
         let rest = &self.text[self.at..];

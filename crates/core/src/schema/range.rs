@@ -1,16 +1,16 @@
-//! Ranges of a request (`a/to/b/by/c`) over a typed keyword: exact, and never materialised.
+//! Ranges of a request (`a/to/b/by/c`) over a typed keyword: exact, and never expanded.
 //!
-//! Every type that knows ranges maps its values to whole units (days, seconds, thousandths ...);
-//! a range is then `from + i * by`, so that its i-th value and the place of a value are arithmetic.
+//! Every type with ranges maps its values to whole units (days, seconds, thousandths ...); a range is then `from + i
+//! * by`, so that arithmetic gives its i-th value and the position of a value.
 
 use super::types::{KeywordType, step_value};
 use super::{calendar, number, step};
 use crate::key::KeyValue;
 use crate::{Code, Error, Result};
 
-/// A range of more values than this is refused.
+/// A range with more values than this is refused.
 pub(crate) const MAX_VALUES: u64 = 100_000_000;
-/// A list that is not one range is held in memory, so it may have only so many values.
+/// Limit on the length of a list that is not one range, because memory holds such a list.
 pub(crate) const MAX_LISTED: u64 = 1_000_000;
 
 /// The values of one range.
@@ -24,7 +24,7 @@ pub(crate) struct ValueRun {
 }
 
 impl ValueRun {
-    /// The range `from/to/to/by/by` of a keyword; both ends belong to it where `by` reaches them.
+    /// The range `from/to/to/by/by` of a keyword; it includes `to` if steps of `by` reach it.
     pub(crate) fn new(
         kind: KeywordType,
         keyword: &str,
@@ -35,7 +35,7 @@ impl ValueRun {
         if !has_ranges(kind) {
             return Err(Code::RequestSyntax
                 .error(format!(
-                    "{keyword}={from}/to/{to} is a range, but {keyword} is of type {}, which has none",
+                    "{keyword}={from}/to/{to} is a range, but {keyword} has type {}, which has no ranges",
                     kind.name()
                 ))
                 .with_hint(format!("list the values: {keyword}=a/b/c")));
@@ -72,7 +72,7 @@ impl ValueRun {
                 .error(format!("{keyword}={from}/to/{to}: `by` is 0"))
                 .with_hint("give an interval other than 0"));
         }
-        // As in MARS: a descending range may say its interval with or without a minus.
+        // As in MARS, the interval of a descending range may have a minus or not.
         let by = if last < first && by > 0 { -by } else { by };
         if last > first && by < 0 {
             return Err(Code::RequestSyntax
@@ -98,7 +98,7 @@ impl ValueRun {
         value(self.kind, self.scale, self.from.checked_add(i128::from(i).checked_mul(self.by)?)?)
     }
 
-    /// Where a value stands in the range.
+    /// The position of a value in the range.
     pub(crate) fn position(&self, value: &KeyValue) -> Option<u64> {
         let distance = units(self.kind, self.scale, value)?.checked_sub(self.from)?;
         if distance % self.by != 0 {
@@ -117,7 +117,7 @@ pub(crate) fn too_many(keyword: &str, limit: u64) -> Error {
     let error = Code::RequestTooBroad.error(format!("{keyword} lists more than {limit} values"));
     match limit {
         MAX_LISTED => error.with_hint("write them as one range a/to/b/by/c, or ask for less at a time"),
-        _ => error.with_hint(format!("ask for less at a time, or for all of them by {keyword}=*")),
+        _ => error.with_hint(format!("ask for less at a time, or for all values with {keyword}=*")),
     }
 }
 
@@ -140,7 +140,7 @@ fn has_ranges(kind: KeywordType) -> bool {
     )
 }
 
-/// A value in the type's whole units; `None` for values that have none (a span, a name).
+/// A value in whole units of the type; `None` if it has none (a span, a name).
 fn units(kind: KeywordType, scale: u32, value: &KeyValue) -> Option<i128> {
     match (kind, value) {
         (_, KeyValue::Int(i)) => Some(i128::from(*i)),
@@ -181,7 +181,7 @@ fn value(kind: KeywordType, scale: u32, units: i128) -> Option<KeyValue> {
     }
 }
 
-/// MARS's own where it has one: 12 hours of steps, 6 of times; else one day, month or whole number.
+/// The default interval: MARS's own (12 hours for steps, 6 for times); else one day, month or whole number.
 fn default_stride(kind: KeywordType, scale: u32) -> Option<i128> {
     match kind {
         KeywordType::Double | KeywordType::Mixed => 10i128.checked_pow(scale),

@@ -1,4 +1,4 @@
-//! Makes keys: keyword and text pairs to canonical values in the schema's order.
+//! Makes keys from keyword and text pairs: canonical values in the schema's order.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use crate::nearest::did_you_mean;
 use crate::request::MAX_KEYWORDS;
 use crate::{Code, Error, Result};
 
-/// Distinct sets of further keywords whose names are shared; beyond it names are made per key.
+/// Limit on the sets of further keywords whose names are shared; beyond it, each key has its own names.
 const MAX_OPEN_NAMES: usize = 256;
 const NONE: u16 = u16::MAX;
 
-/// What the caller gave, found by keyword number.
+/// The caller's pairs, indexed by keyword number.
 struct Given<'a> {
     pairs: &'a [(&'a str, &'a str)],
-    /// Keyword number to pair.
+    /// The pair of each keyword number.
     slots: Vec<u16>,
-    /// Pairs of keywords that no rule knows.
+    /// Pairs whose keywords no rule knows.
     unknown: Vec<u16>,
 }
 
 impl Given<'_> {
-    /// The pair that a predicate takes its value from.
+    /// The pair that gives a predicate its value.
     fn pair(&self, predicate: &Predicate) -> Option<u16> {
         let own = self.slots[predicate.name_id];
         let found = if own == NONE { self.slots[predicate.source_id] } else { own };
         (found != NONE).then_some(found)
     }
 
-    /// A year or month must be that of the date, where both are given.
+    /// Checks that a year or month agrees with the date, if both are given.
     fn check_part(&self, predicate: &Predicate, value: &KeyValue) -> Result<()> {
         let (own, whole) = (self.slots[predicate.name_id], self.slots[predicate.source_id]);
         if predicate.name_id == predicate.source_id || own == NONE || whole == NONE {
@@ -47,7 +47,7 @@ impl Given<'_> {
 
 impl Inner {
     pub(super) fn resolve(&self, pairs: &[(&str, &str)]) -> Result<FieldKey> {
-        // What the schema took before it was extended is the same key for ever.
+        // A key that the schema accepted before its extension stays the same for ever.
         let mut older = self.older.as_deref();
         let mut oldest_first = Vec::new();
         while let Some(schema) = older {
@@ -65,7 +65,7 @@ impl Inner {
         }
     }
 
-    /// The key by the first rule that takes the pairs; `None` where none does.
+    /// The key by the first rule that accepts the pairs; `None` if none does.
     fn taken(&self, pairs: &[(&str, &str)]) -> Result<Option<FieldKey>> {
         self.with_own_words(pairs, |given| {
             let mut used = vec![false; given.pairs.len()];
@@ -79,7 +79,7 @@ impl Inner {
         })
     }
 
-    /// Gives what was given, in the schema's spelling.
+    /// Passes the pairs on in the schema's spelling.
     fn with_own_words<T>(
         &self,
         pairs: &[(&str, &str)],
@@ -99,13 +99,16 @@ impl Inner {
 
     fn given<'a>(&self, pairs: &'a [(&'a str, &'a str)]) -> Result<Given<'a>> {
         if pairs.len() > MAX_KEYWORDS {
-            return Err(Error::invalid(format!("a key of {} keywords; at most {MAX_KEYWORDS}", pairs.len())));
+            return Err(Error::invalid(format!(
+                "the key has {} keywords; the limit is {MAX_KEYWORDS}",
+                pairs.len()
+            )));
         }
         let mut given = Given { pairs, slots: vec![NONE; self.ids.len()], unknown: Vec::new() };
         for (i, (keyword, _)) in (0u16..).zip(pairs) {
             if self.is_target(keyword) {
                 return Err(Code::KeywordUnknown
-                    .error("`target` names the file of an answer and is no part of a key")
+                    .error("`target` names the file for an answer and is not part of a key")
                     .with_hint("leave it out, or declare the keyword in the schema"));
             }
             let taken = match self.ids.get(*keyword) {
@@ -169,11 +172,11 @@ impl Inner {
         Ok(names)
     }
 
-    /// Why no rule takes the key, in the words of the rule that came closest.
+    /// Explains why no rule accepts the key, by the rule that came closest.
     fn explain(&self, given: &Given<'_>) -> Error {
         let closest = self.rules.iter().map(|rule| Mismatch::of(rule, given)).min_by_key(Mismatch::weight);
         let Some(mismatch) = closest else {
-            return Error::internal("a schema without rules");
+            return Error::internal("the schema has no rules");
         };
         if let Some((predicate, text)) = mismatch.refused.first() {
             return self.refusal(predicate, text);
@@ -186,7 +189,7 @@ impl Inner {
         }
         if !surplus.is_empty() && (parts.is_empty() || mismatch.open.is_none()) {
             parts.push(format!("the schema has no keyword {}", quoted(&surplus)));
-            // A misspelt keyword is why another one is missing.
+            // A misspelt keyword explains why another one is missing.
             code = Code::KeywordUnknown;
         }
         let error = code.error(parts.join(" and "));
@@ -204,7 +207,7 @@ impl Inner {
         error.with_hint(hint)
     }
 
-    /// Why a condition does not take a text: names what any rule takes in its place.
+    /// Explains why a condition refuses a text, and names the values that some rule accepts in its place.
     fn refusal(&self, refused: &Predicate, text: &str) -> Error {
         if let Err(error) = refused.kind.canonical(&refused.name, text) {
             return error;
@@ -222,7 +225,7 @@ impl Inner {
         }
         let takes = if exclude { "any value but" } else { "only" };
         let error = Code::KeywordValue.error(format!(
-            "{}={text:?} is not allowed: the schema takes {takes} {}",
+            "{}={text:?} is not allowed: the schema accepts {takes} {}",
             refused.name,
             values.join(", ")
         ));
@@ -234,7 +237,7 @@ impl Inner {
 }
 
 impl Predicate {
-    /// The value that the key has where the caller gave `text`.
+    /// The value of the key if the caller gave `text`.
     pub(super) fn value(&self, text: Option<&str>) -> Result<KeyValue> {
         match (&self.presence, text) {
             (Presence::Hidden(value), _) => Ok(value.clone().unwrap_or(KeyValue::Absent)),
@@ -247,7 +250,7 @@ impl Predicate {
     }
 }
 
-/// Whether a rule takes the whole key; the further keywords it takes, sorted by name.
+/// Whether a rule accepts the whole key; returns the further keywords, sorted by name.
 fn takes(rule: &Rule, given: &Given<'_>, used: &mut [bool]) -> Option<Vec<u16>> {
     for predicate in rule.predicates() {
         match given.pair(predicate) {
@@ -282,11 +285,11 @@ fn surplus(given: &Given<'_>, used: &[bool]) -> Vec<u16> {
         .collect()
 }
 
-/// How far a rule is from taking a key.
+/// How far a rule is from accepting a key.
 struct Mismatch<'a> {
     missing: Vec<&'a str>,
     surplus: Vec<u16>,
-    /// Predicates that do not take their value.
+    /// Predicates that refuse their value.
     refused: Vec<(&'a Predicate, &'a str)>,
     known: BTreeSet<&'a str>,
     open: Option<usize>,
@@ -333,7 +336,7 @@ fn quoted(words: &[&str]) -> String {
     words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// A further keyword must read back from a key's text.
+/// Checks that a further keyword can be parsed again from a key's text.
 fn check_keyword(keyword: &str) -> Result<()> {
     if crate::request::is_keyword(keyword) {
         return Ok(());
@@ -341,5 +344,5 @@ fn check_keyword(keyword: &str) -> Result<()> {
     let shown: String = keyword.chars().take(60).collect();
     Err(Code::KeywordUnknown
         .error(format!("{shown:?} cannot be a keyword"))
-        .with_hint("a keyword is made of letters, digits and _ . - +, at most 255 bytes"))
+        .with_hint("a keyword has letters, digits and _ . - +, at most 255 bytes"))
 }

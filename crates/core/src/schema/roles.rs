@@ -1,7 +1,7 @@
-//! Which keywords play project, run, variable and step, and what a key's run is called.
+//! Catalog roles: the keywords that play project, run, variable and step, and the name of a key's run.
 //!
-//! A schema says it in its `catalog` line. A run may be several keywords of the first level, since MARS
-//! has no word for it; its name is then their values, joined by `/`:
+//! The `catalog` line of a schema assigns the roles. Several keywords of the first level may form a run, since MARS
+//! has no keyword for it; the run's name then joins their values by `/`:
 //!
 //! ```
 //! use fieldstone_core::schema::Schema;
@@ -18,15 +18,15 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 //!
-//! A schema of several sections (F-14; `mixed`: GRIB, and what has a run) gives each rule the roles of its section; a key has
-//! those of its rule, a run those of the rule by which it is named.
+//! A schema of several sections (F-14; `mixed`: GRIB, and data of runs) gives each rule the roles of its section. A
+//! key has the roles of its rule, and a run those of the rule that names it.
 //!
-//! Rules for a name of several keywords: those count that the key's rule names in its first level, in the
-//! order of the `catalog` line. An absent one leaves its place empty (`od/0001/oper//`). In a value `%` is
-//! written `%25` and `/` is written `%2F`. So a name has one meaning, except where two rules have
-//! equally many of these keywords and take the same values: then the first of them is meant.
-//! A run of one keyword is called by its value as it is; where an earlier rule would read this name as one of its own
-//! (`mixed`, a run called `a/20240101/0000`), `%` and `/` are written so in it, too.
+//! A name of several keywords uses those that the key's rule names in its first level, in the order of the `catalog`
+//! line. An absent keyword leaves its place empty (`od/0001/oper//`). In a value, `%` is written `%25` and `/` is
+//! written `%2F`. So a name has one meaning, except if two rules have equally many of these keywords and accept the
+//! same values: then the first rule counts. A run of one keyword has its plain value as name; but if an earlier rule
+//! would read this name as one of its own (`mixed`, a run named `a/20240101/0000`), `%` and `/` are escaped in it,
+//! too.
 
 use std::sync::Arc;
 
@@ -36,15 +36,15 @@ use super::{Inner, Schema, step_number};
 use crate::key::{FieldKey, KeyValue, Level};
 use crate::{Code, Error, Result};
 
-/// The roles of a schema that names none.
+/// The roles of a schema without a `catalog` line.
 static NO_ROLES: CatalogRoles = CatalogRoles { project: None, run: Vec::new(), step: None, variable: None };
 
-/// Which keywords play project, run, variable and step for a catalog.
+/// The keywords that play project, run, variable and step for the catalog.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CatalogRoles {
     /// Keyword of the project.
     pub project: Option<Arc<str>>,
-    /// Keywords of the run; empty where the schema names none.
+    /// Keywords of the run; empty if the schema names none.
     pub run: Vec<Arc<str>>,
     /// Keyword of the step.
     pub step: Option<Arc<str>>,
@@ -53,13 +53,13 @@ pub struct CatalogRoles {
 }
 
 impl Schema {
-    /// Which keywords the schema names as project, run, step and variable (`catalog run = ...;`): of each section of
-    /// rules, those that are different.
+    /// The distinct roles of all sections: the keywords that the schema names as project, run, step and variable
+    /// (`catalog run = ...;`).
     pub fn catalog_roles(&self) -> &[Arc<CatalogRoles>] {
         &self.0.roles
     }
 
-    /// The roles by which a key is named: those of its rule.
+    /// The roles of a key: those of its rule.
     pub fn roles_of(&self, key: &FieldKey) -> &CatalogRoles {
         let sets = &self.0.roles;
         if let [one] = &sets[..] {
@@ -69,21 +69,21 @@ impl Schema {
         if let Some(rule) = self.0.rules.iter().find(|rule| rule.has_shape(names)) {
             return &rule.roles;
         }
-        // A key of a schema before this one: what it has says what it is.
+        // The key comes from an earlier schema: find the role by its own keywords.
         let known = |keyword: &Arc<str>| key.get(keyword).is_some();
         let fits =
             |roles: &&Arc<CatalogRoles>| roles.run.iter().any(known) && roles.variable.iter().all(known);
         sets.iter().find(fits).or(sets.first()).map_or(&NO_ROLES, |roles| roles)
     }
 
-    /// The roles by which a run of this name is named: those of the first rule that has such a name. Invalid where no
-    /// key has such a run.
+    /// The roles of a run with this name: those of the first rule that has such a name. Invalid if no key has such a
+    /// run.
     pub fn roles_of_run(&self, project: &str, name: &str) -> Result<&CatalogRoles> {
         RunNames::of(&self.0).named(project, name).map(|(roles, _)| roles)
     }
 
-    /// Project and name of the run that a key belongs to; the project is empty where the key has none.
-    /// `None` where the schema or the key has no run.
+    /// Project and name of the run to which a key belongs; the project is empty if the key has none. `None` if the
+    /// schema or the key has no run.
     pub fn run_of(&self, key: &FieldKey) -> Option<(String, String)> {
         let roles = self.roles_of(key);
         let project = roles.project.as_deref().and_then(|keyword| key.get(keyword));
@@ -112,15 +112,15 @@ impl Schema {
         Some((project, name))
     }
 
-    /// Keywords and values of the keys that belong to a run: the way back from [`Schema::run_of`]. Invalid
-    /// where no key has such a run.
+    /// Keywords and values of the keys that belong to a run: the inverse of [`Schema::run_of`]. Invalid if no key has
+    /// such a run.
     pub fn pairs_of(&self, project: &str, name: &str) -> Result<Vec<(Arc<str>, String)>> {
         RunNames::of(&self.0).named(project, name).map(|(_, pairs)| pairs)
     }
 
-    /// The first level of keys that name nothing but a run there, which says who owns it. It is that of the
-    /// run's fields, where a rule's first level has no further keyword that must be given; else, and for a
-    /// name that no key has, it is a level of its own.
+    /// The first level of keys that contains only the run, which determines the run's owner. It is that of the run's
+    /// fields if their rule requires no further keyword in its first level; otherwise, and for a name that no key
+    /// has, it is a separate level.
     pub fn run_level(&self, project: &str, name: &str) -> Level {
         let own = |pairs: Vec<(Arc<str>, String)>| {
             let (names, values): (Vec<Arc<str>>, Vec<KeyValue>) =
@@ -138,13 +138,13 @@ impl Schema {
         rules.into_iter().find_map(|rule| level_of(rule, &pairs)).unwrap_or_else(|| own(pairs))
     }
 
-    /// The variable that a key is of.
+    /// The variable of a key.
     pub fn variable_of<'k>(&self, key: &'k FieldKey) -> Option<std::borrow::Cow<'k, str>> {
         Some(key.get(self.roles_of(key).variable.as_deref()?)?.text())
     }
 
-    /// The date among the keywords of a run that these pairs lack and may lack: without it fields of two days are one.
-    /// `None` where they have it, or have it as text.
+    /// The date keyword of a run, if these pairs lack it and may lack it: without it, the fields of two days would be
+    /// one. `None` if the pairs have it, or have it as text.
     pub fn undated(&self, pairs: &[(&str, &str)]) -> Option<Arc<str>> {
         let given = |name: &str| pairs.iter().any(|(keyword, _)| self.0.keyword(keyword) == name);
         for roles in &self.0.roles {
@@ -161,10 +161,10 @@ impl Schema {
         None
     }
 
-    /// The number of the step that a key is at ([`step_number`]): of hours, or one that stands for `0-24` or `30m`.
+    /// The number of the step of a key ([`step_number`]): in hours, or a number that represents `0-24` or `30m`.
     pub fn step_of(&self, key: &FieldKey) -> Option<i64> {
         match key.get(self.roles_of(key).step.as_deref()?)? {
-            // Of a schema of other steps `30m` is the name of something else.
+            // In a schema with other steps, `30m` names something else.
             KeyValue::Span { text, .. } => step_number::of(text),
             value => step_number::of(&value.text()).and_then(step_number::whole),
         }
@@ -193,12 +193,12 @@ impl<'a> RunNames<'a> {
         let sets = || self.roles.iter().filter(|roles| !roles.run.is_empty());
         if sets().next().is_none() {
             return Err(Code::SchemaRole
-                .error("the schema does not say which keyword is the run")
+                .error("the schema does not define which keyword is the run")
                 .with_hint("add `catalog run = KEYWORD;` to the schema of a new store"));
         }
         if !sets().any(|roles| has_project(&roles)) {
             return Err(Code::SchemaRole
-                .error(format!("the schema has no projects, '{project}' is given"))
+                .error(format!("the schema has no projects, but '{project}' is given"))
                 .with_hint("leave the project out, or add `catalog project = KEYWORD;` to the schema"));
         }
         for roles in sets().filter(has_project) {
@@ -225,7 +225,7 @@ impl<'a> RunNames<'a> {
     /// The pairs of a run that several keywords name.
     fn several(&self, roles: &CatalogRoles, name: &str) -> Option<Vec<(Arc<str>, String)>> {
         let parts: Vec<String> = name.split('/').map(unescaped).collect();
-        // A name that `run_of` does not give is no second name of the same run.
+        // A name that `run_of` does not give is not a second name of the same run.
         if name.split('/').zip(&parts).any(|(given, part)| escaped(part) != given) {
             return None;
         }
@@ -233,8 +233,8 @@ impl<'a> RunNames<'a> {
         rules.find_map(|rule| run_pairs(rule, &roles.run, &parts))
     }
 
-    /// Whether a run's one value would, as a name, be that of an earlier rule's run; or is what such a value is
-    /// written as, so that the two stay apart.
+    /// Whether the single value of a run, used as a name, would be the name of an earlier rule's run, or looks like
+    /// an escaped value; such values are escaped, so that the two stay apart.
     fn is_anothers(&self, own: &CatalogRoles, project: &str, value: &str) -> bool {
         if self.roles.len() < 2 {
             return false;
@@ -258,7 +258,7 @@ impl<'a> RunNames<'a> {
         }
     }
 
-    /// Whether one of the first rules has runs of this name.
+    /// Whether one of the first `rules` rules has runs with this name.
     fn names_run(&self, rules: usize, name: &str) -> bool {
         let parts: Vec<String> = name.split('/').map(unescaped).collect();
         self.rules.iter().take(rules).any(|rule| match &rule.roles.run[..] {
@@ -270,8 +270,8 @@ impl<'a> RunNames<'a> {
     fn no_run(&self, name: &str) -> Error {
         let shapes: Vec<String> = self.rules.iter().map(|rule| run_keywords(rule).join("/")).collect();
         Code::SchemaRole
-            .error(format!("'{name}' is no run of this schema"))
-            .with_hint(format!("a run is called {}", shapes.join(" or ")))
+            .error(format!("'{name}' is not a run of this schema"))
+            .with_hint(format!("the name of a run has the form {}", shapes.join(" or ")))
     }
 }
 
@@ -280,7 +280,7 @@ fn run_keywords(rule: &Rule) -> Vec<&str> {
     rule.roles.run.iter().filter(named).map(|keyword| &**keyword).collect()
 }
 
-/// Keywords and values of a run's name by one rule, where it fits.
+/// Keywords and values of a run's name by one rule, if the name fits it.
 fn run_pairs(rule: &Rule, keywords: &[Arc<str>], parts: &[String]) -> Option<Vec<(Arc<str>, String)>> {
     let first = &rule.levels[0];
     let named = |keyword: &Arc<str>| first.predicates.iter().find(|p| p.visible() && p.name == *keyword);
@@ -291,7 +291,7 @@ fn run_pairs(rule: &Rule, keywords: &[Arc<str>], parts: &[String]) -> Option<Vec
     let mut pairs = Vec::new();
     for (predicate, part) in predicates.into_iter().zip(parts) {
         if part.is_empty() {
-            // Only what may be absent leaves its place empty.
+            // Only an optional keyword leaves its place empty.
             match &predicate.presence {
                 Presence::Optional(value) if value.is_absent() => continue,
                 _ => return None,
@@ -307,7 +307,7 @@ fn run_pairs(rule: &Rule, keywords: &[Arc<str>], parts: &[String]) -> Option<Vec
     (!pairs.is_empty()).then_some(pairs)
 }
 
-/// The first level of a rule's keys with these pairs alone.
+/// The first level of a rule's keys that have only these pairs.
 fn level_of(rule: &Rule, pairs: &[(Arc<str>, String)]) -> Option<Level> {
     let first = &rule.levels[0];
     if pairs.iter().any(|(keyword, _)| !first.names.contains(keyword)) {

@@ -13,13 +13,13 @@ use crate::key::{KeyValue, LEVELS, Names};
 pub(crate) enum Presence {
     /// The keyword must be given.
     Required,
-    /// It may be left out; then this value stands in its place.
+    /// It may be left out; the key then has this value.
     Optional(KeyValue),
-    /// It is taken from the caller and dropped; the key has this value, or no such keyword at all.
+    /// The caller's value is dropped; the key has this value, or lacks the keyword.
     Hidden(Option<KeyValue>),
 }
 
-/// Which values a rule takes.
+/// The values that a rule accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub exclude: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Predicate {
     /// Name in the key.
     pub name: Arc<str>,
     pub name_id: usize,
-    /// Keyword whose value is used where `name` itself is not given (`date` for a year).
+    /// Keyword whose value is used if `name` itself is not given (`date` for a year).
     pub source: Arc<str>,
     pub source_id: usize,
     pub kind: KeywordType,
@@ -47,7 +47,7 @@ pub(crate) struct Predicate {
 }
 
 impl Predicate {
-    /// Whether the key of this rule shows the keyword.
+    /// Whether keys of this rule show the keyword.
     pub(crate) fn visible(&self) -> bool {
         !matches!(self.presence, Presence::Hidden(None))
     }
@@ -64,20 +64,20 @@ pub(crate) struct RuleLevel {
     pub predicates: Vec<Predicate>,
     /// Names of the visible predicates, in order.
     pub names: Names,
-    /// Whether further keywords are taken here.
+    /// Whether further keywords are accepted here.
     pub open: bool,
 }
 
 /// One path through the schema's brackets.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
-    /// Shared by the rules that nest in the same brackets.
+    /// The levels; rules that nest in the same brackets share them.
     pub levels: [Arc<RuleLevel>; LEVELS],
     /// Index of the open level, if any.
     pub open: Option<usize>,
-    /// Which of the schema's types are in force for its further keywords: those of its section declared before it.
+    /// The schema's types in force for its further keywords: those of its section that were declared before it.
     pub types: Range<usize>,
-    /// What its keywords are for a catalog.
+    /// The catalog roles of its keywords.
     pub roles: Arc<CatalogRoles>,
 }
 
@@ -86,7 +86,7 @@ impl Rule {
         self.levels.iter().flat_map(|level| &level.predicates)
     }
 
-    /// Whether a key with these names may have come from this rule.
+    /// Whether a key with these names may come from this rule.
     pub(crate) fn has_shape(&self, names: [&Names; LEVELS]) -> bool {
         self.levels.iter().zip(names).all(|(level, names)| {
             let declared = level.names.len();
@@ -101,7 +101,7 @@ impl Rule {
         !names.iter().any(|n| declared.contains(&**n))
     }
 
-    /// The visible predicate at a place of a key of this shape; `None` for a further keyword.
+    /// The visible predicate at a position in a key of this shape; `None` for a further keyword.
     pub(crate) fn predicate_at(&self, level: usize, place: usize) -> Option<&Predicate> {
         self.levels.get(level)?.predicates.iter().filter(|p| p.visible()).nth(place)
     }

@@ -1,9 +1,9 @@
-//! What a request selects.
+//! The selection of a request.
 //!
-//! A keyword may have different types in different rules and levels (`date` as a year above and a
-//! day below), so each listed keyword is read under every type it may meet. Its *main* type is that
-//! of its deepest use in the first rule that can read all of its values; positions in the request
-//! always count the distinct values under the main type.
+//! A keyword may have different types in different rules and levels (`date` as a year above and as a day below), so
+//! each listed keyword is parsed under every type that it may have. Its *main* type is that of its deepest use in the
+//! first rule that can parse all of its values; positions in the request always count the distinct values under the
+//! main type.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::nearest::did_you_mean;
 use crate::request::{Item, Request, Values, Wanted};
 use crate::{Code, Error, Result};
 
-/// What a request selects, over all rules of a schema. Cloning shares it.
+/// The selection of a request, over all rules of a schema. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub(super) schema: Schema,
@@ -28,11 +28,11 @@ pub struct Selection {
     pub(super) any: Arc<[String]>,
     /// Keywords given with patterns.
     likes: Arc<[(Arc<str>, Arc<Like>)]>,
-    /// Keywords given as `?*`: keys have them.
+    /// Keywords given as `?*`: keys must have them.
     pub(super) present: Arc<[String]>,
-    /// Keywords given as `!*`: keys lack them.
+    /// Keywords given as `!*`: keys must lack them.
     pub(super) absent: Arc<[String]>,
-    /// What the request is bound to: keys match these, too.
+    /// The bounds of the request: keys must match these, too.
     bounds: Vec<Selection>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Listed {
     pub(super) keyword: Arc<str>,
     kind: KeywordType,
     values: Arc<OneOf>,
-    /// The user's text of each distinct value; `None` where a range made them.
+    /// The user's text of each distinct value; `None` if the values come from a range.
     texts: Option<Vec<String>>,
     readings: HashMap<KeywordType, Arc<OneOf>>,
 }
@@ -52,7 +52,7 @@ impl Listed {
         if items.is_empty() {
             return Err(Code::KeywordValue
                 .error(format!("{keyword} has an empty list of values"))
-                .with_hint(format!("leave {keyword} out to take any")));
+                .with_hint(format!("leave {keyword} out to accept any value")));
         }
         let kinds = kinds(schema, keyword)?;
         let mut first_error = None;
@@ -87,7 +87,7 @@ impl Listed {
         self.values.len()
     }
 
-    /// Whether this is the type under which the values are counted.
+    /// Whether the values are counted under this type.
     pub(super) fn is_of(&self, kind: KeywordType) -> bool {
         self.kind == kind
     }
@@ -105,7 +105,7 @@ impl Listed {
         kind.canonical(&self.keyword, &text).ok()
     }
 
-    /// The values under another type, those that it can read, with their places under the main type.
+    /// The values under another type, if it can parse them, with their positions under the main type.
     fn read_as(&self, kind: KeywordType, items: &[Item]) -> Arc<OneOf> {
         if kind == self.kind {
             return self.values.clone();
@@ -177,7 +177,7 @@ impl Selection {
         })
     }
 
-    /// What both select; order, positions and what may be missing stay this one's.
+    /// Selects the keys that both select; order, positions and possible missing keys stay those of `self`.
     pub fn within(mut self, bound: Selection) -> Selection {
         self.bounds.push(bound);
         self
@@ -191,22 +191,22 @@ impl Selection {
             && self.bounds.iter().all(Selection::is_unconstrained)
     }
 
-    /// Whether no keyword is given values, so that no field can be missing.
+    /// Whether no keyword has values, so that no field can be missing.
     pub fn lists_nothing(&self) -> bool {
         self.listed.is_empty()
     }
 
-    /// Whether no keyword is given values or patterns.
+    /// Whether no keyword has values or patterns.
     pub fn names_nothing(&self) -> bool {
         self.lists_nothing() && self.likes.is_empty()
     }
 
-    /// Whether it is bound by anything but its own keywords.
+    /// Whether it has bounds in addition to its own keywords.
     pub(super) fn is_bound(&self) -> bool {
         !self.bounds.iter().all(Selection::is_unconstrained)
     }
 
-    /// Whether a key is selected. Many keys are compared faster by the constraints for their shape.
+    /// Whether a key is selected. To compare many keys, the constraints for their shape are faster.
     pub fn takes(&self, key: &FieldKey) -> bool {
         let names = [0, 1, 2].map(|level| &key.levels[level].names);
         let matches = |matcher: ShapeMatcher| {
@@ -215,25 +215,25 @@ impl Selection {
         self.for_shape(names).is_some_and(matches)
     }
 
-    /// Keywords given with values, in the schema's order (further keywords after it, by name), with
-    /// the canonical texts of their distinct values in the request's order. It makes every value of
-    /// every range: where lists may be long, use [`Selection::listed_values`].
+    /// Keywords with values, in the schema's order (then further keywords, by name), with the canonical texts of
+    /// their distinct values in the request's order. It expands every value of every range; if lists may be long, use
+    /// [`Selection::listed_values`].
     pub fn listed(&self) -> Vec<(Arc<str>, Vec<String>)> {
         let texts = |values: &OneOf| values.values().map(|v| v.text().into_owned()).collect();
         self.listed_values().map(|(keyword, values)| (keyword.clone(), texts(values))).collect()
     }
 
-    /// As [`Selection::listed`], without making the values.
+    /// As [`Selection::listed`], without expanding the values.
     pub fn listed_values(&self) -> impl Iterator<Item = (&Arc<str>, &OneOf)> {
         self.listed.iter().map(|l| (&l.keyword, &*l.values))
     }
 
-    /// How many combinations the listed values have; `None` beyond 64 bits.
+    /// The number of combinations of the listed values; `None` if it exceeds 64 bits.
     pub fn count_listed(&self) -> Option<u64> {
         self.listed.iter().try_fold(1u64, |n, l| n.checked_mul(u64::try_from(l.len()).ok()?))
     }
 
-    /// One combination of listed values, by their positions: `run=a,step=6`.
+    /// Describes a combination of listed values, given by their positions: `run=a,step=6`.
     pub fn describe(&self, positions: &[usize]) -> String {
         let one = |(l, i): (&Listed, &usize)| {
             let value = l.values.get(*i).unwrap_or(KeyValue::Absent);
@@ -242,8 +242,8 @@ impl Selection {
         self.listed.iter().zip(positions).map(one).collect::<Vec<_>>().join(",")
     }
 
-    /// The constraints on keys with these names; `None` where no such key can match, because the
-    /// request gives values to a keyword that it lacks, or wants one there.
+    /// The constraints on keys with these names; `None` if no such key can match, because the request gives values to
+    /// a keyword that the key lacks, or demands its presence.
     pub fn for_shape(&self, names: [&Names; LEVELS]) -> Option<ShapeMatcher> {
         let rules: Vec<&Rule> = self.schema.0.rules.iter().filter(|r| r.has_shape(names)).collect();
         let mut constraints = names.map(|level| vec![Constraint::Any; level.len()]);
@@ -255,7 +255,7 @@ impl Selection {
                 narrow(&mut constraints, place, Constraint::Like(Vec::new(), vec![like.clone()]));
                 held = true;
             }
-            // A key without the keyword, or with it only as a part of another, is like nothing.
+            // A key without the keyword, or with it only as a part of another, matches no pattern.
             if !held {
                 return None;
             }
@@ -278,7 +278,7 @@ impl Selection {
         Some(matcher)
     }
 
-    /// Constrains the places that have the names of listed keywords; gives the deepest of each keyword.
+    /// Constrains the positions that have the names of listed keywords; returns the deepest position of each keyword.
     fn constrain_listed(
         &self,
         names: [&Names; LEVELS],
@@ -301,8 +301,8 @@ impl Selection {
         places
     }
 
-    /// Constrains the places that are parts of a listed keyword, as a year is of a date; `None` where a listed
-    /// keyword constrains nothing and is not hidden, either.
+    /// Constrains the positions that are parts of a listed keyword, as a year is of a date; `None` if a listed
+    /// keyword that is not hidden constrains no position.
     fn constrain_parts(
         &self,
         rules: &[&Rule],
@@ -330,7 +330,7 @@ impl Selection {
         Some(())
     }
 
-    /// The types that a place of a key may have; `None` where the rule drops the caller's value.
+    /// The types that a position of a key may have; `None` if the rule drops the caller's value.
     fn kinds_at(&self, rules: &[&Rule], place: (usize, usize), keyword: &str) -> Option<Vec<KeywordType>> {
         let mut kinds = Vec::new();
         for rule in rules {
@@ -344,7 +344,7 @@ impl Selection {
             }
         }
         if kinds.is_empty() {
-            // A key of an older schema: its values show their type themselves.
+            // The key comes from an earlier schema: its values show their type.
             use KeywordType as T;
             kinds = vec![self.schema.type_of(keyword).unwrap_or(T::Text)];
             for kind in [T::Integer, T::Double, T::Step, T::Text] {
@@ -356,28 +356,31 @@ impl Selection {
         Some(kinds)
     }
 
-    /// The keys that the request names outright, one per combination of listed values and rule, in
-    /// request order (the first keyword of the schema slowest). `None` where a keyword is open, so
-    /// that keys must be searched. See [`Keys::exact`] for what the list leaves out.
+    /// The keys that the request names completely, one for each combination of listed values and rule, in request
+    /// order (the first keyword of the schema changes slowest). `None` if a keyword is open, so that keys must be
+    /// searched. See [`Keys::exact`] for the keys that the list leaves out.
     pub fn keys(&self) -> Option<Keys> {
-        // Only what is there says what a pattern stands for.
+        // Only the stored fields determine the values that a pattern matches.
         if !self.likes.is_empty() {
             return None;
         }
         Keys::new(self)
     }
 
-    /// As [`Selection::keys`]; an error names the keywords that the request leaves open.
+    /// As [`Selection::keys`]; the error names the keywords that the request leaves open.
     pub fn expand(&self) -> Result<Keys> {
         self.keys().ok_or_else(|| {
             let open = lacking(self);
             Code::RequestTooBroad
-                .error(format!("the request leaves {} open, so it names no keys", open.join(", ")))
+                .error(format!(
+                    "the request leaves {} open, so it does not name keys completely",
+                    open.join(", ")
+                ))
                 .with_hint("list the values of each; `list` and `axes` show which are stored")
         })
     }
 
-    /// The canonical key of a request that lists one value for each keyword it names.
+    /// The canonical key of a request with one value for each keyword.
     pub fn only_key(&self) -> Option<FieldKey> {
         if self.count_listed() != Some(1) {
             return None;
@@ -386,7 +389,7 @@ impl Selection {
     }
 }
 
-/// Level and place of the names that satisfy a test, outermost first.
+/// Level and index of the names that satisfy a test, outermost first.
 fn places_of<'a>(
     names: [&'a Names; LEVELS],
     test: impl Fn(&Arc<str>) -> bool + 'a,
@@ -398,20 +401,20 @@ fn places_of<'a>(
     all.filter(move |(_, _, name)| test(name)).map(|(level, i, _)| (level, i))
 }
 
-/// Adds a constraint to those that a place has.
+/// Adds a constraint to those of a position.
 fn narrow(constraints: &mut [Vec<Constraint>; LEVELS], (level, i): (usize, usize), further: Constraint) {
     let constraint = &mut constraints[level][i];
     *constraint = std::mem::replace(constraint, Constraint::Any).and(further);
 }
 
-/// The places of a keyword, then those whose value is a part of its own.
+/// The positions of a keyword, then those whose value is a part of its value.
 fn places_with_parts(names: [&Names; LEVELS], rules: &[&Rule], keyword: &str) -> Vec<(usize, usize)> {
     let own = places_of(names, |name| **name == *keyword);
     let part = parts(rules, keyword).into_iter().map(|(level, i, _)| (level, i));
     own.chain(part).collect()
 }
 
-/// Places whose value is a part of `keyword`'s, outermost first.
+/// Positions whose value is a part of `keyword`'s, outermost first.
 fn parts(rules: &[&Rule], keyword: &str) -> Vec<(usize, usize, KeywordType)> {
     let mut found = Vec::new();
     for rule in rules {
@@ -446,7 +449,7 @@ pub(super) fn kinds(schema: &Inner, keyword: &str) -> Result<Vec<KeywordType>> {
         further.extend(rule.open.map(|_| schema.extra_type(rule, keyword)));
     }
     kinds.append(&mut further);
-    // A date that a schema only knows by its parts is still read as a date.
+    // A date that a schema has only as parts is still parsed as a date.
     if kinds.is_empty() && !parts.is_empty() {
         kinds.push(KeywordType::Date);
     }
@@ -473,7 +476,7 @@ pub(super) fn kinds(schema: &Inner, keyword: &str) -> Result<Vec<KeywordType>> {
     Err(Code::KeywordUnknown.error(format!("the schema has no keyword `{keyword}`")).with_hint(hint))
 }
 
-/// Patterns, with the canonical texts of the values beside them under any of the keyword's types.
+/// Patterns, with the canonical texts of the listed values under any of the keyword's types.
 fn like(kinds: &[KeywordType], keyword: &str, wanted: &[Wanted]) -> Like {
     let (mut texts, mut patterns) = (Vec::new(), Vec::new());
     for one in wanted {
@@ -528,7 +531,7 @@ fn expand(kind: KeywordType, keyword: &str, items: &[Item]) -> Result<(OneOf, Op
     Ok((OneOf::each(all.into_iter().map(|(value, _)| value).zip(0..)), Some(texts)))
 }
 
-/// MARS writes one grid as a list: `grid=0.25/0.25`.
+/// MARS writes a grid as a list: `grid=0.25/0.25`.
 fn whole_grid(kind: KeywordType, items: &[Item]) -> Option<String> {
     if kind != KeywordType::Grid || items.len() < 2 {
         return None;

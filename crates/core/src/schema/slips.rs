@@ -1,4 +1,4 @@
-//! Slips of the pen in a key that a schema with further keywords would take: `stpe=6` would be a keyword for ever.
+//! Typing errors in a key that a schema with further keywords would accept: `stpe=6` would be a keyword for ever.
 
 use super::Inner;
 use crate::nearest::is_one_letter_away;
@@ -6,8 +6,8 @@ use crate::{Code, Result};
 
 /// Refuses a further keyword that is one letter away from one of the schema's which the key lacks.
 ///
-/// Beside the keyword that it looks like, it is meant: `steps=3` with `step=6` is no slip. Nor is one that `is_used`
-/// already; only what looks like a slip is asked about.
+/// If the key also has the similar keyword, both are intended: `steps=3` with `step=6` is not an error. Neither is a
+/// keyword for which `is_used` returns true; only similar keywords are passed to it.
 pub fn check_slips(
     schema: &Inner,
     pairs: &[(&str, &str)],
@@ -23,7 +23,7 @@ pub fn check_slips(
             return Err(Code::KeywordUnknown
                 .error(format!("the schema has no keyword `{keyword}`: did you mean `{meant}`?"))
                 .with_hint(format!(
-                    "write {meant}={value}; a further keyword has a name that is no slip of the schema's"
+                    "write {meant}={value}; the name of a further keyword must not look like a misspelt one of the schema"
                 )));
         }
     }

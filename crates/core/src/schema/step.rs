@@ -1,6 +1,7 @@
-//! Steps: hours ("6"), shorter ones ("30m", "15s"), before the start ("-6"), and spans of two ("0-24", "30m-1", "-12--6").
+//! Steps: hours ("6"), shorter steps ("30m", "15s"), before the start ("-6"), and spans between two steps ("0-24",
+//! "30m-1", "-12--6").
 
-/// Seconds of one step: a bare number is hours; units are d, h, m, s, also joined ("1h30m").
+/// Seconds of one step: a bare number counts hours; the units are d, h, m, s, also combined ("1h30m").
 pub(crate) fn seconds(text: &str) -> Option<i64> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         return text.parse::<i64>().ok()?.checked_mul(3_600);
@@ -24,14 +25,14 @@ pub(crate) fn seconds(text: &str) -> Option<i64> {
     (number.is_none() && !text.is_empty()).then_some(seconds)
 }
 
-/// Whole minutes of an interval, as [`seconds`] reads it.
+/// Whole minutes of an interval, as [`seconds`] parses it.
 pub(crate) fn minutes(text: &str) -> Option<i64> {
     seconds(text).filter(|seconds| seconds % 60 == 0).map(|seconds| seconds / 60)
 }
 
-/// First and last second of a step or span; equal ends are one step.
+/// First and last second of a step or span; equal ends mean one step.
 pub(crate) fn span(text: &str) -> Option<(i64, i64)> {
-    // A minus at the begin is a sign.
+    // A minus at the beginning is a sign.
     let dash = text.char_indices().skip(1).find(|(_, c)| *c == '-').map(|(at, _)| at);
     match dash {
         None => signed(text).map(|s| (s, s)),
@@ -49,7 +50,8 @@ fn signed(text: &str) -> Option<i64> {
     }
 }
 
-/// Canonical text, FDB's: hours where they are whole, else hours, minutes and seconds that are not 0 (`30m`, `1h30m`).
+/// The canonical text, as in FDB: hours if they are whole, else the hours, minutes and seconds that are not 0 (`30m`,
+/// `1h30m`).
 pub(crate) fn text(start: i64, end: i64) -> String {
     if start == end { one(start) } else { format!("{}-{}", one(start), one(end)) }
 }

@@ -1,11 +1,12 @@
-//! Numbers by which a catalog knows steps. A whole number of hours is its own; any other step or span (`15m`, `0-24`) has
-//! one of the numbers below [`WHOLE`], from which its text is read again.
+//! Numbers by which the catalog identifies steps. The number of a whole hour is that hour; any other step or span
+//! (`15m`, `0-24`) has one of the numbers below [`WHOLE`], which determines its text.
 //!
 //! ```text
 //! number = -2^63 + 1 + (end + 2^33) * 2^28 + length      seconds; -2^33 <= end < 2^33, 0 <= length < 2^28
 //! ```
 //!
-//! So they are in the order of their ends, 272 years on both sides of the start; a span lasts 8 years at most.
+//! The numbers are in the order of the steps' ends, 272 years on both sides of the start; a span lasts 8 years at
+//! most.
 //!
 //! ```
 //! use fieldstone_core::schema::step_number;
@@ -17,17 +18,17 @@
 
 use super::step;
 
-/// The least number that is a number of hours.
+/// The smallest number that is a number of hours.
 pub const WHOLE: i64 = -(1 << 62) + 1;
 
 const FIRST: i64 = i64::MIN + 1;
 const REACH: i64 = 1 << 33;
 const LENGTHS: i64 = 1 << 28;
 
-/// The number of a step by its canonical text; `None` where there is none.
+/// The number of a step with this canonical text; `None` if it has none.
 pub fn of(text: &str) -> Option<i64> {
     if let Ok(number) = text.parse::<i64>() {
-        // Another text of the number would be the name of another field.
+        // Another text with the same number would be the name of another field.
         return (number >= WHOLE && number.to_string() == text).then_some(number);
     }
     let (start, end) = step::span(text).filter(|(start, end)| step::text(*start, *end) == text)?;
@@ -35,7 +36,7 @@ pub fn of(text: &str) -> Option<i64> {
     (-REACH..REACH).contains(&end).then(|| FIRST + (end + REACH) * LENGTHS + length)
 }
 
-/// The text of a number, as keys have it.
+/// The text of a number, as it is in keys.
 pub fn text(number: i64) -> String {
     if number >= WHOLE {
         return number.to_string();
@@ -44,12 +45,12 @@ pub fn text(number: i64) -> String {
     step::text(end - number.saturating_sub(FIRST).max(0) % LENGTHS, end)
 }
 
-/// The number, where it is one of hours.
+/// The number, if it is a number of hours.
 pub fn whole(number: i64) -> Option<i64> {
     (number >= WHOLE).then_some(number)
 }
 
-/// Seconds from the start to the end of the step or span that a number stands for.
+/// Seconds from the start to the end of the step or span with this number.
 pub fn end(number: i64) -> i64 {
     match whole(number) {
         Some(hours) => hours.saturating_mul(3_600),

@@ -1,7 +1,7 @@
-//! Types of keywords: how a text becomes the canonical value of a key.
+//! Types of keywords: they turn a text into the canonical value of a key.
 //!
-//! Invariant: `canonical` of a canonical text is the same value, and two values have equal texts
-//! exactly when they are equal. A text that a type cannot keep is refused, never changed.
+//! Invariant: `canonical` of a canonical text gives the same value, and two values have equal texts if and only if
+//! they are equal. A text that a type cannot keep is refused, never changed.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{calendar, number, param, step};
 use crate::key::KeyValue;
 use crate::{Code, Error, Result};
 
-/// The type of a keyword, as the schema's words name it.
+/// The type of a keyword, by its name in a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeywordType {
@@ -19,9 +19,9 @@ pub enum KeywordType {
     Text,
     /// A whole number of 64 bits.
     Integer,
-    /// A decimal number of any length, canonical without superfluous zeros.
+    /// A decimal number of any length; canonical without superfluous zeros.
     Double,
-    /// A decimal number where it is one, otherwise text.
+    /// A decimal number if it is one, otherwise text.
     Mixed,
     /// A day: `YYYYMMDD`.
     Date,
@@ -31,25 +31,25 @@ pub enum KeywordType {
     Step,
     /// An experiment version, padded with zeros to four characters.
     Expver,
-    /// A parameter: number, `130.128` or a name of ECMWF's table.
+    /// A parameter: number, `130.128` or a name in ECMWF's table.
     Param,
     /// A parameter by number only.
     ParamId,
-    /// The year, also of a date.
+    /// The year; also taken from a date.
     Year,
-    /// The month 1-12, also by name, also of a date.
+    /// The month 1-12; also by name, also taken from a date.
     Month,
     /// The month of a date, two digits.
     MonthOfDate,
-    /// `YYYYMM`, also of a date.
+    /// `YYYYMM`; also taken from a date.
     YearMonth,
-    /// `MMDD`, also of a date.
+    /// `MMDD`; also taken from a date.
     ClimateDaily,
-    /// The month 1-12 of a climate, also by name, also of a date.
+    /// The month 1-12 of a climatology; also by name, also taken from a date.
     ClimateMonthly,
     /// The first three characters.
     First3,
-    /// A grid, `/` written as `+`.
+    /// A grid, with `/` written as `+`.
     Grid,
     /// A keyword whose value is dropped.
     Ignore,
@@ -80,7 +80,7 @@ pub enum Typed {
 }
 
 impl KeywordType {
-    /// Every type with the word that names it in a schema.
+    /// Every type with its name in a schema.
     pub const ALL: [(&'static str, KeywordType); 34] = [
         ("Text", KeywordType::Text),
         ("Default", KeywordType::Text),
@@ -118,28 +118,28 @@ impl KeywordType {
         ("Resolution", KeywordType::Word(Vocabulary::Resolution)),
     ];
 
-    /// The type of a schema's word.
+    /// The type with this name in a schema.
     pub fn parse(word: &str) -> Option<KeywordType> {
         Self::ALL.iter().find(|(name, _)| *name == word).map(|(_, t)| *t)
     }
 
-    /// The word of the type.
+    /// The name of the type.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, t)| *t == self).map_or("Text", |(name, _)| name)
     }
 
-    /// The canonical value of `text`. `keyword` is for the message only.
+    /// The canonical value of `text`. `keyword` only appears in the message.
     pub fn canonical(self, keyword: &str, text: &str) -> Result<KeyValue> {
         if text.is_empty() {
             return Err(Code::KeywordValue
                 .error(format!("{keyword} has an empty value"))
-                .with_hint(format!("leave {keyword} out, or give None, where the field has none")));
+                .with_hint(format!("leave {keyword} out, or give None, if the field has none")));
         }
         self.read(text).ok_or_else(|| self.refuse(keyword, text))
     }
 
-    /// A canonical value for tables: numbers as numbers, days as days. A step in hours is a whole
-    /// number, a shorter one a float, a span of steps text.
+    /// A canonical value for tables, with numbers as numbers and days as days. A step in hours is a whole number, a
+    /// shorter one a float, and a span of steps text.
     pub fn typed(self, value: &KeyValue) -> Typed {
         match value {
             KeyValue::Absent => Typed::Absent,
@@ -158,7 +158,7 @@ impl KeywordType {
         }
     }
 
-    /// The words that the type takes, where it has a vocabulary.
+    /// The words that the type accepts, if it has a vocabulary.
     pub fn words(self) -> Option<&'static [&'static str]> {
         match self {
             KeywordType::Word(vocabulary) => Some(vocabulary.words()),
@@ -166,7 +166,7 @@ impl KeywordType {
         }
     }
 
-    /// Whether `0` and `-1` in a request are today and yesterday.
+    /// Whether `0` and `-1` in a request mean today and yesterday.
     pub(crate) fn takes_relative_days(self) -> bool {
         use KeywordType as T;
         matches!(self, T::Date | T::YearMonth | T::ClimateDaily | T::ClimateMonthly)
@@ -178,8 +178,8 @@ impl KeywordType {
         !matches!(self, T::Text | T::Mixed | T::First3 | T::Grid | T::Ignore)
     }
 
-    /// Whether the type reads a part of a date, so that a schema may say `year: Year` and take it
-    /// from `date`.
+    /// The keyword of the date of which this type is a part, if it is one; so a schema may have `year: Year` and take
+    /// it from `date`.
     pub(crate) fn part_of_date(self) -> Option<&'static str> {
         match self {
             KeywordType::Year => Some("year"),
@@ -233,7 +233,7 @@ impl KeywordType {
                         }
                         None => calendar::digits(text).filter(|_| text.len() == 4)?,
                     };
-                    // A leap year, so that 0229 is a day.
+                    // A leap year, so that 0229 is a valid day.
                     let (month, day) = (u8::try_from(number / 100).ok()?, number % 100);
                     let last = u32::from(calendar::days_in_month(2000, month));
                     ((1..=last).contains(&day)).then(|| as_text(&format!("{number:04}")))?
@@ -251,7 +251,7 @@ impl KeywordType {
         let expected = match self {
             KeywordType::Integer => "a whole number between -2^63 and 2^63-1",
             KeywordType::Double => "a finite decimal number",
-            KeywordType::Date => "a date: YYYYMMDD or YYYY-MM-DD, jan-15 or jan of a climatology",
+            KeywordType::Date => "a date: YYYYMMDD or YYYY-MM-DD, or jan-15 or jan in a climatology",
             KeywordType::Time => "a time of day without seconds: HH, HHMM or HH:MM",
             KeywordType::Step => {
                 "a step in hours (6, -6), minutes (30m), seconds (15s), days (2d), or a span (0-24, 30m-1)"
@@ -264,12 +264,12 @@ impl KeywordType {
             KeywordType::YearMonth => "a month YYYYMM or a date",
             KeywordType::ClimateDaily => "a day MMDD (or jan-15) or a date",
             KeywordType::Param => "a parameter of ECMWF's table",
-            KeywordType::Word(_) => "a word of MARS for it",
+            KeywordType::Word(_) => "a MARS word for it",
             _ => "a value",
         };
         let error = Code::KeywordValue.error(format!("{keyword}={shown:?} is not {expected}"));
         if self.takes_relative_days() && calendar::relative(text).is_some() {
-            return error.with_hint("requests take days relative to today; a key has the day itself");
+            return error.with_hint("requests accept days relative to today; a key needs the day itself");
         }
         match self {
             KeywordType::Word(vocabulary) => return error.with_hint(vocabulary.hint(text)),
@@ -278,7 +278,7 @@ impl KeywordType {
         }
         match (self, text.parse::<f64>()) {
             (KeywordType::Integer, Ok(x)) if x.fract() == 0.0 && x.abs() < i64::MAX as f64 => {
-                error.with_hint(format!("write {x:.0} without point or exponent"))
+                error.with_hint(format!("write {x:.0} without decimal point or exponent"))
             }
             (KeywordType::Integer | KeywordType::Double, Err(_)) => {
                 error.with_hint(format!("a schema may declare `{keyword}: Text;` or `{keyword}: Mixed;`"))
@@ -288,7 +288,8 @@ impl KeywordType {
     }
 }
 
-/// A step or span of these seconds. A key has the minutes in which its ends lie; the text says the seconds.
+/// The value of a step or span between these seconds. A key has the minutes that contain its ends; the text has the
+/// seconds.
 pub(crate) fn step_value(start: i64, end: i64) -> KeyValue {
     let [first, last] = [start, end].map(|seconds| seconds.div_euclid(60));
     KeyValue::Span { start: first, end: last, text: step::text(start, end).into() }

@@ -1,9 +1,8 @@
-//! The vocabularies of MARS: which words a keyword such as `class` or `stream` takes.
+//! The vocabularies of MARS: the words that a keyword such as `class` or `stream` accepts.
 //!
-//! The words and their further names (`forecast` for `fc`) are ECMWF's, in `data/words.tsv`. Case does
-//! not matter; the canonical form is the word in lower case. Two values stand in no table and are taken
-//! by every vocabulary, because ecCodes says them of a message whose code it has no word for: a whole
-//! number, and `unknown`.
+//! The words and their other names (`forecast` for `fc`) are ECMWF's, in `data/words.tsv`. Case does not matter; the
+//! canonical form is the word in lower case. Every vocabulary also accepts two values that are in no table, because
+//! ecCodes reports them for a message whose code has no word: a whole number, and `unknown`.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -16,19 +15,19 @@ const TABLE: &str = include_str!("../../data/words.tsv");
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Vocabulary {
-    /// Whose data: `od`, `rd`, `ea`.
+    /// Origin of the data: `od`, `rd`, `ea`.
     Class,
-    /// What a field is: `an`, `fc`, `pf`.
+    /// Type of field: `an`, `fc`, `pf`.
     Type,
-    /// Which system made it: `oper`, `enfo`, `wave`.
+    /// Forecasting system: `oper`, `enfo`, `wave`.
     Stream,
-    /// Kind of level: `pl`, `ml`, `sfc`.
+    /// Type of level: `pl`, `ml`, `sfc`.
     Levtype,
     /// Area: `g`.
     Domain,
     /// The model: `ifs`, `glob`.
     Model,
-    /// The centre a field came from: `ecmf`, `kwbc`.
+    /// Originating centre: `ecmf`, `kwbc`.
     Origin,
     /// Ocean product: `inst`, `tavg`.
     Product,
@@ -69,7 +68,7 @@ impl Vocabulary {
         tables().get(&self).map_or(&[], |table| &table.words)
     }
 
-    /// The canonical form of a word, a further name or a number; `None` for what is none.
+    /// The canonical form of a word, another name or a number; `None` if `text` is none of these.
     pub(crate) fn canonical(self, text: &str) -> Option<String> {
         let lower = text.to_lowercase();
         if let Some(word) = tables().get(&self).and_then(|table| table.names.get(lower.as_str())) {
@@ -78,7 +77,7 @@ impl Vocabulary {
         (lower == "unknown" || super::calendar::digits(text).is_some()).then_some(lower)
     }
 
-    /// The next step for somebody whose word is none.
+    /// The next step for a user whose word is not valid.
     pub(crate) fn hint(self, text: &str) -> String {
         let words = self.words();
         match did_you_mean(text, words.iter().copied()) {
@@ -90,7 +89,7 @@ impl Vocabulary {
 
 struct WordTable {
     words: Vec<&'static str>,
-    /// Word or further name to word.
+    /// Maps words and other names to words.
     names: HashMap<&'static str, &'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! Locks and condition variables that are std's, except in a run; without poison, as those of `plain`.
+//! Locks and condition variables: those of std, except in a run of `schedule`; without poison, as those of `plain`.
 
 use core::time::Duration;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::{self, PoisonError, TryLockError, TryLockResult};
 
 use super::schedule::{Member, member, waker};
 
-/// Wakes those who wait for a lock, when it is given back.
+/// Wakes the threads that wait for a lock when it is released.
 #[derive(Debug)]
 struct Release(usize);
 
@@ -19,7 +19,7 @@ impl Drop for Release {
     }
 }
 
-/// Takes a lock: at once, or when its holders have given it back.
+/// Takes a lock: at once, or when its holders have released it.
 fn take<G>(member: &Member, what: usize, attempt: impl Fn() -> TryLockResult<G>) -> G {
     member.pause();
     loop {
@@ -48,7 +48,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     }
 }
 
-/// As [`std::sync::MutexGuard`]: given back, then those who wait are woken.
+/// As [`std::sync::MutexGuard`]: releases the lock, then wakes the threads that wait.
 #[derive(Debug)]
 pub struct MutexGuard<'a, T: ?Sized> {
     inner: sync::MutexGuard<'a, T>,
@@ -57,7 +57,7 @@ pub struct MutexGuard<'a, T: ?Sized> {
 }
 
 impl<T> Mutex<T> {
-    /// A mutex that nobody holds.
+    /// Makes a free mutex.
     pub const fn new(value: T) -> Mutex<T> {
         Mutex(sync::Mutex::new(value))
     }
@@ -77,7 +77,7 @@ impl<T: ?Sized> Mutex<T> {
         MutexGuard { inner, _release: Release(self.address()), owner: self }
     }
 
-    /// Takes it.
+    /// Locks the mutex.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.whole(match member() {
             Some(member) => take(&member, self.address(), || self.0.try_lock()),
@@ -85,13 +85,13 @@ impl<T: ?Sized> Mutex<T> {
         })
     }
 
-    /// Takes it where nobody holds it.
+    /// Locks the mutex if it is free.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         super::pause();
         without_poison(self.0.try_lock()).map(|guard| self.whole(guard))
     }
 
-    /// The value, for the only one who has it.
+    /// The value, through exclusive access.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,14 +120,14 @@ pub struct Condvar(sync::Condvar);
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Whether the time was over.
+    /// Whether the wait timed out.
     pub fn timed_out(&self) -> bool {
         self.0
     }
 }
 
 impl Condvar {
-    /// Nobody waits for it.
+    /// Makes a condition variable without waiting threads.
     pub const fn new() -> Condvar {
         Condvar(sync::Condvar::new())
     }
@@ -136,7 +136,7 @@ impl Condvar {
         std::ptr::from_ref(self) as usize
     }
 
-    /// Gives the lock back, and takes it again when it is notified.
+    /// Releases the lock, and takes it again after a notification.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let owner = guard.owner;
         if let Some(member) = member() {
@@ -147,7 +147,8 @@ impl Condvar {
         owner.whole(self.0.wait(guard.inner).unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same while a condition holds, but not longer than a duration; in a run, than until all other threads wait.
+    /// As `wait`, while a condition holds, but no longer than a duration; in a run, no longer than until all other
+    /// threads wait.
     pub fn wait_timeout_while<'a, T>(
         &self,
         mut guard: MutexGuard<'a, T>,
@@ -172,7 +173,7 @@ impl Condvar {
         (guard, WaitTimeoutResult(false))
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         match member() {
             Some(member) => member.wake(self.address()),
@@ -180,7 +181,7 @@ impl Condvar {
         }
     }
 
-    /// Wakes one of those who wait.
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         match member() {
             Some(member) => member.wake_one(self.address()),
@@ -208,7 +209,7 @@ pub struct RwLockWriteGuard<'a, T> {
 }
 
 impl<T> RwLock<T> {
-    /// A lock that nobody holds.
+    /// Makes a free lock.
     pub const fn new(value: T) -> RwLock<T> {
         RwLock(sync::RwLock::new(value))
     }
@@ -217,7 +218,7 @@ impl<T> RwLock<T> {
         std::ptr::from_ref(self) as usize
     }
 
-    /// Takes it beside others who read.
+    /// Takes the lock, shared with other readers.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         let inner = match member() {
             Some(member) => take(&member, self.address(), || self.0.try_read()),
@@ -226,7 +227,7 @@ impl<T> RwLock<T> {
         RwLockReadGuard { inner, _release: Release(self.address()) }
     }
 
-    /// Takes it alone.
+    /// Takes the lock exclusively.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         let inner = match member() {
             Some(member) => take(&member, self.address(), || self.0.try_write()),

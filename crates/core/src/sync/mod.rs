@@ -1,12 +1,13 @@
-//! Locks, condition variables, channels and threads of all that threads of a process share: the journal, fields, catalog
-//! and graph.
+//! Locks, condition variables, channels and threads for everything that the threads of a process share: the journal,
+//! fields, catalog and graph.
 //!
-//! In what ships they are those of std, without poison (`plain`). With the feature `schedules`, which the test kit switches on,
-//! they are wrappers that do the same, except within [`schedule::run`]: there one thread runs at a time, and wherever a
-//! thread takes a lock, waits, starts another one or calls a simulated disk, a seed draws who goes on (T-5).
+//! In releases these are std's, without poison (`plain`). With the feature `schedules`, which the test kit enables,
+//! they are wrappers that behave the same, except in [`schedule::run`]: there one thread runs at a time, and whenever
+//! a thread takes a lock, waits, starts another thread or calls a simulated disk, a seed draws the thread that runs
+//! next (T-5).
 //!
-//! Invariant: nothing here decides anything but who goes on. Atomic numbers are std's: they are no place where
-//! another thread is let on.
+//! Invariant: this module only decides which thread runs next. Atomic numbers are std's: accesses to them never
+//! switch threads.
 
 #[cfg(feature = "schedules")]
 mod locks;
@@ -30,7 +31,7 @@ pub use std::sync::mpsc;
 #[cfg(not(feature = "schedules"))]
 pub use std::thread;
 
-/// Lets another thread on, where a seed says who goes on.
+/// Lets another thread run, if a seed decides the order.
 #[cfg(not(feature = "schedules"))]
 #[inline]
 pub(crate) fn pause() {}

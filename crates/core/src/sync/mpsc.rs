@@ -1,4 +1,4 @@
-//! Channels that are std's; a thread of a run that waits at one lets others on meanwhile.
+//! Channels: those of std; in a run, a thread that waits at one lets others run.
 
 use std::sync::mpsc as std_mpsc;
 use std::sync::mpsc::{TryRecvError, TrySendError};
@@ -40,7 +40,7 @@ impl<T> Sender<T> {
 }
 
 impl<T> SyncSender<T> {
-    /// Sends a value when there is room.
+    /// Sends a value once there is space.
     pub fn send(&self, mut value: T) -> Result<(), SendError<T>> {
         let Some(member) = member() else { return self.0.send(value) };
         loop {
@@ -55,7 +55,7 @@ impl<T> SyncSender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// The next value.
+    /// Receives the next value.
     pub fn recv(&self) -> Result<T, RecvError> {
         let Some(member) = member() else { return self.0.recv() };
         loop {
@@ -78,7 +78,7 @@ impl<T> IntoIterator for Receiver<T> {
     }
 }
 
-/// Values until nobody sends any more.
+/// Values until every sender is gone.
 #[derive(Debug)]
 pub struct IntoIter<T>(Receiver<T>);
 

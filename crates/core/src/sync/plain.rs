@@ -1,8 +1,8 @@
-//! std's locks and condition variables, without poison: a panic of one caller does not lock out all others, and what a lock
-//! guards is checked where it is used.
+//! Locks and condition variables of std, without poison: a panic of one caller does not lock out all others, and the
+//! code that uses guarded data checks them.
 //!
-//! A library with smaller locks (`parking_lot`) keeps those who wait in a table of the process. A fork copies that table
-//! as another thread left it, and the child may wait for ever.
+//! A library with smaller locks (`parking_lot`) keeps waiting threads in a table of the process. A fork copies that
+//! table in the state in which another thread left it, and the child may wait for ever.
 
 use core::time::Duration;
 use std::sync::{self, PoisonError, TryLockError};
@@ -14,7 +14,7 @@ pub use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutRe
 pub struct Mutex<T: ?Sized>(sync::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// A mutex that nobody holds.
+    /// Makes a free mutex.
     pub const fn new(value: T) -> Mutex<T> {
         Mutex(sync::Mutex::new(value))
     }
@@ -26,12 +26,12 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Takes it.
+    /// Locks the mutex.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes it where nobody holds it.
+    /// Locks the mutex if it is free.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(guard),
@@ -40,7 +40,7 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// The value, for the only one who has it.
+    /// The value, through exclusive access.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,17 +51,17 @@ impl<T: ?Sized> Mutex<T> {
 pub struct Condvar(sync::Condvar);
 
 impl Condvar {
-    /// Nobody waits for it.
+    /// Makes a condition variable without waiting threads.
     pub const fn new() -> Condvar {
         Condvar(sync::Condvar::new())
     }
 
-    /// Gives the lock back, and takes it again when it is notified.
+    /// Releases the lock, and takes it again after a notification.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same while a condition holds, but not longer than a duration.
+    /// As `wait`, while a condition holds, but no longer than a duration.
     pub fn wait_timeout_while<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -71,12 +71,12 @@ impl Condvar {
         self.0.wait_timeout_while(guard, longest, condition).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }
 
-    /// Wakes one of those who wait.
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
@@ -87,17 +87,17 @@ impl Condvar {
 pub struct RwLock<T>(sync::RwLock<T>);
 
 impl<T> RwLock<T> {
-    /// A lock that nobody holds.
+    /// Makes a free lock.
     pub const fn new(value: T) -> RwLock<T> {
         RwLock(sync::RwLock::new(value))
     }
 
-    /// Takes it beside others who read.
+    /// Takes the lock, shared with other readers.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes it alone.
+    /// Takes the lock exclusively.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }

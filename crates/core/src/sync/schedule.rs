@@ -1,11 +1,11 @@
-//! Who goes on: threads of one run, of which one runs at a time, as a seed says.
+//! A scheduler for tests: of the threads of a run, one runs at a time, chosen by a seed.
 //!
-//! A thread of a run is a thread of the system, so that its id, what is local to it and what C libraries keep for it are as
-//! usual; it sleeps until it is its turn. Where all threads wait, the run is broken off: each of them unwinds. So it is
-//! where a thread panics and meets another one while it unwinds.
+//! A thread of a run is a thread of the system, so its id, its local storage and the state that C libraries keep for
+//! it are as usual; it sleeps until its turn. If all threads wait, the scheduler aborts the run: each thread unwinds.
+//! It also aborts a run in which a thread panics and synchronises with another thread while unwinding.
 //!
-//! The same seed and the same calls give the same run. The seed draws how often threads take turns, too: some runs change
-//! at each step, in others a thread goes far while another one stands still.
+//! The same seed and the same calls give the same run. The seed also draws how often threads take turns: some runs
+//! switch at each step, in others one thread goes far while another stands still.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,29 +16,29 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::processor::Processor;
 
-/// Steps after which a run has no end.
+/// A run with more steps counts as endless.
 const STEPS: u64 = 1 << 20;
-/// Of so many steps a thread may be changed at one, more or less often: drawn for each run.
+/// A thread switch happens on average once in this number of steps: one of them is drawn for each run.
 const RARELY: [usize; 4] = [1, 2, 6, 20];
-/// What tasks wait for that wait for the end of any other.
+/// The address for which tasks wait that wait for the end of any other task.
 const ANY_END: usize = 1;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run<T> {
-    /// What the body returned; else why the run was broken off, or the message of the panic.
+    /// The result of the body; else why the run was aborted, or the message of the panic.
     pub outcome: Result<T, String>,
-    /// A sum of who went on at each step: equal runs have equal ones.
+    /// A checksum of the threads chosen at each step: equal runs have equal digests.
     pub digest: u64,
 }
 
-/// What unwinds the threads of a run that is broken off.
+/// The payload with which the threads of an aborted run unwind.
 struct BrokenOff;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Status {
     Ready,
-    /// For what has this address, or this odd number.
+    /// Waits for the object with this address, or for this odd number.
     Waits(usize),
     Ended,
 }
@@ -46,7 +46,7 @@ enum Status {
 #[derive(Debug)]
 struct Task {
     status: Status,
-    /// Whether it waits no longer than until all others wait, too: for a time.
+    /// Whether it waits only until all others wait, too: for a limited time.
     timed: bool,
     thread: Option<Thread>,
 }
@@ -54,7 +54,7 @@ struct Task {
 #[derive(Debug)]
 struct State {
     seed: u64,
-    /// How often something was drawn.
+    /// The number of draws so far.
     drawn: u64,
     rarely: usize,
     tasks: Vec<Task>,
@@ -87,7 +87,7 @@ impl State {
         (xxh3_64_with_seed(&self.drawn.to_le_bytes(), self.seed) % bound.max(1) as u64) as usize
     }
 
-    /// Draws who goes on; `from` is who asks.
+    /// Draws the thread that runs next; `from` asks.
     fn draw(&mut self, from: usize) -> Option<usize> {
         self.steps += 1;
         let ready = |tasks: &[Task]| -> Vec<usize> {
@@ -135,13 +135,13 @@ thread_local! {
     static SELF: RefCell<Option<Member>> = const { RefCell::new(None) };
 }
 
-/// This thread, where it is one of a run, to wake others.
+/// This thread, if it belongs to a run, for waking others.
 pub(super) fn waker() -> Option<Member> {
     SELF.try_with(|own| own.borrow().clone()).ok().flatten()
 }
 
-/// This thread, where it is one of a run, to wait for others. One that unwinds breaks its run off: nobody waits for what it
-/// does then.
+/// This thread, if it belongs to a run, for waiting for others. A thread that unwinds aborts its run, because no turn
+/// would ever come for it.
 pub(super) fn member() -> Option<Member> {
     let member = waker()?;
     if !thread::panicking() {
@@ -151,7 +151,7 @@ pub(super) fn member() -> Option<Member> {
     None
 }
 
-/// Lets another thread on, in a run.
+/// Lets another thread run, in a run.
 pub(crate) fn pause() {
     if let Some(member) = member() {
         member.pause();
@@ -159,17 +159,17 @@ pub(crate) fn pause() {
 }
 
 impl Member {
-    /// Lets another thread on.
+    /// Lets another thread run.
     pub(super) fn pause(&self) {
         self.step(Status::Ready, false);
     }
 
-    /// Waits until somebody [wakes](Self::wake) those who wait for this.
+    /// Waits until another thread [wakes](Self::wake) the threads that wait for this.
     pub(super) fn wait(&self, what: usize) {
         self.step(Status::Waits(what), false);
     }
 
-    /// The same, but no longer than until all other threads wait; whether it was woken.
+    /// As `wait`, but only until all other threads wait; returns whether it was woken.
     pub(super) fn wait_some_time(&self, what: usize) -> bool {
         self.step(Status::Waits(what), true)
     }
@@ -182,7 +182,7 @@ impl Member {
             self.hand_on(&mut state);
         }
         self.resume();
-        // Who was woken has it taken off by [`wake`](Self::wake).
+        // For a woken thread, [`wake`](Self::wake) has already removed the entry.
         !std::mem::take(&mut self.schedule.lock().tasks[self.task].timed)
     }
 
@@ -199,7 +199,7 @@ impl Member {
         }
     }
 
-    /// Sleeps until it is this thread's turn.
+    /// Sleeps until this thread's turn.
     fn resume(&self) {
         loop {
             let state = self.schedule.lock();
@@ -215,14 +215,14 @@ impl Member {
         }
     }
 
-    /// Those who wait for this may go on when it is their turn.
+    /// Makes the threads that wait for this ready to run.
     pub(super) fn wake(&self, what: usize) {
         let mut state = self.schedule.lock();
         let waiting = state.tasks.iter_mut().filter(|task| task.status == Status::Waits(what));
         waiting.for_each(|task| (task.status, task.timed) = (Status::Ready, false));
     }
 
-    /// One of those who wait for this.
+    /// Makes one of the threads that wait for this ready to run.
     pub(super) fn wake_one(&self, what: usize) {
         let mut state = self.schedule.lock();
         let waiting = |task: &usize| state.tasks[*task].status == Status::Waits(what);
@@ -233,14 +233,14 @@ impl Member {
         }
     }
 
-    /// Another thread of the run, which is about to be started.
+    /// Adds a thread to the run, which is about to be started.
     pub(super) fn another(&self) -> Member {
         let mut state = self.schedule.lock();
         state.tasks.push(Task { status: Status::Ready, timed: false, thread: None });
         Member { schedule: self.schedule.clone(), task: state.tasks.len() - 1 }
     }
 
-    /// It was started, or cannot be.
+    /// Records that the thread was started, or cannot be.
     pub(super) fn started(&self, thread: Option<Thread>) {
         let mut state = self.schedule.lock();
         if thread.is_none() {
@@ -249,7 +249,7 @@ impl Member {
         state.tasks[self.task].thread = thread;
     }
 
-    /// What this thread does, from its turn to its end.
+    /// Runs this thread's work, from its first turn to its end.
     pub(super) fn work<T>(self, work: impl FnOnce() -> T) -> T {
         SELF.with(|own| own.replace(Some(self.clone())));
         self.resume();
@@ -265,7 +265,7 @@ impl Member {
         outcome.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// What those wait for who wait for the end of this thread: no address is odd.
+    /// The number on which threads wait for the end of this thread; it is odd, as no address is.
     fn end(&self) -> usize {
         2 * self.task + 3
     }
@@ -298,14 +298,14 @@ impl Member {
     }
 }
 
-/// Runs a body, and the threads that it starts by [`thread`](super::thread), as a seed says; returns when all of them have
-/// ended.
+/// Runs a body, and the threads that it starts by [`thread`](super::thread), in the order that a seed determines;
+/// returns when all of them have ended.
 pub fn run<T: Send>(seed: u64, body: impl FnOnce() -> T + Send) -> Run<T> {
     let schedule = Arc::new(Schedule { state: Mutex::new(State::new(seed)) });
     let member = Member { schedule: schedule.clone(), task: 0 };
     let outcome = thread::scope(|scope| {
         let root = scope.spawn(|| {
-            // To wake a thread on another processor takes several times as long as most steps.
+            // Waking a thread on another processor takes several times as long as most steps.
             Processor::of_this_thread().iter().for_each(Processor::stay);
             member.started(Some(thread::current()));
             member.clone().work(|| {

@@ -1,4 +1,4 @@
-//! Threads that are std's; those that a thread of a run starts are of the run as well.
+//! Threads: those of std; a thread that a thread of a run starts belongs to the run as well.
 
 use core::time::Duration;
 use std::io;
@@ -9,7 +9,7 @@ pub use std::thread::{ThreadId, available_parallelism, current, panicking};
 
 use super::schedule::{Member, member};
 
-/// Lets other threads on.
+/// Lets other threads run.
 pub fn yield_now() {
     match member() {
         Some(member) => member.pause(),
@@ -17,7 +17,7 @@ pub fn yield_now() {
     }
 }
 
-/// Sleeps; in a run it lets others on.
+/// Sleeps; in a run it lets other threads run.
 pub fn sleep(time: Duration) {
     match member() {
         Some(member) => member.pause(),
@@ -43,17 +43,17 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// A thread without a name.
+    /// Makes the builder of a thread without a name.
     pub fn new() -> Builder {
         Builder(std::thread::Builder::new())
     }
 
-    /// Its name.
+    /// Sets the name.
     pub fn name(self, name: String) -> Builder {
         Builder(self.0.name(name))
     }
 
-    /// Starts it.
+    /// Starts the thread.
     pub fn spawn<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -74,13 +74,13 @@ impl Builder {
 }
 
 impl<T> JoinHandle<T> {
-    /// Waits for its end.
+    /// Waits for the thread to end.
     pub fn join(self) -> std::thread::Result<T> {
         wait_for(self.member.as_ref());
         self.inner.join()
     }
 
-    /// Whether it has ended.
+    /// Whether the thread has ended.
     pub fn is_finished(&self) -> bool {
         match &self.member {
             Some(member) => member.has_ended(),
@@ -89,14 +89,14 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Waits for the end of a thread of this one's run.
+/// Waits for the end of a thread in this thread's run.
 fn wait_for(other: Option<&Member>) {
     if let (Some(own), Some(other)) = (member(), other) {
         own.join(other);
     }
 }
 
-/// As [`std::thread::Scope`], but handed over by value.
+/// As [`std::thread::Scope`], but passed by value.
 #[derive(Debug, Clone)]
 pub struct Scope<'scope, 'env: 'scope> {
     inner: &'scope std::thread::Scope<'scope, 'env>,
@@ -153,7 +153,7 @@ impl<'scope> Scope<'scope, '_> {
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
-    /// Waits for its end.
+    /// Waits for the thread to end.
     pub fn join(self) -> std::thread::Result<T> {
         wait_for(self.member.as_ref());
         self.inner.join()

@@ -1,34 +1,34 @@
-//! How a variable is cut into objects.
+//! The division of a variable into objects.
 
 use crate::geometry::{IndexBox, element_count};
 use crate::{Code, Error, Result};
 
-/// An array of `shape`, cut into chunks, and each chunk along its first dimension into pieces.
+/// An array of `shape`, cut into chunks; each chunk is cut along its first dimension into pieces.
 ///
-/// Pieces are numbered per dimension, from 0; along the first dimension through all chunks.
+/// Pieces are numbered in each dimension from 0; along the first dimension, the numbers run through all chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectGrid {
     shape: Vec<u64>,
     chunk: Vec<u64>,
     /// Extent of a piece along the first dimension.
     cut: u64,
-    /// Pieces per dimension.
+    /// Number of pieces in each dimension.
     counts: Vec<u64>,
-    /// Pieces of a whole chunk.
+    /// Number of pieces of a whole chunk.
     per_chunk: u64,
     /// Product of `counts`.
     total: u64,
 }
 
 impl ObjectGrid {
-    /// A chunk is an object.
+    /// Makes a grid in which each chunk is one object.
     pub fn new(shape: Vec<u64>, chunk: Vec<u64>) -> Result<ObjectGrid> {
         let cut = chunk.first().copied().unwrap_or(1);
         ObjectGrid::cut(shape, chunk, cut)
     }
 
-    /// Chunks are cut along the first dimension into as many equal pieces as it takes for a piece to have
-    /// at most `object_bytes` (or one index of the first dimension, if that is more).
+    /// Makes a grid whose chunks are cut along the first dimension into equal pieces, as many as needed for a piece
+    /// to have at most `object_bytes` (or one index of the first dimension, if that is more).
     pub fn sized(
         shape: Vec<u64>,
         chunk: Vec<u64>,
@@ -61,7 +61,7 @@ impl ObjectGrid {
         if let (Some(count), Some(&extent), Some(&first)) = (counts.first_mut(), shape.first(), chunk.first())
         {
             per_chunk = first.div_ceil(cut);
-            // At most one piece per index: nothing overflows.
+            // At most one piece for each index, so nothing overflows.
             *count = (extent / first) * per_chunk + (extent % first).div_ceil(cut);
         }
         let total = element_count(&counts)?;
@@ -73,17 +73,17 @@ impl ObjectGrid {
         &self.shape
     }
 
-    /// Pieces per dimension.
+    /// Number of pieces in each dimension.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// Pieces.
+    /// Number of pieces.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The number, along dimension `d`, of the piece that holds `index`.
+    /// The number, along dimension `d`, of the piece that contains `index`.
     pub fn number(&self, d: usize, index: u64) -> u64 {
         let chunk = self.chunk[d];
         if d > 0 {
@@ -92,13 +92,13 @@ impl ObjectGrid {
         (index / chunk) * self.per_chunk + (index % chunk) / self.cut
     }
 
-    /// First index and end of piece `number` along dimension `d`; `None` where there is none.
+    /// First index and end of piece `number` along dimension `d`; `None` if there is no such piece.
     pub fn range(&self, d: usize, number: u64) -> Option<(u64, u64)> {
         if number >= *self.counts.get(d)? {
             return None;
         }
         let chunk = self.chunk[d];
-        // Starts lie inside of the shape; only ends can pass it.
+        // Starts are inside the shape; only ends can exceed it.
         let (start, end) = if d > 0 {
             (number * chunk, (number * chunk).saturating_add(chunk))
         } else {
@@ -124,12 +124,12 @@ impl ObjectGrid {
         IndexBox::unbounded(start, count)
     }
 
-    /// Place of a piece among all, in C order.
+    /// Position of a piece among all, in C order.
     pub fn place(&self, numbers: &[u64]) -> u64 {
         numbers.iter().zip(&self.counts).fold(0, |place, (number, count)| place * count + number)
     }
 
-    /// The numbers of the piece at a place.
+    /// The numbers of the piece at a position.
     pub fn at(&self, mut place: u64) -> Option<Vec<u64>> {
         if place >= self.total {
             return None;
@@ -142,8 +142,8 @@ impl ObjectGrid {
         Some(numbers)
     }
 
-    /// The numbers of the pieces that share an element with `region`, in C order. Invalid where the region
-    /// is not inside the shape.
+    /// The numbers of the pieces that share an element with `region`, in C order. Invalid if the region is not inside
+    /// the shape.
     pub fn overlapping(&self, region: &IndexBox) -> Result<Pieces> {
         region.check_within(&self.shape)?;
         let mut first = Vec::new();

@@ -1,13 +1,14 @@
-//! Names of objects: in which file a piece of a variable lies, computed and never stored (Q-18).
+//! Names of objects: a function computes which file has which piece of a variable, so that names are never stored
+//! (Q-18).
 //!
-//! A [`Template`] is a text with holes, such as `{run}/{variable}_{step:06d}_{x}_{y}.nc`. An
-//! [`ObjectGrid`] says how a variable is cut into objects: into chunks, and each chunk along its first
-//! dimension into pieces of about the size that the file system or object store likes. Together they are
-//! a pure function from a box to the objects that hold it, and back from a name to its box.
+//! A [`Template`] is a text with holes, such as `{run}/{variable}_{step:06d}_{x}_{y}.nc`. An [`ObjectGrid`] divides a
+//! variable into objects: into chunks, and each chunk along its first dimension into pieces of about the size that
+//! suits the file system or object store. Together they form a pure function from a box to the objects that hold it,
+//! and back from a name to its box.
 //!
 //! Invariants:
 //! * the objects of a box hold each of its elements exactly once;
-//! * what [`Template::read`] reads from a name that [`Template::name`] made is what it was made of.
+//! * [`Template::read`] inverts [`Template::name`].
 //!
 //! ```
 //! use fieldstone_core::geometry::IndexBox;
@@ -40,13 +41,13 @@ use crate::{Error, Result};
 pub struct Object {
     /// Its name.
     pub name: String,
-    /// What it holds, in global indices.
+    /// Its content, in global indices.
     pub piece: IndexBox,
-    /// What of the box asked for lies in it, in global indices.
+    /// The part of the requested box that is in it, in global indices.
     pub part: IndexBox,
 }
 
-/// A template and the grid of one variable that fit each other.
+/// A template and the grid of a variable that fit each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
     template: Template,
@@ -54,23 +55,25 @@ pub struct Names {
 }
 
 impl Names {
-    /// Invalid where objects of different pieces would have one name, or the template names a dimension
-    /// that the grid does not have.
+    /// Invalid if objects of different pieces would have the same name, or the template names a dimension that the
+    /// grid does not have.
     pub fn new(template: Template, grid: ObjectGrid) -> Result<Names> {
         let rank = grid.shape().len();
         if let Some(d) = template.dimensions().filter(|d| *d >= rank).max() {
             return Err(Error::invalid(format!(
-                "the template {template} names dimension {d}, the variable has {rank}"
+                "the template {template} names dimension {d}, but the variable has {rank}"
             )));
         }
         let named = |d| template.dimensions().any(|named| named == d);
         match (0..rank).find(|&d| grid.counts()[d] > 1 && !template.has_piece() && !named(d)) {
             None => Ok(Names { template, grid }),
             Some(d) => Err(Error::invalid(format!(
-                "the template {template} does not name dimension {d}, along which there are {} pieces",
+                "the template {template} does not name dimension {d}, which has {} pieces",
                 grid.counts()[d]
             ))
-            .with_hint(format!("put {{{d}}} into it, the first index of a piece, or make chunks as long"))),
+            .with_hint(format!(
+                "add {{{d}}}, the first index of a piece, or make chunks as long as the dimension"
+            ))),
         }
     }
 
@@ -79,7 +82,7 @@ impl Names {
         &self.grid
     }
 
-    /// The objects that hold a box, in C order of their pieces.
+    /// The objects that contain a box, in C order of their pieces.
     pub fn objects<'a>(
         &'a self,
         words: &'a Words<'a>,
@@ -93,8 +96,8 @@ impl Names {
         }))
     }
 
-    /// The piece that the object of a name holds. Words that are known (not empty) make reading sure
-    /// where the name alone can be read in several ways; Invalid where it cannot be read.
+    /// The piece in the object with a name. If the name alone is ambiguous, known words (those that are not empty)
+    /// decide how to parse it; Invalid if it cannot be parsed.
     pub fn piece_of(&self, name: &str, known: &Words<'_>) -> Result<IndexBox> {
         self.template.read(name, known)?.piece(&self.grid)
     }

@@ -1,16 +1,16 @@
-//! Reading a name back.
+//! Parses a name.
 
 use super::grid::ObjectGrid;
 use super::text::{Hole, Template, TemplatePart, Words};
 use crate::geometry::IndexBox;
 use crate::{Error, Result};
 
-/// Longest name that is read.
+/// Length limit for a name.
 const NAME_MAX: usize = 4096;
-/// Attempts after which a name counts as one that can be read in too many ways.
+/// After this number of attempts, a name counts as ambiguous.
 const ATTEMPTS: u32 = 100_000;
 
-/// What a name says. What the template does not name is `None`.
+/// The contents of a parsed name. `None` for everything that the template does not name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
     /// The job.
@@ -29,14 +29,15 @@ pub struct Reading {
     pub origins: Vec<(usize, u64)>,
     /// Dimensions with the number of the piece.
     pub numbers: Vec<(usize, u64)>,
-    /// Place of the piece among all.
+    /// Position of the piece among all.
     pub place: Option<u64>,
 }
 
 impl Reading {
-    /// The piece that is named. Invalid where the grid has none there.
+    /// The piece that the name identifies. Invalid if the grid has no such piece.
     pub fn piece(&self, grid: &ObjectGrid) -> Result<IndexBox> {
-        let missing = |what: String| Error::invalid(format!("the name says {what}, and no piece is there"));
+        let missing =
+            |what: String| Error::invalid(format!("the name contains {what}, but there is no such piece"));
         let rank = grid.shape().len();
         let mut found: Vec<Option<u64>> = vec![None; rank];
         if let Some(place) = self.place {
@@ -55,7 +56,7 @@ impl Reading {
         for (d, number) in origins.chain(numbers) {
             let number = number?;
             if found[d].is_some_and(|known| known != number) {
-                return Err(missing(format!("two places in dimension {d}")));
+                return Err(missing(format!("two positions in dimension {d}")));
             }
             found[d] = Some(number);
         }
@@ -65,7 +66,7 @@ impl Reading {
             .map(|(d, number)| match number {
                 Some(number) => Ok(*number),
                 None if grid.counts()[d] == 1 => Ok(0),
-                None => Err(missing(format!("nothing of dimension {d}"))),
+                None => Err(missing(format!("no position in dimension {d}"))),
             })
             .collect::<Result<_>>()?;
         grid.piece(&numbers)
@@ -81,7 +82,7 @@ impl Reading {
         }
     }
 
-    /// Takes the digits of a hole; whether they do not contradict what was read before.
+    /// Stores the digits of a hole; returns whether they agree with those found before.
     fn number(&mut self, hole: Hole, digits: &str) -> bool {
         let signed = digits.parse::<i64>();
         let unsigned = digits.parse::<u64>();
@@ -106,7 +107,7 @@ impl Reading {
     }
 }
 
-/// The ways in which a name can be read.
+/// The search for the ways in which a name can be parsed.
 struct NameReader<'a> {
     parts: &'a [TemplatePart],
     found: Vec<Reading>,
@@ -136,7 +137,7 @@ impl NameReader<'_> {
                 let sign = usize::from(hole.may_be_negative() && rest.starts_with('-'));
                 let digits = rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
                 let (number, rest) = rest.split_at(sign + digits);
-                // As it would be written: no zeros beyond the width, and none missing.
+                // Only the form that would be written: no zeros beyond the width, and none missing.
                 let canonical = number.parse::<i128>().is_ok_and(|n| format!("{n:0width$}") == number);
                 if canonical && so_far.number(*hole, number) {
                     self.read(at + 1, rest, so_far);
@@ -171,10 +172,10 @@ impl NameReader<'_> {
 }
 
 impl Template {
-    /// Reads a name. Texts of `known` that are not empty are what they must be; Invalid where the name is
-    /// not one of this template, or can be read in several ways.
+    /// Parses a name. Texts of `known` that are not empty must match; Invalid if the name does not fit this template,
+    /// or is ambiguous.
     pub fn read(&self, name: &str, known: &Words<'_>) -> Result<Reading> {
-        let foreign = || Error::invalid(format!("{name:?} is no name of the template {self}"));
+        let foreign = || Error::invalid(format!("{name:?} is not a name of the template {self}"));
         if name.len() > NAME_MAX {
             return Err(Error::invalid(format!("a name of {} bytes", name.len())));
         }
@@ -196,8 +197,8 @@ impl Template {
         match (reader.found.pop(), reader.found.is_empty()) {
             (Some(reading), true) if !exhausted => Ok(reading),
             (None, _) if !exhausted => Err(foreign()),
-            _ => Err(Error::invalid(format!("{name:?} can be read in several ways by the template {self}"))
-                .with_hint("say which run and which variable it is of")),
+            _ => Err(Error::invalid(format!("the name {name:?} is ambiguous under the template {self}"))
+                .with_hint("state its run and its variable")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The text of a template, and the names made from it.
+//! The text of a template, and the names that it makes.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use super::grid::ObjectGrid;
 use crate::nearest;
 use crate::{Error, Result};
 
-/// Widest number that may be asked for.
+/// Limit on the width of a number.
 const WIDTH_MAX: usize = 40;
 
-/// What stands in a hole.
+/// The content of a hole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hole {
     Job,
@@ -22,7 +22,7 @@ pub(super) enum Hole {
     Origin(usize),
     /// Number of the piece along a dimension.
     Number(usize),
-    /// Place of the piece among all.
+    /// Position of the piece among all.
     Piece,
 }
 
@@ -40,11 +40,11 @@ impl Hole {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TemplatePart {
     Literal(String),
-    /// A hole, and the digits that a number has at least.
+    /// A hole, and the minimum number of digits.
     Hole(Hole, usize),
 }
 
-/// What names are made of, beside the piece. Texts are empty where there is none.
+/// The parts of a name besides the piece. Texts are empty if they are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Words<'a> {
     /// The job.
@@ -61,10 +61,10 @@ pub struct Words<'a> {
     pub step: Option<i64>,
 }
 
-/// A text with holes: `{job}` `{project}` `{run}` `{variable}` `{version}` `{step}`, a dimension's name
-/// or number for the first index of the piece along it (`{x}`, `{0}`), the same with `.n` for the number
-/// of the piece along it, and `{piece}` for the place of the piece among all. Numbers take a width, such
-/// as `{step:06d}`. Braces are doubled: `{{`, `}}`.
+/// A text with holes: `{job}` `{project}` `{run}` `{variable}` `{version}` `{step}`, a dimension's name or number for
+/// the first index of the piece along it (`{x}`, `{0}`), the same with `.n` for the number of the piece along it, and
+/// `{piece}` for the position of the piece among all. Numbers accept a width, such as `{step:06d}`. A literal brace
+/// is doubled: `{{`, `}}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
@@ -78,7 +78,7 @@ impl fmt::Display for Template {
 }
 
 impl Template {
-    /// Reads a template for variables with these dimensions; without names they are x, y, z in this order.
+    /// Parses a template for variables with these dimensions; without names, they are x, y, z in this order.
     pub fn parse(text: &str, dims: &[String]) -> Result<Template> {
         let wrong = |at: usize, why: String| {
             Error::invalid(format!("template {text:?}, at character {}: {why}", text[..at].chars().count()))
@@ -95,14 +95,13 @@ impl Template {
                 }
                 '}' => {
                     return Err(
-                        wrong(at, "a brace is closed that was not opened".into()).with_hint("write }}")
+                        wrong(at, "this closing brace has no opening brace".into()).with_hint("write }}")
                     );
                 }
                 '{' => {
                     let Some(length) = text[at..].find('}') else {
-                        return Err(
-                            wrong(at, "a brace is not closed".into()).with_hint("write {{ for a brace")
-                        );
+                        return Err(wrong(at, "this brace is not closed".into())
+                            .with_hint("write {{ for a literal brace"));
                     };
                     if !literal.is_empty() {
                         parts.push(TemplatePart::Literal(std::mem::take(&mut literal)));
@@ -123,23 +122,21 @@ impl Template {
         }
         if parts.is_empty() {
             return Err(
-                Error::invalid("the template is empty").with_hint("such as {run}/{variable}_{step}.nc")
+                Error::invalid("the template is empty").with_hint("for example {run}/{variable}_{step}.nc")
             );
         }
         for pair in parts.windows(2) {
             let why = match pair {
-                [TemplatePart::Hole(..), TemplatePart::Hole(..)] => "two holes follow one another",
+                [TemplatePart::Hole(..), TemplatePart::Hole(..)] => "two holes are adjacent",
                 [TemplatePart::Hole(hole, _), TemplatePart::Literal(next)]
                     if !hole.is_text() && next.starts_with(|c: char| c.is_ascii_digit()) =>
                 {
-                    "a digit follows a number"
+                    "a digit follows the hole of a number"
                 }
                 _ => continue,
             };
-            return Err(Error::invalid(format!(
-                "template {text:?}: {why}, so that names cannot be read back"
-            ))
-            .with_hint("put a sign between them, such as _"));
+            return Err(Error::invalid(format!("template {text:?}: {why}, so that names cannot be parsed"))
+                .with_hint("separate them by a character such as _"));
         }
         Ok(Template { text: text.to_owned(), parts })
     }
@@ -152,17 +149,17 @@ impl Template {
         })
     }
 
-    /// Whether it names the place of the piece among all.
+    /// Whether it names the position of the piece among all.
     pub fn has_piece(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, TemplatePart::Hole(Hole::Piece, _)))
     }
 
-    /// Whether names differ from step to step.
+    /// Whether it names the step.
     pub fn has_step(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, TemplatePart::Hole(Hole::Step, _)))
     }
 
-    /// The name of the object that holds the piece with these numbers.
+    /// The name of the object that contains the piece with these numbers.
     pub fn name(&self, words: &Words<'_>, grid: &ObjectGrid, numbers: &[u64]) -> Result<String> {
         let mut name = String::with_capacity(self.text.len() + 16);
         for part in &self.parts {
@@ -202,23 +199,23 @@ impl Template {
     }
 
     fn lacks(&self, what: &str) -> Error {
-        Error::invalid(format!("the template {self} needs a {what}, and there is none"))
+        Error::invalid(format!("the template {self} needs a {what}, but there is none"))
     }
 
-    /// A text that does not lead out of its folder.
+    /// A text that cannot lead out of its folder.
     fn word<'a>(&self, what: &str, text: &'a str) -> Result<&'a str> {
         if text.is_empty() {
             return Err(self.lacks(what));
         }
         if text.contains('\0') || text.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            return Err(Error::invalid(format!("the {what} {text:?} is no part of a file name"))
+            return Err(Error::invalid(format!("the {what} {text:?} cannot be part of a file name"))
                 .with_hint(format!("leave {{{what}}} out of the template {self}")));
         }
         Ok(text)
     }
 }
 
-/// A hole and its width; else what is wrong and what to do.
+/// A hole and its width; else the error and its hint.
 fn hole(text: &str, dims: &[String]) -> std::result::Result<(Hole, usize), (String, String)> {
     let (name, spec) = text.split_once(':').map_or((text, None), |(name, spec)| (name, Some(spec)));
     let plain = ["job", "project", "run", "variable", "version", "step", "piece"];
@@ -242,7 +239,7 @@ fn hole(text: &str, dims: &[String]) -> std::result::Result<(Hole, usize), (Stri
             (None, None) => {
                 let known = plain.iter().copied().chain(dims.iter().map(String::as_str));
                 let all =
-                    || format!("known are {}, {}, numbers of dimensions", plain.join(", "), dims.join(", "));
+                    || format!("use {}, {}, or the number of a dimension", plain.join(", "), dims.join(", "));
                 let hint = nearest::did_you_mean(name, known).unwrap_or_else(all);
                 return Err((format!("{{{name}}} is unknown"), hint));
             }
@@ -254,6 +251,8 @@ fn hole(text: &str, dims: &[String]) -> std::result::Result<(Hole, usize), (Stri
     match width {
         Some(width) if !hole.is_text() && width <= WIDTH_MAX => Ok((hole, width)),
         None if !hole.is_text() && digits.is_empty() => Ok((hole, 0)),
-        _ => Err((format!("{spec:?} is no width"), "only numbers have one, such as {step:06d}".into())),
+        _ => {
+            Err((format!("{spec:?} is not a width"), "only numbers have a width, such as {step:06d}".into()))
+        }
     }
 }

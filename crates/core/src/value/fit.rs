@@ -1,14 +1,14 @@
-//! Which values a type takes, and what they become.
+//! The values that each type accepts, and their conversion.
 
 use super::{Value, ValueType};
 use crate::{Code, Error, Result};
 
-/// Lists and maps within one another, at most.
+/// Limit on the nesting of lists and maps.
 pub const DEPTH: usize = 64;
 
 impl Value {
-    /// The value as one of type `kind`: itself, or widened where that loses nothing (an int in a float or
-    /// uint tag, a list of numbers in an array tag); `None` where the type does not take it.
+    /// The value as one of type `kind`: itself, or widened without loss (an int in a float or uint tag, a list of
+    /// numbers in an array tag); `None` if the type does not accept it.
     pub fn fits(&self, kind: ValueType) -> Option<Value> {
         if kind == ValueType::Json || (self.kind() == kind && kind != ValueType::Array) {
             return Some(self.clone());
@@ -56,11 +56,11 @@ impl Value {
         };
         if !sound {
             return Err(Code::Value
-                .error(format!("{self} is no range"))
-                .with_hint("a range goes from its least to its greatest number, both included"));
+                .error(format!("{self} is not a range"))
+                .with_hint("a range goes from its smallest to its greatest number, both included"));
         }
         match self {
-            // The elements of an array are a level of their own for who reads it back.
+            // The reader treats the elements of an array as a level of their own.
             Value::Array(items) if !items.is_empty() && depth == DEPTH => Err(too_deep("a value")),
             Value::Array(items) => {
                 let mixed = items.iter().find(|item| !scalar(item) || item.kind() != items[0].kind());
@@ -76,7 +76,7 @@ impl Value {
                 keys.sort_unstable();
                 if let Some(twice) = keys.windows(2).find(|two| two[0] == two[1]) {
                     return Err(Code::Value
-                        .error(format!("the key '{}' is there twice", twice[0]))
+                        .error(format!("the key '{}' occurs twice", twice[0]))
                         .with_hint("give each key of a map once"));
                 }
                 pairs.iter().try_for_each(|(_, item)| item.check_at(depth + 1))
@@ -86,14 +86,14 @@ impl Value {
     }
 }
 
-/// The error of a value that is nested beyond [`DEPTH`]; `what` names it.
+/// The error for a value nested beyond [`DEPTH`]; `what` names it.
 pub fn too_deep(what: &str) -> Error {
     Code::Value
         .error(format!("{what} is nested more than {DEPTH} levels deep"))
-        .with_hint("a list or map that holds itself is no value; store what is deeper as text or bytes")
+        .with_hint("a list or map cannot contain itself; store deeper values as text or bytes")
 }
 
-/// What an array may hold.
+/// Whether an array may contain the value.
 fn scalar(value: &Value) -> bool {
     matches!(
         value,
@@ -106,7 +106,7 @@ fn scalar(value: &Value) -> bool {
     )
 }
 
-/// The float that is exactly this integer.
+/// The float that equals this integer exactly, if there is one.
 fn exact_i64(n: i64) -> Option<f64> {
     ((n as f64) as i128 == i128::from(n)).then_some(n as f64)
 }
@@ -115,7 +115,7 @@ fn exact_u64(n: u64) -> Option<f64> {
     ((n as f64) as u128 == u128::from(n)).then_some(n as f64)
 }
 
-/// Elements of one type, or numbers that one type of number holds exactly.
+/// Elements of one type, or numbers that one numeric type holds exactly.
 fn array(items: &[Value]) -> Option<Vec<Value>> {
     let Some(first) = items.first() else { return Some(Vec::new()) };
     if items.iter().all(|item| scalar(item) && item.kind() == first.kind()) {
@@ -140,6 +140,6 @@ mod tests {
         assert_eq!(Value::Int(3).stands_for(ValueType::FloatRange), Some(Value::FloatRange(3.0, 3.0)));
         assert_eq!(Value::Float(f64::NAN).stands_for(ValueType::FloatRange), None);
         assert_eq!(Value::Text("3".into()).stands_for(ValueType::IntRange), None);
-        assert_eq!(Value::IntRange(4, 3).stands_for(ValueType::IntRange), None, "it is no range");
+        assert_eq!(Value::IntRange(4, 3).stands_for(ValueType::IntRange), None, "it is not a range");
     }
 }

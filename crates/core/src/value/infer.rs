@@ -1,4 +1,5 @@
-//! Which type values have together: for values that arrive without a type, from text and tables.
+//! The common type of several values, and the conversion of a value to a type chosen for it: for values that arrive
+//! without a type, from text and tables.
 //!
 //! ```
 //! use fieldstone_core::value::{Value, ValueType};
@@ -9,8 +10,8 @@
 use super::{Value, ValueType};
 
 impl ValueType {
-    /// The narrowest type that takes all values: int, uint, float for numbers, ranges for numbers and ranges,
-    /// json for arrays that differ; text for all else, and for none at all. It looks no further once only text
+    /// The narrowest type that accepts all values: int, uint, float for numbers, ranges for numbers and ranges, json
+    /// for arrays of different types; text for everything else, and for an empty list. It stops as soon as only text
     /// is left.
     pub fn narrowest<'a>(values: impl IntoIterator<Item = &'a Value>) -> ValueType {
         let mut kind = None;

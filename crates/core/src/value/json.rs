@@ -1,11 +1,11 @@
-//! Values as JSON that every reader of JSON takes, for columns that databases look into.
+//! Values as strict JSON, for database columns that the database can query.
 
 use super::text::quoted_text;
 use super::{Value, moment_text};
 
 impl Value {
-    /// JSON in the strict sense. What JSON does not have: NaN is null, as it is no number; an infinity is a number
-    /// beyond all doubles; bytes are hexadecimal text, moments text in RFC 3339; a range is its two ends.
+    /// Strict JSON. Values that JSON lacks are written so: NaN as null; an infinity as a number beyond all doubles;
+    /// bytes as hexadecimal text; moments as text in RFC 3339; a range as its two ends.
     ///
     /// ```
     /// use fieldstone_core::value::Value;
@@ -29,7 +29,7 @@ impl Value {
         }
     }
 
-    /// Values by name as an object of JSON.
+    /// Named values as a JSON object.
     pub fn named_json(pairs: &[(String, Value)]) -> String {
         let pair = |(name, value): &(String, Value)| format!("{}: {}", quoted_text(name), value.to_json());
         format!("{{{}}}", pairs.iter().map(pair).collect::<Vec<_>>().join(", "))

@@ -1,8 +1,8 @@
-//! One value of metadata: what an attribute, a run's parameter or a variable's own attribute holds.
+//! A value of metadata: of an attribute, of a run's parameter, or of a variable's own attribute.
 //!
-//! Numbers compare exactly across int, uint and float; a bool is no number; NaN equals nothing and is
-//! found only by [`Test::Exists`]. Ranges are closed at both ends. Nested lists and maps are tested for
-//! equality and existence only.
+//! Numbers compare exactly across int, uint and float; a bool is not a number; NaN equals nothing, and only
+//! [`Test::Exists`] finds it. Ranges include both ends. Nested lists and maps can only be tested for equality and
+//! existence.
 //!
 //! ```
 //! use fieldstone_core::value::{Test, Value};
@@ -12,9 +12,9 @@
 //! assert_eq!(Value::IntRange(5, 9).to_string(), "5..9");
 //! ```
 //!
-//! Three relations, each with one use:
-//! * `==`: what a query calls equal; numbers by their exact value, maps whatever their order;
-//! * [`Value::compare`]: less and greater within one family, nothing across families;
+//! Three relations, each with one purpose:
+//! * `==`: equality in queries; numbers by their exact value, maps in any order;
+//! * [`Value::compare`]: less and greater in one family; values of different families are not comparable;
 //! * [`Value::order`]: a total order for sorting.
 
 use std::fmt;
@@ -41,13 +41,13 @@ pub use test::Test;
 /// A typed value.
 #[derive(Debug, Clone)]
 pub enum Value {
-    /// Nothing; only inside lists and maps.
+    /// No value; only inside lists and maps.
     Null,
     /// True or false.
     Bool(bool),
-    /// A signed integer.
+    /// An unsigned integer, possibly beyond `i64::MAX`.
     Int(i64),
-    /// An unsigned integer, beyond `i64::MAX` too.
+    /// A float, including NaN and infinities.
     UInt(u64),
     /// A float, with NaN and infinities.
     Float(f64),
@@ -61,11 +61,11 @@ pub enum Value {
     IntRange(i64, i64),
     /// Numbers from the first to the second, both included.
     FloatRange(f64, f64),
-    /// A small array of numbers, bools or texts, all of one type.
+    /// A small array of numbers, bools or texts, with elements of one type.
     Array(Vec<Value>),
     /// A nested list.
     List(Vec<Value>),
-    /// A nested map, in the order it was given; keys are unique.
+    /// A nested map, in its original order; keys are unique.
     Map(Vec<(String, Value)>),
 }
 
@@ -98,7 +98,7 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// Every type, by number.
+    /// Every type, ordered by number.
     pub const ALL: [ValueType; 11] = [
         ValueType::Bool,
         ValueType::Int,
@@ -113,7 +113,7 @@ impl ValueType {
         ValueType::Json,
     ];
 
-    /// Its name, the same everywhere.
+    /// The type's name, the same everywhere.
     pub fn name(self) -> &'static str {
         match self {
             ValueType::Bool => "bool",
@@ -130,16 +130,16 @@ impl ValueType {
         }
     }
 
-    /// The type of this name.
+    /// The type with this name.
     pub fn parse(name: &str) -> Result<ValueType> {
         ValueType::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
             let names = ValueType::ALL.map(ValueType::name);
             let hint = did_you_mean(name, names).unwrap_or_else(|| format!("types are {}", names.join(", ")));
-            Code::ValueType.error(format!("'{name}' is no type of values")).with_hint(hint)
+            Code::ValueType.error(format!("'{name}' is not a type of values")).with_hint(hint)
         })
     }
 
-    /// The type of this number, as it is stored.
+    /// The type with this stored number.
     pub fn from_u8(number: u8) -> Option<ValueType> {
         ValueType::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
@@ -174,7 +174,7 @@ impl FromStr for ValueType {
 }
 
 impl Value {
-    /// Its type; lists, maps and nothing are [`ValueType::Json`].
+    /// The value's type; lists, maps and null are [`ValueType::Json`].
     pub fn kind(&self) -> ValueType {
         match self {
             Value::Bool(_) => ValueType::Bool,
@@ -191,7 +191,7 @@ impl Value {
         }
     }
 
-    /// Whether it is int, uint or float.
+    /// Whether the value is an int, uint or float.
     pub fn is_number(&self) -> bool {
         matches!(self, Value::Int(_) | Value::UInt(_) | Value::Float(_))
     }

@@ -5,7 +5,7 @@ use crate::schema::calendar::{self, Day};
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// `2026-11-21T07:43:25.5Z` of nanoseconds since 1970; a fraction only where there is one.
+/// Formats nanoseconds since 1970 as `2026-11-21T07:43:25.5Z`; with a fraction only if it is not zero.
 pub fn moment_text(nanoseconds: i64) -> String {
     let (of_day, second) = (nanoseconds.rem_euclid(DAY), nanoseconds.rem_euclid(SECOND));
     let (hour, minute) = (of_day / (3600 * SECOND), of_day / (60 * SECOND) % 60);
@@ -21,9 +21,9 @@ pub fn moment_text(nanoseconds: i64) -> String {
     text
 }
 
-/// Nanoseconds since 1970 of `2026-11-21`, `2026-11-21T07:43`, `…:25`, `…:25.5`, each with `Z`, `+hh:mm`
-/// or nothing behind the time, which is UTC too; a blank may stand for the `T`. `None` for other texts
-/// and for moments before 1677 or after 2262.
+/// Parses `2026-11-21`, `2026-11-21T07:43`, `…:25`, `…:25.5`, each with `Z`, `+hh:mm` or nothing after the time
+/// (which means UTC, too), to nanoseconds since 1970; a blank may replace the `T`. `None` for other texts, and for
+/// moments before 1677 or after 2262.
 pub fn parse_moment(text: &str) -> Option<i64> {
     let date = text.get(..10).filter(|date| date.as_bytes()[4] == b'-')?;
     let day = i128::from(calendar::date(date)?.number()) * i128::from(DAY);
@@ -36,7 +36,7 @@ pub fn parse_moment(text: &str) -> Option<i64> {
     i64::try_from(day + within).ok()
 }
 
-/// Nanoseconds since midnight UTC of `07:43:25.5+01:00`.
+/// Nanoseconds since midnight UTC in `07:43:25.5+01:00`.
 fn time_of_day(text: &str) -> Option<i128> {
     let zone_at = text.find(['Z', 'z', '+', '-']).unwrap_or(text.len());
     let (clock, zone) = text.split_at(zone_at);
@@ -59,7 +59,7 @@ fn time_of_day(text: &str) -> Option<i128> {
     Some(i128::from(seconds) * i128::from(SECOND) + nanoseconds)
 }
 
-/// Two digits that are at most `limit`.
+/// A number of two digits, at most `limit`.
 fn two(text: &str, limit: i64) -> Option<i64> {
     if text.len() != 2 || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;

@@ -1,7 +1,7 @@
 //! Equality and order of values.
 //!
-//! Numbers are compared by what they are exactly, never through a rounded float: `2^53 + 1` as an int is
-//! greater than `2^53` as a float.
+//! Numbers are compared by their exact value, never through a rounded float: `2^53 + 1` as an int is greater than
+//! `2^53` as a float.
 
 use std::cmp::Ordering;
 
@@ -17,7 +17,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// Exact order; `None` where one is NaN.
+    /// Exact order; `None` if one is NaN.
     pub(super) fn compare(self, other: Number) -> Option<Ordering> {
         match (self, other) {
             (Number::Whole(a), Number::Whole(b)) => Some(a.cmp(&b)),
@@ -68,8 +68,8 @@ impl Value {
         })
     }
 
-    /// Less, equal or greater, of two numbers, two moments, two texts, two byte strings or two bools;
-    /// `None` for all else and for NaN. Texts and bytes go by their bytes.
+    /// Less, equal or greater, for two numbers, moments, texts, byte strings or bools; `None` for everything else and
+    /// for NaN. Texts compare by their bytes.
     pub fn compare(&self, other: &Value) -> Option<Ordering> {
         match (self, other) {
             (Value::DateTime(a), Value::DateTime(b)) => Some(a.cmp(b)),
@@ -80,9 +80,9 @@ impl Value {
         }
     }
 
-    /// A total order for sorting: numbers, with ranges by their lower end, then NaN, moments, texts, and
-    /// the rest (bools, bytes, arrays, lists, maps, nothing). Numbers of one value are equal whatever
-    /// their type, and so are all NaN.
+    /// A total order for sorting: numbers, with ranges by their lower end, then NaN, moments, texts, and the rest
+    /// (bools, bytes, arrays, lists, maps, null). Numbers of the same value are equal whatever their type, and all
+    /// NaN are equal.
     pub fn order(&self, other: &Value) -> Ordering {
         let class = self.class().cmp(&other.class());
         if class != Ordering::Equal {
@@ -100,8 +100,8 @@ impl Value {
         }
     }
 
-    /// The order in which values are shown, rising or falling: NaN is last in either, also among elements of arrays and
-    /// lists; a range that begins with NaN counts as one.
+    /// The order in which values are displayed, ascending or descending: NaN comes last in either, also among
+    /// elements of arrays and lists; a range that begins with NaN counts as NaN.
     pub fn order_in(&self, other: &Value, falling: bool) -> Ordering {
         let turned = |order: Ordering| if falling { order.reverse() } else { order };
         self.is_nan().cmp(&other.is_nan()).then_with(|| match (self, other) {
@@ -134,7 +134,7 @@ impl Value {
         }
     }
 
-    /// Both ends of a range; a number twice.
+    /// Both ends of a range; for a number, the number twice.
     fn extent(&self) -> Option<(Number, Number)> {
         self.ends().or_else(|| self.number().map(|n| (n, n)))
     }
@@ -150,7 +150,7 @@ fn sequences(a: &[Value], b: &[Value]) -> Ordering {
     differing.unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
-/// By their pairs in the order of the keys, so that maps that are equal sort as equal.
+/// Compares the pairs in the order of the keys, so that equal maps sort as equal.
 fn maps(a: &[(String, Value)], b: &[(String, Value)]) -> Ordering {
     let (a, b) = (by_key(a), by_key(b));
     let pairs = a.iter().zip(&b).map(|(x, y)| x.0.cmp(&y.0).then_with(|| x.1.order(&y.1)));
@@ -164,8 +164,8 @@ fn by_key(map: &[(String, Value)]) -> Vec<&(String, Value)> {
 }
 
 impl PartialEq for Value {
-    /// NaN equals nothing, not even itself, also inside of arrays. A list and an array are equal where
-    /// their elements are. Ranges are equal where both ends are.
+    /// NaN equals nothing, not even itself, also inside arrays. A list and an array are equal if their elements are,
+    /// and ranges are equal if both ends are.
     fn eq(&self, other: &Value) -> bool {
         if let (Some(a), Some(b)) = (self.ends(), other.ends()) {
             return a.0.compare(b.0) == Some(Ordering::Equal) && a.1.compare(b.1) == Some(Ordering::Equal);

@@ -1,7 +1,7 @@
-//! How large a test or a query is, and how large it may be.
+//! Size of a test or a query, and its limit.
 //!
-//! Whoever decides by one walks it by recursion, for every row; so what is nested too deeply, or names too much,
-//! is refused before. A size is measured without recursion: of whatever was put together, also by mistake.
+//! Evaluating a test recurses through it for every row, so a test that is too large or nested too deeply is refused
+//! first. Measuring its size takes no recursion, so it works for any test, even one built by mistake.
 
 use super::{Test, Value};
 use crate::{Code, Result};
@@ -11,53 +11,55 @@ use crate::{Code, Result};
 pub struct Size {
     /// Terms, tests, names and values.
     pub parts: usize,
-    /// Lists of parts, negations and nested values within one another.
+    /// Depth of nesting: lists of parts, negations and nested values.
     pub levels: usize,
 }
 
 impl Size {
-    /// The largest that is taken, in either number.
+    /// The limits for both numbers.
     pub const MOST: Size = Size { parts: 1_000_000, levels: 100 };
 
-    /// Of a part without parts of its own.
+    /// The size of a part without parts of its own.
     pub const ONE: Size = Size { parts: 1, levels: 0 };
 
-    /// Of both beside one another.
+    /// The size of both parts next to each other.
     #[must_use]
     pub fn beside(self, other: Size) -> Size {
         Size { parts: self.parts.saturating_add(other.parts), levels: self.levels.max(other.levels) }
     }
 
-    /// The same, one level further in.
+    /// The same size, one level further in.
     #[must_use]
     pub fn within(self) -> Size {
         Size { levels: self.levels.saturating_add(1), ..self }
     }
 
-    /// Refuses what is larger than [`Size::MOST`].
+    /// Refuses a size above [`Size::MOST`].
     ///
     /// # Errors
     /// Invalid, with the limit.
     pub fn check(self) -> Result<()> {
         let most = Size::MOST;
         let what = match (self.levels > most.levels, self.parts > most.parts) {
-            (true, _) => format!("{} levels within one another", most.levels),
+            (true, _) => format!("{} levels of nesting", most.levels),
             (_, true) => format!("{} terms, tests and values", most.parts),
             _ => return Ok(()),
         };
-        Err(Code::TooLarge.error(format!("more than {what}")).with_hint("ask for less in one query"))
+        Err(Code::TooLarge
+            .error(format!("there are more than {what}"))
+            .with_hint("ask for less in one query"))
     }
 }
 
-/// What is left to measure, each with the levels around it.
+/// The parts left to measure, each with its level.
 pub struct Measure<P> {
     left: Vec<(P, usize)>,
     size: Size,
 }
 
 impl<P> Measure<P> {
-    /// Measures `whole`. `visit` is called with every part and gives those within it to [`Measure::inside`]; it
-    /// ends early where the size is too large for [`Size::MOST`] already.
+    /// Measures `whole`. Calls `visit` with every part, which passes the parts inside it to [`Measure::inside`];
+    /// stops early if the size already exceeds [`Size::MOST`].
     pub fn of(whole: P, mut visit: impl FnMut(P, usize, &mut Measure<P>)) -> Size {
         let mut measure = Measure { left: vec![(whole, 0)], size: Size::default() };
         while let Some((part, levels)) = measure.left.pop() {
@@ -70,12 +72,12 @@ impl<P> Measure<P> {
         measure.size
     }
 
-    /// These stand `levels` deep.
+    /// Adds parts at depth `levels`.
     pub fn inside(&mut self, parts: impl IntoIterator<Item = P>, levels: usize) {
         self.left.extend(parts.into_iter().map(|part| (part, levels)));
     }
 
-    /// What was measured already stands `levels` deep.
+    /// Adds a size that was measured already, at depth `levels`.
     pub fn add(&mut self, size: Size, levels: usize) {
         let size = Size { parts: size.parts, levels: size.levels.saturating_add(levels) };
         self.size = self.size.beside(size);
@@ -89,7 +91,7 @@ enum TestPart<'a> {
 }
 
 impl Test {
-    /// Its size, with its values.
+    /// The size, including its values.
     pub fn size(&self) -> Size {
         Measure::of(TestPart::Test(self), |part, levels, measure| match part {
             TestPart::Test(Test::All(tests) | Test::Any(tests)) => {

@@ -1,4 +1,4 @@
-//! Tests of a value: what a query asks of it.
+//! Tests of a value, as queries use them.
 
 use std::cmp::Ordering;
 
@@ -7,45 +7,44 @@ use super::{Glob, Value};
 
 /// A test of a value.
 ///
-/// Of a range, the tests by size ask whether some number of it passes, so that [`Test::Between`] is
-/// overlap. [`Test::Not`] is true wherever its inner test is false, also for NaN and for values of
-/// another type.
+/// For a range, comparisons test whether some number in it passes, so that [`Test::Between`] tests for overlap.
+/// [`Test::Not`] is true whenever its inner test is false, also for NaN and for values of another type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// There is a value, whatever it is.
+    /// There is a value.
     Exists,
-    /// Greater.
+    /// Greater than.
     Above(Value),
     /// Greater or equal.
     AtLeast(Value),
-    /// Less.
+    /// Less than.
     Below(Value),
     /// Less or equal.
     AtMost(Value),
-    /// From the first to the second, both included; of a range: it overlaps them.
+    /// From the first to the second, both included; for a range: overlaps them.
     Between(Value, Value),
     /// Equal.
     Equal(Value),
     /// Equal to one of them.
     IsIn(Vec<Value>),
-    /// A range holds the number or the whole range, a text the substring, bytes the part, an array the
+    /// A range contains the number or the whole range, a text the substring, bytes the byte string, an array the
     /// element.
     Contains(Value),
     /// A text matches the pattern: `*`, `?`, `[…]`; see [`Glob`].
     Glob(String),
-    /// A text with `*`, `?` or `[` as a user typed it, who did not say whether it is a pattern: to what reads it is
-    /// one, to what changes or removes it is that text; see [`Test::exact`].
+    /// A text with `*`, `?` or `[` from a user who did not state whether it is a pattern. Reads treat it as a
+    /// pattern; calls that change or remove data treat it as that text; see [`Test::exact`].
     Typed(String),
     /// All hold.
     All(Vec<Test>),
-    /// One holds at least.
+    /// At least one holds.
     Any(Vec<Test>),
     /// It does not hold.
     Not(Box<Test>),
 }
 
 impl Drop for Test {
-    /// Without recursion, so that a test may be dropped however deep it is.
+    /// Drops without recursion, so that a test of any depth can be dropped.
     fn drop(&mut self) {
         let mut left = Vec::new();
         self.take_parts(&mut left);
@@ -56,7 +55,7 @@ impl Drop for Test {
 }
 
 impl Test {
-    /// The same test of other values: each that it compares with goes through `change`.
+    /// The same test with other values: `change` replaces each value in it.
     #[must_use]
     pub fn map(&self, change: &dyn Fn(&Value) -> Value) -> Test {
         let all = |tests: &[Test]| tests.iter().map(|test| test.map(change)).collect();
@@ -76,7 +75,7 @@ impl Test {
         }
     }
 
-    /// The same test for what changes or removes: a text that was typed is that text, and no pattern.
+    /// The same test for calls that change or remove data: a typed text is that text, not a pattern.
     #[must_use]
     pub fn exact(&self) -> Test {
         let all = |tests: &[Test]| tests.iter().map(Test::exact).collect();
@@ -97,8 +96,8 @@ impl Test {
         }
     }
 
-    /// Whether what has no value passes: it does where the test asks that there be none, as `not exists`. What a test says of a
-    /// value is neither true nor false where there is none, so that its negation does not hold either.
+    /// Whether an absent value passes: true if the test demands absence, as `not exists` does. Any other test is
+    /// neither true nor false for an absent value, so its negation does not hold either.
     pub fn matches_absent(&self) -> bool {
         self.of_absent() == Some(true)
     }
@@ -113,9 +112,9 @@ impl Test {
         }
     }
 
-    /// One that says `decides` decides, and one that says nothing leaves it open.
+    /// A test that gives `decides` decides the result, and one without a result leaves it open.
     fn join_absent(tests: &[Test], decides: bool) -> Option<bool> {
-        // One that every value passes says nothing of there being one.
+        // A test that every value passes does not demand a value.
         let mut said = (!tests.is_empty()).then_some(!decides);
         for test in tests {
             match test.of_absent() {
@@ -127,13 +126,12 @@ impl Test {
         said
     }
 
-    /// Whether a value passes, or, where there is none, that there is none.
+    /// Whether a value, or the absence of one, passes.
     pub fn matches_maybe(&self, value: Option<&Value>) -> bool {
         value.map_or_else(|| self.matches_absent(), |value| self.matches(value))
     }
 
-    /// Whether a value passes. Of a test within [`Size::MOST`](super::Size::MOST): deeper ones are refused by
-    /// whatever takes them.
+    /// Whether a value passes. The test must not exceed [`Size::MOST`](super::Size::MOST): calls refuse larger ones.
     pub fn matches(&self, value: &Value) -> bool {
         match self {
             Test::Exists => true,
@@ -159,7 +157,7 @@ impl Test {
     }
 }
 
-/// Compares the greatest that a value holds.
+/// Compares the greatest number in a value.
 fn greatest(value: &Value, than: &Value) -> Option<Ordering> {
     match value.ends() {
         Some((from, to)) => sound(from, to)?.1.compare(than.number()?),
@@ -167,7 +165,7 @@ fn greatest(value: &Value, than: &Value) -> Option<Ordering> {
     }
 }
 
-/// Compares the least that a value holds.
+/// Compares the smallest number in a value.
 fn least(value: &Value, than: &Value) -> Option<Ordering> {
     match value.ends() {
         Some((from, to)) => sound(from, to)?.0.compare(than.number()?),
@@ -175,7 +173,7 @@ fn least(value: &Value, than: &Value) -> Option<Ordering> {
     }
 }
 
-/// A range that holds a number at all.
+/// The range, if it contains a number.
 fn sound(from: Number, to: Number) -> Option<(Number, Number)> {
     from.compare(to)?.is_le().then_some((from, to))
 }

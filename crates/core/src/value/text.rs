@@ -5,8 +5,8 @@ use std::fmt;
 use super::{Value, moment_text};
 
 impl fmt::Display for Value {
-    /// JSON where JSON has it; `NaN`, `inf`, `0x0aff`, `5..9` and moments in RFC 3339 where not. Floats
-    /// keep a point or an exponent, so that they are distinguished from integers.
+    /// JSON if JSON has the value; else `NaN`, `inf`, `0x0aff`, `5..9` and moments in RFC 3339. Floats keep a point
+    /// or an exponent, to distinguish them from integers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Null => f.write_str("null"),

@@ -1,4 +1,4 @@
-//! Codes of errors: what was given out once is kept.
+//! Error codes: a code once assigned stays.
 
 use std::collections::HashSet;
 use std::io;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use fieldstone_core::{Code, Error, ErrorKind};
 
-/// Text, kind and whether it may be retried of each code, in the order in which they were given out: a new code goes
-/// to the end, and no line is ever changed or taken away.
+/// Text, kind and retry flag of each code, in the order of their assignment: add a new code at the end, and never
+/// change or remove a line.
 const GIVEN_OUT: &str = include_str!("codes.txt");
 
 fn line(code: Code) -> String {

@@ -1,4 +1,4 @@
-//! What every communicator promises, checked on one process and on threads: free, and under schedules.
+//! The promises of every communicator, checked on one process and on threads: free, and under schedules.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -28,7 +28,7 @@ fn on_every_comm(body: impl Fn(Arc<dyn Comm>) -> Result<()> + Sync) {
     }
 }
 
-/// Bytes that tell who made them: `len` times the rank.
+/// Bytes that identify their rank: `len` times its number.
 fn bytes_of(rank: usize, len: usize) -> Vec<u8> {
     vec![rank as u8; len]
 }
@@ -149,7 +149,7 @@ fn files_of_the_real_disk_serve_all_ranks() {
     assert!(bytes.len() == 8000 && bytes.iter().enumerate().all(|(i, b)| usize::from(*b) == i / 1000));
 }
 
-/// The order of the ranks' writes, which an independent write of a byte leaves in a file.
+/// The order of the ranks' writes, which each rank's independent write of a byte leaves in a file.
 fn order_of(size: usize, seed: Option<u64>) -> Vec<u8> {
     let world = SimWorld::new(1);
     let disk: Arc<dyn Disk> = world.host("a").disk;
@@ -232,11 +232,11 @@ fn after_a_rank_has_left_nobody_waits() {
             let also = team.clone();
             let first = match team.rank() {
                 2 => team.leave(Error::denied("out of coffee")),
-                // A lower rank that fails in the same step is not in the way.
+                // A lower rank that fails in the same step does not interfere.
                 0 => team.agree::<()>("work", Err(Error::invalid("also wrong"))).unwrap_err(),
                 _ => team.barrier("work").unwrap_err(),
             };
-            // Rank 2 makes no further call; the others make as many as they like, each for itself.
+            // Rank 2 makes no further call; the others make any number, each on its own.
             let again = match team.rank() {
                 2 => return Ok(()),
                 3 => also.leave(Error::invalid("I go, too")),

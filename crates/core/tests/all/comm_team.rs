@@ -1,4 +1,4 @@
-//! Agreement: what fails on one rank is raised on all, and what was exchanged is counted.
+//! Agreement: a failure on one rank is raised on all, and traffic is counted.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,7 +18,7 @@ fn memory() -> Arc<dyn Disk> {
     SimWorld::memory().disk
 }
 
-/// How many steps [`everything`] has: one for a collective of a team, two for one of its file.
+/// Number of steps in [`everything`]: one for a collective of a team, two for one of its file.
 const STEPS: u64 = 18;
 
 /// Every collective of a team, once.
@@ -41,8 +41,8 @@ fn everything(team: &Team) -> Result<()> {
     team.barrier("end")
 }
 
-/// Runs [`everything`] with one failure; whatever rank it strikes, all must learn of it in a second.
-/// Returns whether it struck.
+/// Runs [`everything`] with one failure; on whatever rank it occurs, all must get an error in a second. Returns
+/// whether it occurred.
 fn all_learn(size: usize, seed: Option<u64>, faults: &Faults, check: impl Fn(usize, &Error)) -> bool {
     let clock = Env::real().clock;
     let began = clock.monotonic();
@@ -71,7 +71,7 @@ fn each_rank_fails_at_each_step_under_seeds_and_all_learn_its_name() {
                 let results = threads::run(size, Some(seed), memory(), faults.clone(), |comm| {
                     let team = Team::new(comm);
                     let result = everything(&team);
-                    // The team is of use again, in whatever state the failure left the others.
+                    // The team is usable again, in whatever state the failure left the others.
                     let total = team.sums("again", Ok(vec![1]))?.total;
                     assert_eq!(total, [team.size() as u64]);
                     Ok(result)
@@ -105,7 +105,7 @@ fn each_rank_dies_at_each_call_and_nobody_waits_for_it() {
                 while all_learn(3, seed, &fault(rank, nth), check) {
                     nth += 1;
                 }
-                // Ranks other than rank 0 join the same calls: one for agreement, one or two besides.
+                // Ranks other than rank 0 join the same calls: one for agreement, and one or two more.
                 assert!(nth > 25, "only {nth} calls of rank {rank} were tried");
             }
         }
@@ -194,7 +194,7 @@ fn a_rank_that_fails_before_a_step_that_may_be_repeated_goes_on_with_the_others(
         };
         assert_eq!(error.message(), "rank 1: no array");
         team.barrier("together")?;
-        // From the end of something there is no way back.
+        // There is no way back after the last step.
         let error = match team.rank() {
             1 => team.fail(Error::invalid("no array")),
             _ => team.barrier("close").unwrap_err(),
@@ -215,7 +215,8 @@ fn a_rank_leaves_one_team_while_the_others_are_in_another() {
             let (outer, inner) = (Team::new(comm.clone()), Team::new(comm.clone()));
             let a = outer.open("create", Path::new("/a"), FileMode::CreateNew)?;
             let b = inner.open("create", Path::new("/b"), FileMode::CreateNew)?;
-            // As of nested `with` blocks: two ranks fail in the inner, the others learn of it in a step of the outer.
+            // As with nested `with` blocks: two ranks fail in the inner one, and the others get the error in a step
+            // of the outer one.
             if outer.rank() < 2 {
                 let error = inner.leave(Error::invalid(format!("boom {}", outer.rank())));
                 assert!(error.message().contains("boom"), "{error}");
@@ -225,7 +226,7 @@ fn a_rank_leaves_one_team_while_the_others_are_in_another() {
                 inner.leave(error);
             }
             assert!(b.sync("sync", Ok(())).unwrap_err().message().contains("boom"));
-            // Then the outer one, each when it comes to it; a further team is none the worse.
+            // Then the outer one fails, on each rank when it gets there; a further team is unaffected.
             outer.leave(Error::invalid("the outer block"));
             assert!(a.sync("sync", Ok(())).is_err());
             Team::new(comm).barrier("a further team")
@@ -255,7 +256,8 @@ fn a_file_that_cannot_be_opened_or_written_fails_on_all() {
 
 #[test]
 fn counters_are_those_computed_by_hand() {
-    // Three ranks: a tree has 2 rounds, pairs are 2. An agreement is 56 bytes a round, the first of a team 64.
+    // Three ranks: a tree has 2 rounds, pairs are 2. An agreement is 56 bytes in each round, and the first of a team
+    // 64.
     let agreed = Counters { collectives: 1, messages: 2, sent: 112, received: 112 };
     let first = Counters { collectives: 2, messages: 4, sent: 128, received: 128 };
     let results = threads::run(3, Some(5), memory(), Faults::none(), |comm: Arc<dyn Comm>| {
@@ -276,18 +278,18 @@ fn counters_are_those_computed_by_hand() {
         let of = |collectives, messages, sent, received| Counters { collectives, messages, sent, received };
         let own = |len: u64| Ok(vec![0u8; len as usize]);
         assert_eq!(count(&|t| t.barrier("s")), of(0, 0, 0, 0));
-        // Rank r gives r + 1 bytes, to 2 others, and gets the other 6 - (r + 1).
+        // Rank r sends r + 1 bytes to 2 others, and receives the other 6 - (r + 1).
         assert_eq!(count(&|t| t.allgather("s", own(rank + 1)).map(drop)), of(1, 2, 2 * (rank + 1), 5 - rank));
         let gathered = [of(1, 1, 1, 0), of(1, 0, 0, 4), of(1, 1, 3, 0)][rank as usize];
         assert_eq!(count(&|t| t.gather("s", 1, own(rank + 1)).map(drop)), gathered);
-        // What is short goes with the agreement.
+        // Short data travel with the agreement.
         assert_eq!(count(&|t| t.broadcast("s", 0, own(24)).map(drop)), of(0, 0, 0, 0));
         assert_eq!(count(&|t| t.broadcast("s", 0, own(25)).map(drop)), of(1, 2, 50, 50));
         assert_eq!(count(&|t| t.sums("s", Ok(vec![1, 2])).map(drop)), of(2, 4, 64, 64));
         assert_eq!(count(&|t| t.total("s", Ok(vec![1, 2])).map(drop)), of(1, 2, 32, 32));
         assert_eq!(count(&|t| t.max("s", Ok(vec![1; 4])).map(drop)), of(0, 0, 0, 0));
         assert_eq!(count(&|t| t.max("s", Ok(vec![1; 5])).map(drop)), of(1, 2, 80, 80));
-        // Rank r gives 10 * to bytes to each rank: 30 - 10 r to others; it gets 10 r from each of two.
+        // Rank r sends 10 * to bytes to each rank: 30 - 10 r to others; it receives 10 r from each of two.
         let parts = || Ok((0..3).map(|to| vec![0; 10 * to]).collect());
         assert_eq!(count(&|t| t.alltoallv("s", parts()).map(drop)), of(1, 2, 30 - 10 * rank, 20 * rank));
         Ok(())

@@ -1,5 +1,5 @@
-//! What every disk promises, checked on the operating system's, a simulated host's and `memory:`;
-//! and the real clock, randomness and identity.
+//! The promises of every disk, checked on that of the operating system, a simulated host's and `memory:`; also the
+//! real clock, randomness and identity.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -117,7 +117,7 @@ fn appends_of_many_threads_never_overlap() {
         let places: Vec<(u64, u8)> = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..4u8)
                 .map(|id| {
-                    // Two threads share a handle, two have one of their own.
+                    // Two threads share a handle, two have their own.
                     let file = if id < 2 { shared.clone() } else { disk.open_append(&path).unwrap() };
                     scope.spawn(move || {
                         let append = |_| (file.append(&[id; 10]).unwrap(), id);
@@ -177,7 +177,7 @@ fn names_move_link_and_vanish_while_handles_stay() {
         let mut buffer = [0; 6];
         read_exact_at(&*old, &mut buffer, 0).unwrap();
         assert_eq!(&buffer, b"second");
-        // Two names of one file: nothing to rename.
+        // Two names of one file: there is nothing to rename.
         disk.rename(&b, &c).unwrap();
         assert_eq!(content(disk, &b), b"first");
         disk.unlink(&b).unwrap();
@@ -216,7 +216,7 @@ fn directories_nest_list_and_go_when_empty() {
         assert_eq!(content(disk, &root.join("moved/file")), b"1");
         disk.remove_dir(&root.join("moved/y/z")).unwrap();
         assert_eq!(kind_of(disk.stat(&root.join("moved/y/z"))), ErrorKind::NotFound);
-        // A directory opens, or does not; it never reads as a file.
+        // A directory may open or not, but never reads as a file.
         let read = disk.open_read(root).and_then(|f| f.read_at(&mut [0; 4], 0));
         assert_eq!(kind_of(read), ErrorKind::IsADirectory);
     });
@@ -287,7 +287,7 @@ fn the_real_disk_opens_plain_files_alone_where_others_may_put_something_else() {
 #[test]
 fn what_is_made_alike_takes_its_folders_mode() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    // The strictest; what other tests of this process make is their owner's in any case.
+    // The strictest; files of other tests in this process belong to their owner in any case.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let folder = tempfile::tempdir().unwrap();
     let disk = Env::real().disk;

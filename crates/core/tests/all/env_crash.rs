@@ -298,7 +298,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the promises say about a file: every value each byte had since (and at) the last sync.
+/// The promises about a file: every value that each byte had since (and at) the last sync.
 #[derive(Debug, Clone, Default)]
 struct Promise {
     now: Vec<u8>,
@@ -335,15 +335,15 @@ impl Promise {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Against a model: a name shows a file it had at or since the last `sync_dir`, and that file's
-    /// bytes and length are ones it had at or since its last `sync_data`.
+    /// Compares with a model: a name leads to a file that it had at or since the last `sync_dir`, and the file has
+    /// bytes and a length that it had at or since its last `sync_data`.
     #[test]
     fn only_allowed_images(steps in prop::collection::vec(step(), 1..40), seed in any::<u64>()) {
         let world = SimWorld::new(seed);
         let env = world.host("a");
         let path = |f: u8| Path::new("/").join(f.to_string());
         let mut promises: Vec<Promise> = Vec::new();
-        // By name: the file now (if any), and every one it had at or since the last sync of the root.
+        // By name: the current file (if any), and every one that the name had at or since the last sync of the root.
         let mut names: [Option<usize>; 4] = [None; 4];
         let mut past: [BTreeSet<Option<usize>>; 4] = std::array::from_fn(|_| BTreeSet::from([None]));
         for (n, step) in steps.iter().enumerate() {

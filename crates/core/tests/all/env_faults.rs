@@ -1,4 +1,4 @@
-//! Every fault of the simulated world, shown to happen and to be the same for the same seed.
+//! Every fault of the simulated world occurs, and is the same for the same seed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -227,7 +227,7 @@ fn a_process_can_be_killed_at_any_kind_of_call() {
         assert!(act(&victim).is_err(), "{kind:?}");
         assert!(!env.identity.alive(victim.identity.process()), "{kind:?}");
     }
-    // The last kind reports nothing, but kills too.
+    // The last kind returns no error, but kills too.
     let world = SimWorld::new(3);
     let env = world.host("a");
     let file = create(&env, F);

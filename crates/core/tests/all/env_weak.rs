@@ -1,4 +1,4 @@
-//! The weak profile: hosts see each other's doings late, but never wrongly for longer than promised.
+//! The weak profile: hosts see each other's changes late, but never wrongly for longer than promised.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,7 +18,7 @@ fn weak(seed: u64) -> (SimWorld, Env, Env) {
     (world, a, b)
 }
 
-/// What `look` shows host b in many worlds, one second apart, after host a acted.
+/// The results of `look` on host b in many worlds, one second apart, after host a acted.
 fn looks<T: Ord + std::fmt::Debug>(act: impl Fn(&Env), look: impl Fn(&Env) -> T) -> BTreeSet<T> {
     let mut seen = BTreeSet::new();
     for seed in 0..50 {

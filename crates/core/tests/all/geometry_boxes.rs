@@ -1,4 +1,4 @@
-//! Shapes, boxes and chunk grids against models that visit every element or every chunk.
+//! Shapes, boxes and chunk grids, compared with models that visit every element or chunk.
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::ErrorKind;
@@ -129,7 +129,7 @@ fn huge_grids_work_without_visiting_them() {
     assert!(ChunkGrid::new(vec![4], vec![1, 1]).is_err());
     assert!(grid.overlapping(&parsed("0:1")).is_err());
 
-    // What of a box lies outside the shape is ignored.
+    // The part of a box outside the shape is ignored.
     let grid = ChunkGrid::new(vec![10, 10], vec![5, 5]).unwrap();
     assert_eq!(grid.overlapping(&parsed("7:90,0:40")).unwrap().collect::<Vec<_>>(), [2, 3]);
     assert_eq!(grid.overlapping(&parsed("7:90,10:40")).unwrap().next(), None);
@@ -220,7 +220,7 @@ proptest! {
         let grid = ChunkGrid::choose(&shape, item, target).unwrap();
         let bytes = grid.chunk().iter().product::<u64>() * item as u64;
         prop_assert!(bytes <= target || bytes == item as u64);
-        // One halving less would have been too large; ceilings may cost a little more than a half.
+        // One halving fewer would have been too large; rounding up may cost a little more than half.
         let all = shape.iter().product::<u64>() * item as u64;
         prop_assert!(all <= target || bytes * 2 + (bytes / 8) >= target / 2 || bytes == item as u64);
     }

@@ -1,4 +1,4 @@
-//! Copies and fills of boxes against loops over single elements.
+//! Copies and fills of boxes, compared with loops over single elements.
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::ErrorKind;
@@ -16,7 +16,7 @@ fn points(region: &IndexBox) -> Vec<Vec<u64>> {
     })
 }
 
-/// Where the element at `point` lies in a buffer that covers `covers`.
+/// Position of the element at `point` in a buffer that covers `covers`.
 fn place(covers: &IndexBox, point: &[u64], item: usize) -> std::ops::Range<usize> {
     let index = (0..point.len())
         .fold(0, |index, d| index * covers.count()[d] as usize + (point[d] - covers.start()[d]) as usize);
@@ -30,8 +30,8 @@ fn bytes(covers: &IndexBox, item: usize, seed: u8) -> Vec<u8> {
 
 /// Source, destination and a region inside both, of up to five dimensions, far from the origin.
 fn boxes() -> impl Strategy<Value = (IndexBox, IndexBox, IndexBox)> {
-    // Per dimension: start and count of the region, and how much the two boxes reach beyond it on either
-    // side. Zeros are frequent, so that dimensions join in all combinations.
+    // For each dimension: start and count of the region, and how far the two boxes extend beyond it on either side.
+    // Zeros are frequent, so that dimensions join in all combinations.
     let margin = || {
         let side = prop_oneof![3 => Just(0_u64), 1 => 1_u64..3];
         (side.clone(), side)

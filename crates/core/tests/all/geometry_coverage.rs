@@ -1,4 +1,4 @@
-//! Holes left by boxes, against a bitmap of the shape.
+//! Holes left by boxes, compared with a bitmap of the shape.
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::geometry::{IndexBox, uncovered};
@@ -26,7 +26,7 @@ fn tiles_that_cover_leave_no_hole() {
 #[test]
 fn neighbouring_holes_are_one_box() {
     let shape = [100, 100];
-    // Tiles everywhere but in rows 40 to 59.
+    // Tiles everywhere except in rows 40 to 59.
     let boxes: Vec<IndexBox> =
         tiles(10, 10).into_iter().filter(|t| !(40..60).contains(&t.start()[0])).collect();
     let found = uncovered(&shape, &boxes, 1).unwrap();
@@ -40,8 +40,8 @@ fn the_limit_is_kept_and_told() {
         (0..1000).map(|i| IndexBox::new(vec![2 * i], vec![1], &[2000]).unwrap()).collect();
     let found = uncovered(&[2000], &boxes, 1000).unwrap();
     assert_eq!((found.boxes.len(), found.truncated), (1000, false));
-    // One hole beside so many tiles that its parts exhaust the search: what is said to be missing is, and
-    // that there is more is told.
+    // One hole next to very many tiles, which exhaust the search: the reported parts are missing, and the result is
+    // marked as incomplete.
     let rows: Vec<IndexBox> =
         (0..40_000).map(|i| IndexBox::new(vec![i, 0], vec![1, 1], &[40_000, 2]).unwrap()).collect();
     let found = uncovered(&[40_000, 2], &rows, 1).unwrap();
@@ -65,7 +65,7 @@ fn scalars_empty_arrays_and_huge_shapes() {
     let corner = IndexBox::parse("0:1,0:1,0:1").unwrap();
     let found = uncovered(&[u64::MAX; 3], &[corner], 9).unwrap();
     assert_eq!(found.boxes.len(), 3);
-    // A box without elements covers nothing, one that reaches out of the shape what is inside.
+    // A box without elements covers nothing; a box that extends beyond the shape covers its part inside.
     let flat = IndexBox::parse("0:5,3:3").unwrap();
     let wide = IndexBox::parse("0:50,0:2").unwrap();
     let found = uncovered(&[5, 5], &[flat, wide], 9).unwrap();

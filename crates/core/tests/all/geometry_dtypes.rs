@@ -1,4 +1,4 @@
-//! Element types read and write numpy's type strings, and refuse what has no fixed bytes.
+//! Element types parse and print numpy's type strings, and refuse types without fixed bytes.
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::ErrorKind;

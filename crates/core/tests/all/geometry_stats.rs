@@ -1,4 +1,4 @@
-//! Summaries of arrays against a loop that decodes every element by itself.
+//! Summaries of arrays, compared with a loop that decodes every element on its own.
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
@@ -12,7 +12,7 @@ const NUMERIC: [&str; 22] = [
     "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", ">M8[s]",
 ];
 
-/// The value of an element, by the definition of its type; `None` where it is missing by itself.
+/// The value of an element, by the definition of its type; `None` if it is missing by itself.
 fn decode(dtype: DType, element: &[u8]) -> Option<Scalar> {
     let mut little = element.to_vec();
     if dtype.byte_order() == ByteOrder::Big {
@@ -170,8 +170,8 @@ fn several_values_may_stand_for_nothing() {
     assert_eq!(summarize_without(dtype, &data, &[0]), None, "no whole element");
 }
 
-/// Bytes of a few repeated elements, so that fills, ties and missing values are frequent; long enough
-/// for several blocks in some cases.
+/// Bytes of a few repeated elements, so that fills, ties and missing values are frequent; in some cases long enough
+/// for several blocks.
 fn elements() -> impl Strategy<Value = (DType, Vec<u8>, Vec<u8>)> {
     let byte = prop_oneof![Just(0_u8), Just(0x7f), Just(0x80), Just(0xff), any::<u8>()];
     let palette = prop::collection::vec(prop::collection::vec(byte, 8), 1..6);
@@ -184,7 +184,7 @@ fn elements() -> impl Strategy<Value = (DType, Vec<u8>, Vec<u8>)> {
             let mut random = Random::new(seed);
             let mut drawn = 0;
             let data = (0..length as u64).flat_map(|i| {
-                // In runs, whole blocks are one element.
+                // In runs, whole blocks consist of one element.
                 if !runs || i % 3000 == 0 {
                     drawn = random.next_u64();
                 }

@@ -1,6 +1,7 @@
 //! Tests of keys, schemas, requests, boxes, the environment and communicators.
 //!
-//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone-core comm::`.
+//! A single program, so that shared code is linked once. Run a part by its name: `cargo test -p fieldstone-core
+//! comm::`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

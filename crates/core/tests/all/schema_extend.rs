@@ -1,5 +1,5 @@
-//! Extensions of schemas: keys that are there keep their bytes, new ones are found, and what would make no key
-//! is refused; by hand, and for random schemas against all keys of a small world.
+//! Extensions of schemas: existing keys keep their bytes, new keys are found, and a rule that would make no key is
+//! refused; by hand, and for random schemas against all keys of a small world.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -27,7 +27,7 @@ fn an_optional_keyword_is_taken_by_every_closed_rule_and_stands_only_where_it_is
         "{run=a}{variable=t}{step=6,number=3}"
     );
     assert_eq!(key(&after, "run=a,variable=t,step=6,tile=1").unwrap(), "{run=a}{variable=t}{step=6,tile=1}");
-    // A rule that took the keyword takes it as it did.
+    // A rule that already accepted the keyword still accepts it in the same way.
     let open = "run=a,member=1,variable=t,number=03";
     assert_eq!(key(&before, open), key(&after, open));
     assert_eq!(key(&after, open).unwrap(), "{run=a,member=1}{variable=t}{number=03}");
@@ -60,7 +60,7 @@ fn the_text_of_an_extended_schema_is_one() {
 fn what_would_make_no_key_or_change_a_meaning_is_refused() {
     let base = Schema::parse("param: Param; [class, expver [type [param, levelist]]]").unwrap();
     for (text, code, says) in [
-        ("[class=od, expver [type [param, levelist]]]", Code::RuleTaken, "takes all keys of"),
+        ("[class=od, expver [type [param, levelist]]]", Code::RuleTaken, "accepts all keys of"),
         ("[a [b [c]]] [a=x [b [c]]]", Code::RuleTaken, "rule [a [b [c]]] takes all keys"),
         ("param?;", Code::RuleTaken, "every rule takes `param` already"),
         ("[a [b [level]]]", Code::KeywordUnknown, "`level` is another name of `levelist`"),
@@ -69,7 +69,7 @@ fn what_would_make_no_key_or_change_a_meaning_is_refused() {
         ("compression = zstd; [a [b [c]]]", Code::SchemaSyntax, "expected a type"),
         ("number: Integer;", Code::SchemaSyntax, "has no rule and no optional keyword"),
         ("number?: Integer;\n[a [b", Code::SchemaSyntax, "line 2, column 6"),
-        ("x?; extension; y?;", Code::SchemaSyntax, "holds `extension;` itself"),
+        ("x?; extension; y?;", Code::SchemaSyntax, "contains `extension;` itself"),
         ("", Code::SchemaSyntax, "has no rule"),
     ] {
         let error = base.extend(text).unwrap_err();
@@ -147,19 +147,19 @@ fn who_owns_a_run_does_not_change() {
     let base = Schema::parse("catalog run = class/date; [class=od, date [x [y]]]").unwrap();
     let after = base.extend("[class, date, centre? [x [z]]]").unwrap();
     assert_eq!(base.run_level("", "od/1"), after.run_level("", "od/1"));
-    assert_ne!(base.run_level("", "rd/1"), after.run_level("", "rd/1"), "it was no run");
+    assert_ne!(base.run_level("", "rd/1"), after.run_level("", "rd/1"), "it was not a run");
 }
 
 const KEYWORDS: [&str; 4] = ["a", "b", "c", "d"];
 const VALUES: [&str; 3] = ["x", "y", "w"];
 
-/// A rule: for each keyword its level, or none, and its mark; and whether a level is open.
+/// A rule: for each keyword its level, or none, and its mark; and which level is open, if any.
 fn rule() -> impl Strategy<Value = String> {
     let place = (0usize..5, 0usize..8);
     (proptest::array::uniform4(place), 0usize..12).prop_map(|(places, open)| {
         let mut levels: [Vec<String>; 3] = Default::default();
         for (keyword, (level, mark)) in KEYWORDS.iter().zip(places) {
-            // Nothing stands in no place of the last two numbers.
+            // The last two numbers mean "in no level".
             let Some(level) = levels.get_mut(level) else { continue };
             let mark = ["", "", "?", "?x", "-", "=x", "=x/y", "=!x"][mark];
             level.push(format!("{keyword}{mark}"));
@@ -205,14 +205,14 @@ proptest! {
         base in proptest::collection::vec(rule(), 1..3),
         text in extension(),
     ) {
-        // The rules of the base may stand in one another's way, which nobody refuses.
+        // The rules of the base may hide each other, which is not refused.
         let base = Schema::parse(&base.join(" ")).unwrap();
         let world = world();
         let after = match base.extend(&text) {
             Ok(after) => after,
             Err(error) => {
                 if error.code() == Code::RuleTaken && !error.message().contains("already") {
-                    // Then a rule of the text has all its keys from an earlier one: tried, not argued.
+                    // Then an earlier rule accepts all keys of a rule in the text: checked by trial.
                     let whole = Schema::parse(&format!("{} extension; {text}", base.text())).unwrap();
                     let alone: Vec<Schema> =
                         whole.rules().iter().map(|r| Schema::parse(&r.to_string()).unwrap()).collect();
@@ -239,16 +239,16 @@ proptest! {
             }
             prop_assert_eq!(now.is_ok(), takes.iter().any(|t| *t), "{:?}", key);
             if let Ok(now) = now {
-                // A key is found by what it was archived with.
+                // A key is found by the pairs with which it was archived.
                 prop_assert!(after.select(&request(key)).unwrap().takes(&now), "{:?} does not find {}", key, now);
                 found.insert(now, key);
             }
         }
         for (new, makes) in makes.iter().enumerate().skip(base.rules().len()) {
             let taken = makes.iter().take(new).position(|makes| !makes);
-            prop_assert!(taken.is_none(), "rule {:?} takes all keys of {}, and it was added", taken, new);
+            prop_assert!(taken.is_none(), "rule {:?} accepts all keys of {}, and it was added", taken, new);
         }
-        // What a request of before finds, it finds.
+        // An earlier request finds what it found before.
         for pairs in world.iter().step_by(7) {
             let (Ok(then), Ok(now)) = (base.select(&request(pairs)), after.select(&request(pairs))) else { continue };
             for key in found.keys() {

@@ -1,4 +1,4 @@
-//! Keys made by a schema: canonical forms, optional keywords, conditions, and what is refused.
+//! Keys made by a schema: canonical forms, optional keywords, conditions, and refused pairs.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -7,7 +7,7 @@ use fieldstone_core::key::KeyValue;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{KeywordType, Schema, Typed};
 
-/// The schema of the behaviours that FDB's own tests show.
+/// A schema with the behaviours that FDB's own tests show.
 const FDB: &str =
     "expver: Expver; date: Date; time: Time; step: Step; levelist: Double; param: Param; number: Integer;
 [ class, expver, stream, date, time, domain?g
@@ -203,7 +203,7 @@ fn names_and_other_spellings_mean_the_canonical_field() {
     let error = KeywordType::Param.canonical("param", "mls").unwrap_err().to_string();
     assert_eq!(
         error,
-        "param=\"mls\" is not a parameter of ECMWF's table (hint: the nearest names are mld, msl, msls; a number is always taken)"
+        "param=\"mls\" is not a parameter of ECMWF's table (hint: the nearest names are mld, msl, msls; any number is valid)"
     );
 }
 
@@ -282,7 +282,7 @@ fn dates_are_days_of_the_calendar() {
         "2025-01-0é",
     ] {
         let error = date(refused).unwrap_err();
-        let expected = "is not a date: YYYYMMDD or YYYY-MM-DD, jan-15 or jan of a climatology";
+        let expected = "is not a date: YYYYMMDD or YYYY-MM-DD, or jan-15 or jan in a climatology";
         assert_eq!(error.message(), format!("date={refused:?} {expected}"));
     }
     for (given, kept) in [
@@ -347,7 +347,7 @@ fn a_list_is_no_value_of_a_key() {
     let schema = Schema::parse(FDB).unwrap();
     for (list, what) in [("0/1", "a list"), ("0/to/6", "a range"), ("*", "`*`")] {
         let error = key(&schema, &base(&format!("step={list},param=130"))).unwrap_err();
-        assert!(error.starts_with(&format!("step has {what} where a key needs one value")), "{error}");
+        assert!(error.starts_with(&format!("step has {what}, but a key needs one value")), "{error}");
     }
 }
 
@@ -357,7 +357,7 @@ fn conditions_choose_the_rule_and_name_what_they_take() {
     assert_eq!(key(&schema, "class=ea,x=1,b=2,d=3").unwrap(), "{class=ea,x=1}{b=2}{d=3}");
     assert_eq!(key(&schema, "class=od,x=1,b=2,c=3").unwrap(), "{class=od,x=1}{b=2}{c=3}");
     let error = key(&schema, "class=notaclass,x=1,b=2,c=3").unwrap_err();
-    assert_eq!(error, "class=\"notaclass\" is not allowed: the schema takes only od, rd, ea");
+    assert_eq!(error, "class=\"notaclass\" is not allowed: the schema accepts only od, rd, ea");
 }
 
 #[test]

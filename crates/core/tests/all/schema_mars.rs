@@ -1,5 +1,5 @@
-//! MARS's words: enumerations, parameters, relative dates, capitals, `target`, and the behaviours that
-//! FDB's own tests show (numbers as in the comparison with FDB).
+//! MARS's words: enumerations, parameters, relative dates, capitals, `target`, and the behaviours that FDB's own
+//! tests show (numbers as in the comparison with FDB).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -190,7 +190,7 @@ fn b19_what_no_schema_knows_is_refused() {
     let schema = mars();
     let error = refused(&schema, "class=notaclass");
     assert!(
-        error.starts_with("class=\"notaclass\" is not a word of MARS for it (hint: the words are "),
+        error.starts_with("class=\"notaclass\" is not a MARS word for it (hint: the words are "),
         "{error}"
     );
     assert!([" od,", " rd,", " ea,"].iter().all(|word| error.contains(word)), "{error}");
@@ -206,7 +206,7 @@ fn b19_what_no_schema_knows_is_refused() {
     assert_eq!(error, "the schema has no keyword `levlist` (hint: did you mean `levelist`?)");
     let error = Schema::parse("[a\n [b\n  [c\n   [d]]]]").unwrap_err().to_string();
     assert!(
-        error.starts_with("schema line 4, column 4: a rule has three levels, this is a fourth"),
+        error.starts_with("schema line 4, column 4: a rule has three levels, but this is a fourth"),
         "{error}"
     );
     let error = Schema::parse("# two\n[a\n [b]]").unwrap_err().to_string();
@@ -238,7 +238,10 @@ fn a_request_that_names_no_keys_says_what_it_lacks() {
     let closed = Schema::parse(FDB).unwrap();
     let said =
         error(&closed, "class=od,expver=1,stream=oper,date=20250101,levtype=pl,step=0,domain=*,param=t");
-    assert!(said.starts_with("the request leaves time, domain, type open, so it names no keys"), "{said}");
+    assert!(
+        said.starts_with("the request leaves time, domain, type open, so it does not name keys completely"),
+        "{said}"
+    );
     let parts = Schema::parse("[ a, date: Year [ date: Month [ date: Date, b ]]]").unwrap();
     assert!(error(&parts, "a=1").contains("leaves date, b open"));
 }
@@ -262,7 +265,7 @@ fn words_have_other_names_and_no_case() {
         let keyword = given.split('=').next().unwrap().to_lowercase();
         assert_eq!(values(&schema, given, &keyword), kept, "{given}");
     }
-    // A schema that leaves them without a type takes any text, and knows the words.
+    // A schema that leaves them without a type accepts any text, and knows the words.
     let untyped = Schema::parse(FDB).unwrap();
     assert_eq!(values(&untyped, "class=notaclass/RD/Operations", "class"), "notaclass rd od");
     assert!(selects(&untyped, "type=forecast", &base(&[("type", "FC")])));
@@ -322,10 +325,10 @@ fn dates_are_relative_to_the_clock_in_requests_only() {
     assert_eq!(values(&Schema::parse("[a [b [n: Integer]]]").unwrap(), "n=-1/0", "n"), "-1 0");
     assert!(refused(&schema, "date=-999999999").contains("outside the years"));
     let error = schema.select(&Request::parse("date=-1").unwrap()).unwrap_err().to_string();
-    assert!(error.contains("relative to today, which is not known here"), "{error}");
+    assert!(error.contains("relative to today, but this call does not know the date"), "{error}");
     let error = resolve(&schema, &base(&[("date", "-1")])).unwrap_err().to_string();
-    assert!(error.contains("requests take days relative to today; a key has the day itself"), "{error}");
-    // Two digits after a year are a month to many, the day of the year to MARS.
+    assert!(error.contains("requests accept days relative to today; a key needs the day itself"), "{error}");
+    // Two digits after a year mean a month to many people, but the day of the year to MARS.
     assert!(refused(&schema, "date=2025-02").contains("is not a date"));
     assert_eq!(values(&schema, "date=2024-366", "date"), "20241231");
     assert!(refused(&schema, "date=2025-366").contains("is not a date"));
@@ -347,7 +350,7 @@ fn capitals_and_other_names_are_the_schemas_keywords() {
         assert!(selects(schema, "Class=rd,dATE=*", BASE) && !selects(schema, "Class=od", BASE));
         assert!(refused(schema, "Class=rd,class=od").contains("`class` is given twice"));
     }
-    // Where further keywords are taken, they are what they say.
+    // If further keywords are accepted, they mean themselves.
     let key = resolve(&mars(), &format!("{BASE},level=2")).unwrap();
     assert_eq!((&*key.get("level").unwrap().text(), &*key.get("levelist").unwrap().text()), ("2", "500"));
     let key = resolve(&Schema::builtin("simulation").unwrap(), "run=a,variable=t,X=1,x=2").unwrap();
@@ -368,7 +371,7 @@ fn a_target_selects_nothing_and_is_no_part_of_a_key() {
     for schema in [mars(), Schema::parse(FDB).unwrap()] {
         assert!(selects(&schema, &format!("{BASE},target=\"x.grib\""), BASE));
         let error = resolve(&schema, &format!("{BASE},TARGET=x")).unwrap_err().to_string();
-        assert!(error.contains("`target` names the file of an answer"), "{error}");
+        assert!(error.contains("`target` names the file for an answer"), "{error}");
     }
     let own = Schema::parse("[ target [ b [ c ]]]").unwrap();
     assert!(selects(&own, "target=x", "target=x,b=1,c=1") && !selects(&own, "target=y", "target=x,b=1,c=1"));

@@ -7,7 +7,7 @@ use fieldstone_core::request::Request;
 use fieldstone_core::schema::{KeywordType, Schema};
 use proptest::prelude::*;
 
-/// Every type with texts that are likely to be near its grammar.
+/// Every type, with texts that are likely to be near its grammar.
 fn near() -> impl Strategy<Value = (KeywordType, String)> {
     let kinds = proptest::sample::select(KeywordType::ALL.to_vec()).prop_map(|(_, kind)| kind);
     let text = prop_oneof![
@@ -32,7 +32,7 @@ fn expand(kind: &str, list: &str) -> Vec<String> {
     let schema = Schema::parse(&format!("k: {kind}; [a [b [k]]]")).unwrap();
     let selection = schema.select(&Request::parse(&format!("k={list}")).unwrap()).unwrap();
     let (_, values) = selection.listed().remove(0);
-    // The place of each value is found again.
+    // The position of each value is found again.
     let (_, one_of) = selection.listed_values().next().unwrap();
     for (i, value) in one_of.values().enumerate() {
         assert_eq!(one_of.position(&value), Some(i));
@@ -176,7 +176,7 @@ const WORLD: &str = "n: Integer; s: Step; d: Date; [ n [ d [ s? ]]] [ n=!1/2 [ d
 const DAYS: [&str; 4] = ["20240228", "20240229", "20240301", "20240302"];
 const STEPS: [&str; 4] = ["0", "30m", "1", "1h30m"];
 
-/// A list of a keyword and, by plain loops, the values it means.
+/// A list of a keyword and, by plain loops, the values that it means.
 fn list_of(values: Vec<String>, by: &'static str) -> impl Strategy<Value = (String, Vec<String>)> {
     let last = values.len();
     let part = (0..last, 0..last, 1..3usize, any::<bool>()).prop_map(move |(a, b, stride, range)| {
@@ -230,7 +230,7 @@ proptest! {
         }
         prop_assert_eq!(selection.expand().unwrap().count_keys(), expected.len() as u64);
         prop_assert_eq!(&keys, &expected);
-        // A key of the world is selected exactly when the loops made it.
+        // A key of the world is selected if and only if the loops made it.
         for (world_n, world_d, world_s) in
             (0..4).flat_map(|n| (0..4).flat_map(move |d| (0..4).map(move |s| (n, d, s))))
         {
@@ -243,7 +243,7 @@ proptest! {
         }
     }
 
-    /// A request that is bound to others selects what each of them selects, in its own order.
+    /// A request that is bound to others selects the keys that all of them select, in its own order.
     #[test]
     fn a_bound_request_selects_what_all_select(
         own in list_of(texts(["0", "1", "2", "3"]), "1"),

@@ -1,4 +1,4 @@
-//! The text of requests: what is read, how it is printed, and where an error is.
+//! The text of requests: parsing, printing, and the position of errors.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -49,7 +49,7 @@ fn a_printed_key_is_a_request() {
     let words: Vec<&str> = parts.iter().map(|(k, _)| k.as_str()).collect();
     assert_eq!(words, ["run", "variable", "step", "x"]);
     assert_eq!(parts[3].1, Values::list(["a/b"]));
-    // A keyword of two levels means its deepest value.
+    // A keyword of two levels has its deepest value.
     assert_eq!(parse("{date=2025}{}{date=20250101}"), vec![("date".to_owned(), Values::list(["20250101"]))]);
     // A value that is a word of the language is printed bare in a key.
     assert_eq!(
@@ -78,12 +78,12 @@ fn a_star_within_a_value_makes_it_a_pattern() {
     assert_eq!(values("run=*"), Values::Any);
     assert_eq!(values("run = * , step=1"), Values::Any);
     assert_eq!(values("run=\"a*\""), Values::list(["a*"]));
-    // Without a star these stand for themselves, as they always did.
+    // Without a star these mean themselves, as before.
     assert_eq!(values("run=a?[1]"), Values::list(["a?[1]"]));
     let error = Request::parse("run=a*/1/to/5").unwrap_err().to_string();
-    assert!(error.contains("run has a range beside a pattern"), "{error}");
+    assert!(error.contains("run has both a range and a pattern"), "{error}");
     let error = Request::parse("run=a*").unwrap().single_pairs().unwrap_err().to_string();
-    assert!(error.contains("run has a pattern where a key needs one value"), "{error}");
+    assert!(error.contains("run has a pattern, but a key needs one value"), "{error}");
     let error = Request::parse("run=a\\b").unwrap_err().to_string();
     assert!(error.contains("goes on") && error.contains("in quotes"), "{error}");
 }
@@ -121,7 +121,7 @@ fn later_requests_inherit_from_those_of_their_verb() {
         ]
     );
     assert_eq!(Request::parse_many("").unwrap(), []);
-    // A value where it takes nothing away.
+    // A value that restricts nothing.
     assert_eq!(Request::parse_many("run=off").unwrap(), [Request::parse("run=off").unwrap()]);
     assert_eq!(Request::parse_many("run=a,step=6").unwrap(), [Request::parse("run=a,step=6").unwrap()]);
     let error = Request::parse_many("list, a=1\nlist, a").unwrap_err().to_string();
@@ -156,16 +156,19 @@ fn errors_name_line_and_column() {
         ),
         (
             "run=a\nlist, run=b",
-            "request line 2, column 1: expected one request, here begins another, found `l`",
+            "request line 2, column 1: expected one request, but another begins here, found `l`",
         ),
-        ("run='a\"", "request line 1, column 5: a quote that does not end"),
+        ("run='a\"", "request line 1, column 5: the quote has no end"),
         ("run=a=b", "request line 1, column 6: expected `,` or `/`, found `=`"),
-        ("run=t\\x", "request line 1, column 6: the value that begins with `t` goes on, found `\\`"),
-        ("run=a*/1/to/2", "request line 1, column 14: run has a range beside a pattern"),
-        ("run=\"a", "request line 1, column 5: a quote that does not end"),
-        ("run=\"\\x\"", "request line 1, column 6: an escape that is none of JSON's"),
-        ("run=\"\\ud800\"", "request line 1, column 6: an escape that is none of JSON's"),
-        ("run=\"\\u+123\"", "request line 1, column 6: an escape that is none of JSON's"),
+        (
+            "run=t\\x",
+            "request line 1, column 6: the value that begins with `t` does not end here, found `\\`",
+        ),
+        ("run=a*/1/to/2", "request line 1, column 14: run has both a range and a pattern"),
+        ("run=\"a", "request line 1, column 5: the quote has no end"),
+        ("run=\"\\x\"", "request line 1, column 6: the escape is not one of JSON's"),
+        ("run=\"\\ud800\"", "request line 1, column 6: the escape is not one of JSON's"),
+        ("run=\"\\u+123\"", "request line 1, column 6: the escape is not one of JSON's"),
         ("run=a,run=b", "request line 1, column 7: `run` is given twice"),
         ("{run=a", "request line 1, column 7: expected `}`"),
         ("{run=a}x", "request line 1, column 8: expected `{`, found `x`"),

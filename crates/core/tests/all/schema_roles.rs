@@ -1,4 +1,4 @@
-//! Which run, variable and step a key is of, and which key a run's name means.
+//! The run, variable and step of a key, and the key of a run's name.
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::ErrorKind;
@@ -48,7 +48,7 @@ fn a_forecast_is_a_run_of_several_keywords() {
         back(&schema, "", "od/0001/oper/20240229/1200"),
         "class=od,expver=0001,stream=oper,date=20240229,time=1200"
     );
-    // What is absent leaves its place, so that no two runs share a name.
+    // An absent keyword leaves its place empty, so that no two runs share a name.
     let without =
         |gone: &str| forecast.split(',').filter(|p| !p.starts_with(gone)).collect::<Vec<_>>().join(",");
     assert_eq!(run(&schema, &without("date")).1, "od/0001/oper//1200");
@@ -60,7 +60,7 @@ fn a_forecast_is_a_run_of_several_keywords() {
     assert_eq!(back(&schema, "", "kwbc/20240229/0000"), "centre=kwbc,date=20240229,time=0000");
     let number = schema.step_of(&key(&schema, other)).unwrap();
     assert_eq!((step_number::text(number).as_str(), step_number::whole(number)), ("0-24", None));
-    // A keyword of a run that stands elsewhere in the key is no part of the name.
+    // A keyword of a run that is elsewhere in the key is not part of the name.
     assert_eq!(run(&schema, &format!("{forecast},centre=98")).1, "od/0001/oper/20240229/1200");
     for wrong in
         ["od", "od/1/oper/20240229/1200", "od/0001/oper/yesterday/1200", "/0001/oper//", "a/b/c/d", ""]
@@ -93,12 +93,12 @@ fn schemas_without_roles_and_wrong_roles_say_so() {
     assert_eq!((schema.run_of(&of), schema.variable_of(&of), schema.step_of(&of)), (None, None, None));
     assert!(refused(&schema, "", "1").contains("catalog run = KEYWORD"));
     for (text, why) in [
-        ("catalog run = a/b; [a[b[c]]]", "`b` is in the first level of no rule"),
+        ("catalog run = a/b; [a[b[c]]]", "no rule has `b` in its first level"),
         ("catalog run = a/a; [a,b[c[d]]]", "`a` is named twice"),
         ("catalog run = a; run = b; [a[b[c]]]", "the role `run` is given twice"),
         ("catalog step = a/b; [a[b[c]]]", "expected `;`"),
-        ("catalog job = a; [a[b[c]]]", "`job` is no role of a catalog"),
-        ("catalog run = a/z; [a[b[c]]]", "`z` is in no rule"),
+        ("catalog job = a; [a[b[c]]]", "`job` is not a role of the catalog"),
+        ("catalog run = a/z; [a[b[c]]]", "no rule has `z`"),
     ] {
         let error = Schema::parse(text).unwrap_err().to_string();
         assert!(error.contains(why), "{text}: {error}");
@@ -126,18 +126,18 @@ fn the_level_of_a_run_is_that_of_its_fields() {
         let level = schema.run_level(&project, &name);
         assert_eq!((&level.names, &level.values), (&key.levels[0].names, &key.levels[0].values), "{text}");
     }
-    // Fields of another domain, and of a schema that asks for more, stand apart from their run.
+    // Fields of another domain, and of a schema that requires more, are not in the level of their run.
     let limited = key(&mars, &format!("{oper},domain=m"));
     let (project, name) = mars.run_of(&limited).unwrap();
     assert!(mars.run_level(&project, &name).values != limited.levels[0].values);
     let more = Schema::parse("catalog run = r; variable = v; [ r, model [ v [ s ]]]").unwrap();
     assert_eq!(more.run_level("", "a").names.iter().map(|name| &**name).collect::<Vec<_>>(), ["r"]);
-    // A name that no key has is a run all the same.
+    // A name that no key has is still a run.
     let (a, b) = (mars.run_level("", "a"), mars.run_level("", "b"));
     assert!(a.names == b.names && a.values != b.values);
 }
 
-/// Two schemas, one behind the other, are one: each keeps its types and its roles.
+/// Two schemas, one after the other, form one: each keeps its types and its roles.
 #[test]
 fn a_schema_of_sections_gives_each_rule_its_types_and_roles() {
     let [mars, simulation, mixed] = ["mars", "simulation", "mixed"].map(|n| Schema::builtin(n).unwrap());
@@ -168,20 +168,20 @@ fn a_schema_of_sections_gives_each_rule_its_types_and_roles() {
         }
     }
     assert!(both.unreachable().is_empty());
-    // A section that names no role has those before it.
+    // A section without roles has those of the section before it.
     let more = Schema::parse("catalog run = a; [a[b[c]]] c: Integer; [d, a[b[c]]]").unwrap();
     assert_eq!(more.catalog_roles().len(), 1);
     assert_eq!(run(&more, "d=1,a=x,b=y,c=7").1, "x");
-    // Types of a section are not those of the next.
+    // The types of a section do not apply to the next.
     let apart = Schema::parse("c: Integer; [a [b [c]]] d: Text; [x [y [c]]]").unwrap();
     assert_eq!(key(&apart, "x=1,y=2,c=word").to_string(), "{x=1}{y=2}{c=word}");
-    // An extension belongs to the last one.
+    // An extension belongs to the last section.
     let two = Schema::parse("catalog run = x; [x [y [z]]] catalog run = a; [a [b [c]]]").unwrap();
     let extended = two.extend("[x, a [b [d]]]").unwrap();
     assert_eq!(run(&extended, "x=1,a=r,b=t,d=1").1, "r");
 }
 
-/// What looks like another section's run is written so that it does not, and reads back.
+/// A name that looks like a run of another section is escaped so that it does not, and can be parsed again.
 #[test]
 fn names_of_runs_mean_one_run_in_a_schema_of_sections() {
     let mixed = Schema::builtin("mixed").unwrap();
@@ -200,7 +200,7 @@ fn names_of_runs_mean_one_run_in_a_schema_of_sections() {
         assert_eq!(back(&mixed, "", name), format!("run={value}"));
     }
     assert_eq!(back(&mixed, "", "kwbc/20240229/0000"), "centre=kwbc,date=20240229,time=0000");
-    // GRIB has no projects: with one the name is a run's.
+    // GRIB has no projects: with a project, the name is a run's.
     assert_eq!(back(&mixed, "p", "kwbc/20240229/0000"), "project=p,run=kwbc/20240229/0000");
     let with_project = mixed.resolve(&[("project", "p"), ("run", "kwbc/20240229/0000"), ("variable", "t")]);
     assert_eq!(mixed.run_of(&with_project.unwrap()).unwrap().1, "kwbc/20240229/0000");

@@ -1,4 +1,4 @@
-//! What a request selects: lists in request order, ranges, shapes, and candidate keys.
+//! The selection of a request: lists in request order, ranges, shapes, and candidate keys.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -122,8 +122,8 @@ fn ranges_are_inclusive_and_exact_for_every_type() {
 #[test]
 fn a_range_that_cannot_be_is_refused() {
     for (types, list, said) in [
-        ("Text", "a/to/c", "k=a/to/c is a range, but k is of type Text, which has none"),
-        ("Expver", "1/to/3", "k=1/to/3 is a range, but k is of type Expver"),
+        ("Text", "a/to/c", "k=a/to/c is a range, but k has type Text, which has no ranges"),
+        ("Expver", "1/to/3", "k=1/to/3 is a range, but k has type Expver"),
         ("Integer", "1/to/3/by/0", "k=1/to/3: `by` is 0"),
         ("Double", "1/to/3/by/0.00", "k=1/to/3: `by` is 0"),
         (
@@ -212,7 +212,7 @@ fn a_year_and_a_month_are_constrained_by_the_date() {
     assert_eq!(rank(&schema, "year=2024", "a=1,date=20250215"), None);
     let both = select(&schema, "year=2024,date=20250215").for_shape(names(&stored)).unwrap();
     assert!(!both.matches_level(0, &stored.levels[0].values));
-    // A schema that keeps only parts still takes the date.
+    // A schema that only keeps parts still accepts the date.
     let parts = Schema::parse("[ a, date: Year [ date: Month [ b ]]]").unwrap();
     assert!(rank(&parts, "date=20250215", "a=1,b=1,date=20250201").is_some());
     assert_eq!(rank(&parts, "date=20250215", "a=1,b=1,date=20240201"), None);
@@ -226,7 +226,7 @@ fn a_shape_that_lacks_a_listed_keyword_has_no_match() {
     assert!(rank(&schema, "member=1", "run=a,variable=t,step=1,member=1").is_some());
     assert_eq!(rank(&schema, "step=1", "run=a,variable=t"), None);
     let hidden = Schema::parse("[a, domain- [b [c]]]").unwrap();
-    // A keyword that the schema drops is no constraint; it stands last, at position 0.
+    // A keyword that the schema drops does not restrict the selection; it comes last, at position 0.
     assert_eq!(rank(&hidden, "domain=x/g,c=2/3", "a=1,domain=g,b=2,c=3"), Some(vec![1, 0]));
 }
 
@@ -251,7 +251,7 @@ fn a_pattern_selects_what_it_matches_and_lists_nothing() {
     let bound = Request::parse("step=6").unwrap().within(Request::parse("run=x*").unwrap());
     assert!(!schema.select(&bound).unwrap().takes(&key(&schema, stored)));
     assert!(refused(&Schema::parse(FDB).unwrap(), "parm=t*").contains("parm"));
-    // Numbers beside a pattern are compared as such.
+    // Numbers next to a pattern are compared as numbers.
     let typed = Schema::parse("step: Integer; [run [variable [step]]]").unwrap();
     let stored = key(&typed, "run=a,variable=t,step=7");
     assert!(select(&typed, "step=007/9*").takes(&stored) && !select(&typed, "step=8/9*").takes(&stored));
@@ -287,7 +287,7 @@ fn a_bound_is_no_part_of_a_request() {
     let wide = schema.select(&wide).unwrap();
     assert!(wide.takes(&key(&schema, "run=a,variable=t,step=60000000")));
     assert!(!wide.takes(&key(&schema, "run=a,variable=t,step=6")));
-    // What binds to nothing does not bind; what is printed is what was asked.
+    // An empty bound does not restrict; the printed text is the original request.
     let unbound = Request::new().within(parse("step=*"));
     assert!(schema.select(&unbound).unwrap().is_unconstrained());
     let bound = parse("run=a").within(parse("step=6"));
@@ -325,7 +325,7 @@ fn a_keyword_that_must_not_be_there_selects_keys_that_lack_it() {
     assert!(!select(&years, "date=!*").takes(&key(&years, "a=1,date=20240229,b=2,c=3")), "a part of it");
     assert!(refused(&closed, "e=!*").contains("no keyword `e`"));
     let key = Request::parse("run=a,source=!*").unwrap().single_pairs().unwrap();
-    assert_eq!(key, [("run".into(), "a".into())], "of a key it is no part");
+    assert_eq!(key, [("run".into(), "a".into())], "it is not part of a key");
     assert_eq!(
         Request::parse(r#"step="!*""#).unwrap().single_pairs().unwrap(),
         [("step".into(), "!*".into())]
@@ -351,7 +351,7 @@ fn a_keyword_that_must_be_there_selects_keys_that_have_it() {
     let bound = Request::parse("step=6").unwrap().within(Request::parse("param=?*").unwrap());
     assert!(schema.select(&bound).unwrap().takes(&key(&schema, grib)));
     assert!(!schema.select(&bound).unwrap().takes(&key(&schema, array)));
-    // It names no keys: what is not there must not be made up.
+    // It does not name keys: unknown keys must not be invented.
     assert!(select(&schema, "run=a,variable=t,step=6,param=?*").keys().is_none());
     assert!(select(&schema, "run=a,variable=t,step=?*").keys().is_none());
     let closed = Schema::parse("[a [b [c]]] [a [b [d?]]]").unwrap();
@@ -419,7 +419,7 @@ fn candidate_keys_have_defaults_and_say_when_they_are_not_all() {
     assert!(full.exact());
     assert_eq!(full.collect::<Vec<_>>(), [key(&schema, "a=1,b=2,c=3,d=x,e=y")]);
     assert!(select(&schema, "a=1,b=2,c=3,e=*").keys().is_none());
-    // A second rule needs a keyword that is not listed: there may be more.
+    // A second rule needs a keyword that is not listed: there may be more keys.
     let two = Schema::parse("[a [b [c]]] [a [b [c, z]]]").unwrap();
     let keys = select(&two, "a=1,b=2,c=3").keys().unwrap();
     assert!(!keys.exact());
@@ -434,7 +434,7 @@ fn candidate_keys_of_several_rules_follow_their_conditions() {
     assert_eq!(texts, ["{k=x}{b=1}{s=60}", "{k=a}{b=1}{s=60}"]);
     let keys: Vec<FieldKey> = select(&schema, "k=x/a,b=1,s=60").keys().unwrap().collect();
     assert_eq!(keys, [key(&schema, "k=x,b=1,s=60"), key(&schema, "k=a,b=1,s=60")]);
-    // No rule takes these together: there is nothing, and that is certain.
+    // No rule accepts these together: there is certainly no key.
     let none = select(&schema, "k=a,b=1,s=1,z=1").keys().unwrap();
     assert!(none.exact());
     assert_eq!(none.count(), 0);

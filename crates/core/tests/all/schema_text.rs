@@ -1,4 +1,4 @@
-//! The schema language: what it reads, and where it says that a text is wrong.
+//! The schema language: what it accepts, and the position of errors.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -19,31 +19,31 @@ fn errors_name_line_and_column() {
         ("step: Integer;", "schema line 1, column 15: the schema has no rule, found the end"),
         (
             "step: Intger; [a[b[c]]]",
-            "schema line 1, column 7: `Intger` is no type (hint: did you mean `Integer`?)",
+            "schema line 1, column 7: `Intger` is not a type (hint: did you mean `Integer`?)",
         ),
         ("# two\n# comments\n  step Integer;", "schema line 3, column 8: expected `:`, found `I`"),
-        ("[a]", "schema line 1, column 1: a rule has three levels, this one ends at level 1"),
-        ("[a\n [b]]", "schema line 2, column 2: a rule has three levels, this one ends at level 2"),
+        ("[a]", "schema line 1, column 1: a rule has three levels, but this one ends at level 1"),
+        ("[a\n [b]]", "schema line 2, column 2: a rule has three levels, but this one ends at level 2"),
         (
             "[a\n [b\n  [c\n   [d]]]]",
-            "schema line 4, column 4: a rule has three levels, this is a fourth, found `[`",
+            "schema line 4, column 4: a rule has three levels, but this is a fourth, found `[`",
         ),
         ("[a[b[c]]", "schema line 1, column 9: expected `]`, found the end"),
         ("[a[b[c]]]]", "schema line 1, column 10: expected `[` or the end of the schema, found `]`"),
-        ("[a, a[b[c]]]", "schema line 1, column 5: `a` is twice in one level"),
+        ("[a, a[b[c]]]", "schema line 1, column 5: `a` occurs twice in one level"),
         ("[a=x/!y[b[c]]]", "schema line 1, column 4: a value with `!` follows one without"),
         ("[a=[b[c]]]", "schema line 1, column 4: expected a value, found `[`"),
         ("n: Integer; [n?x[b[c]]]", "schema line 1, column 16: n=\"x\" is not a whole number"),
         ("[*[b[c,*]]]", "schema line 1, column 5: a rule has `*` at more than one level"),
         ("a: Date; a: Time; [a[b[c]]]", "schema line 1, column 10: `a` has two types"),
-        ("catalog run = r; [a[b[c]]]", "schema line 1, column 15: `r` is in no rule"),
+        ("catalog run = r; [a[b[c]]]", "schema line 1, column 15: no rule has `r`"),
         (
             "catalog run = a; [a[b[c]]] catalog run = a; [r[b[c]]]",
-            "schema line 1, column 42: `a` is in no rule",
+            "schema line 1, column 42: no rule has `a`",
         ),
         ("[a[b[c]]] a: Date; a: Time; [r[b[c]]]", "schema line 1, column 20: `a` has two types"),
-        ("[a[b[c]]] a: Date;", "schema line 1, column 19: expected a rule behind these declarations"),
-        ("catalog rum = a; [a[b[c]]]", "schema line 1, column 9: `rum` is no role of a catalog"),
+        ("[a[b[c]]] a: Date;", "schema line 1, column 19: expected a rule after these declarations"),
+        ("catalog rum = a; [a[b[c]]]", "schema line 1, column 9: `rum` is not a role of the catalog"),
         ("[a b[b[c]]]", "schema line 1, column 4: expected `,`, `[` or `]`, found `b`"),
         ("[é!, a[b[c]]]", "schema line 1, column 3: expected `,`, `[` or `]`, found `!`"),
     ] {
@@ -84,7 +84,7 @@ fn every_type_has_a_word() {
     }
 }
 
-/// Names and places are read from outside: nothing in a schema may make the parser panic.
+/// Names and positions come from outside: no schema may make the parser panic.
 #[test]
 fn no_cut_or_changed_schema_panics() {
     let text = Schema::builtin("mars").unwrap().text().to_owned();

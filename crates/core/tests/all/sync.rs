@@ -1,4 +1,5 @@
-//! Threads that take turns as a seed says: the same seed, the same run; all orders are met; one that stands still is named.
+//! Threads that take turns in the order of a seed: the same seed gives the same run; all orders occur; the error
+//! names a thread that stands still.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -67,7 +68,7 @@ fn a_panic_of_one_thread_ends_the_run_and_is_told() {
     assert_eq!(run.outcome, Err::<(), _>("for all to see".to_owned()));
 }
 
-/// What waits is woken, a time that is waited for passes when nobody else goes on, and a channel has room for one.
+/// Waiting threads are woken, a timed wait ends when no other thread can run, and a channel has space for one value.
 #[test]
 fn condition_variables_channels_and_other_threads() {
     for seed in 0..50 {
@@ -101,7 +102,7 @@ fn condition_variables_channels_and_other_threads() {
     }
 }
 
-/// Outside of a run they are std's.
+/// Outside a run they are std's.
 #[test]
 fn outside_of_a_run_nothing_is_drawn() {
     let (number, changed) = (Mutex::new(0), Condvar::new());

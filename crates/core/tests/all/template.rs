@@ -1,4 +1,5 @@
-//! Names of objects: every element in exactly one, every name back to its box, ambiguous ones refused.
+//! Names of objects: every element is in exactly one, every name leads back to its box, and ambiguous names are
+//! refused.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -112,8 +113,8 @@ proptest! {
                     prop_assert!(reading.variable.is_none_or(|v| v == variable));
                     prop_assert!(reading.step.is_none_or(|s| s == step));
                 }
-                // Without help a name may have two readings; with it, never.
-                Err(e) => prop_assert!(!known && e.message().contains("several ways"), "{e}"),
+                // Without help, a name may be ambiguous; with it, never.
+                Err(e) => prop_assert!(!known && e.message().contains("is ambiguous"), "{e}"),
             }
         }
     }
@@ -133,7 +134,7 @@ fn chunks_are_cut_along_their_first_dimension_to_the_size_of_objects() {
     let ranges: Vec<_> = (0..grid.counts()[0]).map(|n| grid.range(0, n).unwrap()).collect();
     assert_eq!(ranges, [(0, 7), (7, 14), (14, 20), (20, 27), (27, 34), (34, 40), (40, 47), (47, 50)]);
     assert_eq!(grid.counts(), [8, 1, 1]);
-    // One index of the first dimension is the least.
+    // One index of the first dimension is the minimum.
     let grid = ObjectGrid::sized(vec![3, 100], vec![3, 100], 8, 10).unwrap();
     assert_eq!(grid.counts(), [3, 1]);
 }
@@ -143,14 +144,14 @@ fn templates_that_cannot_work_say_why() {
     let wrong = |text: &str| Template::parse(text, &[]).unwrap_err().to_string();
     for (text, why) in [
         ("", "empty"),
-        ("{run", "at character 0: a brace is not closed"),
+        ("{run", "at character 0: this brace is not closed"),
         ("a}b", "at character 1: a brace is closed"),
         ("{rum}/x", "at character 1: {rum} is unknown"),
-        ("{run}{step}", "follow one another"),
+        ("{run}{step}", "are adjacent"),
         ("{step}5", "a digit follows"),
-        ("{run:05d}", "\"05d\" is no width"),
-        ("{step:7d}", "\"7d\" is no width"),
-        ("{step:099999999999999999999d}", "is no width"),
+        ("{run:05d}", "\"05d\" is not a width"),
+        ("{step:7d}", "\"7d\" is not a width"),
+        ("{step:099999999999999999999d}", "is not a width"),
     ] {
         assert!(wrong(text).contains(why), "{text}: {}", wrong(text));
     }
@@ -202,7 +203,7 @@ fn foreign_names_are_refused() {
     // Two ways: run "a" or "a_b".
     let template = Template::parse("{run}_{variable}", &[]).unwrap();
     let twice = template.read("a_b_c", &Words::default()).unwrap_err();
-    assert!(twice.message().contains("several ways"), "{twice}");
+    assert!(twice.message().contains("is ambiguous"), "{twice}");
     let once = template.read("a_b_c", &Words { run: "a", ..Words::default() }).unwrap();
     assert_eq!(once.variable.as_deref(), Some("b_c"));
 }

@@ -1,11 +1,11 @@
-//! Values against naive references: exact decimals for numbers, plain loops for ranges.
+//! Values, compared with naive references: exact decimals for numbers, plain loops for ranges.
 
 use std::cmp::Ordering;
 
 use fieldstone_core::value::{Test, Value, ValueType};
 use proptest::prelude::*;
 
-/// Every digit of a finite number: sign, then digits before and behind the point, padded.
+/// All digits of a finite number: sign, then digits before and after the point, padded.
 fn decimal(value: &Value) -> Option<(bool, String)> {
     let text = match value {
         Value::Int(n) => n.to_string(),
@@ -42,7 +42,7 @@ fn by_decimals(a: &Value, b: &Value) -> Option<Ordering> {
     })
 }
 
-/// Numbers that lie close to one another across types.
+/// Numbers that are close to each other across types.
 fn number() -> impl Strategy<Value = Value> {
     let edges = prop_oneof![
         Just(0i128),
@@ -280,11 +280,11 @@ fn values_are_written_for_people() {
 #[test]
 fn what_cannot_be_stored_is_refused() {
     for (value, part) in [
-        (Value::IntRange(2, 1), "2..1 is no range"),
-        (Value::FloatRange(f64::NAN, 1.0), "NaN..1.0 is no range"),
+        (Value::IntRange(2, 1), "2..1 is not a range"),
+        (Value::FloatRange(f64::NAN, 1.0), "NaN..1.0 is not a range"),
         (Value::Array(vec![Value::Int(1), Value::Text("a".into())]), "an array of int cannot hold \"a\""),
         (Value::Array(vec![Value::List(Vec::new())]), "cannot hold []"),
-        (Value::Map(vec![("a".into(), Value::Null), ("a".into(), Value::Null)]), "'a' is there twice"),
+        (Value::Map(vec![("a".into(), Value::Null), ("a".into(), Value::Null)]), "'a' occurs twice"),
         ((0..70).fold(Value::Null, |inner, _| Value::List(vec![inner])), "nested more than 64"),
     ] {
         let error = value.check().unwrap_err();
@@ -300,7 +300,7 @@ fn what_cannot_be_stored_is_refused() {
     assert_eq!(list(vec![Value::Int(1), Value::Bool(true)]).map(|_| ()), None);
 }
 
-/// Levels far beyond what a stack holds.
+/// Far more levels than a stack can hold.
 const DEEP: usize = 1_000_000;
 
 #[test]
@@ -314,19 +314,19 @@ fn a_test_is_measured_and_dropped_however_deep_it_is() {
     });
     for deep in [not, lists] {
         let message = deep.size().check().unwrap_err();
-        assert!(message.to_string().contains("more than 100 levels within one another"), "{message}");
+        assert!(message.to_string().contains("there are more than 100 levels of nesting"), "{message}");
         assert!(message.hint().unwrap().contains("ask for less"), "{message:?}");
     }
     let most = (0..Size::MOST.levels).fold(one(), |inner, _| Test::Not(Box::new(inner)));
     most.size().check().unwrap();
     assert!(Test::Not(Box::new(most)).size().check().is_err());
-    // What stands beside one another is no level, but counts.
+    // Parts next to each other add no level, but count.
     assert_eq!(Test::All(vec![one(), Test::Exists]).size(), Size { parts: 4, levels: 1 });
     let values = |n: usize| Test::IsIn(vec![Value::Bool(true); n]);
     values(Size::MOST.parts - 1).size().check().unwrap();
     let message = values(Size::MOST.parts).size().check().unwrap_err();
     assert!(message.to_string().contains("more than 1000000 terms, tests and values"), "{message}");
-    // Values in a test count as deep as they are.
+    // Values in a test count with their depth.
     let list = (0..101).fold(Value::Null, |inner, _| Value::List(vec![inner]));
     assert!(Test::Equal(list).size().check().is_err());
 }

@@ -541,7 +541,7 @@ fn what_files_have_and_logs_have_not_is_refused_and_the_other_way_round() {
         (fields, &|g| g.level = LevelChoice::number(2).unwrap(), "level 2 of a group"),
         (fields, &|g| g.chunks = Some(vec![2, 2]), "chunks [2, 2] for set h of 1 dimensions"),
         (fields, &|g| g.chunks = Some(vec![0]), "chunks [0] for set h"),
-        (fields, &|g| g.compression = Some("lz4".into()), "'lz4' is no compression"),
+        (fields, &|g| g.compression = Some("lz4".into()), "'lz4' is not a compression"),
     ] {
         let error = with(layout, change);
         assert_eq!(error.kind(), ErrorKind::Invalid);

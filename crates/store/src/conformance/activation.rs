@@ -82,7 +82,11 @@ pub fn kinds_are_switched_off_and_on_again(harness: &dyn Harness) -> Result<()> 
     assert_eq!(get(&then, "run=a,variable=t")?, b"prepared");
     put_in(&b, "run=a,variable=t", b"too late", Some(id))?;
     fails("a late flush", ErrorKind::Conflict, b.flush(&Session::from(id)));
-    fails("an abort of a committed transaction", ErrorKind::Conflict, a.decide(id, false, &Session::default()));
+    fails(
+        "an abort of a committed transaction",
+        ErrorKind::Conflict,
+        a.decide(id, false, &Session::default()),
+    );
     Ok(())
 }
 

@@ -1,10 +1,10 @@
-//! Fill values where nobody has written yet, shared by the ranks.
+//! Fill values for data not yet written; the ranks share the work.
 //!
-//! Each rank names the variables that it takes care of. [`write_shared`] cuts all jobs of all ranks, put one
-//! behind the other, into parts of equal bytes, and each rank writes one: it does not matter who defined what.
+//! Each rank lists the variables that it takes care of. [`write_shared`] concatenates the jobs of all ranks and cuts
+//! them into parts of equal size, and each rank writes one, no matter which rank defined which variable.
 //!
-//! Invariants: padding behind a variable is filled as the variable is; a job's pattern is eight bytes, in
-//! which every element size goes up evenly, so that jobs may be cut at any multiple of eight.
+//! Invariants: padding after a variable is filled like the variable; a job's pattern has eight bytes, a multiple of
+//! every element size, so that jobs may be cut at any multiple of eight.
 
 use fieldstone_core::env::comm::TeamFile;
 use fieldstone_core::{Error, Result};
@@ -14,7 +14,7 @@ use fieldstone_format::netcdf::pad4;
 use super::super::VarInfo;
 use crate::container::write_buffer::WriteBuffer;
 
-/// Bytes of a job that are made at once: few enough to stay in the cache.
+/// Bytes of a job generated at a time: few enough to stay in the cache.
 const CHUNK: u64 = 1 << 14;
 const PACKED: usize = 48;
 
@@ -22,23 +22,23 @@ const PACKED: usize = 48;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FillVar {
     begin: u64,
-    /// Bytes of the whole variable, or of one of its records.
+    /// Size of the whole variable, or of one of its records.
     bytes: u64,
-    /// The same with padding.
+    /// The same, with padding.
     padded: u64,
     record_stride: u64,
     pattern: [u8; 8],
 }
 
 impl FillVar {
-    /// A variable of `bytes` (one record, where `record_stride` is not 0) from `begin` on. `value` is one
-    /// element, big-endian.
+    /// Makes a variable of `bytes` (in one record, if `record_stride` is not 0) that begins at `begin`. `value` is
+    /// one element, big-endian.
     ///
-    /// Errors: `Invalid` where its end is beyond all offsets.
+    /// Errors: `Invalid` if its end exceeds every offset.
     pub fn new(begin: u64, bytes: u64, record_stride: u64, value: &[u8]) -> Result<FillVar> {
         let padded = pad4(bytes).filter(|padded| begin.checked_add(*padded).is_some());
-        let padded = padded.ok_or_else(|| Error::invalid("a variable of 2^64 bytes or more"))?;
-        // A lone record variable has no padding between its records.
+        let padded = padded.ok_or_else(|| Error::invalid("the variable has 2^64 bytes or more"))?;
+        // A single record variable has no padding between its records.
         let padded = if record_stride > 0 { padded.min(record_stride).max(bytes) } else { padded };
         let mut pattern = [0; 8];
         for (byte, value) in pattern.iter_mut().zip(value.iter().cycle()) {
@@ -71,7 +71,7 @@ impl FillVar {
         (padded > 0).then_some(Job { begin, len: padded, stride: 0, from: 0, to: 1, pattern })
     }
 
-    /// The records from `from` to `to`, or only their padding where the rest is about to be written.
+    /// The records from `from` to `to`, or only their padding if the rest is about to be written.
     pub(crate) fn jobs(&self, from: u64, to: u64, is_covered: bool) -> Option<Job> {
         let skip = if is_covered { self.bytes } else { 0 };
         let mut pattern = self.pattern;
@@ -81,7 +81,7 @@ impl FillVar {
     }
 }
 
-/// Bytes to fill: `len` from `begin` on, in each record from `from` to `to`, which are `stride` apart.
+/// A job: fill `len` bytes from `begin` on, in each record from `from` to `to`; records are `stride` apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
     begin: u64,
@@ -97,7 +97,7 @@ impl Job {
         (self.to - self.from).checked_mul(self.len).ok_or_else(|| Error::invalid("2^64 bytes to fill"))
     }
 
-    /// What comes before about `at` bytes of it, and the rest.
+    /// Splits the job after about `at` bytes.
     fn split(mut self, at: u64) -> (Option<Job>, Option<Job>) {
         let mut head = self;
         if self.to - self.from > 1 {
@@ -125,7 +125,7 @@ impl Job {
     }
 }
 
-/// Collective: writes the jobs of all ranks, each rank about the same number of bytes.
+/// Collective: writes the jobs of all ranks; each rank writes about the same number of bytes.
 pub fn write_shared(file: &TeamFile, jobs: Result<Vec<Job>>) -> Result<()> {
     const STEP: &str = "fill";
     let team = file.team();
@@ -165,11 +165,11 @@ pub fn write_shared(file: &TeamFile, jobs: Result<Vec<Job>>) -> Result<()> {
     }
     let parts = team.alltoallv(STEP, Ok(parts))?;
     let jobs: Vec<Job> = parts.iter().flat_map(|part| part.as_chunks().0).map(Job::unpack).collect();
-    // The ranks that write the elements are others than those that have filled them.
+    // The ranks that write the elements are not those that filled them.
     file.visibility_barrier(STEP, write(file, &jobs))
 }
 
-/// Writes jobs; this rank alone. Neighbours become one write.
+/// Writes jobs on this rank alone. Merges adjacent jobs into one write.
 pub(super) fn write(file: &TeamFile, jobs: &[Job]) -> Result<()> {
     let mut jobs = jobs.to_vec();
     jobs.sort_unstable_by_key(|job| job.begin);
@@ -184,13 +184,13 @@ pub(super) fn write(file: &TeamFile, jobs: &[Job]) -> Result<()> {
     buffer.flush()
 }
 
-/// Adds a job's bytes, `above` its begin.
+/// Adds a job's bytes, at the offset `above` its begin.
 fn add(buffer: &mut WriteBuffer<'_>, job: &Job, above: Option<u64>) -> Result<()> {
     let begin = above.and_then(|above| job.begin.checked_add(above));
     let begin = begin.filter(|begin| begin.checked_add(job.len).is_some());
-    let begin = begin.ok_or_else(|| Error::invalid("filling ends at or beyond byte 2^64 of the file"))?;
+    let begin = begin.ok_or_else(|| Error::invalid("filling would reach byte 2^64 of the file"))?;
     buffer.seek(begin)?;
-    // The pattern goes up evenly in a chunk, so that each begins as the job does.
+    // A chunk is a multiple of the pattern, so each chunk begins as the job does.
     let chunk = job.pattern.repeat((job.len.min(CHUNK) as usize).div_ceil(job.pattern.len()));
     let mut left = job.len;
     while left > 0 {

@@ -1,17 +1,16 @@
-//! Many requests as one ascending list of byte ranges, in bounded rounds.
+//! Merges many requests into one ascending list of byte ranges, in bounded rounds.
 //!
-//! The runs of each request ascend, so that a heap with one entry a request merges all of them as they come;
-//! nothing is sorted and nothing is listed in advance. A round takes runs until its bytes are used up; the last
-//! ones may be cut, all at one offset. Neighbouring and overlapping runs form one
-//! *span*, which is one part of a collective read or write.
+//! The runs of each request ascend, so a heap with one entry for each request merges them as they come; no sorting
+//! and no list in advance is needed. A round takes runs until its bytes are used up; the last runs may be cut, all at
+//! the same offset. Adjacent and overlapping runs form one *span*, which is one part of a collective read or write.
 //!
-//! A rank on its own also bridges small gaps, as strided boxes have: it reads the span with the gaps and
-//! picks its elements out of it. It writes that way too, putting back what it read, while no other writer is
-//! let in; several ranks cannot exclude one another, so they write each element where it belongs.
+//! A rank on its own also bridges small gaps, as strided boxes have: it reads the span with its gaps and picks out
+//! the elements. It writes that way too, and writes the bytes in the gaps back, while it excludes all other writers;
+//! several ranks cannot exclude each other, so they write each element separately.
 //!
-//! Invariants: the spans of a round ascend and do not overlap; every round takes at least one element; where
-//! requests overlap, all that touch a byte of a round are in that round, the later one being copied last. In a
-//! damaged file, whose runs do not ascend, a round ends early and nothing worse happens.
+//! Invariants: the spans of a round ascend and do not overlap; every round takes at least one element; if requests
+//! overlap, all that touch a byte of a round are in that round, and the later one is copied last. In a damaged file,
+//! whose runs do not ascend, a round ends early, without further harm.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,29 +22,29 @@ use fieldstone_format::netcdf::values::Misfit;
 use super::request::{ALONE, FirstMisfit, PastEnd, Request, TOGETHER, Target};
 use super::{GET, PUT};
 
-/// Gaps up to this many bytes are bridged (C-10): copying them costs less than another call of the system.
+/// Gaps of up to this size are bridged (C-10): copying them costs less than another system call.
 const GAP: u64 = 1 << 12;
-/// Pieces of a round, which are a few words each.
+/// Limit on the pieces of a round, which take a few words each.
 const PIECES: usize = 1 << 17;
 
-/// Elements of one request, and where they stand in the round's buffer.
+/// Elements of one request, and their position in the round's buffer.
 #[derive(Debug, Clone, Copy)]
 struct JoinedPiece {
     request: usize,
-    /// Place of the first one among the elements of the request.
+    /// Index of the first one among the elements of the request.
     at: u64,
     elements: u64,
     span: usize,
     buffer_at: usize,
 }
 
-/// Bytes that are read or written as one.
+/// Bytes that one call reads or writes.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     offset: u64,
     buffer_at: usize,
     len: usize,
-    /// Whether it holds bytes that no piece covers.
+    /// Whether it contains bytes that no piece covers.
     has_gaps: bool,
 }
 
@@ -55,7 +54,7 @@ impl Span {
     }
 }
 
-/// What is left of a request.
+/// The remainder of a request.
 #[derive(Debug)]
 struct Cursor {
     extents: Extents,
@@ -96,7 +95,7 @@ impl Rounds {
         }
     }
 
-    /// Goes on to the next round; false where nothing is left.
+    /// Moves to the next round; false if nothing is left.
     fn next(&mut self) -> bool {
         self.spans.clear();
         self.pieces.clear();
@@ -121,7 +120,7 @@ impl Rounds {
             let cursor = &mut self.cursors[request];
             cursor.run = match run.elements - take {
                 0 => cursor.extents.next(),
-                // All that begins before the rest comes before it in the heap, and into this round.
+                // All elements that begin before the rest come before it in the heap, and go into this round.
                 elements => Some(Run { offset: offset + take * size, elements, at: run.at + take }),
             };
             self.heap.extend(cursor.run.map(|run| Reverse((run.offset, request))));
@@ -132,7 +131,7 @@ impl Rounds {
         !self.pieces.is_empty()
     }
 
-    /// Adds elements to the round: to its last span, or in a new one.
+    /// Adds elements to the round, in its last span or a new one.
     fn take(&mut self, request: usize, run: Run, is_bridged: bool) {
         let end = run.offset + run.elements * self.cursors[request].size;
         if !is_bridged {
@@ -148,7 +147,7 @@ impl Rounds {
         self.pieces.push(JoinedPiece { request, at: run.at, elements: run.elements, span: index, buffer_at });
     }
 
-    /// Makes room for the round's bytes.
+    /// Resizes the buffer to the round's bytes.
     fn resize(&self, buffer: &mut Vec<u8>) {
         if buffer.len() < self.bytes {
             buffer.resize(self.bytes, 0);
@@ -156,7 +155,7 @@ impl Rounds {
     }
 }
 
-/// Puts the elements of a round into its buffer.
+/// Copies the elements of a round into its buffer.
 fn encode(rounds: &Rounds, requests: &[Request<'_, &[u8]>], buffer: &mut [u8], first: &mut FirstMisfit) {
     for piece in &rounds.pieces {
         let request = &requests[piece.request];
@@ -170,7 +169,7 @@ fn encode(rounds: &Rounds, requests: &[Request<'_, &[u8]>], buffer: &mut [u8], f
     }
 }
 
-/// Takes the elements of a round out of its buffer.
+/// Copies the elements of a round out of its buffer.
 fn decode(rounds: &Rounds, requests: &mut [Request<'_, &mut [u8]>], buffer: &[u8], first: &mut FirstMisfit) {
     for piece in &rounds.pieces {
         let request = &mut requests[piece.request];
@@ -190,7 +189,7 @@ fn earliest(first: &mut FirstMisfit, request: usize, misfit: Misfit) {
     }
 }
 
-/// Writes; this rank alone.
+/// Writes, on this rank alone.
 pub(super) fn put(target: &Target<'_>, requests: &[Request<'_, &[u8]>]) -> Result<FirstMisfit> {
     let is_alone = target.file.team().size() == 1;
     let mut rounds = Rounds::new(requests, ALONE, if is_alone { GAP } else { 0 });
@@ -213,7 +212,7 @@ pub(super) fn put(target: &Target<'_>, requests: &[Request<'_, &[u8]>]) -> Resul
     Ok(misfit)
 }
 
-/// Writes; all ranks together.
+/// Writes, on all ranks together.
 pub(super) fn put_all(target: &Target<'_>, requests: &[Request<'_, &[u8]>]) -> Result<FirstMisfit> {
     let team = target.file.team();
     let mut rounds = Rounds::new(requests, TOGETHER, 0);
@@ -230,7 +229,7 @@ pub(super) fn put_all(target: &Target<'_>, requests: &[Request<'_, &[u8]>]) -> R
     }
 }
 
-/// Reads; this rank alone.
+/// Reads, on this rank alone.
 pub(super) fn get(target: &Target<'_>, requests: &mut [Request<'_, &mut [u8]>]) -> Result<FirstMisfit> {
     let mut rounds = Rounds::new(requests, ALONE, GAP);
     let (mut buffer, mut misfit) = (Vec::new(), None);
@@ -249,7 +248,7 @@ pub(super) fn get(target: &Target<'_>, requests: &mut [Request<'_, &mut [u8]>]) 
     Ok(misfit)
 }
 
-/// Reads; all ranks together.
+/// Reads, on all ranks together.
 pub(super) fn get_all(target: &Target<'_>, requests: &mut [Request<'_, &mut [u8]>]) -> Result<FirstMisfit> {
     let team = target.file.team();
     let file_len = team.agree(GET, target.file.len())?;
@@ -272,7 +271,7 @@ pub(super) fn get_all(target: &Target<'_>, requests: &mut [Request<'_, &mut [u8]
     }
 }
 
-/// The spans of a round as parts of its buffer, as far as the file goes; zeros are put behind that.
+/// The spans of a round as parts of its buffer, up to the end of the file; puts zeros after that.
 fn parts<'a>(rounds: &Rounds, mut buffer: &'a mut [u8], file_len: u64) -> Vec<(u64, &'a mut [u8])> {
     let mut parts = Vec::with_capacity(rounds.spans.len());
     for span in &rounds.spans {
@@ -288,7 +287,7 @@ fn parts<'a>(rounds: &Rounds, mut buffer: &'a mut [u8], file_len: u64) -> Vec<(u
     parts
 }
 
-/// An error where the file must not end in this span, which it does at `end`.
+/// Returns an error if the file must not end in this span; it ends at `end`.
 fn check_file_end<M>(
     target: &Target<'_>,
     rounds: &Rounds,
@@ -310,16 +309,14 @@ fn check_file_end<M>(
     }
 }
 
-/// The error of a file that ends before a request does.
+/// The error for a file that ends before a request does.
 pub(super) fn cut_short<M>(request: &Request<'_, M>, end: u64) -> Error {
     let (name, needed) = (&request.var.name, request.extents.end());
     Code::Truncated
         .error(format!(
-            "variable `{name}`: the file ends at byte {end}, and the elements asked for at byte {needed}"
+            "variable `{name}`: the file ends at byte {end}, but the requested elements end at byte {needed}"
         ))
-        .with_hint(
-            "the file was cut short, or its writer never wrote the variable: restore it, or write it again",
-        )
+        .with_hint("the file was cut, or its writer never wrote the variable: restore it, or write it again")
 }
 
 #[cfg(test)]

@@ -1,25 +1,25 @@
-//! Elements in and out: boxes of variables between memory and the file, alone or by all ranks together.
+//! Moves elements in and out: boxes of variables between memory and the file, by one rank or by all ranks together.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`request`] | what is asked for, and its checks |
-//! | [`records`] | how many records there are, as far as this rank knows |
-//! | [`fill`] | fill values where nobody has written yet, shared by the ranks |
-//! | `join` | many requests as one ascending list of byte ranges, in bounded rounds |
-//! | `stream` | one long run, in pieces that stay in the cache |
-//! | [`views`] | what the ranks of a job hold of a variable, moved together |
+//! | [`request`] | requests, and their checks |
+//! | [`records`] | the number of records, as far as this rank knows |
+//! | [`fill`] | fill values for data not yet written; the ranks share the work |
+//! | `join` | merges many requests into one ascending list of byte ranges, in bounded rounds |
+//! | `stream` | moves one long run in pieces that stay in the cache |
+//! | [`views`] | moves the ranks' views of a variable together |
 //!
-//! [`put`] and [`get`] are this rank's own affair; [`put_all`] and [`get_all`] are called by all ranks, each
-//! with its own requests or with none. Requests of one call are joined: their byte ranges are merged as they
-//! ascend, and neighbours become one read or write. Where puts of one call overlap, the later one wins.
+//! [`put`] and [`get`] work on this rank alone; all ranks call [`put_all`] and [`get_all`], each with its own
+//! requests or with none. The requests of one call are joined: their byte ranges are merged in ascending order, and
+//! adjacent ranges become one read or write. If puts of one call overlap, the later one wins.
 //!
-//! Values are converted as in [`fieldstone_format::netcdf::values`]. Values that do not fit are `Invalid`, and
-//! the first one is named; by then everything else has been converted and written or read, and the fill value
-//! stands where they do not fit.
+//! Values are converted as in [`fieldstone_format::netcdf::values`]. Values that do not fit are `Invalid`, and the
+//! error names the first one; by then all other values have been converted and written or read, and the fill value
+//! replaces those that do not fit.
 //!
-//! Invariants: memory in use beside the caller's is bounded by [`TOGETHER`] a rank, whatever is asked for; the
-//! caller's data are not changed by a put; all ranks make the same number of rounds; nothing is written or
-//! read before all requests of all ranks are known to be right.
+//! Invariants: memory in addition to the caller's is limited to [`TOGETHER`] on each rank, whatever the request; a
+//! put does not change the caller's data; all ranks make the same number of rounds; nothing is written or read before
+//! all requests of all ranks are known to be valid.
 
 use fieldstone_core::env::comm::Step;
 use fieldstone_core::{Code, Error, Result};
@@ -45,27 +45,26 @@ pub use request::{ALONE, Get, PastEnd, Put, Selection, TOGETHER, Target};
 pub(super) const PUT: Step = Step::repeatable("put");
 pub(super) const GET: Step = Step::repeatable("get");
 
-/// Runs of at least this many bytes are read straight to their place.
+/// Runs of at least this many bytes are read directly to their destination.
 const LONG_RUN: u64 = 1 << 16;
 
-/// Writes the requests; this rank alone. Records are added as needed; other ranks see them in the next
-/// collective call.
+/// Writes the requests on this rank alone. Adds records as needed; other ranks see them in the next collective call.
 ///
-/// Errors: `Invalid` for a box outside the variable, data of another length, text for numbers, values that
-/// do not fit (see the module's text), records added by one of several ranks where records are filled.
+/// Errors: `Invalid` for a box outside the variable, data of another length, text for numbers, values that do not fit
+/// (see the module's documentation), or records added by one of several ranks if records are filled.
 pub fn put(target: &Target<'_>, puts: &[Put<'_>]) -> Result<()> {
     let requests = puts.iter().map(|put| put_request(target, put)).collect::<Result<Vec<_>>>()?;
     let records = needed(&requests);
-    // Else another thread could fill what this one has written.
+    // Otherwise another thread could fill elements that this one has written.
     let grows = target.filled.is_some() && records > target.records.get();
     let _growing = grows.then(|| target.records.growing());
     let known = target.records.get();
     if let (Some(vars), true) = (target.filled, records > known) {
         if target.file.team().size() > 1 {
             return Err(Error::invalid(format!(
-                "one rank alone cannot go from {known} to {records} records where records are filled"
+                "one rank alone cannot go from {known} to {records} records if records are filled"
             ))
-            .with_hint("add records in a collective put, or create the file without filling"));
+            .with_hint("add records in a collective put, or create the file without fill values"));
         }
         let jobs = vars.iter().flat_map(|var| var.jobs(known, records, covered(puts, var, known, records)));
         let _others_may_write = target.records.sharing();
@@ -82,24 +81,24 @@ pub fn put(target: &Target<'_>, puts: &[Put<'_>]) -> Result<()> {
     report_misfit(&requests, misfit)
 }
 
-/// How far the requests of one rank reach, and of all.
+/// The extent of the requests of one rank, or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PutReach {
     /// Records that the requests need.
     needed: u64,
-    /// Records that there are.
+    /// Records that exist.
     known: u64,
-    /// Offset behind the last byte of the requests.
+    /// Offset after the last byte of the requests.
     end: u64,
     file_len: u64,
 }
 
 words!(PutReach { needed: u64, known: u64, end: u64, file_len: u64 });
 
-/// Writes the requests of all ranks together. Records are added as needed, and known to all ranks
-/// afterwards. A rank that has failed before passes its error, which then is everybody's.
+/// Writes the requests of all ranks together. Adds records as needed; all ranks know them afterwards. A rank that has
+/// failed before passes its error, which all ranks then return.
 ///
-/// Errors: as [`put`], on all ranks, naming the rank.
+/// Errors: as [`put`], on all ranks; they name the rank.
 pub fn put_all(target: &Target<'_>, puts: Result<&[Put<'_>]>) -> Result<()> {
     let team = target.file.team();
     if team.size() == 1 {
@@ -115,7 +114,7 @@ pub fn put_all(target: &Target<'_>, puts: Result<&[Put<'_>]>) -> Result<()> {
     let PutReach { needed, known, end, file_len } = PutReach::from_words(&team.max(PUT, own)?)?;
     let records = needed.max(known);
     if end > file_len {
-        // Collective writes with gaps behind the end of a file leave in them what was in some buffer.
+        // Collective writes with gaps beyond the end of the file put stale bytes of a buffer into the gaps.
         target.file.set_len(PUT, Ok(end))?;
     }
     if let (Some(vars), true) = (target.filled, records > known) {
@@ -129,10 +128,10 @@ pub fn put_all(target: &Target<'_>, puts: Result<&[Put<'_>]>) -> Result<()> {
     team.agree(PUT, report_misfit(&requests, misfit))
 }
 
-/// Reads the requests; this rank alone.
+/// Reads the requests on this rank alone.
 ///
-/// Errors: `Invalid` for a box outside the variable or beyond the last record, memory of another length,
-/// text for numbers, values that do not fit (see the module's text); `Corrupt` where the file ends early.
+/// Errors: `Invalid` for a box outside the variable or beyond the last record, memory of another length, text for
+/// numbers, values that do not fit (see the module's documentation); `Corrupt` if the file ends early.
 pub fn get(target: &Target<'_>, gets: &mut [Get<'_>]) -> Result<()> {
     let requests = gets.iter_mut().map(|get| get_request(target, get)).collect::<Result<Vec<_>>>()?;
     let (mut long, mut short): (Vec<_>, Vec<_>) =
@@ -146,9 +145,9 @@ pub fn get(target: &Target<'_>, gets: &mut [Get<'_>]) -> Result<()> {
     outcome.and(report_misfit(&short, misfit))
 }
 
-/// Reads the requests of all ranks together. Records that any rank added are known to all afterwards.
+/// Reads the requests of all ranks together. Afterwards all ranks know the records that any rank added.
 ///
-/// Errors: as [`get`], on all ranks, naming the rank.
+/// Errors: as [`get`], on all ranks; they name the rank.
 pub fn get_all(target: &Target<'_>, gets: Result<&mut [Get<'_>]>) -> Result<()> {
     let team = target.file.team();
     if team.size() == 1 {
@@ -162,10 +161,10 @@ pub fn get_all(target: &Target<'_>, gets: Result<&mut [Get<'_>]>) -> Result<()> 
     team.agree(GET, report_misfit(&requests, misfit))
 }
 
-/// Whether the file holds a box of a variable, or can be taken as if it did. For those that need memory for the
-/// elements first: what a damaged header describes may be more than any machine has.
+/// Checks that the file contains a box of a variable, or may be treated as if it did. Callers that first allocate
+/// memory for the elements need this, because a damaged header may describe more than any machine has.
 ///
-/// Errors: of the box, as [`get`]; `Corrupt` where the file ends before it.
+/// Errors: for the box, as [`get`]; `Corrupt` if the file ends before the box.
 pub fn check_held(target: &Target<'_>, var: &VarInfo, selection: &Selection) -> Result<()> {
     let end = extents_of(target, var, selection, Reach::Existing)?.end();
     let held = target.file.len()?;
@@ -174,10 +173,12 @@ pub fn check_held(target: &Target<'_>, var: &VarInfo, selection: &Selection) -> 
     }
     Err(Code::Truncated
         .error(format!(
-            "variable `{}`: what is asked for ends at byte {end}, but the file at {held}",
+            "variable `{}`: the requested box ends at byte {end}, but the file at {held}",
             var.name
         ))
-        .with_hint("the file was cut, or its header is damaged: `fieldstone container validate` says where"))
+        .with_hint(
+            "the file was cut, or its header is damaged: check it with `fieldstone container validate`",
+        ))
 }
 
 /// Whether one of `puts` writes all of the records from `known` to `records` of `var`.
@@ -205,5 +206,5 @@ fn report_misfit<M>(requests: &[Request<'_, M>], misfit: FirstMisfit) -> Result<
          memory)",
         request.var.name
     ))
-    .with_hint("the fill value stands there; all other elements were converted"))
+    .with_hint("the fill value replaces it; all other elements were converted"))
 }

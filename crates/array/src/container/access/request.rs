@@ -1,4 +1,4 @@
-//! Requests to write and to read elements, and what is checked of them.
+//! Requests to write or read elements, and the checks on them.
 
 use fieldstone_core::env::comm::TeamFile;
 use fieldstone_core::{Code, Result};
@@ -11,9 +11,9 @@ use super::fill::FillVar;
 use super::records::Records;
 use crate::container::model::VarInfo;
 
-/// Bytes of one round of a rank on its own: half of what a core's cache commonly holds.
+/// Bytes in one round of a rank on its own: half of a typical core's cache.
 pub const ALONE: usize = 1 << 19;
-/// Bytes of one round of a rank in a collective call.
+/// Bytes in one round of a rank in a collective call.
 pub const TOGETHER: usize = 1 << 24;
 
 /// A box of a variable: `count` indices from `start` on, `stride` apart, in each dimension. An empty
@@ -22,19 +22,19 @@ pub const TOGETHER: usize = 1 << 24;
 pub struct Selection {
     /// First index in each dimension.
     pub start: Vec<u64>,
-    /// How many indices in each dimension.
+    /// Number of indices in each dimension.
     pub count: Vec<u64>,
-    /// Distance of indices in each dimension; empty for 1 everywhere.
+    /// Distance between indices in each dimension; empty for 1 everywhere.
     pub stride: Vec<u64>,
 }
 
 impl Selection {
-    /// All of a variable whose dimensions have these lengths.
+    /// The whole of a variable whose dimensions have these lengths.
     pub fn all(shape: &[u64]) -> Selection {
         Selection { start: vec![0; shape.len()], count: shape.to_vec(), stride: Vec::new() }
     }
 
-    /// The box from `start` on of `count` indices.
+    /// The box of `count` indices from `start` on.
     pub fn of(start: &[u64], count: &[u64]) -> Selection {
         Selection { start: start.to_vec(), count: count.to_vec(), stride: Vec::new() }
     }
@@ -51,28 +51,28 @@ impl Selection {
     }
 }
 
-/// What reading finds behind the end of the file, in variables that were never written to their end.
+/// The result of a read beyond the end of the file, in a variable that was not written to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastEnd {
-    /// Zeros, as in any hole of a file: for a file that is being written.
+    /// Zeros, as in any hole of a file: for a file that is still being written.
     Zeros,
     /// An error: a finished file is complete, so this one was cut.
     Corrupt,
 }
 
-/// The file that elements go to or come from, and what is known of it.
+/// The file to or from which elements move, and the known facts about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     /// The file.
     pub file: &'a TeamFile,
-    /// Its format; CDF-5 for the partitioned header.
+    /// The file's format; CDF-5 for the partitioned header.
     pub version: Version,
-    /// The number of its records.
+    /// The number of records in the file.
     pub records: &'a Records,
-    /// Where records are filled as they are added: the record variables that this rank takes care of. Each
-    /// is in the list of exactly one rank. `None` on all ranks where records are not filled.
+    /// If new records are filled: the record variables that this rank takes care of. Each is in the list of exactly
+    /// one rank. `None` on all ranks if records are not filled.
     pub filled: Option<&'a [FillVar]>,
-    /// What lies behind the end of the file.
+    /// The treatment of bytes beyond the end of the file.
     pub past_end: PastEnd,
 }
 
@@ -81,11 +81,11 @@ pub struct Target<'a> {
 pub struct Put<'a> {
     /// The variable.
     pub var: &'a VarInfo,
-    /// Which of its elements.
+    /// The selected elements.
     pub selection: &'a Selection,
     /// The elements, dense, the last dimension varying fastest, in this machine's byte order.
     pub data: &'a [u8],
-    /// Their type.
+    /// The type of the elements in memory.
     pub ty: NcType,
 }
 
@@ -94,31 +94,31 @@ pub struct Put<'a> {
 pub struct Get<'a> {
     /// The variable.
     pub var: &'a VarInfo,
-    /// Which of its elements.
+    /// The selected elements.
     pub selection: &'a Selection,
-    /// Takes the elements, dense, the last dimension varying fastest, in this machine's byte order.
+    /// Receives the elements, dense, the last dimension varying fastest, in this machine's byte order.
     pub into: &'a mut [u8],
-    /// The type they are to have.
+    /// The type of the elements in memory.
     pub ty: NcType,
 }
 
-/// A request that has been looked at: the checks are done.
+/// A request that has passed the checks.
 #[derive(Debug)]
 pub(super) struct Request<'a, M> {
     pub var: &'a VarInfo,
     pub extents: Extents,
     pub conversion: Conversion,
-    /// The big-endian value that takes the place of those that do not fit.
+    /// The big-endian value that replaces values that do not fit.
     pub fill: &'a [u8],
     pub memory: M,
 }
 
 impl<M> Request<'_, M> {
-    /// Bytes of an element in the file.
+    /// Size of an element in the file.
     pub fn external(&self) -> u64 {
         self.conversion.external().size() as u64
     }
-    /// Bytes of an element in memory.
+    /// Size of an element in memory.
     pub fn internal(&self) -> usize {
         self.conversion.memory().size()
     }
@@ -130,7 +130,7 @@ impl<M> Request<'_, M> {
     }
 }
 
-/// The first value that did not fit: the number of its request, and the value.
+/// The first value that did not fit, with the number of its request.
 pub(super) type FirstMisfit = Option<(usize, Misfit)>;
 
 /// A request to write, checked.
@@ -140,7 +140,7 @@ pub(super) fn put_request<'a>(target: &Target<'_>, put: &Put<'a>) -> Result<Requ
     let records = request.extents.records();
     if records > target.records.most() {
         return Err(Code::ContainerLimit.error(format!(
-            "variable `{}`: {records} records, and a {} file has at most {}",
+            "variable `{}`: {records} records, but a {} file has at most {}",
             put.var.name,
             target.version.name(),
             target.records.most()
@@ -178,12 +178,12 @@ fn request<'a, M: Default>(
             ty.size(),
             ty.name()
         ))
-        .with_hint("memory holds exactly the elements of the box"));
+        .with_hint("pass memory for exactly the elements of the box"));
     }
     Ok(Request { var, extents, conversion, fill: &[], memory: M::default() })
 }
 
-/// Where a box of a variable lies.
+/// The byte ranges of a box of a variable.
 pub(super) fn extents_of(
     target: &Target<'_>,
     var: &VarInfo,
@@ -202,7 +202,7 @@ pub(super) fn extents_of(
     extents(&place, &selection.start, &selection.count, &selection.stride, reach)
 }
 
-/// The number of records that writing the requests needs.
+/// The number of records that the file has after the requests are written.
 pub(super) fn needed<M>(requests: &[Request<'_, M>]) -> u64 {
     requests.iter().map(|request| request.extents.records()).max().unwrap_or(0)
 }

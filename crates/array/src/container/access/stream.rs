@@ -1,12 +1,11 @@
-//! One long run, in pieces that stay in the cache: read straight to its place and turned there, or turned
-//! into a small buffer and written from it.
+//! Moves one long run in pieces that stay in the cache: it reads a piece directly to its destination and swaps its
+//! bytes there, or swaps into a small buffer and writes from that.
 //!
-//! Where the file allows it, two threads share the pieces, so that one turns bytes while the other is in the
-//! system. That is the whole of their bargain: pieces do not overlap, and which thread takes which does not
-//! matter.
+//! If the file allows it, two threads share the pieces, so that one swaps bytes while the other is in a system call.
+//! They need no further coordination: pieces do not overlap, and either thread may take any piece.
 //!
-//! Invariants: beside the caller's memory each thread holds [`ALONE`] bytes at most; the first error ends the
-//! work; of values that do not fit, the first in the order of memory is reported.
+//! Invariants: in addition to the caller's memory, each thread holds at most [`ALONE`] bytes; the first error ends
+//! the work; if several values do not fit, the error names the first one in memory order.
 
 use std::sync::OnceLock;
 use std::thread;
@@ -21,10 +20,10 @@ use fieldstone_core::env::comm::TeamFile;
 use super::join;
 use super::request::{ALONE, PastEnd, Request, Target};
 
-/// From this many bytes on a second thread is worth its start.
+/// From this many bytes on, a second thread is worth its start.
 const SHARED: u64 = 1 << 23;
 
-/// Memory that can be cut in two.
+/// Memory that can be split in two.
 trait Memory: Default {
     fn cut(self, at: usize) -> (Self, Self);
 }
@@ -41,14 +40,14 @@ impl Memory for &mut [u8] {
     }
 }
 
-/// Elements at `offset` in the file, the first of which is the `at`-th of the request.
+/// Elements at `offset` in the file; the first one has index `at` in the request.
 struct StreamPiece<M> {
     offset: u64,
     at: u64,
     memory: M,
 }
 
-/// What is left to do.
+/// The pieces left to do.
 struct Pieces<M> {
     extents: Extents,
     run: Option<Run>,
@@ -79,7 +78,7 @@ impl<M: Memory> Pieces<M> {
     }
 }
 
-/// Does `job` with all pieces, each worker with a buffer of its own.
+/// Runs `job` for all pieces; each worker has its own buffer.
 fn each<M: Memory + Send>(
     pieces: Pieces<M>,
     workers: usize,
@@ -97,7 +96,7 @@ fn each<M: Memory + Send>(
                     first = earlier(first, misfit);
                 }
                 Err(error) => {
-                    // Nothing more is to be done, by others either.
+                    // Stop the other worker, too.
                     pieces.lock().run = None;
                     return Err(error);
                 }
@@ -106,13 +105,13 @@ fn each<M: Memory + Send>(
         Ok(first)
     };
     thread::scope(|scope| {
-        // Where no thread can be had, this one does all.
+        // If no thread can be started, this one does all the work.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..workers).filter_map(spawn).collect();
         let mut outcome = work();
         for other in others {
             let other =
-                other.join().unwrap_or_else(|_| Err(Error::internal("a thread that moves data ended")));
+                other.join().unwrap_or_else(|_| Err(Error::internal("a thread that moves data ended early")));
             outcome = match (outcome, other) {
                 (Ok(one), Ok(other)) => Ok(earlier(one, other)),
                 (Err(error), _) | (_, Err(error)) => Err(error),
@@ -127,7 +126,7 @@ fn earlier(one: Option<Misfit>, other: Option<Misfit>) -> Option<Misfit> {
 }
 
 fn workers(file: &TeamFile, bytes: u64) -> usize {
-    // Asking reads several files.
+    // The query reads several files.
     static CORES: OnceLock<usize> = OnceLock::new();
     if bytes < SHARED || !file.is_concurrent() {
         return 1;
@@ -135,7 +134,7 @@ fn workers(file: &TeamFile, bytes: u64) -> usize {
     (*CORES.get_or_init(|| thread::available_parallelism().map_or(1, |cores| cores.get()))).min(2)
 }
 
-/// Writes one request; this rank alone.
+/// Writes one request, on this rank alone.
 pub(super) fn put(file: &TeamFile, request: &Request<'_, &[u8]>) -> Result<Option<Misfit>> {
     let (external, internal) = (request.external() as usize, request.internal());
     each(Pieces::new(request, request.memory), workers(file, request.bytes()), |buffer, piece| {
@@ -150,7 +149,7 @@ pub(super) fn put(file: &TeamFile, request: &Request<'_, &[u8]>) -> Result<Optio
     })
 }
 
-/// Reads one request; this rank alone.
+/// Reads one request, on this rank alone.
 pub(super) fn get(target: &Target<'_>, request: &mut Request<'_, &mut [u8]>) -> Result<Option<Misfit>> {
     let memory = std::mem::take(&mut request.memory);
     let (external, internal) = (request.external() as usize, request.internal());

@@ -1,10 +1,12 @@
-//! Elements in and out by views: each rank says what of a variable it holds, and all ranks call together.
+//! Moves elements in and out through views: each rank declares the part of a variable that it holds, and all ranks
+//! call together.
 //!
-//! [`resolve`] brings together what ranks say: how many records there are to be, where the parts of lower ranks
-//! end (A-9). Then [`put`] or [`get`] moves the elements, by the planner of [`distributed`](crate::distributed).
+//! [`resolve`] combines the declarations of the ranks: the number of records needed, and the ends of the parts of
+//! lower ranks (A-9). Then [`put`] or [`get`] moves the elements, through the planner of
+//! [`distributed`](crate::distributed).
 //!
-//! Invariants: values are converted as in [`access`](super), and only those that a view writes or reads; what a view
-//! does not name stays as it is, in memory and in the file.
+//! Invariants: values are converted as in [`access`](super), and only those that a view writes or reads; elements
+//! outside the view stay as they are, in memory and in the file.
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::NcType;
@@ -18,28 +20,28 @@ use crate::distributed::buffer::{Buffer, BufferMut, Element};
 use crate::distributed::plan::{FileArray, MoveReport, PastFileEnd, Planner, Read, Settings, Write};
 use crate::distributed::view::{Footprint, LocalView, View};
 
-/// A view of a variable, as all ranks have agreed upon it for one put or get.
+/// A view of a variable, agreed upon by all ranks for one put or get.
 #[derive(Debug, Clone)]
 pub struct VarView {
     local: LocalView,
     array: FileArray,
-    /// Records that there are once it is written.
+    /// Number of records after it is written.
     records: u64,
-    /// Bytes of the file that the array reaches to.
+    /// End of the array in the file, in bytes.
     end: u64,
     file_len: u64,
 }
 
 impl VarView {
-    /// The shape that this rank's memory has.
+    /// The shape of this rank's memory.
     pub fn local_shape(&self) -> &[u64] {
         self.local.local_shape()
     }
 }
 
-/// What this rank says of a view.
+/// This rank's declaration of a view.
 struct Said {
-    /// Lengths of the dimensions that the view is of; of the record dimension as many as this rank needs.
+    /// Lengths of the dimensions of the viewed array; for the record dimension, as many as this rank needs.
     shape: Vec<u64>,
     array: FileArray,
     /// Whether the first dimension of `shape` is the record dimension.
@@ -48,10 +50,10 @@ struct Said {
     reach: Option<u64>,
 }
 
-/// Collective: what `view` means for `var`. With `record` the view is of that record alone, so that it has a
-/// dimension less. `step` is `put` to write, `get` to read.
+/// Collective: resolves `view` for `var`. With `record`, the view covers only that record, and so has one dimension
+/// less. `step` is `put` to write, `get` to read.
 ///
-/// Errors: `Invalid`, on all ranks, for a view that does not fit the variable or the other ranks' views.
+/// Errors: `Invalid`, on all ranks, for a view that does not fit the variable or the views of other ranks.
 pub fn resolve(
     target: &Target<'_>,
     var: &VarInfo,
@@ -80,8 +82,8 @@ pub fn resolve(
     let all_join = sums.total[1] == team.size() as u64;
     let fits = match (sums.total[1], all_join) {
         (1.., false) => Err(Code::Option
-            .error("some ranks give a joined view, others do not")
-            .with_hint("give fst.joined on all ranks; a count may be 0")),
+            .error("some ranks pass a joined view, others do not")
+            .with_hint("pass fst.joined on all ranks; a count may be 0")),
         _ => Ok(()),
     };
     if said.grows {
@@ -110,8 +112,8 @@ pub fn resolve(
     team.agree(step, resolved)
 }
 
-/// Refuses counts of joined views that make another first dimension than the variable has: `joined` is their sum,
-/// where all ranks give such a view, and `there` the number of records where the view reads.
+/// Refuses counts of joined views that give another first dimension than the variable has: `joined` is their sum, if
+/// all ranks pass such a view, and `there` is the number of records if the view reads.
 fn check_joined(
     var: &VarInfo,
     (shape, grows): (&[u64], bool),
@@ -122,7 +124,8 @@ fn check_joined(
         && *len != joined
     {
         return Err(Code::Box.error(format!(
-            "variable `{}`: the counts of joined views make {joined}, but its first dimension has {len}",
+            "variable `{}`: the counts of joined views add up to {joined}, but its first dimension has \
+             length {len}",
             var.name
         )));
     }
@@ -130,19 +133,19 @@ fn check_joined(
         && shape[0] > there
     {
         return Err(Code::Box.error(format!(
-            "variable `{}`: the counts of joined views make {}, but there are {there} records",
+            "variable `{}`: the counts of joined views add up to {}, but there are {there} records",
             var.name, shape[0]
         )));
     }
     Ok(())
 }
 
-/// Refuses more records than a file of this format has at most.
+/// Refuses more records than a file of this format can have.
 fn check_records(target: &Target<'_>, var: &VarInfo, records: u64) -> Result<()> {
     let most = target.records.most();
     if records > most {
         return Err(Code::ContainerLimit.error(format!(
-            "variable `{}`: {records} records, and a {} file has at most {most}",
+            "variable `{}`: {records} records, but a {} file has at most {most}",
             var.name,
             target.version.name()
         )));
@@ -165,21 +168,20 @@ fn say(
         (false, None) => {}
         (false, Some(record)) => {
             return Err(Code::Box
-                .error(format!("variable `{}` has no records, and record {record} is asked for", var.name))
-                .with_hint("leave start out: the view says where"));
+                .error(format!("variable `{}` has no records, but record {record} is requested", var.name))
+                .with_hint("leave start out: the view gives the position"));
         }
         (true, Some(record)) => {
             let known = target.records.get();
             if !writes && record >= known {
                 return Err(Code::Box.error(format!(
-                    "variable `{}`: record {record} is asked for, and there are {known}",
+                    "variable `{}`: record {record} is requested, but there are {known}",
                     var.name
                 )));
             }
             let offset = record.checked_mul(var.record_stride).and_then(|above| above.checked_add(var.begin));
             array.begin = offset.filter(|offset| *offset <= i64::MAX as u64).ok_or_else(|| {
-                Code::TooLarge
-                    .error(format!("variable `{}`: record {record} is beyond all offsets", var.name))
+                Code::TooLarge.error(format!("variable `{}`: record {record} exceeds every offset", var.name))
             })?;
             shape.remove(0);
         }
@@ -192,7 +194,7 @@ fn say(
     Ok(Said { shape, array, grows, joined: view.joined_count(), reach })
 }
 
-/// Elements as the planner takes them, and how they become those of the caller.
+/// The element type for the planner, and the conversion to the caller's type.
 fn element_of(target: &Target<'_>, var: &VarInfo, ty: NcType) -> Result<(Conversion, Option<Element>)> {
     let conversion = Conversion::new(var.ty, ty, target.version)
         .map_err(|error| error.context(format_args!("variable `{}`", var.name)))?;
@@ -201,25 +203,26 @@ fn element_of(target: &Target<'_>, var: &VarInfo, ty: NcType) -> Result<(Convers
     Ok((conversion, conversion.copies().then(|| Element::new(size, swap)).transpose()?))
 }
 
-/// Whether so many bytes are the local shape's elements.
+/// Checks that this number of bytes holds the elements of the local shape.
 fn check_memory(view: &VarView, var: &VarInfo, ty: NcType, given: usize) -> Result<()> {
     let elements: u64 = view.local_shape().iter().product();
     match elements.checked_mul(ty.size() as u64) == Some(given as u64) {
         true => Ok(()),
         false => Err(Code::ShapeMismatch
             .error(format!(
-                "variable `{}`: the view has the local shape {:?} of {} bytes an element, but {given} bytes are given",
+                "variable `{}`: the view has the local shape {:?} with elements of {} bytes, but {given} \
+                 bytes are given",
                 var.name,
                 view.local_shape(),
                 ty.size()
             ))
-            .with_hint("memory has the view's local shape, with its halo")),
+            .with_hint("pass memory for the view's local shape, including its halo")),
     }
 }
 
-/// Collective: writes what this rank holds: `data` are elements of type `ty` in C order of the local shape.
+/// Collective: writes this rank's part: `data` has elements of type `ty` in C order of the local shape.
 ///
-/// Errors: as of [`Planner::write`]; values that do not fit, when all have been written.
+/// Errors: as for [`Planner::write`]; for values that do not fit, after all others have been written.
 pub fn put(
     target: &Target<'_>,
     planner: &Planner,
@@ -240,7 +243,7 @@ pub fn put(
     });
     let (converted, element, misfit) = team.agree(PUT, made)?;
     if view.end > view.file_len {
-        // Collective writes with gaps behind the end of a file leave in them what was in some buffer.
+        // Collective writes with gaps beyond the end of the file put stale bytes of a buffer into the gaps.
         target.file.set_len(PUT, Ok(view.end))?;
     }
     let known = target.records.get();
@@ -248,7 +251,7 @@ pub fn put(
         let jobs = vars.iter().flat_map(|var| var.jobs(known, view.records, false));
         super::fill::write_shared(target.file, Ok(jobs.collect()))?;
     }
-    // Owners write back what they read between elements.
+    // Owners write back the bytes that they read between elements.
     let alone = target.records.excluding();
     let from = Buffer::new(converted.as_deref().unwrap_or(data), element, view.local_shape());
     let write = from.as_ref().map_err(Error::replicate).map(|from| Write {
@@ -265,9 +268,9 @@ pub fn put(
     Ok(report)
 }
 
-/// Collective: reads what this rank asks for into `into`, elements of type `ty` in C order of the local shape.
+/// Collective: reads this rank's part into `into`, as elements of type `ty` in C order of the local shape.
 ///
-/// Errors: as of [`Planner::read`]; values that do not fit, when all have been read.
+/// Errors: as for [`Planner::read`]; for values that do not fit, after all others have been read.
 pub fn get(
     target: &Target<'_>,
     planner: &Planner,
@@ -310,7 +313,7 @@ pub fn get(
     Ok(report)
 }
 
-/// The elements that are written, as in the file, and the first that does not fit.
+/// The elements to write, as they are in the file, and the first that does not fit.
 fn external(
     conversion: &Conversion,
     data: &[u8],
@@ -338,5 +341,5 @@ fn not_fitting(var: &VarInfo, (external, memory): (NcType, NcType), misfit: &Mis
             external.name(),
             memory.name()
         ))
-        .with_hint("the fill value stands there; all other elements were converted")
+        .with_hint("the fill value replaces it; all other elements were converted")
 }

@@ -1,7 +1,7 @@
-//! Numbers as C's `printf` writes them: what CDL is made of, and what a variable's `C_format` asks for.
+//! Numbers as C's `printf` writes them: for CDL, and for a variable's `C_format`.
 //!
-//! Invariants: for what the C standard defines, the text is C's, digit for digit; a format that does not
-//! fit the type of its value (undefined in C) is refused by [`Printf::parse`], never guessed at.
+//! Invariants: for every case that the C standard defines, the text equals C's, digit for digit; [`Printf::parse`]
+//! refuses a format that does not fit the type of its value (undefined in C), and never guesses.
 
 /// One conversion with the text around it, such as `"%8.3f m"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Printf {
     width: usize,
     precision: Option<usize>,
     conversion: u8,
-    /// Bits of an integer that the length modifier and the type leave.
+    /// Bits of an integer, after the length modifier and the type.
     bits: u32,
 }
 
@@ -25,10 +25,10 @@ struct Flags {
     zero: bool,
 }
 
-/// What a conversion is given.
+/// The argument of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Argument {
-    /// An integer of so many bits after C's promotion: 32 or 64.
+    /// An integer with this number of bits after C's promotion: 32 or 64.
     Integer(u32),
     /// A double.
     Real,
@@ -36,11 +36,11 @@ pub enum Argument {
     Character,
 }
 
-/// Longest field or precision: beyond it ncdump's own buffer ends, too.
+/// Limit on width and precision: beyond it ncdump's own buffer ends, too.
 const WIDEST: usize = 99;
 
 impl Printf {
-    /// Reads a format with exactly one conversion, one that fits the argument; `None` for all others.
+    /// Parses a format with exactly one conversion that fits the argument; `None` for all others.
     pub fn parse(format: &str, argument: Argument) -> Option<Printf> {
         let (prefix, rest) = literal(format);
         let mut rest = rest.strip_prefix('%')?;
@@ -168,7 +168,7 @@ pub fn plain(format: &str) -> Option<String> {
     rest.is_empty().then_some(text)
 }
 
-/// The text up to the next conversion, `%%` read as a percent sign, and the rest.
+/// The text up to the next conversion, with `%%` read as a percent sign, and the rest.
 fn literal(format: &str) -> (String, &str) {
     let mut text = String::new();
     let mut rest = format;
@@ -187,7 +187,7 @@ fn literal(format: &str) -> (String, &str) {
     (text, "")
 }
 
-/// A number at the front, where there is one; `None` for one that is too great.
+/// A number at the front, if there is one; `None` if it is too large.
 fn digits(rest: &mut &str) -> Option<Option<usize>> {
     let len = rest.bytes().take_while(u8::is_ascii_digit).count();
     let (number, after) = rest.split_at(len);
@@ -227,8 +227,8 @@ fn exponential(value: f64, precision: usize, alternate: bool) -> String {
     with_exponent(mantissa, exponent)
 }
 
-/// C's `%g` of a finite number that is not negative: the shorter of `%e` and `%f`, zeros at the end cut off
-/// unless `alternate`.
+/// C's `%g` of a finite number that is not negative: the shorter of `%e` and `%f`, without trailing zeros unless
+/// `alternate`.
 pub fn general(value: f64, precision: usize, alternate: bool) -> String {
     let significant = precision.max(1);
     let (mantissa, exponent) = scientific(value, significant - 1);

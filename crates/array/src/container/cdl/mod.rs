@@ -1,14 +1,14 @@
-//! CDL: a container as text, byte for byte what netCDF-C's `ncdump` prints (C-12).
+//! CDL: a container as text, byte for byte as netCDF-C's `ncdump` prints it (C-12).
 //!
 //! | module | what it does |
 //! |---|---|
 //! | [`format`] | numbers as C's `printf` writes them |
 //! | [`text`] | names and texts, escaped |
 //! | `values` | the data section, row by row |
-//! | `verbatim` | a netCDF header with the names that stand in the file |
+//! | `verbatim` | a netCDF header with the names in the file |
 //!
-//! Invariants: text goes to the sink in pieces as it comes and memory is bounded, however large a variable,
-//! an attribute list or the file is; what a file says is never interpreted, only shown.
+//! Invariants: text goes to the sink in pieces as it is made, and memory is bounded however large a variable, an
+//! attribute list or the file is; the contents of a file are printed, never interpreted.
 
 pub mod format;
 pub mod text;
@@ -22,24 +22,24 @@ use super::{Metadata, VarInfo};
 use format::general;
 pub use verbatim::Verbatim;
 
-/// What to print of a container.
+/// The parts of a container to print.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The name after `netcdf`: ncdump takes the file's without its folder and extension.
+    /// The name after `netcdf`: ncdump uses the file's name without its folder and extension.
     pub name: String,
     /// The header alone, without the data section.
     pub header_only: bool,
-    /// Paths of the variables in the data section; all where it is `None`.
+    /// Paths of the variables in the data section; `None` for all.
     pub vars: Option<Vec<String>>,
 }
 
-/// Where elements are read from: fills as much of the buffer as the file has from an offset on.
+/// The source of elements: fills the buffer from an offset on, up to the end of the file.
 pub type Read<'a> = dyn Fn(&mut [u8], u64) -> Result<usize> + 'a;
 
-/// Variables asked for at once.
+/// Number of variables requested at a time.
 const BATCH: usize = 256;
 
-/// Text that is gathered before it goes to the sink.
+/// Size of the text collected before it goes to the sink.
 const PIECE: usize = 1 << 16;
 
 /// Text on its way to the sink.
@@ -55,7 +55,7 @@ impl<E> Text<'_, E> {
     fn name(&mut self, name: &str) {
         text::name(name, &mut self.buffer);
     }
-    /// Hands on what has gathered, once it is worth it.
+    /// Passes the collected text on, if it is large enough.
     fn pass(&mut self) -> std::result::Result<(), E> {
         if self.buffer.len() < PIECE { Ok(()) } else { self.flush() }
     }
@@ -66,10 +66,10 @@ impl<E> Text<'_, E> {
     }
 }
 
-/// Prints a container. The sink's own errors end it and are handed back.
+/// Prints a container. Errors of the sink end the printing and are returned.
 ///
-/// Errors: NotFound where [`Options::vars`] names a variable that the file lacks; Corrupt where the header
-/// or the data are cut off.
+/// Errors: NotFound if [`Options::vars`] names a variable that the file lacks; Corrupt if the header or the data are
+/// cut off.
 pub fn write<E: From<Error>>(
     metadata: &dyn Metadata,
     read: &Read<'_>,
@@ -80,7 +80,7 @@ pub fn write<E: From<Error>>(
         if metadata.find_var(path)?.is_none() {
             let none = Code::VariableNotFound.error(format!("no variable `{path}` in this container"));
             return Err(none
-                .with_hint("the header lists all: give no variables, or the header alone")
+                .with_hint("the header lists all variables: print it alone, or name no variables")
                 .into());
         }
     }
@@ -101,7 +101,7 @@ pub fn write<E: From<Error>>(
     if !attrs.is_empty() {
         text.put("\n// global attributes:\n");
     }
-    // ncdump keeps this one, which netCDF-4 alone may have, to itself.
+    // ncdump never prints this attribute, which only netCDF-4 files may have.
     for attr in attrs.iter().filter(|attr| attr.name != "_NCProperties") {
         attribute("", attr, &mut text);
         text.pass()?;
@@ -120,7 +120,7 @@ pub fn write<E: From<Error>>(
     text.flush()
 }
 
-/// Hands every variable on, in order.
+/// Passes every variable on, in order.
 fn each_var<E: From<Error>>(
     metadata: &dyn Metadata,
     to: &mut dyn FnMut(&VarInfo) -> std::result::Result<(), E>,
@@ -159,7 +159,7 @@ fn dims<E: From<Error>>(metadata: &dyn Metadata, text: &mut Text<'_, E>) -> std:
     }
 }
 
-/// A variable's declaration and its attributes.
+/// Writes a variable's declaration and attributes.
 fn declare<E>(var: &VarInfo, text: &mut Text<'_, E>) {
     text.put("\t");
     text.put(var.ty.name());
@@ -221,7 +221,7 @@ fn constant(ty: NcType, element: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(text.as_bytes());
 }
 
-/// A number with a point, and without zeros after it.
+/// A number with a point, without trailing zeros.
 fn trimmed(value: f64, digits: usize) -> String {
     let text = general(value.abs(), digits, true);
     let (mantissa, exponent) = match text.find('e') {
@@ -232,7 +232,7 @@ fn trimmed(value: f64, digits: usize) -> String {
     format!("{sign}{}{exponent}", mantissa.trim_end_matches('0'))
 }
 
-/// CDL's word for what is no finite number; a single has an `f` after it.
+/// CDL's word for a number that is not finite; single precision adds an `f`.
 fn special(value: f64) -> &'static str {
     match (value.is_nan(), value < 0.0) {
         (true, _) => "NaN",
@@ -241,7 +241,7 @@ fn special(value: f64) -> &'static str {
     }
 }
 
-/// One element out of its external bytes.
+/// An element decoded from its external bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Element {
     Integer(i128),
@@ -250,7 +250,7 @@ enum Element {
 }
 
 impl Element {
-    /// `bytes` is one element's: big-endian. Characters are their code.
+    /// `bytes` is one big-endian element. A character becomes its code.
     fn read(ty: NcType, bytes: &[u8]) -> Element {
         let raw = bytes.iter().fold(0_u64, |raw, byte| raw << 8 | u64::from(*byte));
         match ty {

@@ -1,19 +1,19 @@
-//! Names and texts in CDL: which bytes are escaped, as ncdump does it.
+//! Names and texts in CDL: escaped as ncdump escapes them.
 
-/// Names after which ncdump puts a blank, because ncgen would take them for words of CDL.
+/// Names after which ncdump prints a blank, because ncgen would take them for keywords of CDL.
 const WORDS: [&str; 5] = ["variables", "dimensions", "data", "group", "types"];
 
-/// Whether `name` is a word of CDL.
+/// Whether `name` is a keyword of CDL.
 pub fn is_word(name: &str) -> bool {
     WORDS.contains(&name)
 }
 
-/// The part of a name that C sees: it ends at the first zero byte (old files pad names inside their length).
+/// The part of a name that C sees, up to the first zero byte (old files pad names inside their length).
 pub fn visible(name: &str) -> &str {
     name.split('\0').next().unwrap_or(name)
 }
 
-/// A name with what is special in CDL escaped.
+/// Writes a name, with CDL's special characters escaped.
 pub fn name(name: &str, to: &mut Vec<u8>) {
     let name = visible(name);
     if name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -31,16 +31,16 @@ pub fn name(name: &str, to: &mut Vec<u8>) {
     }
 }
 
-/// Where a text stands: it decides what goes on after a line end, and which bytes are no letters.
+/// The context of a text: it decides how a text continues after a line end, and which bytes are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextContext {
-    /// An attribute's value: bytes above 127 stay, so that UTF-8 is read as it is.
+    /// An attribute's value: bytes above 127 stay, so that UTF-8 remains readable.
     Attribute,
-    /// A row of a variable: bytes above 127 are octal numbers.
+    /// A row of a variable: bytes above 127 are written as octal numbers.
     Data,
 }
 
-/// One byte of a text between its quotes.
+/// Writes one byte of a text between its quotes.
 pub fn byte(byte: u8, context: TextContext, to: &mut Vec<u8>) {
     let escaped: &[u8] = match byte {
         0x08 => b"\\b",
@@ -64,7 +64,7 @@ fn octal(byte: u8, to: &mut Vec<u8>) {
     to.extend_from_slice(format!("\\{byte:03o}").as_bytes());
 }
 
-/// An attribute's text in quotes, without zero bytes at its end.
+/// Writes an attribute's text in quotes, without trailing zero bytes.
 pub fn quoted(text: &[u8], to: &mut Vec<u8>) {
     let len = text.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     to.push(b'"');
@@ -97,7 +97,7 @@ mod tests {
         quoted(b"a\0b\0\0", &mut to);
         quoted(b"line\nnext\x01\xc3\xa4", &mut to);
         quoted(b"", &mut to);
-        // A line end closes the text and opens the next part of it.
+        // A line end closes the text and opens its next part.
         assert_eq!(to, b"\"a\\000b\"\"line\\n\",\n\t\t\t\"next\\001\xc3\xa4\"\"\"");
     }
 }

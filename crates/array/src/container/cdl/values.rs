@@ -1,7 +1,7 @@
 //! The data section: a variable's elements, row by row, wrapped as ncdump wraps them.
 //!
-//! A row is the last dimension. Elements are read in pieces of bounded size, so that neither a row nor a
-//! variable is ever held whole.
+//! A row is the last dimension. Elements are read in pieces of bounded size, so that memory never holds a whole row
+//! or variable.
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::NcType;
@@ -11,10 +11,10 @@ use super::text::{self, TextContext};
 use super::{Element, Read, Text, special};
 use crate::container::VarInfo;
 
-/// Columns of a line: ncdump's 80 less two for what ends it.
+/// Columns of a line: ncdump's 80, minus two for the characters that end it.
 const COLUMNS: usize = 78;
 
-/// Bytes read at once.
+/// Bytes read at a time.
 const SPAN: u64 = 1 << 18;
 
 /// Prints ` name = … ;`; nothing for a variable without elements.
@@ -42,8 +42,8 @@ pub(super) fn write<E: From<Error>>(
         let have = read(&mut buffer, offset)?;
         if have < span {
             let wrong = format!(
-                "variable `{}`: its data at offset {} lie beyond the end of the file (rule: a file holds all \
-                 bytes of its variables)",
+                "variable `{}`: its data at offset {} are beyond the end of the file (rule: a file holds \
+                 all bytes of its variables)",
                 var.name,
                 offset + have as u64
             );
@@ -60,26 +60,27 @@ pub(super) fn write<E: From<Error>>(
     })
 }
 
-/// How many elements the variable has.
+/// The number of elements of the variable.
 fn elements(var: &VarInfo, shape: &[u64]) -> Result<u64> {
     let product = shape.iter().try_fold(1_u64, |product, len| product.checked_mul(*len));
     product.ok_or_else(|| Error::corrupt(format!("variable `{}`: more than 2^64 elements", var.name)))
 }
 
-/// Cuts a variable into spans to read at once: offset, bytes, and of each `stride` of them how many are its.
+/// Divides a variable into spans to read at a time: offset, bytes, and how many bytes of each `stride` belong to the
+/// variable.
 fn runs<E: From<Error>>(
     var: &VarInfo,
     shape: &[u64],
     to: &mut dyn FnMut(u64, usize, usize, usize) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    let overflow = || Error::corrupt(format!("variable `{}`: its data end beyond 2^64", var.name));
+    let overflow = || Error::corrupt(format!("variable `{}`: its data end beyond byte 2^64", var.name));
     let size = var.ty.size() as u64;
     let (records, inner) = match (var.is_record(), shape) {
         (true, [records, inner @ ..]) => (*records, inner),
         _ => (1, shape),
     };
     let bytes = elements(var, inner)?.checked_mul(size).ok_or_else(overflow)?;
-    // Records that are small and near each other are read together with what lies between them.
+    // Small records that are near each other are read together with the bytes between them.
     let together = if (bytes..=SPAN).contains(&var.record_stride) { SPAN / var.record_stride } else { 1 };
     let mut record = 0;
     while record < records {
@@ -87,7 +88,7 @@ fn runs<E: From<Error>>(
         let at = at.ok_or_else(overflow)?;
         let some = together.min(records - record);
         if some > 1 {
-            // The bytes after the last record are not this variable's.
+            // The bytes after the last record do not belong to this variable.
             let span = (some - 1) * var.record_stride + bytes;
             to(at, span as usize, bytes as usize, var.record_stride as usize)?;
         } else {
@@ -104,17 +105,17 @@ fn runs<E: From<Error>>(
     Ok(())
 }
 
-/// How elements of a variable are written.
+/// The format of a variable's elements.
 enum Style {
     /// Rows of characters are texts.
     Text,
-    /// By a format of C, with the value that is shown as `_`.
+    /// By a format of C; the value of the second field is printed as `_`.
     Numbers(Option<Printf>, Option<Element>, Digits),
-    /// A format without a conversion: its text for each value.
+    /// A format without a conversion: its text is printed for each value.
     Fixed(String, Option<Element>),
 }
 
-/// Significant digits where no format is given.
+/// Significant digits if there is no format.
 type Digits = usize;
 
 impl Style {
@@ -143,8 +144,7 @@ impl Style {
     }
 }
 
-/// The value that stands for no value: the variable's own, else the type's; none for bytes, where ncdump
-/// thinks it too risky.
+/// The fill value: the variable's own, else the type's; none for bytes, for which ncdump considers it too risky.
 fn fill(var: &VarInfo) -> Option<Element> {
     let own = var.attrs.find("_FillValue");
     if let Some(own) = own.filter(|own| own.ty == var.ty && own.value.len() == var.ty.size()) {
@@ -164,7 +164,7 @@ fn fill(var: &VarInfo) -> Option<Element> {
     })
 }
 
-/// Whether a value is the fill value, by ncdump's rule: floats may differ by their last bit.
+/// Whether a value is the fill value, by ncdump's rule: floats may differ in their last bit.
 fn is_fill(fill: Element, value: Element) -> bool {
     match (fill, value) {
         (Element::Single(fill), Element::Single(value)) => {
@@ -187,12 +187,12 @@ fn is_fill(fill: Element, value: Element) -> bool {
     }
 }
 
-/// Where printing stands.
+/// The position of the printing.
 struct Rows {
     style: Style,
-    /// Elements of a row.
+    /// Elements in a row.
     columns: u64,
-    /// Elements of this row so far.
+    /// Elements of this row printed so far.
     at: u64,
     /// Column on the line.
     column: usize,
@@ -236,7 +236,7 @@ impl Rows {
     }
 
     fn number<E>(&mut self, value: Element, ends: bool, text: &mut Text<'_, E>) {
-        // Written in place, and moved to the next line where it does not fit.
+        // Write the element here, and move it to the next line if it does not fit.
         let start = text.buffer.len();
         self.value(value, &mut text.buffer);
         if !ends {

@@ -1,12 +1,12 @@
-//! A netCDF header as readers of plain netCDF see it: names as they stand in the file, escaped paths and the
-//! attribute that states the escaping included. What ncdump shows.
+//! A netCDF header as plain netCDF readers see it: with the names in the file, including escaped paths and the
+//! attribute that describes the escaping. ncdump prints this.
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, Header, Var, pad4};
 
 use crate::container::{Counts, DimInfo, Format, Metadata, VarInfo};
 
-/// A header with nothing decoded.
+/// A header without decoding.
 #[derive(Debug)]
 pub struct Verbatim {
     header: Header,
@@ -17,7 +17,7 @@ pub struct Verbatim {
 impl Verbatim {
     /// `file_len` determines the number of records of a streaming file.
     ///
-    /// Errors: Corrupt where a variable refers to a dimension that is not there, or is too large.
+    /// Errors: Corrupt if a variable refers to a missing dimension, or is too large.
     pub fn new(header: Header, file_len: u64) -> Result<Verbatim> {
         let mut stride = 0_u64;
         let mut first = u64::MAX;
@@ -31,7 +31,7 @@ impl Verbatim {
             only = Some(bytes);
             records += 1;
         }
-        // The lone record variable is not padded.
+        // A single record variable is not padded.
         if let (1, Some(bytes)) = (records, only) {
             stride = bytes;
         }
@@ -71,7 +71,7 @@ impl Verbatim {
     }
 }
 
-/// Bytes of one record of a variable, or of the whole of one without records; not padded.
+/// Bytes of one record of a variable, or of a whole variable without records; not padded.
 fn record_bytes(header: &Header, var: Var<'_>) -> Result<u64> {
     let mut bytes = var.ty().size() as u64;
     for (i, id) in var.dims().iter().enumerate() {

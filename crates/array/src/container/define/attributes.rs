@@ -1,4 +1,4 @@
-//! Attributes: of variables, and global ones, which have paths.
+//! Attributes of variables, and global attributes, whose names are paths.
 
 use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::{Attr, Attrs, Names, NcType, Version, fill, layout, names, paths};
@@ -7,13 +7,13 @@ use super::repeats::{FEW, first_repeat};
 use super::{Definitions, VarColumns, check_room, check_type, checked};
 
 impl Definitions {
-    /// Gives a variable (by local number), or with `None` the container, an attribute; one of that name is
-    /// replaced. `value` is external bytes: big-endian elements without padding. A global attribute's name is a
+    /// Puts an attribute on a variable (by local number) or, with `None`, on the container; replaces one of that
+    /// name. `value` has external bytes: big-endian elements without padding. The name of a global attribute is a
     /// path.
     ///
-    /// Errors: `Invalid` for an illegal name, a type that the format does not have, a value that is no whole
-    /// number of elements, `_FillValue` of another type than its variable or not of one element; `NotFound`
-    /// where there is no such variable.
+    /// Errors: `Invalid` for an invalid name, a type that the format does not have, a value that is not a whole
+    /// number of elements, or a `_FillValue` of another type than its variable or with other than one element;
+    /// `NotFound` if there is no such variable.
     pub fn put_att(&mut self, var: Option<u32>, name: &str, ty: NcType, value: &[u8]) -> Result<()> {
         let Some(var) = var else {
             return self.put_global(name, ty, value);
@@ -46,7 +46,7 @@ impl Definitions {
             return Err(Code::Name
                 .error(format!("the name of global attribute `{name}` is reserved"))
                 .with_hint(
-                    "it states how paths are escaped in the file, and is written where there are any",
+                    "it describes how paths are escaped in the file, and is written if there are any",
                 ));
         }
         check_type(self.header.version, "global attribute", &name, ty)?;
@@ -62,7 +62,7 @@ impl Definitions {
         Ok(())
     }
 
-    /// Attributes of a variable, late ones among them.
+    /// Attributes of a variable, including late ones.
     pub fn attrs_of(&self, var: u32) -> Result<Attrs> {
         self.check_var(var)?;
         Ok(match self.late.of(var) {
@@ -105,7 +105,7 @@ pub(super) fn check_attrs(version: Version, columns: &VarColumns<'_>, vars: &Nam
     Ok(())
 }
 
-/// What holds of an attribute that a user gives a variable; its name is in NFC.
+/// Checks an attribute that a user gives a variable; its name is in NFC.
 pub(super) fn check_given(version: Version, path: &str, var_type: NcType, attr: &Attr<'_>) -> Result<()> {
     check_attr(version, path, attr)?;
     check_fill(path, var_type, attr)
@@ -115,8 +115,8 @@ fn attr_of_var(path: &str, attr: &Attr<'_>) -> String {
     format!("attribute `{}` of variable `{path}`", attr.name)
 }
 
-/// What holds of every attribute of a variable called `path`. Texts are made only where it does not: there may
-/// be millions.
+/// Checks that hold for every attribute of a variable named `path`. Builds texts only for an error, because there may
+/// be millions of attributes.
 fn check_attr(version: Version, path: &str, attr: &Attr<'_>) -> Result<()> {
     let Attr { name, ty, value } = *attr;
     names::check_name(name).map_err(|error| error.context(attr_of_var(path, attr)))?;
@@ -125,12 +125,12 @@ fn check_attr(version: Version, path: &str, attr: &Attr<'_>) -> Result<()> {
     check_value(version, || attr_of_var(path, attr), ty, value)
 }
 
-/// What holds of a fill value that a user gives. Foreign files have others, too, which stay as they are.
+/// Checks a fill value that a user gives. Foreign files have other fill values, too, which stay as they are.
 pub(super) fn check_fill(path: &str, var_type: NcType, attr: &Attr<'_>) -> Result<()> {
     let Attr { name, ty, value } = *attr;
     if name == fill::ATTRIBUTE && (ty != var_type || value.len() != ty.size()) {
         return Err(Code::ValueType.error(format!(
-            "{}: it has {} elements of type {}, and must have one of the variable's type {}",
+            "{}: it has {} elements of type {}, but must have one of the variable's type {}",
             attr_of_var(path, attr),
             value.len() / ty.size(),
             ty.name(),
@@ -146,7 +146,7 @@ fn check_value(version: Version, attr_of_var: impl Fn() -> String, ty: NcType, v
         return layout::check_count(version, elements, || format!("number of elements of {}", attr_of_var()));
     }
     Err(Code::Value.error(format!(
-        "{}: {} bytes are no whole number of elements of {} ({} bytes each)",
+        "{}: {} bytes are not a whole number of elements of {} ({} bytes each)",
         attr_of_var(),
         value.len(),
         ty.name(),

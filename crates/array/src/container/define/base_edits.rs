@@ -1,9 +1,9 @@
-//! What a rank has edited of the objects that the file had before a redefinition: which, not how. What they are
-//! now stands in its definitions.
+//! A rank's edits of the objects that the file had before a redefinition: which objects, not their new content, which
+//! is in the rank's definitions.
 
 use std::collections::BTreeSet;
 
-/// Which things of the base a rank has edited.
+/// The objects of the base that a rank has edited.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BaseEdits {
     /// Dimensions that it renamed.
@@ -12,7 +12,7 @@ pub(super) struct BaseEdits {
     pub vars: BTreeSet<u32>,
     /// Variables whose attributes it changed.
     pub attrs: BTreeSet<u32>,
-    /// Global attributes that it gave another value.
+    /// Global attributes whose value it changed.
     pub put: BTreeSet<String>,
     /// Global attributes that it deleted.
     pub deleted: BTreeSet<String>,

@@ -11,10 +11,10 @@ use super::columns::check_ends;
 use super::{Definitions, DimColumn, RECORD, Types, VarColumns, check_room, check_type, kept, numbers};
 
 impl Definitions {
-    /// Defines many dimensions; the length [`RECORD`] makes one the record dimension. Gives their local
-    /// numbers. A name that is taken is found at `enddef`. Lists that are given away are not copied.
+    /// Defines many dimensions and returns their local numbers; the length [`RECORD`] makes one the record dimension.
+    /// `enddef` finds names that are already taken. Owned lists are not copied.
     ///
-    /// Errors: as of [`def_dim`](Definitions::def_dim); then none of them is defined.
+    /// Errors: as for [`def_dim`](Definitions::def_dim); then none of them is defined.
     pub fn def_dims<'a>(
         &mut self,
         names: impl Into<Cow<'a, Names>>,
@@ -34,7 +34,8 @@ impl Definitions {
                 layout::check_dim_len(self.header.version, names.get(i), *len)?;
             } else if let Some(other) = record.replace(i) {
                 return Err(Code::DefinitionDiffers.error(format!(
-                    "dimensions `{}` and `{}` are both to be the record dimension; a container has one at most",
+                    "dimensions `{}` and `{}` would both be the record dimension; a container has at most \
+                     one",
                     names.get(other),
                     names.get(i)
                 )));
@@ -53,12 +54,12 @@ impl Definitions {
         Ok(numbers(first, count))
     }
 
-    /// Defines many variables. Gives their local numbers. A name that is taken is found at `enddef`.
+    /// Defines many variables and returns their local numbers. `enddef` finds names that are already taken.
     ///
-    /// Fill values may be as foreign files have them, of any type and length;
-    /// [`check_fill_values`](VarColumns::check_fill_values) is for those that a user gives.
+    /// Fill values may have any type and length, as in foreign files;
+    /// [`check_fill_values`](VarColumns::check_fill_values) checks those that a user gives.
     ///
-    /// Errors: as of [`def_var`](Definitions::def_var) and [`put_att`](Definitions::put_att); then none of them is
+    /// Errors: as for [`def_var`](Definitions::def_var) and [`put_att`](Definitions::put_att); then none of them is
     /// defined.
     pub fn def_many(&mut self, columns: &VarColumns<'_>) -> Result<Range<u32>> {
         columns.check()?;
@@ -96,7 +97,7 @@ impl Definitions {
                     let own = path.rfind('/').map(|at| &path[..at]);
                     let from = ids.len();
                     match parent == Some(own) && from >= dims.len() {
-                        // Neighbours of one path mean the same dimensions.
+                        // Adjacent variables of one path refer to the same dimensions.
                         true => ids.extend_from_within(from - dims.len()..),
                         false => {
                             for dim in dims.iter() {
@@ -117,11 +118,12 @@ impl Definitions {
         Ok(numbers(first, count))
     }
 
-    /// Appends to `ids` the local numbers of the dimensions that variables name, as [`def_many`](Self::def_many)
-    /// finds them: `dims` one variable's after another, `ends` where each variable's end, and the variables those
-    /// of `vars`, in NFC, from number `first` on. So a long column of names can be taken piece by piece.
+    /// Appends the local numbers of the dimensions that variables name to `ids`, as [`def_many`](Self::def_many)
+    /// finds them: `dims` concatenates the lists of all variables, `ends` has the end of each variable's list, and
+    /// the variables are those of `vars`, in NFC, from number `first` on. So a long column of names can be processed
+    /// piece by piece.
     ///
-    /// Errors: `Invalid` for an unknown dimension, or columns that do not fit one another.
+    /// Errors: `Invalid` for an unknown dimension, or columns that do not fit each other.
     pub fn resolve_dims(
         &mut self,
         (vars, first): (&Names, usize),
@@ -158,7 +160,7 @@ impl Definitions {
         Ok(())
     }
 
-    /// Refuses names of objects that were in the file before a redefinition: every rank has those already.
+    /// Refuses names of objects that the file had before a redefinition: every rank has those already.
     fn check_base(
         &mut self,
         names: &Names,

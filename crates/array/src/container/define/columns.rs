@@ -1,4 +1,4 @@
-//! What is defined in bulk: variables as columns.
+//! Columns of variables, for defining many at a time.
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, Names, NcType};
@@ -8,9 +8,9 @@ use super::attributes::check_fill;
 /// Types of variables.
 #[derive(Debug, Clone, Copy)]
 pub enum Types<'a> {
-    /// The same of all.
+    /// The same type for all.
     One(NcType),
-    /// One for each variable.
+    /// A type for each variable.
     Each(&'a [NcType]),
 }
 
@@ -21,13 +21,13 @@ pub enum DimColumn<'a> {
     SameNames(&'a Names),
     /// All variables have these, by local number.
     SameIds(&'a [u32]),
-    /// Names, one variable's after another, and where each variable's end.
+    /// The names of all variables' dimensions, concatenated, and the end of each variable's list.
     Names(&'a Names, &'a [u64]),
-    /// Local numbers, one variable's after another, and where each variable's end.
+    /// The local numbers of all variables' dimensions, concatenated, and the end of each variable's list.
     Ids(&'a [u32], &'a [u64]),
 }
 
-/// Variables to define together. All columns have an entry for each of `names`.
+/// Variables to define together. Each column has an entry for each of `names`.
 #[derive(Debug, Clone, Copy)]
 pub struct VarColumns<'a> {
     /// Their paths.
@@ -36,13 +36,12 @@ pub struct VarColumns<'a> {
     pub types: Types<'a>,
     /// Their dimensions.
     pub dims: DimColumn<'a>,
-    /// Their attributes, one variable's after another, and where each variable's end; values are external
-    /// bytes.
+    /// Their attributes, concatenated, and the end of each variable's list; values are external bytes.
     pub attrs: Option<(&'a Attrs, &'a [u64])>,
 }
 
 impl VarColumns<'_> {
-    /// Whether the columns fit one another.
+    /// Checks that the columns fit each other.
     pub(super) fn check(&self) -> Result<()> {
         let vars = self.names.len();
         let fits = |what: &str, found: usize| match found == vars {
@@ -71,8 +70,8 @@ impl VarColumns<'_> {
         Ok(())
     }
 
-    /// Checks that each `_FillValue` is one element of its variable's type. Readers take another one for no fill
-    /// value at all, so nobody is to give one by mistake. Columns that do not fit one another are left to
+    /// Checks that each `_FillValue` is one element of its variable's type. Readers ignore any other fill value, so a
+    /// user must not give one by mistake. Leaves columns that do not fit each other to
     /// [`def_many`](super::Definitions::def_many).
     ///
     /// Errors: `Invalid`, naming the variable.
@@ -105,5 +104,7 @@ pub(super) fn check_ends(what: &str, ends: &[u64], len: usize) -> Result<()> {
     if ascend && ends.last().copied().unwrap_or(0) == len as u64 {
         return Ok(());
     }
-    Err(Error::invalid(format!("the ends of the lists of {what} do not ascend to {len}, their number")))
+    Err(Error::invalid(format!(
+        "the ends of each variable's {what} do not ascend to {len}, their total number"
+    )))
 }

@@ -1,27 +1,27 @@
-//! Finding objects by name among those defined here.
+//! Finds objects by name among those defined here.
 //!
-//! Each kind of object (dimensions, global attributes, variables) keeps a 64-bit hash of every path and,
-//! only once somebody asks by name, an open-addressing table over them. A million objects defined in
-//! columns and referred to by number are hashed once, at `enddef`, and need no table.
+//! Each kind of object (dimensions, global attributes, variables) keeps a 64-bit hash of every path, and builds an
+//! open-addressing table over them only for the first search by name. A million objects defined in columns and
+//! referred to by number are hashed once, at `enddef`, and need no table.
 //!
-//! Variables mostly name dimensions in the order of their definition. So the name that was found last and
-//! the one after it are compared first: where that is all that is asked, there is never a table.
+//! Variables mostly name dimensions in the order of their definition. So a search first compares the name found last
+//! and the one after it: if all searches succeed there, no table is ever built.
 //!
-//! Invariants: `hashes` covers the first objects of the kind, in order; the table holds those of the first
-//! `in_table` of them whose name no earlier one has, and is at most half full: names that foreign files repeat any
-//! number of times take one slot. Of equal names any may be found: `enddef` refuses them.
+//! Invariants: `hashes` covers the first objects of the kind, in order; the table has those of the first `in_table`
+//! objects whose name no earlier one has, and is at most half full, so that names repeated any number of times in
+//! foreign files take one slot. A search may find any of several equal names: `enddef` refuses them.
 
 use fieldstone_format::netcdf::Names;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Hashes and table of one kind of object. See the module's text.
+/// Hashes and table of one kind of object. See the module's documentation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lookup {
     hashes: Vec<u64>,
-    /// Upper half of a hash, then the object's number plus one; 0 where a slot is free.
+    /// Upper half of a hash, then the object's number plus one; 0 if the slot is free.
     slots: Vec<u64>,
     in_table: usize,
-    /// The object that was found last.
+    /// The object found last.
     last: usize,
 }
 
@@ -41,7 +41,7 @@ impl Lookup {
         &self.hashes
     }
 
-    /// Number of the object called `path`.
+    /// Number of the object with this path.
     pub fn find(&mut self, names: &Names, path: &str) -> Option<u32> {
         let near = self.last..names.len().min(self.last + 2);
         let found = near.clone().find(|i| names.get(*i) == path);
@@ -52,7 +52,7 @@ impl Lookup {
         found
     }
 
-    /// Number of the first object called `path`, also where a foreign file has several.
+    /// Number of the first object with this path, also if a foreign file has several.
     pub fn search(&mut self, names: &Names, path: &str) -> Option<u32> {
         let hash = hash_of(path);
         self.bring_up(names);
@@ -71,12 +71,12 @@ impl Lookup {
         None
     }
 
-    /// Forgets all that it knows: names have changed.
+    /// Discards everything, because names have changed.
     pub fn clear(&mut self) {
         *self = Lookup::default();
     }
 
-    /// Bytes of memory it holds.
+    /// Bytes of memory held.
     pub fn memory(&self) -> u64 {
         (self.hashes.capacity() + self.slots.capacity()) as u64 * 8
     }
@@ -99,8 +99,8 @@ impl Lookup {
                     self.slots[at] = (hash >> 32) << 32 | (i as u64 + 1);
                     break;
                 }
-                // The first of equal names is the one that is found. Kept in the table, the others would be
-                // passed over by each that follows.
+                // A search finds the first of equal names. If the table kept the others, every later name would have
+                // to pass over them.
                 let other = (slot as u32).wrapping_sub(1) as usize;
                 if self.hashes.get(other) == Some(hash) && names.get(other) == names.get(i) {
                     break;
@@ -161,9 +161,9 @@ mod tests {
         for (name, first) in [("same", Some(0)), ("other", Some(1)), ("x2", Some(2)), ("x3", None)] {
             assert_eq!(lookup.search(&names, name), first);
         }
-        // Every slot that is taken is one that a probe may have to pass.
+        // A probe may have to pass over every taken slot.
         assert_eq!(lookup.slots.iter().filter(|slot| **slot != 0).count(), 1002);
-        // Also those that come later, and after the table grew.
+        // Including objects that come later, after the table has grown.
         (0..9000).for_each(|_| names.push("same"));
         assert_eq!(lookup.search(&names, "same"), Some(0));
         assert_eq!(lookup.slots.iter().filter(|slot| **slot != 0).count(), 1002);

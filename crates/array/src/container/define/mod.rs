@@ -1,10 +1,10 @@
-//! Define mode: what one rank says it wants in a container.
+//! Define mode: the objects that one rank defines for a container.
 //!
-//! [`Definitions`] takes dimensions, variables and attributes one by one or in columns, and checks at once
-//! what can be checked without the other ranks: names, types, lengths, dimensions that a variable refers
-//! to. Nothing is written and nobody is asked. Ranks meet at [`enddef`](super::enddef).
+//! [`Definitions`] takes dimensions, variables and attributes one by one or in columns. It checks at once everything
+//! that needs no other rank: names, types, lengths, and the dimensions to which a variable refers. It writes nothing
+//! and does not communicate. Ranks meet at [`enddef`](super::enddef).
 //!
-//! Names are paths. A variable looks its dimensions up in its own path, then in each enclosing one.
+//! Names are paths. A variable searches for its dimensions in its own path, then in each enclosing one.
 //!
 //! ```
 //! use fieldstone_array::container::{Format, define::Definitions};
@@ -19,9 +19,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Invariants: local numbers count from 0 in the order of definition and never change; every dimension
-//! number of a variable exists; a name defined alone is new. Names defined in columns may repeat an earlier
-//! one: that is found, and named, at `enddef`.
+//! Invariants: local numbers count from 0 in the order of definition and never change; every dimension number of a
+//! variable exists; a name defined on its own is new. Names defined in columns may repeat an earlier name: `enddef`
+//! finds and names it.
 
 mod attributes;
 mod base_edits;
@@ -49,7 +49,7 @@ pub use redefine::Change;
 /// The length that marks the record dimension in [`Definitions::def_dims`].
 pub const RECORD: u64 = u64::MAX;
 
-/// What one rank defines. See the module's text.
+/// The definitions of one rank. See the module's documentation.
 #[derive(Debug, Clone)]
 pub struct Definitions {
     format: Format,
@@ -61,14 +61,14 @@ pub struct Definitions {
     late: LateAttrs,
     /// Objects that were in the file before a redefinition: the same on all ranks.
     base: Counts,
-    /// What this rank did to those.
+    /// This rank's changes to those.
     edits: BaseEdits,
     has_paths: bool,
     scratch: String,
 }
 
 impl Definitions {
-    /// Nothing yet, for a container of `format`.
+    /// Makes empty definitions for a container of `format`.
     pub fn new(format: Format) -> Definitions {
         Definitions {
             format,
@@ -84,7 +84,7 @@ impl Definitions {
         }
     }
 
-    /// The format these are for.
+    /// The format of the container.
     pub fn format(&self) -> Format {
         self.format
     }
@@ -94,19 +94,19 @@ impl Definitions {
         self.has_paths
     }
 
-    /// What is defined, with names as paths. Attributes that were given late stand in their place.
+    /// The definitions, with names as paths. Moves late attributes into place.
     pub fn header(&mut self) -> &Header {
         self.late.merge_into(&mut self.header.vars);
         &self.header
     }
 
-    /// What is defined, but for attributes of variables, which are in [`attrs_of`](Definitions::attrs_of): to put
-    /// late ones in their place takes a pass over all variables, which is too much for a look at one.
+    /// The definitions without the changed attributes of variables, which [`attrs_of`](Definitions::attrs_of)
+    /// returns: moving late attributes into place takes a pass over all variables, too much for a look at one.
     pub fn listed(&self) -> &Header {
         &self.header
     }
 
-    /// How much is defined.
+    /// The number of objects defined.
     pub fn counts(&self) -> Counts {
         Counts {
             dims: self.header.dims.len() as u64,
@@ -115,16 +115,16 @@ impl Definitions {
         }
     }
 
-    /// Bytes of memory that definitions hold.
+    /// Bytes of memory that the definitions hold.
     pub fn memory(&self) -> u64 {
         let lookups = self.dims.memory() + self.vars.memory() + self.attrs.memory();
         self.header.memory() + lookups + self.late.memory()
     }
 
-    /// Defines a dimension; `None` makes it the record dimension. Gives its local number.
+    /// Defines a dimension and returns its local number; `None` makes it the record dimension.
     ///
-    /// Errors: `Invalid` for an illegal name or length; `Conflict` where the name is taken, or there is
-    /// another record dimension.
+    /// Errors: `Invalid` for an invalid name or length; `Conflict` if the name is taken, or there is another record
+    /// dimension.
     pub fn def_dim(&mut self, path: &str, len: Option<u64>) -> Result<u32> {
         let path = checked("dimension", path)?;
         if self.dims.find(&self.header.dims.names, &path).is_some() {
@@ -144,11 +144,10 @@ impl Definitions {
         }
     }
 
-    /// Defines a variable over dimensions that are looked up from its path outwards. Gives its local number.
+    /// Defines a variable and returns its local number; searches for its dimensions from its path outwards.
     ///
-    /// Errors: `Invalid` for an illegal name, a type that the format does not have, an unknown dimension (with
-    /// the paths that were tried), the record dimension in another place than the first; `Conflict` where
-    /// the name is taken.
+    /// Errors: `Invalid` for an invalid name, a type that the format does not have, an unknown dimension (with the
+    /// paths tried), or the record dimension in another position than the first; `Conflict` if the name is taken.
     pub fn def_var(&mut self, path: &str, ty: NcType, dims: &[&str]) -> Result<u32> {
         let path = checked("variable", path)?;
         let mut ids = Vec::with_capacity(dims.len());
@@ -158,9 +157,9 @@ impl Definitions {
         self.def_var_by_ids(&path, ty, &ids)
     }
 
-    /// As [`def_var`](Definitions::def_var), with attributes: all of it, or nothing.
+    /// As [`def_var`](Definitions::def_var), with attributes: defines everything or nothing.
     ///
-    /// Errors: also as of [`put_att`](Definitions::put_att).
+    /// Errors: also those of [`put_att`](Definitions::put_att).
     pub fn def_var_with(&mut self, path: &str, ty: NcType, dims: &[&str], attrs: &[Attr<'_>]) -> Result<u32> {
         for attr in attrs {
             let name = names::nfc(attr.name);
@@ -186,7 +185,7 @@ impl Definitions {
         Ok(self.header.vars.push(&path, ty, dims))
     }
 
-    /// Local number of the dimension that a variable called `var` means by `dim`.
+    /// Local number of the dimension to which a variable named `var` refers as `dim`.
     pub fn resolve(&mut self, var: &str, dim: &str) -> Result<u32> {
         let dim = names::nfc(dim);
         for parent in paths::enclosing(var) {
@@ -210,7 +209,7 @@ impl Definitions {
             "variable `{var}`: no dimension `{dim}` is defined on this rank (tried {})",
             tried.join(", ")
         ))
-        .with_hint("define the dimension first; one that another rank has is defined here too, equally"))
+        .with_hint("define the dimension first; if another rank has it, define it here too, identically"))
     }
 
     /// Local number of the dimension with this path.
@@ -235,7 +234,8 @@ impl Definitions {
             }
             if position > 0 && self.header.dims.record == Some(*id) {
                 return Err(Code::Shape.error(format!(
-                    "variable `{path}`: the record dimension `{}` is its dimension {}, and may only be the first",
+                    "variable `{path}`: the record dimension `{}` is its dimension {}, but may only be \
+                     the first",
                     self.header.dims.names.get(*id as usize),
                     position + 1
                 )));
@@ -248,13 +248,14 @@ impl Definitions {
         match self.header.dims.record {
             None => Ok(()),
             Some(other) => Err(Code::DefinitionDiffers.error(format!(
-                "dimension `{path}` is to be the record dimension, but `{}` is; a container has one at most",
+                "dimension `{path}` would be a second record dimension, after `{}`; a container has at \
+                 most one",
                 self.header.dims.names.get(other as usize)
             ))),
         }
     }
 
-    /// What `enddef` needs: the header, late attributes in place, and the hashes of all its names (dimensions,
+    /// The input of `enddef`: the header, with late attributes in place, and the hashes of all its names (dimensions,
     /// attributes, variables).
     pub fn for_enddef(&mut self) -> (&mut Header, [&[u64]; 3]) {
         self.late.merge_into(&mut self.header.vars);
@@ -265,13 +266,13 @@ impl Definitions {
         (header, [dims, attrs, vars])
     }
 
-    /// Objects that were in the file before a redefinition.
+    /// Objects that the file had before a redefinition.
     pub fn base(&self) -> Counts {
         self.base
     }
 }
 
-/// The netCDF version whose rules hold for a format.
+/// The netCDF version whose rules apply to a format.
 pub(crate) fn version_of(format: Format) -> Version {
     match format {
         Format::Classic(version) => version,
@@ -279,7 +280,7 @@ pub(crate) fn version_of(format: Format) -> Version {
     }
 }
 
-/// `path` as it is kept (NFC), where it is legal.
+/// `path` as it is kept (NFC), if it is valid.
 fn checked<'a>(kind: &str, path: &'a str) -> Result<Cow<'a, str>> {
     let path = names::nfc(path);
     paths::check_path(&path).map_err(|error| error.context(kind))?;
@@ -289,10 +290,10 @@ fn checked<'a>(kind: &str, path: &'a str) -> Result<Cow<'a, str>> {
 fn taken(kind: &str, path: &str) -> Error {
     Code::DefinitionExists
         .error(format!("{kind} `{path}` is already defined on this rank"))
-        .with_hint("use another name, or the number that its definition gave")
+        .with_hint("use another name, or the number that its definition returned")
 }
 
-/// Whether the format has the type.
+/// Checks that the format has the type.
 fn check_type(version: Version, kind: &str, path: &str, ty: NcType) -> Result<()> {
     if ty.is_in(version) {
         return Ok(());
@@ -301,7 +302,7 @@ fn check_type(version: Version, kind: &str, path: &str, ty: NcType) -> Result<()
     Err(Code::ContainerFormat.error(message).with_hint("create the container with format cdf5"))
 }
 
-/// Whether `more` objects fit beside `defined` ones: numbers in files are signed 32-bit.
+/// Checks that `more` objects fit in addition to `defined`: numbers in files are signed 32-bit.
 fn check_room(kind: &str, defined: usize, more: usize) -> Result<()> {
     let limit = i32::MAX as usize;
     match defined.checked_add(more) {
@@ -317,10 +318,10 @@ fn numbers(first: usize, count: usize) -> Range<u32> {
     first as u32..(first + count) as u32
 }
 
-/// `list` with every name as it is kept; itself where nothing changes.
+/// `list` with every name as it is kept; `list` itself if nothing changes.
 fn kept<'a>(kind: &str, list: Cow<'a, Names>) -> Result<Cow<'a, Names>> {
     if list.text().is_ascii() {
-        // One look at all characters spares a look at each name's: what is in doubt is checked by the rules.
+        // One look at all characters saves a look at each name's; if in doubt, the rules check each name.
         let harmless = |ok: bool, byte: u8| ok & (b' '..0x7f).contains(&byte);
         let plain = list.text().bytes().fold(true, harmless);
         let good = |part: &[u8]| {

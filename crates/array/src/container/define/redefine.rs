@@ -1,12 +1,12 @@
-//! Redefinition: definitions that begin from what a file already has.
+//! Redefinition: definitions that begin from the header of an existing file.
 //!
-//! Every rank begins from the same header, the *base*; its numbers stay. Ranks add objects of their own as
-//! in a new container. What they do to the base (rename, give or delete an attribute) is exchanged at `enddef`
-//! as a list of [`Change`]s, so that all ranks have the same base again.
+//! Every rank begins from the same header, the *base*, whose numbers stay. Ranks add objects of their own as in a new
+//! container. At `enddef` they exchange their changes of the base (renamed objects, put or deleted attributes) as a
+//! list of [`Change`]s, so that all ranks have the same base again.
 //!
-//! A rank notes only which things of the base it touched; what they are now stands in its definitions, and is
-//! what it sends. So a thing that is changed many times is sent once, in its final state, and what a rank adopts
-//! from others is not sent as its own when a refused `enddef` is tried again.
+//! A rank only notes which objects of the base it changed; their new state is in its definitions, and it sends that.
+//! So an object that changed many times is sent once, in its final state, and changes adopted from other ranks are
+//! not sent again when a refused `enddef` is repeated.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,11 +23,11 @@ pub enum Change {
     DimName(u32, String),
     /// A variable's new path.
     VarName(u32, String),
-    /// All attributes of a variable, as they are to be.
+    /// All attributes of a variable, in their new state.
     VarAttrs(u32, Attrs),
     /// A global attribute (by name) and its value.
     PutGlobal(String, NcType, Vec<u8>),
-    /// A global attribute that is no more.
+    /// A deleted global attribute.
     DelGlobal(String),
 }
 
@@ -47,7 +47,7 @@ impl Definitions {
         definitions
     }
 
-    /// Gives a dimension another path.
+    /// Renames a dimension.
     pub fn rename_dim(&mut self, dim: u32, path: &str) -> Result<()> {
         let path = checked("dimension", path)?;
         if dim as usize >= self.header.dims.len() {
@@ -65,7 +65,7 @@ impl Definitions {
         Ok(())
     }
 
-    /// Gives a variable another path.
+    /// Renames a variable.
     pub fn rename_var(&mut self, var: u32, path: &str) -> Result<()> {
         let path = checked("variable", path)?;
         self.check_var(var)?;
@@ -81,9 +81,9 @@ impl Definitions {
         Ok(())
     }
 
-    /// Deletes an attribute of a variable, or with `None` a global one.
+    /// Deletes an attribute of a variable or, with `None`, a global one.
     ///
-    /// Errors: `NotFound` where there is none of that name.
+    /// Errors: `NotFound` if there is none of that name.
     pub fn del_att(&mut self, var: Option<u32>, name: &str) -> Result<()> {
         let name = fieldstone_format::netcdf::names::nfc(name);
         let missing = || Error::not_found(format!("no attribute `{name}` to delete"));
@@ -103,7 +103,7 @@ impl Definitions {
         Ok(())
     }
 
-    /// What this rank did to the base: each thing once, as it is now.
+    /// This rank's changes of the base: each object once, in its current state.
     pub fn changes(&mut self) -> Vec<Change> {
         let header = &self.header;
         let dim = |id: &u32| Change::DimName(*id, header.dims.names.get(*id as usize).to_owned());
@@ -124,10 +124,10 @@ impl Definitions {
         changes
     }
 
-    /// Applies what other ranks changed of the base. It is not noted: the rank that changed it sends it. Names are
-    /// given all at once, so that ranks may exchange names among objects.
+    /// Applies the changes of other ranks to the base. They are not noted, because the rank that made them sends
+    /// them. All names change at once, so that ranks may exchange names among objects.
     ///
-    /// Errors: `Conflict` where a name is taken; then no object has another name.
+    /// Errors: `Conflict` if a name is taken; then no object is renamed.
     pub(crate) fn adopt(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<()> {
         let (mut dims, mut vars, mut rest) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for change in changes {
@@ -155,7 +155,7 @@ impl Definitions {
                     Some(id) => self.header.attrs.replace(id as usize, ty, &value),
                     None => return Err(Error::internal(format!("no global attribute `{name}` to change"))),
                 },
-                // One that this rank has by that name and that the file had not is its own, and stays.
+                // An attribute of that name that this rank has but the file had not is the rank's own, and stays.
                 Change::DelGlobal(name) => {
                     if let Some(id) = self.base_global(&name) {
                         self.remove_global(id);
@@ -167,7 +167,7 @@ impl Definitions {
         Ok(())
     }
 
-    /// Notes that attributes of a variable were changed, where it is of the base.
+    /// Notes that attributes of a variable changed, if the variable is in the base.
     pub(super) fn note_attrs(&mut self, var: u32) {
         if u64::from(var) < self.base.vars {
             self.edits.attrs.insert(var);
@@ -187,7 +187,7 @@ impl Definitions {
         found.filter(|id| u64::from(*id) < self.base.attrs)
     }
 
-    /// Whether it was one of the base.
+    /// Removes a global attribute; returns whether it was in the base.
     fn remove_global(&mut self, id: u32) -> bool {
         self.header.attrs = self.header.attrs.without(id as usize);
         self.attrs.clear();
@@ -197,7 +197,7 @@ impl Definitions {
     }
 }
 
-/// `names` with the new ones in their place; `None` where there are none. All names are distinct afterwards.
+/// `names` with the new names in place; `None` if there are none. All names are distinct afterwards.
 fn renamed(kind: &str, names: &Names, new: &BTreeMap<u32, String>) -> Result<Option<Names>> {
     let Some((last, _)) = new.last_key_value() else { return Ok(None) };
     if *last as usize >= names.len() {

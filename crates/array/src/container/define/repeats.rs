@@ -1,12 +1,12 @@
-//! Whether names are distinct.
+//! Checks that names are distinct.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// So many names are looked through one by one; a table of hashes pays from there on.
+/// Up to this number of names are compared one by one; from there on, a table of hashes is faster.
 pub(super) const FEW: usize = 32;
 
-/// The first of `names` that an earlier one is equal to.
+/// The first of `names` that equals an earlier one.
 pub(super) fn first_repeat<N: Copy + Eq + Hash>(
     names: impl ExactSizeIterator<Item = N> + Clone,
 ) -> Option<N> {

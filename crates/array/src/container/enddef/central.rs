@@ -1,10 +1,10 @@
-//! The strategies of the paper's baselines: everything is brought to all ranks (`app`) or to rank 0
-//! (`library-hash`, `library-sort`), checked there, and written by rank 0.
+//! The strategies of the paper's baselines: they gather everything on all ranks (`app`) or on rank 0 (`library-hash`,
+//! `library-sort`) and check it there; rank 0 writes.
 //!
-//! `app` is what an application does with a library that wants every definition on every rank: gather,
-//! then define everything everywhere, each definition looked up by name. The library's own way gathers on
-//! rank 0 at `enddef` and checks by a hash table with chains, of a chosen number of slots, or by sorting. Files
-//! are the same, byte for byte, as those of [`scalable`](super::scalable).
+//! `app` does what an application does with a library that wants every definition on every rank: gather, then define
+//! everything everywhere, and look up each definition by name. The library's own way gathers on rank 0 at `enddef`
+//! and checks with a chained hash table of a chosen number of slots, or by sorting. Files are the same, byte for
+//! byte, as those of [`scalable`](super::scalable).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,31 +25,31 @@ use crate::container::define::{Definitions, lookup::hash_of};
 use crate::container::model::{Counts, Strategy};
 use crate::container::words::{Words, words};
 
-/// The largest number of slots that strategy `library-hash` takes. Rank 0 holds four bytes for each.
+/// Limit on the slots of strategy `library-hash`. Rank 0 holds four bytes for each.
 pub const MAX_SLOTS: usize = 1 << 26;
 
-/// How names are looked up.
+/// The method of looking up names.
 #[derive(Debug, Clone, Copy)]
 enum Check {
-    /// In a table of so many slots.
+    /// A table with this number of slots.
     Slots(usize),
-    /// In a table of at least as many slots as there are objects.
+    /// A table of at least as many slots as there are objects.
     AsMany,
     /// By sorting.
     Sort,
 }
 
-/// Rank 0 writes the header of all ranks.
+/// The header of all ranks, which rank 0 writes.
 #[derive(Debug)]
 pub(super) struct CentralHeader {
     pub placement: Placement,
-    /// On rank 0.
+    /// Present on rank 0.
     all: Option<Box<GatheredHeader>>,
     pub index: Option<IndexPart>,
     pub moves: bool,
 }
 
-/// The definitions of all ranks, and where they go.
+/// The definitions of all ranks, and their places in the file.
 #[derive(Debug)]
 struct GatheredHeader {
     header: Header,
@@ -58,7 +58,7 @@ struct GatheredHeader {
 }
 
 impl CentralHeader {
-    /// Writes all of the header on rank 0, nothing on the others; gives the bytes.
+    /// Writes all of the header on rank 0, and nothing on the others; returns the number of bytes.
     pub fn write(&mut self, file: &TeamFile, numrecs: u64, watch: &mut Watch<'_>) -> Result<u64> {
         let Some(all) = &mut self.all else { return Ok(0) };
         all.header.numrecs = Some(numrecs);
@@ -96,7 +96,7 @@ pub(super) fn plan(
     watch.release(bytes);
     drop(parts);
 
-    // Rank 0 places everything and sends the others the result.
+    // Rank 0 places everything and sends the result to the others.
     let done = match merged {
         None => Ok(None),
         Some(merged) => place_all(merged, base, options, watch).map(Some),
@@ -122,8 +122,8 @@ pub(super) fn plan(
     Ok(CentralHeader { placement, all, index, moves })
 }
 
-/// Collective: the definitions of all ranks, on every rank that the strategy wants them on, without those that
-/// `skip` says are on rank 0 already.
+/// Collective: gathers the definitions of all ranks on every rank that the strategy wants them on. Leaves out the
+/// first `skip` objects, which rank 0 already has.
 fn gather(
     team: &Team,
     header: &Header,
@@ -131,7 +131,7 @@ fn gather(
     strategy: Strategy,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<Vec<u8>>> {
-    // An error goes with the definitions: no rank waits for one that does not come.
+    // An error travels with the definitions, so that no rank waits for definitions that will not come.
     let packed = check_slots(strategy).map(|()| pack(header, skip, has_paths));
     let packed_len = packed.as_ref().map_or(0, |packed| packed.len() as u64);
     watch.hold(packed_len);
@@ -145,10 +145,10 @@ fn gather(
     Ok(parts)
 }
 
-/// For each rank, the number in a header of all of each dimension and of each variable that the rank sent.
+/// For each rank: the numbers, in the merged header, of each dimension and each variable that the rank sent.
 type SentNumbers = Vec<[Vec<u32>; 2]>;
 
-/// Places the definitions of all ranks, as a rank alone does.
+/// Places the definitions of all ranks, as a single rank does.
 fn place_all(
     merged: MergedHeader,
     base: [usize; 3],
@@ -179,22 +179,26 @@ fn pack_placements(
     Ok(packed.collect())
 }
 
-/// Whether a hash table may have as many slots as a strategy says.
+/// Checks that the hash table of a strategy may have this number of slots.
 ///
 /// Errors: `Invalid`.
 pub(in crate::container) fn check_slots(strategy: Strategy) -> Result<()> {
     match strategy {
-        Strategy::LibraryHash { slots: 0 } => Err(Code::Option
-            .error("strategy library-hash: a hash table of no slots")
-            .with_hint("give at least one slot; about as many as the container has objects are fast")),
+        Strategy::LibraryHash { slots: 0 } => {
+            Err(Code::Option.error("strategy library-hash: the hash table has no slots").with_hint(
+                "give at least one slot; the table is fast with about as many as the container has objects",
+            ))
+        }
         Strategy::LibraryHash { slots } if slots > MAX_SLOTS => Err(Code::Option
-            .error(format!("strategy library-hash: a hash table of {slots} slots; {MAX_SLOTS} are allowed"))
+            .error(format!(
+                "strategy library-hash: a hash table of {slots} slots exceeds the limit of {MAX_SLOTS}"
+            ))
             .with_hint("about as many slots as the container has objects are enough")),
         _ => Ok(()),
     }
 }
 
-/// Where things are, for all ranks alike.
+/// The positions of the parts, equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PlacementHead {
     layout: Layout,
@@ -207,8 +211,8 @@ struct PlacementHead {
 
 words!(PlacementHead { layout: Layout, counts: Counts, escaped: bool, moved: bool, lists: [u64; 3] });
 
-/// What rank 0 sends another: where things are, the numbers of its dimensions and variables, and where the
-/// latter begin.
+/// The message of rank 0 to another rank: the positions of the parts, the numbers of the rank's dimensions and
+/// variables, and the begins of the variables.
 fn pack_placement(
     placed: &Placement,
     all: &Header,
@@ -231,7 +235,7 @@ fn pack_placement(
     out
 }
 
-/// Takes in what rank 0 sent.
+/// Applies the message of rank 0.
 fn unpack_placement(header: &mut Header, received: &[u8]) -> Result<(Placement, bool)> {
     let (head, rest) = PlacementHead::split_from(received)?;
     let mut from = MessageReader(rest);
@@ -252,7 +256,7 @@ fn unpack_placement(header: &mut Header, received: &[u8]) -> Result<(Placement, 
     Ok((Placement { dim_ids, var_ids, lists, counts, layout, escaped }, moved))
 }
 
-/// The whole index, by the only rank that has everything.
+/// The whole index, on the only rank that has everything.
 fn index(all: &Header) -> IndexPart {
     let (dims, vars) = (&all.dims.names, &all.vars.names);
     let mut entries = Vec::with_capacity(dims.len() + vars.len());
@@ -282,7 +286,7 @@ fn pack(header: &Header, skip: [usize; 3], has_paths: bool) -> Vec<u8> {
 struct MergedHeader {
     header: Header,
     has_paths: bool,
-    /// Those of `header`.
+    /// The numbers in `header`.
     numbers: SentNumbers,
 }
 
@@ -299,7 +303,7 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
     let mut conflicts = Conflicts::default();
     let mut dims: HashMap<&str, u32> = HashMap::new();
     for kind in Kind::ALL {
-        // Rank, local number, path, the rest.
+        // Each is rank, local number, path, and the rest of the definition.
         let mut objects: Vec<(usize, u32, &str, &[u8])> = Vec::new();
         for (rank, from) in readers.iter_mut().enumerate() {
             for i in 0..from.u32()? {
@@ -345,7 +349,7 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
     Ok(MergedHeader { header: all, has_paths, numbers })
 }
 
-/// Adds one object to the header of all, as an application would that has its definition.
+/// Adds one object to the merged header, as an application that has its definition does.
 fn define<'a>(
     all: &mut Header,
     kind: Kind,
@@ -384,7 +388,7 @@ fn define<'a>(
     })
 }
 
-/// Of each object, the first of the same path.
+/// For each object, the first one with the same path.
 fn firsts(objects: &[(usize, u32, &str, &[u8])], check: Check, watch: &mut Watch<'_>) -> Result<Vec<u32>> {
     let mut firsts: Vec<u32> = (0..objects.len() as u32).collect();
     let comparisons = &mut watch.report.comparisons;
@@ -417,11 +421,11 @@ fn firsts(objects: &[(usize, u32, &str, &[u8])], check: Check, watch: &mut Watch
     Ok(firsts)
 }
 
-/// A hash table with chains, as the library of the paper has.
+/// A hash table with chains, like that of the paper's library.
 struct Chains {
     /// The first object of each chain.
     heads: Vec<u32>,
-    /// The next of each object's chain.
+    /// The next object in each object's chain.
     next: Vec<u32>,
 }
 
@@ -429,7 +433,7 @@ struct Chains {
 const NONE: u32 = u32::MAX;
 
 impl Chains {
-    /// Errors: `Unavailable` where there is no memory for so many slots.
+    /// Errors: `Unavailable` if memory does not suffice for this number of slots.
     fn new(slots: usize, objects: usize) -> Result<Chains> {
         let list = |len: usize| {
             let mut list = Vec::new();
@@ -437,7 +441,7 @@ impl Chains {
                 let message = format!("no memory for a hash table of {slots} slots and {objects} objects");
                 return Err(Code::OutOfMemory
                     .error(message)
-                    .with_hint("take fewer slots, or another strategy"));
+                    .with_hint("use fewer slots, or another strategy"));
             }
             list.resize(len, NONE);
             Ok(list)
@@ -445,7 +449,7 @@ impl Chains {
         Ok(Chains { heads: list(slots)?, next: list(objects)? })
     }
 
-    /// The object of that path; where there is none, `at` is added at the chain's end.
+    /// Finds the object with that path; if there is none, adds `at` at the chain's end.
     fn find_or_add<'a>(
         &mut self,
         path: &str,

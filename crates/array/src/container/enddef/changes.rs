@@ -1,8 +1,8 @@
-//! What ranks changed of objects that the file had: sent to all, applied by all.
+//! The ranks' changes of objects that the file had: all ranks receive and apply them.
 //!
-//! Every rank begins a redefinition from the same header. Each sends the others what it changed, each thing
-//! once, in its final state; all apply all of it, so that all have the same base again. Two ranks that change
-//! one thing in two ways are in conflict.
+//! Every rank begins a redefinition from the same header. Each sends its changes to the others, each object once, in
+//! its final state; all ranks apply all changes, so that all have the same base again. If two ranks change one object
+//! in different ways, they are in conflict.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -79,7 +79,7 @@ fn unpack(lists: &[Vec<u8>]) -> Result<Vec<Vec<Change>>> {
     lists.iter().map(list).collect()
 }
 
-/// What of the base a change is of.
+/// The object of the base that a change concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ChangeTarget<'a> {
     DimName(u32),
@@ -110,7 +110,7 @@ impl fmt::Display for ChangeTarget<'_> {
     }
 }
 
-/// A thing must be changed in the same way by all ranks that changed it. Lists have each thing once.
+/// Checks that all ranks that changed an object changed it in the same way. Lists have each object once.
 fn agree(lists: &[Vec<Change>]) -> Result<()> {
     let mut changed: BTreeMap<ChangeTarget<'_>, (usize, &Change)> = BTreeMap::new();
     for (rank, list) in lists.iter().enumerate() {
@@ -119,8 +119,8 @@ fn agree(lists: &[Vec<Change>]) -> Result<()> {
             let (other, first) = changed.entry(thing).or_insert((rank, change));
             if *first != change {
                 return Err(Code::DefinitionDiffers
-                    .error(format!("{thing} is changed differently on ranks {other} and {rank}"))
-                    .with_hint("change an object of the file on one rank, or equally on several"));
+                    .error(format!("ranks {other} and {rank} change {thing} differently"))
+                    .with_hint("change an object of the file on one rank, or identically on several"));
             }
         }
     }

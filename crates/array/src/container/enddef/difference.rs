@@ -1,4 +1,4 @@
-//! How definitions of one object differ between ranks, in words.
+//! Describes in words how definitions of one object differ between ranks.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use fieldstone_format::netcdf::NcType;
 use super::names::Kind;
 use super::packing::{MessageReader, put_bytes, put_u32};
 
-/// How many conflicts a message names.
+/// Limit on the conflicts that a message names.
 const REPORTED: usize = 20;
 
 /// An object that ranks define differently.
@@ -20,7 +20,7 @@ pub(super) struct Conflict {
     pub text: String,
 }
 
-/// Conflicts found by one rank: all counted, the first ones kept.
+/// The conflicts that one rank found: it counts all, and keeps the first ones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Conflicts {
     pub count: u64,
@@ -63,7 +63,7 @@ impl Conflicts {
         Ok(())
     }
 
-    /// The error that reports them; the same on every rank.
+    /// The error that reports the conflicts; the same on every rank.
     pub fn into_result(mut self) -> Result<()> {
         if self.count == 0 {
             return Ok(());
@@ -75,8 +75,8 @@ impl Conflicts {
         if more > 0 {
             message += &format!("; and {more} more");
         }
-        let hint =
-            "define an object equally on all ranks that define it, or give it a path of the rank's own";
+        let hint = "define an object identically on all ranks that define it, or give it a path of the rank's \
+             own";
         Err(Code::DefinitionDiffers.error(message).with_hint(hint))
     }
 }
@@ -91,7 +91,7 @@ fn ranks_text(ranks: &[usize]) -> String {
     format!("rank{} {}{more}", if ranks.len() == 1 { "" } else { "s" }, first.join(", "))
 }
 
-/// Whether ranks define one record dimension at most; given are its names, each with a rank that says so.
+/// Checks that ranks define at most one record dimension; `said` has its names, each with a rank that defines it.
 ///
 /// Errors: `Conflict` that names all of them.
 pub(super) fn check_records(said: &[(&str, usize)]) -> Result<()> {
@@ -107,15 +107,15 @@ pub(super) fn check_records(said: &[(&str, usize)]) -> Result<()> {
     let list: Vec<String> = different.iter().map(|(name, rank)| format!("`{name}` on rank {rank}")).collect();
     Err(Code::DefinitionDiffers
         .error(format!(
-            "a container has one record dimension at most, but ranks define {}: {}",
+            "a container has at most one record dimension, but ranks define {}: {}",
             list.len(),
             list.join(", ")
         ))
-        .with_hint("give all but one of them a length, or let all ranks define the same"))
+        .with_hint("give all but one of them a length, or define the same one on all ranks"))
 }
 
-/// What is wrong with definitions of one path by several ranks (or twice by one), packed without the path;
-/// `None` where they agree.
+/// The differences between definitions of one path by several ranks (or twice by one), packed without the path;
+/// `None` if they agree.
 pub(super) fn difference(kind: Kind, path: &str, defined: &[(usize, &[u8])]) -> Result<Option<String>> {
     let object = format!("{} `{path}`", kind.word());
     if let Some(pair) = defined.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -130,7 +130,7 @@ pub(super) fn difference(kind: Kind, path: &str, defined: &[(usize, &[u8])]) -> 
     }
     let most = aspects.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
     for at in 0..most {
-        // What is said of this aspect, each with the ranks that say so, in the order of their first rank.
+        // The different values of this aspect, each with its ranks, in the order of their first rank.
         let mut said: Vec<(AspectValue<'_>, Vec<usize>)> = Vec::new();
         let mut what = "";
         for (rank, list) in &aspects {
@@ -153,16 +153,17 @@ pub(super) fn difference(kind: Kind, path: &str, defined: &[(usize, &[u8])]) -> 
     Ok(Some(format!("{object}: defined differently")))
 }
 
-/// What a definition says of one aspect.
+/// The value of one aspect of a definition.
 #[derive(Debug, Clone, PartialEq)]
 enum AspectValue<'a> {
     Nothing,
     Text(String),
-    /// External bytes. They are compared, not how they are shown: long ones are clipped, and NaNs look alike.
+    /// External bytes. They are compared themselves, not their texts: long texts are clipped, and all NaNs look
+    /// alike.
     Value(NcType, Cow<'a, [u8]>),
 }
 
-/// An aspect's name, and what is said of it.
+/// An aspect's name and value.
 type Aspect<'a> = (String, AspectValue<'a>);
 
 fn aspects_of<'a>(kind: Kind, bytes: &'a [u8]) -> Result<Vec<Aspect<'a>>> {
@@ -198,8 +199,8 @@ fn aspects_of<'a>(kind: Kind, bytes: &'a [u8]) -> Result<Vec<Aspect<'a>>> {
     Ok(aspects)
 }
 
-/// Texts for what is said, that differ: values are shown from their begin, and where that is the same, from
-/// where they differ.
+/// Distinct texts for the values: values are shown from their beginning or, if that is the same, from where they
+/// differ.
 fn texts<'s>(said: impl Iterator<Item = &'s AspectValue<'s>> + Clone) -> Vec<String> {
     let all = |from: usize| -> Vec<String> { said.clone().map(|said| said.text(from)).collect() };
     let first = all(0);
@@ -220,7 +221,7 @@ impl AspectValue<'_> {
         }
     }
 
-    /// In words; of a value, what follows its first `from` bytes, and a little of what comes before.
+    /// The value in words: the part after its first `from` bytes, and a little before it.
     fn text(&self, from: usize) -> String {
         match self {
             AspectValue::Nothing => "none".to_owned(),
@@ -231,7 +232,7 @@ impl AspectValue<'_> {
     }
 }
 
-/// So many characters or numbers before a difference are shown with it.
+/// Number of characters or numbers shown before a difference.
 const BEFORE: usize = 3;
 
 /// Some characters of a text.

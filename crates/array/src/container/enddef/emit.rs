@@ -1,10 +1,10 @@
-//! A rank's part of the header, written in pieces.
+//! Writes a rank's part of the header in pieces.
 //!
-//! Each rank serialises the entries that it places, list by list, and writes about a mebibyte at a time; rank 0
-//! also writes the head and the tag and count of each list. The file's first bytes are not those of a netCDF
-//! file but say that it is unfinished: whoever publishes it writes the magic, last.
+//! Each rank serialises the entries that it places, list by list, and writes about a mebibyte at a time; rank 0 also
+//! writes the head, and the tag and count of each list. The file's first bytes are not those of a netCDF file but
+//! mark it as unfinished: the caller that publishes it writes the magic last.
 //!
-//! Invariant: ranks write every byte of the header, each exactly once.
+//! Invariant: ranks write every byte of the header exactly once.
 
 use std::ops::Range;
 
@@ -18,10 +18,10 @@ use super::placement::{LocalEntries, Placement};
 use super::report::Watch;
 use crate::container::write_buffer::{PIECE, WriteBuffer};
 
-/// Entries that are serialised between two looks at the buffer.
+/// Entries serialised between two checks of the buffer.
 const STEP: usize = 64;
 
-/// Pieces of the header, whose checksums are kept where there is an index.
+/// Pieces of the header; their checksums are kept if there is an index.
 #[derive(Debug)]
 struct Stream<'a> {
     out: WriteBuffer<'a>,
@@ -45,8 +45,8 @@ impl Stream<'_> {
     }
 }
 
-/// Writes this rank's part of the header, as `header` and `placed` say; gives how many bytes that were. With
-/// `index`, header offsets and checksums are added to it.
+/// Writes this rank's part of the header, as `header` and `placed` describe; returns its number of bytes. Adds header
+/// offsets and checksums to `index`, if there is one.
 pub(super) fn write(
     file: &TeamFile,
     header: &Header,
@@ -83,7 +83,7 @@ pub(super) fn write(
     }
     stream.flush()?;
     if is_root && placed.escaped {
-        // Behind the attributes of all ranks, before the list of variables.
+        // The position after the attributes of all ranks, before the list of variables.
         let statement = write::escape_marker();
         stream.seek(placed.lists[2] - write::attr_size(version, statement, false))?;
         write::put_attr(stream.out.buffer(), version, statement, false);
@@ -106,7 +106,7 @@ fn entries(
     };
     let mut from = range.start;
     while from < range.end {
-        // Up to the next object whose offset is kept, so that none lies inside of a step.
+        // Stop at the next object whose offset is kept, so that no such offset is inside a step.
         let to = match list {
             List::Attrs => from + 1,
             _ => from + STEP.min((STRIDE - ids[from] % STRIDE) as usize),

@@ -1,23 +1,23 @@
-//! The collective moment: what ranks defined apart becomes one header.
+//! The end of define mode: the separate definitions of the ranks become one header.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `names` | names checked by the ranks that own a part of all hashes |
-//! | `shared` | objects that several ranks define, compared; `difference` says in words how they differ |
-//! | `placement` | numbers, header offsets and data offsets from sums over the lower ranks |
-//! | `emit` | each rank's part of the header, written in pieces |
-//! | `partitioned` | the strategy that compares only what stands under shared paths |
-//! | `central` | the strategies that bring everything to one rank, or to all, for comparison |
-//! | `changes` | what ranks did to objects that the file had |
-//! | [`options`] | how definitions end |
-//! | [`report`] | what it took |
+//! | `names` | checks names on the ranks that own a part of all hashes |
+//! | `shared` | compares objects that several ranks define; `difference` describes how they differ |
+//! | `placement` | computes numbers, header offsets and data offsets from sums over the lower ranks |
+//! | `emit` | writes each rank's part of the header in pieces |
+//! | `partitioned` | the strategy that compares only objects under shared paths |
+//! | `central` | the strategies that gather everything on one rank, or on all |
+//! | `changes` | the ranks' changes of existing objects |
+//! | [`options`] | the options of the call |
+//! | [`report`] | the cost report |
 //!
-//! It has two parts, so that the caller can decide into which file it writes once it is known whether data
-//! must move: [`plan`] checks and places, [`EnddefPlan::write`] writes. [`enddef`] is both.
+//! It has two parts, so that the caller can choose the file to write once it knows whether data must move: [`plan`]
+//! checks and places, [`EnddefPlan::write`] writes. [`enddef`] does both.
 //!
-//! Invariants: the bytes of the file depend on the sequence of definitions, not on the number of ranks that
-//! share it or on the strategy; an error on one rank is raised on all, and nothing was written where `plan`
-//! fails; the file says that it is unfinished until its caller publishes it.
+//! Invariants: the bytes of the file depend on the sequence of definitions, not on the number of ranks that share it
+//! or on the strategy; an error on one rank is raised on all, and a `plan` that fails has written nothing; the file
+//! is marked as unfinished until the caller publishes it.
 
 mod central;
 mod changes;
@@ -53,39 +53,38 @@ pub use report::{Phase, Report};
 use report::{Progress, Watch};
 use scalable::ScalableHeader;
 
-/// What came of definitions, on one rank. Sizes and begins of the variables that this rank placed are in the
-/// definitions' header.
+/// The result of `enddef` on one rank. The definitions' header has the sizes and begins of the variables that this
+/// rank placed.
 #[derive(Debug, Clone)]
 pub struct EnddefOutcome {
-    /// The file's number of each local variable.
+    /// The number in the file of each local variable.
     pub var_ids: Vec<u64>,
-    /// The file's number of each local dimension.
+    /// The number in the file of each local dimension.
     pub dim_ids: Vec<u64>,
-    /// Where things are in the file.
+    /// The positions of the parts of the file.
     pub layout: Layout,
-    /// How many objects the file has, of all ranks; the attribute that states how paths are escaped is not
-    /// counted.
+    /// Number of objects in the file, from all ranks, without the attribute that describes how paths are escaped.
     pub counts: Counts,
     /// Whether names in the file are escaped paths.
     pub escaped: bool,
     /// Offsets of the tags of the lists of dimensions, global attributes and variables.
     pub lists: [u64; 3],
-    /// This rank's part of the name index, where the file gets one.
+    /// This rank's part of the name index, if the file gets one.
     pub index: Option<IndexPart>,
-    /// With the partitioned header, what is found through it.
+    /// With the partitioned header, the reader that finds objects.
     pub reader: Option<Arc<Reader>>,
-    /// What it took on this rank.
+    /// The cost on this rank.
     pub report: Report,
 }
 
-/// Checked and placed, not yet written.
+/// A header that is checked and placed, but not yet written.
 #[derive(Debug)]
 pub struct EnddefPlan {
     header: HeaderPlan,
     progress: Progress,
 }
 
-/// Who writes what of the header.
+/// The division of the header's writing among ranks.
 #[derive(Debug)]
 enum HeaderPlan {
     Scalable(ScalableHeader),
@@ -93,10 +92,10 @@ enum HeaderPlan {
     Partitioned(Box<PartitionedHeader>),
 }
 
-/// Checks the definitions of all ranks against one another and places everything. Collective.
+/// Checks the definitions of all ranks against each other and places everything. Collective.
 ///
-/// Errors: `Conflict` that names objects, differences and ranks; `Invalid` for limits of the format; whatever
-/// fails on any rank.
+/// Errors: `Conflict` that names objects, differences and ranks; `Invalid` for limits of the format; any failure on
+/// any rank.
 pub fn plan(team: &Team, definitions: &mut Definitions, options: &EnddefOptions<'_>) -> Result<EnddefPlan> {
     let mut watch = Watch::new(options.clock, definitions.memory());
     if options.old.is_some() {
@@ -114,7 +113,7 @@ pub fn plan(team: &Team, definitions: &mut Definitions, options: &EnddefOptions<
     Ok(EnddefPlan { header, progress: watch.pause() })
 }
 
-/// [`plan`], and its writing into `file`. Collective.
+/// Runs [`plan`] and writes the result into `file`. Collective.
 pub fn enddef(
     file: &TeamFile,
     definitions: &mut Definitions,
@@ -124,12 +123,12 @@ pub fn enddef(
 }
 
 impl EnddefPlan {
-    /// Where things will be.
+    /// The planned positions of the parts of the file.
     pub fn layout(&self) -> Layout {
         self.header.placement().layout
     }
 
-    /// Whether data that the file has must move.
+    /// Whether existing data must move.
     pub fn moves(&self) -> bool {
         match &self.header {
             HeaderPlan::Scalable(header) => header.moves,
@@ -138,8 +137,8 @@ impl EnddefPlan {
         }
     }
 
-    /// Writes the header, which says that the file is unfinished, and makes the file as long as its data
-    /// (what was never written reads as zeros). Collective.
+    /// Writes the header, marked as unfinished, and extends the file to the length of its data (unwritten elements
+    /// read as zeros). Collective.
     pub fn write(
         mut self,
         file: &TeamFile,
@@ -150,7 +149,7 @@ impl EnddefPlan {
         let len = self.header.placement().layout.file_len(options.numrecs).ok_or_else(|| {
             let (records, size) = (options.numrecs, self.header.placement().layout.record_size);
             Code::ContainerLimit
-                .error(format!("{records} records of {size} bytes each are beyond every file"))
+                .error(format!("{records} records of {size} bytes each exceed the size of any file"))
         });
         let (header, _) = definitions.for_enddef();
         header.numrecs = Some(options.numrecs);
@@ -188,7 +187,8 @@ impl HeaderPlan {
         }
     }
 
-    /// Writes what this rank writes of the header: of `header`, its own definitions, or of all; gives the bytes.
+    /// Writes this rank's share of the header, either from `header`, its own definitions, or from the merged header;
+    /// returns the number of bytes.
     fn write(
         &mut self,
         file: &TeamFile,
@@ -203,8 +203,8 @@ impl HeaderPlan {
         }
     }
 
-    /// What data mode goes on with: numbers and places, this rank's part of the name index, and with the
-    /// partitioned header what is found through it.
+    /// The parts that data mode needs: numbers and positions, this rank's part of the name index, and with the
+    /// partitioned header its reader.
     fn into_parts(self, file: &TeamFile) -> (Placement, Option<IndexPart>, Option<Arc<Reader>>) {
         match self {
             HeaderPlan::Scalable(header) => (header.placement, header.index, None),

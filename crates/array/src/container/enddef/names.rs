@@ -1,14 +1,13 @@
-//! Names checked by the ranks that own a part of all hashes (C-1).
+//! Checks names on the ranks that own a part of all hashes (C-1).
 //!
-//! The upper half of a name's 64-bit hash says which rank owns it: ranges of equal size, in order, so that the
-//! owners' sorted tables, one after another, are sorted as a whole. Each rank sends each owner the hashes and
-//! local numbers of its objects, 12 bytes each; the owner sorts them and finds equal ones. Different names
-//! of equal hash do no harm: they are distinguished by [`shared`](super::shared), which asks for the
-//! definitions of just these.
+//! The upper half of a name's 64-bit hash determines the rank that owns it: ranges of equal size, in order, so that
+//! the owners' sorted tables, one after another, are sorted as a whole. Each rank sends the hashes and local numbers
+//! of its objects to their owners, 12 bytes each; the owner sorts them and finds equal hashes. Different names with
+//! equal hashes do no harm: [`shared`](super::shared) compares the definitions of just these objects.
 //!
-//! One word is sorted for a dimension or a variable: upper half of the hash, one bit for the kind, position in
-//! the owner's list. That is an entry of the name index already, but for the position, which numbers replace
-//! when they are known. A rank alone sends nothing and sorts its own.
+//! For each dimension or variable, one word is sorted: upper half of the hash, one bit for the kind, position in the
+//! owner's list. That is almost an entry of the name index; numbers replace positions once they are known. A single
+//! rank sends nothing and sorts its own.
 
 use std::borrow::Cow;
 
@@ -39,38 +38,38 @@ impl Kind {
     }
 }
 
-/// What a rank announces to every other.
+/// The message that a rank sends to every other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Preamble {
     /// Whether any of its names is a path of several parts.
     pub has_paths: bool,
-    /// How many dimensions and variables it sends.
+    /// Number of dimensions and variables that it sends.
     pub objects: [u64; 2],
 }
 
 words!(Preamble { has_paths: bool, objects: [u64; 2] });
 
-/// What stands before the columns of what one rank sends to one owner.
+/// The head of a message from one rank to one owner, before the columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Head {
     preamble: Preamble,
-    /// How many objects of each kind it sends to this owner.
+    /// Number of objects of each kind that it sends to this owner.
     counts: [u64; 3],
 }
 
 words!(Head { preamble: Preamble, counts: [u64; 3] });
 
-/// Bytes of a [`Head`].
+/// Size of a [`Head`] in bytes.
 const HEAD: usize = Head::LEN * 8;
 
-/// What an owner holds: the objects of all ranks whose hashes fall in its range.
+/// The names on an owner: the objects of all ranks whose hashes fall in its range.
 #[derive(Debug)]
 pub(super) struct SharedNames<'a> {
     /// Hashes, by kind, in the order of ranks and of each rank's definitions.
     pub hashes: [Cow<'a, [u64]>; 3],
-    /// Local number on its rank of each; empty where that is its position (one rank).
+    /// Local number of each object on its rank; empty if that is its position (one rank).
     pub locals: [Vec<u32>; 3],
-    /// Where each rank's objects begin, and the end.
+    /// Index of each rank's first object, and the end.
     pub starts: [Vec<usize>; 3],
     /// Sorted words of dimensions and variables.
     pub words: Vec<u64>,
@@ -90,7 +89,7 @@ impl SharedNames<'_> {
         self.locals[kind as usize].get(position as usize).copied().unwrap_or(position)
     }
 
-    /// How many names it holds.
+    /// The number of names that it holds.
     pub fn len(&self) -> usize {
         self.hashes.iter().map(|hashes| hashes.len()).sum()
     }
@@ -106,13 +105,13 @@ impl SharedNames<'_> {
     }
 }
 
-/// Which of `ranks` owns a hash.
+/// The rank, of `ranks`, that owns a hash.
 pub(super) fn owner(hash: u64, ranks: usize) -> usize {
     (((hash >> 32) * ranks as u64) >> 32) as usize
 }
 
-/// Exchanges the hashes of this rank's objects; gives this rank's table, and what every rank announces.
-/// The first `skip` objects of each kind are another rank's to send.
+/// Exchanges the hashes of this rank's objects; returns this rank's table and the preamble of every rank. Another
+/// rank sends the first `skip` objects of each kind.
 pub(super) fn exchange<'a>(
     team: &Team,
     own: [&'a [u64]; 3],
@@ -160,7 +159,7 @@ fn pack(own: [&[u64]; 3], skip: [usize; 3], preamble: Preamble, ranks: usize) ->
             counts[owner(*hash, ranks)][kind] += 1;
         }
     }
-    // Where the next hash and the next number of a kind stand in the part of each owner.
+    // The positions of the next hash and the next number of a kind in each owner's part.
     let mut parts = Vec::with_capacity(ranks);
     let mut next = Vec::with_capacity(ranks);
     for count in &counts {
@@ -186,7 +185,7 @@ fn pack(own: [&[u64]; 3], skip: [usize; 3], preamble: Preamble, ranks: usize) ->
 }
 
 fn unpack(parts: Vec<Vec<u8>>) -> Result<(SharedNames<'static>, Vec<Preamble>)> {
-    let broken = || Error::internal("a rank sent names in a form that this one does not know");
+    let broken = || Error::internal("a rank sent names in a form that this rank does not know");
     let mut preambles = Vec::with_capacity(parts.len());
     let mut counts = Vec::with_capacity(parts.len());
     for part in &parts {

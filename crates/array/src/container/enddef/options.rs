@@ -1,4 +1,4 @@
-//! How definitions end: what all ranks give alike.
+//! Options for the end of define mode, equal on all ranks.
 
 use fieldstone_core::env::Clock;
 use fieldstone_format::netcdf::Header;
@@ -10,20 +10,20 @@ use crate::container::model::{Counts, Strategy};
 /// Which files get a name index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Indexing {
-    /// Those of more than a thousand objects.
+    /// Files of more than a thousand objects.
     #[default]
     Auto,
-    /// All.
+    /// All files.
     Always,
-    /// None.
+    /// No files.
     Never,
 }
 
 impl Indexing {
-    /// Whether a file of so many objects gets one.
+    /// Whether a file with these objects gets one.
     pub(super) fn wants(self, counts: Counts) -> bool {
         match self {
-            // A file without variables ends with its header: ncvalidator refuses what comes after it.
+            // A file without variables ends with its header: ncvalidator refuses bytes after it.
             Indexing::Auto => counts.vars > 0 && counts.dims + counts.attrs + counts.vars > MANY,
             Indexing::Always => true,
             Indexing::Never => false,
@@ -31,25 +31,25 @@ impl Indexing {
     }
 }
 
-/// How definitions end.
+/// Options for the end of define mode.
 #[derive(Debug, Clone, Copy)]
 pub struct EnddefOptions<'a> {
-    /// How ranks come to one header.
+    /// The method by which ranks build one header.
     pub strategy: Strategy,
     /// Alignment and free space.
     pub alignment: Alignment,
     /// Which files get a name index.
     pub indexing: Indexing,
-    /// On a redefinition, the header that the file has, with begins; the definitions began from it.
+    /// On a redefinition, the existing header, with begins; the definitions began from it.
     pub old: Option<&'a Header>,
-    /// Number of records that the file has.
+    /// Number of records in the file.
     pub numrecs: u64,
-    /// For the report's seconds.
+    /// The clock for the report's seconds.
     pub clock: &'a dyn Clock,
 }
 
 impl<'a> EnddefOptions<'a> {
-    /// A new file, by `strategy`, with everything else as usual.
+    /// Options for a new file made by `strategy`, with defaults for everything else.
     pub fn new(strategy: Strategy, clock: &'a dyn Clock) -> EnddefOptions<'a> {
         EnddefOptions {
             strategy,

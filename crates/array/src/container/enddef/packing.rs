@@ -1,6 +1,6 @@
-//! Definitions as bytes between ranks. Not a format of any file: sender and receiver are one program.
+//! Definitions as bytes for messages between ranks. No file has this format: sender and receiver are one program.
 //!
-//! An object's bytes say all that ranks must agree upon, dimensions by path; equal bytes are equal
+//! An object's bytes contain everything on which ranks must agree, with dimensions by path; equal bytes mean equal
 //! definitions.
 
 use fieldstone_core::{Error, Result};
@@ -8,7 +8,7 @@ use fieldstone_format::netcdf::{Attrs, Header, NcType};
 
 use super::names::{Kind, half, word};
 
-/// Stands for a length of 32 bits where the length, in 64 bits, comes after it.
+/// Takes the place of a 32-bit length if the length follows in 64 bits.
 const LONG: u32 = u32::MAX;
 
 /// Appends a text or other bytes with their length.
@@ -17,8 +17,8 @@ pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Almost all lengths are of names and small values, and there are millions; an attribute may still be of more
-/// than 4 GiB.
+/// Almost all lengths are of names and small values, and there are millions, so they take 32 bits; an attribute may
+/// still exceed 4 GiB.
 fn put_len(out: &mut Vec<u8>, len: u64) {
     match u32::try_from(len) {
         Ok(len) if len != LONG => put_u32(out, len),
@@ -71,7 +71,7 @@ pub(super) fn put_object(out: &mut Vec<u8>, header: &Header, kind: Kind, i: usiz
     }
 }
 
-/// Reads what the functions above wrote.
+/// Reads the bytes that the functions above wrote.
 #[derive(Debug, Clone)]
 pub(super) struct MessageReader<'a>(pub &'a [u8]);
 
@@ -80,7 +80,7 @@ impl<'a> MessageReader<'a> {
         self.0.is_empty()
     }
     pub fn take(&mut self, len: usize) -> Result<&'a [u8]> {
-        let broken = || Error::internal("a rank sent definitions in a form that this one does not know");
+        let broken = || Error::internal("a rank sent definitions in a form that this rank does not know");
         let (bytes, rest) = self.0.split_at_checked(len).ok_or_else(broken)?;
         self.0 = rest;
         Ok(bytes)
@@ -96,7 +96,7 @@ impl<'a> MessageReader<'a> {
     }
     pub fn bytes(&mut self) -> Result<&'a [u8]> {
         let len = self.len()?;
-        // What does not fit into memory was not received.
+        // The bytes were received, so their number fits in memory.
         self.take(usize::try_from(len).unwrap_or(usize::MAX))
     }
     fn len(&mut self) -> Result<u64> {
@@ -111,12 +111,13 @@ impl<'a> MessageReader<'a> {
     }
     pub fn ty(&mut self) -> Result<NcType> {
         let code = self.u8()?;
-        NcType::from_code(code.into()).ok_or_else(|| Error::internal(format!("a rank sent type {code}")))
+        NcType::from_code(code.into())
+            .ok_or_else(|| Error::internal(format!("a rank sent the unknown type {code}")))
     }
     pub fn kind(&mut self) -> Result<Kind> {
         let code = self.u8()? as usize;
         let kind = Kind::ALL.get(code).copied();
-        kind.ok_or_else(|| Error::internal(format!("a rank sent kind {code}")))
+        kind.ok_or_else(|| Error::internal(format!("a rank sent the unknown kind {code}")))
     }
     pub fn attrs(&mut self) -> Result<Attrs> {
         let mut attrs = Attrs::default();

@@ -1,7 +1,7 @@
-//! Strategy `partitioned`: only names under paths that several ranks define under are compared.
+//! Strategy `partitioned`: compares only names under paths in which several ranks define objects.
 //!
-//! What is compared is compared as in strategy `scalable`, by the ranks that own a part of all hashes. Numbers
-//! of objects in that exchange count among those that a rank sent, not among all of its own.
+//! These names are compared as in strategy `scalable`, by the ranks that own a part of all hashes. In that exchange,
+//! numbers of objects count the objects that a rank sent, not all of its own.
 
 use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Code, Result};
@@ -26,18 +26,18 @@ pub(super) struct PartitionedHeader {
 }
 
 impl PartitionedHeader {
-    /// Writes this rank's part; gives its bytes.
+    /// Writes this rank's part; returns its number of bytes.
     pub fn write(&self, file: &TeamFile, header: &Header) -> Result<u64> {
         self.blocks.write(file, header, &self.placement.dim_ids)
     }
 
-    /// Finds what the header says, also in a file that is not finished.
+    /// Makes the reader of the header, which also works in an unfinished file.
     pub fn into_reader(self, file: TeamFile) -> (Placement, Reader) {
         (self.placement, Reader::of(file, self.blocks.head, self.blocks.table))
     }
 }
 
-/// Which rank places each object under a shared path, by comparison.
+/// Finds the rank that places each object under a shared path, by comparison.
 struct SharedOwnership<'a, 'w> {
     table: names::SharedNames<'a>,
     shared: SharedObjects,

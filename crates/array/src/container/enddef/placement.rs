@@ -1,11 +1,11 @@
-//! Numbers, header offsets and data offsets from sums over the lower ranks.
+//! Computes numbers, header offsets and data offsets from sums over the lower ranks.
 //!
-//! Lists of a file are in the order of ranks, and of each rank's definitions; so an object's number is the
-//! number of objects before it, its entry begins where theirs end, and its data begin behind theirs. One scan
-//! of a dozen sums gives each rank all of that.
+//! Lists in a file are in the order of ranks, and of each rank's definitions. So an object's number is the number of
+//! objects before it, its entry begins where theirs end, and its data begin after theirs. One scan of a dozen sums
+//! gives each rank all of these.
 //!
-//! On a redefinition the objects that the file had come first. All ranks know them, rank 0 places them, and
-//! their data stay where they are if the header lets them.
+//! On a redefinition, the existing objects come first. All ranks know them, rank 0 places them, and their data stay
+//! in place if the new header leaves room.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use super::packing::{MessageReader, put_bytes, put_u32};
 use crate::container::model::Counts;
 use crate::container::words::{Words, words};
 
-/// Which objects this rank places, as ranges of local numbers by kind.
+/// The objects that this rank places, as ranges of local numbers by kind.
 pub(super) type LocalRanges = [Vec<Range<usize>>; 3];
 
 /// The ranges of `skip..len` without the numbers of `not`, which ascend.
@@ -35,7 +35,7 @@ pub(super) fn ranges(skip: usize, len: usize, not: &[u32]) -> Vec<Range<usize>> 
     list
 }
 
-/// What this rank adds to every sum.
+/// This rank's contribution to every sum.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Share {
     /// Objects by kind.
@@ -44,17 +44,17 @@ struct Share {
     bytes: [u64; 3],
     /// Bytes of fixed variables, padded.
     fixed: u64,
-    /// Sums wrap; that of the upper halves says whether data end beyond every file.
+    /// Sums wrap; the sum of the upper halves shows whether data exceed the largest file.
     fixed_upper: u64,
     /// Bytes of one record, padded.
     record: u64,
     /// As `fixed_upper`.
     record_upper: u64,
-    /// Bytes of one record as it is where only one variable has records.
+    /// Bytes of one record without padding, for a file with only one record variable.
     unpadded: u64,
     record_vars: u64,
     record_dims: u64,
-    /// Variables beyond the limit of the version for any but the last.
+    /// Number of variables above the version's limit for all but the last.
     oversized: u64,
 }
 
@@ -72,7 +72,7 @@ words!(Share {
 });
 
 impl Share {
-    /// A sum of shares, where its data fit into a file.
+    /// Checks that the data of a sum of shares fit in a file.
     fn in_file(self) -> Result<Share> {
         if self.fixed_upper >= 1 << 31 || self.record_upper >= 1 << 31 {
             return Err(Code::ContainerLimit.error(format!(
@@ -84,17 +84,17 @@ impl Share {
     }
 }
 
-/// Sums of the lower ranks' shares, and of all.
+/// Sums of the shares of lower ranks, and of all.
 struct ShareSums {
     before: Share,
     total: Share,
 }
 
-/// What every rank knows once all is placed, whoever writes the header.
+/// Facts that every rank knows after placement, whichever rank writes the header.
 #[derive(Debug, Clone)]
 pub(super) struct Placement {
-    /// Numbers of all local dimensions and variables; of those that others place, only after they are
-    /// resolved.
+    /// Numbers of all local dimensions and variables; numbers of objects that other ranks place are valid only after
+    /// they are resolved.
     pub dim_ids: Vec<u64>,
     pub var_ids: Vec<u64>,
     /// Offset of each list's tag, by kind; zeros with the partitioned header, which has no lists.
@@ -114,7 +114,7 @@ pub(super) struct LocalEntries {
     pub bytes: u64,
 }
 
-/// Whether objects that the file had lie elsewhere now. The same on every rank.
+/// Whether existing objects have moved. The same on every rank.
 pub(super) fn moves(old: Option<&Header>, header: &Header, layout: &Layout) -> Result<bool> {
     let Some(old) = old else { return Ok(false) };
     let before = Layout::of(old, 0)?;
@@ -124,18 +124,18 @@ pub(super) fn moves(old: Option<&Header>, header: &Header, layout: &Layout) -> R
     Ok(moved || grown)
 }
 
-/// What placing needs to know beside the header.
+/// Inputs for placement in addition to the header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlacementOptions<'a> {
     pub escaped: bool,
     pub alignment: Alignment,
-    /// The header that the file has, on a redefinition.
+    /// The existing header, on a redefinition.
     pub old: Option<&'a Header>,
-    /// How many objects of each kind the file had.
+    /// Number of existing objects of each kind.
     pub base: [usize; 3],
 }
 
-/// The ranks that place together: a team, or one that has everything and asks nobody.
+/// The ranks that place together: a team, or a single rank that has everything and needs no communication.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ranks<'a>(pub Option<&'a Team>);
 
@@ -163,7 +163,7 @@ impl Ranks<'_> {
     }
 }
 
-/// Places everything: fills in sizes and begins of this rank's variables.
+/// Places everything: sets the sizes and begins of this rank's variables.
 pub(super) fn place(
     team: Ranks<'_>,
     header: &mut Header,
@@ -193,7 +193,7 @@ pub(super) fn place(
     placed
 }
 
-/// This rank's sums, and the bytes of each of its variables (of all of the base's).
+/// This rank's sums, and the size of each of its variables (and of all in the base).
 fn measure(header: &Header, mine: &LocalRanges, plan: &PlacementOptions<'_>) -> Result<(Share, Vec<u64>)> {
     let version = header.version;
     let [dims, attrs, vars] = mine;
@@ -244,7 +244,7 @@ fn measure(header: &Header, mine: &LocalRanges, plan: &PlacementOptions<'_>) -> 
     Ok((share, sizes))
 }
 
-/// Names that fit as they are may not fit as escaped paths.
+/// Checks the lengths of escaped names: a name that fits may be too long as an escaped path.
 fn check_spelled(header: &Header, mine: &LocalRanges) -> Result<()> {
     let lists = [&header.dims.names, &header.attrs.names, &header.vars.names];
     for ((names, ranges), kind) in lists.into_iter().zip(mine).zip(Kind::ALL) {
@@ -262,7 +262,7 @@ fn check_spelled(header: &Header, mine: &LocalRanges) -> Result<()> {
     Ok(())
 }
 
-/// At most one record dimension in the whole file.
+/// Checks that the whole file has at most one record dimension.
 fn check_records(
     team: Ranks<'_>,
     header: &Header,
@@ -281,7 +281,7 @@ fn check_records(
     difference::check_records(&said.map(|(rank, name)| (&**name, rank)).collect::<Vec<_>>())
 }
 
-/// Offsets and numbers, from the sums.
+/// Computes offsets and numbers from the sums.
 fn spread(
     header: &mut Header,
     mine: LocalRanges,
@@ -306,7 +306,7 @@ fn spread(
     let layout = lay_out(header, plan, &total, header_len, sizes)?;
 
     let ids = |kind: usize, len: usize| {
-        // The file's own objects keep their numbers; others count on from those before them.
+        // Existing objects keep their numbers; the numbers of others continue after them.
         let mut ids: Vec<u64> = (0..len as u64).collect();
         let mut next = before.objects[kind];
         for range in &mine[kind] {
@@ -326,11 +326,10 @@ fn spread(
     Ok((placement, LocalEntries { mine, at, bytes }))
 }
 
-/// The layout, and where new fixed variables and new variables' records begin.
+/// The layout, and the offsets at which new fixed variables and new variables' records begin.
 type DataLayout = (Layout, u64, u64);
 
-/// As [`layout::lay_out`] does for a whole header. What the file had is walked by every rank; the rest is
-/// sums.
+/// Does what [`layout::lay_out`] does for a whole header. Every rank walks the existing objects; sums give the rest.
 fn lay_out(
     header: &mut Header,
     plan: &PlacementOptions<'_>,
@@ -384,7 +383,7 @@ fn lay_out(
     Ok((layout, base_end, record_begin + base_record))
 }
 
-/// Fills in where this rank's new variables begin.
+/// Sets the begins of this rank's new variables.
 fn begin(
     header: &mut Header,
     plan: &PlacementOptions<'_>,
@@ -409,8 +408,8 @@ fn begin(
     Ok(())
 }
 
-/// In CDF-1 and CDF-2 one variable may be oversized, and only the last of its kind: all ranks announce which ones
-/// they have, and all judge.
+/// CDF-1 and CDF-2 allow one oversized variable, and only as the last of its kind: all ranks announce theirs, and all
+/// check.
 fn check_oversized(
     team: Ranks<'_>,
     header: &Header,

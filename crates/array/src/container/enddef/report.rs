@@ -1,7 +1,7 @@
-//! What a collective moment took: seconds and memory of each phase, comparisons, names, bytes.
+//! Cost report of a collective call: seconds and memory of each phase, comparisons, names, bytes.
 //!
-//! Memory is counted, not measured: each phase adds up the buffers that it holds at once, so that the
-//! figure is the same on every machine and for ranks that are threads of one process.
+//! Memory is counted, not measured: each phase adds up the buffers that it holds at the same time, so the figure is
+//! the same on every machine, and for ranks that are threads of one process.
 
 use fieldstone_core::env::Clock;
 use fieldstone_core::env::comm::Counters;
@@ -11,22 +11,22 @@ use fieldstone_core::env::comm::Counters;
 pub struct Phase {
     /// `definition`, `exchange`, `check`, `header write` or `close`.
     pub name: &'static str,
-    /// Seconds it took on this rank, waiting included.
+    /// Seconds on this rank, including waiting.
     pub seconds: f64,
-    /// The most bytes that definitions and buffers held at once in it.
+    /// Maximum number of bytes that definitions and buffers held at a time.
     pub peak_bytes: u64,
 }
 
-/// What one rank did at a collective moment.
+/// The work of one rank in a collective call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
     /// Its phases, in order.
     pub phases: Vec<Phase>,
-    /// What it exchanged.
+    /// The traffic that it exchanged.
     pub counters: Counters,
-    /// Names or hashes that it compared with another.
+    /// Number of comparisons between names or hashes.
     pub comparisons: u64,
-    /// Names whose definition or hash it held.
+    /// Number of names whose definition or hash it held.
     pub names_held: u64,
     /// Bytes of the header that it wrote.
     pub header_bytes_written: u64,
@@ -35,7 +35,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The most bytes held at once in any phase.
+    /// Maximum number of bytes held at a time in any phase.
     pub fn peak_bytes(&self) -> u64 {
         self.phases.iter().map(|phase| phase.peak_bytes).max().unwrap_or(0)
     }
@@ -46,7 +46,7 @@ impl Report {
     }
 }
 
-/// How far a watch came, between two steps.
+/// The state of a paused watch, between two steps.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     report: Report,
@@ -64,28 +64,28 @@ pub(super) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins to watch; `held` bytes are held throughout.
+    /// Starts a watch; `held` bytes are held throughout.
     pub fn new(clock: &'a dyn Clock, held: u64) -> Watch<'a> {
         Watch { clock, since: clock.monotonic(), held, peak: held, report: Report::default() }
     }
 
-    /// What goes over into the watch of a later step.
+    /// Stops; returns the state for the watch of a later step.
     pub fn pause(self) -> Progress {
         Progress { report: self.report, held: self.held }
     }
 
-    /// Goes on where another left off.
+    /// Continues from a paused watch.
     pub fn resume(clock: &'a dyn Clock, progress: Progress) -> Watch<'a> {
         Watch { report: progress.report, ..Watch::new(clock, progress.held) }
     }
 
-    /// `bytes` more are held from now on.
+    /// Adds `bytes` to those held.
     pub fn hold(&mut self, bytes: u64) {
         self.held = self.held.saturating_add(bytes);
         self.peak = self.peak.max(self.held);
     }
 
-    /// `bytes` are held no longer.
+    /// Subtracts `bytes` from those held.
     pub fn release(&mut self, bytes: u64) {
         self.held = self.held.saturating_sub(bytes);
     }

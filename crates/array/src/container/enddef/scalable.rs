@@ -12,7 +12,7 @@ use super::report::Watch;
 use super::{emit, shared};
 use crate::container::define::Definitions;
 
-/// Each rank writes the entries that it places.
+/// The entries of a header that each rank places and writes.
 #[derive(Debug)]
 pub(super) struct ScalableHeader {
     pub placement: Placement,
@@ -22,7 +22,7 @@ pub(super) struct ScalableHeader {
 }
 
 impl ScalableHeader {
-    /// Writes this rank's part; gives its bytes.
+    /// Writes this rank's part; returns its number of bytes.
     pub fn write(&mut self, file: &TeamFile, header: &Header, watch: &mut Watch<'_>) -> Result<u64> {
         emit::write(file, header, (&self.placement, &self.entries), self.index.as_mut(), watch)
     }
@@ -36,7 +36,7 @@ pub(super) fn plan(
 ) -> Result<ScalableHeader> {
     let base = definitions.base();
     let base = [base.dims as usize, base.attrs as usize, base.vars as usize];
-    // What the file had is sent and placed by rank 0; the others know it too.
+    // Rank 0 sends and places the existing objects; the others know them too.
     let skip = if team.rank() == 0 { [0; 3] } else { base };
     let has_paths = definitions.has_paths();
     let (header, hashes) = definitions.for_enddef();
@@ -98,7 +98,7 @@ fn index(
         for entry in &mut entries {
             let is_var = (*entry >> 31 & 1) as usize;
             let id = known[is_var][(*entry & 0x7fff_ffff) as usize];
-            // What another rank places stands at the end for a moment: no hash is all ones with its kind.
+            // Entries that another rank places are moved to the end for now: no hash is all ones including its kind.
             *entry = if id == u32::MAX { u64::MAX } else { *entry & !0x7fff_ffff | u64::from(id) };
         }
         entries.retain(|entry| *entry != u64::MAX);
@@ -107,7 +107,7 @@ fn index(
     IndexPart { entries, ..IndexPart::default() }
 }
 
-/// Numbers of the table's positions where nothing is shared: each rank's count on from those before it.
+/// Numbers of the table's positions if nothing is shared: each rank continues from those before it.
 fn count_on(table: &SharedNames<'_>, preambles: &[Preamble], base: [usize; 3]) -> [Vec<u32>; 2] {
     [Kind::Dim, Kind::Var].map(|kind| {
         let mut ids = Vec::with_capacity(table.hashes[kind as usize].len());

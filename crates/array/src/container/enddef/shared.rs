@@ -1,12 +1,12 @@
 //! Objects that several ranks define: found by equal hashes, compared by their complete definitions.
 //!
-//! Only objects whose hashes are equal come here. Their owner asks for the definitions (round one), gets them
-//! (round two), and says to all ranks what conflicts there are and to each rank which of its objects a
-//! lower rank places (round three). What is shared belongs to the lowest rank that defines it. Where
-//! hashes are equal and paths are not, nothing is shared.
+//! Only objects with equal hashes come here. Their owner requests the definitions (round one), receives them (round
+//! two), and sends the conflicts to all ranks, and to each rank the objects of that rank which a lower rank places
+//! (round three). A shared object belongs to the lowest rank that defines it. Objects with equal hashes but different
+//! paths are not shared.
 //!
-//! When numbers are known, each rank sends them to the owners, and owners send them on to the
-//! ranks that share.
+//! When numbers are known, each rank sends them to the owners, and owners forward them to the ranks that share the
+//! objects.
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::Team;
@@ -17,17 +17,18 @@ use super::names::{Kind, SharedNames};
 use super::packing::{MessageReader, put_bytes, put_object, put_u32};
 use super::report::Watch;
 
-/// Who places what several ranks define.
+/// Assigns the objects that several ranks define.
 #[derive(Debug, Default)]
 pub(super) struct SharedObjects {
     /// Local numbers, ascending, of this rank's objects that a lower rank places, by kind.
     pub not_mine: [Vec<u32>; 3],
-    /// At the owner: position in its table of the object that counts, and of one that is the same.
+    /// On the owner: position in its table of the object that counts, and of one equal to it.
     same: Vec<(Kind, u32, u32)>,
 }
 
-/// Asks for, compares and decides upon all suspects; `Conflict` on all ranks where some disagree. Where only
-/// some of a rank's objects were sent, `sent` are their local numbers by kind, and numbers count in these.
+/// Requests and compares the definitions of all suspects, and decides on them; `Conflict` on all ranks if some
+/// disagree. If a rank sent only some of its objects, `sent` has their local numbers by kind, and numbers in the
+/// exchange are indexes into it.
 pub(super) fn resolve_suspects(
     team: &Team,
     header: &Header,
@@ -94,14 +95,14 @@ fn answer(header: &Header, sent: Option<&[Vec<u32>; 3]>, asked: &[u8]) -> Result
     Ok(answer)
 }
 
-/// Conflicts, and which positions are the same object as another.
+/// The conflicts, and the positions that hold the same object as another.
 type Comparison = (Conflicts, Vec<(Kind, u32, u32)>);
 
 fn compare(table: &SharedNames<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Result<Comparison> {
     let mut readers: Vec<MessageReader<'_>> = answers.iter().map(|answer| MessageReader(answer)).collect();
     let (mut conflicts, mut same) = (Conflicts::default(), Vec::new());
     for (kind, positions) in &table.suspects {
-        // Path, rank, position, the rest of the definition.
+        // Path, rank, position, and the rest of the definition.
         let mut group: Vec<(&str, usize, u32, &[u8])> = Vec::with_capacity(positions.len());
         for position in positions {
             let (rank, _) = table.whose(*kind, *position);
@@ -110,7 +111,7 @@ fn compare(table: &SharedNames<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) 
             group.push((path, rank, *position, object.0));
         }
         watch.report.comparisons += group.len() as u64 - 1;
-        // Stable: within a path, ranks and local numbers ascend.
+        // The sort is stable: for one path, ranks and local numbers ascend.
         group.sort_by_key(|(path, ..)| *path);
         for group in group.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1) {
             let defined: Vec<(usize, &[u8])> = group.iter().map(|one| (one.1, one.3)).collect();
@@ -128,10 +129,10 @@ fn compare(table: &SharedNames<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) 
 }
 
 impl SharedObjects {
-    /// Sends all numbers to the owners of the names, and receives those of the objects that other ranks place.
-    /// `ids` are this rank's dimensions' and variables' numbers; those of [`not_mine`](SharedObjects::not_mine)
-    /// are filled in. Gives the numbers of the table's positions, dimensions and variables; `u32::MAX` for what is
-    /// the same as another position.
+    /// Sends all numbers to the owners of the names, and receives those of the objects that other ranks place. `ids`
+    /// has the numbers of this rank's dimensions and variables; fills in those of
+    /// [`not_mine`](SharedObjects::not_mine). Returns the numbers of the table's positions for dimensions and
+    /// variables; `u32::MAX` for a position with the same object as another.
     pub fn resolve_numbers(
         &self,
         team: &Team,
@@ -192,7 +193,7 @@ impl SharedObjects {
     }
 }
 
-/// Numbers of the table's positions, from what each rank sent.
+/// Numbers of the table's positions, from the messages of all ranks.
 fn numbers(table: &SharedNames<'_>, parts: &[Vec<u8>]) -> Result<[Vec<u32>; 2]> {
     let mut readers: Vec<MessageReader<'_>> = parts.iter().map(|part| MessageReader(part)).collect();
     let mut known = [Vec::new(), Vec::new()];

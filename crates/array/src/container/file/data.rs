@@ -1,7 +1,7 @@
-//! Data mode: what an open container holds, how it is read from a file, and how it is finished.
+//! Data mode: the state of an open container, how it is read from a file, and how it is finished.
 //!
-//! Invariants: the number of records is written after the records, the magic last; an index that records
-//! could grow over is not in the file while they may.
+//! Invariants: the number of records is written after the records, and the magic last; while records may grow over an
+//! index, the file does not have it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(super) struct IndexShare {
     pub escaped: bool,
 }
 
-/// Data mode.
+/// The state of a container in data mode.
 #[derive(Debug)]
 pub(super) struct DataMode {
     pub file: TeamFile,
@@ -52,37 +52,36 @@ pub(super) struct DataMode {
     pub options: CreateOptions,
     pub metadata: Arc<dyn OpenHeader>,
     pub records: Arc<Records>,
-    /// Where data lie, for those who write: of a file that is read through its index only the header's length and
-    /// the record size are here, [`OpenHeader::layout`] has all.
+    /// The positions of data, for writers: for a file that is read through its index, it only has the header's length
+    /// and the record size; [`OpenHeader::layout`] has everything.
     pub layout: Layout,
     pub writable: bool,
-    /// Whether the file under the path is this one, complete.
+    /// Whether the file under the path is this container, complete.
     pub(super) finished: AtomicBool,
-    /// Whether that file was ever finished: then it is never removed, whatever happens to what was defined
-    /// further in it.
+    /// Whether that file was ever finished: then it is never removed, even if a later redefinition fails.
     pub(super) ever_finished: AtomicBool,
     pub(super) index: Option<IndexShare>,
     pub report: Report,
-    /// The record variables that this rank fills as records are added, where that is asked for.
+    /// The record variables that this rank fills as records are added, if filling is on.
     pub filled: Option<Vec<FillVar>>,
     pub(super) vars: Handles,
     pub(super) dims: Handles,
-    /// Whether it was changed since it was opened.
+    /// Whether it has changed since it was opened.
     pub(super) changed: Mutex<bool>,
-    /// Whether bytes follow the data that records would grow over: they go with the first change.
+    /// Whether bytes that records would grow over follow the data: the first change cuts them.
     pub(super) tail: bool,
-    /// What lies behind the end of the file.
+    /// The treatment of bytes beyond the end of the file.
     pub(super) past_end: PastEnd,
 }
 
-/// What all ranks together know of a file.
+/// The combined knowledge of all ranks about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AgreedState {
-    /// Records, of all ranks and those that the file states.
+    /// Number of records: the maximum over all ranks and the number in the file.
     pub numrecs: u64,
-    /// Whether any rank changed it since it was opened.
+    /// Whether any rank has changed it since it was opened.
     pub changed: bool,
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub len: u64,
 }
 
@@ -98,14 +97,14 @@ impl DataMode {
         let data = team.agree("open", data.map_err(|error| error.context(path.display())));
         let data = data.inspect_err(|_| file.give_up())?;
         if team.size() > 1 {
-            // A rank that writes alone could not cut what is behind the data: that takes all.
+            // A rank that writes alone could not cut the bytes after the data: that takes all ranks.
             data.cut_tail().inspect_err(|_| data.file.give_up())?;
         }
         Ok(data)
     }
 
-    /// Collective: cuts what follows the data of a file that is about to change, where records grow: nothing of
-    /// it is to show in a record. An index is written again at the end.
+    /// Collective: cuts the bytes after the data of a file that is about to change, if records grow: no record may
+    /// show them. An index is written again at the end.
     fn cut_tail(&self) -> Result<()> {
         let mut changed = self.changed.lock();
         if self.tail && !*changed {
@@ -115,7 +114,7 @@ impl DataMode {
         Ok(())
     }
 
-    /// Says that the file is about to change.
+    /// Records that the file is about to change.
     pub(super) fn changing(&self) -> Result<()> {
         if self.file.team().size() == 1 {
             if self.tail {
@@ -127,7 +126,7 @@ impl DataMode {
         Ok(())
     }
 
-    /// Data mode of a container that may be written, of which nothing was finished or changed yet.
+    /// Data mode of a writable container in which nothing was finished or changed yet.
     pub(super) fn new(
         file: TeamFile,
         staging: Staging,
@@ -202,8 +201,8 @@ impl DataMode {
         options.format = Format::Classic(read.raw.version);
         let (header, layout) = read.shown();
         let loaded = Arc::new(LoadedHeader::new(header, layout, records.clone()));
-        // Variables that nobody wrote may lie behind the end of a file; of one that is cut in the middle of a
-        // variable what lies there was lost.
+        // Unwritten variables may be beyond the end of a file; if the file is cut inside a variable, the missing part
+        // was lost.
         let untruncated = truncation::check(&*loaded, &layout, records.get(), file_len);
         let past_end = if untruncated.is_ok() { PastEnd::Zeros } else { PastEnd::Corrupt };
         let mut tail = false;
@@ -221,19 +220,19 @@ impl DataMode {
         self.staging.lock()
     }
 
-    /// Bytes of memory it holds.
+    /// Bytes of memory held.
     pub fn memory(&self) -> u64 {
         self.metadata.memory() + self.index.as_ref().map_or(0, |index| index.part.memory())
     }
 
-    /// Removes what was never finished.
+    /// Removes a file that was never finished.
     pub fn discard(&self) {
         if !self.ever_finished.load(Ordering::Acquire) {
             self.staging().discard();
         }
     }
 
-    /// Whether it takes further definitions.
+    /// Checks that it accepts further definitions.
     pub(super) fn may_define(&self) -> Result<()> {
         let path = self.staging().path().to_owned();
         if !self.writable {
@@ -250,7 +249,7 @@ impl DataMode {
         Ok(())
     }
 
-    /// Removes what was never finished and is to be replaced by what stands elsewhere.
+    /// Removes a temporary file that was never finished, because another file will replace it.
     pub(super) fn discard_temporary(&self) {
         let staging = self.staging();
         if !self.finished.load(Ordering::Acquire) && staging.is_temporary() {
@@ -258,7 +257,7 @@ impl DataMode {
         }
     }
 
-    /// From the numbers that callers hold to those of the file.
+    /// Converts the callers' numbers to those in the file.
     pub(super) fn handles(&self) -> (Handles, Handles) {
         match self.metadata.local_ids() {
             Some(ids) => (self.vars.through(ids.vars), self.dims.through(ids.dims)),
@@ -266,8 +265,8 @@ impl DataMode {
         }
     }
 
-    /// Collective: writes the fill value into all new variables, from local number `first` on, where that is
-    /// asked for, and says which record variables this rank fills from now on.
+    /// Collective: writes the fill value into all new variables, from local number `first` on, if filling is on, and
+    /// records which record variables this rank fills from now on.
     pub(super) fn fill_new(&mut self, header: &DefinedHeader, first: usize) -> Result<()> {
         if !self.options.fill {
             return Ok(());
@@ -286,14 +285,14 @@ impl DataMode {
         let mut mine = header.mine();
         let header = mine.header();
         for var in header.vars.iter().filter(|var| var.begin() != 0) {
-            // What the file had before is known to all ranks; rank 0 takes care of it.
+            // All ranks know the existing variables; rank 0 takes care of them.
             if var.id() < first && self.file.team().rank() > 0 {
                 continue;
             }
             let info = var_info(header, var.id(), self.layout.record_size, 0);
             let fill = FillVar::of(&info)?;
             if header.is_record(var) {
-                // In records that are there already a new variable has nothing yet.
+                // Existing records have no data yet for a new variable.
                 let there = if var.id() >= first { self.records.get() } else { 0 };
                 jobs.extend(fill.jobs(0, there, false));
                 filled.push(fill);
@@ -310,10 +309,10 @@ impl DataMode {
         })
     }
 
-    /// Collective: takes in what other handles did to a finished file since it was opened: none of the records
-    /// that they added is to be lost (C-9).
+    /// Collective: combines this state with changes that other handles made to a finished file since it was opened,
+    /// so that no record that they added is lost (C-9).
     ///
-    /// Errors: `Conflict` where this one changed it, or is about to, and another took its place.
+    /// Errors: `Conflict` if this handle changed the file, or is about to, and another file took its place.
     pub(super) fn agree_state(&self, team: &Team, step: impl Into<Step>) -> Result<AgreedState> {
         let step = step.into();
         let finished = self.finished.load(Ordering::Acquire);
@@ -332,7 +331,7 @@ impl DataMode {
         Ok(agreed)
     }
 
-    /// Collective: what all ranks have written is in the file, and the file has its name.
+    /// Collective: puts all data that any rank wrote into the file, and gives the file its name.
     pub fn finish(&self, team: &Team, durable: bool, closing: bool) -> Result<()> {
         if !self.writable {
             return team.barrier(if closing { "close" } else { "sync" });
@@ -343,12 +342,12 @@ impl DataMode {
         if finished && !changed {
             return if durable { self.file.sync(step, Ok(())) } else { Ok(()) };
         }
-        // Records grow over the index, so while they may it is not there.
+        // Records may grow over the index, so the file does not have it during that time.
         let indexed = closing || self.layout.record_size == 0;
         if indexed && self.wants_index() {
             self.write_index(numrecs)?;
         } else if self.options.format != Format::Partitioned || numrecs * self.layout.record_size.min(1) > 0 {
-            // What others have written behind it stays.
+            // Bytes of other writers after it stay.
             let end = team.agree(step, self.data_end(numrecs))?;
             if len < end {
                 self.file.set_len("finish", Ok(end))?;
@@ -380,7 +379,7 @@ impl DataMode {
         Ok(())
     }
 
-    /// How many records the file under the path states; 0 where it leaves that to its length.
+    /// The number of records in the header of the file under the path; 0 if its length gives the number.
     fn stated_records(&self) -> Result<u64> {
         let Format::Classic(version) = self.options.format else {
             let mut head = [0; Head::LEN];
@@ -394,7 +393,7 @@ impl DataMode {
         Ok(if in_range { stated } else { 0 })
     }
 
-    /// Whether the file gets an index: one that was defined here as was decided then, another one if it had one.
+    /// Whether the file gets an index: decided by its definition if it was defined here; otherwise if it had one.
     fn wants_index(&self) -> bool {
         let is_classic = self.options.format != Format::Partitioned;
         self.index.is_some() || (is_classic && self.options.indexing == Indexing::Always)
@@ -424,7 +423,7 @@ impl DataMode {
         name_index::write_index(&self.file, &part, team.agree("name index", locator)?, end)
     }
 
-    /// The locator of this file's name index, but for the checksum of its pages.
+    /// The locator of this file's name index, without the checksum of its pages.
     fn locator(
         &self,
         (dims, vars): (u32, u32),

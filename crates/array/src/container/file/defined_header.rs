@@ -1,7 +1,7 @@
-//! The header of a container that this rank has just defined a part of.
+//! The header of a container of which this rank has just defined a part.
 //!
-//! What this rank defined, and placed, is answered from memory. The rest is read from the file once somebody
-//! asks for it, so that no rank holds what others defined unless it wants to know.
+//! Queries about the objects that this rank defined and placed are answered from memory. The first query about other
+//! objects reads the rest from the file, so a rank holds the definitions of others only if it asks for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ use crate::container::define::Definitions;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, Object, PathTotals, VarInfo};
 use crate::container::partitioned::Reader;
 
-/// See the module's text.
+/// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct DefinedHeader {
     pub version: Version,
@@ -33,14 +33,14 @@ pub(crate) struct DefinedHeader {
     pub var_ids: Vec<u64>,
     /// Numbers in the file of the dimensions defined here.
     pub dim_ids: Vec<u64>,
-    /// The whole header, once somebody asked for what others defined.
+    /// The whole header, after the first query for another rank's objects.
     pub loaded: OnceLock<LoadedHeader>,
-    /// With the partitioned header, what is found through it instead.
+    /// With the partitioned header, its reader, which takes the place of `loaded`.
     pub reader: Option<Arc<Reader>>,
 }
 
 impl DefinedHeader {
-    /// What this rank has defined.
+    /// The definitions of this rank.
     pub fn mine(&self) -> MutexGuard<'_, Definitions> {
         self.definitions.lock()
     }
@@ -55,7 +55,7 @@ impl DefinedHeader {
         self.loaded.get().ok_or_else(|| Error::internal("a header that was read is not there"))
     }
 
-    /// Where what others defined is found.
+    /// The source for other ranks' objects.
     fn all_objects(&self) -> Result<&dyn Metadata> {
         match &self.reader {
             Some(reader) => Ok(&**reader),
@@ -63,7 +63,7 @@ impl DefinedHeader {
         }
     }
 
-    /// Whether all of the file's variables and dimensions were defined, in this order, by this rank.
+    /// Whether this rank defined all variables and dimensions of the file, in this order.
     fn is_all_mine(&self, mine: &Definitions) -> bool {
         let counts = mine.counts();
         counts.vars == self.counts.vars && counts.dims == self.counts.dims && self.file.team().size() == 1

@@ -1,4 +1,4 @@
-//! Elements of an open container's variables, in and out.
+//! Moves the elements of an open container's variables in and out.
 
 use fieldstone_core::Result;
 use fieldstone_format::netcdf::NcType;
@@ -43,8 +43,8 @@ impl Elements<'_> {
     /// Writes a box of a variable: `data` are elements of type `ty` in this machine's byte order. With
     /// `collective` all ranks call it, each for its own box, and an error is raised on all.
     ///
-    /// Errors: `Invalid` for a box outside the variable or values that do not fit; `Denied` on a container
-    /// that is open for reading; see [`access`].
+    /// Errors: `Invalid` for a box outside the variable or values that do not fit; `Denied` on a container open for
+    /// reading; see [`access`].
     pub fn put(
         &self,
         var: &VarInfo,
@@ -56,7 +56,8 @@ impl Elements<'_> {
         self.put_many(&[Put { var, selection, data, ty }], collective)
     }
 
-    /// As [`put`](Self::put), many at once, joined into few writes. Of overlapping ones the later wins.
+    /// As [`put`](Self::put), with many requests at a time, joined into few writes. If they overlap, the later
+    /// one wins.
     pub fn put_many(&self, puts: &[Put<'_>], collective: bool) -> Result<()> {
         let mode = self.container.data("put")?;
         let allowed = mode.may_write(self.container.path()).and_then(|()| mode.changing());
@@ -69,7 +70,7 @@ impl Elements<'_> {
 
     /// Reads a box of a variable into `into`, as elements of type `ty` in this machine's byte order.
     ///
-    /// Errors: as of [`put`](Self::put); `Corrupt` where the file ends early.
+    /// Errors: as for [`put`](Self::put); `Corrupt` if the file ends early.
     pub fn get(
         &self,
         var: &VarInfo,
@@ -81,15 +82,15 @@ impl Elements<'_> {
         self.get_many(&mut [Get { var, selection, into, ty }], collective)
     }
 
-    /// Whether the file holds a box of a variable: to be asked where there is no memory for its elements, before
-    /// the memory is blamed.
+    /// Checks that the file contains a box of a variable: call it before reporting that memory does not suffice for
+    /// the elements.
     ///
-    /// Errors: as of [`get`](Self::get); `Corrupt` where the file ends before the box.
+    /// Errors: as for [`get`](Self::get); `Corrupt` if the file ends before the box.
     pub fn check_held(&self, var: &VarInfo, selection: &Selection) -> Result<()> {
         access::check_held(&self.container.data("get")?.target(), var, selection)
     }
 
-    /// As [`get`](Self::get), many at once, joined into few reads.
+    /// As [`get`](Self::get), with many requests at a time, joined into few reads.
     pub fn get_many(&self, gets: &mut [Get<'_>], collective: bool) -> Result<()> {
         let mode = self.container.data("get")?;
         if collective {
@@ -98,11 +99,13 @@ impl Elements<'_> {
         access::get(&mode.target(), gets)
     }
 
-    /// Collective: what a view of a variable means for this rank and for this moment: for the next
-    /// [`put_view`](Self::put_view) (`writes`) or [`get_view`](Self::get_view). With `record` the view is
-    /// of that record alone. The record dimension is as long as the views of a put reach, else as there are records.
+    /// Collective: resolves a view of a variable, for this rank and this moment: for the next
+    /// [`put_view`](Self::put_view) (`writes`) or [`get_view`](Self::get_view). With `record`, the view
+    /// covers only that record. The record dimension extends as far as the views of a put; for a get, it has the
+    /// existing records.
     ///
-    /// Errors: `Invalid`, on all ranks, for a view that does not fit; `Denied` to write what is open for reading.
+    /// Errors: `Invalid`, on all ranks, for a view that does not fit; `Denied` for a write to a container open for
+    /// reading.
     pub fn view(&self, var: &VarInfo, view: &View, record: Option<u64>, writes: bool) -> Result<VarView> {
         let mode = self.container.data(if writes { "put" } else { "get" })?;
         let allowed = match writes {
@@ -112,10 +115,10 @@ impl Elements<'_> {
         views::resolve(&mode.target(), var, (view, record), writes, allowed)
     }
 
-    /// Collective: writes what this rank holds of a variable. `data` are elements of type `ty` in this machine's byte
+    /// Collective: writes this rank's part of a variable. `data` has elements of type `ty` in this machine's byte
     /// order, in C order of the view's local shape.
     ///
-    /// Errors: `Conflict` for an element that ranks write and not alike; others as of [`put`](Self::put).
+    /// Errors: `Conflict` if ranks write different values to one element; others as for [`put`](Self::put).
     pub fn put_view(
         &self,
         var: &VarInfo,
@@ -132,9 +135,9 @@ impl Elements<'_> {
         )
     }
 
-    /// Collective: reads what this rank asks for. What of `into` the view does not name stays as it is.
+    /// Collective: reads this rank's part of a variable. Elements of `into` outside the view stay as they are.
     ///
-    /// Errors: as of [`get`](Self::get).
+    /// Errors: as for [`get`](Self::get).
     pub fn get_view(
         &self,
         var: &VarInfo,

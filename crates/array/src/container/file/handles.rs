@@ -1,14 +1,13 @@
-//! From the numbers that callers hold to those of the definitions at hand.
+//! Converts the numbers that callers hold to those of the current definitions.
 //!
-//! They are the same but where this rank defined objects, other ranks did too, and a redefinition then began
-//! from the file's numbers.
+//! They differ only if this rank and others defined objects, and a redefinition then began from the file's numbers.
 //!
-//! Invariant: a number that was handed out stands for the same object until the container is closed.
+//! Invariant: a number given to a caller refers to the same object until the container is closed.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// See the module's text.
+/// See the module's documentation.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Handles {
     /// Callers hold the numbers of the definitions.
@@ -17,7 +16,7 @@ pub(super) enum Handles {
     /// Callers hold positions in `locals`, which are numbers of the definitions.
     Mapped {
         locals: Vec<u32>,
-        /// The way back, made when it is first asked for: few callers look up what they have defined.
+        /// The inverse, made when first needed: few callers look up objects that they have defined.
         handles: Option<HashMap<u32, u32>>,
     },
 }
@@ -31,7 +30,7 @@ impl Handles {
         }
     }
 
-    /// Callers go on with what they hold, where the definitions' number `i` has become `ids[i]`.
+    /// The handles after the definitions' number `i` has become `ids[i]`: callers keep their numbers.
     pub fn through(&self, ids: &[u64]) -> Handles {
         match self {
             Handles::Same => Handles::of(ids),
@@ -55,7 +54,7 @@ impl Handles {
         }
     }
 
-    /// What callers hold for a number in the definitions.
+    /// The caller's number for a number in the definitions.
     pub fn handle(&mut self, local: u32) -> Option<u32> {
         match self {
             Handles::Same => Some(local),
@@ -70,7 +69,7 @@ impl Handles {
         }
     }
 
-    /// What callers are to hold for new numbers of the definitions.
+    /// The numbers that callers get for new numbers of the definitions.
     pub fn hand_out(&mut self, new: Range<u32>) -> Range<u32> {
         match self {
             Handles::Same => new,
@@ -86,7 +85,7 @@ impl Handles {
     }
 }
 
-/// Notes that `locals` are held by the numbers from `first` on.
+/// Records that the handles from `first` on refer to `locals`.
 fn note(handles: &mut HashMap<u32, u32>, locals: &[u32], first: u32) {
     for (local, handle) in locals.iter().zip(first..) {
         handles.entry(*local).or_insert(handle);

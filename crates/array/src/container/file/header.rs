@@ -1,4 +1,4 @@
-//! What data mode asks of the header of an open container, beyond what readers ask of it.
+//! Queries that data mode makes to the header of an open container, in addition to those of readers.
 
 use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::Header;
@@ -7,30 +7,29 @@ use fieldstone_format::netcdf::layout::Layout;
 use crate::container::model::{Metadata, VarInfo};
 use crate::container::partitioned::Reader;
 
-/// Numbers in the file of the objects that this rank has defined, by their local numbers.
+/// Numbers in the file of the objects that this rank has defined, indexed by local number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LocalIds<'a> {
     pub vars: &'a [u64],
     pub dims: &'a [u64],
 }
 
-/// The header of an open container, however it is kept.
+/// The header of an open container, in whatever form it is kept.
 pub(super) trait OpenHeader: Metadata {
-    /// Where the parts of the file lie.
+    /// The positions of the parts of the file.
     fn layout(&self) -> Result<Layout>;
 
-    /// The whole header with names as paths, from which a redefinition begins; read where it was not yet.
+    /// The whole header with names as paths, from which a redefinition begins; reads it if necessary.
     ///
-    /// Errors: `Invalid` where there is none that could be held as a whole.
+    /// Errors: `Invalid` if there is no header that memory could hold as a whole.
     fn header(&self) -> Result<&Header>;
 
-    /// Numbers of what this rank has defined; `None` where the container was opened.
+    /// Numbers of this rank's definitions; `None` if the container was opened.
     fn local_ids(&self) -> Option<LocalIds<'_>> {
         None
     }
 
-    /// A variable by the number that its definition gave, or in a container that was opened, its number in the
-    /// file.
+    /// A variable by the number that its definition returned or, in an opened container, by its number in the file.
     fn local_var(&self, local: u32) -> Result<VarInfo> {
         let var = self.vars(u64::from(local), 1)?.pop();
         var.ok_or_else(|| {
@@ -42,7 +41,7 @@ pub(super) trait OpenHeader: Metadata {
 impl OpenHeader for Reader {
     fn layout(&self) -> Result<Layout> {
         let head = self.head();
-        // The table says nothing of where fixed data end: only that records come after them.
+        // The table does not contain the end of fixed data: only that records come after them.
         Ok(Layout {
             header_len: head.table_offset + head.table_len,
             data_begin: head.data_begin,

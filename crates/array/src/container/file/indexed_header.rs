@@ -1,12 +1,11 @@
-//! A header that stays in its file: objects are found through the name index.
+//! A header that stays in its file: the name index finds objects.
 //!
-//! The index is a hint (C-6). An object's own entry in the header is always parsed, and only trusted where the
-//! checksum of the 64 KiB around it holds; that there is no such object is said only where the checksums of
-//! the whole header hold; so is how far records are apart. At the first disagreement, whatever it is, the
-//! index is forgotten and the header is read whole ([`LoadedHeader`]). So a file that another program has changed
-//! is read as what it is now.
+//! The index is a hint (C-6). An object's own entry in the header is always parsed, and trusted only if the checksum
+//! of the 64 KiB around it matches. The answer that there is no such object, and the distance between records,
+//! require matching checksums of the whole header. At the first disagreement of any kind, the index is discarded and
+//! the whole header is read ([`LoadedHeader`]). So a file that another program has changed is read as it is now.
 //!
-//! Invariants: at most [`CACHED`] chunks of header are in memory; every answer is that of [`LoadedHeader`].
+//! Invariants: at most [`CACHED`] chunks of the header are in memory; every answer equals that of [`LoadedHeader`].
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -26,10 +25,10 @@ use super::loaded_header::{LoadedHeader, ParsedHeader, shown_attrs, shown_name};
 use crate::container::access::Records;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo, is_under};
 
-/// Chunks and pages that are kept.
+/// Number of chunks and pages kept.
 const CACHED: usize = 8;
 
-/// See the module's text.
+/// See the module's documentation.
 pub(crate) struct IndexedHeader {
     source: Arc<dyn Source + Send + Sync>,
     version: Version,
@@ -47,11 +46,11 @@ pub(crate) struct IndexedHeader {
 struct HeaderCache {
     chunks: PieceCache,
     pages: PieceCache,
-    /// Whether every chunk of the header was found to be as summed.
+    /// Whether every chunk of the header was found to match its checksum.
     sound: bool,
 }
 
-/// Pieces of a file by number, the last used last.
+/// Pieces of a file by number, the most recently used last.
 #[derive(Debug, Default)]
 struct PieceCache(VecDeque<(u64, Arc<Vec<u8>>)>);
 
@@ -70,7 +69,7 @@ impl PieceCache {
     }
 }
 
-/// What the index says; `None` is that it cannot be trusted.
+/// An answer of the index; `None` means that it cannot be trusted.
 type Hint<T> = Result<Option<T>>;
 
 macro_rules! trusted {
@@ -89,8 +88,8 @@ impl fmt::Debug for IndexedHeader {
 }
 
 impl IndexedHeader {
-    /// The index of a file, where it has one that fits. Reads the locator, the heads of the header's lists,
-    /// the chunks with the global attributes and the page sums.
+    /// The index of a file, if it has one that fits. Reads the locator, the heads of the header's lists, the chunks
+    /// with the global attributes and the page checksums.
     pub fn open(source: Arc<dyn Source + Send + Sync>) -> Result<Option<IndexedHeader>> {
         let len = source.len()?;
         let Some(locator_at) = len.checked_sub(LOCATOR) else { return Ok(None) };
@@ -107,7 +106,8 @@ impl IndexedHeader {
             return Ok(None);
         }
         let numrecs = number(&head[4..4 + width]);
-        // All ones leave the number to the file's length; beyond 2^63 only the full header's parser says what is wrong.
+        // All ones mean that the file's length gives the number; for numbers beyond 2^63, only the full header's
+        // parser can report the error.
         if numrecs == number(&[0xff; 8][..width]) || numrecs > i64::MAX as u64 {
             return Ok(None);
         }
@@ -144,12 +144,12 @@ impl IndexedHeader {
                 indexed.attr_count = count;
             }
         }
-        // Whether names are escaped is stated in a global attribute, so those must be as they were.
+        // A global attribute records whether names are escaped, so these attributes must be unchanged.
         let attrs = locator.vars_at - locator.attrs_at;
         Ok(indexed.checked(locator.attrs_at, attrs)?.map(|()| indexed))
     }
 
-    /// What the index says of the file as a whole.
+    /// The facts in the index about the file as a whole.
     pub fn locator(&self) -> &Locator {
         &self.locator
     }
@@ -163,7 +163,7 @@ impl IndexedHeader {
         self.cache.lock()
     }
 
-    /// Bytes of the index's body, whose page sums hold.
+    /// Bytes of the index's body, with matching page checksums.
     fn body(&self, at: u64, len: u64) -> Hint<Vec<u8>> {
         let mut bytes = Vec::new();
         for page in at / PAGE..(at + len).div_ceil(PAGE) {
@@ -195,7 +195,7 @@ impl IndexedHeader {
         Ok(bytes.try_into().ok().map(u64::from_le_bytes))
     }
 
-    /// A chunk of the header, whose sum holds. The first one lacks magic and number of records.
+    /// A chunk of the header with a matching checksum. The first one lacks magic and number of records.
     fn chunk(&self, chunk: u64) -> Hint<Arc<Vec<u8>>> {
         if let Some(known) = self.cache().chunks.get(chunk) {
             return Ok(Some(known));
@@ -213,7 +213,7 @@ impl IndexedHeader {
         Ok(Some(bytes))
     }
 
-    /// Bytes of the header, whose sums hold.
+    /// Bytes of the header, with matching checksums.
     fn header(&self, at: u64, len: u64) -> Hint<Vec<u8>> {
         let (Some(end), true) = (at.checked_add(len), at >= self.locator.dims_at) else { return Ok(None) };
         if end > self.locator.header_len {
@@ -230,7 +230,7 @@ impl IndexedHeader {
         Ok(Some(bytes))
     }
 
-    /// Whether the sums of a part of the header hold.
+    /// Whether the checksums of a part of the header match.
     fn checked(&self, at: u64, len: u64) -> Hint<()> {
         for chunk in at / CHUNK..(at + len).div_ceil(CHUNK) {
             trusted!(self.chunk(chunk));
@@ -238,7 +238,7 @@ impl IndexedHeader {
         Ok(Some(()))
     }
 
-    /// Whether the sums of the whole header hold.
+    /// Whether the checksums of the whole header match.
     fn sound(&self) -> Hint<()> {
         if self.cache().sound {
             return Ok(Some(()));
@@ -248,7 +248,7 @@ impl IndexedHeader {
         Ok(Some(()))
     }
 
-    /// Numbers of the objects whose path may be this one: those of the hash's entries.
+    /// Numbers of the objects that may have this path: those with its hash.
     fn candidates(&self, path: &str, kind: Kind) -> Hint<Vec<u32>> {
         let wanted = trailer::path_hash(path) >> 32;
         let count = u64::from(self.locator.dims) + u64::from(self.locator.vars);
@@ -263,7 +263,7 @@ impl IndexedHeader {
             let words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_le_bytes));
             Ok(Some(words.collect()))
         };
-        // Hashes are spread evenly: the entry is where its hash says, or a page or two beside.
+        // Hashes are evenly distributed: the entry is where its hash predicts, or a page or two away.
         let guess = ((u128::from(wanted) * u128::from(count)) >> 32) as u64;
         let mut page = (guess / per_page).min(pages - 1);
         while page > 0 {
@@ -289,7 +289,7 @@ impl IndexedHeader {
         Ok(Some(found))
     }
 
-    /// Bytes of the block of entries that holds object `id`, and the number of the first in it.
+    /// Bytes of the block of entries that contains object `id`, and the number of the first object in it.
     fn block(&self, kind: Kind, id: u64) -> Hint<(Vec<u8>, u64)> {
         let (offsets, count, end) = match kind {
             Kind::Dim => (self.places.dim_offsets, self.locator.dims, self.locator.attrs_at),
@@ -352,7 +352,7 @@ impl IndexedHeader {
         Ok(Some(vars))
     }
 
-    /// The names of all are looked at; what else there is to a variable, for those under the path.
+    /// Examines the names of all variables, but parses the rest only for those under the path.
     fn hinted_vars_of(&self, path: &str) -> Hint<Vec<VarInfo>> {
         let (count, mut found) = (u64::from(self.locator.vars), Vec::new());
         for first in (0..count).step_by(STRIDE as usize) {
@@ -369,7 +369,7 @@ impl IndexedHeader {
                 }
             }
         }
-        // Every entry is one that the index was made for, and their number is the header's: there are no others.
+        // Every entry is one for which the index was made, and their number is the header's: there are no others.
         Ok(Some(found))
     }
 
@@ -384,7 +384,7 @@ impl IndexedHeader {
         }
         let is_record = dims.first().is_some_and(|dim| dim.is_record);
         if is_record {
-            // How far records are apart depends on every record variable.
+            // The distance between records depends on every record variable.
             trusted!(self.sound());
         }
         let mut attrs = Attrs::default();
@@ -441,7 +441,7 @@ impl IndexedHeader {
         Ok(Some(shown_attrs(&raw, self.locator.escaped)))
     }
 
-    /// The answer of the index where it is trusted, else that of the whole header.
+    /// The answer of the index if it is trusted, else that of the whole header.
     fn answer<T>(
         &self,
         hint: impl FnOnce(&IndexedHeader) -> Hint<T>,
@@ -455,7 +455,7 @@ impl IndexedHeader {
         loaded(self.loaded()?)
     }
 
-    /// The whole header; read at the first call. The index is forgotten then.
+    /// The whole header; the first call reads it and discards the index.
     fn loaded(&self) -> Result<&LoadedHeader> {
         if self.loaded.get().is_none() {
             let read = ParsedHeader::from(&*self.source)?;
@@ -485,7 +485,7 @@ impl Metadata for IndexedHeader {
     }
     fn find_var(&self, path: &str) -> Result<Option<VarInfo>> {
         let find = |path: &str| self.answer(|own| own.hinted_var(path), |loaded| loaded.find_var(path));
-        // As given first: other programs may have renamed it to what is not in NFC.
+        // As given first: other programs may have renamed it to a name that is not in NFC.
         match (find(path)?, names::nfc(path)) {
             (None, Cow::Owned(path)) => find(&path),
             (found, _) => Ok(found),
@@ -493,7 +493,7 @@ impl Metadata for IndexedHeader {
     }
     fn find_dim(&self, path: &str) -> Result<Option<DimInfo>> {
         let find = |path: &str| self.answer(|own| own.hinted_dim(path), |loaded| loaded.find_dim(path));
-        // As given first: other programs may have renamed it to what is not in NFC.
+        // As given first: other programs may have renamed it to a name that is not in NFC.
         match (find(path)?, names::nfc(path)) {
             (None, Cow::Owned(path)) => find(&path),
             (found, _) => Ok(found),
@@ -520,7 +520,7 @@ impl Metadata for IndexedHeader {
 }
 
 impl OpenHeader for IndexedHeader {
-    /// The index does not say it: it is read from the header, of which nothing is kept.
+    /// The index lacks it: this reads the header and keeps nothing of it.
     fn layout(&self) -> Result<Layout> {
         Ok(ParsedHeader::from(&*self.source)?.layout)
     }
@@ -529,7 +529,7 @@ impl OpenHeader for IndexedHeader {
     }
 }
 
-/// Exactly these bytes; `None` where the file ends before.
+/// Exactly these bytes; `None` if the file ends earlier.
 fn exactly(source: &dyn Source, at: u64, len: u64) -> Hint<Vec<u8>> {
     let fits = at.checked_add(len).is_some_and(|end| source.len().is_ok_and(|all| end <= all));
     if !fits {

@@ -1,4 +1,5 @@
-//! What an open container has, in either mode: in define mode what this rank defined, in data mode all.
+//! The contents of an open container, in either mode: in define mode, the definitions of this rank; in data mode,
+//! everything.
 
 use std::sync::Arc;
 
@@ -17,13 +18,12 @@ impl Container {
         matches!(&*self.state(), State::Define(_))
     }
 
-    /// Whether it was closed or given up.
+    /// Whether it was closed or abandoned.
     pub fn is_closed(&self) -> bool {
         matches!(&*self.state(), State::Ended(_))
     }
 
-    /// Asks what stands in the definitions of this rank, or what the file says. The container is not locked
-    /// while the file is read.
+    /// Queries the definitions of this rank, or the file. Does not lock the container while it reads the file.
     fn either<T>(
         &self,
         what: &str,
@@ -43,7 +43,7 @@ impl Container {
         self.either("format", |own| Ok(own.definitions.format()), |data| Ok(data.metadata.format()))
     }
 
-    /// How many objects it has.
+    /// The number of its objects.
     pub fn counts(&self) -> Result<Counts> {
         self.either("counts", |own| Ok(own.definitions.counts()), |data| data.metadata.counts())
     }
@@ -67,8 +67,8 @@ impl Container {
         self.either("vars", define, |data| data.metadata.vars(from, limit))
     }
 
-    /// The variables that stand directly under a path, in order: in a file of very many, without a look at more
-    /// of the others than is needed.
+    /// The variables directly under a path, in order; in a file with very many variables, it reads no more of the
+    /// others than necessary.
     pub fn vars_of(&self, path: &str) -> Result<Vec<VarInfo>> {
         let define = |own: &mut DefineMode| {
             let names = own.definitions.listed().vars.names.iter().enumerate();
@@ -78,15 +78,15 @@ impl Container {
         self.either("vars_of", define, |data| data.metadata.vars_of(path))
     }
 
-    /// Its own attributes.
+    /// The container's own attributes.
     pub fn attrs(&self) -> Result<Attrs> {
         let define = |own: &mut DefineMode| Ok(own.definitions.listed().attrs.clone());
         self.either("attrs", define, |data| data.metadata.attrs())
     }
 
-    /// The number that stands for a variable in define mode, by its path.
+    /// The handle of a variable in define mode, by its path.
     ///
-    /// Errors: `NotFound` where this rank has not defined it; `Invalid` in data mode.
+    /// Errors: `NotFound` if this rank has not defined it; `Invalid` in data mode.
     pub fn var_ref(&self, path: &str) -> Result<VarRef> {
         let define = |own: &mut DefineMode| {
             let local = own.definitions.find_var(path);

@@ -1,7 +1,7 @@
-//! A header that is all in memory.
+//! A header held completely in memory.
 //!
-//! Invariants: names are paths; the attribute that states their escaping is not among the attributes; of
-//! equal names (which a sound file does not have) the first is found.
+//! Invariants: names are paths; the attribute that describes their escaping is not among the attributes; of equal
+//! names (which a valid file does not have), a search finds the first.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::container::access::Records;
 use crate::container::define::lookup::Lookup;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo, is_under};
 
-/// See the module's text.
+/// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct LoadedHeader {
     header: Header,
@@ -32,9 +32,9 @@ pub(crate) struct LoadedHeader {
 pub(crate) struct ParsedHeader {
     /// With names as they are in the file.
     pub raw: Header,
-    /// Where its parts lie.
+    /// The positions of its parts.
     pub layout: Layout,
-    /// Whether its names are escaped by the rule of paths.
+    /// Whether the rule of paths escapes its names.
     pub escaped: bool,
 }
 
@@ -47,7 +47,7 @@ impl ParsedHeader {
         Ok(ParsedHeader { raw, layout, escaped })
     }
 
-    /// Number of records; for a streaming file what its length says.
+    /// Number of records; for a streaming file, computed from its length.
     pub fn numrecs(&self, source: &dyn Source) -> Result<u64> {
         match self.raw.numrecs {
             Some(numrecs) => Ok(numrecs),
@@ -55,7 +55,7 @@ impl ParsedHeader {
         }
     }
 
-    /// The header with names as paths, without the attribute that states the escaping.
+    /// The header with names as paths, without the attribute that describes the escaping.
     pub fn shown(mut self) -> (Header, Layout) {
         if self.escaped {
             let header = &mut self.raw;
@@ -67,12 +67,12 @@ impl ParsedHeader {
     }
 }
 
-/// The path that a name of the file is shown as.
+/// The path for a name in the file.
 pub(crate) fn shown_name(name: &str, escaped: bool) -> Cow<'_, str> {
     if escaped { paths::decode(name) } else { Cow::Borrowed(name) }
 }
 
-/// Global attributes with names as paths, without the one that states the escaping.
+/// Global attributes with names as paths, without the one that describes the escaping.
 pub(crate) fn shown_attrs(raw: &Attrs, escaped: bool) -> Attrs {
     let mut attrs = Attrs::default();
     for attr in raw.iter().filter(|attr| !escaped || attr.name != paths::ATTRIBUTE) {
@@ -109,7 +109,7 @@ pub(crate) fn dim_info(header: &Header, id: usize, numrecs: u64) -> DimInfo {
 }
 
 impl LoadedHeader {
-    /// From a header with names as paths.
+    /// Makes it from a header with names as paths.
     pub fn new(header: Header, layout: Layout, records: Arc<Records>) -> LoadedHeader {
         LoadedHeader { header, layout, records, dims: Mutex::default(), vars: Mutex::default() }
     }
@@ -122,14 +122,15 @@ impl LoadedHeader {
     fn find(&self, lookup: &Mutex<Lookup>, names: &Names, path: &str) -> Option<usize> {
         let mut lookup = lookup.lock();
         let mut find = |path: &str| lookup.search(names, path).map(|id| id as usize);
-        // Other writers may have left a name as it was given: it is listed so, and so it is found.
+        // Other writers may have left a name as it was given: it is listed that way, so a search must find it that
+        // way.
         find(path).or_else(|| match names::nfc(path) {
             Cow::Owned(path) => find(&path),
             Cow::Borrowed(_) => None,
         })
     }
 
-    /// Numbers of objects that the caller may ask for: from `from` on, at most `limit`.
+    /// Numbers of the requested objects: from `from` on, at most `limit`.
     fn range(from: u64, limit: usize, len: usize) -> std::ops::Range<usize> {
         let from = usize::try_from(from).unwrap_or(len).min(len);
         from..from.saturating_add(limit).min(len)

@@ -1,4 +1,4 @@
-//! A container that is open: define mode, data mode, and the way from one to the other.
+//! An open container: define mode, data mode, and the transition between them.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -23,27 +23,26 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`options`] | how a container is created and opened |
-//! | [`staging`] | where it is written until it is finished |
-//! | `header` | what data mode asks of a header, which is one of the next three |
-//! | `defined_header` | defined here: this rank's part is in memory |
-//! | `loaded_header` | opened, and all in memory |
-//! | `indexed_header` | opened, and found through the name index |
-//! | `handles` | numbers that callers hold, and those of the definitions |
+//! | [`options`] | options for creating and opening |
+//! | [`staging`] | the file that is written until the container is finished |
+//! | `header` | the queries of data mode to a header, which is one of the next three |
+//! | `defined_header` | a header defined here: this rank's part is in memory |
+//! | `loaded_header` | the header of an opened file, completely in memory |
+//! | `indexed_header` | the header of an opened file, searched through the name index |
+//! | `handles` | conversion of callers' numbers to those of the definitions |
 //! | `name_index` | writes the name index |
 //! | `state`, `data` | define mode and data mode |
-//! | `defining` | the definitions of this rank, by the numbers that callers hold |
-//! | `elements` | data in and out |
-//! | `relocate` | copies data to where a redefinition places them |
-//! | `truncation` | whether a file holds the data that its header describes |
+//! | `elements` | moves data in and out |
+//! | `relocate` | copies data to their new places in a redefinition |
+//! | `truncation` | the check that a file has the data that its header describes |
 //!
 //! Invariants:
-//! * `create`, `open`, `enddef`, `redef`, `sync`, `close` are collective: all ranks call them in the same
-//!   order, and an error on one rank is raised on all;
-//! * until `sync` or `close` has returned, nobody finds a new container under its path: the old one is there,
-//!   or a file that says that it is unfinished;
-//! * numbers that a definition gave hold until the container is closed;
-//! * one that is dropped without `close` leaves what is unfinished unfinished.
+//! * `create`, `open`, `enddef`, `redef`, `sync` and `close` are collective: all ranks call them in the same order,
+//!   and an error on one rank is raised on all;
+//! * until `sync` or `close` has returned, a new container cannot be found under its path: the path leads to the old
+//!   container, or to a file marked as unfinished;
+//! * numbers returned by `def_*` are valid until the container is closed;
+//! * a container dropped without `close` leaves unfinished files unfinished.
 
 mod data;
 mod defined_header;
@@ -84,16 +83,16 @@ pub use elements::Elements;
 pub use options::{CreateOptions, Mode};
 use state::{DefineMode, State};
 
-/// A dimension, by the number that its definition gave on this rank.
+/// A dimension, by the number that its definition returned on this rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DimRef(pub u32);
 
-/// A variable: in a container created here by the number that its definition gave on this rank, in one that
-/// was opened by its number in the file.
+/// A variable: in a container created here, by the number that its definition returned on this rank; in an opened
+/// container, by its number in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VarRef(pub u32);
 
-/// An open container. See the module's text. Methods may be called from several threads.
+/// An open container. See the module's documentation. Several threads may call its methods.
 #[derive(Debug)]
 pub struct Container {
     team: Team,
@@ -103,15 +102,15 @@ pub struct Container {
     report: Mutex<Report>,
     /// Nanoseconds that calls of define mode took since the last `enddef`.
     defining: AtomicU64,
-    /// What is known of views: one for all variables.
+    /// The planner of views, shared by all variables.
     planner: Planner,
 }
 
 impl Container {
-    /// Collective: creates a container, in define mode. One of that path stays until `sync` or `close`.
+    /// Collective: creates a container, in define mode. A container with that path stays until `sync` or `close`.
     ///
-    /// Errors: `Invalid` where the path is no file's or options do not fit one another; `NotFound` where its
-    /// folder is missing; `Denied` and `Unavailable` of the file system.
+    /// Errors: `Invalid` if the path cannot be a file's or options do not fit each other; `NotFound` if its folder is
+    /// missing; `Denied` and `Unavailable` from the file system.
     pub fn create(path: &Path, comm: Arc<dyn Comm>, env: &Env, options: &CreateOptions) -> Result<Container> {
         let team = Team::new(comm);
         let _span = debug_span!("create", path = %path.display(), ranks = team.size()).entered();
@@ -121,8 +120,8 @@ impl Container {
 
     /// Collective: opens a container, in data mode.
     ///
-    /// Errors: `NotFound`; `Corrupt` with offset and rule where its bytes are no header, also where its writer
-    /// did not finish it.
+    /// Errors: `NotFound`; `Corrupt`, with offset and rule, if its bytes are not a valid header, or if its writer did
+    /// not finish it.
     pub fn open(path: &Path, mode: Mode, comm: Arc<dyn Comm>, env: &Env) -> Result<Container> {
         let team = Team::new(comm);
         let _span = debug_span!("open", path = %path.display(), ranks = team.size()).entered();
@@ -152,12 +151,12 @@ impl Container {
         &self.team
     }
 
-    /// The open file, for moving bytes whose places are known. In data mode.
+    /// The open file, for moving bytes at known offsets. In data mode.
     pub(super) fn file(&self) -> Result<TeamFile> {
         Ok(self.data("file")?.file.clone())
     }
 
-    /// Says that there are at least so many records.
+    /// Raises the number of records to at least `numrecs`.
     pub(super) fn grow(&self, numrecs: u64) -> Result<()> {
         let data = self.data("grow")?;
         data.changing()?;
@@ -185,16 +184,15 @@ impl Container {
 
     // ---- define mode
 
-    /// What this rank defines; in define mode.
+    /// The definitions of this rank; in define mode.
     pub fn define(&self) -> Define<'_> {
         Define { container: self }
     }
 
-    /// Collective: ends define mode. All ranks agree about the container's header and write it.
+    /// Collective: ends define mode. All ranks agree on the container's header and write it.
     ///
-    /// Errors: `Conflict` that names objects, differences and ranks where definitions of one name differ; the
-    /// container is then still in define mode. Where the file cannot be written the container
-    /// is given up, and an old one stays.
+    /// Errors: `Conflict` that names objects, differences and ranks if definitions of one name differ; the container
+    /// is then still in define mode. If the file cannot be written, the container is abandoned, and an old one stays.
     pub fn enddef(&self) -> Result<Report> {
         let mut state = self.state();
         match &*state {
@@ -209,8 +207,8 @@ impl Container {
         Ok(self.report())
     }
 
-    /// From define mode to data mode. The report begins with what definition took. Where definitions are refused
-    /// it is still define mode; where writing fails the container is given up.
+    /// Changes from define mode to data mode. The report begins with the cost of definition. If definitions are
+    /// refused, the container stays in define mode; if writing fails, it is abandoned.
     fn end(&self, state: &mut State) -> Result<()> {
         let State::Define(define) = state else { return Ok(()) };
         let span = debug_span!("enddef", path = %self.path.display(), collectives = Empty, sent = Empty);
@@ -225,7 +223,7 @@ impl Container {
                 if self.team.rank() == 0 {
                     state.discard();
                 }
-                *state = State::Ended("given up when enddef failed");
+                *state = State::Ended("abandoned when enddef failed");
                 return Err(error);
             }
         };
@@ -240,7 +238,7 @@ impl Container {
         Ok(())
     }
 
-    /// Collective: back to define mode. Data and definitions stay.
+    /// Collective: returns to define mode. Data and definitions stay.
     pub fn redef(&self) -> Result<()> {
         let mut state = self.state();
         let data = match &*state {
@@ -257,7 +255,7 @@ impl Container {
         Ok(())
     }
 
-    // ---- what is there
+    // ---- contents
 
     /// The header, as a reader of the whole file sees it. In data mode.
     pub fn metadata(&self) -> Result<Arc<dyn Metadata>> {
@@ -265,7 +263,7 @@ impl Container {
         Ok(metadata)
     }
 
-    /// The variable with this path; in define mode one that this rank defined.
+    /// The variable with this path; in define mode, only one that this rank defined.
     ///
     /// Errors: `NotFound`.
     pub fn var(&self, path: &str) -> Result<VarInfo> {
@@ -280,7 +278,7 @@ impl Container {
         })
     }
 
-    /// The dimension with this path; in define mode one that this rank defined.
+    /// The dimension with this path; in define mode, only one that this rank defined.
     ///
     /// Errors: `NotFound`.
     pub fn dim(&self, path: &str) -> Result<DimInfo> {
@@ -293,7 +291,7 @@ impl Container {
         found.ok_or_else(|| Error::not_found(format!("{} has no dimension `{path}`", self.path.display())))
     }
 
-    /// A variable by the number that its definition gave; see [`VarRef`].
+    /// A variable by the number that its definition returned; see [`VarRef`].
     pub fn var_of(&self, var: VarRef) -> Result<VarInfo> {
         let data = match &mut *self.state() {
             State::Define(define) => return define.var(var.0),
@@ -303,7 +301,7 @@ impl Container {
         data.metadata.local_var(data.vars.local(var.0))
     }
 
-    /// Number of records, as far as this rank knows: after `sync`, of all ranks.
+    /// Number of records, as far as this rank knows: after `sync`, that of all ranks.
     pub fn numrecs(&self) -> Result<u64> {
         self.data("numrecs")?.metadata.numrecs()
     }
@@ -313,12 +311,12 @@ impl Container {
         self.data("hints")?.file.taken_hints()
     }
 
-    /// Where the parts of the file lie.
+    /// The positions of the parts of the file.
     pub fn layout(&self) -> Result<Layout> {
         self.data("layout")?.metadata.layout()
     }
 
-    /// What the definitions and the last `enddef` of this rank took, and once it is closed, `close`.
+    /// The cost of this rank's definitions and last `enddef`, and of `close` once it is closed.
     pub fn report(&self) -> Report {
         self.report.lock().clone()
     }
@@ -334,7 +332,7 @@ impl Container {
 
     // ---- the end
 
-    /// Collective: what all ranks have written is durable, and every rank reads it.
+    /// Collective: makes the writes of all ranks durable, and visible to every rank.
     pub fn sync(&self) -> Result<()> {
         let data = {
             let state = self.state();
@@ -349,8 +347,8 @@ impl Container {
         self.team.agree("sync", data)?.finish(&self.team, true, false)
     }
 
-    /// Collective: finishes the container. In define mode it ends that first. A container that was closed or
-    /// aborted stays so.
+    /// Collective: finishes the container; in define mode, ends that first. A container that was closed or aborted
+    /// stays so.
     pub fn close(&self) -> Result<()> {
         let mut state = self.state();
         self.end(&mut state)?;
@@ -378,21 +376,21 @@ impl Container {
         Ok(())
     }
 
-    /// Reports to the other ranks, in the collective call that they are in, that this one cannot take part. Gives the
-    /// error back, with this rank's number.
+    /// Reports to the other ranks, in the collective call that they are in, that this one cannot take part. Returns
+    /// the error, with this rank's number.
     pub fn fail(&self, error: Error) -> Error {
         self.team.fail(error)
     }
 
-    /// Gives up. The other ranks' next collective call raises `error`, with this rank's number; a container
-    /// that was never finished is removed; one that was stays, but where its header was changed in place since
-    /// then it says that it is unfinished.
+    /// Abandons the container. The other ranks' next collective call raises `error`, with this rank's number. Removes
+    /// a container that was never finished; one that was finished stays, but is marked as unfinished if its header
+    /// was changed in place since then.
     pub fn abort(&self, error: Option<Error>) {
         let mut state = self.state();
         if matches!(*state, State::Ended(_)) {
             return;
         }
-        let error = error.unwrap_or_else(|| Code::Closed.error("the container was given up"));
+        let error = error.unwrap_or_else(|| Code::Closed.error("the container was abandoned"));
         let _ = self.team.leave(error);
         if self.team.rank() == 0 {
             state.discard();

@@ -1,7 +1,7 @@
-//! Writing the name index: each rank its entries, rank 0 the sums and the locator.
+//! Writes the name index: each rank writes its entries, rank 0 the checksums and the locator.
 //!
-//! Invariants: the bytes do not depend on the number of ranks; the file ends where the index ends; the
-//! locator is written after all that it speaks of.
+//! Invariants: the bytes do not depend on the number of ranks; the file ends where the index ends; the locator is
+//! written after everything to which it refers.
 
 use std::borrow::Cow;
 
@@ -12,11 +12,11 @@ use fieldstone_format::crc;
 use fieldstone_format::netcdf::trailer::{self, IndexPart, Kind, Locator, PAGE, STRIDE, Sums};
 use fieldstone_format::netcdf::{Header, write};
 
-/// Entries are turned into bytes in pieces of so many.
+/// Number of entries converted to bytes at a time.
 const PIECE: usize = 1 << 16;
 
-/// Collective: writes the index of a file whose data end at `data_end`. `locator` lacks only the checksum of
-/// the page sums.
+/// Collective: writes the index of a file whose data end at `data_end`. `locator` lacks only the checksum of the page
+/// checksums.
 pub(super) fn write_index(
     file: &TeamFile,
     part: &IndexPart,
@@ -39,7 +39,7 @@ pub(super) fn write_index(
     let mut written = Ok(());
     if sums.total != expected {
         written = Err(Error::internal(format!(
-            "the name index would hold {:?} entries and offsets, and the header has {expected:?}",
+            "the name index would hold {:?} entries and offsets, but the header has {expected:?}",
             sums.total
         )));
     }
@@ -62,7 +62,7 @@ pub(super) fn write_index(
     packed.put_bytes(&pages.pack());
     let gathered = team.gather("name index", 0, written.map(|()| packed))?;
     let end = begin + places.len();
-    // The file's length is set before the locator is written, so that the locator is never in its middle.
+    // The file's length is set before the locator is written, so that no file ends inside a locator.
     file.set_len("name index", Ok(end))?;
     let mut written = Ok(());
     if root {
@@ -71,7 +71,7 @@ pub(super) fn write_index(
     team.agree("name index", written)
 }
 
-/// Joins what the ranks summed; writes what follows from it.
+/// Combines the checksums of the ranks, and writes the parts that depend on them.
 fn finish(file: &TeamFile, gathered: &[Vec<u8>], locator: &mut Locator, begin: u64) -> Result<()> {
     let (mut header, mut pages) = (Sums::new(trailer::CHUNK), Sums::new(PAGE));
     for part in gathered {
@@ -80,7 +80,7 @@ fn finish(file: &TeamFile, gathered: &[Vec<u8>], locator: &mut Locator, begin: u
         pages.unpack(cursor.bytes()?)?;
     }
     let places = locator.places();
-    let unfit = || Error::internal("the parts of the header that ranks wrote do not make one header");
+    let unfit = || Error::internal("the parts of the header that ranks wrote do not form one header");
     let chunks = trailer::join(&header, locator.dims_at, locator.header_len).ok_or_else(unfit)?;
     let chunks: Vec<u8> = chunks.iter().flat_map(|sum| sum.to_le_bytes()).collect();
     pages.add(places.chunks, &chunks);
@@ -91,8 +91,8 @@ fn finish(file: &TeamFile, gathered: &[Vec<u8>], locator: &mut Locator, begin: u
     file.write_at(&tail, begin + places.chunks)
 }
 
-/// The part of an index that one rank makes alone, but for the sums of the header's bytes, and the offsets of
-/// the three lists. `raw` has names as they are in the file; `shown` gives the path that a name is shown as.
+/// The part of an index that one rank makes alone, without the checksums of the header's bytes and the offsets of the
+/// three lists. `raw` has names as they are in the file; `shown` gives the path for a name.
 pub(super) fn part_of(raw: &Header, shown: impl Fn(&str) -> Cow<'_, str>) -> (IndexPart, [u64; 3]) {
     let mut part = IndexPart::default();
     for (kind, names) in [(Kind::Dim, &raw.dims.names), (Kind::Var, &raw.vars.names)] {

@@ -1,4 +1,4 @@
-//! How a container is created and opened.
+//! Options for creating and opening a container.
 
 use std::path::Path;
 
@@ -13,15 +13,15 @@ use crate::container::model::{Format, Strategy};
 /// Options of [`Container::create`](super::Container::create).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreateOptions {
-    /// The format; CDF-5 unless said.
+    /// The format; CDF-5 by default.
     pub format: Format,
-    /// How ranks come to one header; `None` for the format's default.
+    /// The method by which ranks build one header; `None` for the format's default.
     pub strategy: Option<Strategy>,
     /// Whether the file gets a name index.
     pub indexing: Indexing,
-    /// Whether elements that nobody writes read as the fill value; else they are zeros.
+    /// Whether unwritten elements read as the fill value; otherwise they are zeros.
     pub fill: bool,
-    /// Where data begin, and room kept free for later definitions.
+    /// Alignment of data, and space reserved for later definitions.
     pub alignment: Alignment,
 }
 
@@ -37,11 +37,11 @@ impl Default for CreateOptions {
     }
 }
 
-/// Options of a call by name and value, in words. All ranks give the same.
+/// Options of a call by name and value, as text. All ranks pass the same.
 pub(super) type NamedOptions = Vec<(&'static str, String)>;
 
 impl CreateOptions {
-    /// The options in words, with the strategy that they come to.
+    /// The options as text, with the resulting strategy.
     pub(super) fn named_options(&self, strategy: Strategy) -> NamedOptions {
         let slots = match strategy {
             Strategy::LibraryHash { slots } => Some(slots),
@@ -65,17 +65,17 @@ impl CreateOptions {
 }
 
 impl Mode {
-    /// The mode in words.
+    /// The mode as text.
     pub(super) fn named_options(self) -> NamedOptions {
         let word = if self == Mode::Read { "r" } else { "a" };
         vec![("mode", word.to_owned())]
     }
 }
 
-/// Collective, and the first that ranks do in `create` and `open`: they give one path and the same options.
-/// What rank 0 decides with that comes back on all.
+/// Collective, and the first step of `create` and `open`: checks that all ranks pass the same path and options.
+/// Returns rank 0's decision on all ranks.
 ///
-/// Errors: of any rank that cannot take part; `Conflict` that names the option and the values of two ranks.
+/// Errors: the error of any rank that cannot take part; `Conflict` that names the option and the values of two ranks.
 pub(super) fn agree_on(
     team: &Team,
     step: impl Into<Step>,
@@ -84,10 +84,10 @@ pub(super) fn agree_on(
     decide: impl FnOnce() -> Result<String>,
 ) -> Result<String> {
     let step = step.into();
-    // Parts end in zero bytes: of values none has one, and no path of a file.
+    // Parts end in zero bytes: neither values nor paths of files contain one.
     let own_path = path.as_os_str().as_encoded_bytes();
     let given = given.and_then(|given| match own_path.contains(&0) {
-        true => Err(Code::Name.error(format!("the path {path:?} holds a zero byte"))),
+        true => Err(Code::Name.error(format!("the path {path:?} contains a zero byte"))),
         false => Ok(given),
     });
     let mut parts = Vec::new();
@@ -113,24 +113,24 @@ pub(super) fn agree_on(
     if root_path != own_path {
         let root_path = String::from_utf8_lossy(root_path);
         let text = format!("this rank {step}s {shown}, but rank 0 {step}s {root_path}");
-        same = Err(Code::CollectiveMismatch.error(text).with_hint("give the same path on all ranks"));
+        same = Err(Code::CollectiveMismatch.error(text).with_hint("pass the same path on all ranks"));
     }
     for (name, own) in &parts {
         let (root_name, root) = (received.next().unwrap_or_default(), received.next().unwrap_or_default());
         if same.is_ok() && (root_name != *name || root != *own) {
             let text =
                 format!("this rank {step}s {shown} with {name} {own}, but rank 0 with {root_name} {root}");
-            same = Err(Code::CollectiveMismatch.error(text).with_hint("give the same options on all ranks"));
+            same = Err(Code::CollectiveMismatch.error(text).with_hint("pass the same options on all ranks"));
         }
     }
     team.agree(step, same.map(|()| decided))
 }
 
-/// How a container is opened.
+/// The mode in which a container is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// For reading.
     Read,
-    /// For reading, writing, and further definitions.
+    /// For reading, writing and further definitions.
     Append,
 }

@@ -1,17 +1,17 @@
-//! Copying data to where a redefinition places them.
+//! Copies data to their new places in a redefinition.
 //!
-//! Invariants: all ranks share the work, each about the same number of bytes; at most [`PIECE`] bytes of it are
-//! in memory on a rank; what the old file lacks at its end, and pieces of zeros, stay holes in the new one.
+//! Invariants: all ranks share the work, each with about the same number of bytes; a rank holds at most [`PIECE`]
+//! bytes of data in memory; bytes missing at the end of the old file, and pieces of zeros, stay holes in the new one.
 
 use fieldstone_core::env::comm::TeamFile;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::layout::{Layout, bytes_of};
 use fieldstone_format::netcdf::{Header, pad4};
 
-/// Bytes that are copied at once.
+/// Bytes copied at a time.
 const PIECE: u64 = 4 << 20;
 
-/// Bytes that go from one place to another: `count` parts of `len`, `from_stride` and `to_stride` apart.
+/// A copy from one place to another: `count` parts of `len`, `from_stride` and `to_stride` apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Move {
     from: u64,
@@ -22,7 +22,7 @@ struct Move {
     to_stride: u64,
 }
 
-/// What has to be copied: the variables of `old`, which are the first of `new`.
+/// The copies needed: the variables of `old`, which are the first of `new`.
 fn moves(old: &Header, new: &Header, numrecs: u64) -> Result<Vec<Move>> {
     let (before, after) = (Layout::of(old, 0)?, Layout::of(new, 0)?);
     let mut list: Vec<Move> = Vec::new();
@@ -42,7 +42,7 @@ fn moves(old: &Header, new: &Header, numrecs: u64) -> Result<Vec<Move>> {
             from_stride: if is_record { before.record_size } else { 0 },
             to_stride: if is_record { after.record_size } else { 0 },
         };
-        // Neighbours that stay neighbours go together.
+        // Variables that are adjacent in both files go together.
         match list.last_mut() {
             Some(last)
                 if last.from + last.len == next.from
@@ -56,7 +56,7 @@ fn moves(old: &Header, new: &Header, numrecs: u64) -> Result<Vec<Move>> {
         }
     }
     for one in &mut list {
-        // Records that lie one behind the other in both files are one part.
+        // Records that are adjacent in both files form one part.
         if one.count > 1 && one.len == one.from_stride && one.len == one.to_stride {
             one.len =
                 one.len.checked_mul(one.count).ok_or_else(|| Error::invalid("2^64 bytes of records"))?;
@@ -67,7 +67,8 @@ fn moves(old: &Header, new: &Header, numrecs: u64) -> Result<Vec<Move>> {
     Ok(list)
 }
 
-/// Collective: copies the data of all variables of `old` in one file to their place by `new` in another.
+/// Collective: copies the data of all variables of `old` from their place in one file to their place by `new` in
+/// another.
 pub(super) fn copy(
     from: &TeamFile,
     to: &TeamFile,
@@ -97,7 +98,7 @@ pub(super) fn copy(
         }
         Ok(())
     });
-    // The ranks that write the elements further are others than those that have moved them.
+    // The ranks that later write the elements are not those that moved them.
     to.visibility_barrier("move data", copied)
 }
 
@@ -109,7 +110,7 @@ fn part(from: &TeamFile, to: &TeamFile, at: u64, goes: u64, len: u64, buffer: &m
         if read == 0 {
             return Ok(());
         }
-        // The new file reads as zeros already: so a sparse file stays one.
+        // The new file already reads as zeros, so a sparse file stays sparse.
         if buffer[..read].iter().any(|byte| *byte != 0) {
             to.write_at(&buffer[..read], goes + done)?;
         }

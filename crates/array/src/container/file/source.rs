@@ -1,11 +1,11 @@
-//! A file as the parsers of headers read it.
+//! Files as sources for the header parsers.
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::TeamFile;
 use fieldstone_format::netcdf::Version;
 use fieldstone_format::netcdf::parse::Source;
 
-/// Reads this rank's own view of a file.
+/// Reads a file on this rank alone.
 #[derive(Debug, Clone)]
 pub(crate) struct FileSource(pub TeamFile);
 
@@ -18,7 +18,7 @@ impl Source for FileSource {
     }
 }
 
-/// A file of ours whose magic is not yet written, read as if it were.
+/// A file of ours without its magic, read as if it had one.
 #[derive(Debug, Clone)]
 pub(crate) struct UnfinishedSource(pub TeamFile, pub Version);
 

@@ -1,13 +1,13 @@
-//! Where a container is written until it is finished, and how it then takes its name (C-5).
+//! The place where a container is written until it is finished, and the way in which it then takes its name (C-5).
 //!
-//! A container whose path is free is written in place, and the first four bytes of the file say that it is
-//! unfinished ([`UNFINISHED`]). One whose path is taken is written beside it, under a name that begins with a
-//! dot and ends in `.part`, and replaces it by a rename; where the path is a link, the file that it leads to. The
-//! new one has the old one's permissions. In both cases the magic of the format is the last
-//! that is written of a file, after all data of all ranks. So whatever happens to the writers, a reader
-//! finds the old container, the new one, or a file that says that it was never finished.
+//! If the path is free, the container is written in place, and the first four bytes of the file mark it as unfinished
+//! ([`UNFINISHED`]). If the path is taken, the container is written next to it, under a name that begins with a dot
+//! and ends in `.part`, and a rename replaces the old file; if the path is a link, the rename replaces the target of
+//! the link. The new file has the old one's permissions. In both cases, the magic of the format is written last,
+//! after all data of all ranks. So whatever happens to the writers, a reader finds the old container, the new one, or
+//! a file marked as unfinished.
 //!
-//! Invariants: before [`Staging::publish`] returns nobody finds a new container under the path; the calls are
+//! Invariants: before [`Staging::publish`] returns, the new container cannot be found under the path; the calls are
 //! collective, and only rank 0 renames and removes.
 
 use std::ffi::OsStr;
@@ -23,35 +23,35 @@ use super::options::{NamedOptions, agree_on};
 /// First bytes of a file that its writer has not finished; the format's fourth byte follows.
 pub const UNFINISHED: &[u8; 3] = b"FSU";
 
-/// Bytes of a file's name that are kept in the name beside it: file systems take 255, and 23 are added.
+/// Number of bytes of a file's name kept in the temporary name: file systems allow 255, and 23 are added.
 const NAME_KEPT: usize = 255 - 23;
 
-/// A path, and where its container is being written.
+/// A path, and the file in which its container is being written.
 #[derive(Debug, Clone)]
 pub struct Staging {
     env: Env,
     path: PathBuf,
     written: PathBuf,
-    /// What a file written beside the path is renamed to: the path, or where its link leads; absolute.
+    /// The path to which a temporary file is renamed: the path itself, or the target of the link; absolute.
     target: PathBuf,
-    /// The file that was created, as rank 0 found it: another may take the path meanwhile.
+    /// The inode of the created file, as rank 0 found it: another file may take the path in the meantime.
     inode: Option<u64>,
 }
 
 impl Staging {
-    /// Collective: creates the file in which a new container is written, beside an existing one of that path.
+    /// Collective: creates the file for a new container, next to an existing one with that path.
     ///
-    /// `given` are the options of this rank, or why it cannot take part.
+    /// `given` has the options of this rank, or the reason why it cannot take part.
     ///
-    /// Errors: `Invalid` where the path names something else than a file; `Conflict` where ranks disagree
-    /// about the path or an option; `NotFound` where its folder is missing.
+    /// Errors: `Invalid` if the path is not that of a file; `Conflict` if ranks disagree about the path or an option;
+    /// `NotFound` if its folder is missing.
     pub fn create(
         team: &Team,
         env: &Env,
         path: &Path,
         (given, fourth): (Result<NamedOptions>, u8),
     ) -> Result<(Staging, TeamFile)> {
-        // Absolute, so that a process may go to another folder meanwhile.
+        // Absolute, so that the process may change its folder in the meantime.
         let absolute = env.disk.absolute(path).map_err(|cause| Error::io("look at", path, cause));
         let (target, given) = match (given, absolute) {
             (Ok(given), Ok(absolute)) => (absolute, Ok(given)),
@@ -74,12 +74,12 @@ impl Staging {
         Ok((staging, file))
     }
 
-    /// Why the file could not be created, in words of the path.
+    /// Explains why the file could not be created, in terms of the path.
     fn not_created(&self, error: Error) -> Error {
         if error.kind() == ErrorKind::NotFound {
             return error.with_hint("create the folder first");
         }
-        // Looking at a link that leads nowhere finds nothing, and yet its name is taken.
+        // A query through a link without target finds nothing, and yet its name is taken.
         let folder = self.written.parent().filter(|folder| !folder.as_os_str().is_empty());
         let names = self.env.disk.list_dir(folder.unwrap_or(Path::new("."))).unwrap_or_default();
         let is_listed = |name: &OsStr| names.iter().any(|(listed, _)| OsStr::new(listed) == name);
@@ -87,7 +87,7 @@ impl Staging {
         if absent && self.written.file_name().is_some_and(is_listed) {
             let path = self.written.display();
             return Code::FileKind
-                .error(format!("{path} is a link that leads to no file"))
+                .error(format!("{path} is a link without a target"))
                 .with_hint("remove the link, or give the path of a file");
         }
         error
@@ -103,14 +103,14 @@ impl Staging {
         mark(file, fourth)
     }
 
-    /// That of a finished container: the file itself.
+    /// Makes the staging of a finished container: the file itself.
     pub fn of(env: &Env, path: &Path) -> Result<Staging> {
         let target = env.disk.absolute(path).map_err(|cause| Error::io("look at", path, cause))?;
         let inode = env.disk.stat(&target).ok().map(|stat| stat.inode);
         Ok(Staging { env: env.clone(), path: path.to_owned(), written: target.clone(), target, inode })
     }
 
-    /// Where the file is, wherever the process has gone meanwhile.
+    /// The file's absolute path, which stays valid if the process changes its folder.
     pub fn absolute(&self) -> &Path {
         &self.target
     }
@@ -120,13 +120,13 @@ impl Staging {
         &self.path
     }
 
-    /// Whether it is written beside the path, which it takes when it is finished.
+    /// Whether it is written next to the path, which it takes when it is finished.
     pub fn is_temporary(&self) -> bool {
         self.written != self.target
     }
 
-    /// Collective: the container is finished. `head` is what rank 0 writes at offset 0, magic first; the rest of
-    /// the file has been written by all ranks. With `durable`, all of it survives a power cut when this returns.
+    /// Collective: publishes the finished container. `head` is what rank 0 writes at offset 0, magic first; all ranks
+    /// have written the rest of the file. With `durable`, all of it survives a power cut after this returns.
     pub fn publish(&mut self, file: &TeamFile, head: &[u8], durable: bool) -> Result<()> {
         let (team, root) = (file.team().clone(), file.team().rank() == 0);
         let magic = head.len().min(4);
@@ -136,7 +136,7 @@ impl Staging {
             Ok(())
         };
         team.agree("finish", counted)?;
-        // An old container is replaced by nothing that a power cut could take away.
+        // Before the old container is replaced, the new one must be safe from a power cut.
         let durable_first = durable || self.is_temporary();
         if durable_first {
             file.sync("finish", Ok(()))?;
@@ -166,12 +166,12 @@ impl Staging {
         Ok(())
     }
 
-    /// Whether what has the name under which the file was created is still that file.
+    /// Whether the file under the name is still the one that was created.
     fn is_own(&self) -> bool {
         self.inode.is_none_or(|own| self.env.disk.stat(&self.written).is_ok_and(|stat| stat.inode == own))
     }
 
-    /// Errors: `Conflict` where the file that is written is not the one under its name.
+    /// Errors: `Conflict` if the written file is not the one under its name.
     pub fn check_own(&self) -> Result<()> {
         if self.is_own() {
             return Ok(());
@@ -179,11 +179,11 @@ impl Staging {
         let path = self.written.display();
         Err(Code::FileReplaced
             .error(format!("{path} was removed or replaced while this container was written"))
-            .with_hint("let one at a time create a container of that path"))
+            .with_hint("let only one job at a time create a container at that path"))
     }
 
-    /// Removes an unfinished file. Only where nothing of it was published; what cannot be removed stays, and
-    /// says that it is unfinished. What another has put in its place stays.
+    /// Removes an unfinished file, if nothing of it was published. A file that cannot be removed stays, marked as
+    /// unfinished; another file in its place stays, too.
     pub fn discard(&self) {
         if self.is_own() {
             let _ = self.env.disk.unlink(&self.written);
@@ -191,21 +191,23 @@ impl Staging {
     }
 }
 
-/// Says in the file's first bytes that it is not finished.
+/// Marks the file as unfinished in its first bytes.
 pub fn mark(file: &TeamFile, fourth: u8) -> Result<()> {
     let [a, b, c] = *UNFINISHED;
     file.write_at(&[a, b, c, fourth], 0)
 }
 
-/// The name under which to write: empty where the path itself is free.
+/// The name under which to write: empty if the path itself is free.
 fn temporary_name(env: &Env, path: &Path) -> Result<String> {
     let name = path.file_name().ok_or_else(|| {
-        Code::FileKind.error(format!("{} names no file", path.display())).with_hint("give the path of a file")
+        Code::FileKind
+            .error(format!("{} does not name a file", path.display()))
+            .with_hint("give the path of a file")
     })?;
     match env.disk.stat(path) {
         Ok(stat) if stat.kind != FileKind::File => Err(Code::FileKind
-            .error(format!("{} is no file", path.display()))
-            .with_hint("give the path of a file, or remove what is there")),
+            .error(format!("{} is not a file", path.display()))
+            .with_hint("give the path of a file, or remove the object in its place")),
         Ok(_) => {
             let mut random = [0; 8];
             env.rand.fill(&mut random);

@@ -1,4 +1,4 @@
-//! The two modes of an open container, and what happens between them.
+//! The two modes of an open container, and the transitions between them.
 
 use std::ops::Range;
 use std::path::Path;
@@ -22,19 +22,19 @@ use crate::container::define::{Definitions, DimColumn, VarColumns};
 use crate::container::enddef::{self, EnddefOptions, check_slots};
 use crate::container::model::{DimInfo, Format, Strategy, VarInfo};
 
-/// What an open container is in.
+/// The mode of an open container.
 #[derive(Debug)]
 pub(super) enum State {
     /// Define mode.
     Define(Box<DefineMode>),
     /// Data mode.
     Data(Arc<DataMode>),
-    /// Nothing more, and why.
+    /// Unusable, and the reason.
     Ended(&'static str),
 }
 
 impl State {
-    /// Removes what was never finished.
+    /// Removes a file that was never finished.
     pub fn discard(&self) {
         match self {
             State::Define(define) => {
@@ -51,19 +51,19 @@ impl State {
     }
 }
 
-/// Define mode.
+/// The state of a container in define mode.
 #[derive(Debug)]
 pub(super) struct DefineMode {
     pub definitions: Definitions,
     options: CreateOptions,
     /// The file of a new container, or the one to which data move.
     target: Option<(Staging, TeamFile)>,
-    /// What is defined further.
+    /// The existing container, in a redefinition.
     old: Option<Arc<DataMode>>,
     pub vars: Handles,
     pub dims: Handles,
-    /// Whether the definitions were agreed upon and `enddef` went on to write: after an error there is no way
-    /// back.
+    /// Whether all ranks agreed on the definitions and `enddef` began to write: then there is no way back after an
+    /// error.
     pub writing: bool,
 }
 
@@ -84,15 +84,15 @@ impl DefineMode {
         })
     }
 
-    /// Collective: define mode of a container that has definitions.
+    /// Collective: define mode of an existing container.
     ///
-    /// Errors: `Denied` where it was opened for reading; `Invalid` with the partitioned header.
+    /// Errors: `Denied` if it was opened for reading; `Invalid` with the partitioned header.
     pub fn of_existing(team: &Team, data: Arc<DataMode>) -> Result<DefineMode> {
         team.agree("redef", data.may_define())?;
-        // From here on it counts as changed: what is defined further is written over this file, or takes its place.
+        // From here on it counts as changed: the new definitions overwrite this file, or replace it.
         data.changing()?;
         let numrecs = data.agree_state(team, "redef")?.numrecs;
-        // The ranks that will write the header again, or move the data, are others than those that wrote them.
+        // The ranks that will write the header again, or move the data, are not those that wrote them.
         data.file.visibility_barrier("redef", Ok(()))?;
         let header = team.agree("redef", data.metadata.header())?;
         let mut header = header.clone();
@@ -103,7 +103,7 @@ impl DefineMode {
         Ok(DefineMode { definitions, options, target: None, old, vars, dims, writing: false })
     }
 
-    /// After a step that failed with all ranks in it: closes the files.
+    /// Closes the files after a step that failed with all ranks in it.
     pub fn give_up(&self) {
         if let Some((_, file)) = &self.target {
             file.give_up();
@@ -113,7 +113,7 @@ impl DefineMode {
         }
     }
 
-    /// Collective: on to data mode.
+    /// Collective: changes to data mode.
     pub fn end(&mut self, team: &Team, env: &Env) -> Result<DataMode> {
         let old_header = self.old.as_ref().map(|old| old.metadata.header()).transpose();
         let old_header = team.agree("enddef", old_header)?;
@@ -176,7 +176,7 @@ impl DefineMode {
         Ok(data)
     }
 
-    /// Collective: the file that the container is written to, marked as unfinished; `in_place` is the one that stays,
+    /// Collective: the file to which the container is written, marked as unfinished; `in_place` is the existing file,
     /// with `numrecs` records.
     fn file_to_write(
         &self,
@@ -196,7 +196,7 @@ impl DefineMode {
             (None, _, Some(old)) => {
                 let root = team.rank() == 0;
                 team.agree("enddef", if root { staging::mark(&old.file, mark) } else { Ok(()) })?;
-                // A name index, or whatever else follows the data, is not to show through new variables.
+                // New variables must not show a name index, or other bytes after the data.
                 old.file.set_len("enddef", old.data_end(numrecs))?;
                 old.finished.store(false, Ordering::Release);
                 Ok((old.staging().clone(), old.file.clone()))
@@ -224,7 +224,7 @@ impl DefineMode {
         self.definitions.def_many(&columns)
     }
 
-    /// A variable that this rank has, as it is defined so far; nothing has an offset yet.
+    /// A variable of this rank, as defined so far; it has no offset yet.
     pub fn var(&self, handle: u32) -> Result<VarInfo> {
         let (local, known) = (self.vars.local(handle), self.definitions.counts().vars);
         if u64::from(local) >= known {
@@ -234,7 +234,7 @@ impl DefineMode {
         self.described(local as usize)
     }
 
-    /// A variable by its local number, which exists.
+    /// A variable by its local number, which is valid.
     pub fn described(&self, local: usize) -> Result<VarInfo> {
         let header = self.definitions.listed();
         let info = var_info(header, local, 0, header.numrecs.unwrap_or(0));
@@ -247,7 +247,7 @@ impl DefineMode {
         local.map(|local| self.described(local as usize)).transpose()
     }
 
-    /// A dimension that this rank has, by path.
+    /// A dimension of this rank, by path.
     pub fn find_dim(&mut self, path: &str) -> Option<DimInfo> {
         let local = self.definitions.find_dim(path)?;
         let header = self.definitions.listed();
@@ -255,7 +255,7 @@ impl DefineMode {
     }
 }
 
-/// The strategy that options ask for.
+/// The strategy that the options select.
 fn strategy_of(options: &CreateOptions) -> Result<Strategy> {
     match (options.format, options.strategy) {
         (Format::Classic(_), None) => Ok(Strategy::Scalable),
@@ -270,7 +270,7 @@ fn strategy_of(options: &CreateOptions) -> Result<Strategy> {
     }
 }
 
-/// The fourth byte of a file of this format that is not finished.
+/// The fourth byte of an unfinished file of this format.
 fn unfinished_mark(format: Format) -> u8 {
     match format {
         Format::Classic(version) => version as u8,

@@ -1,11 +1,11 @@
-//! Whether a file holds the data that its header describes (C-8).
+//! Checks that a file has the data that its header describes (C-8).
 //!
-//! A variable that nobody wrote may lie behind the end of the file: writers differ in whether they make a file as
-//! long as its header says. A variable that is cut in its middle was written and is lost in part, and where not
-//! even the begin of the last record is there, the number of records is wrong or the file was cut.
+//! An unwritten variable may be beyond the end of the file: not all writers extend a file to the length in its
+//! header. A variable that is cut in its middle was written, and part of it is lost. If even the first byte of the
+//! last record is missing, the number of records is wrong or the file was cut.
 //!
-//! Invariant: a file that passes is not read beyond its end but where a variable lies behind it as a whole, so that
-//! walking over its records ends where the file does.
+//! Invariant: reads of a file that passes go beyond its end only for variables that are completely beyond it, so that
+//! a loop over its records ends where the file does.
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::Header;
@@ -13,12 +13,12 @@ use fieldstone_format::netcdf::layout::{Layout, outside_record};
 
 use crate::container::model::{Metadata, record_offset, slab_len};
 
-/// Variables that are looked at together.
+/// Number of variables examined together.
 const BATCH: usize = 4096;
 
 /// Checks a file of `len` bytes with `numrecs` records.
 ///
-/// Errors: `Corrupt` that names the variable that is cut, or the records that are not there.
+/// Errors: `Corrupt` that names the variable that is cut, or the missing records.
 pub(in crate::container) fn check(
     metadata: &dyn Metadata,
     layout: &Layout,
@@ -33,7 +33,7 @@ pub(in crate::container) fn check(
     while at < vars {
         let batch = metadata.vars(at, BATCH)?;
         if batch.is_empty() {
-            return Err(Error::corrupt(format!("variable {at} of {vars} is not there")));
+            return Err(Error::corrupt(format!("variable {at} of {vars} is missing")));
         }
         for var in &batch {
             let (bytes, is_record) = (slab_len(var)?, var.is_record());
@@ -52,7 +52,7 @@ pub(in crate::container) fn check(
                         var.name,
                         if is_record { format!("its record {}", numrecs - 1) } else { "it".to_owned() }
                     ))
-                    .with_hint("restore the file; what is whole can be read one by one, in mode r"));
+                    .with_hint("restore the file; mode r can read complete variables one by one"));
             }
             if is_record {
                 (in_records, last_record) = (true, last_record.min(begin));
@@ -70,15 +70,15 @@ pub(in crate::container) fn check(
     Ok(())
 }
 
-/// Checks that records can be added: that all record variables lie within one record.
+/// Checks that records can be added: that all record variables are inside one record.
 ///
-/// Errors: `Invalid` that names the variable which does not.
+/// Errors: `Invalid` that names the variable which is not.
 pub(super) fn can_grow(header: &Header, layout: &Layout) -> Result<()> {
     let Some((var, end)) = outside_record(header, layout).next() else { return Ok(()) };
     let (var, last) = (header.vars.get(var), layout.record_begin.saturating_add(layout.record_size));
     Err(Error::invalid(format!(
-        "variable `{}`: its first record ends at byte {end}, behind the file's first record, which ends at {last}: \
-         writing records would overwrite others",
+        "variable `{}`: its first record ends at byte {end}, after the file's first record, which ends at \
+         {last}: new records would overwrite others",
         var.name()
     ))
     .with_hint("convert the file, and write to the new one"))

@@ -1,8 +1,8 @@
-//! What a file holds under its paths, from the writers' path lists: one read for all of them.
+//! The contents of a file under its paths, from the writers' path lists: one read for all of them.
 //!
-//! Invariants: no block is read but where a list is damaged, or where the blocks that may hold a path take fewer
-//! bytes than the list; a list is trusted as a whole or not at all, and not against the index table; at most
-//! [`LISTS_AT_ONCE`] bytes of lists are in memory, or the list of one writer.
+//! Invariants: a block is read only if a list is damaged, or if the blocks that may hold a path take fewer bytes than
+//! the list; a list is trusted as a whole or not, and never against the index table; memory holds at most
+//! [`LISTS_AT_ONCE`] bytes of lists, or the list of one writer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,17 +13,17 @@ use fieldstone_format::partitioned::{ListedPath, PathList, Table};
 use super::reader::Reader;
 use crate::container::model::{Counts, Metadata, PathTotals, VarInfo, is_below, total_of};
 
-/// Most bytes of lists that are read at once: those of some million paths.
+/// Limit on the bytes of lists read at a time: the lists of some million paths.
 const LISTS_AT_ONCE: u64 = 128 << 20;
-/// Bytes between two lists that are read together with them, rather than in two reads.
+/// Two lists with at most this many bytes between them are read together.
 const GAP: u64 = 1 << 20;
 
-/// What is done with an entry of a list of this writer.
+/// Processes an entry of a writer's list.
 type ListVisitor<'a> = dyn FnMut(usize, &ListedPath<'_>) -> Result<()> + 'a;
 
 impl Reader {
-    /// The blocks that may hold objects of a path: those between the first and the last that each writer's list
-    /// names. Reads the lists of writers that may have the path.
+    /// The blocks that may hold objects of a path: those between the first and the last in each writer's list. Reads
+    /// the lists of writers that may have the path.
     pub fn blocks_of(&self, path: &str) -> Result<Vec<usize>> {
         let mut found = Vec::new();
         let writers: Vec<usize> = self.writers_below(path).collect();
@@ -72,7 +72,7 @@ impl Reader {
             Some(sum) => sum.add(&counts),
             None => drop(found.insert(path.to_owned(), counts)),
         };
-        // One path of very many often stands in a block or two.
+        // The objects of a single path often fill only a block or two.
         let (small, large): (Vec<usize>, Vec<usize>) = self.writers_below(top).partition(|writer| {
             let blocks = self.blocks_below(*writer, top);
             let bytes: u64 = blocks.map(|block| u64::from(self.table().blocks[block].len)).sum();
@@ -95,7 +95,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// See [`Metadata::vars_of`]. Blocks say between which paths their objects lie.
+    /// See [`Metadata::vars_of`]. Each block records the range of its objects' paths.
     pub(super) fn vars_under(&self, path: &str) -> Result<Vec<VarInfo>> {
         let mut found = Vec::new();
         for number in 0..self.table().blocks.len() {
@@ -114,9 +114,9 @@ impl Reader {
         Ok(found)
     }
 
-    /// A writer's blocks that may hold `top` or what stands below it.
+    /// A writer's blocks that may hold `top` or paths below it.
     fn blocks_below<'a>(&'a self, writer: usize, top: &'a str) -> impl Iterator<Item = usize> + use<'a> {
-        // Those below a path stand together in the order of bytes: `0` follows `/`.
+        // Paths below a path are adjacent in the order of bytes: `0` follows `/`.
         let (from, to) = (format!("{top}/"), format!("{top}0"));
         self.table().blocks_of_writer(writer).filter(move |block| {
             let (least, greatest) = self.table().path_range(*block);
@@ -130,8 +130,8 @@ impl Reader {
         writers.filter(move |writer| self.blocks_below(*writer, top).next().is_some())
     }
 
-    /// Calls `see` with each entry of these writers' lists; the writers ascend. Gives those whose list is damaged,
-    /// of which `see` was given nothing.
+    /// Calls `see` with each entry of these writers' lists; the writers ascend. Returns the writers whose list is
+    /// damaged; `see` gets no entry of those.
     fn listed(&self, writers: &[usize], see: &mut ListVisitor<'_>) -> Result<Vec<usize>> {
         let (begin, _) = self.table().lists(self.head());
         let range =
@@ -164,7 +164,7 @@ impl Reader {
     }
 }
 
-/// A list that keeps all rules of one, and comes to what the table says of its writer's blocks.
+/// Checks that a list obeys all rules, and agrees with the table's entries for the writer's blocks.
 fn check_list<'a>(bytes: &'a [u8], table: &Table, writer: usize) -> Result<Vec<ListedPath<'a>>> {
     let entry = &table.writers[writer];
     entry.check_list(bytes)?;
@@ -182,12 +182,13 @@ fn check_list<'a>(bytes: &'a [u8], table: &Table, writer: usize) -> Result<Vec<L
         let of_block = of_block.into_iter().chain([u128::from(block.data)]);
         for (sum, value) in sums.iter_mut().zip(of_block) {
             let less = sum.checked_sub(value);
-            *sum = less.ok_or_else(|| Error::corrupt("the path list says less than the index table"))?;
+            *sum =
+                less.ok_or_else(|| Error::corrupt("the path list has fewer objects than the index table"))?;
         }
     }
     match sums {
         [0, 0, 0, 0] => Ok(found),
-        _ => Err(Error::corrupt("the path list says more than the index table")),
+        _ => Err(Error::corrupt("the path list has more objects than the index table")),
     }
 }
 

@@ -1,31 +1,31 @@
-//! What was read lately, up to a number of bytes: what was asked for longest ago goes first.
+//! A cache of recently read values, limited in bytes: it drops the values unused for longest first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-/// What an entry takes beside its value, about.
+/// Approximate overhead of an entry.
 const OVERHEAD: usize = 128;
 
-/// Values by key. Finding, adding and dropping one take the same few steps, however many there are: blocks may
-/// be tiny, and then there are tens of thousands.
+/// Values by key. Finding, adding and dropping a value take constant time: blocks may be tiny, and then there are
+/// tens of thousands.
 #[derive(Debug)]
 pub(super) struct LruCache<K, V> {
     most: usize,
-    /// Value, its bytes, and when it was asked for last.
+    /// Value, its size, and the time of its last use.
     values: HashMap<K, (V, usize, u64)>,
-    /// Keys by when they were asked for last.
+    /// Keys by the time of their last use.
     order: BTreeMap<u64, K>,
     now: u64,
     bytes: usize,
 }
 
 impl<K: Copy + Eq + Hash, V: Clone> LruCache<K, V> {
-    /// Keeps `most` bytes, and the latest two values in any case.
+    /// Makes a cache that keeps `most` bytes, but always the latest two values.
     pub fn new(most: usize) -> LruCache<K, V> {
         LruCache { most, values: HashMap::new(), order: BTreeMap::new(), now: 0, bytes: 0 }
     }
 
-    /// The value of a key; it is the latest then.
+    /// The value of a key; marks it as used.
     pub fn get(&mut self, key: K) -> Option<V> {
         let (value, _, asked) = self.values.get_mut(&key)?;
         if *asked != self.now {

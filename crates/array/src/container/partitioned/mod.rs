@@ -1,18 +1,18 @@
-//! Containers with the partitioned header: written by ranks that compare only what they share, read a
-//! metadata block at a time.
+//! Containers with the partitioned header: their ranks compare only shared names when they write, and readers read
+//! one metadata block at a time.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`reader`] | metadata from head, index table and the blocks that are asked for |
-//! | `lists` | what the path lists say, without a block |
-//! | `lru_cache` | blocks that were read lately |
-//! | `rank_part` | what one rank prepares alone |
-//! | [`write`](mod@write) | the collective moment: blocks written in parallel, the table gathered |
+//! | [`reader`] | reads metadata from head, index table and the needed blocks |
+//! | `lists` | answers from the path lists, without reading a block |
+//! | `lru_cache` | caches recently read blocks |
+//! | `rank_part` | prepares the parts of one rank |
+//! | [`write`](mod@write) | the collective call: writes blocks in parallel, gathers the table |
 //!
-//! The bytes are those of `format::partitioned`; the normative text is `spec/partitioned-header.md`.
+//! `format::partitioned` defines the bytes; the normative text is `spec/partitioned-header.md`.
 //!
-//! Invariants: what every rank holds is the index table, never all blocks; a rank that defines paths of its
-//! own sends no name to anybody; what fails its checksum is named by block and path, and the rest is read.
+//! Invariants: every rank holds the index table, but never all blocks; a rank that defines only paths of its own
+//! sends no names; an error for a failed checksum names the block and path, and the rest stays readable.
 
 mod lists;
 mod lru_cache;

@@ -1,9 +1,8 @@
-//! What one rank prepares alone: which paths its objects stand under, its metadata blocks, its name index, its
-//! path list.
+//! The parts that one rank prepares alone: the paths of its objects, its metadata blocks, its name index, its path
+//! list.
 //!
-//! Invariants: blocks hold a rank's objects in the order of its definitions; a dimension stands in the block
-//! of the first variable that needs it, or an earlier one; where blocks are cut depends on nothing but the
-//! rank's own definitions.
+//! Invariants: blocks have a rank's objects in the order of its definitions; a dimension is in the block of the first
+//! variable that needs it, or in an earlier one; only the rank's own definitions determine where blocks are cut.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,10 +26,10 @@ pub(super) fn names_of(header: &Header) -> [&Names; 3] {
     [&header.dims.names, &header.attrs.names, &header.vars.names]
 }
 
-/// The paths that a rank's objects stand under.
+/// The paths of a rank's objects.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
-    /// Hash of each, in the order in which they were first used.
+    /// Hash of each path, in the order of first use.
     pub hashes: Vec<[u8; 16]>,
     /// By kind, the path of each object.
     pub of: [Vec<u32>; 3],
@@ -60,7 +59,7 @@ impl Paths {
         paths
     }
 
-    /// How many objects `keep` leaves under each path, as `writer`.
+    /// The number of objects that `filter` keeps under each path, for `writer`.
     pub fn counts(&self, filter: &ObjectFilter, writer: u32) -> Vec<PathCounts> {
         let mut counts = vec![PathCounts { writer, ..PathCounts::default() }; self.hashes.len()];
         for (kind, of) in self.of.iter().enumerate() {
@@ -75,16 +74,16 @@ impl Paths {
         counts
     }
 
-    /// Bytes of memory they hold.
+    /// Bytes of memory held.
     pub fn memory(&self) -> u64 {
         self.hashes.len() as u64 * 16 + self.of.iter().map(|of| of.len() as u64 * 4).sum::<u64>()
     }
 }
 
-/// Which objects this rank writes: all but those that a lower rank defines too.
+/// Selects the objects that this rank writes: all except those that a lower rank defines too.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectFilter {
-    /// By kind, numbers of the objects that it leaves out, ascending.
+    /// By kind, numbers of the objects left out, ascending.
     pub out: [Vec<u32>; 3],
 }
 
@@ -96,7 +95,7 @@ impl ObjectFilter {
     }
 }
 
-/// Sizes that must be known of all ranks before any offset is.
+/// Sizes that must be known of all ranks before any offset can be computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub dims: u64,
@@ -109,7 +108,7 @@ pub(super) struct Sizes {
     pub record_vars: u64,
     /// Bytes of a record without padding.
     pub plain: u64,
-    /// Sums wrap; that of the upper halves says whether data end beyond every file.
+    /// Sums wrap; the sum of the upper halves shows whether data exceed the largest file.
     fixed_upper: u64,
     /// As `fixed_upper`.
     record_upper: u64,
@@ -154,7 +153,7 @@ impl Sizes {
         Ok(sizes)
     }
 
-    /// A sum of sizes, where its data fit into a file.
+    /// Checks that the data of a sum of sizes fit in a file.
     pub fn in_file(self) -> Result<Sizes> {
         if self.fixed_upper >= 1 << 31 || self.record_upper >= 1 << 31 {
             let message = "the variables of all ranks together end beyond the largest file (2^63 - 1 bytes)";
@@ -169,14 +168,14 @@ impl Sizes {
     }
 }
 
-/// What a rank's blocks hold under each of its paths, by the paths' numbers.
+/// The contents of a rank's blocks under each of its paths, by the paths' numbers.
 struct PathListBuilder<'a> {
     paths: Option<&'a Paths>,
     list: Vec<Option<ListedPath<'a>>>,
 }
 
 impl<'a> PathListBuilder<'a> {
-    /// Counts an object of a kind that was put into a block; gives its path's entry.
+    /// Counts an object put into a block; returns its path's entry.
     fn add(
         &mut self,
         header: &'a Header,
@@ -203,22 +202,22 @@ impl<'a> PathListBuilder<'a> {
     }
 }
 
-/// What is known of a rank's metadata blocks, which follow one another.
+/// Facts about a rank's metadata blocks, which are consecutive.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     /// Bytes of all of them.
     pub len: u64,
     /// Their entries; offsets count from the first.
     pub table: Table,
-    /// Begin of each variable that was placed, relative to its part; `u64::MAX` for others.
+    /// Begin of each placed variable, relative to its part; `u64::MAX` for others.
     pub begins: Vec<u64>,
     /// Its path list.
     pub list: Vec<u8>,
 }
 
 impl Blocks {
-    /// Makes the blocks, gives `out` the bytes of each in turn, and keeps none of them: so they are made twice, once
-    /// to know how long they are and once to be written. `dim_ids` are numbers in the file of this rank's
+    /// Makes the blocks, passes the bytes of each to `out`, and keeps none of them; so the blocks are made twice,
+    /// once to find their lengths and once to write them. `dim_ids` has the numbers in the file of this rank's
     /// dimensions, `before` the sizes of the lower ranks. Without `paths` there is no path list.
     pub fn build<'a>(
         header: &'a Header,
@@ -279,7 +278,7 @@ impl Blocks {
         Ok(blocks)
     }
 
-    /// Ends the block where it has reached `target` bytes.
+    /// Ends the block if it has reached `target` bytes.
     fn close(
         &mut self,
         builder: &mut BlockBuilder,
@@ -320,8 +319,8 @@ pub(crate) fn name_index(filter: &ObjectFilter, hashes: [&[u64]; 3]) -> Vec<u64>
     sort_words(words)
 }
 
-/// By kind, local numbers of the objects that are to be compared with others: those under shared paths, and
-/// those whose hash this rank has twice. `words` are the name index of all of its objects.
+/// By kind, local numbers of the objects to compare with those of other ranks: those under shared paths, and those
+/// whose hash this rank has twice. `words` is the name index of all its objects.
 pub(crate) fn to_compare(
     paths: &Paths,
     shared: &[bool],
@@ -342,7 +341,7 @@ pub(crate) fn to_compare(
     })
 }
 
-/// By kind, the hashes that a rank has more than once: neighbours in its name index.
+/// By kind, the hashes that a rank has more than once, which are adjacent in its name index.
 fn twice(hashes: [&[u64]; 3], words: &[u64]) -> [HashSet<u64>; 3] {
     let mut found = [DIM, ATTR, VAR].map(|_| HashSet::new());
     for group in words.chunk_by(|a, b| a >> 31 == b >> 31).filter(|group| group.len() > 1) {
@@ -385,7 +384,7 @@ mod tests {
         let found = |hashes: [&[u64]; 3]| twice(hashes, &name_index(&ObjectFilter::default(), hashes));
         let none = [DIM, ATTR, VAR].map(|_| HashSet::new());
         assert_eq!(found([&[], &[], &[]]), none);
-        // Equal upper halves are not equal hashes, and a dimension may be called as a variable is.
+        // Equal upper halves do not make equal hashes, and a dimension may have the name of a variable.
         assert_eq!(found([&[7, 8, 9], &[7], &[7, 1 << 40 | 7]]), none);
         let sets = [HashSet::from([7]), HashSet::from([3]), HashSet::from([1 << 40])];
         assert_eq!(found([&[7, 8, 7, 7], &[3, 4, 3], &[5, 1 << 40, 6, 1 << 40]]), sets);

@@ -1,12 +1,12 @@
 //! Reads a partitioned header on demand.
 //!
-//! Opening reads the head and the index table. Finding a name reads one or two pages of an index and one
-//! block, listing objects reads each block once, in order; what stands under paths is in the path lists, which
-//! nothing else reads. A few decoded blocks and pages are kept.
+//! Opening reads the head and the index table. Finding a name reads one or two pages of an index and one block;
+//! listing objects reads each block once, in order; only counts by path read the path lists. A few decoded blocks and
+//! pages are cached.
 //!
-//! Invariants: nothing is trusted before its checksum matched; hashes lead to a slot, the name that stands
-//! there decides; a damaged name index or path list only makes an answer slower, because its writer's blocks are
-//! searched instead; "there is none" is said only after everything that could hold it was read.
+//! Invariants: nothing is trusted before its checksum matched; a hash leads to a slot, and the name in the slot
+//! decides; a damaged name index or path list only slows answers down, because the blocks of its writer are searched
+//! instead; the answer "there is none" comes only after everything that could hold the object was read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use super::lru_cache::LruCache;
 use crate::container::access::Records;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, Object, PathTotals, VarInfo};
 
-/// Decoded blocks that are kept, in bytes.
+/// Limit on cached blocks, in bytes.
 const BLOCKS_KEPT: usize = 4 << 20;
-/// Index pages that are read at once, and runs of them that are kept.
+/// Index pages read at a time, and number of such runs in the cache.
 const PAGES_AT_ONCE: u64 = 4;
 const RUNS_KEPT: usize = 16;
 
-/// Blocks and pages that were read lately; of the latter, the latest first.
+/// Recently read blocks and pages; of the pages, the latest comes first.
 #[derive(Debug)]
 struct ReadCache {
     blocks: LruCache<usize, Arc<Block>>,
     runs: VecDeque<(u64, Arc<Vec<u8>>)>,
 }
 
-/// See the module's text.
+/// See the module's documentation.
 #[derive(Debug)]
 pub struct Reader {
     file: TeamFile,
@@ -79,14 +79,14 @@ impl Reader {
         Ok(reader)
     }
 
-    /// From a head and a table that are known, also of a file that is not finished.
+    /// Makes a reader from a known head and table; the file may be unfinished.
     pub fn of(file: TeamFile, head: Head, table: Table) -> Reader {
         let records = Arc::new(Records::new(head.numrecs, Version::Cdf5));
         let cache = Mutex::new(ReadCache { blocks: LruCache::new(BLOCKS_KEPT), runs: VecDeque::new() });
         Reader { file, head, table, records, cache, reads: AtomicU64::new(0) }
     }
 
-    /// What the head says; the number of records is that at the time of opening.
+    /// The head; its number of records is that at the time of opening.
     pub fn head(&self) -> &Head {
         &self.head
     }
@@ -96,17 +96,17 @@ impl Reader {
         &self.table
     }
 
-    /// Reads of the file so far.
+    /// Number of reads of the file so far.
     pub fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
     }
 
-    /// The number of records, shared with who adds some.
+    /// The number of records, shared with writers that add some.
     pub fn records(&self) -> Arc<Records> {
         self.records.clone()
     }
 
-    /// How many objects stand directly under `path`, from one read of the path index.
+    /// The numbers of objects directly under `path`, from one read of the path index.
     pub fn totals(&self, path: &str) -> Result<Counts> {
         let mut totals = Counts::default();
         for entry in self.writers_of(path)? {
@@ -117,9 +117,9 @@ impl Reader {
         Ok(totals)
     }
 
-    /// A block, decoded; of those that are kept, or read and checked.
+    /// A decoded block, from the cache, or read and checked.
     ///
-    /// Errors: `Corrupt`, naming the block and its paths, where it does not match its checksum.
+    /// Errors: `Corrupt`, with the number and paths of the block, if its checksum does not match.
     pub fn block(&self, number: usize) -> Result<Arc<Block>> {
         if let Some(block) = self.cache().blocks.get(number) {
             return Ok(block);
@@ -140,7 +140,7 @@ impl Reader {
         self.cache.lock()
     }
 
-    /// An error in a block, with what a user needs to know of the block.
+    /// Adds the facts about a block that a user needs to an error in it.
     pub(super) fn in_block(&self, number: usize, error: Error) -> Error {
         let (least, greatest) = self.table.path_range(number);
         let offset = self.table.blocks.get(number).map_or(0, |block| block.offset);
@@ -156,7 +156,7 @@ impl Reader {
         }
     }
 
-    /// A page of an index, from the run of pages it is read with.
+    /// A page of an index, in the run of pages read with it.
     fn run(&self, index: &Index, page: u64) -> Result<(Arc<Vec<u8>>, usize)> {
         let first = page - page % PAGES_AT_ONCE;
         let count = PAGES_AT_ONCE.min(index.pages - first);
@@ -174,7 +174,7 @@ impl Reader {
         Ok((run, start))
     }
 
-    /// Gives `found` every entry of an index that begins with `key`, until it says true.
+    /// Calls `found` with every entry of an index that begins with `key`, until it returns true.
     fn search(&self, index: &Index, key: &[u8], found: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<()> {
         if index.pages == 0 {
             return Ok(());
@@ -187,8 +187,8 @@ impl Reader {
             };
             ask(Page::decode(&run[start..], index.entry).map_err(of_page)?)
         };
-        // The first page whose last entry is not below the key. Hashes are spread evenly: the first guess
-        // is near, and steps that double find it from there in any case.
+        // The first page whose last entry is not below the key. Hashes are evenly distributed, so the first guess is
+        // near; from there, doubling steps find the page in any case.
         let below = |page: u64| with(page, &mut |page| Ok(&page.last()[..key.len()] < key));
         let mut top = [0; 4];
         top.copy_from_slice(&key[..4]);
@@ -239,7 +239,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The entries of a path in the path index: one for each writer that defined something under it.
+    /// The entries of a path in the path index: one for each writer that defined an object under it.
     fn writers_of(&self, path: &str) -> Result<Vec<PathCounts>> {
         let (offset, pages) = (self.head.paths_offset, self.head.paths_pages);
         let index = Index { offset, pages, entry: PATH_ENTRY, what: "path index" };
@@ -301,7 +301,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// Without its name index: through all of a writer's blocks.
+    /// Searches all of a writer's blocks, without its name index.
     fn find_in_blocks(&self, writer: usize, path: &str, is_var: bool) -> Result<Option<u64>> {
         for number in self.table.blocks_of_writer(writer) {
             let block = self.block(number)?;
@@ -329,7 +329,7 @@ impl Reader {
             true => ("variable", self.table.block_of_var(number)),
             false => ("dimension", self.table.block_of_dim(number)),
         };
-        located.ok_or_else(|| Error::corrupt(format!("{kind} {number} is named, but there are fewer")))
+        located.ok_or_else(|| Error::corrupt(format!("an index names {kind} {number}, but there are fewer")))
     }
 
     /// Calls `see` with every object of a block.
@@ -357,7 +357,7 @@ impl Reader {
         Ok(())
     }
 
-    /// `len` bytes from `offset` on, as one read.
+    /// `len` bytes from `offset` on, in one read.
     pub(super) fn part(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         exactly(&self.file, offset, len)
@@ -393,7 +393,8 @@ impl Reader {
                 record_stride: if is_record { self.head.record_size } else { 0 },
             }),
             None => {
-                let error = Error::corrupt(format!("variable `{}`: no place its data can have", var.name));
+                let error =
+                    Error::corrupt(format!("variable `{}`: its data cannot be at this position", var.name));
                 Err(self.in_block(block_number, error))
             }
         }
@@ -408,7 +409,7 @@ fn is_path((above, last): (&str, &str), path: &str) -> bool {
     paths::split(path) == (above, last)
 }
 
-/// `len` bytes from `offset` on. The length was checked against the file's or the table's before.
+/// `len` bytes from `offset` on. The caller has checked the length against the file or the table.
 fn exactly(file: &TeamFile, offset: u64, len: u64) -> Result<Vec<u8>> {
     let end = offset.checked_add(len);
     if end.is_none_or(|end| end > i64::MAX as u64) || (len > 1 << 20 && end > Some(file.len()?)) {

@@ -1,4 +1,5 @@
-//! What ranks define apart is found in one file, whatever their number; damage is named, never trusted.
+//! Definitions made by separate ranks are all found in one file, whatever the number of ranks; damage is reported,
+//! never trusted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,7 +47,7 @@ fn write_one(file: &TeamFile, definitions: &mut Definitions) -> Result<EnddefOut
     enddef(file, definitions, &EnddefOptions::new(Strategy::Partitioned, &*env.clock))
 }
 
-/// What the container does at the end.
+/// Does what the container does at the end.
 fn publish(file: &TeamFile, numrecs: u64) -> Result<()> {
     let head = finished(numrecs);
     file.write_at(&head[4..], 4)?;
@@ -75,7 +76,7 @@ fn open(disk: &Arc<dyn Disk>) -> Result<Reader> {
     Reader::open(team.open("open", Path::new(FILE), FileMode::Read)?)
 }
 
-/// Everything a reader says, but for where data are.
+/// Everything a reader returns, except the positions of data.
 fn all(reader: &Reader) -> Result<(Vec<VarInfo>, String)> {
     let mut vars = reader.vars(0, usize::MAX)?;
     let first = reader.head().data_begin;
@@ -173,7 +174,7 @@ fn one_of_very_many_is_found_by_a_few_reads() {
         most = most.max(fresh.reads());
     }
     assert!(most <= 7, "{most} reads");
-    // Reading all in order reads each block once, and keeps only a few.
+    // Reading everything in order reads each block once, and keeps only a few.
     let before = reader.reads();
     for from in (0..60_000).step_by(1000) {
         assert_eq!(reader.vars(from, 1000).unwrap().len(), 1000);
@@ -297,7 +298,7 @@ fn ranks_with_other_record_dimensions_learn_so() {
     }
 }
 
-/// Ranks of which each defines a part of its own, and all the same objects under paths that they share.
+/// Definitions of ranks that each have a part of their own, and the same objects under shared paths.
 fn shared_definitions(rank: usize, other: Option<usize>) -> Result<Definitions> {
     let mut definitions = Definitions::new(Format::Partitioned);
     definitions.def_dim(&format!("rank_{rank}/own"), Some(rank as u64 + 1))?;
@@ -315,7 +316,7 @@ fn shared_definitions(rank: usize, other: Option<usize>) -> Result<Definitions> 
 
 #[test]
 fn what_ranks_share_is_written_once_and_known_to_all() {
-    // With 140 ranks the entries of a shared path take more than a page of the path index.
+    // With 140 ranks, the entries of a shared path take more than a page of the path index.
     for ranks in [1, 2, 5, 140] {
         let disk = SimWorld::memory().disk;
         let results = threads::run(ranks, None, disk.clone(), threads::Faults::none(), |comm| {
@@ -347,7 +348,7 @@ fn what_ranks_share_is_written_once_and_known_to_all() {
         assert_eq!((counts.dims, counts.attrs, counts.vars), (3 + ranks, 1, 1 + 2 * ranks));
         assert_eq!(reader.totals("run").unwrap().vars, 1 + ranks);
         assert_eq!(reader.find_var("run/grid").unwrap().unwrap().shape(), [2, 10, 5]);
-        // Names of paths of its own are compared by nobody: per rank 7 names are sent, of 9, and 3 paths.
+        // Names under a rank's own paths are not compared: each rank sends 7 of its 9 names, and 3 paths.
         if ranks > 1 {
             let compared: u64 = reports.iter().map(|report| report.comparisons).sum();
             assert!(compared <= ranks * (7 + 4) + 6 * ranks, "{compared}");
@@ -391,7 +392,7 @@ fn ranks_that_disagree_learn_about_what() {
     }
 }
 
-/// A name that one rank gives twice is found, though no other rank has its path.
+/// A name that one rank gives twice is found, although no other rank has its path.
 #[test]
 fn a_name_given_twice_by_one_rank_is_found() {
     for ranks in [1, 3] {
@@ -412,7 +413,7 @@ fn a_name_given_twice_by_one_rank_is_found() {
     }
 }
 
-/// A rank that fails in any step makes all fail, with its number; nobody waits.
+/// A rank that fails in any step makes all fail, with its number; no rank hangs.
 #[test]
 fn a_failure_in_any_step_reaches_all_ranks() {
     for nth in 1..60 {
@@ -433,7 +434,7 @@ fn a_failure_in_any_step_reaches_all_ranks() {
     }
 }
 
-/// Random containers of many shapes, against what was defined.
+/// Random containers of many shapes, compared with their definitions.
 #[test]
 fn random_definitions_come_back() {
     for seed in 0..40 {
@@ -500,7 +501,7 @@ fn random_definitions_come_back() {
 
 type Totals = BTreeMap<String, PathTotals>;
 
-/// What each object's own entry says.
+/// Totals from the entries of the objects.
 fn from_blocks(reader: &Reader) -> Totals {
     let mut found = Totals::new();
     let mut add = |object: Object<'_>| {
@@ -514,7 +515,7 @@ fn from_blocks(reader: &Reader) -> Totals {
     found
 }
 
-/// What path lists say: in a file whose lists are complete, by one read.
+/// Totals from the path lists: by one read, in a file whose lists are complete.
 fn from_lists(reader: &Reader) -> Totals {
     let mut found = Totals::new();
     let mut add = |path: &str, totals: PathTotals| {
@@ -527,7 +528,7 @@ fn from_lists(reader: &Reader) -> Totals {
     found
 }
 
-/// `ranks` ranks with paths that they share and paths of their own, and two records.
+/// A file of `ranks` ranks with shared paths and paths of their own, and two records.
 fn shared_file(disk: &Arc<dyn Disk>, ranks: usize) {
     let results = threads::run(ranks, None, disk.clone(), threads::Faults::none(), |comm| {
         let team = Team::new(comm);
@@ -538,7 +539,7 @@ fn shared_file(disk: &Arc<dyn Disk>, ranks: usize) {
     results.into_iter().for_each(|result| result.unwrap());
 }
 
-/// Counts and bytes under every path are known after one read, and no block is read for them.
+/// One read gives counts and bytes under every path, without reading a block.
 #[test]
 fn what_stands_under_all_paths_takes_one_read() {
     for ranks in [1, 2, 5, 64] {
@@ -598,7 +599,7 @@ fn data_beyond_the_largest_file_are_refused() -> Result<()> {
     Ok(())
 }
 
-/// A path's entries name the blocks between which its objects stand, of each writer.
+/// A path's entries name the range of blocks with its objects, for each writer.
 #[test]
 fn a_path_leads_to_its_blocks() {
     let disk = SimWorld::memory().disk;
@@ -620,7 +621,7 @@ fn a_path_leads_to_its_blocks() {
     assert!(reader.blocks_of("event_1/none").unwrap().is_empty());
 }
 
-/// A damaged list makes counting slow, not wrong; nothing but counting looks at it.
+/// A damaged list makes counting slow, not wrong; only counts read it.
 #[test]
 fn without_its_lists_a_file_says_the_same() {
     let world = SimWorld::new(5);
@@ -654,7 +655,8 @@ fn without_its_lists_a_file_says_the_same() {
     }
 }
 
-/// Ranges of paths in the index table say which blocks can be passed over; a pass over all reads each once.
+/// Ranges of paths in the index table show which blocks a search can skip; a pass over everything reads each block
+/// once.
 #[test]
 fn paths_below_one_are_listed_without_the_blocks_of_others() {
     let disk = SimWorld::memory().disk;
@@ -691,7 +693,8 @@ fn paths_below_one_are_listed_without_the_blocks_of_others() {
         assert_eq!(fresh.below(&format!("{path}/u")).unwrap().len(), 1);
         assert!(fresh.below(&format!("{path}/none")).unwrap().is_empty());
     }
-    // How many objects stand in all, and directly under a path: head and table, then one read of the path index.
+    // The numbers of all objects, and of those directly under a path: head and table, then one read of the path
+    // index.
     let mut most = 0;
     for event in (0..12_000).step_by(501) {
         let fresh = open(&disk).unwrap();
@@ -700,7 +703,7 @@ fn paths_below_one_are_listed_without_the_blocks_of_others() {
         most = most.max(fresh.reads());
     }
     assert!(most <= 4, "{most} reads");
-    // Opening and finding a name leave the lists alone, which are long here.
+    // Opening, and finding a name, do not read the lists, which are long here.
     assert!(reader.table().lists(reader.head()).1 > 2 << 20);
     for event in (0..12_000).step_by(1_009) {
         let fresh = open(&disk).unwrap();

@@ -1,15 +1,15 @@
-//! The collective moment of a container with the partitioned header (C-2).
+//! The collective end of define mode for a container with the partitioned header (C-2).
 //!
-//! Ranks first find which *paths* several of them define under (16 bytes a path to the rank that owns its
-//! hash). Only objects under those paths are compared, as `enddef` of CDF-5 does for all. Then offsets: sums
-//! over the lower ranks give each rank its numbers and its begins, without the blocks being known; each
-//! builds its blocks, and sums again say where they go. Blocks, name indexes, the path index and path lists are
-//! written in parallel, blocks as they are made once more, so that
-//! none is held; the index table is gathered everywhere, and rank 0 writes it and the head.
+//! The ranks first find the *paths* that several of them share (16 bytes for each path, to the rank that owns its
+//! hash). They compare only objects under those paths, as `enddef` of CDF-5 does for all. Then come the offsets: sums
+//! over the lower ranks give each rank its numbers and begins, before any block exists; each rank builds its blocks,
+//! and a second set of sums gives their positions. The ranks write blocks, name indexes, the path index and path
+//! lists in parallel, and build each block again as they write it, so that none is held in memory. All ranks gather
+//! the index table, and rank 0 writes it and the head.
 //!
-//! Invariants: every rank writes only what it owns; the file says that it is unfinished until
-//! its first bytes are [`finished`]; begins and numbers are those of a CDF-5 file with the same definitions, but for
-//! where the data part begins.
+//! Invariants: every rank writes only what it owns; the file is marked as unfinished until its first bytes are
+//! [`finished`]; begins and numbers are those of a CDF-5 file with the same definitions, except for the begin of the
+//! data part.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ use super::rank_part::{self, Blocks, ObjectFilter, Paths, Sizes};
 use crate::container::words::{Words, words};
 use crate::container::write_buffer::{PIECE, WriteBuffer};
 
-/// Pages of an index that are made at once.
+/// Pages of an index built at a time.
 const TOGETHER: usize = 16;
 
 /// A rank's part of a header, checked and placed, but not yet written.
@@ -34,9 +34,9 @@ pub(crate) struct PreparedHeader {
     pub head: Head,
     /// The whole index table.
     pub table: Table,
-    /// Where the file's parts lie. What counts as header are head, blocks, indexes and table.
+    /// The positions of the file's parts. The header consists of head, blocks, indexes and table.
     pub layout: Layout,
-    /// What blocks are made of once more.
+    /// Input for building the blocks again.
     filter: ObjectFilter,
     before: Sizes,
     blocks: Range<u64>,
@@ -45,19 +45,19 @@ pub(crate) struct PreparedHeader {
     list: (u64, Vec<u8>),
 }
 
-/// Where a rank's objects come in the file.
+/// The positions of a rank's objects in the file.
 #[derive(Debug)]
 pub(crate) struct ObjectNumbers {
     /// Number of each of this rank's dimensions.
     pub dim_ids: Vec<u64>,
     /// Number of each of this rank's variables.
     pub var_ids: Vec<u64>,
-    /// Begin of each variable that this rank places; 0 for those that a lower rank does.
+    /// Begin of each variable that this rank places; 0 for those that a lower rank places.
     pub begins: Vec<u64>,
 }
 
 impl ObjectNumbers {
-    /// Bytes of memory they hold.
+    /// Bytes of memory held.
     pub fn memory(&self) -> u64 {
         (self.dim_ids.len() + self.var_ids.len() + self.begins.len()) as u64 * 8
     }
@@ -80,15 +80,15 @@ struct HeaderParts {
 
 words!(HeaderParts { blocks: u64, name_pages: u64, path_pages: u64, paths: u64, lists: u64 });
 
-/// What comes of comparing the objects under shared paths.
+/// The result of comparing the objects under shared paths.
 pub(crate) trait Ownership {
-    /// Which objects a lower rank places, by kind.
+    /// The objects that a lower rank places, by kind.
     fn not_mine(&self) -> [Vec<u32>; 3];
-    /// Fills in the numbers of those, which the ranks that place them send.
+    /// Fills in the numbers of those, which come from the ranks that place them.
     fn resolve_numbers(&self, team: &Team, dims: &mut [u64], vars: &mut [u64]) -> Result<()>;
 }
 
-/// Where every object belongs to the only rank that defines it.
+/// The case in which only one rank defines each object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SoleOwnership;
 
@@ -101,8 +101,8 @@ impl Ownership for SoleOwnership {
     }
 }
 
-/// Sends each owner of hashes this rank's paths; gives which of them other ranks define under, too, and how
-/// many hashes this rank compared.
+/// Sends this rank's paths to the owners of their hashes; returns which of them other ranks share, and how many
+/// hashes this rank compared.
 pub(crate) fn shared_paths(team: &Team, paths: &Paths) -> Result<(Vec<bool>, u64)> {
     let ranks = team.size();
     if ranks == 1 {
@@ -130,15 +130,14 @@ pub(crate) fn shared_paths(team: &Team, paths: &Paths) -> Result<(Vec<bool>, u64
     Ok((shared.collect(), compared))
 }
 
-/// Which of `ranks` owns a hash: ranges of equal size, in order.
+/// The rank, of `ranks`, that owns a hash: ranges of equal size, in order.
 fn owner(hash: &[u8; 16], ranks: usize) -> usize {
     let top = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
     ((u64::from(top) * ranks as u64) >> 32) as usize
 }
 
-/// Checks and places all ranks' definitions; see the module's text. `words` are the name index of all of this
-/// rank's objects; `ownership` says what lower ranks place.
-/// Collective. Nothing is written.
+/// Checks and places all ranks' definitions; see the module's documentation. `words` is the name index of all of this
+/// rank's objects; `ownership` gives the objects that lower ranks place. Collective. Writes nothing.
 pub(crate) fn prepare(
     team: &Team,
     header: &Header,
@@ -209,7 +208,7 @@ struct PartOffsets {
     names: u64,
     /// The path index of all ranks.
     all_paths: u64,
-    /// This rank's part of it.
+    /// This rank's part of the path index.
     paths: u64,
     /// This rank's path list.
     list: u64,
@@ -218,7 +217,7 @@ struct PartOffsets {
 }
 
 impl PartOffsets {
-    /// Those of a rank, by the sizes of the lower ranks' parts and of all.
+    /// The offsets for a rank, from the sizes of the parts of lower ranks and of all.
     fn of(before: &HeaderParts, total: &HeaderParts) -> PartOffsets {
         let first = Head::LEN as u64;
         let all_names = first + total.blocks;
@@ -235,8 +234,8 @@ impl PartOffsets {
     }
 }
 
-/// Sets this rank's blocks to their places in its index table, and adds the entry of the rank, which has so
-/// many names.
+/// Sets the positions of this rank's blocks in its index table, and adds the entry of the rank, which has `names`
+/// names.
 fn complete_table(built: &mut Blocks, at: &PartOffsets, names: u64) {
     for block in &mut built.table.blocks {
         block.offset += at.blocks;
@@ -250,8 +249,8 @@ fn complete_table(built: &mut Blocks, at: &PartOffsets, names: u64) {
     });
 }
 
-/// A rank's message for the index table: the number and the name of its record dimension, and its part of the
-/// table. [`join`] reads it.
+/// A rank's message for the index table: the number and name of its record dimension, and its part of the table.
+/// [`join`] parses it.
 fn pack_table(header: &Header, dim_ids: &[u64], table: &Table) -> Vec<u8> {
     let record = header.dims.record.map(|id| (dim_ids[id as usize], header.dims.names.get(id as usize)));
     let (id, name) = record.map_or((0, ""), |(id, name)| (id + 1, name));
@@ -263,8 +262,8 @@ fn pack_table(header: &Header, dim_ids: &[u64], table: &Table) -> Vec<u8> {
 }
 
 impl PreparedHeader {
-    /// Writes this rank's part of `header`, whose dimensions have the numbers `dim_ids`; gives its bytes. The file
-    /// then says that it is unfinished.
+    /// Writes this rank's part of `header`, whose dimensions have the numbers `dim_ids`; returns the number of bytes.
+    /// The file is then marked as unfinished.
     pub fn write(&self, file: &TeamFile, header: &Header, dim_ids: &[u64]) -> Result<u64> {
         let mut out = WriteBuffer::new(file, PIECE);
         if file.team().rank() == 0 {
@@ -277,7 +276,7 @@ impl PreparedHeader {
         out.seek(self.blocks.start)?;
         Blocks::build(header, None, &self.filter, dim_ids, &self.before, &mut |block| out.add(block))?;
         if out.here() != self.blocks.end {
-            return Err(Error::internal("metadata blocks changed between their placing and their writing"));
+            return Err(Error::internal("metadata blocks changed after they were placed"));
         }
         out.seek(self.names.0)?;
         let (mut pages, mut entries) = (Vec::new(), Vec::new());
@@ -300,15 +299,15 @@ impl PreparedHeader {
         Ok(out.written())
     }
 
-    /// Bytes of memory it holds.
+    /// Bytes of memory held.
     pub fn memory(&self) -> u64 {
         let indexes = self.names.1.len() * NAME_ENTRY + self.paths.1.len() * PATH_ENTRY;
         self.table.memory() + (indexes + self.list.1.len()) as u64
     }
 }
 
-/// The first bytes of a finished file with so many records: what is written last of it, the magic (the
-/// first four) after the rest.
+/// The first bytes of a finished file with this number of records. They are written last: first the rest, then the
+/// magic (the first four).
 pub fn finished(numrecs: u64) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.resize(Head::NUMRECS_AT as usize, 0);
@@ -316,7 +315,7 @@ pub fn finished(numrecs: u64) -> Vec<u8> {
     bytes
 }
 
-/// Numbers in the file, from `first` on; those of objects that others place are resolved later.
+/// Numbers in the file, from `first` on; the numbers of objects that other ranks place are resolved later.
 fn numbers(filter: &ObjectFilter, kind: usize, count: usize, first: u64) -> Vec<u64> {
     let mut numbers = vec![u64::MAX; count];
     for (number, i) in (first..).zip(filter.iter(kind, count)) {
@@ -348,7 +347,7 @@ fn path_index(
     Ok(entries)
 }
 
-/// The whole table from all ranks' parts, and the number of the record dimension.
+/// Joins all ranks' parts into the whole table; also returns the number of the record dimension.
 fn join(parts: &[Vec<u8>]) -> Result<(Table, Option<u64>)> {
     let mut table = Table::default();
     let mut record_dim: Option<(usize, u64, String)> = None;
@@ -363,11 +362,12 @@ fn join(parts: &[Vec<u8>]) -> Result<(Table, Option<u64>)> {
             (Some(id), None) => record_dim = Some((rank, id, String::from_utf8_lossy(name).into_owned())),
             (Some(id), Some((other, first, other_name))) if id != *first => {
                 let name = String::from_utf8_lossy(name);
-                return Err(Code::DefinitionDiffers.error(format!(
-                    "a container has one record dimension at most, but rank {other} defines `{other_name}` and \
-                     rank {rank} `{name}`"
-                ))
-                .with_hint("give all but one of them a length, or let all ranks define the same"));
+                return Err(Code::DefinitionDiffers
+                    .error(format!(
+                        "a container has at most one record dimension, but rank {other} defines \
+                         `{other_name}` and rank {rank} `{name}`"
+                    ))
+                    .with_hint("give all but one of them a length, or define the same one on all ranks"));
             }
             _ => {}
         }
@@ -386,7 +386,7 @@ fn lay_out(header_len: u64, total: &Sizes, alignment: &Alignment) -> Result<Layo
     let data_end = data_begin.checked_add(total.fixed).ok_or_else(beyond)?;
     let record_begin = up(data_end, alignment.v_minfree, alignment.r_align).ok_or_else(beyond)?;
     let (record_size, one_record_var) = (total.record_size(), total.record_vars == 1);
-    // The first record must fit, as in a classic header.
+    // The first record must fit, as with a classic header.
     record_begin.checked_add(record_size).filter(|end| *end <= i64::MAX as u64).ok_or_else(beyond)?;
     Ok(Layout { header_len, data_begin, data_end, record_begin, record_size, one_record_var })
 }

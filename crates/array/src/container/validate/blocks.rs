@@ -1,12 +1,12 @@
-//! Metadata blocks and the objects in them, against the index table, the head and one another.
+//! Checks metadata blocks and their objects against the index table, the head and each other.
 //!
-//! Blocks are read twice: for their names and dimensions, then for their variables, whose dimensions may stand
-//! in any block; a third time those in which names seem to stand twice. At the end of each writer's blocks its
-//! name index is checked, at the end of all the path index; in the second pass, at the end of each writer's
-//! blocks, its path list.
+//! Blocks are read twice: for their names and dimensions, then for their variables, whose dimensions may be in any
+//! block. Blocks with apparently duplicate names are read a third time. After each writer's blocks, the first pass
+//! checks the writer's name index, and the second its path list; after all blocks, the first pass checks the path
+//! index.
 //!
-//! Invariants: at most two blocks are in memory; of each object 16 bytes are kept, of each dimension 8 more, of
-//! each whose name stands twice 32 more, and the paths of one writer.
+//! Invariants: memory holds at most two blocks, 16 bytes for each object, 8 more for each dimension, 32 more for each
+//! object with a duplicate name, and the paths of one writer.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,19 +23,19 @@ use super::{indexes, lists};
 /// Dimensions, global attributes, variables.
 const KINDS: [&str; 3] = ["dimension", "attribute", "variable"];
 
-/// How many dimensions of a variable messages show.
+/// Limit on a variable's dimensions that a message shows.
 const SHOWN_DIMS: usize = 20;
 
-/// What variables say of the data part.
+/// The sizes of the data part, computed from the variables.
 #[derive(Debug, Default)]
 pub(super) struct DataSums {
     /// Bytes of all fixed variables, each padded.
     pub fixed: u64,
-    /// Bytes of a record: variables padded, and not.
+    /// Bytes of a record: with padded variables, and without padding.
     record: u64,
     plain: u64,
     pub record_vars: u64,
-    /// Variables of the last record against the end of the file; of meaning where that is in the file.
+    /// Variables of the last record compared with the end of the file; meaningful if that record is in the file.
     pub last_record: Ends,
 }
 
@@ -49,11 +49,11 @@ impl DataSums {
 pub(super) struct Blocks<'f, S: ?Sized> {
     file: &'f File<'f, S>,
     findings: &'f mut Findings,
-    /// Of each block that is sound, the lengths of its dimensions.
+    /// For each valid block, the lengths of its dimensions.
     lens: Vec<Option<Vec<u64>>>,
     /// By kind, hash and number of each object.
     hashes: [Vec<(u64, u64)>; 3],
-    /// What the variables come to; `None` where not all could be read.
+    /// The sums over the variables; `None` if not all of them could be read.
     pub data: Option<DataSums>,
 }
 
@@ -71,7 +71,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         match entry.check(bytes) {
             Ok(block) => Ok(Some(block)),
             Err(error) => {
-                let rule = "a block has the CRC and the counts that the table says";
+                let rule = "a block matches its CRC and counts in the table";
                 let finding = Finding::error(entry.offset, what, rule, error.message());
                 self.findings
                     .push(finding.with_hint("other blocks stay readable; restore the file from a copy"));
@@ -111,8 +111,8 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         indexes::paths(self.file, all_sound.then_some(&all_paths[..]), self.findings)?;
         let distinct = all_paths.chunk_by(|a, b| a[..16] == b[..16]).count() as u64;
         if all_sound && distinct != self.file.head.paths {
-            let message = format!("{}, objects stand under {distinct}", self.file.head.paths);
-            let rule = "the head says how many different paths there are";
+            let message = format!("{}, but objects are under {distinct}", self.file.head.paths);
+            let rule = "the head has the number of different paths";
             self.findings.push(Finding::error(48, "head", rule, message));
         }
         self.record_dimension();
@@ -129,7 +129,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         }
     }
 
-    /// Looks at the names in a block. Gives the lengths of its dimensions where all could be read.
+    /// Checks the names in a block. Returns the lengths of its dimensions if all could be read.
     fn names_of(
         &mut self,
         number: usize,
@@ -157,7 +157,8 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
                         let id = first[0] + slot as u64;
                         if dim.is_record != (head.record_dim == Some(id)) || (dim.is_record && dim.len > 0) {
                             let object = || format!("dimension `{}`", shown(&dim.name));
-                            let rule = "one dimension is the record dimension: that of the head, of length 0";
+                            let rule = "one dimension is the record dimension: the one in the head, of \
+                                        length 0";
                             let message =
                                 || format!("length {}, record dimension: {}", dim.len, dim.is_record);
                             self.findings.error(at, rule, || (object(), message()));
@@ -197,11 +198,11 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
 
     fn unreadable(&mut self, number: usize, kind: &str, slot: usize, at: u64, message: &str) {
         let object = || format!("{}, {kind} in slot {slot}", named(self.file, number));
-        let rule = "an entry of a block is as the table of entries says";
+        let rule = "an entry of a block agrees with the table of entries";
         self.findings.error(at, rule, || (object(), message));
     }
 
-    /// The paths a block lists, against those of its objects and what the table says.
+    /// Checks the paths that a block lists against those of its objects and those in the table.
     fn paths_of(&mut self, number: usize, block: &Block, used: &HashSet<&str>) -> bool {
         let at = self.file.table.blocks[number].offset;
         let mut listed = HashSet::new();
@@ -211,7 +212,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
                 Ok(path) if used.contains(path) && listed.insert(path) => {}
                 Ok(path) => {
                     let rule = "a block lists each path of its objects once";
-                    let message = || format!("`{}` is listed twice, or for no object", shown(path));
+                    let message = || format!("`{}` is listed twice, or without an object", shown(path));
                     self.findings.error(place, rule, || (named(self.file, number), message()));
                 }
                 Err(error) => {
@@ -223,7 +224,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         let range = (used.iter().min().copied(), used.iter().max().copied());
         let range = (range.0.unwrap_or(""), range.1.unwrap_or(""));
         if range != self.file.table.path_range(number) {
-            let rule = "the table gives the least and the greatest path of a block";
+            let rule = "the table has the least and the greatest path of a block";
             let message = || format!("`{}` to `{}`", shown(range.0), shown(range.1));
             self.findings.error(at, rule, || (named(self.file, number), message()));
         }
@@ -233,26 +234,26 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
     fn name(&mut self, kind: usize, (path, last): (&str, &str), name: &str, at: u64) {
         let problem = match paths::check_path(name) {
             Ok(()) if last.contains('/') => {
-                format!("`{}` is to be the last part of a path (`{}`)", shown(last), shown(path))
+                format!("`{}` was given as the last part of a path (`{}`)", shown(last), shown(path))
             }
             Ok(()) => return,
             Err(error) => error.message().to_owned(),
         };
         let object = || format!("{} `{}`", KINDS[kind], shown(name));
-        self.findings.error(at, "a name is a path of legal names", || (object(), problem));
+        self.findings.error(at, "a name is a path of valid names", || (object(), problem));
     }
 
     fn record_dimension(&mut self) {
         let Some(number) = self.file.head.record_dim else { return };
-        // In a block that could be read it was looked at there.
+        // If the block could be read, its names were checked there.
         if self.file.table.block_of_dim(number).is_none() {
             let rule = "the record dimension is one of the dimensions";
-            let message = format!("number {number}, there are {}", self.file.head.dims);
+            let message = format!("number {number}, but there are {}", self.file.head.dims);
             self.findings.push(Finding::error(56, "head", rule, message));
         }
     }
 
-    /// Objects of one kind have different names.
+    /// Checks that objects of one kind have different names.
     fn doubles(&mut self) -> Result<()> {
         for kind in 0..KINDS.len() {
             let mut hashes = std::mem::take(&mut self.hashes[kind]);
@@ -266,15 +267,15 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         Ok(())
     }
 
-    /// Names of the objects with these numbers, which ascend, so that each block is read once.
+    /// Compares the names of the objects with these numbers, which ascend, so that each block is read once.
     fn doubles_among(&mut self, kind: usize, numbers: &[u64]) -> Result<()> {
-        // A half of a hash does not distinguish two names; all of it does.
+        // Half of a hash does not distinguish two names; the whole hash does.
         let mut seen: HashMap<[u8; 16], u64> = HashMap::new();
         let mut held: Option<(usize, Option<Block>)> = None;
         for number in numbers {
             let Some((place, slot)) = self.place(kind, *number) else { continue };
             if held.as_ref().is_none_or(|(held, _)| *held != place) {
-                drop(held.take()); // Before the next one is read.
+                drop(held.take()); // Before the next block is read.
                 held = Some((place, self.block(place)?));
             }
             let Some((_, Some(block))) = &held else { continue };
@@ -301,7 +302,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
     /// Block and slot of an object.
     fn place(&self, kind: usize, number: u64) -> Option<(usize, usize)> {
         let table = self.file.table;
-        // The last block that does not begin behind it: those before may have no object of the kind.
+        // The last block that does not begin after it: earlier blocks may have no object of the kind.
         let (mut low, mut high) = (0, table.blocks.len());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -314,7 +315,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         Some((block, usize::try_from(number.checked_sub(table.first_of_block(block)[kind])?).ok()?))
     }
 
-    /// The second pass: variables, their attributes, and where their data lie.
+    /// The second pass: variables, their attributes, and the positions of their data.
     pub fn variables(&mut self) -> Result<()> {
         let (head, len) = (self.file.head, self.file.len);
         let before_last = head.numrecs.saturating_sub(1).saturating_mul(head.record_size);
@@ -334,7 +335,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
                     let dims = (0..block.dims()).map(|slot| (0, block.dim_name(slot)));
                     let attrs = (0..block.attrs()).map(|slot| (1, block.attr_name(slot)));
                     for (kind, name) in dims.chain(attrs) {
-                        // That names are readable was seen in the first pass.
+                        // The first pass checked that names are readable.
                         let Ok((path, _)) = name else { continue };
                         held.add(path, kind, of_writer, 0, 0);
                     }
@@ -348,7 +349,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         Ok(())
     }
 
-    /// Variables of one block; `of_writer` is its number among those of its writer.
+    /// Checks the variables of one block; `of_writer` is its index among the blocks of its writer.
     fn variables_of(
         &mut self,
         number: usize,
@@ -383,33 +384,33 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
             }
         }
         if bytes_of_block.is_some_and(|bytes| bytes != entry.data) {
-            let rule = "the table gives the bytes of data of a block's variables";
-            let message = format!("{}, its variables have {}", entry.data, bytes_of_block.unwrap_or(0));
+            let rule = "the table has the bytes of data of a block's variables";
+            let message = format!("{}, but its variables have {}", entry.data, bytes_of_block.unwrap_or(0));
             self.findings.push(Finding::error(entry.offset, named(self.file, number), rule, message));
         }
     }
 
-    /// Attributes of a variable: legal, different names.
+    /// Checks the attributes of a variable: valid and different names.
     fn attributes(&mut self, var: &BlockVar, at: u64) {
         let mut seen = HashSet::new();
         for attr in var.attrs.iter() {
             let object = || format!("variable `{}`, attribute `{}`", shown(&var.name), shown(attr.name));
             if let Err(error) = names::check_name(attr.name) {
-                self.findings.error(at, "a name is legal in netCDF", || (object(), error.message()));
+                self.findings.error(at, "a name is valid in netCDF", || (object(), error.message()));
             }
             if !seen.insert(attr.name) {
                 let rule = "attributes of a variable have different names";
-                self.findings.error(at, rule, || (object(), "it stands there twice"));
+                self.findings.error(at, rule, || (object(), "it occurs twice"));
             }
         }
     }
 
-    /// Bytes of a fixed variable, or of one record; `None` where its dimensions are not known.
+    /// Size of a fixed variable, or of one record, in bytes; `None` if its dimensions are not known.
     fn bytes_of(&mut self, var: &BlockVar, at: u64) -> Option<u64> {
         let head = self.file.head;
         let object = || format!("variable `{}`", shown(&var.name));
         if let Some(id) = var.dims.iter().find(|id| **id >= head.dims) {
-            let message = || format!("dimension {id}, there are {}", head.dims);
+            let message = || format!("dimension {id}, but there are {}", head.dims);
             self.findings.error(at, "a variable has dimensions of the file", || (object(), message()));
             return None;
         }
@@ -432,13 +433,13 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         }
         let bytes = bytes.filter(|bytes| *bytes <= i64::MAX as u64 - 3);
         if bytes.is_none() {
-            let rule = "a variable ends within the largest file";
+            let rule = "a variable ends inside the largest file";
             self.findings.error(at, rule, || (object(), "it has 2^63 bytes or more"));
         }
         bytes
     }
 
-    /// Where a variable's data lie, against where those before it end.
+    /// Checks the position of a variable's data against the end of those before it.
     fn placed(
         &mut self,
         mut data: DataSums,
@@ -454,15 +455,16 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         };
         let object = || format!("variable `{}`", shown(&var.name));
         if var.begin != *place {
-            let rule = "data stand in the order of the variables, each padded to a multiple of 4";
-            let message = || format!("begins at {} of its part, those before it end at {place}", var.begin);
+            let rule = "data are in the order of the variables, each padded to a multiple of 4";
+            let message =
+                || format!("begins at {} of its part, but those before it end at {place}", var.begin);
             self.findings.error(at, rule, || (object(), message()));
             return None;
         }
         let begin = base.checked_add(*place);
         *place = place.checked_add(bytes.next_multiple_of(4)).filter(|end| *end <= i64::MAX as u64)?;
         if begin.is_none_or(|begin| begin > i64::MAX as u64) {
-            let rule = "a variable ends within the largest file";
+            let rule = "a variable ends inside the largest file";
             self.findings.error(at, rule, || (object(), "it begins beyond 2^63 - 1"));
             return None;
         }
@@ -481,7 +483,7 @@ fn joined(path: &str, last: &str) -> String {
     if path.is_empty() { last.to_owned() } else { format!("{path}/{last}") }
 }
 
-/// A block in words.
+/// Describes a block.
 pub(super) fn named<S: ?Sized>(file: &File<'_, S>, number: usize) -> String {
     match file.table.path_range(number) {
         ("", "") => format!("metadata block {number} (objects outside any path)"),

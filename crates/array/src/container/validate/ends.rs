@@ -1,19 +1,19 @@
-//! Where data lie against the end of the file.
+//! Compares the positions of data with the end of the file.
 
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::parse::{Finding, Findings, shown};
 
-/// Looks at one variable after another, where it lies against the end of the file. Padding is not looked at: the
-/// last of a file may be missing.
+/// Compares the position of one variable after another with the end of the file. Ignores padding: the last padding of
+/// a file may be missing.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     file_len: u64,
     /// The offset from which begins count.
     base: u64,
-    /// Name and end of the first that the end of the file cuts: where nothing overlaps there is one at most.
+    /// Name and end of the first variable that the end of the file cuts: without overlaps there is at most one.
     cut: Option<(String, u64)>,
     unwritten: u64,
-    /// Name and begin of the first of those that were never written.
+    /// Name and begin of the first variable that was never written.
     first: Option<(String, u64)>,
 }
 
@@ -36,7 +36,7 @@ impl Ends {
         }
     }
 
-    /// Reports what is cut or missing: of a record, where its number is given.
+    /// Reports variables that are cut or missing: of a record, if its number is given.
     pub fn finish(self, record: Option<u64>, findings: &mut Findings) {
         let (file_len, unwritten) = (self.file_len, self.unwritten);
         let rule = if record.is_some() { "a file holds its records" } else { "a file holds its data" };
@@ -44,7 +44,7 @@ impl Ends {
         if let Some((name, end)) = self.cut {
             let message = format!("its data{of_record} end at {end}, but the file ends at {file_len}");
             let finding = Finding::error(file_len, format!("variable `{name}`"), rule, message);
-            findings.push(finding.with_hint("the file was cut, or its writer stopped: take a whole copy"));
+            findings.push(finding.with_hint("the file was cut, or its writer stopped: get a complete copy"));
         }
         if let Some((name, begin)) = self.first {
             let message = format!(
@@ -55,8 +55,8 @@ impl Ends {
     }
 }
 
-/// Where the last record begins. A record that lies wholly behind the end of the file is not there: `None`, and a
-/// finding. The number of records stands at an offset.
+/// The offset of the last record. If a record is completely beyond the end of the file, it is missing: returns
+/// `None`, and adds a finding. The number of records is at an offset.
 pub(super) fn last_record(
     layout: &Layout,
     numrecs: (u64, u64),
@@ -69,7 +69,7 @@ pub(super) fn last_record(
     let there = last.filter(|last| *last < file_len);
     if there.is_none() {
         let held = layout.records_in(file_len);
-        let message = format!("{numrecs} records of {} bytes, the file holds {held}", layout.record_size);
+        let message = format!("{numrecs} records of {} bytes, but the file holds {held}", layout.record_size);
         let finding = Finding::error(at, "", rule, message);
         findings.push(finding.with_hint("the file was cut, or its number of records is wrong"));
     }

@@ -1,15 +1,15 @@
-//! Whether names of a file that escapes paths are distinct when they are shown.
+//! Checks that the names in a file with escaped paths are distinct when displayed.
 //!
-//! Different paths have different spellings. But tools that know nothing of paths may give a file names that no
-//! path is escaped as (`x~y`), which are shown as they stand; the escaping of the path with that very name
-//! (`x~~y`) is then shown alike, and by that name one of the two is found.
+//! Different paths have different escaped forms. But tools without paths may give a file names that are not the
+//! escaped form of any path (`x~y`); these are displayed unchanged. A path that is displayed with the same name
+//! (escaped as `x~~y`) then looks alike, and a search by that name finds only one of the two.
 
 use std::collections::HashSet;
 
 use fieldstone_format::netcdf::parse::{Examined, Finding, Findings, shown};
 use fieldstone_format::netcdf::{Names, paths};
 
-/// Notes names that are shown as another of their list is.
+/// Reports names that are displayed like another name of their list.
 pub(super) fn check(file: &Examined, findings: &mut Findings) {
     let (header, places) = (&file.header, &file.places);
     of_list("dimension", &header.dims.names, places.dims_at, findings);
@@ -18,7 +18,7 @@ pub(super) fn check(file: &Examined, findings: &mut Findings) {
 }
 
 fn of_list(kind: &str, names: &Names, at: u64, findings: &mut Findings) {
-    // Those that no path is escaped as are rare, and without them nothing is shown twice.
+    // Names that are not an escaped path are rare, and without them all displayed names differ.
     let mut escaping = String::new();
     let unspelled: Vec<(&str, String)> = names
         .iter()
@@ -33,9 +33,11 @@ fn of_list(kind: &str, names: &Names, at: u64, findings: &mut Findings) {
     }
     let all: HashSet<&str> = names.iter().collect();
     for (name, escaping) in unspelled.iter().filter(|(_, escaping)| all.contains(&**escaping)) {
-        let rule = "names of a file that escapes paths are shown apart";
-        let message =
-            format!("it is no escaped path and shown as it stands; `{}` is shown so, too", shown(escaping));
+        let rule = "names of a file with escaped paths differ when displayed";
+        let message = format!(
+            "it is not an escaped path and is displayed unchanged; `{}` is displayed the same way",
+            shown(escaping)
+        );
         let finding = Finding::warning(at, format!("{kind} `{}`", shown(name)), rule, message);
         findings.push(finding.with_hint("rename one of the two, with ncrename for example"));
     }

@@ -1,8 +1,8 @@
-//! The path index and the name indexes: pages that match their checksums, entries that ascend, and exactly
-//! those entries that the blocks make.
+//! Checks the path index and the name indexes: pages match their checksums, entries ascend, and the entries are
+//! exactly those of the blocks.
 //!
-//! Invariants: an index is read a few pages at a time; of one index at most one difference is named, because
-//! all entries behind a missing one stand elsewhere.
+//! Invariants: an index is read a few pages at a time; at most one difference is reported for an index, because a
+//! missing entry shifts all later entries.
 
 use fieldstone_core::Result;
 use fieldstone_format::netcdf::parse::{Finding, Findings, Source};
@@ -13,19 +13,19 @@ use fieldstone_format::partitioned::pages::{
 
 use super::parts::File;
 
-/// Pages that are read at once.
+/// Pages read at a time.
 const AT_ONCE: u64 = 64;
 
-/// An index as it stands in the file.
+/// An index in the file.
 struct Index<'a> {
     offset: u64,
     pages: u64,
-    /// Whether all pages but the last are full.
+    /// Whether all pages except the last are full.
     full: bool,
     what: &'a str,
 }
 
-/// The name index of a writer. `wanted` is what its blocks make, sorted, where all of them could be read.
+/// Checks the name index of a writer. `wanted` has the entries of its blocks, sorted, if all blocks could be read.
 pub(super) fn names<S: Source + ?Sized>(
     file: &File<'_, S>,
     writer: usize,
@@ -42,7 +42,7 @@ pub(super) fn names<S: Source + ?Sized>(
     })
 }
 
-/// The path index. `wanted` is what the blocks make, sorted, where all of them could be read.
+/// Checks the path index. `wanted` has the entries of the blocks, sorted, if all blocks could be read.
 pub(super) fn paths<S: Source + ?Sized>(
     file: &File<'_, S>,
     wanted: Option<&[[u8; PATH_ENTRY]]>,
@@ -78,7 +78,7 @@ fn compare<S: Source + ?Sized, const N: usize>(
             let page = match Page::decode(bytes, N) {
                 Ok(page) => page,
                 Err(error) => {
-                    let rule = "a page has its CRC and 1 entry at least";
+                    let rule = "a page matches its CRC and has at least 1 entry";
                     let finding = Finding::error(at, index.what, rule, error.message());
                     findings.push(finding.with_hint("names are still found, through the metadata blocks"));
                     agrees = false;
@@ -88,7 +88,7 @@ fn compare<S: Source + ?Sized, const N: usize>(
             let entries = page.entries();
             if index.full && number + 1 < index.pages && entries.len() < entries_per_page(N) {
                 let message = format!("{} entries", entries.len());
-                let rule = "pages of a name index but the last are full";
+                let rule = "all pages of a name index except the last are full";
                 findings.push(Finding::error(at, index.what, rule, message));
             }
             for (entry, at) in entries.zip((at + 8..).step_by(N)) {
@@ -104,7 +104,7 @@ fn compare<S: Source + ?Sized, const N: usize>(
                     let missing = expected.filter(|expected| **expected < entry);
                     let message = match missing {
                         Some(missing) => format!("the entry {} is missing", describe(missing)),
-                        None => format!("the entry {} is that of no object", describe(&entry)),
+                        None => format!("no object has the entry {}", describe(&entry)),
                     };
                     findings.push(Finding::error(at, index.what, RULE, message));
                     agrees = false;

@@ -1,8 +1,8 @@
-//! Path lists: bytes that match their checksum, entries that keep the rules of a list, and exactly what the
-//! writer's blocks hold.
+//! Checks path lists: bytes match their checksum, entries obey the rules of a list, and the contents equal those of
+//! the writer's blocks.
 //!
-//! Invariants: one list is in memory, beside what the writer's blocks hold under each of its paths; of one list at
-//! most one difference is named, because all behind a missing entry stand elsewhere.
+//! Invariants: memory holds one list, and the totals of the writer's blocks under each of its paths; at most one
+//! difference is reported for a list, because a missing entry shifts all later entries.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use fieldstone_format::partitioned::{ListedPath, PathList};
 
 use super::parts::File;
 
-/// What a writer's blocks hold under each path. The paths of the entries are empty: the keys hold them.
+/// The contents of a writer's blocks under each path. The paths in the entries are empty, because the keys hold them.
 #[derive(Debug, Default)]
 pub(super) struct ExpectedPaths(BTreeMap<String, ListedPath<'static>>);
 
 impl ExpectedPaths {
-    /// Counts an object of a kind in a block of the writer, a variable with its bytes of data: all, or those of
+    /// Counts an object of a kind in a block of the writer; for a variable, also its bytes of data: all, or those of
     /// one record.
     pub fn add(&mut self, path: &str, kind: usize, block: u32, fixed: u64, record: u64) {
         if !self.0.contains_key(path) {
@@ -31,7 +31,7 @@ impl ExpectedPaths {
     }
 }
 
-/// The path list of a writer. `held` is what its blocks hold, where all of them could be read.
+/// Checks the path list of a writer. `held` has the contents of its blocks, if all blocks could be read.
 pub(super) fn check<S: Source + ?Sized>(
     file: &File<'_, S>,
     writer: usize,
@@ -43,9 +43,9 @@ pub(super) fn check<S: Source + ?Sized>(
     let begin = file.table.lists(file.head).0.saturating_add(file.table.list_of_writer(writer));
     let Some(bytes) = file.part(begin, entry.list_len, &what, findings)? else { return Ok(()) };
     if let Err(error) = entry.check_list(&bytes) {
-        let rule = "a path list has the CRC that the table says";
+        let rule = "a path list matches its CRC in the table";
         let finding = Finding::error(begin, what, rule, error.message());
-        findings.push(finding.with_hint("what stands under its paths is still counted, in the blocks"));
+        findings.push(finding.with_hint("objects under its paths are still counted, in the blocks"));
         return Ok(());
     }
     let mut list = PathList::new(&bytes, entry.blocks);
@@ -67,7 +67,7 @@ pub(super) fn check<S: Source + ?Sized>(
             (Some(listed), Some((path, held))) if listed == (ListedPath { path, ..*held }) => continue,
             (Some(listed), Some((path, held))) if listed.path == path => {
                 let path = shown(path);
-                format!("`{path}`: {}, its blocks hold {}", described(&listed), described(held))
+                format!("`{path}`: {}, but its blocks hold {}", described(&listed), described(held))
             }
             (Some(listed), Some((path, _))) if path.as_str() > listed.path => {
                 format!("`{}` has no object in the writer's blocks", shown(listed.path))
@@ -78,7 +78,7 @@ pub(super) fn check<S: Source + ?Sized>(
             }
         };
         findings.push(Finding::error(at, &*what, RULE, message));
-        // What follows is still to keep the rules of a list.
+        // The rest must still obey the rules of a list.
         expected = None;
         if listed.is_none() {
             return Ok(());
@@ -94,4 +94,4 @@ fn described(listed: &ListedPath<'_>) -> String {
     )
 }
 
-const RULE: &str = "a path list has what the writer's blocks hold under each path, and no other path";
+const RULE: &str = "a path list has the contents of the writer's blocks under each path, and no other path";

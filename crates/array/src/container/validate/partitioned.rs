@@ -1,8 +1,8 @@
-//! Files with a partitioned header as a whole: head, index table, how the parts lie, the data.
+//! Checks files with a partitioned header as a whole: head, index table, positions of the parts, data.
 //!
-//! Invariants: what fails its checksum is named once and not looked at further; a part is read only where the
-//! file is long enough to hold it, so that memory is bounded by the file's size, whatever its numbers say; the
-//! blocks are read one at a time.
+//! Invariants: a part with a failed checksum is reported once and not examined further; a part is read only if the
+//! file is long enough to hold it, so that the file's size limits memory, whatever its numbers are; blocks are read
+//! one at a time.
 
 use fieldstone_core::Result;
 use fieldstone_format::crc;
@@ -17,7 +17,7 @@ use super::parts::{File, part};
 use super::report::Report;
 use crate::container::model::Format;
 
-/// Bytes that are looked at together where all are to be zero, and most of them that are.
+/// Bytes examined at a time in a range that must be zero, and limit on all of them.
 const PIECE: u64 = 64 << 10;
 const ROOM: u64 = 4 << 20;
 
@@ -28,7 +28,7 @@ pub(super) fn is_one(source: &(impl Source + ?Sized)) -> Result<bool> {
     Ok(read == 4 && (first[..3] == MAGIC[..3] || is_unfinished(&first)))
 }
 
-/// Checks a file that [`is_one`].
+/// Checks a file for which [`is_one`] is true.
 pub(super) fn check(
     source: &(impl Source + ?Sized),
     report: &mut Report,
@@ -39,30 +39,30 @@ pub(super) fn check(
     if !is_unfinished(&first) {
         return check_finished(source, report, findings);
     }
-    // How far its writer came: what would be wrong with it if only its magic stood there.
+    // How far its writer got: the first fault that the file would have if it had its magic.
     let (mut otherwise, mut wrong) = (Report::default(), Findings::default());
     check_finished(&FinishedView(source), &mut otherwise, &mut wrong)?;
     let stopped = match wrong.list.iter().find(|finding| finding.severity == Severity::Error) {
         _ if first[4..read].iter().all(|byte| *byte == 0) => {
-            "it was stopped during definition: nothing is defined in the file".to_owned()
+            "the writer stopped during definition: the file contains no definitions".to_owned()
         }
-        Some(first) => format!("it was stopped in enddef, before the header was whole ({first})"),
+        Some(first) => format!("the writer stopped in enddef, before the header was complete ({first})"),
         None => {
             let [dims, attrs, vars] = otherwise.counts;
             format!(
-                "it was stopped while data were written: the header is whole ({dims} dimensions, {attrs} \
-                 attributes, {vars} variables), but data may be missing"
+                "the writer stopped while writing data: the header is complete ({dims} dimensions, \
+                 {attrs} attributes, {vars} variables), but data may be missing"
             )
         }
     };
     let rule = "a finished file begins with FSP and its version";
-    let message = format!("the file was never finished by its writer; {stopped}");
-    let hint = "write it again; what stands in it cannot be relied upon";
+    let message = format!("the writer never finished the file; {stopped}");
+    let hint = "write it again; its contents are not reliable";
     findings.push(Finding::error(0, "", rule, message).with_hint(hint));
     Ok(())
 }
 
-/// A file as if it were finished.
+/// A file viewed as if it were finished.
 struct FinishedView<'s, S: ?Sized>(&'s S);
 
 impl<S: Source + ?Sized> Source for FinishedView<'_, S> {
@@ -100,12 +100,13 @@ fn check_finished(
     let Some(data) = blocks.data else { return Ok(()) };
     let data_end = head.data_begin.saturating_add(data.fixed);
     if data_end > head.record_begin {
-        let message = format!("records begin at {}, fixed data end at {data_end}", head.record_begin);
-        findings.push(Finding::error(80, "head", "records stand behind the fixed data", message));
+        let message = format!("records begin at {}, but fixed data end at {data_end}", head.record_begin);
+        findings.push(Finding::error(80, "head", "records come after the fixed data", message));
         return Ok(());
     }
     if data.record_size() != head.record_size {
-        let message = format!("{} bytes, the variables' slabs take {}", head.record_size, data.record_size());
+        let message =
+            format!("{} bytes, but the variables' slabs take {}", head.record_size, data.record_size());
         let rule = "the record size is the sum of the slabs of all record variables";
         findings.push(Finding::error(64, "head", rule, message));
         return Ok(());
@@ -124,7 +125,7 @@ fn check_finished(
             data.last_record.finish(Some(head.numrecs - 1), findings);
         }
     }
-    // Alignment leaves room before the records, which a file without any may hold.
+    // Alignment leaves space before the records, which a file without records may still have.
     let end = layout.file_len(head.numrecs).unwrap_or(u64::MAX).max(head.data_begin);
     if numrecs_known && len > end.max(if head.numrecs == 0 { head.record_begin } else { 0 }) {
         let message = format!("{} bytes follow the data", len - end);
@@ -133,7 +134,7 @@ fn check_finished(
     Ok(())
 }
 
-/// The head, and whether its number of records is to be trusted.
+/// Checks the head; also returns whether its number of records can be trusted.
 fn head(source: &(impl Source + ?Sized), len: u64, findings: &mut Findings) -> Result<Option<(Head, bool)>> {
     let mut stop = |at, rule, message: String, hint| {
         findings.push(Finding::error(at, "head", rule, message).with_hint(hint));
@@ -151,21 +152,21 @@ fn head(source: &(impl Source + ?Sized), len: u64, findings: &mut Findings) -> R
         return Ok(None);
     }
     if read < bytes.len() {
-        let message = format!("the head takes {} bytes, the file has {len}", Head::LEN);
-        stop(len, "a file holds its whole header", message, "the file was cut: take a whole copy");
+        let message = format!("the head takes {} bytes, but the file has {len}", Head::LEN);
+        stop(len, "a file holds its whole header", message, "the file was cut: get a complete copy");
         return Ok(None);
     }
     let stated = |bytes: &[u8], at: usize| bytes[at..at + 4] == crc(&bytes[at - 8..at]).to_be_bytes();
     let sound = stated(&bytes, 16);
     if !sound {
         let message = "the number of records does not match its checksum".to_owned();
-        stop(8, "bytes 8 to 15 have the CRC at 16", message, "restore the file from a copy");
+        stop(8, "bytes 8 to 15 match the CRC at 16", message, "restore the file from a copy");
         bytes[8..24].copy_from_slice(&Head::numrecs_field(0));
     }
     let covered = [&bytes[4..8], &bytes[24..Head::LEN - 4]].concat();
     if bytes[Head::LEN - 4..] != crc(&covered).to_be_bytes() {
         let message = "the head does not match its checksum".to_owned();
-        stop(4, "bytes 4 to 7 and 24 to 155 have the CRC at 156", message, "restore the file from a copy");
+        stop(4, "bytes 4 to 7 and 24 to 155 match the CRC at 156", message, "restore the file from a copy");
         return Ok(None);
     }
     match Head::decode(&bytes) {
@@ -180,7 +181,7 @@ fn head(source: &(impl Source + ?Sized), len: u64, findings: &mut Findings) -> R
         }
         Err(error) => {
             let message = error.message().trim_start_matches("head: ").to_owned();
-            stop(24, "what the head says of places fits together", message, "");
+            stop(24, "the positions in the head fit together", message, "");
             Ok(None)
         }
     }
@@ -198,7 +199,7 @@ fn table(
     if crc(&bytes) != head.table_crc {
         let message = "its bytes do not match their checksum";
         let finding =
-            Finding::error(head.table_offset, what, "the table has the CRC that the head says", message);
+            Finding::error(head.table_offset, what, "the table matches its CRC in the head", message);
         findings.push(finding.with_hint("restore the file from a copy"));
         return Ok(None);
     }
@@ -212,19 +213,19 @@ fn table(
     }
 }
 
-/// The order of the parts, and that they leave no gaps and do not overlap.
+/// Checks the order of the parts, and that they neither leave gaps nor overlap.
 fn parts(head: &Head, table: &Table, findings: &mut Findings) {
     let mut end = Head::LEN as u64;
     let mut next = |at: u64, len: u64, what: String| {
         if len == 0 {
             return;
         }
-        let rule = "blocks, name indexes, path index, path lists and table follow one another without gaps";
+        let rule = "blocks, name indexes, path index, path lists and table follow each other without gaps";
         if at < end {
-            let message = format!("begins at {at}, what stands before it ends at {end}");
+            let message = format!("begins at {at}, but the part before it ends at {end}");
             findings.push(Finding::error(at, what, rule, message));
         } else if at > end {
-            let message = format!("begins at {at}, {} bytes behind what stands before it", at - end);
+            let message = format!("begins at {at}, {} bytes after the end of the part before it", at - end);
             findings.push(Finding::warning(end, what, rule, message));
         }
         end = end.max(at.saturating_add(len));
@@ -242,7 +243,7 @@ fn parts(head: &Head, table: &Table, findings: &mut Findings) {
     next(head.table_offset, head.table_len, "index table".to_owned());
 }
 
-/// What stands between header and data is zero; of much reserved room only the first bytes are looked at.
+/// Checks that the bytes between header and data are zero; if much space is reserved, only the first bytes.
 fn unused(
     source: &(impl Source + ?Sized),
     file_len: u64,
@@ -257,7 +258,7 @@ fn unused(
         let read = source.read_at(&mut bytes, at)?;
         if let Some(place) = bytes[..read].iter().position(|byte| *byte != 0) {
             let message = format!("the byte {:#04x}", bytes[place]);
-            let what = "room between header and data";
+            let what = "space between header and data";
             findings.push(Finding::warning(at + place as u64, what, "unused bytes are zero", message));
             return Ok(());
         }

@@ -1,13 +1,13 @@
 //! Parts of a partitioned header, as the checks read them.
 //!
-//! Invariant: a part is read only where the file is long enough to hold it, so that memory is bounded by the file's
-//! size, whatever its numbers say.
+//! Invariant: a part is read only if the file is long enough to hold it, so that the file's size limits memory,
+//! whatever its numbers are.
 
 use fieldstone_core::Result;
 use fieldstone_format::netcdf::parse::{Finding, Findings, Source};
 use fieldstone_format::partitioned::{Head, Table};
 
-/// What every step of the check knows.
+/// The state shared by all steps of the check.
 pub(super) struct File<'f, S: ?Sized> {
     pub source: &'f S,
     pub len: u64,
@@ -16,7 +16,7 @@ pub(super) struct File<'f, S: ?Sized> {
 }
 
 impl<S: Source + ?Sized> File<'_, S> {
-    /// Bytes of a part of the header; a finding where the file ends before them.
+    /// Bytes of a part of the header; adds a finding if the file ends before them.
     pub fn part(
         &self,
         offset: u64,
@@ -28,7 +28,7 @@ impl<S: Source + ?Sized> File<'_, S> {
     }
 }
 
-/// As [`File::part`], where head and table are not known yet.
+/// As [`File::part`], before head and table are known.
 pub(super) fn part(
     source: &(impl Source + ?Sized),
     file_len: u64,
@@ -43,6 +43,6 @@ pub(super) fn part(
     }
     let message = format!("{len} bytes from here on, but the file ends at {file_len}");
     let finding = Finding::error(offset, what, "a file holds its whole header", message);
-    findings.push(finding.with_hint("the file was cut: take a whole copy"));
+    findings.push(finding.with_hint("the file was cut: get a complete copy"));
     Ok(None)
 }

@@ -1,14 +1,15 @@
-//! Reading a slab whose checksums are known: nothing of it is given out unchecked.
+//! Reads a slab whose checksums are known, and never returns unchecked bytes.
 //!
-//! [`CheckedFile`] stands between those who move elements and the file. It reads whole blocks, compares the CRC-32C of each
-//! with the one that was kept (A-14), and hands on what was asked for. Of the blocks that a read takes whole the bytes go
-//! where they are wanted; the last one that was read in part is kept, so that neighbouring reads have it (A-40).
+//! A [`CheckedFile`] is a layer between the code that moves elements and the file. It reads whole blocks, compares
+//! the CRC-32C of each with the stored one (A-14), and passes on the requested bytes. Blocks that a read covers
+//! completely go directly to their destination; the last block that was read in part is cached for neighbouring reads
+//! (A-40).
 //!
 //! Invariants:
-//! * bytes of a block are given out only after all of that block was checked; a read that fails leaves zeros;
-//! * bytes outside of the slab have no checksums and are refused;
-//! * beside the caller's memory it takes one block, and in a collective read a window of [`WINDOW`] bytes, or one block where
-//!   that is more.
+//! * bytes of a block are returned only after all of that block was checked; a read that fails leaves zeros;
+//! * bytes outside the slab have no checksums and are refused;
+//! * it takes memory for one block in addition to the caller's, and in a collective read a window of [`WINDOW`]
+//!   bytes, or one block if that is more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,20 +27,20 @@ const STEP: &str = "check";
 /// A block that was read in part.
 #[derive(Debug, Default)]
 struct LastBlock {
-    /// Its number, if there is one.
+    /// Its number, if there is such a block.
     number: Option<u64>,
     bytes: Vec<u8>,
 }
 
-/// A file of which one slab is read, and checked. See the module.
+/// A file in which one slab is read and checked. See the module's documentation.
 #[derive(Debug)]
 pub struct CheckedFile {
     below: Arc<dyn CommReader>,
     team: Team,
-    /// The file, for messages.
+    /// The file's name, for messages.
     name: String,
     slab: Extent,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     block: u64,
     sums: Arc<[u32]>,
     last: Mutex<LastBlock>,
@@ -47,10 +48,10 @@ pub struct CheckedFile {
 }
 
 impl CheckedFile {
-    /// The file, called `name`, with a layer that checks a slab of it against the checksums of its blocks of `block` bytes;
-    /// and that layer.
+    /// Adds a layer to the file named `name` that checks a slab against the checksums of its blocks of `block` bytes;
+    /// returns the file, and the layer.
     ///
-    /// Errors: `Corrupt` where there are more or fewer checksums than blocks.
+    /// Errors: `Corrupt` if the number of checksums is not that of the blocks.
     pub fn over(
         file: &TeamReader,
         name: &str,
@@ -68,7 +69,7 @@ impl CheckedFile {
                     slab.len,
                     slab.offset
                 ))
-                .with_hint("what was noted of this array is damaged: verify the store"));
+                .with_hint("the record of this array is damaged: verify the store"));
         }
         let (below, team, name) = (file.below(), file.team().clone(), name.to_owned());
         let (last, read) = (Mutex::default(), AtomicU64::new(0));
@@ -76,7 +77,7 @@ impl CheckedFile {
         Ok((file.over(checked.clone()), checked))
     }
 
-    /// How many bytes were read from the file.
+    /// The number of bytes read from the file.
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
@@ -85,25 +86,25 @@ impl CheckedFile {
         self.last.lock()
     }
 
-    /// Where a block begins in the slab, and how long it is.
+    /// The begin of a block in the slab, and its length.
     fn extent(&self, block: u64) -> (u64, usize) {
         let at = block * self.block;
         (at, self.block.min(self.slab.len - at) as usize)
     }
 
-    /// Where in the slab `len` bytes from `offset` on are.
+    /// The offset in the slab of `len` bytes from `offset` on.
     fn within(&self, offset: u64, len: usize) -> Result<u64> {
         let at = offset.checked_sub(self.slab.offset);
         let is_within = |at: &u64| at.checked_add(len as u64).is_some_and(|end| end <= self.slab.len);
         at.filter(is_within).ok_or_else(|| {
             Error::internal(format!(
-                "{}: {len} bytes from {offset} on are read, and checksums are known of {} from {} on",
+                "{}: {len} bytes are read from {offset} on, but checksums are known for {} from {} on",
                 self.name, self.slab.len, self.slab.offset
             ))
         })
     }
 
-    /// Compares blocks from `first` on with their checksums; `bytes` are theirs.
+    /// Compares blocks from `first` on, with content `bytes`, with their checksums.
     fn check(&self, first: u64, bytes: &[u8]) -> Result<()> {
         for (number, bytes) in (first..).zip(bytes.chunks(self.block as usize)) {
             let known = self.sums.get(number as usize).copied();
@@ -112,12 +113,15 @@ impl CheckedFile {
                 let offset = self.slab.offset + number * self.block;
                 return Err(Code::Checksum
                     .error(format!(
-                        "{}: the {} bytes from {offset} on have the checksum {found:08x}, and {:08x} was kept of them",
+                        "{}: the {} bytes from {offset} on have the checksum {found:08x}, but {:08x} was \
+                         stored",
                         self.name,
                         bytes.len(),
                         known.unwrap_or(0)
                     ))
-                    .with_hint("the file was changed or is damaged: take another copy of it, or write the step again"));
+                    .with_hint(
+                        "the file was changed or is damaged: get another copy of it, or write the step again",
+                    ));
             }
         }
         Ok(())
@@ -137,10 +141,10 @@ impl CheckedFile {
     fn ends_at(&self, end: u64) -> Error {
         Code::Truncated
             .error(format!(
-                "{} ends at byte {end}, and {} bytes from {} on were written to it",
+                "{} ends at byte {end}, but {} bytes from {} on were written to it",
                 self.name, self.slab.len, self.slab.offset
             ))
-            .with_hint("the file was cut: take another copy of it, or write the step again")
+            .with_hint("the file was cut: get another copy of it, or write the step again")
     }
 
     /// Fills `into` from byte `at` of the slab.
@@ -151,7 +155,7 @@ impl CheckedFile {
             let (number, within) = (here / self.block, (here % self.block) as usize);
             let (_, len) = self.extent(number);
             if within == 0 && into.len() - done >= len {
-                // Blocks that are wanted whole are read to where they are wanted.
+                // Blocks that are needed whole are read directly to their destination.
                 let end = if at + into.len() as u64 == self.slab.len {
                     into.len()
                 } else {
@@ -175,7 +179,7 @@ impl CheckedFile {
         Ok(())
     }
 
-    /// The blocks that some parts touch, ascending, each once.
+    /// The blocks that the parts touch, ascending, each once.
     fn touched(&self, parts: &[(u64, &mut [u8])]) -> Result<Vec<u64>> {
         let mut blocks: Vec<u64> = Vec::new();
         for (offset, part) in parts {
@@ -190,7 +194,8 @@ impl CheckedFile {
         Ok(blocks)
     }
 
-    /// Takes this rank's part in one round: reads some blocks together with the other ranks, and gives out what is wanted.
+    /// This rank's part in one round: reads some blocks together with the other ranks, and copies the requested
+    /// bytes.
     fn round(&self, blocks: &[u64], bytes: &mut Vec<u8>, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
         let total: usize = blocks.iter().map(|block| self.extent(*block).1).sum();
         bytes.resize(total, 0);
@@ -244,7 +249,7 @@ impl CommReader for CheckedFile {
         let most = self.team.max(STEP, Ok(vec![rounds]))?.first().copied().unwrap_or(0);
         let mut outcome = touched.as_ref().map(drop).map_err(Error::replicate);
         let mut bytes = Vec::new();
-        // A rank that failed takes part with nothing: the others wait for it.
+        // A rank that failed takes part with nothing, because the others wait for it.
         let mut windows = blocks.chunks(each);
         for _ in 0..most {
             let window = windows.next().filter(|_| outcome.is_ok()).unwrap_or_default();

@@ -1,18 +1,19 @@
 //! Writes that a thread makes while the job computes.
 //!
-//! [`DeferredFile`] is a layer over a group's file whose `write_at` copies the bytes into a queue and returns. One thread of
-//! the rank, the [`DeferredWriter`]'s, takes them out again: it writes with a handle of its own on the same path, asks for
-//! write-back, and begins the sync once all of a call is written. So the exchange is done in the call and the output behind
-//! it.
+//! A [`DeferredFile`] is a layer over a group's file whose `write_at` copies the bytes into a queue and returns. One
+//! thread of the rank, that of the [`DeferredWriter`], takes them out again: it writes through a handle of its own on
+//! the same path, asks for write-back, and begins the sync once all data of a call are written. So the exchange
+//! happens in the call, and the output after it.
 //!
 //! Invariants:
-//! * the thread makes no call of the communicator: it waits for no rank;
-//! * the queue holds at most the bytes that it was made for, what is being written among them; a call that brings more waits;
-//! * writes of a rank are made in their order; who reads or syncs through the layer, or moves bytes together with others, finds
-//!   them made; between ranks nothing is in order before [`settle`](DeferredFile::settle) and a visibility barrier;
-//! * the first error of a file ends its writes and is given out by every call until [`finish`](DeferredFile::finish) or
+//! * the thread does not call the communicator: it waits for no rank;
+//! * the queue, with the bytes being written, holds at most the bytes for which it was made; a call that brings more
+//!   waits;
+//! * writes of one rank happen in order; reads and syncs through the layer, and collective transfers, see them done;
+//!   writes of different ranks have no order before [`settle`](DeferredFile::settle) and a visibility barrier;
+//! * the first error of a file ends its writes; every call returns it until [`finish`](DeferredFile::finish) or
 //!   [`discard`](DeferredFile::discard) takes it;
-//! * who drops a file or the writer waits for nothing: what is queued is forgotten.
+//! * dropping a file or the writer does not wait: queued bytes are discarded.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -33,17 +34,17 @@ struct QueuedWrite {
     bytes: Vec<u8>,
 }
 
-/// What is known of a file that has its writes deferred.
+/// The state of a file with deferred writes.
 #[derive(Debug)]
 struct DeferredState {
     handle: Arc<dyn DiskFile>,
     path: PathBuf,
-    /// Writes that are queued or being made.
+    /// Writes that are queued or in progress.
     pending: usize,
-    /// Whether a sync was asked for and has not begun.
+    /// Whether a sync was requested and has not begun.
     unsynced: bool,
     syncing: bool,
-    /// Those that are about to sync it themselves.
+    /// Number of callers that are about to sync the file themselves.
     finishing: usize,
     failed: Option<Error>,
 }
@@ -53,7 +54,7 @@ struct WriterState {
     queue: VecDeque<QueuedWrite>,
     /// Bytes that are queued or being written.
     bytes: usize,
-    /// Memory of writes that were made, for the next ones: new pages cost more than what is copied into them.
+    /// Memory of completed writes, for the next ones: new pages cost more than the copy into them.
     spare: Vec<Vec<u8>>,
     files: BTreeMap<u64, DeferredState>,
     next: u64,
@@ -80,20 +81,20 @@ impl WriterQueue {
     }
 }
 
-/// The thread of a rank that writes, and its queue. It is started by the first write.
+/// The writing thread of a rank, and its queue. The first write starts the thread.
 #[derive(Debug)]
 pub struct DeferredWriter {
     shared: Arc<WriterQueue>,
 }
 
 impl DeferredWriter {
-    /// A queue of `buffer` bytes, or of one write where that is more.
+    /// Makes a queue of `buffer` bytes, or of one write if that is more.
     pub fn new(buffer: usize) -> Arc<DeferredWriter> {
         let (state, moved) = (Mutex::default(), Condvar::new());
         Arc::new(DeferredWriter { shared: Arc::new(WriterQueue { state, moved, buffer: buffer.max(1) }) })
     }
 
-    /// Bytes that wait to be written, or are being written.
+    /// Bytes that are queued or being written.
     pub fn queued(&self) -> usize {
         self.shared.lock().bytes
     }
@@ -114,7 +115,7 @@ impl DeferredWriter {
 }
 
 impl WriterState {
-    /// Memory for a write of so many bytes; beside what is queued the spare has what `room` leaves.
+    /// Memory for a write of `len` bytes; limits the spare memory to the part of `room` that the queue leaves.
     fn memory(&mut self, len: usize, room: usize) -> Vec<u8> {
         let fits = self.spare.iter().position(|spare| spare.capacity() >= len);
         let mut memory = fits.map_or_else(Vec::new, |place| self.spare.swap_remove(place));
@@ -123,7 +124,7 @@ impl WriterState {
         memory
     }
 
-    /// Gives back spare memory until what is left fits.
+    /// Frees spare memory until the rest fits.
     fn trim(&mut self, room: usize) {
         let mut spare: usize = self.spare.iter().map(Vec::capacity).sum();
         while spare > room.saturating_sub(self.bytes) {
@@ -142,7 +143,7 @@ impl Drop for DeferredWriter {
     }
 }
 
-/// Says that the thread has ended, however it did.
+/// Records that the thread has ended, in whatever way.
 struct Ending<'a>(&'a WriterQueue);
 
 impl Drop for Ending<'_> {
@@ -152,7 +153,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// What the thread does next.
+/// The thread's next task.
 enum Task {
     Write(QueuedWrite, Arc<dyn DiskFile>),
     Sync(u64, Arc<dyn DiskFile>),
@@ -179,7 +180,7 @@ fn run(shared: &WriterQueue) {
     }
 }
 
-/// Waits for something to do; nothing once the writer is gone.
+/// Waits for a task; `None` once the writer is gone.
 fn next(shared: &WriterQueue) -> Option<Task> {
     let mut state = shared.lock();
     loop {
@@ -191,7 +192,7 @@ fn next(shared: &WriterQueue) -> Option<Task> {
             match handle.map(|file| file.handle.clone()) {
                 Some(handle) => return Some(Task::Write(write, handle)),
                 None => {
-                    // Nothing of a file is written after what failed.
+                    // After a failure, nothing more of a file is written.
                     taken(shared, &mut state, write.file, write.bytes.len());
                     continue;
                 }
@@ -242,7 +243,7 @@ fn done(
     }
 }
 
-/// A file whose writes at an offset are made by the thread. See the module.
+/// A file for which the thread makes writes at an offset. See the module's documentation.
 #[derive(Debug)]
 pub struct DeferredFile {
     below: Arc<dyn CommFile>,
@@ -251,8 +252,8 @@ pub struct DeferredFile {
 }
 
 impl DeferredFile {
-    /// The file with a layer that defers writes, which the thread makes through `handle`, one of this rank's own on the same
-    /// `path`; and that layer. By this rank alone.
+    /// Adds a layer to the file that defers writes; the thread makes them through `handle`, a handle of this rank's
+    /// own on the same `path`. Returns the file, and the layer. On this rank alone.
     pub fn over(
         file: &TeamFile,
         writer: &Arc<DeferredWriter>,
@@ -275,7 +276,7 @@ impl DeferredFile {
         self.writer.shared.lock()
     }
 
-    /// Waits until `is_done` holds of the file.
+    /// Waits until `is_done` holds for the file.
     fn wait_for<'a>(
         &'a self,
         mut state: MutexGuard<'a, WriterState>,
@@ -298,7 +299,7 @@ impl DeferredFile {
         failed.map_or(Ok(()), |error| Err(error.replicate()))
     }
 
-    /// All of a call was given: the sync begins once it is written.
+    /// All data of a call are queued: the sync begins once they are written.
     pub fn sync_soon(&self) {
         if let Some(file) = self.lock().files.get_mut(&self.number) {
             file.unsynced = true;
@@ -306,19 +307,19 @@ impl DeferredFile {
         self.writer.shared.moved.notify_all();
     }
 
-    /// The first error so far. That stays to be given out.
+    /// The first error so far. It stays.
     pub fn check(&self) -> Result<()> {
         self.failed(&self.lock())
     }
 
-    /// Returns when what this rank has written so far stands in the file, with the first error. That stays to be given out.
+    /// Returns when all writes of this rank so far are in the file, with the first error. The error stays.
     pub fn settle(&self) -> Result<()> {
         let (state, waited) = self.wait_for(self.lock(), |file| file.pending == 0);
         waited.and(self.failed(&state))
     }
 
-    /// As [`settle`](Self::settle), for one who syncs the file next: waits for a sync that has begun, and begins none. The
-    /// error is taken.
+    /// As [`settle`](Self::settle), for a caller that syncs the file next: waits for a sync that has begun, but
+    /// begins none. Takes the error.
     pub fn finish(&self) -> Result<()> {
         let mut state = self.lock();
         if let Some(file) = state.files.get_mut(&self.number) {
@@ -331,13 +332,13 @@ impl DeferredFile {
         waited.and(file.failed.take().map_or(Ok(()), Err))
     }
 
-    /// Waits as [`finish`](Self::finish), and forgets errors. Writes that are given up are made nevertheless: the bytes of a
-    /// file depend on the calls, and not on how far the thread was.
+    /// Waits as [`finish`](Self::finish) does, and ignores errors. Abandoned writes are made nevertheless: the bytes
+    /// of a file depend on the calls, not on the progress of the thread.
     pub fn discard(&self) {
         let _ = self.finish();
     }
 
-    /// Takes this file's writes out of the queue.
+    /// Removes this file's writes from the queue.
     fn forget(&self, state: &mut WriterState) {
         let before = state.queue.len();
         let mut bytes = 0;
@@ -368,7 +369,7 @@ impl DeferredFile {
         state.bytes += bytes.len();
         let mut memory = state.memory(bytes.len(), shared.buffer);
         drop(state);
-        // The thread goes on while bytes are copied.
+        // The thread continues while bytes are copied.
         memory.extend_from_slice(bytes);
         let mut state = self.lock();
         state.queue.push_back(QueuedWrite { file: self.number, offset, bytes: memory });
@@ -394,7 +395,7 @@ impl FileLayer for DeferredFile {
     }
 
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
-        // Pieces, so that the thread writes some while others are copied.
+        // Copy in pieces, so that the thread can write some while others are copied.
         let piece = (self.writer.shared.buffer / 4).max(1);
         (0..).step_by(piece).zip(data.chunks(piece)).try_for_each(|(at, piece)| self.push(piece, offset + at))
     }
@@ -404,7 +405,7 @@ impl FileLayer for DeferredFile {
         self.below.read_at(buffer, offset)
     }
 
-    // A rank that failed takes part in what ranks do together: the others wait for it.
+    // A rank that failed takes part in collective calls, because the others wait for it.
 
     fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
         let settled = self.settle();
@@ -453,7 +454,7 @@ mod tests {
         assert!(memory.is_empty() && memory.capacity() >= 40, "{}", memory.capacity());
         assert_eq!(state.spare.iter().map(Vec::capacity).sum::<usize>(), 10);
         state.spare.push(memory);
-        // What is queued leaves room for one of them.
+        // The queued bytes leave space for one of them.
         state.bytes = 85;
         state.trim(100);
         assert_eq!(state.spare.iter().map(Vec::capacity).collect::<Vec<_>>(), [10]);

@@ -1,9 +1,10 @@
-//! A file of which a rank writes or reads past the page cache, because hints say so (`direct_write`, `direct_read`).
+//! A file in which a rank writes or reads without the page cache, because hints ask for it (`direct_write`,
+//! `direct_read`).
 //!
-//! MPI libraries follow these hints on few file systems. Here they hold for whatever the methods `direct` and `exchange` write
-//! and read by offset; the collective call of method `view` is the library's.
+//! MPI libraries follow these hints on few file systems. Here they apply to all reads and writes by offset, which the
+//! methods `direct` and `exchange` make; the MPI library handles the collective call of method `view`.
 //!
-//! Invariant: bytes are the same with and without; alignment is the handle's matter.
+//! Invariant: bytes are the same either way; the handle takes care of alignment.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use fieldstone_core::env::comm::{CommFile, TeamFile};
 use fieldstone_core::env::{Disk, DiskFile, write_all_at};
 use fieldstone_core::{Error, Result};
 
-/// The hints that ask for it.
+/// The hints that request it.
 const WRITE: &str = "direct_write";
 const READ: &str = "direct_read";
 
@@ -23,23 +24,23 @@ fn asks(hints: &Hints, key: &str) -> bool {
     hints.get(key).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
-/// Whether hints ask for writing past the page cache.
+/// Whether the hints ask for writes without the page cache.
 pub fn asks_to_write(hints: &Hints) -> bool {
     asks(hints, WRITE)
 }
 
-/// Whether hints ask for reading past the page cache.
+/// Whether the hints ask for reads without the page cache.
 pub fn asks_to_read(hints: &Hints) -> bool {
     asks(hints, READ)
 }
 
-/// What of these hints is followed where files are read and written so.
+/// The hints, of these, that this layer follows.
 pub fn taken(hints: &Hints) -> Hints {
     let own = hints.iter().filter(|(key, _)| [WRITE, READ].contains(key) && asks(hints, key));
     Hints::given(own.map(|(key, value)| (key.to_owned(), value.to_owned())))
 }
 
-/// A handle for writing, past the page cache where `direct` says so and the file system can.
+/// A handle for writing, without the page cache if `direct` is true and the file system supports it.
 pub fn handle_to_write(disk: &dyn Disk, path: &Path, direct: bool) -> io::Result<Arc<dyn DiskFile>> {
     let plain = disk.open_plain(path, true)?;
     match direct.then(|| plain.clone().direct()) {
@@ -59,10 +60,10 @@ struct DirectIo {
     reads: bool,
 }
 
-/// The file, which stands at `path` on this rank's `disk`, written and read as `hints` ask; as it is where they ask for
-/// nothing, or the file system cannot. By this rank alone. Gives whether it is.
+/// The file, which is at `path` on this rank's `disk`, written and read as `hints` ask; unchanged if they ask for
+/// nothing, or the file system does not support it. On this rank alone. Also returns whether it changed.
 ///
-/// Errors: those of opening the file once more.
+/// Errors: those of opening the file again.
 pub fn over(
     file: &TeamFile,
     disk: &dyn Disk,

@@ -1,16 +1,16 @@
-//! The files of a group, on all ranks: made, written into, shown.
+//! The files of a group, on all ranks: created, written, shown.
 //!
-//! Between two flushes data go into records that no file shows. A flush has three parts, between which its caller makes
-//! what was written known to a store: [`prepare`](GroupFiles::prepare) makes data durable where they stay,
-//! [`show`](GroupFiles::show) has the files say that they are there. Who is killed between them leaves files that show
-//! less than the store.
+//! Between two flushes, data go into records that no file shows. A flush has three parts:
+//! [`prepare`](GroupFiles::prepare) makes data durable in their final place, then the caller records the writes in a
+//! store, and [`show`](GroupFiles::show) makes them visible in the files. A job killed between these leaves files
+//! that show less than the store.
 //!
 //! Invariants:
-//! * a file is made by this group and nobody else: one that is there is an error, and nothing is written into it;
-//! * all calls are collective, and what fails on one rank fails on all, naming it;
-//! * what may be known to others is never written again, nor removed;
-//! * what was deferred is in its file before a flush, or anything that is done with the file in a call, goes on;
-//! * a file shows a step only after [`show`](GroupFiles::show), and then all of its variables at it.
+//! * only this group creates its files: an existing file is an error, and nothing is written into it;
+//! * all calls are collective, and a failure on one rank fails all, with its number;
+//! * data that others may know are never rewritten or removed;
+//! * deferred writes are in their file before a flush, or any call that uses the file, continues;
+//! * a file shows a step only after [`show`](GroupFiles::show), and then all of its variables at that step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -30,34 +30,34 @@ use super::sets::{SetDecl, SetVariable, check_together};
 use super::sums::{self, SummedFile};
 use crate::distributed::plan::FileArray;
 
-/// Bytes that are copied at a time where a slab is moved.
+/// Bytes copied at a time when a slab moves.
 const PIECE: u64 = 4 << 20;
-/// Folders that are made for a file at most, and the one that they are in.
+/// Limit on the folders created for a file, plus the one that contains them.
 const FOLDERS: usize = 4;
-/// Longest part of a file's name that is made of names of sets.
+/// Limit on the part of a file's name that consists of names of sets.
 const NAME: usize = 120;
 
-/// A file that is open.
+/// An open file.
 #[derive(Debug)]
 struct OpenFile {
     file: TeamFile,
-    /// What slots are written through: the file, or a layer that goes past the page cache.
+    /// The file through which slots are written: the file itself, or a layer that bypasses the page cache.
     through: TeamFile,
     is_direct: bool,
-    /// Hints that nobody took.
+    /// Hints that nothing followed.
     untaken: Hints,
-    /// The layer that defers writes, once a write was.
+    /// The layer that defers writes, after the first deferred write.
     deferred: Option<(TeamFile, Arc<DeferredFile>)>,
     name: String,
     image: FileImage,
     variables: Vec<SetVariable>,
     has_records: bool,
-    /// Steps that it shows.
+    /// Number of steps that it shows.
     shown: u64,
 }
 
 impl OpenFile {
-    /// What was deferred is written, and its errors are forgotten: it is given up.
+    /// Completes deferred writes and ignores their errors, because the file is abandoned.
     fn forget_deferred(&self) {
         if let Some((_, deferred)) = &self.deferred {
             deferred.discard();
@@ -65,10 +65,10 @@ impl OpenFile {
     }
 }
 
-/// Where a set is written at a step.
+/// The place of a set at a step, for writing.
 #[derive(Debug)]
 pub struct WriteSlot {
-    /// The file; what is written through it is summed.
+    /// The file; writes through it are checksummed.
     pub file: TeamFile,
     /// The elements of the set in it.
     pub array: FileArray,
@@ -76,7 +76,7 @@ pub struct WriteSlot {
     deferred: Option<Arc<DeferredFile>>,
 }
 
-/// What a flush has made durable.
+/// A set that a flush has made durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DurableSet {
     /// The set, by its number in the group.
@@ -85,22 +85,22 @@ pub struct DurableSet {
     pub step: i64,
     /// Name of the file in the group's folder.
     pub file: String,
-    /// Where in it.
+    /// Its position in the file.
     pub extent: Extent,
-    /// First extent of the set at the step, where that varies.
+    /// First extent of the set at the step, if that varies.
     pub varying: Option<u64>,
-    /// Checksums of its blocks, one after another; on rank 0 alone.
+    /// Checksums of its blocks, in order; only on rank 0.
     pub sums: Vec<u32>,
 }
 
-/// What is written since the last flush.
+/// The writes since the last flush.
 #[derive(Debug)]
 struct Written {
     varying: Option<u64>,
     sums: Arc<SummedFile>,
 }
 
-/// The files of one group in one attempt. See the module.
+/// The files of one group in one attempt. See the module's documentation.
 #[derive(Debug)]
 pub struct GroupFiles {
     team: Team,
@@ -112,27 +112,27 @@ pub struct GroupFiles {
     organisation: Organisation,
     files: Vec<Option<OpenFile>>,
     names: BTreeSet<String>,
-    /// Names of those that were left as they were.
+    /// Names of files that were left as they were.
     left: Vec<String>,
     written: BTreeMap<(usize, i64), Written>,
-    /// Whether a file was made whose name is not durable yet.
+    /// Whether a file was created whose name is not durable yet.
     made: bool,
-    /// What files are opened with, beside the communicator's hints.
+    /// Hints for opening files, in addition to the communicator's.
     hints: Hints,
-    /// How it was before each flush that was prepared and is not shown.
+    /// The organisation before each flush that was prepared and is not shown.
     before: Vec<Organisation>,
 }
 
-/// Lets a new file be read by whoever may read its folder.
+/// Lets every user who may read the folder read a new file.
 pub(in crate::distributed) fn make_alike(disk: &dyn Disk, path: &Path) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     disk.copy_permissions(folder, path).map_err(|e| Error::io("set the permissions of", path, e))
 }
 
 impl GroupFiles {
-    /// The files of a group in a folder on `disk`, where none of them is. Makes nothing yet.
+    /// Prepares the files of a group in a folder on `disk`, which must not have any of them. Creates nothing yet.
     ///
-    /// Errors: `Invalid` of sets that no file can hold, or that cannot stand in one.
+    /// Errors: `Invalid` for sets that no file can hold, or that cannot be in one file together.
     pub fn new(
         team: Team,
         disk: Arc<dyn Disk>,
@@ -162,9 +162,10 @@ impl GroupFiles {
         })
     }
 
-    /// Takes further sets in, behind the others: they go to files that are made from now on.
+    /// Appends further sets: they go to files that are created from now on.
     ///
-    /// Errors: `Invalid` of sets that no file can hold, or that cannot stand in one with the others. Then none is taken.
+    /// Errors: `Invalid` for sets that no file can hold, or that cannot be in one file with the others. Then none is
+    /// added.
     pub fn add_sets(&mut self, more: &[SetDecl]) -> Result<()> {
         let all = [&self.sets[..], more].concat();
         check_together(&all)?;
@@ -175,12 +176,13 @@ impl GroupFiles {
         Ok(())
     }
 
-    /// What files that are made from now on are opened with, beside the communicator's hints; equal on all ranks.
+    /// Sets hints for opening files that are created from now on, in addition to the communicator's; equal on all
+    /// ranks.
     pub fn set_hints(&mut self, hints: Hints) {
         self.hints = hints;
     }
 
-    /// Hints that neither the communicator nor our own algorithms took for a file that is open.
+    /// Hints that neither the communicator nor our own algorithms followed for an open file.
     pub fn untaken_hints(&self) -> Hints {
         let files = self.files.iter().flatten();
         files.fold(Hints::default(), |all, file| all.with(&file.untaken))
@@ -191,21 +193,21 @@ impl GroupFiles {
         &self.team
     }
 
-    /// Names of the files in their folder, in the order in which they were made.
+    /// Names of the files in their folder, in the order of creation.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.left.iter().map(String::as_str).chain(self.files.iter().flatten().map(|file| &*file.name))
     }
 
-    /// Collective: where a set is to be written at a step; a file is made where one is needed. `extent` is the first
-    /// extent of one that varies. What is written is reported by [`wrote`](Self::wrote); before a flush it may be
-    /// written again in place, unless its extent has changed.
+    /// Collective: the place at which a set is to be written at a step; creates a file if one is needed. `extent` is
+    /// the first extent of a set that varies. The caller reports the write with [`wrote`](Self::wrote); before a
+    /// flush, the set may be written again in place, unless its extent has changed.
     pub fn slot(&mut self, set: usize, step: i64, extent: Option<u64>) -> Result<WriteSlot> {
         self.slot_by(set, step, extent, None)
     }
 
-    /// Collective: as [`slot`](Self::slot), of which `writer` makes the writes while the job goes on: those by offset, which
-    /// the methods direct and exchange make; what ranks write by a collective call is written in it. An error of the
-    /// writer's is raised by the next call.
+    /// Collective: as [`slot`](Self::slot), but `writer` makes the writes while the job continues: those by offset,
+    /// which the methods direct and exchange make. Writes in collective calls are still made in the call. The next
+    /// call raises an error of the writer.
     pub fn slot_deferred(
         &mut self,
         set: usize,
@@ -223,8 +225,8 @@ impl GroupFiles {
         extent: Option<u64>,
         writer: Option<&Arc<DeferredWriter>>,
     ) -> Result<WriteSlot> {
-        // What comes of declarations and of calls that are equal on all ranks needs no agreement.
-        let known = self.sets.get(set).ok_or_else(|| Error::internal("a set that the group has not"))?;
+        // Results of declarations and of calls that are equal on all ranks need no agreement.
+        let known = self.sets.get(set).ok_or_else(|| Error::internal("the group does not have this set"))?;
         let (bytes, size) = (known.variable(extent)?.bytes, known.dtype.size() as u64);
         if self.written.get(&(set, step)).is_some_and(|written| written.varying != extent) {
             self.forget(set, step)?;
@@ -242,7 +244,7 @@ impl GroupFiles {
         Ok(WriteSlot { file, array: FileArray::dense(place.offset, size), sums, deferred })
     }
 
-    /// Collective: what a slot of a file is written through.
+    /// Collective: the file through which a slot is written.
     fn ready(
         &mut self,
         number: usize,
@@ -251,13 +253,13 @@ impl GroupFiles {
     ) -> Result<TeamFile> {
         let team = self.team.clone();
         let open = self.open(number)?;
-        // Writes of several ranks are in no order: what is about to be replaced has to stand.
+        // Writes of several ranks have no order, so data about to be replaced must be written first.
         if let Some((_, deferred)) = open.deferred.as_ref().filter(|_| is_rewritten || writer.is_none()) {
             open.file.visibility_barrier("slot", deferred.settle())?;
         }
         let Some(writer) = writer else { return Ok(open.through.clone()) };
         if let Some((file, deferred)) = &open.deferred {
-            // What failed behind the last call is raised by this one, on all ranks.
+            // This call raises a failure that came after the previous one, on all ranks.
             team.agree("slot", deferred.check())?;
             return Ok(file.clone());
         }
@@ -273,8 +275,8 @@ impl GroupFiles {
         Ok(file)
     }
 
-    /// Collective: returns when all that was deferred stands in its files, for ranks that are about to read it. What failed
-    /// is raised, and again by the flush.
+    /// Collective: returns when all deferred writes are in their files, for ranks that are about to read them. Raises
+    /// failures; the flush raises them again.
     pub fn settle(&self) -> Result<()> {
         for open in self.files.iter().flatten() {
             if let Some((_, deferred)) = &open.deferred {
@@ -284,8 +286,8 @@ impl GroupFiles {
         Ok(())
     }
 
-    /// Takes note that a slot was written by all ranks; `extent` is the first one of a set that varies. One that is not
-    /// written has no bytes, and a flush fails.
+    /// Records that all ranks have written a slot; `extent` is the first one of a set that varies. A slot that is not
+    /// written has no bytes, and makes a flush fail.
     pub fn wrote(&mut self, (set, step): (usize, i64), extent: Option<u64>, slot: WriteSlot) {
         if let Some(deferred) = &slot.deferred {
             deferred.sync_soon();
@@ -293,13 +295,13 @@ impl GroupFiles {
         self.written.insert((set, step), Written { varying: extent, sums: slot.sums });
     }
 
-    /// Collective: makes what was written since the last flush durable where it stays, and says where that is. Where it
-    /// fails nothing of it is left.
+    /// Collective: makes the writes since the last flush durable in their final place, and returns that place. If it
+    /// fails, nothing of them is left.
     pub fn prepare(&mut self) -> Result<Vec<DurableSet>> {
         self.before.push(self.organisation.clone());
         let prepared = self.prepare_all();
         if prepared.is_err() {
-            // The first error is the one to be reported; what cannot be closed is closed with the process.
+            // Report the first error; the end of the process closes a file that cannot be closed here.
             let _ = self.undo();
         }
         prepared
@@ -322,7 +324,7 @@ impl GroupFiles {
     fn prepare_all(&mut self) -> Result<Vec<DurableSet>> {
         self.finish()?;
         let shown = self.organisation.end_flush();
-        // Files that moves go to are made first.
+        // Files to which slabs move are created first.
         for slot in shown.moves.iter().flat_map(|moved| [moved.from, moved.to]) {
             if self.files.get(slot.file).is_none_or(Option::is_none) {
                 self.make(slot.file, None)?;
@@ -333,7 +335,8 @@ impl GroupFiles {
         let mut slabs = Vec::with_capacity(shown.places.len());
         for (set, step, slot) in &shown.places {
             let written = self.written.remove(&(*set, *step));
-            let lacks = || Error::internal(format!("set {set} was placed at step {step} and not written"));
+            let lacks =
+                || Error::internal(format!("set {set} has a slot at step {step}, but was not written"));
             let written = written.ok_or_else(lacks)?;
             let file = self.open(slot.file)?;
             let bytes = file.variables[slot.variable].bytes;
@@ -363,7 +366,7 @@ impl GroupFiles {
         Ok(durable)
     }
 
-    /// Makes the names of files durable, and those of the folders that they are in.
+    /// Makes the names of files durable, and those of the folders that contain them.
     fn sync_names(&self) -> Result<()> {
         if self.team.rank() != 0 {
             return Ok(());
@@ -373,13 +376,13 @@ impl GroupFiles {
         folders.try_for_each(|folder| self.disk.sync_dir(folder).map_err(|e| Error::io("sync", folder, e)))
     }
 
-    /// Collective: what was deferred is written.
+    /// Collective: completes deferred writes.
     fn finish(&self) -> Result<()> {
         let layers = || self.files.iter().flatten().filter_map(|open| open.deferred.as_ref());
         if layers().next().is_none() {
             return Ok(());
         }
-        // Each is waited for, whatever came of the others.
+        // Wait for each file, whatever the result of the others.
         let mut outcome = Ok(());
         for (_, file) in layers() {
             outcome = outcome.and(file.finish());
@@ -387,8 +390,8 @@ impl GroupFiles {
         self.team.agree("flush", outcome)
     }
 
-    /// Collective: has files show all that was prepared, which cannot be taken back from here on. Repeated where it failed it
-    /// goes on.
+    /// Collective: makes the files show everything that was prepared, which cannot be taken back from here on. If it
+    /// failed, a repeated call continues.
     pub fn show(&mut self) -> Result<()> {
         self.before.clear();
         for (number, plan) in self.organisation.files().iter().enumerate() {
@@ -411,8 +414,8 @@ impl GroupFiles {
         Ok(())
     }
 
-    /// Collective: closes all files as they are, and goes on in new ones. What of them was prepared may have become known to
-    /// others: no byte of it is written again, and none is removed.
+    /// Collective: closes all files as they are, and continues in new ones. Others may know about prepared data, so
+    /// no byte of them is rewritten or removed.
     pub fn leave(&mut self) -> Result<()> {
         self.before.clear();
         self.written.clear();
@@ -426,8 +429,7 @@ impl GroupFiles {
         outcome
     }
 
-    /// Collective: forgets what was written since the last flush. Files that then show nothing are removed, as far as
-    /// that is possible.
+    /// Collective: discards the writes since the last flush. Removes files that then show nothing, if possible.
     pub fn discard(&mut self) -> Result<()> {
         self.written.clear();
         self.files.iter().flatten().for_each(OpenFile::forget_deferred);
@@ -442,13 +444,13 @@ impl GroupFiles {
         Ok(())
     }
 
-    /// Collective: closes all files; those that show nothing are removed.
+    /// Collective: closes all files; removes those that show nothing.
     pub fn close(&mut self) -> Result<()> {
         let mut outcome = Ok(());
         for (number, file) in std::mem::take(&mut self.files).into_iter().enumerate() {
             let Some(file) = file else { continue };
             file.forget_deferred();
-            // One that was to show a step and could not has it nevertheless.
+            // A file that was to show a step but could not still contains it.
             let closed = match self.is_empty(number) {
                 true => self.remove(file),
                 false => file.file.close("close", Ok(())),
@@ -458,13 +460,13 @@ impl GroupFiles {
         outcome
     }
 
-    /// After the team has ended, which has closed its files: removes those that show nothing, as far as that is possible.
+    /// Called after the team has ended, which has closed its files: removes those that show nothing, if possible.
     pub fn abandon(&mut self) {
         self.written.clear();
         for (number, file) in std::mem::take(&mut self.files).into_iter().enumerate() {
             let Some(file) = file else { continue };
             if self.is_empty(number) && self.team.rank() == 0 {
-                // One that stays says of itself that it was not finished, or that it has no step.
+                // A file that stays is marked as unfinished, or has no steps.
                 let _ = self.disk.unlink(&self.folder.join(&file.name));
             }
         }
@@ -479,7 +481,7 @@ impl GroupFiles {
         file.forget_deferred();
         file.file.close("close", Ok(()))?;
         if self.team.rank() == 0 {
-            // One that stays says of itself that it was not finished, or that it has no step.
+            // A file that stays is marked as unfinished, or has no steps.
             let _ = self.disk.unlink(&self.folder.join(&file.name));
         }
         Ok(())
@@ -490,7 +492,7 @@ impl GroupFiles {
         open.ok_or_else(|| Error::internal("a file of the group is not open"))
     }
 
-    /// Whether a set was written at a step since the last flush, and with which first extent where that varies.
+    /// Whether a set was written at a step since the last flush, and its first extent if that varies.
     pub fn written(&self, set: usize, step: i64) -> Option<Option<u64>> {
         self.written.get(&(set, step)).map(|written| written.varying)
     }
@@ -500,22 +502,22 @@ impl GroupFiles {
         self.organisation.is_flushed()
     }
 
-    /// The folder that the files are in.
+    /// The folder of the files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Collective: forgets one set at one step, which is not flushed: what of it was written is not whole.
+    /// Collective: discards one set at one step that is not flushed, because its data are incomplete.
     pub fn forget(&mut self, set: usize, step: i64) -> Result<()> {
         self.written.remove(&(set, step));
         match self.organisation.forget(set, step).and_then(|file| self.files.get_mut(file)?.take()) {
-            // Its file was made for that one step; the name is not used again.
+            // Its file was created for that one step; the name is not used again.
             Some(file) => self.remove(file),
             None => Ok(()),
         }
     }
 
-    /// Makes a file, with a header that shows nothing.
+    /// Creates a file, with a header that shows nothing.
     fn make(&mut self, number: usize, extent: Option<u64>) -> Result<()> {
         let plan = self.organisation.files()[number].clone();
         // The same on all ranks.
@@ -537,7 +539,7 @@ impl GroupFiles {
             header[..write::UNFINISHED.len()].copy_from_slice(&write::UNFINISHED);
         }
         let written = match self.team.rank() {
-            // MPI-IO or the disk made it by the umask.
+            // MPI-IO or the disk created it with the umask.
             0 => make_alike(&*self.disk, &path).and_then(|()| file.write_at(&header, 0)),
             _ => Ok(()),
         };
@@ -572,7 +574,7 @@ impl GroupFiles {
         Ok(())
     }
 
-    /// Makes the folder of the files, and those above it within the store.
+    /// Creates the folder of the files, and its parents inside the store.
     fn make_folders(&self) -> Result<()> {
         let made = match self.folder.ancestors().nth(FOLDERS).filter(|root| !root.as_os_str().is_empty()) {
             Some(root) => create_dirs_alike(&*self.disk, root, &self.folder),
@@ -581,7 +583,7 @@ impl GroupFiles {
         made.map_err(|e| Error::io("make", &self.folder, e))
     }
 
-    /// A name for a file that no other one of the group has.
+    /// A name for a file that no other file of the group has.
     fn new_name(&mut self, plan: &FilePlan) -> String {
         let mut base = String::new();
         if plan.has_records && plan.sets.len() > 1 {
@@ -606,13 +608,13 @@ impl GroupFiles {
         name
     }
 
-    /// Copies slabs to where they belong; each rank some of them.
+    /// Copies slabs to their final place; each rank copies some of them.
     fn make_moves(&mut self, moves: &[SlabMove]) -> Result<()> {
         let touched: BTreeSet<usize> =
             moves.iter().flat_map(|moved| [moved.from.file, moved.to.file]).collect();
         for (i, moved) in moves.iter().enumerate() {
             for number in &touched {
-                // What was written or moved before may be another rank's.
+                // Another rank may have written or moved the slab before.
                 self.open(*number)?.file.visibility_barrier("move", Ok(()))?;
             }
             let copied = match i % self.team.size() == self.team.rank() {
@@ -641,7 +643,7 @@ impl GroupFiles {
             let part = &mut piece[..(from.len - done).min(PIECE) as usize];
             let n = source.file.read_at(part, from.offset + done)?;
             if n < part.len() {
-                return Err(Error::corrupt(format!("{} ends within what was written", source.name)));
+                return Err(Error::corrupt(format!("{} ends inside the data written to it", source.name)));
             }
             target.file.write_at(part, to.offset + done)?;
             done += part.len() as u64;

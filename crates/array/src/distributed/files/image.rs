@@ -1,8 +1,8 @@
-//! The header of a group's file, and where its variables lie.
+//! The header of a group's file, and the positions of its variables.
 //!
-//! The set variables come first, so that the first of them begins at a block of the file system; `step` is the last. The
-//! header is all that a file has before its first step. A set whose first extent varies has a file for each step, in which
-//! that is the record dimension: so it may be 0.
+//! The set variables come first, so that the first of them begins at a block of the file system; `step` is the last.
+//! Before its first step, a file only has its header. A set whose first extent varies has a file for each step, in
+//! which that dimension is the record dimension, so it may be 0.
 
 use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::layout::{Alignment, Layout, lay_out};
@@ -10,15 +10,15 @@ use fieldstone_format::netcdf::{Attrs, Header, NcType, Version, paths, write};
 
 use super::sets::{STEP, SetVariable};
 
-/// Where data begin: a block of most file systems.
+/// Alignment of the data: a block of most file systems.
 pub const ALIGN: u64 = 4096;
 
 /// A range of a file, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Extent {
-    /// Where it begins.
+    /// Offset of its first byte.
     pub offset: u64,
-    /// How long it is.
+    /// Length in bytes.
     pub len: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct FileImage {
     steps: bool,
 }
 
-/// The bytes that say how many records a file has, and where they stand.
+/// The bytes with a file's number of records, and their offset.
 pub fn count_of_records(records: u64) -> (u64, Vec<u8>) {
     let mut head = Vec::new();
     write::put_head(&mut head, Version::Cdf5, Some(records));
@@ -40,7 +40,7 @@ pub fn count_of_records(records: u64) -> (u64, Vec<u8>) {
 }
 
 impl FileImage {
-    /// The file of these variables, with a record for each step, or at one step. `attrs` are global.
+    /// Makes the file of these variables, with a record for each step, or at one step. `attrs` are global.
     pub fn new(variables: &[SetVariable], has_records: bool, attrs: &Attrs) -> Result<FileImage> {
         let mut header = Header::new(Version::Cdf5);
         for attr in attrs.iter() {
@@ -76,37 +76,37 @@ impl FileImage {
         Ok(FileImage { header, layout, escaped, steps: has_records })
     }
 
-    /// The bytes of the header, of a file with so many steps. They are as long for any number.
+    /// The bytes of the header, for a file with this number of steps. Their length does not depend on it.
     pub fn header(&self, steps: u64) -> Vec<u8> {
         let numrecs = if self.steps { Some(steps) } else { self.header.numrecs };
         write::header(&Header { numrecs, ..self.header.clone() }, self.escaped)
     }
 
-    /// The bytes that say how many steps there are, where these are records, and where they stand.
+    /// The bytes with the number of steps, if records are steps, and their offset.
     pub fn records(&self, records: u64) -> (u64, Vec<u8>) {
         count_of_records(records)
     }
 
-    /// Where a variable lies at a record; the last one is `step`. Of a file without records the record is 0.
+    /// The extent of a variable at a record; the last variable is `step`. In a file without records, the record is 0.
     pub fn extent(&self, variable: usize, bytes: u64, record: u64) -> Result<Extent> {
         let begin = self.header.vars.get(variable).begin();
         let offset = record.checked_mul(self.layout.record_size).and_then(|at| at.checked_add(begin));
         let end = offset.and_then(|offset| offset.checked_add(bytes)).filter(|end| *end <= i64::MAX as u64);
         match (offset, end) {
             (Some(offset), Some(_)) => Ok(Extent { offset, len: bytes }),
-            _ => Err(Code::ContainerLimit.error(format!("record {record} lies beyond all files"))),
+            _ => Err(Code::ContainerLimit.error(format!("record {record} exceeds the size of any file"))),
         }
     }
 
-    /// Where the number of a step stands.
+    /// The extent of a step's number.
     pub fn step_extent(&self, record: u64) -> Result<Extent> {
         self.extent(self.header.vars.len() - 1, NcType::Int64.size() as u64, record)
     }
 
-    /// Bytes of the file with so many steps.
+    /// Size of the file with this number of steps, in bytes.
     pub fn len(&self, steps: u64) -> Result<u64> {
         let records = if self.steps { steps } else { self.header.numrecs.unwrap_or(0) };
-        let beyond = || Code::ContainerLimit.error(format!("{records} records are beyond all files"));
+        let beyond = || Code::ContainerLimit.error(format!("{records} records exceed the size of any file"));
         self.layout.file_len(records).ok_or_else(beyond)
     }
 }
@@ -132,7 +132,7 @@ mod tests {
         sets.iter().map(|set| set.variable(None).unwrap()).collect()
     }
 
-    /// What the header says, as a reader of netCDF finds it.
+    /// The header, as a reader of netCDF finds it.
     #[test]
     fn a_header_says_where_the_variables_lie() {
         for has_records in [false, true] {
@@ -156,6 +156,6 @@ mod tests {
             assert_eq!((&empty[..4], &empty[12..]), (&bytes[..4], &bytes[12..]), "only the count differs");
         }
         let error = FileImage::new(&variables(), true, &Attrs::default()).unwrap().extent(0, 48, u64::MAX);
-        assert!(error.unwrap_err().message().contains("beyond all files"));
+        assert!(error.unwrap_err().message().contains("exceeds the size of any file"));
     }
 }

@@ -1,16 +1,17 @@
-//! The files of a group of sets: CDF-5 files that every netCDF tool opens, with the same bytes for any number of ranks.
+//! The files of a group of sets: CDF-5 files that every netCDF tool can open, with the same bytes for any number of
+//! ranks.
 //!
-//! | module | |
+//! | module | what it does |
 //! |---|---|
-//! | [`sets`] | sets, and how each is a variable |
-//! | [`organisation`] | which file a set goes to at a step |
-//! | [`image`] | the header of a file, and where its variables lie |
-//! | [`sums`] | checksums of what ranks write |
-//! | [`checked`] | what ranks read, checked |
-//! | [`deferred`] | writes that a thread makes |
-//! | [`direct_io`] | reading and writing past the page cache |
-//! | [`show`] | what a killed job did not live to show |
-//! | [`group_files`] | the files on all ranks: made, written into, shown |
+//! | [`sets`] | sets, and their form as variables |
+//! | [`organisation`] | the file of a set at a step |
+//! | [`image`] | the header of a file, and the positions of its variables |
+//! | [`sums`] | checksums of written data |
+//! | [`checked`] | verified reads |
+//! | [`deferred`] | writes by a thread |
+//! | [`direct_io`] | reads and writes without the page cache |
+//! | [`show`] | the last part of a killed job's flush |
+//! | [`group_files`] | the files on all ranks: created, written, shown |
 
 pub mod checked;
 pub mod deferred;

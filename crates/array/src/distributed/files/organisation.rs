@@ -1,4 +1,4 @@
-//! Which file a set goes to at a step: the paper's three levels of file organisation (SDM, section 3.3).
+//! Assigns a set at a step to a file, by the paper's three levels of file organisation (SDM, section 3.3).
 //!
 //! | level | a file holds | its variables |
 //! |---|---|---|
@@ -6,20 +6,20 @@
 //! | 2 | a set, all steps | records |
 //! | 3 | the sets of a group that are written at the same steps | records |
 //!
-//! Nothing here talks to anybody: ranks that make the same calls come to the same places.
+//! Nothing here communicates: ranks that make the same calls get the same places.
 //!
 //! Invariants:
-//! * steps of a file ascend; a step that is not above them begins a new file, so that one which is written
-//!   again never changes what a file shows;
-//! * after a flush each record holds all variables of its file. While a step is being written nobody knows which sets it
-//!   will have: those of the last such step are expected, at first all. Where that turns out wrong, [`end_flush`] says
-//!   what is to be moved to files of the sets that came, before anybody sees it.
+//! * steps of a file ascend; a step that is not above them begins a new file, so rewriting a step never
+//!   changes what a file shows;
+//! * after a flush, each record has all variables of its file. While a step is being written, the set of variables
+//!   that it will get is unknown: those of the last such step are expected, at first all. If that turns out wrong,
+//!   [`end_flush`] lists the slabs to move to files of the sets that were written, before any reader sees them.
 //!
 //! [`end_flush`]: Organisation::end_flush
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How sets and steps are spread over files.
+/// The distribution of sets and steps over files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
     /// A file for each set and step.
@@ -46,29 +46,29 @@ impl Level {
     }
 }
 
-/// Where a set stands at a step.
+/// The place of a set at a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileSlot {
     /// The file, by its number.
     pub file: usize,
-    /// The variable in it, by its number among those that hold sets.
+    /// The variable in it, by its number among those of sets.
     pub variable: usize,
-    /// The record; `None` where the variable has none.
+    /// The record; `None` if the variable has no records.
     pub record: Option<u64>,
 }
 
-/// A file, as far as its organisation goes.
+/// The organisation of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePlan {
     /// The sets that are its variables, by their numbers in the group, ascending.
     pub sets: Vec<usize>,
-    /// Steps of its records, ascending; of a file of fixed variables its one step.
+    /// Steps of its records, ascending; for a file of fixed variables, its one step.
     pub steps: Vec<i64>,
     /// Whether its variables have records.
     pub has_records: bool,
-    /// How many files before it have these sets (and, without records, this step).
+    /// The number of earlier files with these sets (and, without records, this step).
     pub nth: usize,
-    /// How many of its steps were flushed: the first ones.
+    /// The number of its steps that were flushed: the first ones.
     flushed: usize,
 }
 
@@ -79,41 +79,41 @@ impl FilePlan {
     }
 }
 
-/// A slab that is copied before it is seen.
+/// A slab to copy before it becomes visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlabMove {
-    /// Where it is.
+    /// Its current place.
     pub from: FileSlot,
-    /// Where it belongs.
+    /// Its final place.
     pub to: FileSlot,
 }
 
-/// What a flush makes visible.
+/// The writes that a flush makes visible.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FlushedWrites {
-    /// Copies to be made before, in this order.
+    /// Copies to make first, in this order.
     pub moves: Vec<SlabMove>,
-    /// Each set and step that was written, and where it stands.
+    /// Each set and step that was written, with its place.
     pub places: Vec<(usize, i64, FileSlot)>,
-    /// Files of which something is shown.
+    /// Files that show something of the flush.
     pub files: BTreeSet<usize>,
 }
 
-/// The files of one group, in one attempt. See the module.
+/// The files of one group, in one attempt. See the module's documentation.
 #[derive(Debug, Clone)]
 pub struct Organisation {
     level: Level,
-    /// Of each set whether its extent is another at each step: then each step is a file.
+    /// For each set, whether its extent changes from step to step: then each step has its own file.
     varying: Vec<bool>,
     files: Vec<FilePlan>,
-    /// What was written since the last flush.
+    /// The writes since the last flush.
     written: BTreeMap<(i64, usize), FileSlot>,
-    /// The sets that the last flushed step had in which a set was.
+    /// For each set, the sets of the last flushed step that included it.
     together: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Organisation {
-    /// Of a group of sets, of each of which is said whether its extent varies.
+    /// Organises a group of sets; `varying` gives for each whether its extent varies.
     pub fn new(level: Level, varying: Vec<bool>) -> Organisation {
         Organisation {
             level,
@@ -124,13 +124,13 @@ impl Organisation {
         }
     }
 
-    /// Takes further sets in, behind the others; of each is said whether its extent varies. They go to files that are
-    /// made from now on.
+    /// Appends further sets; `varying` gives for each whether its extent varies. They go to files that are created
+    /// from now on.
     pub fn add_sets(&mut self, varying: impl IntoIterator<Item = bool>) {
         self.varying.extend(varying);
     }
 
-    /// Of the same sets at the same level, with no file.
+    /// An organisation of the same sets at the same level, without files.
     pub fn anew(&self) -> Organisation {
         Organisation::new(self.level, self.varying.clone())
     }
@@ -145,12 +145,12 @@ impl Organisation {
         self.written.is_empty()
     }
 
-    /// Where a set that was written since the last flush stands at a step.
+    /// The place, at a step, of a set that was written since the last flush.
     pub fn written(&self, set: usize, step: i64) -> Option<FileSlot> {
         self.written.get(&(step, set)).copied()
     }
 
-    /// Where a set is to be written at a step. A step that was not flushed is written in place again.
+    /// The place at which a set is to be written at a step. A step that was not flushed is written again in place.
     pub fn place(&mut self, set: usize, step: i64) -> FileSlot {
         if let Some(slot) = self.written(set, step) {
             return slot;
@@ -163,7 +163,7 @@ impl Organisation {
         slot
     }
 
-    /// A slot that waits for the set: another one of its file was written at the step.
+    /// A free slot for the set: another set of its file was written at the step.
     fn open_slot(&self, set: usize, step: i64) -> Option<FileSlot> {
         let mut others = self.written.range((step, 0)..=(step, usize::MAX));
         others.find_map(|(_, slot)| {
@@ -172,14 +172,14 @@ impl Organisation {
         })
     }
 
-    /// The sets that are expected at a step at which `set` is the first of its file that is written.
+    /// The sets expected at a step when `set` is the first of its file to be written.
     fn expected(&self, set: usize, step: i64) -> Vec<usize> {
         if self.level != Level::Three || self.varying[set] {
             return vec![set];
         }
         let begun = |other: &usize| self.written.contains_key(&(step, *other));
         match self.together.get(&set) {
-            // One of them has gone elsewhere at this step: they are not together.
+            // One of them is elsewhere at this step, so they are not together.
             Some(sets) if sets.iter().any(begun) => vec![set],
             Some(sets) => sets.clone(),
             None => (0..self.varying.len())
@@ -191,7 +191,7 @@ impl Organisation {
         }
     }
 
-    /// The next slot of the file of some sets; a new file where there is none, or its steps are not all below this one.
+    /// The next slot in the file of some sets; a new file if there is none, or its steps are not all below this one.
     fn next_slot(&mut self, sets: &[usize], set: usize, step: i64) -> FileSlot {
         let has_records = self.level != Level::One && !self.varying[set];
         let alike = |file: &FilePlan| {
@@ -217,7 +217,7 @@ impl Organisation {
         FileSlot { file, variable, record: has_records.then_some(plan.steps.len() as u64 - 1) }
     }
 
-    /// Ends a flush: what was written is where it stays, once the moves are made.
+    /// Ends a flush: once the moves are made, all writes are in their final place.
     pub fn end_flush(&mut self) -> FlushedWrites {
         let mut moves = self.move_incomplete();
         moves.extend(self.close_gaps());
@@ -235,7 +235,7 @@ impl Organisation {
         FlushedWrites { moves, places, files }
     }
 
-    /// Takes sets out of records that lack others of their file, into a file of those that are there.
+    /// Moves sets out of incomplete records, into a file of exactly those sets.
     fn move_incomplete(&mut self) -> Vec<SlabMove> {
         let mut records: BTreeMap<(usize, u64), Vec<(usize, i64)>> = BTreeMap::new();
         for ((step, set), slot) in &self.written {
@@ -284,8 +284,8 @@ impl Organisation {
         moves
     }
 
-    /// Forgets one write that was not flushed. Of a set that has a file for each step it gives that file, which is not
-    /// used again; else the room is written again, or closed by the flush.
+    /// Discards one write that was not flushed. For a set with a file for each step, returns that file, which is not
+    /// used again; otherwise the space is written again, or the flush closes it.
     pub fn forget(&mut self, set: usize, step: i64) -> Option<usize> {
         let slot = self.written.remove(&(step, set))?;
         let steps = &mut self.files[slot.file].steps;
@@ -304,8 +304,8 @@ impl Organisation {
         }
     }
 
-    /// Forgets what was written since the last flush. Its room is written again; a file of which nothing was flushed is
-    /// given up.
+    /// Discards the writes since the last flush. Their space is written again; a file of which nothing was flushed is
+    /// abandoned.
     pub fn discard(&mut self) -> BTreeSet<usize> {
         let written = std::mem::take(&mut self.written);
         let files: BTreeSet<usize> = written.values().map(|slot| slot.file).collect();
@@ -354,7 +354,7 @@ mod tests {
         let mut organisation = Organisation::new(Level::Three, vec![false; 2]);
         organisation.place(0, 0);
         let shown = organisation.end_flush();
-        // Both were expected; what came alone is moved before anybody sees it.
+        // Both were expected; the set that came alone is moved before any reader sees it.
         assert_eq!(shown.moves.len(), 1);
         assert_eq!(named(&shown, &organisation), [(0, 0, vec![0], 0, Some(0))]);
         for step in 1..4 {
@@ -397,8 +397,8 @@ mod tests {
         assert_eq!(single.discard().into_iter().collect::<Vec<_>>(), [0]);
     }
 
-    /// Whatever is written in whatever order: copying what the moves say, each slot has what was written there last, each
-    /// flushed record is whole, steps of a file ascend, and what a flush has shown stays.
+    /// Random writes in random order: after the moves are made, each slot has its last write, each flushed record is
+    /// complete, steps of a file ascend, and data that a flush has shown stay.
     #[test]
     fn random_writes_are_where_it_is_said() {
         for seed in 0..2_000 {

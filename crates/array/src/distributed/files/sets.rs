@@ -1,8 +1,9 @@
-//! Sets of a group, and how each is a netCDF variable.
+//! Sets of a group, and their form as netCDF variables.
 //!
-//! What CDF-5 has no type for is written as what it has (`spec/array-files.md`): bool as `byte`, complex numbers as a
-//! last dimension `complex` of two, fixed-size bytes as `char` with a last dimension. Names of dimensions that nobody
-//! gave are made from extents. Nothing is padded or converted to another value: what cannot be written is refused.
+//! Types that CDF-5 lacks are written as types that it has (`spec/array-files.md`): bool as `byte`, complex numbers
+//! with a last dimension `complex` of length two, fixed-size bytes as `char` with a last dimension. Dimensions
+//! without names are named after their extents. Nothing is padded or converted to another value: data that cannot be
+//! written exactly are refused.
 
 use std::collections::BTreeMap;
 
@@ -11,28 +12,28 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::names::check_name;
 use fieldstone_format::netcdf::{Attrs, NcType, paths};
 
-/// The dimension and the variable of steps.
+/// Name of the dimension and the variable of steps.
 pub const STEP: &str = "step";
-/// The dimension of the two parts of complex numbers.
+/// Name of the dimension of the two parts of complex numbers.
 const COMPLEX: &str = "complex";
 const FILL: &str = "_FillValue";
-/// The attribute that says what an element was, as xarray writes and reads it.
+/// The attribute with an element's original type, as xarray writes and reads it.
 const DTYPE: &str = "dtype";
 
-/// A set, as its group declares it.
+/// The declaration of a set in its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetDecl {
     /// Its name: a netCDF name, or a path.
     pub name: String,
     /// Type of its elements.
     pub dtype: DType,
-    /// Global extents; the first may be `None`: another one at each step.
+    /// Global extents; the first may be `None` if it changes from step to step.
     pub shape: Vec<Option<u64>>,
-    /// Names of its dimensions; those that are absent are called after their extents.
+    /// Names of its dimensions; those without a name are named after their extents.
     pub dims: Vec<Option<String>>,
     /// Attributes.
     pub attrs: Attrs,
-    /// What stands where nobody wrote: the bytes of one element, in this machine's byte order.
+    /// The value of unwritten elements: the bytes of one element, in this machine's byte order.
     pub fill: Option<Vec<u8>>,
 }
 
@@ -51,28 +52,28 @@ pub struct SetVariable {
     pub attrs: Attrs,
     /// Bytes of one step.
     pub bytes: u64,
-    /// Bytes that are turned round in the file: of one number.
+    /// Size of the bytes swapped together in the file: of one number.
     pub word: usize,
 }
 
 impl SetDecl {
-    /// Whether its extent may be another one at each step.
+    /// Whether its extent may change from step to step.
     pub fn is_varying(&self) -> bool {
         self.shape.first().is_some_and(Option::is_none)
     }
 
-    /// Checks what holds whatever its extent will be. Errors name the set.
+    /// Checks everything that does not depend on its extent. Errors name the set.
     pub fn check(&self) -> Result<()> {
         self.variable(self.is_varying().then_some(0)).map(|_| ())
     }
 
-    /// Names and lengths of its dimensions where it is in no file: any type, and extents of 0.
+    /// Names and lengths of its dimensions if it is not in a file: any type, and extents of 0.
     pub fn dims(&self, extent: Option<u64>) -> Result<Vec<(String, u64)>> {
         let dims = self.extents(extent).and_then(|shape| named(&self.dims, &shape, self.is_varying(), true));
         dims.map_err(|error| error.context(format!("set `{}`", self.name)))
     }
 
-    /// The variable that holds it; `extent` is the first one's, where that varies.
+    /// The variable that holds it; `extent` is the first extent, if that varies.
     pub fn variable(&self, extent: Option<u64>) -> Result<SetVariable> {
         self.as_variable(extent).map_err(|error| error.context(format!("set `{}`", self.name)))
     }
@@ -81,7 +82,7 @@ impl SetDecl {
         paths::check_path(&self.name)?;
         if self.name == STEP {
             return Err(Code::Name
-                .error(format!("`{STEP}` is the variable of the numbers of steps in each file"))
+                .error(format!("`{STEP}` is the variable with the numbers of steps in each file"))
                 .with_hint("choose another name"));
         }
         let shape = self.extents(extent)?;
@@ -133,18 +134,18 @@ impl SetDecl {
 
 /// Refuses an attribute that a set's type or fill writes.
 ///
-/// Errors: `Invalid`, naming it.
+/// Errors: `Invalid`, with the name of the attribute.
 pub fn check_attr(name: &str) -> Result<()> {
     if [FILL, DTYPE].contains(&name) { Err(taken(name)) } else { Ok(()) }
 }
 
 fn taken(name: &str) -> Error {
     Code::Name
-        .error(format!("the attribute `{name}` is written by its type and fill"))
+        .error(format!("the set's type and fill write the attribute `{name}`"))
         .with_hint("leave it out of attrs; fill= gives _FillValue")
 }
 
-/// The external type of elements, a last dimension, and what the attribute `dtype` says.
+/// The external type of elements, a last dimension, and the value of the attribute `dtype`.
 type External = (NcType, Option<(String, u64)>, Option<&'static str>);
 
 fn external(dtype: DType) -> Result<External> {
@@ -167,7 +168,7 @@ fn external(dtype: DType) -> Result<External> {
         (DTypeKind::Bytes, n) => Ok((NcType::Char, Some((format!("string{n}"), n as u64)), None)),
         _ => Err(Code::Dtype
             .error(format!("netCDF's CDF-5 has no type for elements of {}", dtype.name()))
-            .with_hint("write another type, or take layout=\"fields\"")),
+            .with_hint("write another type, or use layout=\"fields\"")),
     }
 }
 
@@ -179,11 +180,11 @@ fn push_fill(attrs: &mut Attrs, ty: NcType, dtype: DType, fill: &[u8]) -> Result
         let (given, size) = (fill.len(), dtype.size());
         return Err(Code::DtypeMismatch.error(format!("a fill of {given} bytes for elements of {size}")));
     }
-    // netCDF's fill is one value: of the parts of a complex number it has to be both.
+    // A netCDF fill is one value, so both parts of a complex number must equal it.
     let value = &fill[..ty.size()];
     if fill.chunks(ty.size()).any(|part| part != value) {
         return Err(Code::Dtype
-            .error("netCDF cannot say a fill whose parts are different values")
+            .error("netCDF cannot represent a fill whose parts differ")
             .with_hint("give one whose parts are equal, such as NaN and NaN"));
     }
     let mut value = value.to_vec();
@@ -194,15 +195,15 @@ fn push_fill(attrs: &mut Attrs, ty: NcType, dtype: DType, fill: &[u8]) -> Result
     Ok(())
 }
 
-/// The dimensions of one variable: by the names that were given, else `n64`, and `n64_2` for a second of 64; `n` for one
-/// that varies. `empty`: extents may be 0.
+/// The dimensions of one variable: with the given names, else `n64`, and `n64_2` for a second of 64; `n` for one that
+/// varies. `empty`: extents may be 0.
 fn named(given: &[Option<String>], shape: &[u64], varies: bool, empty: bool) -> Result<Vec<(String, u64)>> {
     let mut alike: BTreeMap<u64, u32> = BTreeMap::new();
     let mut dims: Vec<(String, u64)> = Vec::with_capacity(shape.len() + 1);
     for (i, (name, len)) in given.iter().zip(shape).enumerate() {
         if *len == 0 && !empty && !(varies && i == 0) {
             return Err(Code::Shape
-                .error(format!("extent {i} is 0, which netCDF has not"))
+                .error(format!("extent {i} is 0, which netCDF does not support"))
                 .with_hint("leave the set out while it is empty, or give None as its first extent"));
         }
         let name = match name {
@@ -212,7 +213,8 @@ fn named(given: &[Option<String>], shape: &[u64], varies: bool, empty: bool) -> 
                 if name == STEP || dims.iter().any(|(other, _)| other == name) {
                     return Err(Code::Name
                         .error(format!(
-                            "the dimension `{name}` cannot stand in a variable of its own steps or twice"
+                            "the dimension `{name}` cannot occur twice in a variable, or be that of the \
+                             steps"
                         ))
                         .with_hint("give each dimension another name"));
                 }
@@ -228,7 +230,7 @@ fn named(given: &[Option<String>], shape: &[u64], varies: bool, empty: bool) -> 
     Ok(dims)
 }
 
-/// Checks that sets can stand in one file: no two of a name, and no dimension of two lengths.
+/// Checks that sets can be in one file: no two sets of one name, and no dimension with two lengths.
 pub fn check_together(sets: &[SetDecl]) -> Result<()> {
     let mut lens: BTreeMap<String, (u64, &str)> = BTreeMap::new();
     for (i, set) in sets.iter().enumerate() {
@@ -292,7 +294,7 @@ mod tests {
         let fill = decl.variable(None).unwrap().attrs.find(FILL).map(|attr| attr.value.to_vec());
         assert_eq!(fill, Some(1.5f64.to_be_bytes().to_vec()));
         decl.fill = Some([1.5f64.to_ne_bytes(), 2.5f64.to_ne_bytes()].concat());
-        assert!(decl.variable(None).unwrap_err().message().contains("parts are different"));
+        assert!(decl.variable(None).unwrap_err().message().contains("parts differ"));
         decl.fill = Some(vec![0; 3]);
         assert!(decl.variable(None).unwrap_err().message().contains("a fill of 3 bytes for elements of 16"));
     }

@@ -1,7 +1,7 @@
-//! Showing what a job flushed and, because it was killed, did not live to show: by one process, later.
+//! Completes the files of a killed job: one process later makes them show the steps that the job flushed.
 //!
-//! A flush makes steps durable, has them made known, and then has the file show them. In between the file shows less
-//! than is known. A few bytes of its header are missing, which follow from what is known.
+//! A flush makes steps durable, has the caller record them, and then makes the file show them. In between, the
+//! file shows less than was recorded. It lacks a few bytes of its header, which follow from the record.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use fieldstone_format::netcdf::write;
 use super::image;
 use super::sets::STEP;
 
-/// Has the file at `path` show all that is known to be in it: a slab at `last`, and whatever lies before it. Whether it had
-/// to be changed.
+/// Makes the file at `path` show everything that is known to be in it: a slab at `last`, and everything before it.
+/// Returns whether the file had to change.
 ///
-/// Errors: `Denied` for the file of another user; `Corrupt` for one that is damaged.
+/// Errors: `Denied` for a file of another user; `Corrupt` for one that is damaged.
 pub fn show(disk: &dyn Disk, path: &Path, last: u64) -> Result<bool> {
     let failed = |e| Error::io("open", path, e);
     let file = disk.open_plain(path, false).map_err(failed)?;
@@ -31,7 +31,7 @@ pub fn show(disk: &dyn Disk, path: &Path, last: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// What has to be written for a file to show a slab at `last`, and where.
+/// The bytes to write so that a file shows a slab at `last`, and their offset.
 fn missing(file: &dyn DiskFile, last: u64) -> Result<Option<(u64, Vec<u8>)>> {
     let failed = |e: std::io::Error| Error::corrupt(format!("its header cannot be read: {e}"));
     let mut magic = [0; write::UNFINISHED.len()];
@@ -47,7 +47,7 @@ fn missing(file: &dyn DiskFile, last: u64) -> Result<Option<(u64, Vec<u8>)>> {
     Ok((shown < records).then(|| image::count_of_records(records)))
 }
 
-/// An open file as its header is read.
+/// An open file as a source for the header's parser.
 struct OpenSource<'a>(&'a dyn DiskFile);
 
 impl Source for OpenSource<'_> {

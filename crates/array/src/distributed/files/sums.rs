@@ -1,8 +1,8 @@
-//! Checksums of what ranks write: of each block of a slab its CRC-32C, from the writers.
+//! Checksums of written data: the writers compute the CRC-32C of each block of a slab.
 //!
-//! A block is 65,536 elements. [`SummedFile`] stands between those who move elements and the file, and takes the checksum
-//! of each piece that it sees within a block; rank 0 joins those that lie side by side. Of a block that was written in another
-//! way (in many small pieces, twice) the bytes are read back.
+//! A block has 65,536 elements. A [`SummedFile`] is a layer between the code that moves elements and the file;
+//! it computes the checksum of each piece that it sees inside a block, and rank 0 joins adjacent pieces. A block that
+//! was written in another way (in many small pieces, or twice) is read back.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::distributed::blocks::PIECES;
 
 const STEP: &str = "sums";
 
-/// Bytes of a slab, within one block, and their checksum.
+/// Bytes of a slab, inside one block, and their checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct SummedPiece {
     at: u64,
@@ -28,16 +28,16 @@ struct SummedPiece {
 #[derive(Debug, Default)]
 struct Pieces {
     list: Vec<SummedPiece>,
-    /// Whether there were too many.
+    /// Whether there were too many pieces.
     lost: bool,
 }
 
-/// A file of which the bytes of one slab are summed as they are written.
+/// A file that computes the checksums of one slab as it is written.
 #[derive(Debug)]
 pub struct SummedFile {
     below: Arc<dyn CommFile>,
     slab: Extent,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     block: u64,
     pieces: Mutex<Pieces>,
 }
@@ -61,7 +61,7 @@ impl FileLayer for SummedFile {
 }
 
 impl SummedFile {
-    /// The file with a layer that sums a slab of elements of `size` bytes; and that layer.
+    /// Adds a layer to the file that checksums a slab of elements of `size` bytes; returns the file, and the layer.
     pub fn over(file: &TeamFile, slab: Extent, size: u64) -> (TeamFile, Arc<SummedFile>) {
         SummedFile::by_blocks(file, slab, BLOCK * size.max(1))
     }
@@ -102,7 +102,7 @@ impl SummedFile {
         }
     }
 
-    /// What this rank knows, on its way to rank 0: how many pieces, then of each its place, length and checksum.
+    /// This rank's pieces, packed for rank 0: their number, then the position, length and checksum of each.
     fn packed(&self) -> Vec<u8> {
         let pieces = self.pieces();
         let list = if pieces.lost { &[] } else { &pieces.list[..] };
@@ -111,7 +111,7 @@ impl SummedFile {
         std::iter::once(count).chain(words).flat_map(u64::to_le_bytes).collect()
     }
 
-    /// The checksum of each block whose pieces lie side by side and leave nothing out.
+    /// The checksum of each block whose pieces are adjacent and complete.
     fn join(&self, pieces: &[SummedPiece]) -> Vec<Option<u32>> {
         let mut rest = pieces.iter().peekable();
         let of_block = |block: u64| {
@@ -127,7 +127,8 @@ impl SummedFile {
         (0..self.blocks()).map(of_block).collect()
     }
 
-    /// Collective: reads the slab, which begins at `begin`, each rank some blocks that follow one another, and sums it.
+    /// Collective: reads the slab, which begins at `begin`, and checksums it; each rank takes some consecutive
+    /// blocks.
     fn read_back(&self, file: &TeamFile, begin: u64) -> Result<Vec<u32>> {
         let team = file.team();
         file.visibility_barrier(STEP, Ok(()))?;
@@ -140,7 +141,7 @@ impl SummedFile {
                 let at = block * self.block;
                 let part = &mut bytes[..self.block.min(self.slab.len - at) as usize];
                 if file.read_at(part, begin + at)? < part.len() {
-                    return Err(Error::corrupt("the file ends within what was written to it"));
+                    return Err(Error::corrupt("the file ends inside the data written to it"));
                 }
                 sums.extend(crc32c::crc32c(part).to_le_bytes());
             }
@@ -152,8 +153,8 @@ impl SummedFile {
     }
 }
 
-/// Collective: of each slab the checksums of all blocks, on rank 0; elsewhere nothing. What ranks have written is read back where
-/// it must be, from a place in a file: since it was written the slab may have been moved.
+/// Collective: for each slab, the checksums of all blocks, on rank 0; nothing on other ranks. Data without complete
+/// checksums are read back from the given offset, because the slab may have moved since it was written.
 pub fn collect(team: &Team, slabs: &[(Arc<SummedFile>, TeamFile, u64)]) -> Result<Vec<Vec<u32>>> {
     if slabs.is_empty() {
         return Ok(Vec::new());
@@ -164,7 +165,7 @@ pub fn collect(team: &Team, slabs: &[(Arc<SummedFile>, TeamFile, u64)]) -> Resul
         0 => join_all(&all, slabs),
         _ => Ok(vec![None; slabs.len()]),
     };
-    // Rank 0 says of which something is missing.
+    // Rank 0 announces the slabs with missing checksums.
     let missing = joined.as_ref().map_err(Error::replicate).map(|joined| {
         let mut words = vec![0u64; slabs.len().div_ceil(64)];
         let lacks = joined.iter().enumerate().filter(|(_, sums)| sums.is_none() && team.rank() == 0);
@@ -182,7 +183,7 @@ pub fn collect(team: &Team, slabs: &[(Arc<SummedFile>, TeamFile, u64)]) -> Resul
     Ok(sums)
 }
 
-/// On rank 0: the checksums of each slab, `None` where they have to be read back.
+/// On rank 0: the checksums of each slab, `None` for slabs that must be read back.
 fn join_all(all: &[Vec<u8>], slabs: &[(Arc<SummedFile>, TeamFile, u64)]) -> Result<Vec<Option<Vec<u32>>>> {
     let mut rests: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
     let mut joined = Vec::with_capacity(slabs.len());
@@ -199,11 +200,12 @@ fn join_all(all: &[Vec<u8>], slabs: &[(Arc<SummedFile>, TeamFile, u64)]) -> Resu
     Ok(joined)
 }
 
-/// Stands for the number of pieces of a rank that lost some.
+/// Takes the place of the number of pieces for a rank that lost some.
 const LOST: u64 = u64::MAX;
 
 impl SummedPiece {
-    /// Takes the pieces of one slab off the front of what a rank sent; whether it lost some. `None` of bytes that are none.
+    /// Takes the pieces of one slab from the front of a rank's message; returns whether the rank lost some. `None` if
+    /// the bytes are not valid.
     fn unpack(bytes: &mut &[u8], pieces: &mut Vec<SummedPiece>) -> Option<bool> {
         let mut word = || {
             let (word, rest) = bytes.split_first_chunk()?;
@@ -222,14 +224,15 @@ impl SummedPiece {
     }
 }
 
-/// The checksum of some bytes with a piece behind them: as `crc32c_combine` gives it, which takes a hundred times as long.
+/// The checksum of some bytes followed by a piece: the result of `crc32c_combine`, which takes a hundred times as
+/// long.
 fn joined(sum: u32, piece: &SummedPiece) -> u32 {
     times(zeros(piece.len), sum) ^ piece.sum
 }
 
-/// The polynomial of CRC-32C, the coefficient of x^0 in the highest bit.
+/// The polynomial of CRC-32C, with the coefficient of x^0 in the highest bit.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
-/// x to the power of 8, 16, 32, ..., modulo the polynomial: what 1, 2, 4, ... zero bytes multiply by.
+/// x to the power of 8, 16, 32, ..., modulo the polynomial: the factors for 1, 2, 4, ... zero bytes.
 const POWERS: [u32; 64] = {
     // x^8 is the first.
     let mut powers = [1 << 23; 64];
@@ -241,7 +244,7 @@ const POWERS: [u32; 64] = {
     powers
 };
 
-/// What so many zero bytes behind others multiply their checksum by.
+/// The factor by which this number of appended zero bytes multiplies a checksum.
 fn zeros(bytes: u64) -> u32 {
     let set = (0..64).filter(|n| bytes >> n & 1 == 1);
     set.fold(1 << 31, |product, n| times(POWERS[n], product))

@@ -1,4 +1,4 @@
-//! Memory of a caller, as the sets of a group take it: any strides, either byte order.
+//! A caller's memory, as the sets of a group accept it: any strides, either byte order.
 
 use fieldstone_core::dtype::{ByteOrder, DType};
 use fieldstone_core::{Code, Error, Result};
@@ -6,7 +6,7 @@ use fieldstone_core::{Code, Error, Result};
 use crate::distributed::buffer::{Buffer, BufferMut, Element};
 use crate::distributed::files::sets::SetDecl;
 
-/// Memory that is written from.
+/// Memory to write from.
 #[derive(Debug, Clone, Copy)]
 pub struct Memory<'a> {
     /// The bytes that hold all elements.
@@ -17,11 +17,11 @@ pub struct Memory<'a> {
     pub shape: &'a [u64],
     /// Bytes from one element to the next in each dimension.
     pub strides: &'a [isize],
-    /// Where the first element begins.
+    /// Offset of the first element.
     pub origin: usize,
 }
 
-/// Memory that is read into.
+/// Memory to read into.
 #[derive(Debug)]
 pub struct MemoryMut<'a> {
     /// The bytes that hold all elements.
@@ -32,7 +32,7 @@ pub struct MemoryMut<'a> {
     pub shape: &'a [u64],
     /// Bytes from one element to the next in each dimension.
     pub strides: &'a [isize],
-    /// Where the first element begins.
+    /// Offset of the first element.
     pub origin: usize,
 }
 
@@ -48,7 +48,7 @@ pub fn dense_strides(dtype: DType, shape: &[u64]) -> Vec<isize> {
 }
 
 impl<'a> Memory<'a> {
-    /// The elements of a set, to be written in `order`.
+    /// The elements of a set, for writing in `order`.
     ///
     /// Errors: `Invalid` for another type or shape.
     pub(super) fn buffer(
@@ -66,7 +66,7 @@ impl<'a> Memory<'a> {
 }
 
 impl<'a> MemoryMut<'a> {
-    /// The elements of a set, from a file in `order`.
+    /// The elements of a set, for reading from a file in `order`.
     ///
     /// Errors: `Invalid` for another type or shape.
     pub(super) fn buffer(
@@ -88,7 +88,7 @@ fn check(decl: &SetDecl, dtype: DType, shape: &[u64], local: &[u64]) -> Result<(
     if dtype.to_native() != decl.dtype.to_native() {
         let (given, declared) = (dtype.name(), decl.dtype.name());
         return Err(Code::DtypeMismatch
-            .error(format!("set {name} has elements of {declared}, the buffer of {given}"))
+            .error(format!("set {name} has elements of {declared}, but the buffer has {given}"))
             .with_hint(format!("give buffer.astype('{declared}')")));
     }
     match shape == local {
@@ -99,6 +99,11 @@ fn check(decl: &SetDecl, dtype: DType, shape: &[u64], local: &[u64]) -> Result<(
 
 fn not_the_shape(name: &str, given: &[u64], local: &[u64]) -> Error {
     Code::ShapeMismatch
-        .error(format!("set {name}: the view has the shape {local:?} on this rank, the buffer {given:?}"))
-        .with_hint("a halo makes the buffer wider; without a view one process has all, several ranks nothing")
+        .error(format!(
+            "set {name}: the view has the shape {local:?} on this rank, but the buffer has {given:?}"
+        ))
+        .with_hint(
+            "a halo makes the buffer wider; without a view, a single process has everything, and several \
+             ranks have nothing",
+        )
 }

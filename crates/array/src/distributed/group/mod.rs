@@ -1,12 +1,14 @@
-//! A group of sets on the ranks of a job: each rank says once what it holds, then writes and reads by set and step.
+//! A group of sets on the ranks of a job: each rank declares once which part it holds, then writes and reads by set
+//! and step.
 //!
-//! What is written goes to the group's [files](super::files) and is the group's own until a flush; where what was flushed
-//! stands is known to whoever flushed it, and is read through [`read`](Group::read) with that place.
+//! Writes go to the group's [files](super::files) and stay private to the group until a flush. The caller of the
+//! flush learns the places of flushed data, and reads them through [`read`](Group::read) with these places.
 //!
 //! Invariants:
-//! * all calls are collective: ranks name the same set and step, else the call is a Conflict that says who named which;
-//! * what fails on one rank fails on all, and leaves nothing of the write;
-//! * elements that no rank writes have the set's fill, or else the missing value of their type, and are counted.
+//! * all calls are collective: ranks name the same set and step, otherwise the call is a Conflict that names the
+//!   ranks and their arguments;
+//! * a failure on one rank fails all, and leaves nothing of the write;
+//! * elements that no rank writes get the set's fill, or else the missing value of their type, and are counted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,7 +29,7 @@ use super::plan::pieces::PieceSink;
 use super::plan::{FileArray, Method, MoveReport, PastFileEnd, Planner, Read, RoundMemory, Settings, Write};
 use super::view::{LocalView, View};
 
-/// The step of writing arrays, as [`READ`] of reading them: where a rank cannot begin it, the job goes on.
+/// The step of writing arrays, as [`READ`] is that of reading them: if a rank cannot begin it, the job continues.
 pub const WRITE: Step = Step::repeatable("write");
 /// See [`WRITE`].
 pub const READ: Step = Step::repeatable("read");
@@ -39,37 +41,37 @@ mod memory;
 pub use agreement::Joined;
 pub use memory::{Memory, MemoryMut, dense_strides};
 
-/// What a group is made of.
+/// The definition of a group.
 #[derive(Debug, Clone)]
 pub struct GroupSpec {
     /// Its name.
     pub name: String,
-    /// How its steps are spread over files; `None` where nothing of it is in files, and [`Group::write_pieces`] alone
-    /// writes.
+    /// The distribution of its steps over files; `None` if it has no files and writes only with
+    /// [`Group::write_pieces`].
     pub level: Option<Level>,
-    /// Its sets, as they were declared.
+    /// Its sets, in the order of their declaration.
     pub sets: Vec<SetDecl>,
     /// Attributes of its files.
     pub attrs: Attrs,
-    /// Whether the first dimension varies fastest in memory as callers say it: then that is the last one in files, and the
-    /// sets are declared here as files have them.
+    /// Whether the first dimension varies fastest in the callers' memory: it is then the last one in files, and the
+    /// sets here are declared as they are in files.
     pub reversed: bool,
 }
 
-/// How elements go; equal on all ranks, but for the memory.
+/// Settings for moving elements; equal on all ranks, except for the memory.
 #[derive(Debug, Clone)]
 pub struct GroupSettings {
     /// The method.
     pub method: Method,
     /// Bytes that a rank may use for moving elements.
     pub buffer: usize,
-    /// How many ranks write; `None`: all.
+    /// Number of ranks that write; `None` for all.
     pub writers: Option<usize>,
-    /// How many ranks read; `None`: all.
+    /// Number of ranks that read; `None` for all.
     pub readers: Option<usize>,
-    /// What its files are opened with, beside the communicator's hints.
+    /// Hints for opening its files, in addition to the communicator's.
     pub hints: Hints,
-    /// Memory of exchanges, which the groups of a job share.
+    /// Memory for exchanges, which the groups of a job share.
     pub memory: RoundMemory,
 }
 
@@ -81,7 +83,7 @@ impl Default for GroupSettings {
 }
 
 impl GroupSettings {
-    /// With hints of a call, which are this group's, too.
+    /// Settings for a write, with the hints of a call added to the group's.
     fn to_write(&self, call: &Hints) -> Settings {
         let owners = self.hints.with(call).owners().or(self.writers);
         Settings { method: self.method, buffer: self.buffer, owners }
@@ -93,42 +95,42 @@ impl GroupSettings {
     }
 }
 
-/// What a flush has made durable, and how many of its elements nobody wrote.
+/// A set that a flush has made durable, and the number of its unwritten elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DurableArray {
-    /// Where it is.
+    /// The set's place.
     pub set: DurableSet,
     /// Its global shape.
     pub shape: Vec<u64>,
-    /// Elements that no rank wrote, of a set without a fill.
+    /// Number of elements that no rank wrote, for a set without a fill.
     pub holes: u64,
 }
 
-/// A set, and what this rank holds of it.
+/// A set, and the part of it that this rank holds.
 #[derive(Debug)]
 struct GroupSet {
     decl: SetDecl,
     view: Option<View>,
-    /// The view for the shape that it was resolved for last.
+    /// The view, resolved for the shape that was last used.
     resolved: Option<(Vec<u64>, LocalView)>,
 }
 
-/// Where an array stands that is to be read.
+/// The place of an array to read.
 #[derive(Debug, Clone)]
 pub struct ArraySource {
-    /// The file; it checks what is read from it, where there is something to check it by.
+    /// The file; it verifies the bytes read, if there are checksums.
     pub file: TeamReader,
-    /// Where in it.
+    /// The elements in it.
     pub array: FileArray,
     /// The global shape.
     pub shape: Vec<u64>,
     /// Element type in the file, with its byte order.
     pub dtype: DType,
-    /// What lies behind the file's end.
+    /// The treatment of bytes beyond the file's end.
     pub past_end: PastFileEnd,
 }
 
-/// The sets of a group. See the module.
+/// The sets of a group. See the module's documentation.
 #[derive(Debug)]
 pub struct Group {
     team: Team,
@@ -141,9 +143,9 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group with its files in a folder on `disk`, where none of them is. Makes nothing yet.
+    /// Makes a group with its files in a folder on `disk`, which must not have any of them. Creates nothing yet.
     ///
-    /// Errors: `Invalid` of sets that no file can hold, or that cannot stand in one.
+    /// Errors: `Invalid` for sets that no file can hold, or that cannot be in one file together.
     pub fn new(
         team: Team,
         disk: Arc<dyn Disk>,
@@ -164,9 +166,9 @@ impl Group {
         Ok(Group { team, files, planner, settings, sets, reversed, holes: BTreeMap::new() })
     }
 
-    /// Takes further sets in, behind the others; equal on all ranks. Each rank says what it holds of them as of any set.
+    /// Appends further sets; equal on all ranks. Each rank declares its part of them as for any set.
     ///
-    /// Errors: as of [`new`](Self::new). Then none is taken.
+    /// Errors: as for [`new`](Self::new). Then none is added.
     pub fn add_sets(&mut self, more: Vec<SetDecl>) -> Result<()> {
         if let Some(files) = &mut self.files {
             files.add_sets(&more)?;
@@ -175,7 +177,7 @@ impl Group {
         Ok(())
     }
 
-    /// The files, where it has some.
+    /// The files, if it has some.
     pub fn files(&self) -> Option<&GroupFiles> {
         self.files.as_ref()
     }
@@ -188,7 +190,7 @@ impl Group {
         &self.team
     }
 
-    /// The number of the set of a name.
+    /// The number of the set with a name.
     ///
     /// Errors: `NotFound`, with the nearest name.
     pub fn set(&self, name: &str) -> Result<usize> {
@@ -196,12 +198,12 @@ impl Group {
         place.ok_or_else(|| agreement::no_set(name, self.sets.iter().map(|set| &*set.decl.name)))
     }
 
-    /// How many sets it has.
+    /// The number of its sets.
     pub fn len(&self) -> usize {
         self.sets.len()
     }
 
-    /// Whether it has no set.
+    /// Whether it has no sets.
     pub fn is_empty(&self) -> bool {
         self.sets.is_empty()
     }
@@ -211,7 +213,7 @@ impl Group {
         &self.sets[set].decl
     }
 
-    /// What this rank holds of some sets from now on. Whether it fits is seen when they are written or read.
+    /// Sets the part of some sets that this rank holds from now on. Writes and reads check whether it fits.
     pub fn set_view(&mut self, view: &View, sets: &[usize]) {
         for set in sets {
             let set = &mut self.sets[*set];
@@ -219,17 +221,17 @@ impl Group {
         }
     }
 
-    /// What this rank holds of a set; `None` where nothing was said.
+    /// The part of a set that this rank holds; `None` if it was not declared.
     pub fn view(&self, set: usize) -> Option<&View> {
         self.sets[set].view.as_ref()
     }
 
     /// Collective: writes a set at a step from this rank's memory. A rank that failed before passes its error. With
-    /// `writer` the bytes are written by that while the job goes on; what fails then is raised by a later call.
-    /// `hints` are of this call alone: for its exchange, and for a file that is made for it.
+    /// `writer`, the writer's thread writes the bytes while the job continues, and a later call raises its
+    /// failures. `hints` are for this call only: for its exchange, and for a file that it creates.
     ///
-    /// Errors: `Invalid` for memory of another type or shape, or views that do not fit; `Conflict` where ranks name
-    /// different sets or steps, or write an element and not the same bytes. Then nothing of the step is left.
+    /// Errors: `Invalid` for memory of another type or shape, or views that do not fit; `Conflict` if ranks name
+    /// different sets or steps, or write different bytes to one element. Then nothing of the step is left.
     pub fn write(
         &mut self,
         set: usize,
@@ -267,17 +269,18 @@ impl Group {
             Err(error) => {
                 drop(slot);
                 self.holes.remove(&(set, step));
-                // The error of the write is the one to be reported.
+                // Report the error of the write.
                 let _ = self.files_mut()?.forget(set, step);
                 Err(error)
             }
         }
     }
 
-    /// Collective: gives `sink` the boxes of a set that this rank is to keep, in this machine's byte order; no file has any of
-    /// it. A rank that failed before passes its error. Of a set without a fill, elements that nobody writes are in no box.
+    /// Collective: passes the boxes of a set that this rank is to keep to `sink`, in this machine's byte order; no
+    /// file has any of it. A rank that failed before passes its error. If a set has no fill, elements that no rank
+    /// writes are in no box.
     ///
-    /// Gives the global shape, too. Errors: as [`write`](Self::write).
+    /// Also returns the global shape. Errors: as for [`write`](Self::write).
     pub fn write_pieces(
         &mut self,
         set: usize,
@@ -304,7 +307,8 @@ impl Group {
         Ok((moved, shape))
     }
 
-    /// Collective: that all ranks make the same write; the first extent of a set that varies, and this rank's part.
+    /// Collective: checks that all ranks make the same write; returns the first extent of a set that varies, and this
+    /// rank's part.
     fn begin_write(
         &mut self,
         set: usize,
@@ -314,7 +318,7 @@ impl Group {
         let count = self.sets[set].view.as_ref().and_then(View::joined_count).unwrap_or(0);
         let count = before.map(|()| count).map_err(Error::replicate);
         let is_varying = self.sets[set].decl.is_varying();
-        // Where nothing is joined this rank's part is known, and one agreement says that all have theirs.
+        // If nothing is joined, this rank's part is known, and one agreement confirms that all have theirs.
         let known = match &count {
             Ok(0) if !is_varying => self.local(set, (None, 0)).map(Some),
             _ => Ok(None),
@@ -329,7 +333,7 @@ impl Group {
         Ok((extent, self.team().agree(WRITE, local)?))
     }
 
-    /// This rank's part of a set by its view, of one that varies with this first extent.
+    /// This rank's part of a set by its view; for a set that varies, with this first extent.
     fn local(&mut self, set: usize, (extent, before): (Option<u64>, u64)) -> Result<LocalView> {
         let shape: Vec<u64> =
             self.sets[set].decl.shape.iter().map(|len| len.or(extent).unwrap_or(0)).collect();
@@ -338,7 +342,7 @@ impl Group {
         Ok(local)
     }
 
-    /// This rank's part of an array of a shape, as files have it, by `view` or the set's own.
+    /// This rank's part of an array with a shape as in files, by `view` or the set's own.
     fn resolved(&self, set: usize, shape: &[u64], view: Option<&View>, before: u64) -> Result<LocalView> {
         let set = &self.sets[set];
         let asked = view.or(set.view.as_ref());
@@ -353,7 +357,7 @@ impl Group {
         }
     }
 
-    /// Extents as callers say them, of extents as files have them; and the other way round.
+    /// Converts extents from the files' order of dimensions to the callers', and back.
     fn turned(&self, shape: &[u64]) -> Vec<u64> {
         let mut shape = shape.to_vec();
         if self.reversed {
@@ -362,12 +366,12 @@ impl Group {
         shape
     }
 
-    /// The shape of this rank's memory, as callers say it.
+    /// The shape of this rank's memory, in the callers' order.
     pub fn shown(&self, local: &LocalView) -> Vec<u64> {
         self.turned(local.local_shape())
     }
 
-    /// Where a set that was written since the last flush stands.
+    /// The place of a set that was written since the last flush.
     pub fn written(&mut self, set: usize, step: i64) -> Result<Option<ArraySource>> {
         let Some(files) = &mut self.files else { return Ok(None) };
         let Some(extent) = files.written(set, step) else { return Ok(None) };
@@ -384,8 +388,8 @@ impl Group {
         Ok(Some(source))
     }
 
-    /// Collective: that all ranks are about to read the same set and step, and what they join. A rank that failed before
-    /// passes its error.
+    /// Collective: checks that all ranks are about to read the same set and step, and combines their counts. A rank
+    /// that failed before passes its error.
     pub fn agree_read(
         &self,
         (set, step): (usize, i64),
@@ -398,7 +402,8 @@ impl Group {
         agreement::same_call(self.team(), READ, &call, count)
     }
 
-    /// Collective: what this rank will hold of an array of this shape that is to be read, by `view` or the set's own.
+    /// Collective: the part that this rank will hold of an array of this shape that is about to be read, by `view` or
+    /// the set's own.
     pub fn begin_read(
         &mut self,
         set: usize,
@@ -413,7 +418,7 @@ impl Group {
         self.team().agree(READ, local)
     }
 
-    /// The shape of this rank's part of a set by its view; of one whose first extent is open, by a joined one.
+    /// The shape of this rank's part of a set by its view; for a set whose first extent is open, by a joined view.
     ///
     /// Errors: `Invalid` for a view that does not fit.
     pub fn local_shape(&self, set: usize) -> Result<Vec<u64>> {
@@ -423,7 +428,7 @@ impl Group {
         Ok(self.shown(&self.resolved(set, &shape, None, 0)?))
     }
 
-    /// Collective: reads what [`begin_read`](Self::begin_read) gave into memory of its local shape.
+    /// Collective: reads the part that [`begin_read`](Self::begin_read) returned into memory of its local shape.
     pub fn read(
         &self,
         set: usize,
@@ -447,12 +452,12 @@ impl Group {
         self.planner.read(&source.file, READ, read)
     }
 
-    /// Says of a set that was written at a step how many of its elements are nobody's: those of an array that is copied.
+    /// Records how many elements of a set written at a step have no writer, for an array that is copied.
     pub fn note_holes(&mut self, (set, step): (usize, i64), holes: u64) {
         self.holes.insert((set, step), holes);
     }
 
-    /// Collective: makes all that was written since the last flush durable where it stays. Where it fails nothing of it
+    /// Collective: makes all writes since the last flush durable in their final place. If it fails, nothing of them
     /// is left.
     pub fn prepare(&mut self) -> Result<Vec<DurableArray>> {
         let holes = std::mem::take(&mut self.holes);
@@ -466,36 +471,36 @@ impl Group {
         Ok(durable.into_iter().map(array).collect())
     }
 
-    /// Collective: has the files show all that was prepared.
+    /// Collective: makes the files show everything that was prepared.
     pub fn show(&mut self) -> Result<()> {
         self.files.as_mut().map_or(Ok(()), GroupFiles::show)
     }
 
-    /// Collective: takes back what was prepared and is not shown.
+    /// Collective: takes back everything that was prepared and is not shown.
     pub fn undo(&mut self) -> Result<()> {
         self.files.as_mut().map_or(Ok(()), GroupFiles::undo)
     }
 
-    /// Collective: leaves all files as they are, and goes on in others: of what was prepared nobody knows whether it was made
-    /// known.
+    /// Collective: leaves all files as they are, and continues in others, because it is unknown whether the prepared
+    /// writes were recorded.
     pub fn leave_files(&mut self) -> Result<()> {
         self.holes.clear();
         self.files.as_mut().map_or(Ok(()), GroupFiles::leave)
     }
 
-    /// Collective: forgets what was written since the last flush.
+    /// Collective: discards the writes since the last flush.
     pub fn discard(&mut self) -> Result<()> {
         self.holes.clear();
         self.files.as_mut().map_or(Ok(()), GroupFiles::discard)
     }
 
-    /// Collective: closes all files; what was not flushed is forgotten.
+    /// Collective: closes all files; discards writes that were not flushed.
     pub fn close(&mut self) -> Result<()> {
         self.holes.clear();
         self.files.as_mut().map_or(Ok(()), GroupFiles::close)
     }
 
-    /// After the team has ended: removes files that show nothing, as far as that is possible.
+    /// After the team has ended: removes files that show nothing, if possible.
     pub fn abandon(&mut self) {
         self.holes.clear();
         if let Some(files) = &mut self.files {
@@ -503,13 +508,14 @@ impl Group {
         }
     }
 
-    /// How many exchanges were planned and are kept.
+    /// Number of plans of exchanges in the cache.
     pub fn plans(&self) -> usize {
         self.planner.kept()
     }
 }
 
-/// What a rank holds by a view; without one a process that is alone holds all, one of several nothing.
+/// The part that a rank holds by a view; without a view, a single process holds everything, one of several ranks
+/// nothing.
 pub fn resolve(
     view: Option<&View>,
     shape: &[u64],
@@ -522,13 +528,13 @@ pub fn resolve(
     let view = view.unwrap_or(if size == 1 { &whole } else { &nothing });
     if size > 1 && shape.is_empty() && view == &nothing {
         return Err(Code::Shape
-            .error(format!("set {name} is a scalar, and several ranks hold it"))
-            .with_hint("give it the shape (1,), and a view in which one rank holds it"));
+            .error(format!("set {name} is a scalar, but several ranks hold it"))
+            .with_hint("give it the shape (1,), and a view by which only one rank holds it"));
     }
     view.resolve_joined(shape, rank, size, before).map_err(|error| error.context(format_args!("set {name}")))
 }
 
-/// Hints of a call, for comparing what ranks say.
+/// Hints of a call, for comparing the calls of ranks.
 fn with(hints: &Hints) -> String {
     match hints.is_empty() {
         true => String::new(),
@@ -536,7 +542,7 @@ fn with(hints: &Hints) -> String {
     }
 }
 
-/// What stands where no rank writes: one element as in the file.
+/// The value of elements that no rank writes: one element as it is in the file.
 fn file_fill(decl: &SetDecl) -> Vec<u8> {
     let (native, file) = (decl.dtype.to_native(), decl.dtype.with_order(ByteOrder::Big));
     let mut fill = decl.fill.clone().unwrap_or_else(|| native.default_fill());

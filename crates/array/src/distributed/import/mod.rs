@@ -1,14 +1,13 @@
-//! Files from outside that ranks read together: raw ones, and netCDF classic ones.
+//! Outside files that ranks read together: raw files, and netCDF classic files.
 //!
-//! Opening an [`Import`] reads the header, if there is one, and compares what is asked for with what there is; elements
-//! are read by [`Import::read`], each rank those of its view. Where the bytes of a variable lie is all that is known of
-//! it: [`plan`](super::plan) does the rest, as for files of our own.
+//! Opening an [`Import`] reads the header, if there is one, and compares the request with the contents;
+//! [`Import::read`] then reads elements, on each rank those of its view. An import only knows the positions of a
+//! variable's bytes: [`plan`](super::plan) does the rest, as for files of our own.
 //!
 //! Invariants:
-//! * a file is never written; what is read of it is what its bytes say, turned to the machine's order;
-//! * a variable that an import has ends within the file: what a file lacks is found when it is opened, and again when it
-//!   is read;
-//! * the checksum depends on the bytes of the variables, not on ranks (A-31).
+//! * a file is never written; a read returns the values of its bytes, converted to the machine's byte order;
+//! * every variable of an import ends inside the file; opening finds missing bytes, and so does reading;
+//! * the checksum depends on the bytes of the variables, not on the ranks (A-31).
 //!
 //! ```
 //! use std::{path::Path, sync::Arc};
@@ -54,22 +53,22 @@ use super::view::{LocalView, View};
 mod netcdf;
 
 const STEP: &str = "import";
-/// The next step where ranks give different arguments.
-const ALIKE: &str = "all ranks import the same variables of the same file";
+/// The hint for ranks that pass different arguments.
+const ALIKE: &str = "import the same variables of the same file on all ranks";
 
 /// A variable of an import.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedArray {
-    /// What it is; `dtype` is in the file's byte order.
+    /// Its description; `dtype` has the file's byte order.
     pub variable: ImportedVariable,
-    /// Where its elements lie.
+    /// The positions of its elements.
     pub array: FileArray,
 }
 
 impl ImportedArray {
-    /// Elements of memory of type `memory`, as they are turned when they are read into it.
+    /// The conversion of elements into memory of type `memory`.
     ///
-    /// Errors: `Invalid` for another type, byte order aside.
+    /// Errors: `Invalid` for another type, apart from byte order.
     pub fn element(&self, memory: DType) -> Result<Element> {
         let dtype = self.variable.dtype;
         match memory.to_native() == dtype.to_native() {
@@ -81,7 +80,7 @@ impl ImportedArray {
                     dtype.name(),
                     memory.name()
                 ))
-                .with_hint("read them as they are, and convert them then")),
+                .with_hint("read them unchanged, then convert them")),
         }
     }
 
@@ -103,13 +102,13 @@ impl ImportedArray {
                     self.array.begin,
                     path.display()
                 ))
-                .with_hint("the file was cut, or offset, type and shape are those of another one"));
+                .with_hint("the file was cut, or offset, type and shape belong to another file"));
         }
         Ok(())
     }
 }
 
-/// What a file was when it was opened.
+/// The facts about a file when it was opened.
 #[derive(Debug, Clone)]
 struct FileFacts {
     size: u64,
@@ -118,11 +117,11 @@ struct FileFacts {
     source: String,
 }
 
-/// A file from outside that all ranks have open. See the module's text.
+/// An outside file that all ranks have open. See the module's documentation.
 #[derive(Debug)]
 pub struct Import {
     file: TeamFile,
-    /// The file through the layer that checks it, where there is something to check it by.
+    /// The file, through the layer that verifies it, if there are checksums.
     reader: TeamReader,
     path: PathBuf,
     format: ImportFormat,
@@ -132,10 +131,10 @@ pub struct Import {
 }
 
 impl Import {
-    /// Collective: variables of a raw file, whose offsets, types and shapes the caller knows. Nothing of them is read.
+    /// Collective: imports variables of a raw file, whose offsets, types and shapes the caller knows. Reads nothing.
     ///
-    /// Errors: `NotFound` where there is no file; `Corrupt` where it ends before a variable does; `Invalid` for two
-    /// variables of one name, or elements that no rank can hold; `Conflict` where ranks give different variables.
+    /// Errors: `NotFound` if there is no file; `Corrupt` if it ends before a variable does; `Invalid` for two
+    /// variables of one name, or elements that no rank can hold; `Conflict` if ranks pass different variables.
     pub fn raw(
         team: &Team,
         disk: &dyn Disk,
@@ -154,20 +153,20 @@ impl Import {
         Import::checked((file.reader(), file), path, ImportFormat::Raw, facts, Ok(arrays))
     }
 
-    /// Collective: variables of a netCDF classic file, by their names; without names all variables. One rank reads the
-    /// header.
+    /// Collective: imports variables of a netCDF classic file, by name; all variables if `names` is empty. One rank
+    /// reads the header.
     ///
-    /// Errors: `NotFound` for a file or a variable that is not there, with the nearest names; `Invalid` for a
-    /// netCDF-4 file, which is HDF5; `Corrupt` for a damaged header, or a file that ends before a variable does;
-    /// `Conflict` where ranks give different names.
+    /// Errors: `NotFound` for a missing file or variable, with the nearest names; `Invalid` for a netCDF-4 file,
+    /// which is HDF5; `Corrupt` for a damaged header, or a file that ends before a variable does; `Conflict` if ranks
+    /// pass different names.
     pub fn netcdf(team: &Team, disk: &dyn Disk, path: &Path, names: &[&str]) -> Result<Import> {
         let said = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let names_of = |_: &Header| Ok((names.iter().map(|name| (*name).to_owned()).collect(), ()));
         Ok(Import::of_header((team, disk), path, (names, &said, None), names_of)?.0)
     }
 
-    /// Collective: the variables of a netCDF classic file that `select` names, and what else it finds in the header. Bytes that
-    /// are read are compared with `sums`, where there are some; they are equal on all ranks.
+    /// Collective: imports the variables of a netCDF classic file that `select` names, and returns what else it finds
+    /// in the header. Bytes read are compared with `sums`, if given; these are equal on all ranks.
     pub(in crate::distributed) fn of_header<T>(
         (team, disk): (&Team, &dyn Disk),
         path: &Path,
@@ -216,7 +215,7 @@ impl Import {
             arrays.iter().try_for_each(|array| array.check(path, facts.size))?;
             Ok(arrays)
         });
-        // Where it fails it fails on all ranks, and the file is closed by all.
+        // A failure is raised on all ranks, and all close the file.
         let arrays = match file.team().agree(STEP, arrays) {
             Ok(arrays) => arrays,
             Err(error) => {
@@ -232,12 +231,12 @@ impl Import {
         &self.path
     }
 
-    /// Its variables, in the order in which they were asked for.
+    /// Its variables, in the order of the request.
     pub fn variables(&self) -> &[ImportedArray] {
         &self.arrays
     }
 
-    /// A variable by its name.
+    /// A variable by name.
     ///
     /// Errors: `NotFound`, with the nearest names.
     pub fn variable(&self, name: &str) -> Result<&ImportedArray> {
@@ -246,19 +245,20 @@ impl Import {
         found.ok_or_else(|| absent(name, &format!("the import of {}", self.path.display()), names()))
     }
 
-    /// Collective: what a view means for a variable on this rank, before memory for it is made. Without a view it is
-    /// this rank's share of a balanced cut of the first dimension; of a variable without dimensions each rank has all.
+    /// Collective: resolves a view of a variable on this rank, before memory for it is allocated. Without a view, it
+    /// is this rank's share in a balanced cut of the first dimension; each rank has all of a variable without
+    /// dimensions.
     ///
-    /// Errors: `NotFound` for a variable that is not there; those of [`View::resolve`].
+    /// Errors: `NotFound` for a missing variable; those of [`View::resolve`].
     pub fn view(&self, name: &str, view: Option<&View>) -> Result<LocalView> {
         self.view_in(name, view, false)
     }
 
-    /// As [`view`](Self::view); with `reversed` by a view that says the dimensions in reverse, as programs in Fortran do.
-    /// Its memory is then one of [`BufferMut::transposed`].
+    /// As [`view`](Self::view); with `reversed`, by a view with its dimensions in reverse order, as in Fortran. Its
+    /// memory is then one of [`BufferMut::transposed`].
     pub fn view_in(&self, name: &str, view: Option<&View>, reversed: bool) -> Result<LocalView> {
         let team = self.file.team();
-        // Our own cut is that of the file's first dimension in either case.
+        // Our own cut is along the file's first dimension in either case.
         let reversed = reversed && view.is_some();
         let shape = self.variable(name).map(|array| {
             let mut shape = array.variable.shape.clone();
@@ -290,11 +290,11 @@ impl Import {
         team.agree(STEP, local.map_err(|error| error.context(format_args!("variable `{name}`"))))
     }
 
-    /// Collective: reads what each rank's view names of a variable into its memory, whose element is one that
-    /// [`ImportedArray::element`] gave. A rank that failed before passes its error.
+    /// Collective: reads each rank's view of a variable into the rank's memory, whose element type came from
+    /// [`ImportedArray::element`]. A rank that failed before passes its error.
     ///
-    /// Errors: `NotFound` for a variable that is not there; `Corrupt` where the file ends before the variable does;
-    /// `Invalid` for a buffer of another shape; `Conflict` where ranks read different variables.
+    /// Errors: `NotFound` for a missing variable; `Corrupt` if the file ends before the variable does; `Invalid` for
+    /// a buffer of another shape; `Conflict` if ranks read different variables.
     pub fn read(
         &self,
         name: &str,
@@ -310,9 +310,10 @@ impl Import {
     }
 
     /// Collective: the checksum of the bytes of all variables, as they are in the file: a [`ContentSum`] whose arrays
-    /// are the variables in order, and whose items are blocks of 1 MiB of each one's bytes. Each rank reads a share.
+    /// are the variables in order, and whose items are blocks of 1 MiB of each variable's bytes. Each rank reads a
+    /// share.
     ///
-    /// Errors: `Corrupt` where the file ends before a variable does.
+    /// Errors: `Corrupt` if the file ends before a variable does.
     pub fn checksum(&self) -> Result<[u8; BYTES]> {
         let team = self.file.team();
         let (rank, size) = (team.rank() as u128, team.size() as u128);
@@ -320,7 +321,7 @@ impl Import {
         for (number, imported) in (0u64..).zip(&self.arrays) {
             let ImportedArray { variable, array } = imported;
             let total: u64 = variable.shape.iter().product();
-            // Whole elements: of those of 3 bytes a block has one byte less.
+            // Only whole elements: a block of 3-byte elements has one byte less.
             let each = (BLOCK / array.size).max(1);
             let cut = |rank: u128| (u128::from(total.div_ceil(each)) * rank / size) as u64;
             for block in cut(rank)..cut(rank + 1) {
@@ -335,7 +336,7 @@ impl Import {
         Ok(whole.to_bytes())
     }
 
-    /// Reads the elements of a range, as they are in the file; by this rank alone.
+    /// Reads the elements of a range, as they are in the file, on this rank alone.
     pub(in crate::distributed) fn read_range(
         &self,
         imported: &ImportedArray,
@@ -353,9 +354,10 @@ impl Import {
         })
     }
 
-    /// Collective: the checksums of the whole file, each rank reads a share of it. The layer it is read through may compare it.
+    /// Collective: the checksums of the whole file, of which each rank reads a share. If the file is read through a
+    /// layer with checksums, that layer compares them.
     ///
-    /// Errors: `Corrupt` where the file is shorter than it was, or a block of it is another one.
+    /// Errors: `Corrupt` if the file is shorter than it was, or a block of it has changed.
     pub(in crate::distributed) fn sum_file(&self) -> Result<FileSums> {
         let (team, size) = (self.file.team(), self.facts.size);
         let block = FileSums::block_of(size);
@@ -375,8 +377,8 @@ impl Import {
         Ok(FileSums { size, block, sums })
     }
 
-    /// What the catalog records of it under a name: its absolute path, size and time of when it was opened; `checksum` is one
-    /// that was [taken](Self::checksum).
+    /// The catalog's record of it under a name: its absolute path, size and time when it was opened; `checksum` is
+    /// one that was [computed](Self::checksum).
     pub fn describe(&self, name: &str, checksum: Option<[u8; BYTES]>) -> ImportDecl {
         ImportDecl {
             name: name.to_owned(),
@@ -389,13 +391,13 @@ impl Import {
         }
     }
 
-    /// Collective: gives back what the file holds.
+    /// Collective: closes the file.
     pub fn close(self) -> Result<()> {
         self.file.close(STEP, Ok(()))
     }
 }
 
-/// Collective: checks that all ranks ask for the same, and opens the file.
+/// Collective: checks that all ranks pass the same arguments, and opens the file.
 fn open(
     team: &Team,
     disk: &dyn Disk,
@@ -405,7 +407,7 @@ fn open(
 ) -> Result<(TeamFile, FileFacts)> {
     let twice = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));
     let asked = match twice {
-        Some((_, name)) => Err(Code::Name.error(format!("two variables are called `{name}`"))),
+        Some((_, name)) => Err(Code::Name.error(format!("two variables have the name `{name}`"))),
         None => Ok(format!("{} with {said}", path.display())),
     };
     alike(team, STEP, asked, ALIKE)?;
@@ -424,12 +426,12 @@ fn open(
     Ok((team.open(STEP, path, FileMode::Read)?, facts))
 }
 
-/// A file of `size` bytes, with a layer that compares what is read with checksums.
+/// A file of `size` bytes, with a layer that compares reads with checksums.
 fn checked(file: &TeamFile, path: &Path, size: u64, sums: Option<&FileSums>) -> Result<TeamReader> {
     let Some(FileSums { size: kept, block, sums }) = sums else { return Ok(file.reader()) };
     if size != *kept {
         return Err(Code::Truncated
-            .error(format!("{} has {size} bytes, and had {kept} when it was written", path.display()))
+            .error(format!("{} has {size} bytes, but had {kept} when it was written", path.display()))
             .with_hint("the file was changed or is damaged: restore it from a copy"));
     }
     let whole = Extent { offset: 0, len: size };
@@ -437,7 +439,7 @@ fn checked(file: &TeamFile, path: &Path, size: u64, sums: Option<&FileSums>) -> 
     Ok(CheckedFile::over(&file.reader(), &name, whole, *block, sums.clone())?.0)
 }
 
-/// A balanced cut of the first dimension; without dimensions all.
+/// A balanced cut of the first dimension; everything if there are no dimensions.
 fn share_of(dims: usize, ranks: usize) -> View {
     match dims {
         0 => View::block(&[], &[]),
@@ -445,7 +447,7 @@ fn share_of(dims: usize, ranks: usize) -> View {
     }
 }
 
-/// The error of a name that is not there.
+/// The error for a missing name.
 fn absent<'a>(name: &str, of: &str, names: impl Iterator<Item = &'a str> + Clone) -> Error {
     let listed = || match names.clone().take(12).map(|name| format!("`{name}`")).collect::<Vec<_>>() {
         names if names.is_empty() => "it has none".to_owned(),

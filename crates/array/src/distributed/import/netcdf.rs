@@ -1,4 +1,4 @@
-//! Where the variables of a netCDF classic file lie.
+//! Locates the variables of a netCDF classic file.
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::env::comm::TeamReader;
@@ -11,26 +11,29 @@ use fieldstone_format::netcdf::{Header, Var, parse, paths};
 use super::{ImportedArray, absent};
 use crate::distributed::plan::FileArray;
 
-/// How an HDF5 file begins.
+/// The first bytes of an HDF5 file.
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 
-/// The bytes of the header of a file of `len` bytes, after a look at what they say.
+/// Checks the header of a file of `len` bytes, and returns its bytes.
 pub(super) fn read_header(file: &TeamReader, len: u64) -> Result<Vec<u8>> {
     let (mut magic, source) = ([0; 8], HeaderFile { file, len });
     if source.read_at(&mut magic, 0)? == magic.len() && magic == HDF5 {
         return Err(Code::FileFormat
-            .error("this is a netCDF-4 file, that is HDF5; netCDF classic files (CDF-1, CDF-2, CDF-5) are imported")
+            .error(
+                "this is a netCDF-4 file, which is HDF5; only netCDF classic files (CDF-1, CDF-2, CDF-5) can \
+                 be imported",
+            )
             .with_hint("convert it: nccopy -k cdf5 IN OUT"));
     }
     let (_, places) = parse::header(&source)?;
     let mut bytes = vec![0; places.header_len as usize];
     match source.read_at(&mut bytes, 0)? == bytes.len() {
         true => Ok(bytes),
-        false => Err(Error::corrupt("the file ends within its header, which was whole a moment ago")),
+        false => Err(Error::corrupt("the file ends inside its header, which was complete a moment ago")),
     }
 }
 
-/// A file of `len` bytes whose header is looked at.
+/// A file of `len` bytes, as a source for checking its header.
 struct HeaderFile<'a> {
     file: &'a TeamReader,
     len: u64,
@@ -58,21 +61,21 @@ impl Source for HeaderBytes {
     }
 }
 
-/// The header of a file that is imported.
+/// The header of an imported file.
 pub(super) struct ImportedHeader {
     pub header: Header,
     layout: Layout,
 }
 
 impl ImportedHeader {
-    /// Of a file of `len` bytes.
+    /// Parses the header of a file of `len` bytes.
     pub fn parse(bytes: Vec<u8>, len: u64) -> Result<ImportedHeader> {
         let (header, places) = parse::header(&HeaderBytes(bytes, len))?;
         let layout = Layout::of(&header, places.header_len)?;
         Ok(ImportedHeader { header, layout })
     }
 
-    /// The variables of these names, or all of them, in a file of `len` bytes.
+    /// The variables with these names, or all, in a file of `len` bytes.
     pub fn arrays(&self, len: u64, names: &[String]) -> Result<Vec<ImportedArray>> {
         let ImportedHeader { header, layout } = self;
         let records = header.numrecs.unwrap_or_else(|| layout.records_in(len));

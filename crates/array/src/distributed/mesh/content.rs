@@ -1,8 +1,8 @@
-//! What ranks give of a mesh: each its contiguous share of nodes, edges, faces and volumes, in the order of ranks.
+//! The ranks' parts of a mesh: each has a contiguous share of nodes, edges, faces and volumes, in rank order.
 //!
-//! Invariants: an entry of a row is a node that there is, or a missing one behind all others; rows have as many nodes as
-//! their kind has at least (2, 3, 4); the checksum depends on nodes and rows, not on who holds them, how wide the rows of
-//! memory are, from where nodes are counted and what stands for a missing one.
+//! Invariants: an entry of a row is a valid node, or a missing one after all others; rows have at least as many nodes
+//! as their kind requires (2, 3, 4); the checksum depends on nodes and rows, not on which rank holds them, how wide
+//! the rows in memory are, from which number nodes count, or what marks a missing one.
 
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Code, Result};
@@ -16,7 +16,7 @@ use crate::distributed::agreed::alike;
 /// One coordinate of this rank's nodes.
 #[derive(Debug, Clone)]
 pub struct MeshCoordinate<'a> {
-    /// Of each node.
+    /// One value for each node.
     pub values: &'a [f64],
     /// Attributes, such as `standard_name` and `units`; equal on all ranks.
     pub attrs: Attrs,
@@ -25,13 +25,13 @@ pub struct MeshCoordinate<'a> {
 /// This rank's edges, faces or volumes: a row of nodes for each.
 #[derive(Debug, Clone, Copy)]
 pub struct MeshRows<'a> {
-    /// Entries of a row.
+    /// Number of entries in a row.
     pub width: usize,
     /// The rows, one after another.
     pub nodes: &'a [i64],
 }
 
-/// A mesh, as far as this rank holds it.
+/// This rank's part of a mesh.
 #[derive(Debug, Clone)]
 pub struct MeshContent<'a> {
     /// The mesh's name: names in the file begin with it.
@@ -46,25 +46,25 @@ pub struct MeshContent<'a> {
     pub volumes: Option<MeshRows<'a>>,
     /// The number of the first node: 0 or 1.
     pub base: i64,
-    /// What stands for a missing node beside -1.
+    /// The value that marks a missing node, in addition to -1.
     pub fill: Option<i64>,
     /// Attributes of the mesh, such as `long_name`; equal on all ranks.
     pub attrs: Attrs,
 }
 
-/// The kinds of rows, each with the nodes that one has at least.
+/// The kinds of rows, each with its minimum number of nodes.
 pub(super) const KINDS: [(MeshArray, usize); 3] =
     [(MeshArray::Edges, 2), (MeshArray::Faces, 3), (MeshArray::Volumes, 4)];
 
-/// What is known of a mesh once all ranks have said what they hold.
+/// The sizes of a mesh, combined from all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Measures {
-    /// Of nodes, edges, faces and volumes: how many lower ranks have, and all.
+    /// Of nodes, edges, faces and volumes: the numbers on lower ranks, and on all.
     pub before: [u64; 4],
     pub total: [u64; 4],
-    /// Nodes of an edge, face and volume at most.
+    /// Maximum number of nodes of an edge, face and volume.
     pub widths: [u64; 3],
-    /// Whether the number of its nodes says what kind each volume is of.
+    /// Whether the number of its nodes determines the shape of each volume.
     pub has_shapes: bool,
     pub checksum: [u8; BYTES],
 }
@@ -79,19 +79,20 @@ impl<'a> MeshContent<'a> {
         }
     }
 
-    /// Rows of one kind that this rank has.
+    /// Number of rows of one kind on this rank.
     fn row_count(&self, array: MeshArray) -> Result<u64> {
         let Some(MeshRows { width, nodes }) = self.rows_of(array) else { return Ok(0) };
         match (nodes.len(), width) {
             (0, _) => Ok(0),
             (len, 1..) if len.is_multiple_of(width) => Ok((len / width) as u64),
             (len, width) => {
-                Err(Code::Shape.error(format!("{len} entries of {} for rows of {width}", array.word())))
+                Err(Code::Shape
+                    .error(format!("{len} entries of {} do not form rows of {width}", array.word())))
             }
         }
     }
 
-    /// Nodes from 0 on of each row of one kind: an entry at a time, without missing ones. What it gives has been checked.
+    /// The nodes of each row of one kind, counted from 0, without missing ones. The rows were checked before.
     pub(super) fn rows(
         &self,
         array: MeshArray,
@@ -103,21 +104,23 @@ impl<'a> MeshContent<'a> {
         })
     }
 
-    /// What does not depend on other ranks, and what has to be equal on all, in words.
+    /// Checks everything that does not depend on other ranks; returns the facts that must be equal on all, as text.
     fn said(&self) -> Result<String> {
         check_mesh_name(self.name)?;
         let words = ["x", "y", "z"];
         let count = self.coordinates.len();
         if !(2..=3).contains(&count) {
             return Err(Code::Shape
-                .error(format!("{count} coordinates of nodes"))
+                .error(format!("nodes have {count} coordinates"))
                 .with_hint("give x and y, or x, y and z"));
         }
         let nodes = self.coordinates[0].values.len();
         for (coordinate, word) in self.coordinates.iter().zip(words) {
             if coordinate.values.len() != nodes {
                 let len = coordinate.values.len();
-                return Err(Code::ShapeMismatch.error(format!("{nodes} nodes have an x, and {len} a {word}")));
+                return Err(
+                    Code::ShapeMismatch.error(format!("{nodes} nodes have an x, but {len} have a {word}"))
+                );
             }
         }
         if ![0, 1].contains(&self.base) {
@@ -136,7 +139,7 @@ impl<'a> MeshContent<'a> {
         ))
     }
 
-    /// Checks the rows of one kind; the nodes that one has at most, and whether all are of a kind with a name.
+    /// Checks the rows of one kind; returns the maximum number of nodes, and whether all have a shape with a name.
     fn check_rows(&self, array: MeshArray, least: usize, nodes: u64) -> Result<(u64, bool)> {
         let Some(rows) = self.rows_of(array) else { return Ok((0, true)) };
         let (mut widest, mut has_shapes) = (0, true);
@@ -151,13 +154,13 @@ impl<'a> MeshContent<'a> {
                     return Err(Code::Value
                         .error(format!("{} is {node}, but nodes are {first} to {last}", at(place)))
                         .with_hint(
-                            "a connectivity names nodes of the whole mesh, or -1 for none; see base and fill",
+                            "a connectivity has nodes of the whole mesh, or -1 for none; see base and fill",
                         ));
                 }
                 if place > count && !is_missing(*node, self.fill) {
                     return Err(Code::Value
                         .error(format!("{} is {node}, but {} is missing", at(place), at(count)))
-                        .with_hint("missing nodes stand behind all others of a row"));
+                        .with_hint("in a row, missing nodes come after all others"));
                 }
             }
             if count < least || (array == MeshArray::Edges && count > 2) {
@@ -193,14 +196,15 @@ impl<'a> MeshContent<'a> {
     }
 }
 
-/// Array 0 of the checksum: one item, of the four counts and the number of coordinates. Arrays 1 to 3 are the coordinates,
-/// whose items are big-endian.
+/// Adds array 0 of the checksum: one item, with the four counts and the number of coordinates. Arrays 1 to 3 are the
+/// coordinates, with big-endian items.
 pub(super) fn put_head(sum: &mut ContentSum, counts: &[u64; 4], coordinates: u64) {
     let words: Vec<u8> = counts.iter().copied().chain([coordinates]).flat_map(u64::to_le_bytes).collect();
     sum.add(0, 0, &words);
 }
 
-/// Arrays 4 to 6 of the checksum: edges, faces and volumes. An item is the nodes of a row, 8 bytes each.
+/// Adds a row to one of the arrays 4 to 6 of the checksum: edges, faces and volumes. An item has the nodes of a row,
+/// 8 bytes each.
 pub(super) fn put_row(
     sum: &mut ContentSum,
     kind: usize,
@@ -218,10 +222,10 @@ fn is_missing(node: i64, fill: Option<i64>) -> bool {
 }
 
 impl Measures {
-    /// Collective: checks what all ranks hold, and measures it.
+    /// Collective: checks the parts of all ranks, and measures them.
     pub fn new(team: &Team, content: Result<&MeshContent<'_>>) -> Result<Measures> {
         let said = content.as_ref().map_err(|error| error.replicate()).and_then(|content| content.said());
-        alike(team, STEP, said, "name, coordinates, base, fill and attributes are equal on all ranks")?;
+        alike(team, STEP, said, "use equal name, coordinates, base, fill and attributes on all ranks")?;
         let content = content?;
         let own = || -> Result<Vec<u64>> {
             let mut own = vec![content.coordinates[0].values.len() as u64];
@@ -235,7 +239,9 @@ impl Measures {
         let (before, total): ([u64; 4], [u64; 4]) = (four(&sums.before), four(&sums.total));
         let checked = || -> Result<Vec<u64>> {
             if total[0] == 0 {
-                return Err(Code::Shape.error("a mesh without nodes").with_hint("give x and y of each node"));
+                return Err(Code::Shape
+                    .error("the mesh has no nodes")
+                    .with_hint("give x and y of each node"));
             }
             let mut found = Vec::new();
             let mut unnamed = 0;

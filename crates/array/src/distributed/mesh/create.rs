@@ -1,4 +1,4 @@
-//! Making the file of a mesh.
+//! Creates the file of a mesh.
 
 use std::path::{Path, PathBuf};
 
@@ -15,20 +15,21 @@ use crate::distributed::files::group_files::make_alike;
 use crate::distributed::files::image::Extent;
 use crate::distributed::files::sums::{self, SummedFile};
 
-/// Bytes that are written at a time.
+/// Bytes written at a time.
 const PIECE: usize = 1 << 20;
 
 impl Mesh {
-    /// Collective: keeps a mesh in a file of `folder`, which is there, and opens it. Where a mesh of the same content is
-    /// there already, nothing is written, and its name and attributes stay. A rank that failed before passes its error.
+    /// Collective: stores a mesh in a file of the existing `folder`, and opens it. If a mesh of the same content
+    /// exists already, nothing is written, and that one's name and attributes stay. A rank that failed before passes
+    /// its error.
     ///
-    /// All reads of it are compared with checksums: those of what was written, or those that `known` gives on rank 0
-    /// for a file that is there. If that knows none, the content is read and compared with the file's name first.
+    /// All reads of it are compared with checksums: those of the written bytes or, for an existing file, those that
+    /// `known` returns on rank 0. If it has none, the content is first read and compared with the file's name.
     ///
     /// The file is written under a temporary name ending in `.part`, synced, and then renamed.
     ///
-    /// Errors: `Invalid` for an entry that names no node, a row with too few, coordinates of different lengths, with
-    /// rank, position and value; `Conflict` where ranks give different names, bases or attributes.
+    /// Errors: `Invalid` for an entry that is not a node, a row with too few, or coordinates of different lengths,
+    /// with rank, position and value; `Conflict` if ranks pass different names, bases or attributes.
     pub fn create(
         team: &Team,
         env: &Env,
@@ -59,7 +60,7 @@ impl Mesh {
                 Ok(written) => sums = Some(written),
                 Err(error) => {
                     if team.rank() == 0 {
-                        // A draft that stays is no mesh: nothing refers to it.
+                        // A leftover draft is not a mesh: nothing refers to it.
                         let _ = env.disk.unlink(&draft);
                     }
                     return Err(error);
@@ -77,13 +78,13 @@ impl Mesh {
         match is_same {
             true => Ok(Mesh { is_new, ..mesh }),
             false => Err(Code::Corrupt
-                .error(format!("{} says of its mesh what its name does not", path.display()))
-                .with_hint("restore the file, or remove it: it is made anew")),
+                .error(format!("the header of {} contradicts the file's name", path.display()))
+                .with_hint("restore the file, or remove it: the next call creates it again")),
         }
     }
 }
 
-/// Collective: the checksums of a file that is there.
+/// Collective: the checksums of an existing file.
 fn known_sums(
     team: &Team,
     env: &Env,
@@ -104,7 +105,7 @@ fn known_sums(
     sums.and_then(|sums| closed.map(|()| sums))
 }
 
-/// On rank 0 a name for the file while it is written, nothing where it is there already.
+/// On rank 0, a name for the file while it is written; empty if the file exists already.
 fn draft_name(team: &Team, env: &Env, path: &Path) -> Result<Vec<u8>> {
     if team.rank() > 0 {
         return Ok(Vec::new());
@@ -164,7 +165,7 @@ fn write_file(
     Ok(FileSums { size, block, sums })
 }
 
-/// Writes what this rank holds; the first one the header, too.
+/// Writes this rank's part; the first rank also writes the header.
 fn write_share(
     file: &TeamFile,
     content: &MeshContent<'_>,
@@ -172,12 +173,13 @@ fn write_share(
     image: &MeshImage,
 ) -> Result<()> {
     if file.team().rank() == 0 {
-        // With the zeros that nobody else writes: before the data, and behind kinds of volumes. So all bytes are summed.
+        // Including the zeros that no other rank writes: before the data, and after the shapes of volumes. So all
+        // bytes are checksummed.
         let mut header = image.header();
         header.resize(image.begin(MeshArray::X)? as usize, 0);
         file.write_at(&header, 0)?;
         let gap = image.shapes.map_or(0, |begin| image.topology - begin - measures.total[3]);
-        // The topology's value means nothing; its attributes do.
+        // The topology's value means nothing; its attributes carry the information.
         file.write_at(&vec![0; gap as usize + NcType::Int.size()], image.topology - gap)?;
     }
     for (array, coordinate) in
@@ -212,7 +214,7 @@ fn write_share(
     Ok(())
 }
 
-/// Bytes that follow one another in a file.
+/// Consecutive bytes of a file.
 struct Output<'a> {
     file: &'a TeamFile,
     at: u64,

@@ -1,31 +1,31 @@
-//! The edges of a mesh, in shares of the ranks: those that it has, or those of its faces and volumes.
+//! The edges of a mesh, in shares of the ranks: its stored edges, or those of its faces and volumes.
 //!
-//! Each rank takes its share of faces and volumes, sends each edge once to the rank that has the lower of its nodes, and
-//! that one sorts what it gets and drops what came twice.
+//! Each rank takes its share of faces and volumes and sends each edge once to the rank that has the lower of its
+//! nodes; that rank sorts the edges and drops duplicates.
 //!
-//! Invariants: no edge that is derived comes twice, in whatever direction faces run; derived edges have their lower node
-//! first, and ascend over all ranks; their order does not depend on the number of ranks; memory is that of a share.
+//! Invariants: derived edges are distinct, in whatever direction faces run; they have their lower node first, and
+//! ascend over all ranks; their order does not depend on the number of ranks; memory is that of a share.
 
 use fieldstone_core::{Code, Result};
 
 use super::rows::RowReader;
 use super::{MeshArray, STEP};
 
-/// Edges that are gathered at least before those that came twice are dropped.
+/// Minimum number of edges to collect before duplicates are dropped.
 const GATHERED: usize = 1 << 20;
 
-/// This rank's edges; those of lower ranks stand before them.
+/// This rank's edges; those of lower ranks come before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EdgeShare {
-    /// Edges of lower ranks.
+    /// Number of edges on lower ranks.
     pub before: u64,
-    /// Edges of all ranks.
+    /// Number of edges on all ranks.
     pub total: u64,
     /// The nodes of each edge of this rank, counted from 0.
     pub ends: Vec<[i64; 2]>,
 }
 
-/// Places in a row of the nodes that an edge of a volume joins, by how many nodes it has.
+/// The pairs of positions in a volume's row that an edge joins, by the volume's number of nodes.
 fn volume_edges(nodes: usize) -> Option<&'static [[usize; 2]]> {
     match nodes {
         4 => Some(&[[0, 1], [1, 2], [2, 0], [0, 3], [1, 3], [2, 3]]),
@@ -117,7 +117,7 @@ fn derived_as<K: EdgeKey>(reader: &RowReader<'_>) -> Result<Vec<[i64; 2]>> {
 
 /// An edge as a number: the lower node, then the higher one.
 trait EdgeKey: Copy + Ord {
-    /// Bytes of one.
+    /// Size of an edge in bytes.
     const BYTES: usize;
     fn of(low: i64, high: i64) -> Self;
     fn ends(self) -> [i64; 2];
@@ -157,9 +157,9 @@ impl EdgeKey for u128 {
     }
 }
 
-/// Edges of which each is kept once, in memory of about twice of what stays.
+/// A set of edges, collected in about twice the memory of the result.
 struct GatheredEdges<K> {
-    /// Sorted, each once.
+    /// Sorted edges without duplicates.
     sorted: Vec<K>,
     fresh: Vec<K>,
 }

@@ -1,6 +1,6 @@
 //! The header of a mesh's file: its dimensions, variables and attributes, by name.
 //!
-//! All names begin with that of the topology variable, so that several meshes may stand in one file of another tool.
+//! All names begin with that of the topology variable, so that a file of another tool can contain several meshes.
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::MeshLocation;
@@ -11,14 +11,14 @@ use fieldstone_format::netcdf::{Attrs, Header, NcType, Version, write};
 
 use super::{MeshArray, hex};
 
-/// Where data begin: a block of most file systems.
+/// Alignment of the data: a block of most file systems.
 const ALIGN: u64 = 4096;
-/// The attribute that bears the checksum.
+/// The attribute that holds the checksum.
 const CHECKSUM: &str = "mesh_checksum";
 const CONVENTIONS: &str = "CF-1.8 UGRID-1.0";
 const TOPOLOGY: &str = "mesh_topology";
 
-/// Kinds of volumes by their number of nodes, as `volume_shape_type` numbers them.
+/// Shapes of volumes by their number of nodes, as `volume_shape_type` numbers them.
 pub(super) const SHAPES: [(u64, &str); 4] =
     [(4, "tetrahedron"), (5, "pyramid"), (6, "wedge"), (8, "hexahedron")];
 
@@ -29,12 +29,12 @@ const LOCATIONS: [(MeshLocation, &str); 4] = [
     (MeshLocation::Volume, "volume"),
 ];
 
-/// The place of a location among counts.
+/// The index of a location in counts.
 pub(super) fn place_of(location: MeshLocation) -> usize {
     LOCATIONS.iter().position(|(other, _)| *other == location).unwrap_or(0)
 }
 
-/// The dimension of a mesh along which values at a location stand.
+/// The dimension of a mesh for values at a location.
 pub fn dimension(mesh: &str, location: MeshLocation) -> String {
     format!("n{mesh}_{}", LOCATIONS[place_of(location)].1)
 }
@@ -48,14 +48,14 @@ fn variable_name(mesh: &str, array: MeshArray) -> String {
     }
 }
 
-/// What the file of a mesh says of it.
+/// The description of a mesh in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeshHead {
     /// Name of the topology variable.
     pub name: String,
-    /// How many nodes, edges, faces and volumes there are.
+    /// The numbers of nodes, edges, faces and volumes.
     pub counts: [u64; 4],
-    /// Nodes of an edge, face and volume at most; 0 where there are none.
+    /// Maximum number of nodes of an edge, face and volume; 0 if there are none.
     pub widths: [u64; 3],
     /// Whether nodes have a third coordinate.
     pub has_z: bool,
@@ -64,7 +64,7 @@ pub struct MeshHead {
 }
 
 impl MeshHead {
-    /// The arrays that there are, and the names of their variables.
+    /// The arrays of the mesh, and the names of their variables.
     pub fn variables(&self) -> impl Iterator<Item = (MeshArray, String)> {
         let is_there = |array: &MeshArray| match array {
             MeshArray::X | MeshArray::Y => true,
@@ -76,9 +76,9 @@ impl MeshHead {
         MeshArray::ALL.into_iter().filter(is_there).map(|array| (array, variable_name(&self.name, array)))
     }
 
-    /// What a header says.
+    /// Reads the description from a header.
     ///
-    /// Errors: `Invalid` where it is not that of a mesh's file; `Corrupt` where it says what no such file does.
+    /// Errors: `Invalid` if it is not the header of a mesh's file; `Corrupt` if it contradicts the format.
     pub fn parse(header: &Header) -> Result<MeshHead> {
         let checksum = header.attrs.find(CHECKSUM).map(|attr| attr.value);
         let topology = header
@@ -87,11 +87,11 @@ impl MeshHead {
             .find(|var| var.attrs().any(|attr| attr.name == "cf_role" && attr.value == TOPOLOGY.as_bytes()));
         let (Some(checksum), Some(topology)) = (checksum, topology) else {
             return Err(Code::FileFormat
-                .error("this is no mesh of a store: it lacks its checksum or a mesh_topology")
-                .with_hint("take it in with fst.ingest(store, path, mesh=NAME)"));
+                .error("this is not a mesh of a store: it lacks its checksum or a mesh_topology")
+                .with_hint("ingest it with fst.ingest(store, path, mesh=NAME)"));
         };
         let damaged = |what: &str| Error::corrupt(format!("the header of the mesh {what}"));
-        let checksum = parse_hex(checksum).ok_or_else(|| damaged("has a checksum that is none"))?;
+        let checksum = parse_hex(checksum).ok_or_else(|| damaged("has an invalid checksum"))?;
         let name = topology.name().to_owned();
         let dim = |name: String| {
             let place = header.dims.iter().position(|dim| dim.name == name);
@@ -116,7 +116,12 @@ impl MeshHead {
                 Some((ty, shape)) if ty == index && shape.first() == Some(&count) && shape.len() == 2 => {
                     shape[1]
                 }
-                _ => return Err(damaged(&format!("has {} that are none of {count}", array.word()))),
+                _ => {
+                    return Err(damaged(&format!(
+                        "has {} that do not belong to any of the {count}",
+                        array.word()
+                    )));
+                }
             };
         }
         for array in [MeshArray::X, MeshArray::Y, MeshArray::Z] {
@@ -135,13 +140,13 @@ fn parse_hex(text: &[u8]) -> Option<[u8; BYTES]> {
     (hex(&checksum).as_bytes() == text).then_some(checksum)
 }
 
-/// Checks a mesh's name, which becomes a part of names, in lists that blanks separate.
+/// Checks a mesh's name: it becomes a part of names in lists separated by blanks.
 pub(super) fn check_mesh_name(name: &str) -> Result<()> {
     check_name(name)?;
     match name.contains(char::is_whitespace) {
         false => Ok(()),
         true => Err(Code::Name
-            .error(format!("the mesh's name `{name}` has a blank"))
+            .error(format!("the mesh's name `{name}` contains a blank"))
             .with_hint("use letters, digits and _")),
     }
 }
@@ -150,15 +155,15 @@ pub(super) fn check_mesh_name(name: &str) -> Result<()> {
 #[derive(Debug)]
 pub(super) struct MeshImage {
     header: Header,
-    /// Where the variables begin that have data: the arrays, and `volume_shape_type`.
+    /// The begins of the variables with data: the arrays, and `volume_shape_type`.
     pub begins: Vec<(MeshArray, u64)>,
     pub shapes: Option<u64>,
     pub topology: u64,
 }
 
 impl MeshImage {
-    /// `coordinates` are the attributes of x, y and z, `attrs` those of the topology; with `has_shapes` the kind of each
-    /// volume is said.
+    /// `coordinates` are the attributes of x, y and z, `attrs` those of the topology; with `has_shapes`, the file has
+    /// the shape of each volume.
     pub fn new(head: &MeshHead, coordinates: &[Attrs], attrs: &Attrs, has_shapes: bool) -> Result<MeshImage> {
         let mut header = Header::new(Version::Cdf5);
         let text =
@@ -214,7 +219,7 @@ impl MeshImage {
             header.vars.attrs_of_last("flag_meanings", NcType::Char, words.join(" ").as_bytes());
             shapes as usize
         });
-        // Last, so that the first coordinate begins at a block, and a file's end needs no padding.
+        // Last, so that the first coordinate begins at a block, and the file's end needs no padding.
         let topology = header.vars.push(name, NcType::Int, &[]) as usize;
         for attr in topology_attrs(head, has_shapes).iter().chain(attrs.iter()) {
             header.vars.attrs_of_last(attr.name, attr.ty, attr.value);
@@ -235,19 +240,19 @@ impl MeshImage {
         write::header(&self.header, false)
     }
 
-    /// Bytes of the file: the topology's value is its end.
+    /// Size of the file in bytes: the topology's value is its end.
     pub fn size(&self) -> u64 {
         self.topology + NcType::Int.size() as u64
     }
 
-    /// Where an array begins.
+    /// The begin of an array.
     pub fn begin(&self, array: MeshArray) -> Result<u64> {
         let found = self.begins.iter().find(|(other, _)| *other == array);
-        found.map(|(_, begin)| *begin).ok_or_else(|| Error::internal("an array that the mesh has not"))
+        found.map(|(_, begin)| *begin).ok_or_else(|| Error::internal("the mesh does not have this array"))
     }
 }
 
-/// The type of numbers of nodes.
+/// The type of node numbers.
 pub(super) fn index_type(nodes: u64) -> NcType {
     match i32::try_from(nodes) {
         Ok(_) => NcType::Int,
@@ -266,7 +271,7 @@ fn topology_attrs(head: &MeshHead, has_shapes: bool) -> Attrs {
     attrs.push("cf_role", NcType::Char, TOPOLOGY.as_bytes());
     attrs.push("topology_dimension", NcType::Int, &(dimension_of as i32).to_be_bytes());
     let mut coordinates = vec![variable_name(name, MeshArray::X), variable_name(name, MeshArray::Y)];
-    // UGRID has three coordinates in meshes of volumes alone; of others z is a variable at nodes.
+    // UGRID has three coordinates only in meshes of volumes; in others, z is a variable at nodes.
     if dimension_of == 3 && head.has_z {
         coordinates.push(variable_name(name, MeshArray::Z));
     }
@@ -291,7 +296,8 @@ fn topology_attrs(head: &MeshHead, has_shapes: bool) -> Attrs {
     attrs
 }
 
-/// What a caller says of a coordinate; where it is neither its kind nor its unit, that it is a plane's.
+/// The caller's attributes for a coordinate; if they give neither its kind nor its unit, adds that it belongs to a
+/// plane.
 fn coordinate_attrs(mesh: &str, array: MeshArray, given: Attrs) -> Attrs {
     let mut attrs = given;
     if attrs.find("standard_name").is_none() && attrs.find("units").is_none() {

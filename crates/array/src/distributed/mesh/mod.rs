@@ -1,21 +1,21 @@
-//! Unstructured meshes: nodes with coordinates, and the edges, faces and volumes that they make.
+//! Unstructured meshes: nodes with coordinates, and the edges, faces and volumes between them.
 //!
-//! A mesh is made once from what the ranks hold ([`Mesh::create`]) and kept in a file that is named by its content: a CDF-5
-//! file with UGRID's conventions, written by all ranks together. The same content gives the same file, whatever the number
-//! of ranks and their shares; made again it is not written again. It is read like any import, through views.
+//! A mesh is created once from the ranks' parts ([`Mesh::create`]) and stored in a file named after its content: a
+//! CDF-5 file with UGRID's conventions, which all ranks write together. The same content gives the same file,
+//! whatever the number of ranks and their shares; creating it again writes nothing. It is read through views,
+//! like any import.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`content`] | what ranks give: the checks, the numbers, the checksum |
+//! | [`content`] | the ranks' parts: checks, counts, checksum |
 //! | [`image`] | the header of the file and the names in it |
-//! | `create` | writing the file |
-//! | `rows` | reading arrays, in shares of the ranks |
-//! | `edges` | the edges that faces and volumes have |
-//! | `points` | where everything lies, and what of it lies in ranges of coordinates |
+//! | `create` | creating the file |
+//! | `edges` | the edges of faces and volumes |
+//! | `points` | positions of elements, and searches by ranges of coordinates |
 //!
-//! Invariants: all calls are collective, and what fails on one rank fails on all; in a file nodes are counted from 0, and an
-//! entry names a node that there is, or is -1 behind all others of its row; a file bears its name only when it is whole and
-//! durable; the format is `spec/mesh-files.md`.
+//! Invariants: all calls are collective, and a failure on one rank fails all; in a file, nodes count from 0, and an
+//! entry is a valid node, or -1 after all others of its row; a file only gets its name once it is complete and
+//! durable; `spec/mesh-files.md` defines the format.
 
 use std::path::Path;
 
@@ -65,11 +65,11 @@ pub enum MeshArray {
 }
 
 impl MeshArray {
-    /// All of them.
+    /// All arrays.
     pub const ALL: [MeshArray; 6] =
         [MeshArray::X, MeshArray::Y, MeshArray::Z, MeshArray::Edges, MeshArray::Faces, MeshArray::Volumes];
 
-    /// Its word.
+    /// The array's name.
     pub fn word(self) -> &'static str {
         match self {
             MeshArray::X => "x",
@@ -82,7 +82,7 @@ impl MeshArray {
     }
 }
 
-/// A mesh that all ranks have open. See the module's text.
+/// A mesh that all ranks have open. See the module's documentation.
 #[derive(Debug)]
 pub struct Mesh {
     team: Team,
@@ -94,17 +94,17 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// Collective: opens the file of a mesh. Its header is read, and nothing else. With `sums`, equal on all ranks, whatever
-    /// is read of it is compared with them.
+    /// Collective: opens the file of a mesh. Reads only its header. With `sums`, equal on all ranks, every read of it
+    /// is compared with them.
     ///
-    /// Errors: `NotFound` where there is none; `Invalid` for a netCDF file that is no mesh of ours; `Corrupt` for one
-    /// that is damaged or short.
+    /// Errors: `NotFound` if there is none; `Invalid` for a netCDF file that is not a mesh of ours; `Corrupt` for one
+    /// that is damaged or too short.
     pub fn open(team: &Team, disk: &dyn Disk, path: &Path, sums: Option<&FileSums>) -> Result<Mesh> {
         let (import, (head, axes)) =
             Import::of_header((team, disk), path, (&[], "the arrays of a mesh", sums), |header| {
                 let head = MeshHead::parse(header)?;
                 let axes = MeshAxis::all(header, head.variables());
-                // With the topology, which is the last in the file: what was cut off is missed.
+                // Include the topology, which is last in the file, so that a file cut anywhere is noticed.
                 let names = head.variables().map(|(_, name)| name).chain([head.name.clone()]);
                 Ok((names.collect(), (head, axes)))
             })?;
@@ -116,22 +116,22 @@ impl Mesh {
         self.import.path()
     }
 
-    /// The name under which it was made first: names in the file begin with it.
+    /// The name with which it was first created: names in the file begin with it.
     pub fn topology(&self) -> &str {
         &self.head.name
     }
 
-    /// How many nodes, edges, faces and volumes it has.
+    /// The numbers of its nodes, edges, faces and volumes.
     pub fn counts(&self) -> [u64; 4] {
         self.head.counts
     }
 
-    /// How many of one kind it has.
+    /// The number of one kind.
     pub fn count(&self, location: MeshLocation) -> u64 {
         self.head.counts[image::place_of(location)]
     }
 
-    /// The dimension along which values at a location stand.
+    /// The dimension for values at a location.
     pub fn dimension(&self, location: MeshLocation) -> String {
         image::dimension(&self.head.name, location)
     }
@@ -141,47 +141,48 @@ impl Mesh {
         self.head.checksum
     }
 
-    /// The checksums that its file is read by; none of one that is there and was opened without them.
+    /// The checksums with which its file is read; `None` for an existing file opened without them.
     pub fn sums(&self) -> Option<&FileSums> {
         self.sums.as_ref()
     }
 
-    /// Collective: reads the whole file, each rank a share, and compares it with its checksums; how many bytes it has.
+    /// Collective: reads the whole file, on each rank a share, and compares it with its checksums; returns its size
+    /// in bytes.
     ///
-    /// Errors: `Corrupt` for the first block that is another one.
+    /// Errors: `Corrupt` for the first block that has changed.
     pub fn check_file(&self) -> Result<u64> {
         self.import.sum_file().map(|sums| sums.size)
     }
 
-    /// Whether its file was made by the call that gave this.
+    /// Whether the call that returned this mesh created its file.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// The arrays that it has.
+    /// The arrays of the mesh.
     pub fn arrays(&self) -> impl Iterator<Item = MeshArray> {
         self.head.variables().map(|(array, _)| array)
     }
 
     /// Type and shape of an array.
     ///
-    /// Errors: `NotFound` for one that it has not.
+    /// Errors: `NotFound` for an array that the mesh does not have.
     pub fn array(&self, array: MeshArray) -> Result<&ImportedArray> {
         self.reader().array(array)
     }
 
-    /// Collective: what a view means for an array on this rank; see [`Import::view`].
+    /// Collective: resolves a view of an array on this rank; see [`Import::view`].
     pub fn view(&self, array: MeshArray, view: Option<&View>) -> Result<LocalView> {
         self.view_in(array, view, false)
     }
 
-    /// As [`view`](Self::view), by a view that may say the dimensions in reverse; see [`Import::view_in`].
+    /// As [`view`](Self::view), by a view that may have its dimensions in reverse order; see [`Import::view_in`].
     pub fn view_in(&self, array: MeshArray, view: Option<&View>, reversed: bool) -> Result<LocalView> {
         let name = self.reader().named(array).unwrap_or_else(|_| array.word().to_owned());
         self.import.view_in(&name, view, reversed)
     }
 
-    /// Collective: reads what each rank's view names of an array; see [`Import::read`].
+    /// Collective: reads each rank's view of an array; see [`Import::read`].
     pub fn read(
         &self,
         array: MeshArray,
@@ -205,7 +206,7 @@ impl Mesh {
         RowReader { team: &self.team, import: &self.import, head: &self.head }
     }
 
-    /// What the catalog records of it under a name; `path` is that of its file, relative to the store.
+    /// The catalog's record of it under a name; `path` is that of its file, relative to the store.
     pub fn declare(&self, name: &str, path: &str, attrs: Vec<(String, Value)>) -> MeshDecl {
         MeshDecl {
             name: name.to_owned(),
@@ -217,25 +218,25 @@ impl Mesh {
         }
     }
 
-    /// Collective: gives back what the file holds.
+    /// Collective: closes the file.
     pub fn close(self) -> Result<()> {
         self.import.close()
     }
 }
 
-/// Refuses a mesh whose content is another than the one that was declared under the name.
+/// Refuses a mesh whose content differs from the one declared under the name.
 ///
 /// Errors: `Corrupt`.
 pub fn check_declared(mesh: &Mesh, decl: &MeshDecl) -> Result<()> {
     match mesh.checksum() == *decl.checksum {
         true => Ok(()),
         false => Err(Code::Checksum
-            .error(format!("{} is not the mesh that '{}' was declared as", mesh.path().display(), decl.name))
+            .error(format!("{} is not the mesh that was declared as '{}'", mesh.path().display(), decl.name))
             .with_hint("restore the file: the catalog keeps its checksum")),
     }
 }
 
-/// A checksum as people see it, and as it stands in files and their names.
+/// A checksum as text: in messages, in files and in their names.
 pub fn hex(checksum: &[u8; BYTES]) -> String {
     checksum.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,10 +1,10 @@
-//! Where the nodes, edges, faces and volumes of a mesh lie, and which of them lie in ranges of coordinates.
+//! Locates the nodes, edges, faces and volumes of a mesh, and finds those in ranges of coordinates.
 //!
-//! A node lies at its coordinates, everything else in the middle of its nodes: on a sphere (coordinates that are a
-//! longitude and a latitude) in the direction of the sum of their directions, so that a face across 180° or around a
-//! pole lies where it is; elsewhere at the mean of each coordinate.
+//! A node is at its coordinates, everything else at the centre of its nodes: on a sphere (with a longitude and a
+//! latitude as coordinates), in the direction of the sum of their directions, so that a face across 180° or around a
+//! pole is in the right place; elsewhere, at the mean of each coordinate.
 //!
-//! What a coordinate is called, and that longitudes go around, is [`CoordinateAxis`]'s.
+//! [`CoordinateAxis`] handles names of coordinates, and longitudes that wrap around.
 
 use fieldstone_core::Result;
 use fieldstone_core::geometry::CoordinateAxis;
@@ -16,14 +16,14 @@ use super::{Mesh, MeshArray};
 /// A coordinate of nodes, as its file names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeshAxis {
-    /// Which one.
+    /// Its array.
     pub array: MeshArray,
-    /// What it is: called `x`, `y` or `z`.
+    /// Its description; its name is `x`, `y` or `z`.
     pub axis: CoordinateAxis,
 }
 
 impl MeshAxis {
-    /// The coordinates that a mesh's file has.
+    /// The coordinates in a mesh's file.
     pub(super) fn all(header: &Header, arrays: impl Iterator<Item = (MeshArray, String)>) -> Vec<MeshAxis> {
         let axes = arrays.filter(|(array, _)| matches!(array, MeshArray::X | MeshArray::Y | MeshArray::Z));
         let axis = |(array, variable): (MeshArray, String)| {
@@ -39,18 +39,18 @@ impl MeshAxis {
     }
 }
 
-/// Where the elements at one location of a mesh lie.
+/// The positions of the elements at one location of a mesh.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeshPoints {
     /// The coordinates.
     pub axes: Vec<MeshAxis>,
-    /// Of each coordinate a value for each element.
+    /// For each coordinate, a value for each element.
     pub values: Vec<Vec<f64>>,
 }
 
 impl MeshPoints {
-    /// Elements that lie in all of these ranges, ascending, and which ranges name a coordinate; those that name none are
-    /// not looked at. `None` where none does.
+    /// The elements inside all of these ranges, ascending, and which ranges name a coordinate; ignores ranges that
+    /// name none. `None` if no range names a coordinate.
     pub fn within(&self, ranges: &[(String, f64, f64)]) -> Option<(Vec<bool>, Vec<i64>)> {
         let axis_of = |name: &str| self.axes.iter().position(|of| of.axis.is_called(name));
         let asked: Vec<(usize, (f64, f64))> =
@@ -64,21 +64,21 @@ impl MeshPoints {
         (!asked.is_empty()).then_some((decided, elements))
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Approximate size in memory, in bytes.
     pub fn nbytes(&self) -> usize {
         self.values.iter().map(|values| 8 * values.len()).sum()
     }
 }
 
 impl Mesh {
-    /// The coordinates that its nodes have.
+    /// The coordinates of its nodes.
     pub fn axes(&self) -> &[MeshAxis] {
         &self.axes
     }
 
-    /// Where everything at a location lies. Not collective: the calling rank reads all of it.
+    /// The positions of all elements at a location. Not collective: the calling rank reads everything.
     ///
-    /// Errors: `Corrupt` for an entry that names no node, or a file that ends early.
+    /// Errors: `Corrupt` for an entry that is not a node, or a file that ends early.
     pub fn points(&self, location: MeshLocation) -> Result<MeshPoints> {
         let axes = self.axes.clone();
         let nodes = axes.iter().map(|axis| self.node_values(axis.array)).collect::<Result<Vec<_>>>()?;
@@ -105,9 +105,9 @@ impl Mesh {
     }
 }
 
-/// How the middle of a row of nodes is found.
+/// The method of finding the centre of a row of nodes.
 enum Middle {
-    /// Places of longitude and latitude among the axes, and radians in their units.
+    /// Indices of longitude and latitude among the axes, and radians in their units.
     OnSphere {
         longitude: (usize, f64),
         latitude: (usize, f64),
@@ -127,7 +127,7 @@ impl Middle {
         }
     }
 
-    /// Adds the middle of the nodes of a row to `values`; of no nodes it is nowhere.
+    /// Appends the centre of a row's nodes to `values`; a row without nodes has none.
     fn push(&self, nodes: &[Vec<f64>], row: &[i64], values: &mut [Vec<f64>]) {
         for (values, nodes) in values.iter_mut().zip(nodes) {
             values.push(row.iter().map(|node| nodes[*node as usize]).sum::<f64>() / row.len() as f64);
@@ -142,7 +142,7 @@ impl Middle {
         }
         let flat = sum[0].hypot(sum[1]);
         let found = [(*longitude, sum[1].atan2(sum[0])), (*latitude, sum[2].atan2(flat))];
-        // Nodes all around the sphere have no middle: it stays at their mean.
+        // Nodes all around the sphere have no centre: use their mean.
         if sum != [0.0; 3] {
             for ((axis, unit), angle) in found {
                 if let Some(last) = values[axis].last_mut() {

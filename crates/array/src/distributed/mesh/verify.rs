@@ -1,4 +1,4 @@
-//! Whether the content of a mesh's file is still that which its name says.
+//! Checks that the content of a mesh's file still matches its name.
 
 use fieldstone_core::{Code, Result};
 use fieldstone_format::catalog::FileSums;
@@ -8,13 +8,13 @@ use super::content::{KINDS, put_head, put_row};
 use super::rows::RowReader;
 use super::{Mesh, MeshArray, STEP, hex};
 
-/// Values that are read at a time.
+/// Values read at a time.
 const VALUES: u64 = 1 << 17;
 
 impl Mesh {
-    /// Collective: reads the whole mesh, each rank a share, and compares its checksum.
+    /// Collective: reads the whole mesh, on each rank a share, and compares its checksum.
     ///
-    /// Errors: `Corrupt` where it is another one, or an entry names no node.
+    /// Errors: `Corrupt` if the checksum differs, or an entry is not a node.
     pub fn verify(&self) -> Result<()> {
         let sums = self.team.allgather(STEP, sum(&self.reader()).map(|sum| sum.to_bytes().to_vec()))?;
         let mut whole = ContentSum::new();
@@ -24,18 +24,18 @@ impl Mesh {
             true => Ok(()),
             false => Err(Code::Checksum
                 .error(format!(
-                    "the mesh {} has the checksum {}, and its header says {}",
+                    "the mesh {} has the checksum {}, but its header has {}",
                     self.path().display(),
                     hex(&found),
                     hex(&said)
                 ))
-                .with_hint("restore the file from a copy, or remove it and make the mesh again")),
+                .with_hint("restore the file from a copy, or remove it and create the mesh again")),
         }
     }
 
-    /// Collective: the checksums of its file, once its content has proved to be that which its name says.
+    /// Collective: the checksums of its file, after a check that its content matches its name.
     ///
-    /// Errors: as those of [`verify`](Self::verify).
+    /// Errors: those of [`verify`](Self::verify).
     pub(super) fn sum_file(&self) -> Result<FileSums> {
         self.verify()?;
         self.import.sum_file()

@@ -1,7 +1,7 @@
-//! Edges go to the ranks of their ends, each once (the method `direct`).
+//! Sends each edge once, to the ranks of its ends (the method `direct`).
 //!
-//! In a round each rank reads a piece of its share, finds out the ranks of its ends, and sends every edge to the one
-//! or two of them. Rounds are as many as the largest share needs.
+//! In a round, each rank reads a piece of its share, finds the ranks of its ends, and sends every edge to the one or
+//! two of them. There are as many rounds as the largest share needs.
 
 use std::marker::PhantomData;
 
@@ -15,11 +15,11 @@ use super::vector::{LocalRanks, NodeRanks};
 use super::{FEWEST, STEP, Shares};
 use fieldstone_format::partition::words::Word;
 
-/// Bytes of the buffer for an edge. On its way it takes 64: as read, sorted out, sent and as it came; with half of them pieces
-/// stay in memory that is at hand.
+/// Bytes of the buffer for each edge. On its way an edge takes 64: as read, sorted, sent and received; with half of
+/// the buffer, pieces stay in memory that is in use already.
 const EDGE: u64 = 128;
 
-/// Collective: what came to this rank, and the terms of its share for the mesh's checksum.
+/// Collective: the edges that this rank received, and the terms of its share for the mesh's checksum.
 pub(super) fn distribute<W: Word>(
     team: &Team,
     shares: Shares<'_>,
@@ -47,8 +47,8 @@ pub(super) fn distribute<W: Word>(
     Ok((picked, sum))
 }
 
-/// What goes to each rank. Collective where ranks of nodes have to be asked for: an error of before is raised on all
-/// then, else it comes back as the inner result.
+/// The parts for each rank. Collective if it must query the ranks of nodes: then an earlier error is raised on all,
+/// otherwise it is returned as the inner result.
 fn parts<W: Word>(
     team: &Team,
     vector: &NodeRanks<'_>,
@@ -75,7 +75,7 @@ fn parts<W: Word>(
     Ok(Ok(lists.sort_out::<W>(piece, rank_of)))
 }
 
-/// [`PartLists::sort_out`] by ranks that are known here.
+/// [`PartLists::sort_out`] by ranks that are known locally.
 struct SortOut<'a, W> {
     piece: &'a EdgePiece,
     lists: &'a mut PartLists,

@@ -1,12 +1,11 @@
-//! Partitions that need no file: nodes are put in the order of a Hilbert curve, and the curve is cut into equal
-//! shares.
+//! Partitions without a file: nodes are put in the order of a Hilbert curve, and the curve is cut into equal shares.
 //!
-//! Coordinates are scaled to the box that holds all nodes, the same in every direction, and cut into cells: 2^32 a
+//! Coordinates are scaled to the box of all nodes, equally in every direction, and divided into cells: 2^32 in each
 //! direction in two dimensions, 2^21 in three. A node's key is the number of its cell along the curve (Skilling's
-//! transformation). The ranks then look for the keys at which to cut, each counting its own nodes: no coordinates are
-//! sent. Nodes of one cell go by number.
+//! transformation). The ranks then search for the keys at which to cut, each counting its own nodes, so that no
+//! coordinates are sent. Nodes of one cell are ordered by number.
 //!
-//! Invariant: rank r gets as many nodes as numpy's `array_split` gives it, whatever the coordinates are.
+//! Invariant: rank r gets as many nodes as numpy's `array_split` gives it, whatever the coordinates.
 
 use std::cmp::Ordering;
 
@@ -17,22 +16,23 @@ use fieldstone_format::partition::ContentSum;
 use super::shares::{Starts, block_range};
 use super::{STEP, checksum};
 
-/// Where the nodes of a rank's share are: an array a dimension, or one with the dimensions of a node side by side.
+/// The coordinates of the nodes in a rank's share: an array for each dimension, or one array with the coordinates of
+/// each node together.
 #[derive(Debug, Clone, Copy)]
 pub enum Coordinates<'a> {
     /// x, y, and in three dimensions z.
     Arrays(&'a [&'a [f64]]),
-    /// Coordinates of a node side by side.
+    /// The coordinates of each node together.
     Points {
         /// All nodes' coordinates.
         values: &'a [f64],
-        /// How many a node has: 2 or 3.
+        /// Number of coordinates of a node: 2 or 3.
         dims: usize,
     },
 }
 
 impl Coordinates<'_> {
-    /// How many dimensions there are; 0 where a rank gives no arrays.
+    /// Number of dimensions; 0 if a rank passes no arrays.
     fn dims(&self) -> usize {
         match self {
             Coordinates::Arrays(arrays) => arrays.len(),
@@ -40,24 +40,28 @@ impl Coordinates<'_> {
         }
     }
 
-    /// Nodes of the share.
+    /// Number of nodes in the share.
     pub(super) fn count(&self) -> Result<u64> {
         let dims = self.dims();
         if !(2..=3).contains(&dims) {
             return Err(Code::Shape
-                .error(format!("coordinates of {dims} dimensions for `hilbert`"))
+                .error(format!("`hilbert` cannot use coordinates of {dims} dimensions"))
                 .with_hint("give two or three coordinates of each node"));
         }
-        let uneven = |message: String| Code::ShapeMismatch.error(message).with_hint("give all of each node");
+        let uneven = |message: String| {
+            Code::ShapeMismatch.error(message).with_hint("give all coordinates of each node")
+        };
         match self {
             Coordinates::Arrays(arrays) => match arrays.iter().find(|array| array.len() != arrays[0].len()) {
-                Some(other) => {
-                    Err(uneven(format!("{} coordinates x, but {} of another", arrays[0].len(), other.len())))
-                }
+                Some(other) => Err(uneven(format!(
+                    "there are {} x coordinates, but {} of another",
+                    arrays[0].len(),
+                    other.len()
+                ))),
                 None => Ok(arrays[0].len() as u64),
             },
             Coordinates::Points { values, .. } if values.len() % dims != 0 => {
-                Err(uneven(format!("{} numbers as coordinates of {dims} dimensions", values.len())))
+                Err(uneven(format!("{} numbers do not form coordinates of {dims} dimensions", values.len())))
             }
             Coordinates::Points { values, .. } => Ok((values.len() / dims) as u64),
         }
@@ -71,7 +75,7 @@ impl Coordinates<'_> {
     }
 }
 
-/// A number whose order is that of the float.
+/// An integer with the order of the float.
 fn ordered(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
@@ -81,7 +85,7 @@ fn of_ordered(bits: u64) -> f64 {
     f64::from_bits(if bits >> 63 == 1 { bits ^ 1 << 63 } else { !bits })
 }
 
-/// Collective: checks coordinates, and gives their checksum with the number of ranks.
+/// Collective: checks coordinates, and returns their checksum combined with the number of ranks.
 pub(super) fn checksum(team: &Team, coordinates: &Coordinates<'_>, starts: &Starts) -> Result<ContentSum> {
     let (begin, dims) = (starts.of(team.rank()).start, coordinates.dims());
     let mut sum = 0u128;
@@ -106,16 +110,16 @@ pub(super) fn checksum(team: &Team, coordinates: &Coordinates<'_>, starts: &Star
     if agreed[0] != !agreed[1] {
         return Err(Code::Shape
             .error(format!(
-                "coordinates of {} dimensions on one rank, of {} on another",
+                "coordinates have {} dimensions on one rank, but {} on another",
                 agreed[0], !agreed[1]
             ))
             .with_hint("give all nodes the same number of coordinates"));
     }
-    // A sum of coordinates is none of ranks: its second count is beyond any number of these.
+    // A sum over coordinates must not look like one over ranks, so its second count exceeds any number of ranks.
     checksum::total(team, STEP, sum, [starts.total(), u64::MAX - team.size() as u64])
 }
 
-/// Collective: the rank of each node of this rank's share; coordinates were checked.
+/// Collective: the rank of each node in this rank's share; the coordinates were checked before.
 pub(super) fn split(team: &Team, coordinates: &Coordinates<'_>, starts: &Starts) -> Result<Vec<u32>> {
     let (nodes, dims, mut bounds) = (starts.total(), coordinates.dims(), vec![0u64; 6]);
     let count = starts.of(team.rank()).count();
@@ -165,7 +169,7 @@ pub(super) fn split(team: &Team, coordinates: &Coordinates<'_>, starts: &Starts)
 
 fn too_many(count: usize) -> Error {
     Code::TooLarge
-        .error(format!("a share of {count} nodes for `hilbert`, which takes 2^32 a rank"))
+        .error(format!("a share of {count} nodes is too large for `hilbert`, which takes 2^32 on each rank"))
         .with_hint("spread the coordinates over more ranks")
 }
 
@@ -197,18 +201,18 @@ fn key(axes: &mut [u64], bits: u32) -> u64 {
     (0..bits).rev().fold(0, |key, bit| axes.iter().fold(key, |key, axis| key << 1 | (axis >> bit & 1)))
 }
 
-/// A cut that is being looked for: the key of its first node is at least `low` and at most `high`.
+/// The search for one cut: the key of its first node is at least `low` and at most `high`.
 #[derive(Debug, Clone, Copy)]
 struct Search {
-    /// How many nodes stand before the cut.
+    /// Number of nodes before the cut.
     target: u64,
     low: u64,
     high: u64,
 }
 
-/// Collective: where in this rank's order the shares of ranks 1, 2, ... begin.
+/// Collective: the positions in this rank's order at which the shares of ranks 1, 2, ... begin.
 ///
-/// All searches go on together: in a round each halves its range of keys, and counts of all ranks are added.
+/// All searches run together: in a round, each halves its range of keys, and the counts of all ranks are added.
 fn cuts(team: &Team, order: &[(u64, u32)], nodes: u64) -> Result<Vec<usize>> {
     let ranks = team.size();
     let mut searches: Vec<Search> = (1..ranks)
@@ -216,7 +220,7 @@ fn cuts(team: &Team, order: &[(u64, u32)], nodes: u64) -> Result<Vec<usize>> {
         .collect();
     let below = |key: u64| order.partition_point(|(other, _)| *other < key);
     let upto = |key: u64| order.partition_point(|(other, _)| *other <= key);
-    // The cut is at the least key up to which more nodes than the target stand.
+    // The cut is at the smallest key up to which there are more nodes than the target.
     while searches.iter().any(|search| search.low < search.high) {
         let open = |search: &&Search| search.low < search.high;
         let middle = |search: &Search| search.low + (search.high - search.low) / 2;
@@ -228,7 +232,7 @@ fn cuts(team: &Team, order: &[(u64, u32)], nodes: u64) -> Result<Vec<usize>> {
             match count.cmp(&search.target) {
                 Ordering::Greater => search.high = middle,
                 Ordering::Less => search.low = middle + 1,
-                // All that stand up to here, and no key behind need be looked at.
+                // All nodes up to here are counted, and later keys need no search.
                 Ordering::Equal => (search.low, search.high) = (middle + 1, middle + 1),
             }
         }

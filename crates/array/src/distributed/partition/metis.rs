@@ -1,7 +1,7 @@
-//! Files of METIS: text, a line for each node with the number of its part, from 0.
+//! Files of METIS: text, with a line for each node that has the number of its part, from 0.
 //!
 //! Each rank reads an equal share of the bytes, and takes the lines that begin in it; so the ranks together read the
-//! file once, and nobody holds more than the entries of his lines. Empty lines count for nothing.
+//! file once, and each holds only the entries of its lines. Empty lines are skipped.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use fieldstone_core::{Error, Result};
 use super::shares::no_rank;
 use super::{STEP, with_file};
 
-/// Bytes that are read at a time.
+/// Bytes read at a time.
 const PIECE: usize = 1 << 20;
-/// Bytes of a line that are looked at: no number is longer.
+/// Limit on the bytes of a line that are parsed: no number is longer.
 const LONGEST: usize = 64;
 
-/// Entries of a rank's lines, up to the first that names no rank.
+/// Entries of a rank's lines, up to the first that is not a rank.
 #[derive(Debug, Default)]
 struct Lines {
     entries: Vec<u32>,
@@ -44,13 +44,13 @@ fn own_entries(file: &TeamFile) -> Result<Vec<u32>> {
     team.agree(STEP, checked)
 }
 
-/// The lines that begin within `range`.
+/// The lines that begin inside `range`.
 fn read_lines(file: &TeamFile, range: std::ops::Range<u64>, ranks: usize) -> Result<Lines> {
     let mut lines = Lines::default();
     if range.is_empty() {
         return Ok(lines);
     }
-    // A line begins behind the end of another one, which may be the byte before the range.
+    // A line begins after the end of another one, which may be the byte before the range.
     let mut at = range.start.saturating_sub(1);
     let mut begin = (range.start == 0).then_some(0);
     let (mut line, mut bytes) = (Vec::new(), vec![0; PIECE]);
@@ -78,7 +78,7 @@ fn read_lines(file: &TeamFile, range: std::ops::Range<u64>, ranks: usize) -> Res
 }
 
 impl Lines {
-    /// Whether the line is empty or names a rank.
+    /// Whether the line is empty or has the number of a rank.
     fn take(&mut self, line: &[u8], ranks: usize) -> bool {
         let text = String::from_utf8_lossy(line);
         match text.trim().parse::<u32>() {

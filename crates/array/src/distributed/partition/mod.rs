@@ -1,25 +1,24 @@
-//! Partitions: each rank's part of an unstructured mesh, from a vector that says which rank a node belongs to.
+//! Partitions: each rank's part of an unstructured mesh, by a vector that assigns a rank to each node.
 //!
-//! A mesh is its nodes, by number, and its edges, which come in shares. A rank gets the edges with an end among its
-//! own nodes, and as ghosts the nodes at their other ends; [`Partition`] says how they are ordered. An edge belongs to
-//! the rank of its first end.
+//! A mesh has nodes, by number, and edges, which come in shares. A rank gets the edges with an end among its own
+//! nodes, and as ghosts the nodes at their other ends; [`Partition`] documents their order. An edge belongs to the
+//! rank of its first end.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`source`] | where edges come from |
+//! | [`source`] | sources of edges |
 //! | `shares` | contiguous shares of lists |
-//! | [`vector`] | vectors, whole, in shares or as a formula |
-//! | `hilbert`, `metis` | vectors that are made here, and those in files |
-//! | `direct`, `ring` | the two ways of edges to the ranks of their ends |
-//! | `picked` | edges on their way, and what a rank makes of them |
-//! | `number_set` | numbers of nodes or edges, each with its place |
-//! | `update` | values of ghosts from their owners |
-//! | [`checksum`] | checksums that do not depend on how shares are cut |
-//! | [`history`] | partitions kept in files |
+//! | [`vector`] | vectors: complete, in shares or as a formula |
+//! | `hilbert`, `metis` | vectors that are computed here, and those in files |
+//! | `direct`, `ring` | the two methods of distributing edges |
+//! | `picked` | edges on their way, and the part that a rank builds from them |
+//! | `number_set` | numbers of nodes or edges, each with its index |
+//! | `update` | updates of ghosts from their owners |
+//! | [`checksum`] | checksums that do not depend on the division into shares |
+//! | [`history`] | partitions stored in files |
 //!
-//! Invariants: the result depends on the edges, the vector and the number of ranks, and on nothing else: both
-//! methods, all forms of the vector and both kinds of history give equal ones. What fails on one rank fails on all, in
-//! the same call.
+//! Invariants: the result depends only on the edges, the vector and the number of ranks: both methods, all forms of
+//! the vector and both kinds of history give equal results. A failure on one rank fails all, in the same call.
 //!
 //! ```
 //! use fieldstone_array::distributed::partition::source::EdgeArrays;
@@ -71,15 +70,15 @@ use super::agreed::alike;
 use super::view::View;
 use fieldstone_format::partition::words::{Word, narrow};
 
-/// The step of collectives here, but for those of updates and of kept partitions.
+/// The step of collectives here, except those of updates and of stored partitions.
 const STEP: &str = "partition";
-/// Fewest edges or nodes of a rank that are moved in a round, also where the buffer is less.
+/// Minimum number of edges or nodes of a rank moved in a round, even if the buffer is smaller.
 const FEWEST: u64 = 256;
 
-/// How edges come to the ranks of their ends.
+/// The way in which edges get to the ranks of their ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PartitionMethod {
-    /// Each edge is sent to the ranks of its ends, and nowhere else.
+    /// Each edge is sent only to the ranks of its ends.
     #[default]
     Direct,
     /// All edges pass all ranks, and each takes its own, as in the paper.
@@ -87,7 +86,7 @@ pub enum PartitionMethod {
 }
 
 impl PartitionMethod {
-    /// The word by which users choose it.
+    /// The name by which users choose it.
     pub fn word(self) -> &'static str {
         match self {
             PartitionMethod::Direct => "direct",
@@ -95,26 +94,26 @@ impl PartitionMethod {
         }
     }
 
-    /// The method that a word stands for.
+    /// The method with this name.
     ///
-    /// Errors: `Invalid`, with the words that there are.
+    /// Errors: `Invalid`, with the valid names.
     pub fn parse(word: &str) -> Result<PartitionMethod> {
         match word {
             "direct" => Ok(PartitionMethod::Direct),
             "ring" => Ok(PartitionMethod::Ring),
             _ => Err(Code::Option
-                .error(format!("{word:?} is no method of a partition"))
+                .error(format!("{word:?} is not a method of partitioning"))
                 .with_hint("give direct or ring")),
         }
     }
 }
 
-/// How a partition is made; equal on all ranks.
+/// Settings for making a partition; equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionSettings {
-    /// From what the edges count nodes: 0 or 1.
+    /// The number of the first node in the edges: 0 or 1.
     pub base: u64,
-    /// The way of the edges.
+    /// The method of distributing edges.
     pub method: PartitionMethod,
     /// Bytes that a rank may use for moving edges.
     pub buffer: u64,
@@ -126,19 +125,19 @@ impl Default for PartitionSettings {
     }
 }
 
-/// How a partition came about.
+/// The origin of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartitionSource {
-    /// From all edges.
+    /// Computed from all edges.
     Computed,
-    /// From edges sorted by node, which an earlier run kept.
+    /// Built from edges sorted by node, which an earlier run stored.
     Edges,
-    /// Read as it was finished by an earlier run.
+    /// Read as an earlier run completed it.
     Parts,
 }
 
 impl PartitionSource {
-    /// The word for it.
+    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             PartitionSource::Computed => "computed",
@@ -148,22 +147,22 @@ impl PartitionSource {
     }
 }
 
-/// What belongs to the mesh and the vector, and not to the rank.
+/// The key of a partition: it depends on the mesh and the vector, not on the rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionKey {
     /// Checksum of the mesh.
     pub mesh: ContentSum,
     /// Checksum of the vector.
     pub vector: ContentSum,
-    /// Nodes of the mesh.
+    /// Number of nodes of the mesh.
     pub nodes: u64,
-    /// Edges of the mesh.
+    /// Number of edges of the mesh.
     pub edges: u64,
-    /// Ranks that it is partitioned for.
+    /// Number of ranks for which it is partitioned.
     pub ranks: u32,
 }
 
-/// One rank's part of a mesh. See the module's text.
+/// One rank's part of a mesh. See the module's documentation.
 #[derive(Debug)]
 pub struct Partition {
     key: PartitionKey,
@@ -195,7 +194,7 @@ impl Partition {
         &self.nodes
     }
 
-    /// How many nodes are this rank's own.
+    /// The number of this rank's own nodes.
     pub fn owned(&self) -> usize {
         self.owned
     }
@@ -211,46 +210,46 @@ impl Partition {
         &self.edges
     }
 
-    /// How many edges have an own first end.
+    /// The number of edges with an own first end.
     pub fn owned_edges(&self) -> usize {
         self.owned_edges
     }
 
-    /// The ends of each edge, as places in [`nodes`](Partition::nodes).
+    /// The ends of each edge, as indices in [`nodes`](Partition::nodes).
     pub fn ends(&self) -> &[[u32; 2]] {
         &self.ends
     }
 
-    /// What this rank holds of an array at the nodes.
+    /// This rank's view of an array at the nodes.
     pub fn node_view(&self) -> View {
         View::irregular(self.nodes.clone(), Some(self.owned as u64), Some(0))
     }
 
-    /// What this rank holds of an array at the edges.
+    /// This rank's view of an array at the edges.
     pub fn edge_view(&self) -> View {
         View::irregular(self.edges.clone(), Some(self.owned_edges as u64), Some(0))
     }
 
-    /// How it came about.
+    /// The origin of the partition.
     pub fn source(&self) -> PartitionSource {
         self.source
     }
 
-    /// Bytes that this rank read of a file in which it was kept.
+    /// Bytes that this rank read from a file of a stored partition.
     pub fn bytes_read(&self) -> u64 {
         self.read
     }
 
-    /// What it is the partition of.
+    /// The key of the partition.
     pub fn key(&self) -> PartitionKey {
         self.key
     }
 }
 
-/// Collective: this rank's part of the mesh of all ranks' `edges`.
+/// Collective: this rank's part of the mesh with all ranks' `edges`.
 ///
-/// Errors: `Invalid` with rank, position and value for an end that names no node; `Conflict` where arguments differ;
-/// whatever the source of a rank reports. All ranks raise the same.
+/// Errors: `Invalid`, with rank, position and value, for an end that is not a node; `Conflict` if arguments differ;
+/// any error of a rank's source. All ranks raise the same.
 pub fn partition(
     team: &Team,
     edges: &mut dyn EdgeSource,
@@ -262,7 +261,7 @@ pub fn partition(
         0 | 1 => Ok(format!("base {base}, method {}, buffer {buffer}", method.word())),
         _ => Err(Code::Option.error(format!("edges count nodes from {base}")).with_hint("give base 0 or 1")),
     };
-    alike(team, STEP, checked, "the settings of a partition are equal on all ranks")?;
+    alike(team, STEP, checked, "use equal settings for a partition on all ranks")?;
     let starts = Starts::new(team, edges.count())?;
     let owned = vector.owned(team, buffer)?;
     let numbering = Numbering { start: starts.of(team.rank()).start, nodes: vector.nodes, base };
@@ -300,7 +299,7 @@ fn finish<W: Word>(
     Ok(Partition::new((key, PartitionSource::Computed), local, ghost_ranks))
 }
 
-/// Collective: opens a file for reading, lets all ranks read, and closes it. `read` agrees upon what it returns.
+/// Collective: opens a file for reading, lets all ranks read, and closes it. `read` must agree on its result.
 fn with_file<T>(team: &Team, path: &Path, read: impl FnOnce(&TeamFile) -> Result<T>) -> Result<T> {
     let file = team.open(STEP, path, FileMode::Read)?;
     match read(&file) {
@@ -312,9 +311,9 @@ fn with_file<T>(team: &Team, path: &Path, read: impl FnOnce(&TeamFile) -> Result
     }
 }
 
-/// Collective: the checksum of a mesh by itself, in one pass over each rank's share.
+/// Collective: the checksum of a mesh alone, in one pass over each rank's share.
 ///
-/// Errors: as of [`partition`].
+/// Errors: as for [`partition`].
 pub fn mesh_checksum(team: &Team, edges: &mut dyn EdgeSource, nodes: u64, base: u64) -> Result<ContentSum> {
     let starts = Starts::new(team, edges.count())?;
     let numbering = Numbering { start: starts.of(team.rank()).start, nodes, base };

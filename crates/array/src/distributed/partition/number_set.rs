@@ -1,27 +1,27 @@
-//! Sets of node or edge numbers in which each number has a place: its index in ascending order.
+//! Sets of node or edge numbers in which each number has an index, in ascending order.
 //!
-//! A set that fills much of its range is a bit a number, and the place of one is the count of bits before it; a
-//! sparse one is a sorted list. So numbers are put in order without being compared, and memory follows what a rank
-//! holds, and not the mesh.
+//! A set that fills much of its range has a bit for each number, and the index of a number is the count of bits
+//! before it; a sparse set is a sorted list. So numbers are put in order without comparisons, and memory depends on
+//! what a rank holds, not on the mesh.
 //!
 //! Invariants: numbers are below the limit; [`index`](NumberSet::index) counts from 0 in ascending order.
 
-/// A bit a number is taken where there are at most so many bits to a number that is expected: 8 bytes each.
+/// Bits are used if there are at most this many for each expected number: 8 bytes each.
 const SPARSEST: u64 = 32;
-/// Below this many bits there is no need to be sparse.
+/// A smaller number of bits is used in any case.
 const SMALL: u64 = 1 << 15;
-/// Bits beyond which a list is taken in any case.
+/// A list is used above this number of bits.
 const LARGEST: u64 = 1 << 40;
 
-/// Takes numbers in any order, each any number of times.
+/// Collects numbers in any order, each any number of times.
 #[derive(Debug)]
 pub(super) enum NumberCollector {
     Bits(Vec<BitWord>),
-    /// The numbers, and at which length repeated ones are thrown out.
+    /// The numbers, and the length at which duplicates are removed.
     List(Vec<u64>, usize),
 }
 
-/// 64 bits of a set, and how many there are before them: side by side, so that a look-up is one access to memory.
+/// 64 bits of a set, and the count of bits before them: together, so that a look-up takes one memory access.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct BitWord {
     bits: u64,
@@ -29,7 +29,7 @@ pub(super) struct BitWord {
 }
 
 impl NumberCollector {
-    /// For numbers below `limit`, of which about `expected` will come.
+    /// Makes a collector of numbers below `limit`, of which about `expected` will come.
     pub fn new(limit: u64, expected: u64) -> NumberCollector {
         match limit <= expected.saturating_mul(SPARSEST).clamp(SMALL, LARGEST) {
             true => NumberCollector::Bits(vec![BitWord::default(); limit.div_ceil(64) as usize]),
@@ -37,7 +37,7 @@ impl NumberCollector {
         }
     }
 
-    /// Takes one in.
+    /// Adds a number.
     #[inline]
     pub fn insert(&mut self, number: u64) {
         match self {
@@ -53,7 +53,7 @@ impl NumberCollector {
         }
     }
 
-    /// The set of what came.
+    /// The set of all numbers added.
     pub fn finish(self) -> NumberSet {
         match self {
             NumberCollector::Bits(mut words) => {
@@ -73,25 +73,25 @@ impl NumberCollector {
     }
 }
 
-/// See the module's text.
+/// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct NumberSet(SetKind);
 
 #[derive(Debug)]
 enum SetKind {
-    /// Bits, and how many numbers there are.
+    /// The bits, and the count of numbers.
     Bits(Vec<BitWord>, usize),
     Range(std::ops::Range<u64>),
     List(Vec<u64>),
 }
 
 impl NumberSet {
-    /// Numbers that follow one another.
+    /// The set of consecutive numbers.
     pub fn range(range: std::ops::Range<u64>) -> NumberSet {
         NumberSet(SetKind::Range(range))
     }
 
-    /// How many there are.
+    /// The size of the set.
     pub fn len(&self) -> usize {
         match &self.0 {
             SetKind::Bits(_, count) => *count,
@@ -100,7 +100,7 @@ impl NumberSet {
         }
     }
 
-    /// The place of a number that is in the set.
+    /// The index of a number in the set.
     #[inline]
     pub fn index(&self, number: u64) -> Option<usize> {
         match &self.0 {
@@ -126,11 +126,11 @@ impl NumberSet {
         }
     }
 
-    /// Whether a number between these two, both counted, is in the set.
+    /// Whether the set has a number between these two, both included.
     pub fn any_within(&self, first: u64, last: u64) -> bool {
         match &self.0 {
             SetKind::Bits(words, count) => {
-                // How many there are below a number.
+                // The count of numbers below this one.
                 let below = |number: u64| match words.get((number >> 6) as usize) {
                     Some(word) => {
                         word.before + u64::from((word.bits & ((1 << (number & 63)) - 1)).count_ones())
@@ -144,7 +144,7 @@ impl NumberSet {
         }
     }
 
-    /// The numbers, ascending.
+    /// Passes the numbers to `act`, ascending.
     pub fn for_each(&self, mut act: impl FnMut(u64)) {
         match &self.0 {
             SetKind::Bits(words, _) => {

@@ -1,15 +1,15 @@
-//! Edges on their way to the ranks of their ends, and what a rank makes of those that came to it.
+//! Edges on their way to the ranks of their ends, and the part that a rank builds from those it received.
 //!
-//! A part is what one rank has for another of one piece of its share: the edges whose first end is the other's, and
-//! those of which only the second one is. An edge is its number, counted from the beginning of the piece, and its
-//! ends: 12 bytes, where nodes are below 2^32.
+//! A part has the edges that one rank sends another from one piece of its share: the edges whose first end belongs to
+//! the receiver, and those of which only the second does. An edge is its number, counted from the beginning of the
+//! piece, and its ends: 12 bytes, if nodes are below 2^32.
 //!
 //! ```text
 //! part = edges with the first end; edges with the second end only; begin: u64; how many have the first end: u32
 //! edge = number: u32, first end, second end
 //! ```
 //!
-//! Invariants: within a part numbers ascend, in both lists; parts of one source come in the order of its pieces.
+//! Invariants: in a part, numbers ascend in both lists; parts of one source come in the order of its pieces.
 
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ use super::number_set::{NumberCollector, NumberSet};
 use super::source::EdgePiece;
 use fieldstone_format::partition::words::{Word, words};
 
-/// Bytes behind the lists.
+/// Bytes after the lists.
 const TAIL: usize = 12;
 
-/// Bytes of an edge.
+/// Size of an edge in bytes.
 const fn width<W: Word>() -> usize {
     4 + 2 * W::WIDTH
 }
 
-/// The edges of one list of a part: numbers within the piece, and ends.
+/// The edges in one list of a part: numbers in the piece, and ends.
 #[inline]
 fn sent_edges<W: Word>(bytes: &[u8]) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
     bytes.chunks_exact(width::<W>()).map(|edge| {
@@ -47,10 +47,11 @@ fn put_edge<W: Word>(out: &mut Vec<u8>, number: usize, first: u64, second: u64) 
     out.extend_from_slice(edge);
 }
 
-/// Puts the edges of pieces in order of the ranks they go to. The lists stay from piece to piece: they are touched once.
+/// Sorts the edges of pieces by their destination. The lists are reused from piece to piece, so that their memory is
+/// touched once.
 #[derive(Debug)]
 pub(super) struct PartLists {
-    /// Of each rank: edges with the first end, and with the second end only.
+    /// For each rank: edges with the first end, and those with only the second end.
     lists: Vec<[Vec<u8>; 2]>,
 }
 
@@ -59,7 +60,7 @@ impl PartLists {
         PartLists { lists: (0..ranks).map(|_| Default::default()).collect() }
     }
 
-    /// What is sent to each rank of a piece, given the ranks of its ends.
+    /// The parts of a piece for each rank, given the ranks of its ends.
     pub fn sort_out<W: Word>(&mut self, piece: &EdgePiece, rank_of: impl Fn(u64) -> u32) -> Vec<Vec<u8>> {
         for (number, (first, second)) in piece.ends().enumerate() {
             let (a, b) = (rank_of(first), rank_of(second));
@@ -91,7 +92,7 @@ pub(super) fn pick<W: Word>(begin: u64, first: &[u8], second: &[u8], owned: &Num
     part::<W>(begin, &with_first, &with_second)
 }
 
-/// A part of two lists; without edges it is nothing.
+/// Makes a part from two lists; without edges it is empty.
 fn part<W: Word>(begin: u64, first: &[u8], second: &[u8]) -> Vec<u8> {
     let length = first.len() + second.len();
     if length == 0 {
@@ -105,18 +106,18 @@ fn part<W: Word>(begin: u64, first: &[u8], second: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One part that came.
+/// A received part.
 #[derive(Debug)]
 struct SentPart {
     begin: u64,
-    /// How many edges have the first end here, and how many the second end only.
+    /// The number of edges with the first end here, and with only the second end here.
     counts: [usize; 2],
     bytes: Vec<u8>,
 }
 
 impl SentPart {
     fn parse<W: Word>(mut bytes: Vec<u8>) -> Result<SentPart> {
-        let wrong = || Error::internal("edges that came from another rank are not well formed");
+        let wrong = || Error::internal("another rank sent malformed edges");
         let (lists, tail) = bytes.split_last_chunk::<TAIL>().ok_or_else(wrong)?;
         let (begin, with_first) = (u64::of(tail), u32::of(&tail[8..]) as usize);
         let (count, length) = (lists.len() / width::<W>(), lists.len());
@@ -132,20 +133,20 @@ impl SentPart {
         [first, second][list]
     }
 
-    /// Gives back the memory of the edges with the first end here.
+    /// Frees the memory of the edges with the first end here.
     fn drop_first<W: Word>(&mut self) {
         self.bytes = self.list::<W>(1).to_vec();
     }
 }
 
-/// All parts that came to a rank, by source.
+/// All parts that a rank received, by source.
 #[derive(Debug)]
 pub(super) struct Picked {
     sources: Vec<Vec<SentPart>>,
     counts: [usize; 2],
 }
 
-/// What a rank has of the mesh, but for who owns its ghosts.
+/// A rank's part of the mesh, without the owners of its ghosts.
 #[derive(Debug)]
 pub(super) struct LocalMesh {
     /// Own nodes, then ghosts.
@@ -162,7 +163,7 @@ pub(super) fn zeros(count: usize) -> Arc<[i64]> {
     std::iter::repeat_n(0, count).collect()
 }
 
-/// Where nodes of the whole mesh stand on this rank.
+/// The local numbers of nodes of the whole mesh.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LocalNumbers<'a> {
     pub owned: &'a NumberSet,
@@ -170,7 +171,7 @@ pub(super) struct LocalNumbers<'a> {
 }
 
 fn stray(first: u64, second: u64) -> Error {
-    Error::internal(format!("an edge of nodes {first} and {second} is on a rank of neither"))
+    Error::internal(format!("an edge between nodes {first} and {second} is on a rank that owns neither"))
 }
 
 impl LocalNumbers<'_> {
@@ -183,7 +184,7 @@ impl LocalNumbers<'_> {
         Some(index as u32)
     }
 
-    /// Ends of an edge.
+    /// The local ends of an edge.
     #[inline]
     pub fn ends(&self, first: u64, second: u64) -> Result<[u32; 2]> {
         match (self.of(first), self.of(second)) {
@@ -192,12 +193,12 @@ impl LocalNumbers<'_> {
         }
     }
 
-    /// Global numbers by place.
+    /// Global numbers by local number.
     pub fn nodes(&self) -> Result<Arc<[i64]>> {
         let count = self.owned.len() + self.ghosts.len();
         if u32::try_from(count).is_err() {
             return Err(Code::TooLarge
-                .error(format!("a part of {count} nodes: local numbers have 32 bits"))
+                .error(format!("this rank's part has {count} nodes, but local numbers have 32 bits"))
                 .with_hint("partition the mesh over more ranks"));
         }
         let mut nodes = zeros(count);
@@ -218,7 +219,7 @@ impl Picked {
         Picked { sources: (0..ranks).map(|_| Vec::new()).collect(), counts: [0; 2] }
     }
 
-    /// Takes in what came from `source`, which are the edges of its next piece.
+    /// Adds a part from `source`, which has the edges of its next piece.
     pub fn take<W: Word>(&mut self, source: usize, bytes: Vec<u8>) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -233,7 +234,7 @@ impl Picked {
         self.sources.iter().flatten()
     }
 
-    /// Puts edges in order and gives their ends local numbers. Parts are given back as they are taken up.
+    /// Puts edges in order and replaces their ends by local numbers. Frees parts as it uses them.
     pub fn assemble<W: Word>(mut self, owned: NumberSet, nodes: u64) -> Result<LocalMesh> {
         let mut ghosts = NumberCollector::new(nodes, (self.counts[0] + self.counts[1]) as u64);
         for part in self.parts() {
@@ -252,7 +253,7 @@ impl Picked {
         let numbers = Arc::get_mut(&mut edges).unwrap_or_default();
         let mut ends = Vec::with_capacity(count);
         for list in [0, 1] {
-            // Edges of a node often stand together.
+            // Edges of a node are often adjacent.
             let mut last = None;
             for part in self.sources.iter_mut().flatten() {
                 let numbers = &mut numbers[ends.len()..][..part.counts[list]];

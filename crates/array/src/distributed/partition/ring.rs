@@ -1,7 +1,7 @@
-//! Edges pass from rank to rank until all have seen them (the method `ring`, the paper's).
+//! Passes edges from rank to rank until all have seen them (the method `ring`, the paper's).
 //!
 //! A piece of each share goes round once before the next one starts. A rank takes the edges with an end among its own
-//! nodes, so that nobody needs the ranks of others' nodes.
+//! nodes, so no rank needs the ranks of other nodes.
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::Team;
@@ -12,10 +12,10 @@ use super::source::EdgePiece;
 use super::{FEWEST, STEP, Shares};
 use fieldstone_format::partition::words::Word;
 
-/// Bytes of the buffer that an edge takes: as read, as it goes on, as it comes.
+/// Bytes of the buffer for each edge: as read, as passed on, as received.
 const EDGE: u64 = 48;
 
-/// Collective: what this rank took, and the terms of its share for the mesh's checksum.
+/// Collective: the edges that this rank took, and the terms of its share for the mesh's checksum.
 pub(super) fn distribute<W: Word>(
     team: &Team,
     shares: Shares<'_>,

@@ -1,7 +1,7 @@
-//! Where edges come from: arrays of the ranks, or something that reads them, such as an import.
+//! Sources of edges: arrays of the ranks, or a reader such as an import.
 //!
-//! Each rank has a contiguous share of the edges; the shares, one behind the other in rank order, are the list that
-//! numbers the edges. A share is read once, from its beginning to its end, in pieces.
+//! Each rank has a contiguous share of the edges; the concatenated shares, in rank order, are the list that numbers
+//! the edges. A share is read once, from beginning to end, in pieces.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use super::checksum;
 
 /// This rank's share of the edges.
 pub trait EdgeSource {
-    /// How many edges this rank has.
+    /// The number of edges on this rank.
     ///
-    /// Errors: where the share is not well formed; all ranks then fail.
+    /// Errors: if the share is malformed; all ranks then fail.
     fn count(&self) -> Result<u64>;
 
-    /// The ends of the edges from the share's `at`-th on, as the outside numbers nodes. Both parts are of one
-    /// length. Called once for each edge, in ascending order.
+    /// Reads the ends of the edges from index `at` of the share on, with the caller's node numbers. Both slices have
+    /// the same length. Called once for each edge, in ascending order.
     fn read(&mut self, at: u64, first: &mut [i64], second: &mut [i64]) -> Result<()>;
 }
 
-/// An integer by which a caller numbers nodes or ranks.
+/// An integer type in which a caller numbers nodes or ranks.
 pub trait CallerNumber: Copy + fmt::Debug {
-    /// The number; `i64::MAX` for what is beyond, which names no node.
+    /// The number; `i64::MAX` for a larger one, which is not a node.
     fn number(self) -> i64;
 }
 
@@ -52,7 +52,7 @@ impl<N: CallerNumber> EdgeSource for EdgeArrays<'_, N> {
             true => Ok(self.first.len() as u64),
             false => Err(Code::ShapeMismatch
                 .error(format!(
-                    "{} first ends of edges, but {} second ones",
+                    "there are {} first ends of edges, but {} second ends",
                     self.first.len(),
                     self.second.len()
                 ))
@@ -74,7 +74,7 @@ impl<N: CallerNumber> EdgeSource for EdgeArrays<'_, N> {
 
 /// Edges that a closure reads: `read(at, first ends, second ends)`.
 pub struct EdgeReader<F> {
-    /// How many edges this rank has.
+    /// The number of edges on this rank.
     pub count: u64,
     /// See [`EdgeSource::read`].
     pub read: F,
@@ -105,19 +105,19 @@ pub(super) struct EdgePiece {
     pub second: Vec<i64>,
 }
 
-/// Where shares begin, and how the outside counts.
+/// The begins of shares, and the caller's numbering of nodes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbering {
     /// Global number of this rank's first edge.
     pub start: u64,
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: u64,
-    /// The outside's number of node 0.
+    /// The caller's number for node 0.
     pub base: u64,
 }
 
 impl EdgePiece {
-    /// Reads `count` edges from the share's `at`-th on into the memory of the piece before.
+    /// Reads `count` edges from index `at` of the share on, into the memory of the previous piece.
     pub fn read(
         mut self,
         source: &mut dyn EdgeSource,
@@ -139,7 +139,7 @@ impl EdgePiece {
                 largest = largest.max(*end as u64);
             }
             let outside = |end: &i64| *end as u64 >= n.nodes;
-            // The pass above needs no branch; what is wrong is looked for only where something is.
+            // The pass above needs no branch; only if it finds an error does this one locate it.
             let wrong = (largest >= n.nodes).then(|| list.iter().position(outside)).flatten();
             if let Some(at) = wrong {
                 return Err(no_node(self.begin + at as u64, which, list[at].wrapping_add(base), n));
@@ -148,7 +148,7 @@ impl EdgePiece {
         Ok(self)
     }
 
-    /// What its edges add to the checksum of the mesh.
+    /// The term of its edges for the checksum of the mesh.
     pub fn sum(&self) -> u128 {
         let edge = |(number, (first, second)): (u64, (u64, u64))| checksum::edge(number, first, second);
         (self.begin..).zip(self.ends()).map(edge).fold(0, u128::wrapping_add)
@@ -168,5 +168,5 @@ fn no_node(edge: u64, which: &str, value: i64, n: Numbering) -> fieldstone_core:
     };
     Code::Value
         .error(format!("the {which} end of edge {edge} is {value}, but {range}"))
-        .with_hint("correct the edge, or say with `base` from what nodes are counted")
+        .with_hint("correct the edge, or set `base` to the number of the first node")
 }

@@ -1,7 +1,7 @@
-//! Values of ghosts from their owners.
+//! Updates ghosts with the values of their owners.
 //!
-//! Who needs which of a rank's nodes follows from its edges: the rank at the other end has every node at this end as a
-//! ghost. So a plan is made without a message, and both sides have the nodes in the same order (A-26).
+//! The edges show which ranks need a rank's nodes: the rank at the other end has every node at this end as a ghost.
+//! So a plan needs no message, and both sides have the nodes in the same order (A-26).
 
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Code, Error, Result};
@@ -11,12 +11,12 @@ use crate::distributed::buffer::BufferMut;
 
 const STEP: &str = "update";
 
-/// Which nodes' values go to whom, by place in memory.
+/// The nodes whose values go to each rank, by index in memory.
 #[derive(Debug)]
 pub(super) struct UpdatePlan {
-    /// For each rank the own nodes that are its ghosts, ascending.
+    /// For each rank, the own nodes that are its ghosts, ascending.
     sent: Vec<Vec<u32>>,
-    /// For each rank the ghosts that it owns, ascending.
+    /// For each rank, the ghosts that it owns, ascending.
     received: Vec<Vec<u32>>,
 }
 
@@ -47,10 +47,10 @@ impl UpdatePlan {
 
 impl Partition {
     /// Collective: gives ghosts their owners' values. Each buffer is an array at the nodes, whose first dimension is
-    /// that of [`nodes`](Partition::nodes); all ranks give as many of the same element sizes. `buffer` bounds the bytes
-    /// of a round, and is equal on all ranks.
+    /// that of [`nodes`](Partition::nodes); all ranks pass the same number of arrays with the same element sizes.
+    /// `buffer` limits the bytes of a round, and is equal on all ranks.
     ///
-    /// Errors: `Invalid` for an array of another length; `Conflict` where ranks give arrays of other sizes.
+    /// Errors: `Invalid` for an array of another length; `Conflict` if ranks pass arrays of other sizes.
     pub fn update(&self, team: &Team, arrays: &mut [BufferMut<'_>], buffer: u64) -> Result<()> {
         let plan = self.plan.get_or_init(|| UpdatePlan::new(self));
         let units: Result<Vec<usize>> = arrays.iter().map(|array| self.unit(array)).collect();
@@ -60,7 +60,7 @@ impl Partition {
         });
         let most = plan.sent.iter().map(Vec::len).max().unwrap_or(0) as u64;
         let heads = node_bytes.map(|bytes| {
-            // Nodes of a rank without any say nothing.
+            // Ranks without nodes contribute nothing.
             let bytes = if self.nodes.is_empty() { [0, 0] } else { [bytes, u64::MAX - bytes] };
             vec![bytes[0], bytes[1], most, buffer, !buffer]
         });
@@ -70,12 +70,13 @@ impl Partition {
         if agreed[1] != u64::MAX - bytes && agreed[1] != 0 || agreed[3] != !agreed[4] {
             return Err(Code::CollectiveMismatch
                 .error(format!(
-                    "ranks update arrays of {} and of {bytes} bytes a node, with buffers of {} and of {} bytes",
+                    "ranks update arrays of {} and of {bytes} bytes for each node, with buffers of {} and \
+                     of {} bytes",
                     u64::MAX - agreed[1],
                     !agreed[4],
                     agreed[3]
                 ))
-                .with_hint("give the same arrays on all ranks"));
+                .with_hint("pass the same arrays on all ranks"));
         }
         let each = (buffer / bytes.max(1) / team.size() as u64).max(FEWEST / team.size() as u64).max(1);
         let mut outcome = Ok(());
@@ -94,15 +95,15 @@ impl Partition {
         team.agree(STEP, outcome)
     }
 
-    /// Elements of an array to each node.
+    /// Number of elements of an array at each node.
     fn unit(&self, array: &BufferMut<'_>) -> Result<usize> {
         let (elements, nodes) = (array.elements(), self.nodes.len() as u64);
         match elements.checked_rem(nodes) {
             Some(0) => Ok((elements / nodes) as usize),
             None if elements == 0 => Ok(0),
             _ => Err(Code::ShapeMismatch
-                .error(format!("an array of {elements} elements at {nodes} nodes"))
-                .with_hint("ghosts are part of it: its first dimension is that of `nodes`")),
+                .error(format!("an array of {elements} elements does not fit {nodes} nodes"))
+                .with_hint("include the ghosts: its first dimension is that of `nodes`")),
         }
     }
 }
@@ -128,7 +129,7 @@ fn scatter(arrays: &mut [BufferMut<'_>], units: &[usize], nodes: &[u32], mut par
         let length = nodes.len() * unit * array.element().size();
         let (own, rest) = part
             .split_at_mut_checked(length)
-            .ok_or_else(|| Error::internal("values of ghosts from another rank are too few"))?;
+            .ok_or_else(|| Error::internal("another rank sent too few values of ghosts"))?;
         if *unit > 0 {
             array.scatter(&positions(nodes, *unit), *unit, own);
         }

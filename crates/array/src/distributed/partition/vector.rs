@@ -1,10 +1,10 @@
-//! Partitioning vectors: which rank each node belongs to.
+//! Partitioning vectors: they assign each node to a rank.
 //!
-//! However it was given, a vector ends up in one of three forms: whole on each rank, a formula, or in contiguous
-//! shares. Shares stay where they are: a rank asks their holders for the nodes that it needs, so that the memory of a
-//! rank falls with their number.
+//! A vector is kept in one of three forms, however it was given: complete on each rank, as a formula, or in
+//! contiguous shares. Shares stay where they are: a rank queries their holders for the nodes that it needs, so that
+//! the memory of a rank falls with the number of ranks.
 //!
-//! Invariants: every entry names a rank of the team; shares in rank order cover the nodes.
+//! Invariants: every entry is a rank of the team; shares in rank order cover the nodes.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -21,27 +21,27 @@ use super::{FEWEST, STEP, checksum, metis};
 use crate::distributed::agreed::alike;
 use fieldstone_format::partition::words::{narrow, put_words, words};
 
-/// What a caller gives as partitioning vector.
+/// The caller's partitioning vector.
 #[derive(Debug, Clone, Copy)]
 pub enum Vector<'a> {
     /// The rank of every node, equal on all ranks.
     Replicated(RankNumbers<'a>),
-    /// The ranks of this rank's contiguous share of the nodes.
+    /// The ranks of the nodes in this rank's contiguous share.
     Shares(RankNumbers<'a>),
-    /// Contiguous ranges that differ by one node at most, as numpy's `array_split` cuts them.
+    /// Contiguous ranges that differ by at most one node, as numpy's `array_split` cuts them.
     Block,
     /// Equal shares along a Hilbert curve through the nodes.
     Hilbert(Coordinates<'a>),
-    /// A file of METIS: a line for each node with the rank's number.
+    /// A METIS file: a line for each node with the rank's number.
     File(&'a Path),
 }
 
 /// Ranks of nodes in a caller's memory.
 #[derive(Debug, Clone, Copy)]
 pub enum RankNumbers<'a> {
-    /// Numbers of four bytes.
+    /// Four-byte integers.
     I32(&'a [i32]),
-    /// Numbers of eight bytes.
+    /// Eight-byte integers.
     I64(&'a [i64]),
 }
 
@@ -82,7 +82,7 @@ impl RankNumbers<'_> {
 }
 
 impl Vector<'_> {
-    /// The word for what was given; equal on all ranks.
+    /// The name of the vector's kind; equal on all ranks.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Vector::Replicated(_) => "a vector on every rank",
@@ -94,7 +94,7 @@ impl Vector<'_> {
     }
 }
 
-/// A vector that was checked, with its checksum. See the module's text.
+/// A checked vector, with its checksum. See the module's documentation.
 #[derive(Debug)]
 pub struct NodeRanks<'a> {
     pub(super) nodes: u64,
@@ -108,7 +108,7 @@ enum VectorForm<'a> {
     Everywhere(Vec<u32>),
     Block,
     Shares(Starts, Vec<u32>),
-    /// Nodes along a curve: cut into shares when ranks are asked for.
+    /// Nodes along a curve: cut into shares when ranks are first needed.
     Curve(Coordinates<'a>, Starts, OnceLock<Vec<u32>>),
 }
 
@@ -121,10 +121,11 @@ fn block_rank(nodes: u64, ranks: usize, node: u64) -> u32 {
 }
 
 impl<'a> NodeRanks<'a> {
-    /// Collective: checks a vector for the ranks of the team, and for `nodes` nodes where that many are asked for.
+    /// Collective: checks a vector against the ranks of the team and, if `nodes` is given, against that number of
+    /// nodes.
     ///
-    /// Errors: `Invalid` with rank, position and value for an entry that names no rank, and where entries are not as
-    /// many as nodes; `Conflict` where ranks give vectors of different kinds. All ranks raise the same.
+    /// Errors: `Invalid` for an entry that is not a rank, with rank, position and value, and if the numbers of
+    /// entries and nodes differ; `Conflict` if ranks pass vectors of different kinds. All ranks raise the same.
     pub fn new(team: &Team, vector: &Vector<'a>, nodes: Option<u64>) -> Result<NodeRanks<'a>> {
         agree_kind(team, vector, nodes)?;
         let (rank, ranks) = (team.rank(), team.size());
@@ -158,7 +159,7 @@ impl<'a> NodeRanks<'a> {
             Vector::Block => {
                 let nodes = nodes.ok_or_else(|| {
                     Code::Option
-                        .error("`block` does not say how many nodes there are")
+                        .error("`block` does not determine the number of nodes")
                         .with_hint("give `nodes`, or a mesh")
                 });
                 (team.agree(STEP, nodes)?, VectorForm::Block)
@@ -183,7 +184,7 @@ impl<'a> NodeRanks<'a> {
         Ok(found)
     }
 
-    /// The terms of this rank's share of the nodes.
+    /// The terms of the nodes in this rank's share.
     fn own_sum(&self, rank: usize) -> u128 {
         let add = |sum: u128, (node, rank): (u64, u32)| sum.wrapping_add(checksum::node_rank(node, rank));
         match &self.form {
@@ -201,18 +202,18 @@ impl<'a> NodeRanks<'a> {
         }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn nodes(&self) -> u64 {
         self.nodes
     }
 
-    /// What the vector is known by: it depends on the rank of each node, and where these follow from coordinates, on the
-    /// coordinates and the number of ranks.
+    /// The checksum that identifies the vector: it depends on the rank of each node or, if coordinates determine
+    /// these, on the coordinates and the number of ranks.
     pub fn sum(&self) -> ContentSum {
         self.sum
     }
 
-    /// The shares, where the vector stands in shares.
+    /// The shares, if the vector is in shares.
     fn shares(&self) -> Option<(&Starts, &[u32])> {
         match &self.form {
             VectorForm::Shares(starts, own) => Some((starts, own)),
@@ -221,8 +222,8 @@ impl<'a> NodeRanks<'a> {
         }
     }
 
-    /// Collective: the nodes of this rank. Of shares they are sent once, in rounds of about `buffer` bytes. To be
-    /// called before ranks of nodes are asked for.
+    /// Collective: the nodes of this rank. Ranks with shares send them once, in rounds of about `buffer` bytes. Call
+    /// this before you query ranks of nodes.
     pub(super) fn owned(&self, team: &Team, buffer: u64) -> Result<NumberSet> {
         let rank = team.rank();
         if let VectorForm::Curve(coordinates, starts, own) = &self.form
@@ -264,13 +265,13 @@ impl<'a> NodeRanks<'a> {
         }
     }
 
-    /// Whether ranks of nodes are known without asking others.
+    /// Whether ranks of nodes are known without communication.
     pub(super) fn is_local(&self) -> bool {
         self.shares().is_none()
     }
 
-    /// The ranks of a set's nodes, in its order. Collective where ranks are not [local](NodeRanks::is_local); what
-    /// failed before is raised then.
+    /// The ranks of a set's nodes, in its order. Collective if ranks are not [local](NodeRanks::is_local); an earlier
+    /// failure is raised then.
     pub(super) fn of_set(&self, team: &Team, set: Result<&NumberSet>) -> Result<Vec<u32>> {
         let Some((starts, own)) = self.shares() else {
             let set = set?;
@@ -281,7 +282,8 @@ impl<'a> NodeRanks<'a> {
             }
             return Ok(found);
         };
-        // Numbers within a share, narrow where the largest allows it; answers as narrow as ranks allow.
+        // Send positions in a share in a narrow type if the largest fits, and answers as narrow as the number of
+        // ranks allows.
         let is_narrow = narrow(starts.largest());
         let asked = set.as_ref().map_err(|error| error.replicate()).map(|set| {
             let mut parts = vec![Vec::new(); self.ranks];
@@ -310,7 +312,7 @@ impl<'a> NodeRanks<'a> {
         for (part, count) in answers.iter().zip(counts) {
             let width = answer_width(self.ranks);
             if part.len() != count * width {
-                return Err(Error::internal("an answer of the vector's holder has another length"));
+                return Err(Error::internal("the holder of the vector sent an answer of another length"));
             }
             found.extend(
                 part.chunks_exact(width)
@@ -320,7 +322,7 @@ impl<'a> NodeRanks<'a> {
         Ok(found)
     }
 
-    /// Calls `act` with what gives the rank of a node, where ranks are local.
+    /// Calls `act` with a function that gives the rank of a node, if ranks are local.
     pub(super) fn with_local<T>(&self, act: impl LocalRanks<T>) -> Option<T> {
         match &self.form {
             VectorForm::Everywhere(list) => Some(act.call(|node| list[node as usize])),
@@ -333,12 +335,12 @@ impl<'a> NodeRanks<'a> {
     }
 }
 
-/// What is compiled for each way to know ranks.
+/// Code compiled for each representation of ranks.
 pub(super) trait LocalRanks<T> {
     fn call(self, rank_of: impl Fn(u64) -> u32) -> T;
 }
 
-/// Bytes of a rank in an answer.
+/// Size of a rank in an answer, in bytes.
 fn answer_width(ranks: usize) -> usize {
     match ranks {
         0..=0x100 => 1,
@@ -358,39 +360,43 @@ fn answer(asked: impl Iterator<Item = u64>, own: &[u32], ranks: usize) -> Result
     Ok(answer)
 }
 
-/// Collective: ranks have to give the same kind of vector for the same number of nodes.
+/// Collective: checks that ranks pass the same kind of vector for the same number of nodes.
 fn agree_kind(team: &Team, vector: &Vector<'_>, nodes: Option<u64>) -> Result<()> {
     let nodes_text = nodes.map_or("not said".to_owned(), |nodes| nodes.to_string());
     let checked = match nodes {
-        Some(nodes) if nodes >= 1 << 62 => {
-            Err(Code::TooLarge.error(format!("{nodes} nodes")).with_hint("a mesh has fewer than 2^62 nodes"))
-        }
+        Some(nodes) if nodes >= 1 << 62 => Err(Code::TooLarge
+            .error(format!("{nodes} nodes"))
+            .with_hint("a mesh must have fewer than 2^62 nodes")),
         _ => Ok(format!("{}, nodes {nodes_text}", vector.word())),
     };
-    alike(team, STEP, checked, "the kind of vector and the number of nodes are equal on all ranks").map(drop)
+    alike(team, STEP, checked, "use the same kind of vector and number of nodes on all ranks").map(drop)
 }
 
 fn wrong_count(what: &str, given: u64, nodes: u64) -> Error {
     Code::ShapeMismatch
         .error(format!("{what} has {given} entries, but there are {nodes} nodes"))
-        .with_hint("give a rank for each node; lengths of shares sum to the number of nodes")
+        .with_hint("give a rank for each node; the lengths of shares add up to the number of nodes")
 }
 
-/// Collective: vectors that are to be equal on all ranks are not. Says where.
+/// Collective: the error for vectors that should be equal on all ranks, but differ; shows where.
 fn differing_vectors(team: &Team, own: &[u32]) -> Result<Error> {
     let lengths = Starts::new(team, Ok(own.len() as u64))?;
     let of = |rank: usize| lengths.of(rank).end - lengths.of(rank).start;
     if let Some(other) = (0..team.size()).find(|rank| of(*rank) != of(0)) {
         return Ok(Code::Value
-            .error(format!("the vector of rank 0 has {} entries, that of rank {other} {}", of(0), of(other)))
-            .with_hint("a vector that is on every rank is the same there; shares are given as shares"));
+            .error(format!(
+                "the vector of rank 0 has {} entries, but that of rank {other} has {}",
+                of(0),
+                of(other)
+            ))
+            .with_hint("pass a replicated vector identically on all ranks, or pass shares as shares"));
     }
     let bytes = own.iter().flat_map(|rank| rank.to_le_bytes()).collect();
     let first = team.broadcast(STEP, 0, Ok(bytes))?;
     let at = words::<u32>(&first).zip(own).position(|(first, own)| first != u64::from(*own));
     let size = team.size() as u64;
     let mine = at.map_or(0, |_| size - team.rank() as u64);
-    // The lowest rank that differs says where.
+    // The lowest rank that differs reports the position.
     let lowest = (size - team.max(STEP, Ok(vec![mine]))?[0]) as usize;
     let text = at.map_or(String::new(), |at| {
         format!("the vector's entry of node {at} is {} on rank {lowest}, but {} on rank 0", own[at], {
@@ -400,7 +406,7 @@ fn differing_vectors(team: &Team, own: &[u32]) -> Result<Error> {
     let text = team.broadcast(STEP, lowest.min(team.size() - 1), Ok(text.into_bytes()))?;
     Ok(Code::Value
         .error(String::from_utf8_lossy(&text))
-        .with_hint("a vector that is on every rank is the same there; shares are given as shares"))
+        .with_hint("pass a replicated vector identically on all ranks, or pass shares as shares"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Each rank moves its own runs: by calls of its own, or by the communicator's collective call, which over MPI is
-//! MPI-IO's.
+//! Each rank moves its own runs: by calls of its own, or by the communicator's collective call, which is MPI-IO's
+//! with MPI.
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::{Step, TeamFile, TeamReader, TeamWriter};
@@ -9,18 +9,18 @@ use super::spans::Spans;
 use super::{Method, MovePlan, Read, Write};
 use crate::distributed::buffer::{Buffer, BufferMut};
 
-/// Bytes of a round of a rank on its own: what a core's cache holds.
+/// Bytes in a round of a rank on its own: the size of a core's cache.
 const ALONE: usize = 1 << 19;
-/// Bytes of a round of the collective call at most.
+/// Maximum number of bytes in a round of the collective call.
 const TOGETHER: usize = 1 << 24;
-/// Gaps of up to this many bytes are read with what stands around them.
+/// Gaps of up to this many bytes are read together with the data around them.
 const GAP: u64 = 1 << 12;
 
 fn budget(method: Method, buffer: usize) -> usize {
     (buffer / 3).min(if method == Method::View { TOGETHER } else { ALONE })
 }
 
-/// Collective: writes each rank's runs. Returns how many bytes this rank wrote.
+/// Collective: writes each rank's runs. Returns the number of bytes that this rank wrote.
 pub(super) fn write(
     plan: &MovePlan,
     file: &TeamWriter,
@@ -63,7 +63,7 @@ fn gather(spans: &Spans<'_>, from: &Buffer<'_>, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Collective: reads each rank's runs. Returns how many bytes this rank read.
+/// Collective: reads each rank's runs. Returns the number of bytes that this rank read.
 pub(super) fn read(
     plan: &MovePlan,
     file: &TeamReader,
@@ -90,7 +90,7 @@ pub(super) fn read(
         file.team().agree(step, outcome)?;
         return Ok(count);
     }
-    // What lies behind the end of the file is not in the collective call's parts.
+    // The collective call's parts leave out bytes beyond the end of the file.
     let len = file.team().max(step, file.len().map(|len| vec![len]))?[0];
     loop {
         let more = spans.next();
@@ -121,7 +121,7 @@ fn scatter(spans: &Spans<'_>, into: &mut BufferMut<'_>, bytes: &mut [u8]) {
     for piece in &spans.pieces {
         let bytes = &mut bytes[piece.buffer_at..][..piece.len];
         match spans.shares {
-            // Bytes are turned where they stand.
+            // Bytes are swapped in place.
             true => {
                 own.clear();
                 own.extend_from_slice(bytes);
@@ -132,8 +132,8 @@ fn scatter(spans: &Spans<'_>, into: &mut BufferMut<'_>, bytes: &mut [u8]) {
     }
 }
 
-/// Collective: writes `fill` into all of an array, each rank a share, before ranks write their runs. Returns how
-/// many bytes this rank wrote.
+/// Collective: writes `fill` into all of an array, on each rank a share, before ranks write their runs. Returns the
+/// number of bytes that this rank wrote.
 pub(super) fn fill(file: &TeamFile, step: Step, array: FileArray, total: u64, fill: &[u8]) -> Result<u64> {
     let (rank, size) = (file.team().rank() as u128, file.team().size() as u128);
     let cut = |rank: u128| (u128::from(total) * rank / size) as u64;
@@ -150,7 +150,7 @@ pub(super) fn fill(file: &TeamFile, step: Step, array: FileArray, total: u64, fi
         }
         Ok(())
     });
-    // Those that write the elements are others than those that filled them.
+    // The ranks that write the elements are not those that filled them.
     file.visibility_barrier(step, filled)?;
     Ok(written)
 }

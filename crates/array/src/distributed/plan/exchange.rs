@@ -1,9 +1,9 @@
-//! The rounds of an exchange: in each, every owner takes in one window of its range and writes it, or reads it and
-//! gives it out.
+//! The rounds of an exchange: in each round, every owner receives one window of its range and writes it, or reads it
+//! and sends it out.
 //!
-//! Invariants: all ranks make the same number of rounds; what a rank sends, what it takes in and its window are each
-//! at most a third of the buffer, or one block; an element that comes twice is compared, never merely overwritten (A-7).
-//! What fails on one rank reaches all within [`UNAGREED`] bytes of windows.
+//! Invariants: all ranks make the same number of rounds; the bytes that a rank sends, those that it receives and its
+//! window each take at most a third of the buffer, or one block; an element that comes twice is compared, never just
+//! overwritten (A-7). A failure on one rank reaches all after at most [`UNAGREED`] bytes of windows.
 
 use std::ops::Range;
 
@@ -16,34 +16,36 @@ use super::routes::{Numbers, Routes, SentNumbers};
 use super::{MovePlan, Read, Write};
 use crate::distributed::buffer::{Buffer, BufferMut, by_size};
 
-/// Gaps of up to this many bytes are read and written back: cheaper than another call of the system (A-8).
+/// Gaps of up to this many bytes are read and written back, which is cheaper than another system call (A-8).
 pub(super) const GAP: u64 = 1 << 12;
 
-/// Bytes of a window where there is room for more: pages that stay in the cache are touched once and used in every round.
+/// Size of a window, even if there is space for more: pages that stay in the cache are touched once and used in every
+/// round.
 const WINDOW: u64 = 2 << 20;
-/// Bytes that a rank sends to another in a round, on average, for which a window grows beyond that.
+/// A window grows beyond that until a rank sends each other rank this many bytes in a round, on average.
 const MESSAGE: u64 = 64 << 10;
-/// Bytes of windows between two agreements that nobody has failed.
+/// Bytes of windows between two agreements on failures.
 const UNAGREED: u64 = 16 << 20;
 
-/// Bytes that a rank sends in a round, takes in, or has as its window, at most.
+/// Limit on the bytes that a rank sends in a round, receives, or has as its window.
 pub(super) fn share(buffer: usize, ranks: usize) -> u64 {
     (buffer as u64 / 3).clamp(1, WINDOW.max(MESSAGE.saturating_mul(ranks as u64)))
 }
 
-/// Bytes of a bucket of elements of eight bytes at most, where a rank may use so many: a window, and less where elements of 16
-/// bytes in two of them would be more than a share of the buffer.
+/// Limit on the bytes of a bucket of eight-byte elements, if a rank may use `buffer` bytes: a window, or less if two
+/// buckets of 16-byte elements would exceed a share of the buffer.
 pub(super) fn bucket(buffer: usize) -> u64 {
     (buffer as u64 / 12).min(WINDOW)
 }
 
-/// Rounds of windows of so many bytes between two agreements.
+/// Number of rounds, with windows of this size, between two agreements.
 pub(super) fn rounds_between(window: u64) -> u64 {
     (UNAGREED / window.max(1)).max(1)
 }
 
-/// Collective: writes all ranks' elements. Returns how many bytes this rank wrote. `holes`: elements of nobody. Without a
-/// fill, gaps of up to [`GAP`] bytes of them are read from `gaps` and written back; without `gaps` they are left out.
+/// Collective: writes all ranks' elements. Returns the number of bytes that this rank wrote. `holes` is the number of
+/// unwritten elements. Without a fill, gaps of up to [`GAP`] bytes of them are read from `gaps` and written back;
+/// without `gaps` they are left out.
 pub(super) fn write(
     plan: &MovePlan,
     routes: &Routes,
@@ -55,7 +57,7 @@ pub(super) fn write(
     let team = file.team();
     let window = window(plan, routes, team, step, (write.array.size, write.settings.buffer))?;
     if let Some(gaps) = gaps.filter(|_| holes > 0 && write.fill.is_none()) {
-        // Owners are about to read what others may have written.
+        // Owners are about to read bytes that others may have written.
         gaps.visibility_barrier(step, Ok(()))?;
     }
     let (array, fill) = (write.array, write.fill);
@@ -71,12 +73,12 @@ pub(super) fn write(
             outcome = Ok(());
         }
         pack(routes, write.from, (round, window.buckets), &mut sent);
-        // Which units come is known, also to a rank that has failed.
+        // All ranks, including one that has failed, know which units come.
         let buckets = routes.ranges.window(round, window.buckets);
         taken.make_room(|source| routes.kept(source, &buckets).len() * unit_bytes);
         sent.exchange(&mut taken, team, window.longest)?;
         if let Some(own) = own {
-            // A rank that failed takes part in further rounds, and writes nothing.
+            // A rank that failed takes part in further rounds, but writes nothing.
             taken.own = std::mem::take(&mut sent.own);
             outcome = outcome.and_then(|()| owner.round(&buckets, own, &taken));
             sent.own = std::mem::take(&mut taken.own);
@@ -87,8 +89,8 @@ pub(super) fn write(
     Ok(owner.written)
 }
 
-/// Collective: reads what all ranks ask for. Returns how many bytes this rank read. Where one fails, what the memory of any has
-/// is not said.
+/// Collective: reads the elements that all ranks request. Returns the number of bytes that this rank read. If one
+/// fails, the content of every rank's memory is unspecified.
 pub(super) fn read(
     plan: &MovePlan,
     routes: &Routes,
@@ -122,7 +124,7 @@ pub(super) fn read(
             }
             None => 0,
         });
-        // A rank that failed takes part nevertheless: the others wait for what is to come.
+        // A rank that failed still takes part, because the others wait for its data.
         sent.exchange(&mut taken, team, window.longest)?;
         taken.own = std::mem::take(&mut sent.own);
         unpack(routes, read.into, (round, window.buckets), &mut taken);
@@ -133,20 +135,20 @@ pub(super) fn read(
     Ok(owner.read)
 }
 
-/// The memory of a call, for the next one.
+/// Keeps the memory of a call for the next one.
 fn kept(sent: RoundParts, taken: RoundParts, window: Vec<u8>) -> RoundBuffers {
     let ((sent, own), (taken, _)) = (sent.into_memory(), taken.into_memory());
     RoundBuffers { sent, own, taken, window }
 }
 
-/// What goes in a round.
+/// The amounts moved in a round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// Buckets of each owner.
+    /// Number of buckets of each owner.
     buckets: u64,
-    /// Bytes that one rank sends to another, at most.
+    /// Maximum number of bytes that one rank sends to another.
     longest: usize,
-    /// Rounds between two agreements.
+    /// Number of rounds between two agreements.
     unagreed: u64,
 }
 
@@ -156,7 +158,7 @@ impl Window {
     }
 }
 
-/// Collective in its first call for a size of elements: how many buckets a window has.
+/// The number of buckets in a window. Collective in its first call for a size of elements.
 fn window(
     plan: &MovePlan,
     routes: &Routes,
@@ -172,12 +174,12 @@ fn window(
     let unit = routes.unit * size;
     let bucket = (unit << routes.ranges.bucket_shift()).max(1);
     let most = (share / bucket).clamp(1, routes.ranges.buckets().max(1));
-    // Where elements are many in few buckets, or one rank has them, less has to go in a round.
+    // If many elements are in few buckets, or on one rank, a round must take fewer buckets.
     let mut own = most;
     while own > 1 && busiest(routes, own, team.rank()).saturating_mul(unit) > share {
         own /= 2;
     }
-    // Windows that are smaller than this rank's own have less in them.
+    // Windows smaller than this rank's own contain less.
     let longest = busiest(routes, own, team.rank()).saturating_mul(unit);
     let agreed = team.max(step, Ok(vec![!own, longest]))?;
     let [buckets, longest] = [!agreed[0], agreed[1]];
@@ -189,7 +191,7 @@ fn window(
     Ok(window)
 }
 
-/// The most units that this rank sends or takes in, in a round of windows of `window` buckets.
+/// The maximum number of units that this rank sends or receives in a round of windows of `window` buckets.
 fn busiest(routes: &Routes, window: u64, rank: usize) -> u64 {
     let ranges = &routes.ranges;
     let rounds = ranges.buckets().div_ceil(window);
@@ -202,7 +204,7 @@ fn busiest(routes: &Routes, window: u64, rank: usize) -> u64 {
     sent.chain(taken).max().unwrap_or(0)
 }
 
-/// What this rank sends in a round.
+/// Packs the data that this rank sends in a round.
 fn pack(routes: &Routes, from: &Buffer<'_>, (round, window): (u64, u64), sent: &mut RoundParts) {
     let unit = routes.unit as usize;
     let ranges = &routes.ranges;
@@ -219,7 +221,7 @@ fn pack(routes: &Routes, from: &Buffer<'_>, (round, window): (u64, u64), sent: &
     }
 }
 
-/// Puts what owners sent in a round to its places in memory.
+/// Copies the data that owners sent in a round to their places in memory.
 fn unpack(routes: &Routes, into: &mut BufferMut<'_>, (round, window): (u64, u64), taken: &mut RoundParts) {
     let unit = routes.unit as usize;
     for (rank, part) in taken.each_mut().enumerate() {
@@ -249,7 +251,7 @@ impl WindowWriter<'_> {
         self.routes.unit as usize * self.array.size as usize
     }
 
-    /// Takes in one window and writes it: of each source some units, and their bytes.
+    /// Receives one window and writes it: from each source some units, and their bytes.
     fn round(&mut self, buckets: &Range<u64>, owner: usize, parts: &RoundParts) -> Result<()> {
         let routes = self.routes;
         let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
@@ -263,11 +265,11 @@ impl WindowWriter<'_> {
         let expected: u64 = routes.counts[buckets.start as usize..buckets.end as usize].iter().sum();
         if taken as u64 != expected * unit_bytes as u64 {
             return Err(Error::internal(format!(
-                "{taken} bytes came for {expected} units of {unit_bytes} bytes"
+                "received {taken} bytes for {expected} units of {unit_bytes} bytes"
             )));
         }
         let (fill, gap) = (self.fill, self.gaps.map_or(0, |_| GAP / unit_bytes as u64));
-        // Without repeated units as many as fit are all there are.
+        // Without repeated units, a full window has all its units.
         let is_full = routes.repeated() == 0 && expected == end - at;
         let stretches = match fill {
             _ if is_full => vec![(at, end)],
@@ -297,7 +299,7 @@ impl WindowWriter<'_> {
         Ok(())
     }
 
-    /// Reads what stands in the gaps of stretches, which are written back.
+    /// Reads the bytes in the gaps of stretches, which are written back.
     fn read_back(
         &mut self,
         file: &TeamFile,
@@ -319,7 +321,7 @@ impl WindowWriter<'_> {
         Ok(())
     }
 
-    /// Puts what came to its places in the window, which begins at unit `at` of the range.
+    /// Copies the received data to their places in the window, which begins at unit `at` of the range.
     fn take(&mut self, buckets: &Range<u64>, parts: &RoundParts, (at, origin): (u64, u64)) -> Result<()> {
         let unit_bytes = self.unit_bytes();
         let mut seen = match self.routes.repeated() {
@@ -359,7 +361,8 @@ impl WindowWriter<'_> {
         Ok(())
     }
 
-    /// Two ranks have given one element different values; `unit` is its unit in the range, `source` the later rank.
+    /// The error for two ranks that passed different values for one element; `unit` is its unit in the range,
+    /// `source` the later rank.
     fn conflict(&self, element: u64, unit: u64, source: usize) -> Error {
         let names = |rank: &usize| {
             let kept = self.routes.kept(*rank, &(0..self.routes.ranges.buckets()));
@@ -367,13 +370,14 @@ impl WindowWriter<'_> {
         };
         let first = (0..=source).find(names).unwrap_or(source);
         let ranks = match first == source {
-            true => format!("rank {source} twice"),
+            true => format!("rank {source}"),
             false => format!("ranks {first} and {source}"),
         };
         Code::PiecesDiffer
-            .error(format!("element {element} (in C order) is written by {ranks}, with different bytes"))
+            .error(format!("{ranks} wrote different bytes to element {element} (in C order)"))
             .with_hint(
-                "let one rank write it: put ghosts behind the owned entries and say how many are owned",
+                "let only one rank write it: put ghosts after the owned entries, and set the number of \
+                 owned entries",
             )
     }
 }
@@ -403,7 +407,7 @@ struct WindowReader<'a> {
 }
 
 impl WindowReader<'_> {
-    /// Reads a window and makes of it what each rank asked for: some units, in the room of its part.
+    /// Reads a window and makes the part for each rank from it: some units, in the space of the part.
     fn round(
         &mut self,
         buckets: &Range<u64>,

@@ -1,19 +1,19 @@
-//! Where the elements of an array lie in a file.
+//! The positions of an array's elements in a file.
 
 use fieldstone_core::env::comm::TeamReader;
 use fieldstone_core::{Code, Result};
 
-/// What reading finds behind the end of the file.
+/// The result of a read beyond the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastFileEnd {
-    /// Zeros, as in any hole: the file is being written.
+    /// Zeros, as in any hole: the file is still being written.
     Zeros,
     /// An error: the file is complete.
     Corrupt,
 }
 
 impl PastFileEnd {
-    /// Fills `bytes` from `offset`; returns how many of them the file has.
+    /// Fills `bytes` from `offset`; returns how many of them are in the file.
     pub(in crate::distributed) fn read(
         self,
         file: &TeamReader,
@@ -25,7 +25,7 @@ impl PastFileEnd {
             if self == PastFileEnd::Corrupt {
                 let (end, len) = (offset + bytes.len() as u64, file.len()?);
                 return Err(Code::Truncated
-                    .error(format!("what is asked for ends at byte {end} at least, but the file at {len}"))
+                    .error(format!("the requested data end at byte {end} or later, but the file at {len}"))
                     .with_hint("the file was cut, or its header is damaged"));
             }
             bytes[read..].fill(0);
@@ -34,26 +34,26 @@ impl PastFileEnd {
     }
 }
 
-/// Where an array lies: one after another in C order, or in records that are further apart.
+/// The layout of an array in a file: consecutive in C order, or in records with a stride.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileArray {
     /// Offset of the first element.
     pub begin: u64,
     /// Bytes of an element.
     pub size: u64,
-    /// Elements of a record; 0 where there are no records.
+    /// Elements in a record; 0 if there are no records.
     pub record: u64,
     /// Bytes from one record to the next.
     pub record_stride: u64,
 }
 
 impl FileArray {
-    /// An array in one piece.
+    /// Makes the layout of an array in one piece.
     pub fn dense(begin: u64, size: u64) -> FileArray {
         FileArray { begin, size, record: 0, record_stride: 0 }
     }
 
-    /// Errors: `Invalid` where `total` elements would end at or beyond byte 2^63.
+    /// Errors: `Invalid` if `total` elements would end at or beyond byte 2^63.
     pub fn check(&self, total: u64) -> Result<()> {
         let end = match (total, self.record) {
             (0, _) => Some(0),
@@ -82,7 +82,7 @@ impl FileArray {
         }
     }
 
-    /// How many of `elements` from `at` on lie side by side.
+    /// The number of adjacent elements, of `elements` from `at` on.
     pub fn side_by_side(&self, at: u64, elements: u64) -> u64 {
         match self.record {
             0 => elements,
@@ -91,7 +91,7 @@ impl FileArray {
         }
     }
 
-    /// Calls `act` with offset, place and count of the elements that lie side by side, of those from `at` to `end`.
+    /// Calls `act` with offset, index and count of each run of adjacent elements, of those from `at` to `end`.
     pub fn pieces(&self, at: u64, end: u64, mut act: impl FnMut(u64, u64, u64) -> Result<()>) -> Result<()> {
         let mut here = at;
         while here < end {

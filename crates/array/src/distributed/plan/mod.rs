@@ -1,4 +1,4 @@
-//! How elements go between the memory of ranks and a file that they write together.
+//! Moves elements between the memory of ranks and a file that they share.
 //!
 //! ```text
 //!            direct    each rank writes its runs where they belong
@@ -6,27 +6,27 @@
 //!            view      each rank hands its runs to the communicator's collective call
 //! ```
 //!
-//! A [`Planner`] keeps what was found out about views: a [`MovePlan`] is made once for a footprint on every rank, and
-//! serves all arrays of that shape, whatever their elements are (A-4). Which method is taken is decided for all ranks
-//! from what the plan knows, and said in words (A-6).
+//! A [`Planner`] caches what it finds out about views: a [`MovePlan`] is made once for the footprints of all ranks,
+//! and serves all arrays of that shape, whatever their elements (A-4). The plan decides the method for all ranks, and
+//! gives the reason as text (A-6).
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`file_array`] | where the elements of an array lie in a file |
+//! | [`file_array`] | the layout of an array in a file |
 //! | `choose` | the costs of methods |
-//! | [`model`] | what an exchange sends, for any number of ranks |
-//! | `overlap` | whether boxes of ranks overlap |
-//! | `ranges` | the ranges of the file that owners have |
-//! | `routes` | which elements go to which owner, and where they belong there |
-//! | `exchange` | the rounds in which they go |
-//! | `round_parts` | what goes and comes in a round |
-//! | `spans` | runs as few long spans of the file, in bounded rounds |
-//! | `direct` | each rank on its own, or by the communicator's collective call |
-//! | [`pieces`] | boxes of an array for whoever keeps it by boxes, and not in a file |
+//! | [`model`] | the costs of an exchange, for any number of ranks |
+//! | `overlap` | the check whether boxes of ranks overlap |
+//! | `ranges` | the owners' ranges of the file |
+//! | `routes` | the assignment of elements to owners, and their places there |
+//! | `exchange` | the rounds of an exchange |
+//! | `round_parts` | the data sent and received in a round |
+//! | `spans` | runs combined into a few long spans of the file, in bounded rounds |
+//! | `direct` | moves by each rank on its own, or by the communicator's collective call |
+//! | [`pieces`] | boxes of an array, for a caller that keeps boxes instead of a file |
 //!
-//! Invariants: all calls are collective, and what fails on one rank fails on all; all methods leave the same bytes;
-//! an element that several ranks write is the same on all of them, or the call fails; beside the caller's memory a
-//! call takes at most two thirds of [`Settings::buffer`] three times over, or one block where that is more.
+//! Invariants: all calls are collective, and a failure on one rank fails all; all methods leave the same bytes; an
+//! element that several ranks write must be the same on all of them, or the call fails; in addition to the caller's
+//! memory, a call takes at most three times two thirds of [`Settings::buffer`], or one block if that is more.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -56,15 +56,15 @@ pub use file_array::{FileArray, PastFileEnd};
 pub use round_parts::RoundMemory;
 use routes::Routes;
 
-/// How elements go to the file and come from it.
+/// The method of moving elements to and from the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Method {
-    /// The cheapest of `Direct` and `Exchange`.
+    /// The cheaper of `Direct` and `Exchange`.
     #[default]
     Auto,
-    /// Each rank writes where its elements belong.
+    /// Each rank writes directly to the positions of its elements.
     Direct,
-    /// Elements go to owners of contiguous ranges, who write.
+    /// Elements go to owners of contiguous ranges, which write them.
     Exchange,
     /// The communicator's collective call: MPI-IO.
     View,
@@ -78,37 +78,38 @@ impl Method {
         ("view", Method::View),
     ];
 
-    /// The word by which users choose it.
+    /// The name by which users choose it.
     pub fn word(self) -> &'static str {
         Method::WORDS.iter().find(|(_, method)| *method == self).map_or("", |(word, _)| word)
     }
 
-    /// The method that a word stands for.
+    /// The method with this name.
     ///
-    /// Errors: `Invalid`, with the words that there are.
+    /// Errors: `Invalid`, with the valid names.
     pub fn parse(word: &str) -> Result<Method> {
         let known = Method::WORDS.iter().find(|(known, _)| *known == word);
         known.map(|(_, method)| *method).ok_or_else(|| {
             Code::Option
-                .error(format!("{word:?} is no method of a distributed array"))
+                .error(format!("{word:?} is not a method of distributed arrays"))
                 .with_hint("give auto, direct, exchange or view")
         })
     }
 }
 
-/// How a call goes about it; equal on all ranks.
+/// Settings of a call; equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// The method.
     pub method: Method,
     /// Bytes that a rank may use for moving elements.
     pub buffer: usize,
-    /// How many ranks own a range of the file in an exchange; `None`: as the communicator's hint `cb_nodes` says, else all.
+    /// The number of ranks that own a range of the file in an exchange; `None`: the communicator's hint `cb_nodes`,
+    /// else all.
     pub owners: Option<usize>,
 }
 
 impl Settings {
-    /// Bytes for moving elements where nothing else is said.
+    /// Default number of bytes for moving elements.
     pub const BUFFER: usize = 64 << 20;
 }
 
@@ -118,12 +119,12 @@ impl Default for Settings {
     }
 }
 
-/// What a call did, on this rank.
+/// Report of a call, on this rank.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MoveReport {
-    /// The method that was taken.
+    /// The method used.
     pub method: Method,
-    /// Why.
+    /// The reason for the method.
     pub why: String,
     /// Bytes that this rank sent to others.
     pub exchanged: u64,
@@ -131,84 +132,84 @@ pub struct MoveReport {
     pub written: u64,
     /// Bytes that it read.
     pub read: u64,
-    /// Whether a plan was made, and none that there was served.
+    /// Whether a plan was made, because none in the cache fitted.
     pub planned: bool,
-    /// Elements of the array that no rank writes, in a call that writes.
+    /// In a call that writes, the number of elements of the array that no rank writes.
     pub holes: u64,
-    /// Entries of views that name an element which another one has named already, in a call that writes.
+    /// In a call that writes, the number of view entries whose element another entry has named already.
     pub repeated: u64,
 }
 
-/// What a rank writes.
+/// The arguments of a rank's write.
 #[derive(Debug, Clone, Copy)]
 pub struct Write<'a> {
-    /// What of the array.
+    /// This rank's view of the array.
     pub view: &'a LocalView,
-    /// Where the array lies.
+    /// The array's layout in the file.
     pub array: FileArray,
     /// The elements; [`Buffer::elements`] is the product of the view's local shape.
     pub from: &'a Buffer<'a>,
-    /// One element, as in the file, for those that nobody writes; without it they stay as they are.
+    /// One element, as in the file, for those that no rank writes; without it, they keep their bytes.
     pub fill: Option<&'a [u8]>,
-    /// How.
+    /// The settings.
     pub settings: Settings,
 }
 
-/// What a rank reads.
+/// The arguments of a rank's read.
 #[derive(Debug)]
 pub struct Read<'a, 'b> {
-    /// What of the array.
+    /// This rank's view of the array.
     pub view: &'a LocalView,
-    /// Where the array lies.
+    /// The array's layout in the file.
     pub array: FileArray,
-    /// Takes the elements.
+    /// Receives the elements.
     pub into: &'a mut BufferMut<'b>,
-    /// What lies behind the end of the file.
+    /// The treatment of bytes beyond the end of the file.
     pub past_end: PastFileEnd,
-    /// How.
+    /// The settings.
     pub settings: Settings,
 }
 
-/// What is known of views that were used. Collective calls on it are made in the same order on all ranks.
+/// A cache of plans for the views in use. All ranks make collective calls on it in the same order.
 #[derive(Debug, Default)]
 pub struct Planner {
     plans: Mutex<Plans>,
     memory: RoundMemory,
 }
 
-/// What has to be equal where ranks are in one call: the hint where it is not.
-const ALIKE: &str = "array, fill value, method, buffer and owners are equal on all ranks";
-/// Of a rank that no plan serves.
+/// The hint for ranks whose arguments must be equal in a call, but are not.
+const ALIKE: &str = "use equal array, fill value, method, buffer and owners on all ranks";
+/// The slot of a rank that no plan serves.
 const NO_SLOT: u64 = u64::MAX;
-/// Plans that are kept: of more views than this the one unused longest is made again.
+/// Limit on the plans kept: a new view replaces the plan unused for longest.
 const PLANS: usize = 16;
 
 #[derive(Debug, Default)]
 struct Plans {
-    /// In slots that are the same on all ranks.
+    /// The plans, in slots that are the same on all ranks.
     slots: Vec<Arc<MovePlan>>,
     /// The call that used each slot last.
     used: Vec<u64>,
     calls: u64,
 }
 
-/// What is known of one footprint a rank.
+/// The plan for one footprint on each rank.
 #[derive(Debug)]
 struct MovePlan {
     footprint: Footprint,
     deal: u64,
     owners: usize,
-    /// Bytes of a bucket at most.
+    /// Limit on the bytes of a bucket.
     bucket: u64,
-    /// Elements, runs and units of all ranks, and of the rank that has most.
+    /// Elements, runs and units: sums over all ranks, and those of the busiest rank.
     sum: Amounts,
     most: Amounts,
-    /// Of writing: known once it was asked.
+    /// For writes: known after the first query.
     coverage: OnceLock<Coverage>,
     routes: OnceLock<Routes>,
-    /// The entries of the map that name an element, by index.
+    /// The entries of the map that name an element, ordered by index.
     order: OnceLock<Vec<u32>>,
-    /// What goes in a round, by the size of elements and the buffer.
+    /// The amounts moved in a round, by element size and buffer.
     windows: Mutex<BTreeMap<(usize, usize), exchange::Window>>,
 }
 
@@ -216,16 +217,16 @@ struct MovePlan {
 struct Amounts {
     elements: u64,
     runs: u64,
-    /// Blocks that are checked as a whole, of those that long runs touch.
+    /// Blocks that must be verified as a whole, of those that long runs touch.
     blocks: u64,
 }
 
-/// What all ranks write together.
+/// Totals of a write over all ranks.
 #[derive(Debug, Clone, Copy)]
 struct Coverage {
-    /// Elements that some rank writes.
+    /// Number of elements that some rank writes.
     covered: u64,
-    /// Entries beyond the first for an element.
+    /// Number of entries beyond the first for an element.
     repeated: u64,
 }
 
@@ -234,11 +235,11 @@ struct WriteCall<'a> {
     write: Write<'a>,
     plan: Arc<MovePlan>,
     coverage: Coverage,
-    /// What is known of it by now.
+    /// The report so far.
     report: MoveReport,
 }
 
-/// What all ranks have to agree upon, apart from views.
+/// The arguments on which all ranks must agree, apart from views.
 struct CallForm {
     writes: bool,
     array: FileArray,
@@ -247,12 +248,12 @@ struct CallForm {
 }
 
 impl Planner {
-    /// No plan yet.
+    /// Makes an empty planner.
     pub fn new() -> Planner {
         Planner::default()
     }
 
-    /// No plan yet; the memory of exchanges is shared with others.
+    /// Makes an empty planner; it shares the memory of exchanges with others.
     pub fn in_memory(memory: RoundMemory) -> Planner {
         Planner { memory, ..Planner::default() }
     }
@@ -261,11 +262,11 @@ impl Planner {
         self.plans.lock()
     }
 
-    /// Collective: writes what each rank holds. A rank that failed before passes its error.
+    /// Collective: writes each rank's elements. A rank that failed before passes its error.
     ///
-    /// Errors: `Conflict` where ranks write an element and not the same bytes, naming it and the ranks, or where
-    /// ranks are in different calls; `Invalid` for a buffer of another shape. What of other elements was written by
-    /// then is not said.
+    /// Errors: `Conflict` if ranks write different bytes to an element, with the element and the ranks, or if ranks
+    /// are in different calls; `Invalid` for a buffer of another shape. Which other elements were written by then is
+    /// unspecified.
     pub fn write(
         &self,
         file: &TeamFile,
@@ -295,7 +296,7 @@ impl Planner {
         Ok(report)
     }
 
-    /// Collective: what is known of a write before an element is moved.
+    /// Collective: prepares a write, before any element is moved.
     fn begin_write<'w>(&self, team: &Team, step: Step, local: Result<Write<'w>>) -> Result<WriteCall<'w>> {
         let checked = local.and_then(|write| {
             let footprint = write.view.to_write()?;
@@ -321,10 +322,10 @@ impl Planner {
         Ok(WriteCall { write, plan, coverage, report })
     }
 
-    /// Collective: reads what each rank asks for. A rank that failed before passes its error.
+    /// Collective: reads each rank's elements. A rank that failed before passes its error.
     ///
-    /// Errors: `Invalid` for a buffer of another shape; `Corrupt` where the file ends early; `Conflict` where ranks
-    /// are in different calls.
+    /// Errors: `Invalid` for a buffer of another shape; `Corrupt` if the file ends early; `Conflict` if ranks are in
+    /// different calls.
     pub fn read(
         &self,
         file: &TeamReader,
@@ -359,7 +360,7 @@ impl Planner {
         Ok(report)
     }
 
-    /// Collective: the plan of these footprints, and whether it was made now.
+    /// Collective: the plan for these footprints, and whether it was made now.
     fn plan(
         &self,
         team: &Team,
@@ -397,7 +398,7 @@ impl Planner {
         }
         let found = match agreed[2] == !agreed[3] {
             true => usize::try_from(agreed[2]).ok().filter(|slot| *slot < slots.len()),
-            // Another one may serve all.
+            // Another plan may serve all ranks.
             false => {
                 let misses = served.iter().map(|served| u64::from(!served)).collect();
                 team.max(step, Ok(misses))?.iter().position(|missing| *missing == 0)
@@ -412,7 +413,7 @@ impl Planner {
         Ok((plan, true))
     }
 
-    /// How many plans are kept.
+    /// The number of plans kept.
     pub fn kept(&self) -> usize {
         self.plans().slots.len()
     }
@@ -471,12 +472,13 @@ fn check_array(footprint: &Footprint, array: FileArray, size: usize) -> Result<(
     array.check(footprint.total())?;
     match array.size == size as u64 {
         true => Ok(()),
-        false => Err(Code::Dtype.error(format!("elements of {size} bytes for an array of {}", array.size))),
+        false => Err(Code::Dtype
+            .error(format!("elements of {size} bytes do not fit an array with elements of {}", array.size))),
     }
 }
 
 impl MovePlan {
-    /// Collective: what is to be known of these footprints at once.
+    /// Collective: computes the part of the plan that is always needed.
     fn new(
         team: &Team,
         step: Step,
@@ -501,7 +503,7 @@ impl MovePlan {
         })
     }
 
-    /// Collective in its first call: what all ranks write together.
+    /// The totals of a write over all ranks. Collective in its first call.
     fn coverage(&self, team: &Team, step: Step) -> Result<Coverage> {
         if let Some(coverage) = self.coverage.get() {
             return Ok(*coverage);
@@ -517,7 +519,7 @@ impl MovePlan {
         Ok(*self.coverage.get_or_init(|| coverage))
     }
 
-    /// Collective in its first call: which elements go to which owner.
+    /// The assignment of elements to owners. Collective in its first call.
     fn routes(&self, team: &Team, step: Step) -> Result<&Routes> {
         if let Some(routes) = self.routes.get() {
             return Ok(routes);
@@ -526,7 +528,7 @@ impl MovePlan {
         Ok(self.routes.get_or_init(|| routes))
     }
 
-    /// The entries of the map that name an element, by index; `None` where there is no map.
+    /// The entries of the map that name an element, ordered by index; `None` if there is no map.
     fn order(&self) -> Option<&[u32]> {
         let (map, count) = self.footprint.map()?;
         Some(self.order.get_or_init(|| {

@@ -1,7 +1,9 @@
-//! What an exchange costs in messages, bytes and memory, as a function of its sizes: for numbers of ranks that nobody has at hand.
+//! The costs of an exchange in messages, bytes and memory, as a function of its sizes: for numbers of ranks that are
+//! not available for a test.
 //!
-//! The model follows the code step by step. A test compares it with counters of 1 to 256 ranks, each element of whose maps
-//! goes to an owner that the map's order does not favour, and with an allocator that counts; the example `exchange_model` prints it for up to 4,096.
+//! The model follows the code step by step. A test compares it with the counters of 1 to 256 ranks, whose maps assign
+//! elements to owners at random, and with an allocator that counts; the example `exchange_model` prints it for up to
+//! 4,096.
 //!
 //! ```
 //! use fieldstone_array::distributed::plan::model::ExchangeCase;
@@ -19,14 +21,14 @@ use super::ranges::Ranges;
 /// Bytes of an agreement, which begins every collective and carries a few numbers of its own.
 const AGREE: u64 = 56;
 
-/// A map over all elements of an array, in which every rank has equally many, written by an exchange.
+/// An exchange that writes a map over all elements of an array, with equally many elements on every rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExchangeCase {
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: usize,
-    /// How many of them own a range.
+    /// Number of ranks that own a range.
     pub owners: usize,
-    /// Elements of the array.
+    /// Number of elements of the array.
     pub elements: u64,
     /// Bytes of an element.
     pub size: u64,
@@ -34,28 +36,29 @@ pub struct ExchangeCase {
     pub buffer: usize,
 }
 
-/// What the rank that sends most has to do for one write.
+/// The work of the rank that sends most, for one write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExchangeCost {
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: u64,
-    /// Messages that it sends.
+    /// Number of messages sent.
     pub messages: u64,
-    /// Bytes that it sends.
+    /// Number of bytes sent.
     pub sent: u64,
-    /// Bytes of elements among them.
+    /// The part of these bytes that are elements.
     pub elements: u64,
-    /// Bytes that it takes at most at any time, beside the caller's map and elements; of a later write beside the plan, too.
+    /// Maximum memory in bytes at any time, without the caller's map and elements; for a later write also without the
+    /// plan.
     pub memory: u64,
 }
 
-/// Bytes of a list's place in a list of lists, and of where a part of a list begins and ends.
+/// Bytes of an entry in a list of lists, and of the begin and end of a part.
 const LIST: u64 = 24;
 const PART: u64 = 16;
 
 /// Messages and bytes so far.
 struct Account {
-    /// Messages of a tree over all ranks.
+    /// Number of messages in a tree over all ranks.
     depth: u64,
     pairs: u64,
     cost: ExchangeCost,
@@ -67,18 +70,18 @@ impl Account {
         self.cost.sent += self.depth * bytes;
     }
 
-    /// The greatest of a few numbers, which the agreement carries.
+    /// A maximum of a few numbers, which the agreement carries.
     fn agree(&mut self) {
         self.tree(AGREE);
     }
 
-    /// Sums over all ranks, agreed upon.
+    /// Sums over all ranks, with agreement.
     fn total(&mut self, numbers: u64) {
         self.agree();
         self.tree(8 * numbers);
     }
 
-    /// What each rank has for each, agreed upon.
+    /// An all-to-all exchange, with agreement.
     fn all_to_all(&mut self, bytes: u64) {
         self.agree();
         self.exchange(bytes);
@@ -102,7 +105,7 @@ impl ExchangeCase {
         Account { depth, pairs: self.ranks as u64 - 1, cost: ExchangeCost::default() }
     }
 
-    /// Elements that a rank sends to others: all but those of its own range.
+    /// Elements that a rank sends to others: all except those of its own range.
     fn sent_elements(&self) -> u64 {
         let own = self.elements.div_ceil(self.ranks as u64);
         // A rank that owns nothing keeps nothing.
@@ -110,13 +113,13 @@ impl ExchangeCase {
         own - kept
     }
 
-    /// A write of a view that was not written before, by a planner that knows of no other.
+    /// The first write of a view, by a planner without plans.
     pub fn first_write(&self) -> ExchangeCost {
         let mut account = self.account();
         if self.ranks == 1 {
             return self.with_plan(self.write(account, false));
         }
-        // Whether a plan serves; amounts; whether boxes overlap; what moves together.
+        // Agreements: whether a plan serves; amounts; whether boxes overlap; which elements move together.
         account.agree();
         account.total(3);
         account.agree();
@@ -125,7 +128,7 @@ impl ExchangeCase {
             // Names of hosts.
             account.all_to_all(0);
         }
-        // How many come of each bucket; whether these are too many; which.
+        // The number of elements in each bucket; whether these are too many; which elements.
         account.all_to_all(8 * self.ranges().buckets() * (self.owners as u64 - 1));
         account.agree();
         account.exchange(self.sent_elements() * self.widths().1);
@@ -140,7 +143,7 @@ impl ExchangeCase {
         ExchangeCost { memory: self.planning().max(self.kept() + write.memory), ..write }
     }
 
-    /// Bytes of a place in memory, and of an index within a range.
+    /// Bytes of a position in memory, and of an index in a range.
     fn widths(&self) -> (u64, u64) {
         let width = |limit: u64| if limit <= u64::from(u32::MAX) { 4 } else { 8 };
         let ranges = self.ranges();
@@ -151,29 +154,29 @@ impl ExchangeCase {
         self.elements.div_ceil(self.ranks as u64)
     }
 
-    /// Elements of an owner's range.
+    /// Elements in an owner's range.
     fn range(&self) -> u64 {
         self.elements.div_ceil(self.owners.clamp(1, self.ranks) as u64)
     }
 
-    /// Buckets of all owners.
+    /// Number of buckets of all owners.
     fn buckets(&self) -> u64 {
         self.ranges().buckets() * self.owners.clamp(1, self.ranks) as u64
     }
 
-    /// What a plan takes while it is made: places and indices of its own, and indices that come.
+    /// Memory of a plan during its construction: its own positions and indices, and the indices it receives.
     fn planning(&self) -> u64 {
         let (place, index) = self.widths();
         let ranges = self.ranges();
         let (own, range, ranks) = (self.own(), self.range(), self.ranks as u64);
-        // Units and buckets of blocks; where buckets begin, twice; how many come of each.
+        // Units and buckets of blocks; begins of buckets, twice; the number of units received for each bucket.
         let tables = 12 * ranges.blocks + 16 * self.buckets() + (LIST + 8 * ranges.buckets()) * ranks;
         let sending = own * (place + index) + range * index + tables + PART * ranks;
         let keeping = own * place + range * index + range / 8 + tables;
         sending.max(keeping)
     }
 
-    /// What a plan keeps: places, indices of the range, how many there are of each bucket, and which.
+    /// Memory that a plan keeps: positions, indices of the range, the number of units in each bucket, and the units.
     fn kept(&self) -> u64 {
         let (place, index) = self.widths();
         let range = self.range();
@@ -181,7 +184,7 @@ impl ExchangeCase {
         self.own() * place + of_owner + 8 * self.buckets() + PART * self.ranks as u64
     }
 
-    /// A write of the same view once more.
+    /// A repeated write of the same view.
     pub fn later_write(&self) -> ExchangeCost {
         let mut account = self.account();
         if self.ranks > 1 {
@@ -205,10 +208,10 @@ impl ExchangeCase {
             window /= 2;
         }
         let rounds = ranges.buckets().div_ceil(window);
-        // What it sends, what comes, and the window that this is put into.
+        // The bytes sent, those received, and the window that receives them.
         let taken = (window << ranges.bucket_shift()).min(self.range()) * self.size;
         let lists = LIST * self.ranks as u64;
-        // What a rank has for itself is not sent. All of it stays from round to round.
+        // A rank's own elements are not sent. All of it stays from round to round.
         let (sent, came) = (in_round(window), taken - taken / self.ranks as u64);
         account.cost.memory = lists + sent + came + taken;
         let elements = self.sent_elements() * self.size;

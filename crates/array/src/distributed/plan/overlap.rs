@@ -1,12 +1,12 @@
-//! Whether the boxes of ranks overlap.
+//! Checks whether the boxes of ranks overlap.
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::{Step, Team};
 
 use crate::distributed::view::Footprint;
 
-/// Collective: whether it is plain that no element is on two ranks: the array is dealt out, or all have boxes and
-/// these do not overlap.
+/// Collective: whether it is certain that no element is on two ranks: the array is distributed by a decomposition, or
+/// all ranks have boxes, which do not overlap.
 pub(super) fn is_disjoint(team: &Team, step: Step, own: &Footprint, deal: u64) -> Result<bool> {
     let bounds = own.bounds();
     let dims = bounds.map_or(0, |(start, _)| start.len() as u64);
@@ -29,7 +29,7 @@ fn words_of(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-/// Whether no two boxes share an element; each is first indices, then counts.
+/// Whether no two boxes share an element; each box has first indices, then counts.
 fn disjoint(boxes: Vec<Vec<u64>>, dims: usize) -> bool {
     let mut boxes: Vec<Vec<u64>> =
         boxes.into_iter().filter(|words| words.len() == 2 * dims && !words[dims..].contains(&0)).collect();

@@ -1,10 +1,10 @@
-//! An array as boxes, for whoever keeps it by boxes and not in a file: the logs of a store.
+//! Arrays as boxes, for a caller that keeps boxes instead of a file: the logs of a store.
 //!
-//! Where each rank holds a box and no element comes twice, each gives its own: nothing is exchanged. Else elements go to the
-//! owners of contiguous ranges, as to those of a file, who cut them into boxes.
+//! If each rank holds a box and no element comes twice, each rank passes its own, without an exchange. Else elements
+//! go to the owners of contiguous ranges, as for a file, and the owners cut them into boxes.
 //!
-//! Invariants: the boxes of all ranks do not overlap; without a fill they have no element that nobody wrote; a box has
-//! at most [`Settings::buffer`](super::Settings::buffer) bytes, or one index of the first dimension where that is more.
+//! Invariants: the boxes of all ranks do not overlap; without a fill, they contain no unwritten elements; a box has
+//! at most [`Settings::buffer`](super::Settings::buffer) bytes, or one index of the first dimension if that is more.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use fieldstone_core::{Error, Result};
 use super::exchange;
 use super::{Footprint, Method, MoveReport, Planner, Write, WriteCall};
 
-/// Takes the boxes of this rank. Its bytes are in C order within the box.
+/// Receives the boxes of this rank, with their bytes in C order of the box.
 pub trait PieceSink: Send + Sync + fmt::Debug {
-    /// Takes one.
+    /// Receives one box.
     fn piece(&self, part: &IndexBox, bytes: &[u8]) -> Result<()>;
 }
 
 impl Planner {
-    /// Collective: gives `sink` the boxes of an array of `shape` that are this rank's to keep. A rank that failed before
-    /// passes its error. Of the methods `view` is none here.
+    /// Collective: passes the boxes of an array of `shape` that this rank is to keep to `sink`. A rank that failed
+    /// before passes its error. Method `view` is not available here.
     ///
-    /// Errors: as [`write`](Planner::write), and what the sink gives.
+    /// Errors: as for [`write`](Planner::write), and those of the sink.
     pub fn write_pieces(
         &self,
         team: &Team,
@@ -41,15 +41,15 @@ impl Planner {
         let boxes = team.max(step, Ok(vec![u64::from(own.is_none())]))?.first() == Some(&0);
         let filled = report.holes > 0 && write.fill.is_some();
         let exchanges = match (boxes, coverage.repeated) {
-            (_, 1..) => Some("elements are written more than once, which only their owners can compare"),
+            (_, 1..) => Some("ranks write elements more than once, and only the owners can compare them"),
             (false, 0) => Some("not every rank holds a box"),
-            (true, 0) if filled => Some("what nobody writes is filled by its owners"),
-            (true, 0) if write.settings.method == Method::Exchange => Some("it was asked for"),
+            (true, 0) if filled => Some("owners fill the elements that no rank writes"),
+            (true, 0) if write.settings.method == Method::Exchange => Some("the caller chose it"),
             (true, 0) => None,
         };
         (report.method, report.why) = match exchanges {
             Some(why) => (Method::Exchange, why.to_owned()),
-            None => (Method::Direct, "every rank holds a box, which is a piece of the field".to_owned()),
+            None => (Method::Direct, "every rank holds a box, which becomes a piece of the field".to_owned()),
         };
         report.written = match own {
             Some(bounds) if report.method == Method::Direct => {
@@ -69,7 +69,7 @@ impl Planner {
     }
 }
 
-/// Gives a rank's own box, some indices of the first dimension at a time.
+/// Passes a rank's own box on, some indices of the first dimension at a time.
 fn give(
     footprint: &Footprint,
     (start, count): (&[u64], &[u64]),
@@ -115,7 +115,7 @@ fn give(
 #[derive(Debug)]
 struct RangePieces {
     shape: Vec<u64>,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     size: u64,
     sink: Arc<dyn PieceSink>,
 }
@@ -126,7 +126,7 @@ impl CommWriter for RangePieces {
         let mut done = 0;
         for part in flat_boxes(&self.shape, first, first + data.len() as u64 / self.size)? {
             let len = (part.element_count()? * self.size) as usize;
-            let lacks = || Error::internal("a range of an array ends within an element");
+            let lacks = || Error::internal("a range of an array ends inside an element");
             let bytes = data.get(done..done + len).ok_or_else(lacks)?;
             self.sink.piece(&part, bytes)?;
             done += len;

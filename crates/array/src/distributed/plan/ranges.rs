@@ -1,38 +1,39 @@
-//! The ranges of an array that owners have.
+//! The owners' ranges of an array.
 //!
 //! An array is cut into blocks, and the blocks into as many ranges as there are owners: contiguous, aligned to
-//! blocks, of equal numbers of blocks but for one. Owners are spread evenly over the hosts, and over the ranks of each.
-//! Each range is cut into buckets, from its beginning on: the units of a bucket are moved in one round.
+//! blocks, with numbers of blocks that differ by at most one. Owners are spread evenly over the hosts, and over the
+//! ranks of each. Each range is cut into buckets from its beginning: the units of a bucket are moved in one round.
 //!
-//! Invariants: ranges ascend with the owners' ranks and cover the array; there are at most [`MOST_BLOCKS`] blocks; all buckets
-//! have the same number of blocks, a power of two, but for the last ones of ranges, which have fewer or none.
+//! Invariants: ranges ascend with the owners' ranks and cover the array; there are at most [`MOST_BLOCKS`] blocks;
+//! all buckets have the same number of blocks, a power of two, except the last ones of ranges, which have fewer or
+//! none.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Elements of a block at least: a page of eight-byte elements.
+/// Minimum number of elements in a block: a page of eight-byte elements.
 const BLOCK: u64 = 512;
-/// Blocks at most; blocks grow with the array.
+/// Maximum number of blocks; blocks grow with the array.
 const MOST_BLOCKS: u64 = 1 << 16;
 
-/// Who owns what. Counts are of units, which are groups of elements that always move together.
+/// The owners of the array. Counts are in units: groups of elements that always move together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ranges {
-    /// Units of the whole array.
+    /// Number of units in the whole array.
     pub units: u64,
-    /// Units of a block are 2 to the power of this.
+    /// A block has 2 to the power of this units.
     pub shift: u32,
-    /// How many blocks there are.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Blocks of a bucket are 2 to the power of this.
+    /// A bucket has 2 to the power of this blocks.
     bucket: u32,
     /// The ranks that own a range, ascending.
     ranks: Arc<[u32]>,
 }
 
 impl Ranges {
-    /// `hosts` are the hosts of all ranks, by number; `owners` is at most the number of ranks.
+    /// `hosts` has the hosts of all ranks, by number; `owners` is at most the number of ranks.
     pub fn new(total: u64, unit: u64, owners: usize, hosts: &[u32]) -> Ranges {
         let units = total / unit.max(1);
         let mut shift = (BLOCK / unit.max(1)).max(1).ilog2();
@@ -43,24 +44,24 @@ impl Ranges {
         Ranges { units, shift, blocks, bucket: 0, ranks }
     }
 
-    /// The same with buckets of up to so many units; of one block where that is more.
+    /// The same with buckets of up to this number of units, or of one block if that is more.
     pub fn with_buckets(self, units: u64) -> Ranges {
         let most = self.most_blocks().next_power_of_two().ilog2();
         Ranges { bucket: (units >> self.shift).max(1).ilog2().min(most), ..self }
     }
 
-    /// How many ranks own a range.
+    /// Number of ranks that own a range.
     pub fn owners(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Blocks of one owner.
+    /// The blocks of one owner.
     pub fn of_owner(&self, owner: usize) -> Range<u64> {
         let cut = |owner: usize| (u128::from(self.blocks) * owner as u128 / self.ranks.len() as u128) as u64;
         cut(owner)..cut(owner + 1)
     }
 
-    /// The owner that a rank is.
+    /// The owner number of a rank.
     pub fn owner(&self, rank: usize) -> Option<usize> {
         self.ranks.binary_search_by(|owner| (*owner as usize).cmp(&rank)).ok()
     }
@@ -70,18 +71,18 @@ impl Ranges {
         (block << self.shift).min(self.units)
     }
 
-    /// The greatest number of blocks that an owner has.
+    /// Maximum number of blocks of an owner.
     pub fn most_blocks(&self) -> u64 {
         self.blocks.div_ceil(self.ranks.len() as u64)
     }
 
-    /// Units of the owner's range.
+    /// Number of units in the owner's range.
     pub fn range_units(&self, owner: usize) -> u64 {
         let range = self.of_owner(owner);
         self.unit(range.end) - self.unit(range.start)
     }
 
-    /// How many buckets a range has, the longest one.
+    /// Number of buckets in the longest range.
     pub fn buckets(&self) -> u64 {
         self.most_blocks().div_ceil(1 << self.bucket)
     }
@@ -91,26 +92,26 @@ impl Ranges {
         block >> self.bucket
     }
 
-    /// Units of a bucket are 2 to the power of this.
+    /// A bucket has 2 to the power of this units.
     pub fn bucket_shift(&self) -> u32 {
         self.shift + self.bucket
     }
 
-    /// The buckets of each range in round `round`, of rounds of `window` buckets.
+    /// The buckets of each range in round `round`, if a window has `window` buckets.
     pub fn window(&self, round: u64, window: u64) -> Range<u64> {
         let begin = round.saturating_mul(window).min(self.buckets());
         begin..begin.saturating_add(window).min(self.buckets())
     }
 
-    /// Units of some buckets of the owner's range, counted from its beginning.
+    /// The units in some buckets of the owner's range, counted from its beginning.
     pub fn units_in(&self, owner: usize, buckets: &Range<u64>) -> Range<u64> {
         let end = self.range_units(owner);
         (buckets.start << self.bucket_shift()).min(end)..(buckets.end << self.bucket_shift()).min(end)
     }
 }
 
-/// The ranks of so many owners: hosts have equal shares as far as they have ranks, and each host's are spread evenly over its
-/// ranks. Ascending.
+/// The ranks of this number of owners: hosts have equal shares as far as they have ranks, and each host's owners are
+/// spread evenly over its ranks. Ascending.
 fn spread(owners: usize, hosts: &[u32]) -> Vec<u32> {
     let mut of_host: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (rank, host) in (0..).zip(hosts) {
@@ -119,7 +120,7 @@ fn spread(owners: usize, hosts: &[u32]) -> Vec<u32> {
     let owners = owners.min(hosts.len());
     let filled = |level: usize| of_host.values().map(|ranks| ranks.len().min(level)).sum::<usize>();
     let level = (0..=owners).rev().find(|level| filled(*level) <= owners).unwrap_or(0);
-    // What does not divide goes to hosts that are apart from one another.
+    // The remainder goes to hosts that are far apart.
     let open = of_host.values().filter(|ranks| ranks.len() > level).count().max(1);
     let odd = owners - filled(level);
     let mut nth = 0;
@@ -146,10 +147,10 @@ mod tests {
         let alike = [0; 8];
         assert_eq!(spread(4, &alike), [0, 2, 4, 6]);
         assert_eq!(spread(3, &alike), [0, 2, 5]);
-        // Two hosts of four ranks, in blocks and in turn.
+        // Two hosts of four ranks, numbered in blocks and alternately.
         assert_eq!(spread(2, &[0, 0, 0, 0, 1, 1, 1, 1]), [0, 4]);
         assert_eq!(spread(4, &[0, 1, 0, 1, 0, 1, 0, 1]), [0, 1, 4, 5]);
-        // A host that has one rank has no more owners than that.
+        // A host with one rank has at most one owner.
         assert_eq!(spread(4, &[0, 1, 1, 1, 1, 1]), [0, 1, 2, 4]);
         for ranks in 1..40 {
             for hosts in 1..=ranks {

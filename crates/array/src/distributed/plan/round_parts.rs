@@ -1,10 +1,10 @@
-//! The memory of a round of an exchange: what goes to each rank, and what comes from it.
+//! The memory of a round of an exchange: the data for each rank, and from each rank.
 //!
-//! Parts stand one after another in the order of ranks, so that the communicator takes them from where they are. What a
-//! rank has for itself is apart: it is not sent.
+//! Parts are consecutive in rank order, so that the communicator sends them from where they are. A rank's own data
+//! are separate, because they are not sent.
 //!
-//! Invariants: room is as much as a round asked for, and is kept from round to round and from call to call; what is in it
-//! before it is filled is not said.
+//! Invariants: the space is as large as a round requested, and is kept from round to round and from call to call; its
+//! content before it is filled is unspecified.
 
 use std::sync::Arc;
 
@@ -12,8 +12,9 @@ use fieldstone_core::Result;
 use fieldstone_core::env::comm::{Parts, PartsMut, Team};
 use fieldstone_core::sync::{Mutex, MutexGuard};
 
-/// Memory of exchanges that is kept between calls, for all who have a clone: at most one window, what is sent in a round and
-/// what comes. Touched anew in each call it took a quarter of the processor time of small steps.
+/// Memory of exchanges that is kept between calls, shared by all clones: at most one window, the data sent in a round
+/// and those received. When each call allocated it again, that took a quarter of the processor time of small steps
+///
 #[derive(Debug, Clone, Default)]
 pub struct RoundMemory(Arc<Mutex<RoundBuffers>>);
 
@@ -31,7 +32,7 @@ impl RoundMemory {
         self.0.lock()
     }
 
-    /// Lends the buffers to one call; another one that begins before its end has buffers of its own.
+    /// Lends the buffers to one call; a call that begins before its end has buffers of its own.
     pub(super) fn lend<T>(&self, call: impl FnOnce(&mut RoundBuffers) -> T) -> T {
         let mut buffers = std::mem::take(&mut *self.buffers());
         let result = call(&mut buffers);
@@ -39,34 +40,34 @@ impl RoundMemory {
         result
     }
 
-    /// Gives it back to the system.
+    /// Returns the memory to the system.
     pub fn release(&self) {
         *self.buffers() = RoundBuffers::default();
     }
 }
 
-/// What goes to each rank in a round, or comes from it; what this rank has for itself is apart from it.
+/// The data for each rank in a round, or from each rank, with this rank's own data separate.
 pub struct RoundParts {
     rank: usize,
-    /// One after another in the order of ranks, without this rank's own.
+    /// Consecutive in rank order, without this rank's own.
     bytes: Vec<u8>,
     lens: Vec<usize>,
-    /// What this rank has for itself.
+    /// This rank's own data.
     pub own: Vec<u8>,
 }
 
 impl RoundParts {
-    /// In memory that is at hand.
+    /// Makes parts in existing memory.
     pub fn new(team: &Team, bytes: Vec<u8>, own: Vec<u8>) -> RoundParts {
         RoundParts { rank: team.rank(), bytes, lens: vec![0; team.size()], own }
     }
 
-    /// The memory: of what is sent or comes, and of what is this rank's own.
+    /// The memory: of the sent or received data, and of this rank's own.
     pub fn into_memory(self) -> (Vec<u8>, Vec<u8>) {
         (self.bytes, self.own)
     }
 
-    /// Makes room for parts of these lengths; what is in them then is not said.
+    /// Makes space for parts of these lengths, with unspecified content.
     pub fn make_room(&mut self, len_of: impl Fn(usize) -> usize) {
         for (other, len) in self.lens.iter_mut().enumerate() {
             *len = if other == self.rank { 0 } else { len_of(other) };
@@ -74,13 +75,13 @@ impl RoundParts {
         fit(&mut self.bytes, self.lens.iter().sum());
     }
 
-    /// Makes room for what this rank has for itself, too.
+    /// Makes space for this rank's own data, too.
     pub fn make_all_room(&mut self, len_of: impl Fn(usize) -> usize) {
         self.make_room(&len_of);
         fit(&mut self.own, len_of(self.rank));
     }
 
-    /// The part of each rank, this one's own among them.
+    /// The part of each rank, including this one's own.
     pub fn each(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.bytes[..];
         self.lens.iter().enumerate().map(move |(other, len)| match other == self.rank {
@@ -98,17 +99,17 @@ impl RoundParts {
         })
     }
 
-    /// Collective: sends these, and takes those that come.
+    /// Collective: sends these parts, and receives others into `taken`.
     pub fn exchange(&self, taken: &mut RoundParts, team: &Team, longest: usize) -> Result<()> {
         let sent = Parts { bytes: &self.bytes, lens: &self.lens };
         team.exchange(sent, PartsMut { bytes: &mut taken.bytes, lens: &taken.lens }, longest)
     }
 }
 
-/// Makes a buffer this long. What is in it is not said; pages that nobody has touched stay so.
+/// Gives a buffer this length. Its content is unspecified; untouched pages stay untouched.
 pub fn fit(buffer: &mut Vec<u8>, len: usize) {
     if len > buffer.capacity() {
-        // The old one goes first: both would be more than a share.
+        // Free the old buffer first, because both together would exceed a share.
         *buffer = Vec::new();
         *buffer = vec![0; len];
     }

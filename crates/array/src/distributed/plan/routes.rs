@@ -1,12 +1,13 @@
-//! Which elements of this rank go to which owner, and where what comes here belongs.
+//! The assignment of this rank's elements to owners, and the places of the elements that this rank receives.
 //!
-//! Both sides sort by bucket and no further: a counting pass and a placing pass, no comparison. Within a bucket units stay
-//! in the order of memory, so that a round goes through the memory of each rank from its beginning to its end, and jumps
-//! within a window only. The indices are sent once, narrow where the ranges allow; owners keep them.
+//! Both sides sort only by bucket, with a counting pass and a placing pass and no comparisons. Inside a bucket,
+//! units stay in the order of memory, so that a round passes through the memory of each rank from beginning to end,
+//! and jumps only inside a window. The indices are sent once, in a narrow type if the ranges allow; owners
+//! keep them.
 //!
-//! Invariants: [`sent`](Routes::sent) names the units of memory in the order of owners and their buckets, as the owner of each
-//! has them in [`kept`](Routes::kept), source by source; what a rank sends or takes in of a bucket of each range is at most a
-//! third of the buffer, or what one block of each has.
+//! Invariants: [`sent`](Routes::sent) lists the units of memory in the order of owners and their buckets, as each
+//! owner has them in [`kept`](Routes::kept), source by source; from one bucket of each range, a rank sends or
+//! receives at most a third of the buffer, or one block of each.
 
 use std::ops::Range;
 
@@ -23,11 +24,11 @@ fn is_narrow(limit: u64) -> bool {
     u32::try_from(limit).is_ok()
 }
 
-/// A number as it is kept, modulo its width; bytes stand as they are sent, least byte first.
+/// A number as it is stored, modulo its width; its bytes are in the order in which they are sent, lowest byte first.
 trait StoredNumber: Copy {
     fn of(number: u64) -> Self;
 
-    /// The difference, which is right where it fits, even if the numbers did not.
+    /// The difference, which is correct if it fits, even if the numbers did not.
     fn minus(self, other: Self) -> Self;
 }
 
@@ -71,14 +72,14 @@ impl StoredNumber for [u8; 8] {
     }
 }
 
-/// A list of numbers, narrow where all fit.
+/// A list of numbers, in a narrow type if all fit.
 #[derive(Debug)]
 pub(super) enum Numbers {
     Narrow(Vec<u32>),
     Wide(Vec<u64>),
 }
 
-/// Numbers as they are sent, least byte first; narrow where all fit.
+/// Numbers as they are sent, lowest byte first, in a narrow type if all fit.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SentNumbers<'a> {
     Narrow(&'a [[u8; 4]]),
@@ -93,7 +94,7 @@ impl SentNumbers<'_> {
         }
     }
 
-    /// The number at a place.
+    /// The number at an index.
     pub fn get(&self, place: usize) -> u64 {
         match self {
             SentNumbers::Narrow(list) => u64::from(u32::from_le_bytes(list[place])),
@@ -102,21 +103,21 @@ impl SentNumbers<'_> {
     }
 }
 
-/// For each source: the units that it has of this rank's range, counted from the range's beginning, by bucket. They stay in
-/// the memory that they came in.
+/// For each source: its units in this rank's range, counted from the range's beginning, by bucket. They stay in the
+/// memory in which they were received.
 #[derive(Debug)]
 struct KeptUnits {
     is_narrow: bool,
-    /// Of the other ranks, one after another, then this rank's own.
+    /// Those of the other ranks, in order, then this rank's own.
     bytes: Vec<u8>,
-    /// Where the units of each bucket begin, and the end of the last one: so many places for each source. Without a range of
-    /// this rank there are none.
+    /// The begins of the units of each bucket, and the end of the last one, for each source in turn. Empty if this
+    /// rank has no range.
     starts: Vec<u64>,
     places: usize,
 }
 
 impl KeptUnits {
-    /// For what comes, with `bytes` as they come.
+    /// For the received units, whose bytes are `bytes`.
     fn new(
         arriving: &Arriving,
         (rank, buckets): (usize, usize),
@@ -142,7 +143,7 @@ impl KeptUnits {
         KeptUnits { is_narrow, bytes, starts, places }
     }
 
-    /// Of a source those of some buckets.
+    /// The units of a source in some buckets.
     fn units(&self, source: usize, buckets: &Range<u64>) -> SentNumbers<'_> {
         let start = |bucket: u64| {
             self.starts.get(source * self.places + bucket as usize).map_or(0, |at| *at as usize)
@@ -155,27 +156,27 @@ impl KeptUnits {
     }
 }
 
-/// See the module's text.
+/// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Routes {
-    /// Elements that always move together.
+    /// Number of elements that always move together.
     pub unit: u64,
     pub ranges: Ranges,
-    /// Memory number of the first element of each unit of this rank, by owner and bucket.
+    /// The index in memory of the first element of each unit of this rank, by owner and bucket.
     pub sent: Numbers,
-    /// Where the units of each owner's buckets begin in `sent`, and their end.
+    /// The begins of the units of each owner's buckets in `sent`, and their end.
     starts: Vec<u64>,
     kept: KeptUnits,
-    /// How many units of each bucket of this rank's range there are, repeated ones among them.
+    /// Number of units in each bucket of this rank's range, including repeated ones.
     pub counts: Vec<u64>,
-    /// Which units of this rank's range there are.
+    /// The units of this rank's range that are present.
     present: Vec<u64>,
     covered: u64,
     repeated: u64,
 }
 
 impl Routes {
-    /// Collective: sends the indices to the owners. A bucket has up to `bucket` bytes of elements of eight bytes.
+    /// Collective: sends the indices to the owners. A bucket has up to `bucket` bytes of eight-byte elements.
     pub fn new(
         team: &Team,
         step: Step,
@@ -183,30 +184,30 @@ impl Routes {
         (owners, bucket): (usize, u64),
     ) -> Result<Routes> {
         let unit = common_unit(team, step, footprint)?;
-        // Where all ranks are owners it does not matter where they run.
+        // If all ranks are owners, their hosts do not matter.
         let hosts = if owners < team.size() { team.hosts(step)? } else { vec![0; team.size()].into() };
         let blocks = Ranges::new(footprint.total(), unit, owners, &hosts);
         let mut order = BucketOrder::new(footprint, unit, blocks).with_buckets(bucket / 8 / unit);
         let mut arriving = order.exchange_counts(team, step)?;
-        // What two buckets of elements of 16 bytes have, the largest: a third of the buffer at most.
+        // The elements of 16 bytes, the largest, in two buckets: at most a third of the buffer.
         let most = order.busiest(&arriving).saturating_mul(unit * Element::LARGEST as u64);
         let is_too_much = most > 4 * bucket && order.ranges.bucket_shift() > order.ranges.shift;
         let agreed = team.max(step, Ok(vec![u64::from(is_too_much), order.longest(team.rank())]))?;
         if agreed[0] > 0 {
-            // Few ranks have many elements, or many have the same ones.
+            // A few ranks have many elements, or many ranks have the same ones.
             order = order.with_buckets(1);
             arriving = order.exchange_counts(team, step)?;
         }
         order.send(team, step, (arriving, agreed[1]))
     }
 
-    /// The units that a source has of some buckets of this rank's range, counted from the range's beginning; none where
-    /// this rank has no range.
+    /// The units of a source in some buckets of this rank's range, counted from the range's beginning; empty if this
+    /// rank has no range.
     pub fn kept(&self, source: usize, buckets: &Range<u64>) -> SentNumbers<'_> {
         self.kept.units(source, buckets)
     }
 
-    /// Finds out which units there are of this rank's range.
+    /// Finds the units of this rank's range that are present.
     fn look(&mut self, team: &Team) -> Result<()> {
         let Some(owner) = self.ranges.owner(team.rank()) else { return Ok(()) };
         let mut present = vec![0; self.ranges.range_units(owner).div_ceil(64) as usize];
@@ -229,7 +230,7 @@ impl Routes {
                 counts[bucket as usize] += kept.len() as u64;
                 if let Some(at) = outside {
                     return Err(Error::internal(format!(
-                        "rank {source} sent index {at} among those of {allowed:?}"
+                        "rank {source} sent index {at}, which is not among {allowed:?}"
                     )));
                 }
             }
@@ -240,24 +241,24 @@ impl Routes {
         Ok(())
     }
 
-    /// Elements of this rank's range that some rank names.
+    /// Number of elements of this rank's range that some rank names.
     pub fn covered(&self) -> u64 {
         self.covered * self.unit
     }
 
-    /// Elements named again, of this rank's range.
+    /// Number of elements named again, in this rank's range.
     pub fn repeated(&self) -> u64 {
         self.repeated * self.unit
     }
 
-    /// The stretches of units that there are, of those from `at` to `end` of this rank's range; gaps of up to `gap`
-    /// units are taken with them.
+    /// The stretches of units that are present, from `at` to `end` of this rank's range; includes gaps of up to `gap`
+    /// units.
     pub fn stretches(&self, at: u64, end: u64, gap: u64) -> Vec<(u64, u64)> {
         let mut stretches: Vec<(u64, u64)> = Vec::new();
         let mut unit = at;
         while unit < end {
             let word = self.present[(unit / 64) as usize];
-            // 64 units at a time where none or all of them are there.
+            // 64 units at a time if none or all of them are present.
             let (is_present, behind) = match unit.is_multiple_of(64) && (word == 0 || word == u64::MAX) {
                 true => (word != 0, (unit + 64).min(end)),
                 false => (word >> (unit % 64) & 1 == 1, unit + 1),
@@ -273,36 +274,36 @@ impl Routes {
         stretches
     }
 
-    /// Slots of `sent` for some buckets of an owner.
+    /// The slots of `sent` for some buckets of an owner.
     pub fn slots(&self, owner: usize, buckets: &Range<u64>) -> Range<usize> {
         slots(&self.starts, &self.ranges, owner, buckets)
     }
 }
 
-/// Where units of an owner's buckets are, if these are the places where those of each bucket begin.
+/// The range of units of an owner's buckets, if `starts` has the begin of each bucket.
 fn slots(starts: &[u64], ranges: &Ranges, owner: usize, buckets: &Range<u64>) -> Range<usize> {
     let first = owner * ranges.buckets() as usize;
     starts[first + buckets.start as usize] as usize..starts[first + buckets.end as usize] as usize
 }
 
-/// The units of a rank, in the order of its memory, and where those of each bucket go.
+/// The units of a rank, in the order of its memory, and the destination of each bucket.
 struct BucketOrder<'a> {
     footprint: &'a Footprint,
     unit: u64,
     ranges: Ranges,
-    /// How many units of each block there are.
+    /// Number of units in each block.
     of_block: Vec<u64>,
-    /// The bucket that each block is in, counted over all owners.
+    /// The bucket of each block, counted over all owners.
     bucket_of: Vec<u32>,
-    /// Where the units of each owner's buckets begin, and their end.
+    /// The begins of the units of each owner's buckets, and their end.
     starts: Vec<u64>,
 }
 
-/// How many units come of each bucket of this rank's range, source by source; nothing where it has none.
+/// Number of units received for each bucket of this rank's range, source by source; empty if it has no range.
 type Arriving = Vec<u64>;
 
 impl<'a> BucketOrder<'a> {
-    /// In buckets of one block.
+    /// Uses buckets of one block.
     fn new(footprint: &'a Footprint, unit: u64, ranges: Ranges) -> BucketOrder<'a> {
         let mut of_block = vec![0; ranges.blocks as usize];
         footprint.for_each_unit(unit, |at, _| of_block[(at >> ranges.shift) as usize] += 1);
@@ -310,7 +311,7 @@ impl<'a> BucketOrder<'a> {
         BucketOrder { footprint, unit, ranges, of_block, bucket_of, starts }.with_buckets(1)
     }
 
-    /// The same in buckets of up to so many units.
+    /// The same in buckets of up to this number of units.
     fn with_buckets(mut self, units: u64) -> BucketOrder<'a> {
         self.ranges = self.ranges.with_buckets(units);
         let buckets = self.ranges.buckets() as usize;
@@ -329,7 +330,7 @@ impl<'a> BucketOrder<'a> {
         BucketOrder { starts, ..self }
     }
 
-    /// Collective: how many units come.
+    /// Collective: how many units this rank will receive.
     fn exchange_counts(&self, team: &Team, step: Step) -> Result<Arriving> {
         let of_rank = |rank: usize| match self.ranges.owner(rank) {
             Some(owner) => (0..self.ranges.buckets())
@@ -346,7 +347,7 @@ impl<'a> BucketOrder<'a> {
         slots(&self.starts, &self.ranges, owner, &buckets)
     }
 
-    /// The most units that this rank sends or takes in, of one bucket of each range.
+    /// The maximum number of units that this rank sends or receives from one bucket of each range.
     fn busiest(&self, arriving: &Arriving) -> u64 {
         let of_bucket = |bucket: u64| {
             let sent =
@@ -357,13 +358,13 @@ impl<'a> BucketOrder<'a> {
         (0..self.ranges.buckets()).map(of_bucket).max().unwrap_or(0)
     }
 
-    /// The most units that this rank, `rank`, sends to another one.
+    /// The maximum number of units that this rank, `rank`, sends to another one.
     fn longest(&self, rank: usize) -> u64 {
         let others = (0..self.ranges.owners()).filter(|owner| self.ranges.owner(rank) != Some(*owner));
         others.map(|owner| self.slots(owner, 0..self.ranges.buckets()).len() as u64).max().unwrap_or(0)
     }
 
-    /// Collective: sends the indices, up to `longest` to a rank.
+    /// Collective: sends the indices, up to `longest` to each rank.
     fn send(self, team: &Team, step: Step, (arriving, longest): (Arriving, u64)) -> Result<Routes> {
         let units = self.starts.last().map_or(0, |units| *units as usize);
         let mut sent = match is_narrow(self.footprint.memory()) {
@@ -393,7 +394,7 @@ impl<'a> BucketOrder<'a> {
         for (len, counts) in came.iter_mut().zip(arriving.chunks(buckets.max(1))) {
             *len = counts.iter().sum::<u64>() as usize * width;
         }
-        // What is this rank's own is not sent.
+        // This rank's own indices are not sent.
         let own = bytes_of(rank);
         (lens[rank], came[rank]) = (0, 0);
         let others = came.iter().sum();
@@ -414,7 +415,7 @@ impl<'a> BucketOrder<'a> {
         Ok(routes)
     }
 
-    /// Places the number in memory of each unit, and its number in the owner's range, by bucket.
+    /// Sorts the index in memory of each unit, and its index in the owner's range, by bucket.
     fn place<M: StoredNumber, A: StoredNumber>(&self, memory: &mut [M], offsets: &mut [A]) {
         let (shift, mut next) = (self.ranges.shift, self.starts.clone());
         self.footprint.for_each_unit(self.unit, |at, number| {
@@ -431,7 +432,7 @@ impl<'a> BucketOrder<'a> {
     }
 }
 
-/// Marks units as present; one that is not allowed there ends it.
+/// Marks units as present; stops at one that is not in the allowed range.
 fn mark(kept: impl Iterator<Item = u64>, allowed: &Range<u64>, present: &mut [u64]) -> Option<u64> {
     for at in kept {
         if !allowed.contains(&at) {
@@ -442,10 +443,10 @@ fn mark(kept: impl Iterator<Item = u64>, allowed: &Range<u64>, present: &mut [u6
     None
 }
 
-/// Collective: how many elements always move together, on all ranks.
+/// Collective: the number of elements that always move together, on all ranks.
 fn common_unit(team: &Team, step: Step, footprint: &Footprint) -> Result<u64> {
     let own = footprint.unit();
-    // Mostly all ranks have the same one, or one of them has 1.
+    // Usually all ranks have the same number, or one of them has 1.
     let ones = team.max(step, Ok(vec![u64::from(own == 1)]))?;
     if ones[0] == 1 {
         return Ok(1);
@@ -456,10 +457,10 @@ fn common_unit(team: &Team, step: Step, footprint: &Footprint) -> Result<u64> {
     Ok(largest_divisor(unit.max(1), MOST_UNIT))
 }
 
-/// Elements of a unit at most, so that blocks, which are units at least, stay small.
+/// Limit on the elements of a unit, so that blocks, which are at least one unit, stay small.
 const MOST_UNIT: u64 = 1 << 16;
 
-/// The largest divisor of `number` that halving gives and that is at most `limit`, else 1.
+/// The largest divisor of `number` that repeated halving gives and that is at most `limit`, else 1.
 fn largest_divisor(number: u64, limit: u64) -> u64 {
     let mut divisor = number;
     while divisor > limit {

@@ -1,25 +1,25 @@
-//! Runs as few long spans of the file, in rounds that a buffer bounds.
+//! Combines runs into a few long spans of the file, in rounds limited by a buffer.
 //!
-//! Invariants: the spans of a round ascend, do not overlap, and stand one behind the other in the buffer. Runs are taken as
-//! they come and may be cut; those that overlap, as of a map that is read and names an element twice, share bytes of a span:
-//! MPI-IO does not take a view that goes back.
+//! Invariants: the spans of a round ascend, do not overlap, and are consecutive in the buffer. Runs are taken in
+//! order and may be cut; overlapping runs, such as those of a map that is read and names an element twice, share
+//! bytes of a span, because MPI-IO does not accept a view that goes back.
 
 use super::file_array::FileArray;
 use crate::distributed::view::{Run, Runs};
 
-/// Spans and pieces of a round, which are a few words each.
+/// Limit on the spans and pieces of a round, which take a few words each.
 const PIECES: usize = 1 << 16;
 
-/// Elements of one run, side by side in the file.
+/// Elements of one run, adjacent in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpanPiece {
-    /// Number of the first in memory.
+    /// Index of the first element in memory.
     pub memory: u64,
     pub buffer_at: usize,
     pub len: usize,
 }
 
-/// Bytes that are written or read as one.
+/// Bytes written or read in one call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileSpan {
     pub offset: u64,
@@ -42,7 +42,7 @@ pub(super) struct Spans<'a> {
 }
 
 impl<'a> Spans<'a> {
-    /// Rounds of at most `budget` bytes, or one element. Gaps of up to `gap` bytes are part of a span.
+    /// Makes rounds of at most `budget` bytes, or one element. Gaps of up to `gap` bytes become part of a span.
     pub fn new(mut runs: Runs<'a>, array: FileArray, budget: usize, gap: u64) -> Spans<'a> {
         let rest = runs.next();
         let budget = budget.max(array.size as usize);
@@ -50,7 +50,7 @@ impl<'a> Spans<'a> {
         Spans { runs, rest, array, budget, gap, spans, pieces, bytes: 0, shares: false }
     }
 
-    /// Goes on to the next round; false where nothing is left.
+    /// Moves to the next round; false if nothing is left.
     pub fn next(&mut self) -> bool {
         self.spans.clear();
         self.pieces.clear();
@@ -61,7 +61,7 @@ impl<'a> Spans<'a> {
             }
             let offset = self.array.offset(run.at);
             let last = self.spans.last().copied();
-            // Behind a run that was cut one may come that began before it.
+            // After a run that was cut, the next one may begin before it.
             if last.is_some_and(|last| offset < last.offset) {
                 break;
             }

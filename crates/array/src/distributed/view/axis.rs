@@ -2,41 +2,41 @@
 
 use std::sync::Arc;
 
-/// Indices along one dimension of an array, each with its place along the same dimension of memory.
+/// Indices along one dimension of an array, each with its position along the same dimension of memory.
 #[derive(Debug, Clone)]
 pub enum ViewAxis {
-    /// `count` indices from `start` on, `step` apart; in memory from `memory` on, side by side.
+    /// `count` indices from `start` on, `step` apart; in memory, adjacent from `memory` on.
     Range {
         /// First index.
         start: u64,
-        /// Distance of indices.
+        /// Distance between indices.
         step: u64,
-        /// How many.
+        /// Number of indices.
         count: u64,
-        /// Place of the first one in memory.
+        /// Position of the first index in memory.
         memory: u64,
     },
-    /// Blocks of `block` indices, `period` apart, below `extent`; in memory side by side.
+    /// Blocks of `block` indices, `period` apart, below `extent`; adjacent in memory.
     Cyclic {
         /// First index.
         first: u64,
-        /// Indices of a block; the last one may have fewer.
+        /// Number of indices in a block; the last one may have fewer.
         block: u64,
-        /// From the beginning of one block to that of the next.
+        /// Distance from the beginning of one block to that of the next.
         period: u64,
         /// Length of the dimension.
         extent: u64,
     },
-    /// The index that the map has at each place of memory, for its first `count` places; -1 for none.
+    /// The array index for each position in memory, for the first `count` positions; -1 for none.
     Map {
         /// The map.
         map: Arc<[i64]>,
-        /// How many of its entries count.
+        /// The number of its valid entries.
         count: usize,
     },
 }
 
-/// Indices that stand side by side in the array and in memory.
+/// Indices that are adjacent in the array and in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub index: u64,
@@ -45,12 +45,12 @@ pub(super) struct Segment {
 }
 
 impl ViewAxis {
-    /// A dimension taken as it is.
+    /// Takes a whole dimension.
     pub fn whole(len: u64) -> ViewAxis {
         ViewAxis::Range { start: 0, step: 1, count: len, memory: 0 }
     }
 
-    /// How many places of memory it fills, those without an element among them.
+    /// The number of positions in memory that it fills, including those without an element.
     pub fn len(&self) -> u64 {
         match self {
             ViewAxis::Range { count, .. } => *count,
@@ -63,7 +63,7 @@ impl ViewAxis {
         }
     }
 
-    /// Whether it fills no place.
+    /// Whether it fills no position.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -74,8 +74,8 @@ impl ViewAxis {
             && extent == memory_extent
     }
 
-    /// The first of its segments from the `at`-th place on, in `order` where one is given, and how many places it
-    /// takes. `None` of a map's -1.
+    /// The first of its segments from position `at` on, in `order` if given, and the number of positions that it
+    /// takes. `None` for a -1 of a map.
     pub(super) fn segment(&self, at: u64, order: Option<&[u32]>) -> (Option<Segment>, u64) {
         match self {
             ViewAxis::Range { start, step: 1, count, memory } => {
@@ -109,7 +109,7 @@ impl ViewAxis {
         }
     }
 
-    /// The `at`-th index and its place in memory.
+    /// The index at position `at`, and its position in memory.
     pub(super) fn index(&self, at: u64, order: Option<&[u32]>) -> Option<(u64, u64)> {
         match self {
             ViewAxis::Map { map, .. } => {
@@ -120,7 +120,7 @@ impl ViewAxis {
         }
     }
 
-    /// Elements along it.
+    /// Number of elements along it.
     pub(super) fn elements(&self) -> u64 {
         match self {
             ViewAxis::Map { map, count } => map[..*count].iter().filter(|index| **index >= 0).count() as u64,
@@ -129,7 +129,7 @@ impl ViewAxis {
     }
 }
 
-/// Maps are compared by what they hold: a plan is made for a map, not for its hash.
+/// Maps are compared by their contents: a plan is made for a map, not for its hash.
 impl PartialEq for ViewAxis {
     fn eq(&self, other: &ViewAxis) -> bool {
         match (self, other) {

@@ -1,10 +1,10 @@
-//! Views from decomposition files of ParallelIO: a job that moves here keeps the decompositions that it has.
+//! Views from decomposition files of ParallelIO: a job that moves to Fieldstone keeps its decompositions.
 //!
-//! A file is of some number of tasks, and serves any number of ranks: see `spec/array-files.md`. Of the text form rank 0 reads
-//! a piece at a time and sends each rank its entries; of the netCDF form each rank reads its own.
+//! A file has the maps of some number of tasks, and serves any number of ranks: see `spec/array-files.md`. Rank 0
+//! reads the text form piece by piece and sends each rank its entries; of the netCDF form, each rank reads its own.
 //!
-//! Invariants: all calls are collective, and what is wrong with the file is raised on all ranks; beside its own map a rank
-//! takes a piece of [`PIECE`] bytes, rank 0 of the text form the entries of one piece.
+//! Invariants: all calls are collective, and all ranks raise an error in the file; in addition to its own map, a rank
+//! holds a piece of [`PIECE`] bytes, and rank 0 the entries of one piece of the text form.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,25 +17,26 @@ use fieldstone_format::pio::{PioNumbers, PioShape, PioTable, PioText, TEXT};
 
 use super::View;
 
-/// Bytes that are read at a time.
+/// Bytes read at a time.
 const PIECE: usize = 4 << 20;
 const STEP: &str = "decomposition";
 
-/// What a rank holds by a decomposition file.
+/// This rank's part in a decomposition file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decomposition {
-    /// Extents of the array that was decomposed, the slowest first.
+    /// Extents of the decomposed array, slowest first.
     pub shape: Vec<u64>,
-    /// Tasks that the file is of.
+    /// Number of tasks in the file.
     pub tasks: u64,
     /// This rank's elements, in C order of the array; -1 for none.
     pub map: Arc<[i64]>,
 }
 
 impl Decomposition {
-    /// Collective: this rank's part by the file `path`.
+    /// Collective: this rank's part in the file `path`.
     ///
-    /// Errors: `NotFound`; `Invalid` of what is no decomposition file; `Corrupt` of one that is damaged, naming the place.
+    /// Errors: `NotFound`; `Invalid` if it is not a decomposition file; `Corrupt` if it is damaged, with the
+    /// position.
     pub fn read(team: &Team, path: &Path) -> Result<Decomposition> {
         let file = team.open(STEP, path, FileMode::Read)?;
         let named = |error: Error| error.context(path.display());
@@ -70,20 +71,20 @@ fn read(file: &TeamFile) -> Result<Decomposition> {
         return read_netcdf(file);
     }
     let hint = match head.starts_with(b"\x89HDF") {
-        true => "it is of netCDF-4: make a classic one of it with `nccopy -k cdf5`",
+        true => "it is a netCDF-4 file: convert it with `nccopy -k cdf5`",
         false => "give a file that PIOc_write_decomp or PIOc_write_nc_decomp made",
     };
-    Err(Code::Argument.error("it is no decomposition file of ParallelIO").with_hint(hint))
+    Err(Code::Argument.error("it is not a decomposition file of ParallelIO").with_hint(hint))
 }
 
-/// The tasks of a rank: first one and how many.
+/// The tasks of a rank.
 fn tasks_of(rank: usize, ranks: usize, tasks: u64) -> std::ops::Range<u64> {
     let (each, longer) = (tasks / ranks as u64, tasks % ranks as u64);
     let cut = |rank: u64| each * rank + rank.min(longer);
     cut(rank as u64)..cut(rank as u64 + 1)
 }
 
-/// The rank that has a task.
+/// The rank of a task.
 fn rank_of(task: u64, ranks: usize, tasks: u64) -> usize {
     let (each, longer) = (tasks / ranks as u64, tasks % ranks as u64);
     let in_longer = longer * (each + 1);
@@ -118,7 +119,7 @@ fn read_text(file: &TeamFile) -> Result<Decomposition> {
     Ok(Decomposition { shape: words.collect(), tasks, map: map.into() })
 }
 
-/// Takes in the next piece of the text; whether there may be more.
+/// Adds the next piece of the text; returns whether there may be more.
 fn take_text(
     file: &TeamFile,
     text: &mut PioText,
@@ -138,7 +139,7 @@ fn take_text(
     Ok(n == bytes.len() && !text.is_complete())
 }
 
-/// A file as parsers of headers read it.
+/// A file as a source for the header parsers.
 struct HeaderSource<'a>(&'a TeamFile);
 
 impl Source for HeaderSource<'_> {
@@ -182,7 +183,7 @@ fn numbers(file: &TeamFile, len: u64, of: &PioNumbers, (at, count): (u64, u64)) 
         .filter(|(offset, bytes)| offset.checked_add(*bytes).is_some_and(|end| end <= len));
     let (offset, bytes) = range.ok_or_else(|| {
         Code::Truncated.error(format!(
-            "{count} numbers from the {at}th on of a variable at {} end beyond byte {len}",
+            "{count} numbers from number {at} on of a variable at {} end beyond byte {len}",
             of.begin
         ))
     })?;

@@ -1,25 +1,25 @@
-//! The elements that a rank writes or reads: a product of axes, as runs.
+//! The elements that a rank writes or reads: a product of axes, iterated as runs.
 
 use std::sync::Arc;
 
 use super::axis::{Segment, ViewAxis};
 
-/// Elements that stand side by side in the array and in memory.
+/// Elements that are adjacent in the array and in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Number of the first one in the array, in C order.
+    /// Index of the first element in the array, in C order.
     pub at: u64,
-    /// Its number in memory, in C order of the local shape.
+    /// Its index in memory, in C order of the local shape.
     pub memory: u64,
-    /// How many there are, at least one.
+    /// Number of elements, at least one.
     pub elements: u64,
 }
 
-/// A dimension that runs repeat along, outside of the innermost one.
+/// A dimension outside the innermost one, along which runs repeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OuterAxis {
     axis: ViewAxis,
-    /// Elements from one index to the next, in the array and in memory.
+    /// Number of elements from one index to the next, in the array and in memory.
     step: u64,
     memory_step: u64,
 }
@@ -27,21 +27,21 @@ struct OuterAxis {
 /// A product of axes. See [the module of views](super).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Footprint {
-    /// Elements of the whole array.
+    /// Number of elements of the whole array.
     total: u64,
-    /// Elements of the memory.
+    /// Number of elements of the memory.
     memory: u64,
     outer: Vec<OuterAxis>,
     last: ViewAxis,
-    /// Elements of the dimensions inside of `last`, which are taken whole.
+    /// Number of elements in the dimensions inside `last`, which are taken whole.
     inner: u64,
     elements: u64,
-    /// In a box, first index and count of each dimension of the array.
+    /// For a box, first index and count in each dimension of the array.
     bounds: Option<(Vec<u64>, Vec<u64>)>,
 }
 
 impl Footprint {
-    /// The product of `axes` in an array of `shape`, which memory of `local_shape` holds. Products of both shapes
+    /// Makes the product of `axes` in an array of `shape`, held by memory of `local_shape`. Products of both shapes
     /// are below 2^63.
     pub(super) fn new(shape: &[u64], local_shape: &[u64], axes: Vec<ViewAxis>) -> Footprint {
         let bounds = axes.iter().map(|axis| match axis {
@@ -83,27 +83,27 @@ impl Footprint {
         }
     }
 
-    /// How many elements it has.
+    /// The number of its elements.
     pub fn elements(&self) -> u64 {
         self.elements
     }
 
-    /// Elements of the whole array.
+    /// The number of elements of the whole array.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Elements of the whole memory.
+    /// The number of elements of the whole memory.
     pub fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// First index and count of each dimension, where it is a box.
+    /// First index and count in each dimension, if it is a box.
     pub fn bounds(&self) -> Option<(&[u64], &[u64])> {
         self.bounds.as_ref().map(|(start, count)| (&start[..], &count[..]))
     }
 
-    /// The map, where it has one, and how many of its entries count.
+    /// The map, if it has one, and the number of valid entries.
     pub fn map(&self) -> Option<(&Arc<[i64]>, usize)> {
         let axes = self.outer.iter().map(|outer| &outer.axis).chain([&self.last]);
         axes.into_iter().find_map(|axis| match axis {
@@ -112,15 +112,15 @@ impl Footprint {
         })
     }
 
-    /// Whether an axis leaves out indices between those it takes at a distance.
+    /// Whether an axis skips indices between those that it takes at a distance.
     pub(super) fn has_gaps(&self) -> bool {
         let axes = self.outer.iter().map(|outer| &outer.axis).chain([&self.last]);
         axes.into_iter()
             .any(|axis| matches!(axis, ViewAxis::Range { step, count, .. } if *step > 1 && *count > 1))
     }
 
-    /// A number of elements that divides every run and where it begins: what always moves together. 0 where there
-    /// are none.
+    /// A number of elements that divides every run and its begin, so that these elements always move together. 0 if
+    /// there are none.
     pub fn unit(&self) -> u64 {
         if self.elements == 0 {
             return 0;
@@ -134,11 +134,11 @@ impl Footprint {
             }
         };
         let unit = self.inner * along.max(1);
-        // Outer indices have to keep the division.
+        // Outer indices must not break the division.
         self.outer.iter().fold(unit, |unit, outer| gcd(unit, outer.step))
     }
 
-    /// About how many runs it has: exactly so but for maps, where neighbours may join.
+    /// The approximate number of its runs: exact except for maps, whose neighbouring entries may join.
     pub fn run_count(&self) -> u64 {
         let outer: u64 = self.outer.iter().map(|outer| outer.axis.elements()).product();
         if self.elements == 0 {
@@ -157,13 +157,13 @@ impl Footprint {
         outer * along
     }
 
-    /// Its runs in the order of memory. They ascend in the array, unless there is a map that does not.
+    /// Its runs in the order of memory. They ascend in the array, unless a map does not.
     pub fn runs(&self) -> Runs<'_> {
         self.runs_in(None)
     }
 
-    /// Its runs in the order of the array; `order` are the entries of its map that name an element, by index, or
-    /// nothing where there is no map.
+    /// Its runs in the order of the array; `order` has the entries of its map that name an element, ordered by index,
+    /// or is `None` without a map.
     pub fn ascending<'a>(&'a self, order: Option<&'a [u32]>) -> Runs<'a> {
         self.runs_in(order)
     }
@@ -179,8 +179,8 @@ impl Footprint {
         }
     }
 
-    /// Calls `act` with array number and memory number of each group of `unit` elements, in the order of memory.
-    /// `unit` divides [`unit`](Footprint::unit).
+    /// Calls `act` with the indices in the array and in memory of each group of `unit` elements, in the order of
+    /// memory. `unit` divides [`unit`](Footprint::unit).
     pub fn for_each_unit(&self, unit: u64, mut act: impl FnMut(u64, u64)) {
         let ViewAxis::Map { map, count } = &self.last else {
             return self.runs().for_each(|run| {
@@ -192,7 +192,7 @@ impl Footprint {
         let each = self.inner / unit;
         let mut outer = self.runs();
         while let Some((base, memory_base)) = outer.base() {
-            // Divided here: in the loop it would be divided anew for each entry.
+            // Divide here, because the loop would divide for each entry.
             let base = base / unit;
             for (place, index) in map[..*count].iter().enumerate() {
                 if let Ok(index) = u64::try_from(*index) {
@@ -206,7 +206,7 @@ impl Footprint {
         }
     }
 
-    /// How many entries an axis has in this order: all, but for a map.
+    /// The number of entries of an axis in this order: all, except for a map.
     fn len_of(axis: &ViewAxis, order: Option<&[u32]>) -> u64 {
         match (axis, order) {
             (ViewAxis::Map { .. }, Some(order)) => order.len() as u64,
@@ -224,22 +224,23 @@ pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     a
 }
 
-/// The runs of a footprint; a few words for each dimension.
+/// The runs of a footprint; takes a few words for each dimension.
 #[derive(Debug, Clone)]
 pub struct Runs<'a> {
     footprint: &'a Footprint,
     order: Option<&'a [u32]>,
-    /// Places along the outer axes.
+    /// Positions along the outer axes.
     outer: Vec<u64>,
-    /// What the outer axes add, in the array and in memory; nothing before it is known.
+    /// The offsets that the outer axes add, in the array and in memory; `None` before they are known.
     bases: Option<(u64, u64)>,
-    /// Place along the last axis.
+    /// Position along the last axis.
     at: u64,
     ended: bool,
 }
 
 impl Runs<'_> {
-    /// What the outer axes add at where they are, or at the next place where all have an element.
+    /// The offsets that the outer axes add at their current positions, or at the next ones at which all have an
+    /// element.
     fn base(&mut self) -> Option<(u64, u64)> {
         while !self.ended {
             if self.bases.is_some() {
@@ -264,12 +265,12 @@ impl Runs<'_> {
         None
     }
 
-    /// Goes on to the next place of the outer axes.
+    /// Moves to the next position of the outer axes.
     fn step_outer(&mut self) {
         self.advance(self.outer.len());
     }
 
-    /// The next place of the first `axes` outer axes; those inside of them begin again.
+    /// Moves to the next position of the first `axes` outer axes; those inside them start again.
     fn advance(&mut self, axes: usize) {
         (self.bases, self.at) = (None, 0);
         self.outer[axes..].fill(0);

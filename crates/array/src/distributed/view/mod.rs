@@ -1,18 +1,19 @@
-//! Which elements of a global array a rank holds, and where they stand in its memory.
+//! The elements of a global array that a rank holds, and their places in its memory.
 //!
-//! A [`View`] is what a caller says. [`View::resolve`] checks it against the shape of the array and the ranks, and
-//! gives a [`LocalView`]: the shape of the rank's memory and two [`Footprint`]s, of what the rank writes and of what
-//! it reads. A footprint is a product of one axis a dimension (A-1), and gives its elements as [`Run`]s.
+//! A [`View`] is the caller's description. [`View::resolve`] checks it against the shape of the array and the ranks,
+//! and returns a [`LocalView`]: the shape of the rank's memory and two [`Footprint`]s, for the elements that the rank
+//! writes and for those that it reads. A footprint is a product of one axis for each dimension (A-1), and yields its
+//! elements as [`Run`]s.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`axis`] | the indices along one dimension: a range, blocks dealt out in turn, or a map |
+//! | [`axis`] | the indices along one dimension: a range, cyclic blocks, or a map |
 //! | [`footprint`] | the product of axes, as runs of elements |
-//! | `resolve` | the checks |
+//! | `resolve` | the checks of views |
 //! | [`decomposition`] | views from decomposition files of ParallelIO |
 //!
-//! Invariants: elements are counted in C order, in the array and in memory; a footprint never names an element
-//! outside of the array or of memory; a regular one is a few words a dimension, however many elements it has.
+//! Invariants: elements count in C order, in the array and in memory; a footprint never names an element outside the
+//! array or memory; a regular footprint takes a few words for each dimension, however many elements it has.
 //!
 //! ```
 //! use fieldstone_array::distributed::view::View;
@@ -37,7 +38,7 @@ mod resolve;
 use axis::ViewAxis;
 pub use footprint::{Footprint, Run, Runs};
 
-/// What of an array a rank holds.
+/// The part of an array that a rank holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     kind: ViewKind,
@@ -59,7 +60,7 @@ enum ViewKind {
 pub enum Halo {
     /// The same on every side.
     All(u64),
-    /// Before and behind, for each dimension.
+    /// Before and after the block, for each dimension.
     Each(Vec<(u64, u64)>),
 }
 
@@ -85,24 +86,24 @@ impl View {
         View::of(ViewKind::Block { start: start.to_vec(), count: count.to_vec() })
     }
 
-    /// This rank's part of a balanced cut, as numpy's `array_split` makes it; ranks in C order over the grid.
+    /// This rank's part in a balanced cut, as numpy's `array_split` makes it; ranks are in C order over the grid.
     pub fn grid(grid: &[u64]) -> View {
         View::of(ViewKind::Grid { grid: grid.to_vec() })
     }
 
-    /// Blocks dealt out in turn in every dimension, ranks in C order over the grid. In memory they stand side by
-    /// side.
+    /// Blocks assigned to ranks in turn in every dimension; ranks are in C order over the grid. In memory the blocks
+    /// are adjacent.
     pub fn cyclic(grid: &[u64], blocks: &[u64]) -> View {
         View::of(ViewKind::Cyclic { grid: grid.to_vec(), blocks: blocks.to_vec() })
     }
 
-    /// Global indices along dimension `dim`, other dimensions whole; without `dim`, elements by their number in C
-    /// order. -1 stands for no element. The first `owned` entries are written (`None`: all), all are read.
+    /// Global indices along dimension `dim`, with the other dimensions whole; without `dim`, elements by their index
+    /// in C order. -1 means no element. The first `owned` entries are written (`None`: all), and all are read.
     pub fn irregular(map: impl Into<Arc<[i64]>>, owned: Option<u64>, dim: Option<usize>) -> View {
         View::of(ViewKind::Irregular { map: map.into(), owned, dim })
     }
 
-    /// The same map along another dimension; any other view as it is.
+    /// The same map along another dimension; any other view unchanged.
     pub fn along(mut self, along: usize) -> View {
         if let ViewKind::Irregular { dim, .. } = &mut self.kind {
             *dim = Some(along);
@@ -110,13 +111,13 @@ impl View {
         self
     }
 
-    /// `count` indices of the first dimension behind those of the lower ranks.
+    /// `count` indices of the first dimension, after those of the lower ranks.
     pub fn joined(count: u64) -> View {
         View::of(ViewKind::Joined { count })
     }
 
-    /// The same with memory that is wider than the block. The halo is not written; a read fills what of it lies
-    /// within the array.
+    /// The same with memory that is wider than the block. The halo is not written; a read fills the part of it inside
+    /// the array.
     pub fn halo(mut self, halo: impl Into<Halo>) -> View {
         self.halo = halo.into();
         self
@@ -128,7 +129,7 @@ impl View {
         self
     }
 
-    /// The word by which users choose it.
+    /// The name by which users choose it.
     pub fn word(&self) -> &'static str {
         match self.kind {
             ViewKind::Block { .. } | ViewKind::Grid { .. } => "block",
@@ -138,7 +139,8 @@ impl View {
         }
     }
 
-    /// The view in words: what is the same on all ranks. `block 2x2x1 halo 1`, `cyclic 2x2 blocks 4x4`, `irregular`.
+    /// Describes the view, with everything that is equal on all ranks: `block 2x2x1 halo 1`, `cyclic 2x2 blocks 4x4`,
+    /// `irregular`.
     pub fn describe(&self) -> String {
         let product = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join("x");
         let mut text = self.word().to_owned();
@@ -163,7 +165,8 @@ impl View {
         text
     }
 
-    /// How many indices of the first dimension this rank adds, where its extent is the sum over all ranks.
+    /// The number of indices of the first dimension that this rank adds, if the dimension's extent is the sum over
+    /// all ranks.
     pub fn joined_count(&self) -> Option<u64> {
         match self.kind {
             ViewKind::Joined { count } => Some(count),
@@ -182,8 +185,8 @@ impl View {
         }
     }
 
-    /// How long the first dimension has to be to hold what the view names, `row` elements to an index of it; `None`
-    /// where the view takes a share of what there is.
+    /// The minimum length of the first dimension that contains the view, with `row` elements for each index; `None`
+    /// if the view takes a share of whatever there is.
     pub fn reaches(&self, row: u64) -> Option<u64> {
         let last = |start: u64, count: u64, stride: u64| match count {
             0 => 0,
@@ -203,10 +206,10 @@ impl View {
         }
     }
 
-    /// What the view means for an array of this shape on `rank` of `size` ranks. A joined view begins where the
-    /// lower ranks end: see [`resolve_joined`](View::resolve_joined).
+    /// Resolves the view for an array of this shape on `rank` of `size` ranks. A joined view begins where the lower
+    /// ranks end: see [`resolve_joined`](View::resolve_joined).
     ///
-    /// Errors: `Invalid`, with the position and the value at fault.
+    /// Errors: `Invalid`, with the position and value at fault.
     pub fn resolve(&self, shape: &[u64], rank: usize, size: usize) -> Result<LocalView> {
         self.resolve_joined(shape, rank, size, 0)
     }
@@ -222,28 +225,28 @@ fn largest(map: &[i64]) -> Option<u64> {
     map.iter().copied().max().and_then(|last| u64::try_from(last).ok())
 }
 
-/// Extents of an array, of the rank's memory, and what of them is taken: an axis each.
+/// Extents of an array and of the rank's memory, and an axis for each dimension with the indices taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AxisProduct {
     shape: Vec<u64>,
     axes: Vec<ViewAxis>,
 }
 
-/// A view of an array of known shape, on one rank. See the module's text.
+/// A view of an array of known shape, on one rank. See the module's documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalView {
     local_shape: Vec<u64>,
-    /// Says of views that deal out an array how they do it: ranks with equal ones hold no element twice.
+    /// For views that distribute an array: how they do it. Ranks with equal values hold no element twice.
     deal: u64,
     written: Option<Footprint>,
     read: Footprint,
-    /// What the footprints were made of: what is written, where that is another part, and what is read.
+    /// The input of the footprints: the part written, if it is another one, and the part read.
     written_of: Option<AxisProduct>,
     read_of: AxisProduct,
 }
 
 impl LocalView {
-    /// What is read, and what is written where that is another part, in an array of `shape`.
+    /// Makes a view from the part read and, if it is another one, the part written, in an array of `shape`.
     fn new(
         shape: &[u64],
         local_shape: Vec<u64>,
@@ -263,51 +266,51 @@ impl LocalView {
         }
     }
 
-    /// The same elements of an array whose storage has the dimensions reversed, as an array in Fortran order has; so are
-    /// those of the local shape. Memory is then counted in Fortran order: see
-    /// [`Buffer::transposed`](crate::distributed::buffer::Buffer::transposed). A map over all dimensions counts elements
-    /// as they are stored, and stays as it is.
+    /// The same elements of an array that is stored with its dimensions reversed, as one in Fortran order is; the
+    /// local shape is reversed, too. Memory then counts in Fortran order: see
+    /// [`Buffer::transposed`](crate::distributed::buffer::Buffer::transposed). A map over all dimensions counts
+    /// elements as they are stored, and does not change.
     pub fn transposed(&self) -> LocalView {
         fn reversed<T: Clone>(list: &[T]) -> Vec<T> {
             list.iter().rev().cloned().collect()
         }
         let AxisProduct { shape, axes } = &self.read_of;
-        // Of ranks that deal out an array one way and those that do it the other way nothing is known.
+        // If some ranks distribute an array one way and others the other way, nothing is known.
         let deal = if self.deal == 0 { 0 } else { self.deal ^ 1 << 63 };
         let written = self.written_of.as_ref().map(|written| reversed(&written.axes));
         LocalView::new(&reversed(shape), reversed(&self.local_shape), deal, reversed(axes), written)
     }
 
-    /// The shape that this rank's memory has.
+    /// The shape of this rank's memory.
     pub fn local_shape(&self) -> &[u64] {
         &self.local_shape
     }
 
-    /// A number that is equal on all ranks where the view deals out the array so that none of what is written is
-    /// written by two ranks; 0 where ranks say what they hold.
+    /// A number that is equal on all ranks if the view distributes the array so that no element is written by two
+    /// ranks; 0 if each rank declares its own part.
     pub fn deal(&self) -> u64 {
         self.deal
     }
 
-    /// What this rank writes: all that it reads where the view says nothing else.
+    /// The elements that this rank writes: by default all that it reads.
     pub fn written(&self) -> &Footprint {
         self.written.as_ref().unwrap_or(&self.read)
     }
 
-    /// What this rank reads.
+    /// The elements that this rank reads.
     pub fn read(&self) -> &Footprint {
         &self.read
     }
 
-    /// What this rank writes, for a call that writes.
+    /// The elements that this rank writes, for a call that writes.
     ///
-    /// Errors: `Invalid` for indices that are not side by side.
+    /// Errors: `Invalid` for indices that are not adjacent.
     pub fn to_write(&self) -> Result<&Footprint> {
         match self.written().has_gaps() {
             false => Ok(self.written()),
-            true => Err(Code::Option
-                .error("a view with a stride is written")
-                .with_hint("a stride is for reading: leave it out, or give fst.irregular(map) the indices")),
+            true => Err(Code::Option.error("a view with a stride cannot be written").with_hint(
+                "a stride is only for reading: leave it out, or pass the indices to fst.irregular(map)",
+            )),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The checks that make a view of a given shape: each error names the position and the value at fault. The rank is
-//! added where ranks agree.
+//! The checks that resolve a view for a given shape: each error names the position and value at fault. The agreement
+//! of ranks adds the rank.
 
 use fieldstone_core::{Code, Error, Result};
 
@@ -17,8 +17,8 @@ pub(super) fn resolve(
     let has_halo = view.halo != Halo::All(0) || view.stride.iter().any(|stride| *stride != 1);
     if has_halo && !is_block {
         return Err(Code::Option
-            .error(format!("a {} view with a halo or a stride", view.word()))
-            .with_hint("halo and stride are of fst.block"));
+            .error(format!("a {} view cannot have a halo or a stride", view.word()))
+            .with_hint("halo and stride belong to fst.block"));
     }
     let of = |axes: Vec<ViewAxis>| {
         let local_shape: Vec<u64> = axes.iter().map(ViewAxis::len).collect();
@@ -53,11 +53,12 @@ pub(super) fn resolve(
         }
         ViewKind::Joined { count } => {
             let Some(first) = shape.first() else {
-                return Err(Code::Shape.error("a joined view of an array without dimensions"));
+                return Err(Code::Shape.error("a joined view needs an array with dimensions"));
             };
             if before.checked_add(*count).is_none_or(|end| end > *first) {
                 return Err(Code::Box.error(format!(
-                    "a joined view of {count} indices behind {before} of the lower ranks, but dimension 0 has {first}"
+                    "a joined view of {count} indices after {before} on the lower ranks exceeds dimension \
+                     0, which has {first}"
                 )));
             }
             let range = ViewAxis::Range { start: before, step: 1, count: *count, memory: 0 };
@@ -66,7 +67,7 @@ pub(super) fn resolve(
     }
 }
 
-/// The product of a shape, which offsets of its bytes are to reach.
+/// The product of a shape, for which offsets of bytes must fit.
 fn product(shape: &[u64], what: &str) -> Result<u64> {
     let product =
         shape.iter().filter(|len| **len > 0).try_fold(1u64, |product, len| product.checked_mul(*len));
@@ -79,19 +80,19 @@ fn check_dims(what: &str, given: usize, shape: &[u64]) -> Result<()> {
     match given == shape.len() {
         true => Ok(()),
         false => Err(Code::Shape
-            .error(format!("{what} has {given} entries, but the array {} dimensions", shape.len()))
+            .error(format!("{what} has {given} entries, but the array has {} dimensions", shape.len()))
             .with_hint("give one for each dimension")),
     }
 }
 
-/// Where `rank` stands in a grid of `size` ranks, in C order.
+/// The position of `rank` in a grid of `size` ranks, in C order.
 fn coordinates(grid: &[u64], shape: &[u64], rank: usize, size: usize) -> Result<Vec<u64>> {
     check_dims("grid", grid.len(), shape)?;
     let ranks = grid.iter().try_fold(1u64, |ranks, parts| ranks.checked_mul(*parts));
     if ranks != Some(size as u64) {
         return Err(Code::Option
             .error(format!("grid {grid:?} does not fit {size} ranks"))
-            .with_hint("the product of the grid is the number of ranks"));
+            .with_hint("the product of the grid must be the number of ranks"));
     }
     let mut left = rank as u64;
     let mut at: Vec<u64> = grid
@@ -107,7 +108,7 @@ fn coordinates(grid: &[u64], shape: &[u64], rank: usize, size: usize) -> Result<
     Ok(at)
 }
 
-/// First index and count of part `at` of `parts`, as numpy's `array_split` cuts.
+/// First index and count of part `at` of `parts`, as in numpy's `array_split`.
 fn split(len: u64, parts: u64, at: u64) -> (u64, u64) {
     let (each, longer) = (len / parts, len % parts);
     (each * at + at.min(longer), each + u64::from(at < longer))
@@ -136,7 +137,7 @@ fn block(view: &View, shape: &[u64], start: &[u64], count: &[u64]) -> Result<Loc
             return Err(Code::Option.error(format!("stride[{i}] is 0")).with_hint("1 takes every element"));
         }
         if step > 1 && (before, behind) != (0, 0) {
-            return Err(Code::Option.error(format!("dimension {i} has a stride and a halo")));
+            return Err(Code::Option.error(format!("dimension {i} has both a stride and a halo")));
         }
         if if is_empty { start[i] > shape[i] } else { far >= shape[i] } {
             return Err(outside(i, start[i], count[i], step, shape[i]));
@@ -168,9 +169,10 @@ fn outside(dim: usize, start: u64, count: u64, step: u64, len: u64) -> Error {
 
 fn owned_of(owned: Option<u64>, len: usize) -> Result<usize> {
     let Some(owned) = owned else { return Ok(len) };
-    usize::try_from(owned).ok().filter(|owned| *owned <= len).ok_or_else(|| {
-        Code::Option.error(format!("more entries are owned than the map has, which are {len}: {owned}"))
-    })
+    usize::try_from(owned)
+        .ok()
+        .filter(|owned| *owned <= len)
+        .ok_or_else(|| Code::Option.error(format!("owned is {owned}, but the map has only {len} entries")))
 }
 
 fn irregular(
@@ -188,7 +190,7 @@ fn irregular(
         return Err(Code::Option.error(format!("dim is {dim}, but the array has {} dimensions", shape.len())));
     };
     if u32::try_from(map.len()).is_err() {
-        return Err(Code::TooLarge.error(format!("a map of {} entries, and 2^32 are too many", map.len())));
+        return Err(Code::TooLarge.error(format!("a map of {} entries reaches the limit of 2^32", map.len())));
     }
     let limit = i64::try_from(len).unwrap_or(i64::MAX);
     if let Some((place, index)) = map.iter().enumerate().find(|(_, index)| **index < -1 || **index >= limit) {
@@ -197,7 +199,7 @@ fn irregular(
                 "map[{place}] is {index}, but indices along it are 0 to {}, or -1",
                 len as i128 - 1
             ))
-            .with_hint("-1 stands for no element"));
+            .with_hint("-1 means no element"));
     }
     let local: Vec<u64> =
         shape.iter().enumerate().map(|(i, len)| if i == dim { map.len() as u64 } else { *len }).collect();

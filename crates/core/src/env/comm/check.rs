@@ -1,8 +1,8 @@
-//! Whether a communicator keeps its promises: every collective and every call of its files, with values
-//! that are known beforehand. Communicators are made outside this crate (over mpi4py, over C's MPI), and
-//! a new one, or a new MPI, is tried with this before data are trusted to it.
+//! Checks that a communicator keeps its promises: calls every collective and every call of its files with known
+//! values. Communicators are made outside this crate (over mpi4py, or over MPI in C); run this check on a new
+//! communicator, or with a new MPI, before you trust it with data.
 //!
-//! The check goes through a [`Team`]. So what one rank finds wrong is raised on all of them.
+//! The check uses a [`Team`], so that a mismatch found on one rank raises an error on all ranks.
 //!
 //! ```
 //! use fieldstone_core::env::{comm::{check::check, threads}, sim::SimWorld};
@@ -21,14 +21,14 @@ use super::layer::CommLayer;
 use super::{Comm, FileMode, Reduce, Team, TeamFile, Teams};
 use crate::{Error, Result};
 
-/// What the message of a failure on purpose holds.
+/// Part of the message of an injected failure.
 const ON_PURPOSE: &str = "was to fail";
 
-/// Checks `comm`, with parts of about `length` bytes and a new file at `path`, which is left there.
-/// Collective. Returns how many steps the ranks agreed upon.
+/// Checks `comm`, with parts of about `length` bytes and a new file at `path`, which the check leaves there.
+/// Collective. Returns the number of steps that the ranks agreed upon.
 ///
-/// With `fails`, that rank's part of that step (counted from 1) fails on purpose: then every rank's check
-/// is to end with an error that names that rank.
+/// With `fails`, that rank's part of that step (counted from 1) fails on purpose: the check must then end on every
+/// rank with an error that names the rank.
 pub fn check(comm: Arc<dyn Comm>, path: &Path, length: usize, fails: Option<(usize, u64)>) -> Result<u64> {
     let nth = fails.filter(|(rank, _)| *rank == comm.rank()).map_or(0, |(_, nth)| nth);
     let counted = Arc::new(Counted { comm, nth, steps: AtomicU64::new(0) });
@@ -44,7 +44,7 @@ pub fn check(comm: Arc<dyn Comm>, path: &Path, length: usize, fails: Option<(usi
     Ok(counted.steps.load(Ordering::Relaxed))
 }
 
-/// Bytes that say who sent them to whom.
+/// Bytes that identify their sender and receiver.
 fn bytes(from: usize, to: usize, length: usize) -> Vec<u8> {
     (0..length + from + to).map(|n| (n + 3 * from + 7 * to) as u8).collect()
 }
@@ -52,7 +52,7 @@ fn bytes(from: usize, to: usize, length: usize) -> Vec<u8> {
 fn equal<T: PartialEq + ?Sized>(what: &str, got: &T, expected: &T) -> Result<()> {
     match got == expected {
         true => Ok(()),
-        false => Err(Error::internal(format!("{what} is not what it should be"))
+        false => Err(Error::internal(format!("{what} differs from the expected value"))
             .with_hint("this communicator cannot be used: its MPI, or the table of its calls, is at fault")),
     }
 }
@@ -64,43 +64,43 @@ fn collectives(team: &Team, comm: &dyn Comm, length: usize) -> Result<()> {
     team.barrier("barrier")?;
     for root in [0, size - 1] {
         let got = team.broadcast("broadcast", root, Ok(if rank == root { of(root) } else { Vec::new() }))?;
-        let same = equal("what broadcast gave", &got, &of(root));
+        let same = equal("the result of broadcast", &got, &of(root));
         let got = team.gather("gather", root, same.map(|()| of(rank)))?;
-        let same = equal("what gather gave", &got[..], if rank == root { &all[..] } else { &[] });
+        let same = equal("the result of gather", &got[..], if rank == root { &all[..] } else { &[] });
         let got = team.allgather("allgather", same.map(|()| of(rank)))?;
-        team.agree("compare", equal("what allgather gave", &got, &all))?;
+        team.agree("compare", equal("the result of allgather", &got, &all))?;
     }
     let (own, n) = (rank as u64, size as u64);
     let sums = team.sums("sums", Ok(vec![own, 1, u64::MAX]))?;
     let before = [(0..own).sum(), own, own.wrapping_neg()];
-    let same = equal("what exscan gave", &sums.before[..], &before).and(equal(
-        "what allreduce gave",
+    let same = equal("the result of exscan", &sums.before[..], &before).and(equal(
+        "the result of allreduce",
         &sums.total[..],
         &[(0..n).sum(), n, n.wrapping_neg()],
     ));
     let most = team.max("max", same.map(|()| vec![own, n - own, u64::MAX]))?;
-    let same = equal("what allreduce gave", &most[..], &[n - 1, n, u64::MAX]);
+    let same = equal("the result of allreduce", &most[..], &[n - 1, n, u64::MAX]);
     let parts = same.map(|()| (0..size).map(|to| bytes(rank, to, length)).collect());
     let got = team.alltoallv("alltoallv", parts)?;
     let expected: Vec<_> = (0..size).map(|from| bytes(from, rank, length)).collect();
-    // Nothing is a part too.
+    // A part may be empty.
     let some = |from: usize, to: usize| if from < to { vec![from as u8] } else { Vec::new() };
-    let parts = equal("what alltoallv gave", &got, &expected);
+    let parts = equal("the result of alltoallv", &got, &expected);
     let got = team.alltoallv("alltoallv", parts.map(|()| (0..size).map(|to| some(rank, to)).collect()))?;
     let expected: Vec<_> = (0..size).map(|from| some(from, rank)).collect();
-    team.agree("compare", equal("what alltoallv gave", &got, &expected))?;
+    team.agree("compare", equal("the result of alltoallv", &got, &expected))?;
     comm.exscan(&mut [])?;
     comm.allreduce(Reduce::Sum, &mut [])?;
     comm.barrier()
 }
 
-/// Writes and reads the file, which is empty at the beginning and the end.
+/// Writes and reads the file. It is empty before and after.
 fn files(file: &TeamFile, length: usize) -> Result<()> {
     let team = file.team();
     let (rank, size) = (team.rank() as u64, team.size() as u64);
     let block = length.max(1) as u64;
     let of = |rank: u64, turn: u64| vec![(1 + rank + 100 * turn) as u8; length.max(1)];
-    // In rank order, one part each; then in turns, several parts each; then one rank writes alone.
+    // First one part for each rank, in rank order; then several parts each, interleaved; then one rank writes alone.
     file.write_all("write", Ok(&[(rank * block, &of(rank, 0))]))?;
     let at = |rank: u64, turn: u64| (turn * size + rank) * block;
     let (first, second) = (of(rank, 1), of(rank, 2));
@@ -113,12 +113,12 @@ fn files(file: &TeamFile, length: usize) -> Result<()> {
     let [a, b, c] = &mut got;
     let mut parts = [(at(next, 0), &mut a[..]), (at(next, 1), &mut b[..]), (at(next, 2), &mut c[..])];
     file.read_all("read", Ok(&mut parts))?;
-    let same = equal("what was read in turns", &got, &[of(next, 0), of(next, 1), of(next, 2)]);
+    let same = equal("the data read in turns", &got, &[of(next, 0), of(next, 1), of(next, 2)]);
     let [a, ..] = &mut got;
     let mut part = [(at(next, 2), &mut a[..])];
     file.read_all("read", same.map(|()| &mut part[..]))?;
-    let same = equal("what was read", &got[0], &of(next, 2));
-    // Some ranks without a part.
+    let same = equal("the data read", &got[0], &of(next, 2));
+    // Some ranks have no part.
     let part = [(last, &b"z"[..])];
     file.write_all("write", same.map(|()| if rank == 0 { &part[..] } else { &[] }))?;
     file.sync("sync", Ok(()))?;
@@ -141,7 +141,7 @@ fn files(file: &TeamFile, length: usize) -> Result<()> {
     team.agree("compare", file.is_empty().and_then(|empty| equal("an empty file", &empty, &true)))
 }
 
-/// A communicator whose steps are counted, and one of them fails.
+/// A communicator that counts its steps, and makes one of them fail.
 #[derive(Debug)]
 struct Counted {
     comm: Arc<dyn Comm>,
@@ -159,7 +159,7 @@ impl CommLayer for Counted {
             false => self.comm.before_step(step),
         }
     }
-    /// A check that fails on purpose ends no container of the same communicator.
+    /// The injected failure ends no container of the same communicator, because the check has its own teams.
     fn teams(&self) -> Arc<Teams> {
         Arc::default()
     }

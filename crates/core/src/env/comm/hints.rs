@@ -1,10 +1,10 @@
-//! Hints for files: keys and values that an MPI library may follow or not (MPI_Info).
+//! Hints for files: keys and values that an MPI library may follow or ignore (MPI_Info).
 //!
-//! Hints belong to a communicator: [`HintedComm`] is one over another, whose files are all opened with some. So whoever opens
-//! files over a communicator need not know of hints. Which of them the file took is said by
-//! [`CommFile::taken_hints`](super::CommFile::taken_hints).
+//! Hints belong to a communicator: [`HintedComm`] wraps another communicator and opens all files with its hints. So
+//! code that opens files over a communicator need not know about hints.
+//! [`CommFile::taken_hints`](super::CommFile::taken_hints) reports the hints that a file accepted.
 //!
-//! Invariants: keys are sorted and each there once; what a hint says never changes the bytes of a file.
+//! Invariants: keys are sorted and unique; a hint never changes the bytes of a file.
 //!
 //! ```
 //! use fieldstone_core::env::comm::hints::Hints;
@@ -25,20 +25,21 @@ use super::layer::CommLayer;
 use super::{Comm, CommFile, FileMode};
 use crate::{Code, Result};
 
-/// Characters of a key and of a value at most: what MPI libraries allow.
+/// Limits on the characters of a key and of a value, as MPI libraries have them.
 const KEY: usize = 255;
 const VALUE: usize = 1023;
-/// The number of ranks that write for the others.
+/// The number of ranks that write on behalf of the others.
 const OWNERS: &str = "cb_nodes";
 
-/// Keys and values. See the module's text.
+/// Keys and values. See the module's documentation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hints(BTreeMap<String, String>);
 
 impl Hints {
-    /// These keys and values; of a key that comes twice the later value.
+    /// Collects keys and values; if a key occurs twice, its later value counts.
     ///
-    /// Errors: `Invalid` of a key or value that MPI_Info cannot hold, and of a `cb_nodes` that is no number of ranks.
+    /// Errors: `Invalid` for a key or value that MPI_Info cannot hold, and for a `cb_nodes` that is not a number of
+    /// ranks.
     pub fn new<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K, V)>) -> Result<Hints> {
         let pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into()));
         let hints = Hints(pairs.collect());
@@ -54,18 +55,18 @@ impl Hints {
             if key == OWNERS && hints.owners().is_none() {
                 return Err(Code::Option
                     .error(format!("the hint {OWNERS} = {value:?}"))
-                    .with_hint("give the number of ranks that write, from 1 on"));
+                    .with_hint("give the number of ranks that write, at least 1"));
             }
         }
         Ok(hints)
     }
 
-    /// Keys and values that a communicator said, as they are.
+    /// Keys and values as a communicator reported them.
     pub fn given(pairs: impl IntoIterator<Item = (String, String)>) -> Hints {
         Hints(pairs.into_iter().collect())
     }
 
-    /// Whether there are none.
+    /// Whether there are no hints.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -75,29 +76,29 @@ impl Hints {
         self.0.get(key).map(String::as_str)
     }
 
-    /// Keys and values, by key.
+    /// Keys and values, ordered by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// These and `other`'s, which win: those of a call over those of a job.
+    /// Merges two sets of hints; those of `other` win, as a call's hints win over a job's.
     pub fn with(&self, other: &Hints) -> Hints {
         let mut all = self.0.clone();
         all.extend(other.0.iter().map(|(key, value)| (key.clone(), value.clone())));
         Hints(all)
     }
 
-    /// How many ranks are to write for the others: `cb_nodes`, which an exchange of ours follows, too.
+    /// How many ranks are to write on behalf of the others: `cb_nodes`, which our own exchange follows, too.
     pub fn owners(&self) -> Option<usize> {
         self.get(OWNERS)?.trim().parse().ok().filter(|owners| *owners > 0)
     }
 
-    /// Those that our own algorithms follow, whatever a communicator does: `cb_nodes`.
+    /// The hints that our own algorithms follow, whatever the communicator does: `cb_nodes`.
     pub fn own(&self) -> Hints {
         Hints(self.0.iter().filter(|(key, _)| *key == OWNERS).map(|(k, v)| (k.clone(), v.clone())).collect())
     }
 
-    /// Those of which `taken` says something else, or nothing.
+    /// The hints that are missing from `taken`, or differ there.
     pub fn not_in(&self, taken: &Hints) -> Hints {
         let is_taken = |key: &str, value: &str| {
             taken.get(key).is_some_and(|other| other.trim().eq_ignore_ascii_case(value.trim()))
@@ -115,7 +116,7 @@ impl fmt::Display for Hints {
     }
 }
 
-/// A communicator whose files are opened with hints. All ranks give the same: who makes one sees to it with
+/// A communicator that opens files with hints. All ranks give the same hints: the caller ensures this with
 /// [`Team::agree_on_hints`](super::Team::agree_on_hints), as containers do.
 #[derive(Debug)]
 pub struct HintedComm {
@@ -124,7 +125,7 @@ pub struct HintedComm {
 }
 
 impl HintedComm {
-    /// `comm` with hints, beside those that it has; as it is where there are none.
+    /// Adds hints to those of `comm`; returns `comm` itself if `hints` is empty.
     pub fn over(comm: Arc<dyn Comm>, hints: &Hints) -> Arc<dyn Comm> {
         match hints.is_empty() {
             true => comm,
@@ -155,7 +156,7 @@ mod tests {
     use crate::env::comm::{Team, threads};
     use crate::env::sim::SimWorld;
 
-    /// Says of every file what it was opened with.
+    /// Records the hints with which each file was opened.
     #[derive(Debug)]
     struct Telling(Arc<dyn Comm>, crate::sync::plain::Mutex<Vec<String>>);
 
@@ -184,7 +185,7 @@ mod tests {
             let call = Hints::new([("a", "3")])?;
             team.open_with("open", path, FileMode::Read, Ok(&call))?;
             assert_eq!(*telling.1.lock(), ["a=1 cb_nodes=2", "a=3 cb_nodes=2"]);
-            // One rank alone gives hints of its own.
+            // Only one rank gives different hints.
             let own = if rank == 1 { call } else { Hints::default() };
             let error = team.open_with("open", path, FileMode::Read, Ok(&own)).expect_err("ranks differ");
             team.barrier("go on")?;

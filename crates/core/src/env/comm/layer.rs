@@ -1,7 +1,8 @@
-//! A communicator over another one, which changes some of its calls and hands on the rest: to count them, to
-//! watch them, to make one fail.
+//! A communicator over another one that changes some of its calls and forwards the others: to count or watch calls,
+//! or to make one fail.
 //!
-//! [`CommLayer`] is a [`Comm`] that needs to say only what it does otherwise; [`FileLayer`] the same of a file.
+//! A [`CommLayer`] is a [`Comm`] that implements only the calls that it changes; [`FileLayer`] does the same for
+//! files.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,8 +35,8 @@ use std::sync::Arc;
 use super::{Comm, CommFile, CommReader, CommWriter, FileMode, Hints, Parts, PartsMut, Reduce, Teams};
 use crate::Result;
 
-/// A [`Comm`] that hands on what it does not change. Collectives are handed on unchanged: what all ranks do
-/// together is the communicator's below.
+/// A [`Comm`] that forwards every call that it does not change. It always forwards collectives: the communicator
+/// below implements them for all ranks.
 pub trait CommLayer: Send + Sync + fmt::Debug {
     /// The communicator below.
     fn below(&self) -> &dyn Comm;
@@ -119,8 +120,8 @@ impl<L: CommLayer> Comm for L {
     }
 }
 
-/// A [`CommFile`] that hands on what it does not change.
-#[allow(clippy::len_without_is_empty)] // Whether a file is empty follows from its length.
+/// A [`CommFile`] that forwards every call that it does not change.
+#[allow(clippy::len_without_is_empty)] // The file's length shows whether the file is empty.
 pub trait FileLayer: Send + Sync + fmt::Debug {
     /// The file below.
     fn below(&self) -> &dyn CommFile;

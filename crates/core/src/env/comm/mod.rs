@@ -1,19 +1,19 @@
-//! The communicator: how the ranks of a job talk to one another and write one file together.
+//! The communicator: how the ranks of a job exchange data and write one file together.
 //!
-//! [`Comm`] is what a communicator must offer: few collectives over owned bytes, and a file that all
-//! ranks have open. It is implemented for one process ([`single`]), for threads under a seeded schedule
-//! with failures ([`threads`]), and, outside this crate, for MPI by a table of functions. Nothing here
-//! links MPI. A [`layer`] over one changes some of its calls and hands on the others.
+//! [`Comm`] is the interface of a communicator: a few collectives over owned bytes, and a file that all ranks have
+//! open. There are implementations for one process ([`single`]), for threads under a seeded schedule with failures
+//! ([`threads`]), and, outside this crate, for MPI through a table of functions. Nothing here links MPI. A [`layer`]
+//! over a communicator changes some of its calls and forwards the others.
 //!
-//! Algorithms do not use it directly but through a [`Team`], which adds agreement: what fails on one rank
-//! is raised on all, with the rank's number, and ranks that are in different calls learn so instead of
-//! waiting for one another. It also counts messages and bytes.
+//! Algorithms do not use a communicator directly but through a [`Team`], which adds agreement: a failure on one rank
+//! raises an error on all, with the rank's number, and ranks in different calls get an error instead of waiting for
+//! each other. A team also counts messages and bytes.
 //!
 //! Invariants of every [`Comm`]:
-//! * collectives are called by all ranks in the same order; each returns when this rank's part is done;
-//! * lists that come back are in the order of ranks, this rank's own part among them;
-//! * a rank that has gone (its communicator was dropped, its thread panicked) makes the collectives of the
-//!   others fail; they do not wait for ever.
+//! * all ranks call collectives in the same order; each call returns when this rank's part is done;
+//! * returned lists are in rank order and include this rank's own part;
+//! * when a rank has gone (its communicator was dropped, or its thread panicked), the collectives of the others fail
+//!   instead of waiting for ever.
 
 use std::fmt;
 use std::path::Path;
@@ -34,77 +34,79 @@ pub use hints::Hints;
 pub use step::Step;
 pub use team::{Counters, Sums, Team, TeamFile, TeamReader, TeamWriter, Teams};
 
-/// How [`Comm::allreduce`] joins values.
+/// The operation with which [`Comm::allreduce`] combines values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduce {
     /// Wrapping sum.
     Sum,
-    /// Greatest value.
+    /// Maximum.
     Max,
 }
 
 /// How [`Comm::open`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileMode {
-    /// A file that must not exist yet, for reading and writing.
+    /// Create a file that must not exist yet, for reading and writing.
     CreateNew,
-    /// An existing file, for reading.
+    /// Open an existing file for reading.
     Read,
-    /// An existing file, for reading and writing.
+    /// Open an existing file for reading and writing.
     ReadWrite,
 }
 
-/// What goes to each rank: the bytes one after another in the order of ranks, and how many each has.
+/// The bytes for each rank: concatenated in rank order, with the length of each part.
 #[derive(Debug, Clone, Copy)]
 pub struct Parts<'a> {
-    /// All of them; at least as many as the lengths say.
+    /// The concatenated parts; at least as many bytes as the lengths add up to.
     pub bytes: &'a [u8],
-    /// How many go to each rank.
+    /// The number of bytes for each rank.
     pub lens: &'a [usize],
 }
 
-/// What comes from each rank, as [`Parts`].
+/// Space for the bytes from each rank, laid out as in [`Parts`].
 #[derive(Debug)]
 pub struct PartsMut<'a> {
-    /// Room for all of them.
+    /// Space for all parts.
     pub bytes: &'a mut [u8],
-    /// How many come from each rank.
+    /// The number of bytes from each rank.
     pub lens: &'a [usize],
 }
 
-/// The ranks of a job. See the module's text.
+/// The ranks of a job. See the module's documentation.
 pub trait Comm: Send + Sync + fmt::Debug {
     /// This rank's number, below [`size`](Comm::size).
     fn rank(&self) -> usize;
-    /// How many ranks there are, at least 1.
+    /// The number of ranks, at least 1.
     fn size(&self) -> usize;
-    /// A [`Team`] calls this before each step that its ranks agree upon; an error is this rank's part in it.
-    /// So a communicator for tests makes a step fail. It does nothing else, and waits for nobody.
+    /// A hook that a [`Team`] calls before each step that its ranks agree upon; an error becomes this rank's part of
+    /// the step. Communicators for tests use it to make a step fail. It does nothing else, and does not wait.
     fn before_step(&self, step: &str) -> Result<()> {
         let _ = step;
         Ok(())
     }
-    /// What the [`Team`]s of this communicator know of one another. One that is given out anew for each container
-    /// keeps it where all find it.
+    /// The shared state of the [`Team`]s of this communicator. A communicator that is a new object for each container
+    /// must keep this where all of its objects find it.
     fn teams(&self) -> Arc<Teams> {
         Arc::default()
     }
     /// Returns when all ranks have called it.
     fn barrier(&self) -> Result<()>;
-    /// `data` of rank `root`, which is `len` bytes long, on every rank; what other ranks give is ignored. All know the length.
+    /// Returns the `data` of rank `root` on every rank and ignores those of others. `len` is its length, which all
+    /// ranks know.
     fn broadcast(&self, root: usize, data: Vec<u8>, len: usize) -> Result<Vec<u8>>;
-    /// What each rank gave, on every rank.
+    /// Returns every rank's `data`, on every rank.
     fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>>;
-    /// What each rank gave, on rank `root`; an empty list elsewhere.
+    /// Returns every rank's `data` on rank `root`, and an empty list elsewhere.
     fn gather(&self, root: usize, data: &[u8]) -> Result<Vec<Vec<u8>>>;
-    /// Replaces each value by the (wrapping) sum of that value over all lower ranks; zeros on rank 0.
+    /// Replaces each value by its (wrapping) sum over all lower ranks; by zero on rank 0.
     fn exscan(&self, values: &mut [u64]) -> Result<()>;
-    /// Replaces each value by its sum or maximum over all ranks. Lists are of equal length everywhere.
+    /// Replaces each value by its sum or maximum over all ranks. All ranks pass lists of equal length.
     fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()>;
-    /// Sends `parts[r]` to rank `r`; returns what each rank sent to this one. Any lengths, also beyond 2 GiB; no part is
-    /// longer than `longest`, which is the same on all ranks.
+    /// Sends `parts[r]` to rank `r`; returns the part that each rank sent to this one. Parts may have any length,
+    /// even above 2 GiB; `longest` is an upper limit on the length of a part, equal on all ranks.
     fn alltoallv(&self, parts: Vec<Vec<u8>>, longest: usize) -> Result<Vec<Vec<u8>>>;
-    /// As [`alltoallv`](Comm::alltoallv), of parts whose lengths both ends know, from and to where they stand.
+    /// As [`alltoallv`](Comm::alltoallv), with parts whose lengths both ends know, directly between the callers'
+    /// buffers.
     fn exchange(&self, sent: Parts<'_>, taken: PartsMut<'_>, longest: usize) -> Result<()> {
         let (mut rest, mut parts) = (sent.bytes, Vec::with_capacity(sent.lens.len()));
         for len in sent.lens {
@@ -117,39 +119,40 @@ pub trait Comm: Send + Sync + fmt::Debug {
         for (part, len) in came.iter().zip(taken.lens) {
             let (into, behind) = rest.split_at_mut(*len);
             if part.len() != *len {
-                return Err(Error::internal(format!("{} bytes came in place of {len}", part.len())));
+                return Err(Error::internal(format!("received {} bytes instead of {len}", part.len())));
             }
             into.copy_from_slice(part);
             rest = behind;
         }
         Ok(())
     }
-    /// Opens a file on all ranks (collective). Under [`FileMode::CreateNew`] one rank creates it.
+    /// Opens a file on all ranks (collective). Under [`FileMode::CreateNew`], one rank creates it.
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>>;
-    /// As [`open`](Comm::open), with hints, which are equal on all ranks. A communicator that knows of none ignores them.
+    /// As [`open`](Comm::open), with hints, which are equal on all ranks. A communicator without hints ignores them.
     fn open_with(&self, path: &Path, mode: FileMode, hints: &Hints) -> Result<Arc<dyn CommFile>> {
         let _ = hints;
         self.open(path, mode)
     }
-    /// The hints that every file of this communicator is opened with.
+    /// The hints with which this communicator opens every file.
     fn hints(&self) -> Hints {
         Hints::default()
     }
-    /// The host that this rank runs on, where the communicator can tell; all ranks can or none.
+    /// The host on which this rank runs, if the communicator knows it; either all ranks know theirs or none does.
     fn host(&self) -> Option<String> {
         None
     }
 }
 
-/// Bytes that the ranks of a communicator read: a file, or whatever is read as one. Offsets and lengths are bytes.
+/// Bytes that the ranks of a communicator can read: a file, or anything that is read like one. Offsets and lengths
+/// count bytes.
 pub trait CommReader: Send + Sync + fmt::Debug {
-    /// Reads into `buffer` from `offset`; by this rank alone. Returns how many bytes were read: fewer than
-    /// asked for only at the end of the file.
+    /// Reads into `buffer` from `offset`, on this rank alone. Returns the number of bytes read, which is smaller than
+    /// the buffer only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
-    /// Collective: fills each part from its offset. Offsets ascend; parts of one rank do not overlap. A part beyond the end of
-    /// the file fails.
+    /// Collective: fills each part from its offset. Offsets ascend; parts of one rank do not overlap. A part beyond
+    /// the end of the file is an error.
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()>;
-    /// Length of the file now.
+    /// The current length of the file.
     fn len(&self) -> Result<u64>;
     /// Whether the file is empty.
     fn is_empty(&self) -> Result<bool> {
@@ -157,9 +160,9 @@ pub trait CommReader: Send + Sync + fmt::Debug {
     }
 }
 
-/// A place that the ranks of a communicator write bytes to: a file, or whatever is written as one.
+/// A place to which the ranks of a communicator can write bytes: a file, or anything that is written like one.
 pub trait CommWriter: Send + Sync + fmt::Debug {
-    /// Writes all of `data` at `offset`; by this rank alone.
+    /// Writes all of `data` at `offset`, on this rank alone.
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()>;
     /// Collective: writes each part at its offset. Offsets ascend; parts of one rank do not overlap.
     fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
@@ -169,17 +172,18 @@ pub trait CommWriter: Send + Sync + fmt::Debug {
 
 /// A file that all ranks of a communicator have open.
 pub trait CommFile: CommReader + CommWriter {
-    /// Collective: makes the file this long, cutting it or adding a hole.
+    /// Collective: sets the file's length, cutting the file or adding a hole.
     fn set_len(&self, len: u64) -> Result<()>;
-    /// Collective: what any rank wrote is durable, and seen by all ranks.
+    /// Collective: makes all ranks' writes durable, and visible to all ranks.
     fn sync(&self) -> Result<()>;
-    /// Collective: what any rank wrote is seen by all ranks, and overtakes nothing that they write from now on.
-    /// Without it MPI promises neither of bytes that one rank writes and another then reads or writes. A file
-    /// whose ranks share one handle has nothing to do.
+    /// Collective: makes all earlier writes visible to all ranks, and orders them before all later ones. Without it,
+    /// MPI promises neither for bytes that one rank writes and another then reads or writes. A file whose ranks share
+    /// one handle needs to do nothing.
     fn visibility_barrier(&self) -> Result<()> {
         self.sync()
     }
-    /// Collective: what this rank wrote is durable when it returns on this rank. Nothing is said of what others see.
+    /// Collective: makes this rank's writes durable before it returns on this rank. It promises nothing about what
+    /// other ranks see.
     fn make_durable(&self) -> Result<()> {
         self.sync()
     }
@@ -188,13 +192,13 @@ pub trait CommFile: CommReader + CommWriter {
     fn is_concurrent(&self) -> bool {
         false
     }
-    /// The hints that are in force for this file, whoever gave them; none where the communicator knows of none.
+    /// The hints in force for this file, whoever gave them; empty if the communicator does not know them.
     fn taken_hints(&self) -> Result<Hints> {
         Ok(Hints::default())
     }
-    /// Collective: gives back what the file holds. No rank uses it afterwards. MPI closes a file on all ranks
-    /// together, therefore dropping one does not; one that was never closed is closed with the process. Calls
-    /// after it fail, but where the file belongs to one process alone.
+    /// Collective: releases the file's resources. No rank uses the file afterwards. MPI closes a file on all ranks
+    /// together, so dropping a file does not close it; a file that was never closed is closed with the process. Later
+    /// calls fail, except on a file that belongs to one process alone.
     fn close(&self) -> Result<()> {
         Ok(())
     }

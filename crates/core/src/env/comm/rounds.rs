@@ -1,5 +1,5 @@
-//! Parts of a file in rounds: a communicator of MPI moves a bounded number of bytes in one call, and all
-//! ranks make the same number of calls.
+//! Moves parts of a file in rounds: an MPI communicator moves a bounded number of bytes in one call, and all ranks
+//! must make the same number of calls.
 
 use super::{Comm, Reduce};
 use crate::Result;
@@ -7,16 +7,16 @@ use crate::Result;
 /// Some bytes of one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// The part's place in the list.
+    /// The part's index in the list.
     pub part: usize,
-    /// First byte within the part.
+    /// First byte in the part.
     pub begin: usize,
     /// The byte after the last.
     pub end: usize,
 }
 
-/// Divides parts of these lengths into rounds of at most `bytes` bytes and `pieces` pieces, each at least 1.
-/// Empty parts are in none.
+/// Divides parts of these lengths into rounds of at most `bytes` bytes and `pieces` pieces, each at least 1. Omits
+/// empty parts.
 pub fn rounds(lengths: impl Iterator<Item = usize>, bytes: usize, pieces: usize) -> Vec<Vec<Piece>> {
     let mut rounds: Vec<Vec<Piece>> = Vec::new();
     let mut room = 0;
@@ -38,9 +38,9 @@ pub fn rounds(lengths: impl Iterator<Item = usize>, bytes: usize, pieces: usize)
     rounds
 }
 
-/// Calls `act` for each of this rank's rounds, and with nothing until the rank that has most is done; with it,
-/// whether any rank has several pieces in a round. Collective. A rank that failed in one round takes part in
-/// the others with nothing, and returns its first error.
+/// Calls `act` for each of this rank's rounds, then with nothing until the rank with most rounds is done. Also passes
+/// whether any rank has several pieces in the round. Collective. A rank that failed in one round takes part in the
+/// others with nothing, and returns its first error.
 pub fn in_rounds(
     comm: &dyn Comm,
     own: &[Vec<Piece>],

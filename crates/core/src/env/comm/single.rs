@@ -1,4 +1,4 @@
-//! The communicator of one process: every collective is a copy, and the file is the disk's.
+//! The communicator of one process: every collective is a copy, and its files are those of the disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use super::{Comm, CommFile, CommReader, CommWriter, FileMode, Reduce};
 use crate::env::{Disk, DiskFile, read_exact_at, write_all_at};
 use crate::{Error, Result};
 
-/// One rank, whose files are on `disk`.
+/// A single rank with files on `disk`.
 #[derive(Debug, Clone)]
 pub struct SingleComm {
     disk: Arc<dyn Disk>,
 }
 
 impl SingleComm {
-    /// The only rank of a job, with files on `disk`.
+    /// Makes the only rank of a job, with files on `disk`.
     pub fn new(disk: Arc<dyn Disk>) -> SingleComm {
         SingleComm { disk }
     }
@@ -54,7 +54,7 @@ impl Comm for SingleComm {
     }
 }
 
-/// A file of a [`Disk`] as one rank sees it: for one process, and for threads, which share it.
+/// A file of a [`Disk`] as a rank sees it: used by a single process, and by threads, which share it.
 #[derive(Debug)]
 pub struct DiskCommFile {
     file: Arc<dyn DiskFile>,

@@ -1,13 +1,13 @@
-//! The steps of collective work: each agreement of ranks belongs to one.
+//! The steps of collective work: each agreement of ranks belongs to a step.
 
 use std::fmt;
 
-/// A step, by name. A text is a step that is not repeatable.
+/// A step, identified by its name. A plain text converts to a step that is not repeatable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// Its name, for messages and to tell it from others.
+    /// The step's name, which appears in messages and distinguishes steps.
     pub name: &'static str,
-    /// Whether ranks go on together after one of them failed before it was in the step.
+    /// Whether the ranks can go on together if one of them failed before it entered the step.
     pub repeatable: bool,
 }
 
@@ -17,12 +17,12 @@ impl Step {
         Step { name, repeatable: false }
     }
 
-    /// A step that may fail, and the ranks then go on together.
+    /// A step that may fail; the ranks go on together afterwards.
     pub const fn repeatable(name: &'static str) -> Step {
         Step { name, repeatable: true }
     }
 
-    /// As other ranks get it: 1 where it is repeatable, else 0; then its name.
+    /// The bytes sent to other ranks: 1 if the step is repeatable, else 0; then its name.
     pub(super) fn packed(self) -> Vec<u8> {
         [&[u8::from(self.repeatable)], self.name.as_bytes()].concat()
     }
@@ -40,7 +40,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// The step of another rank, as it came.
+/// A step received from another rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ForeignStep<'a> {
     pub name: &'a str,

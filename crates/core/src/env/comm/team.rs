@@ -1,18 +1,18 @@
 //! Agreement over a communicator.
 //!
-//! Every collective of a [`Team`] takes this rank's part as a `Result` and names the step it belongs to.
-//! It begins with one small reduction that says who failed and which step each rank is in (C-3). So an error
-//! before a collective reaches every rank in that collective, as an error of the same kind that names the
-//! rank; the communicator stays usable. On a team of one rank nothing is exchanged.
+//! Every collective of a [`Team`] takes this rank's part as a `Result` and names its step. It begins with one small
+//! reduction that finds a failed rank, if there is one, and compares the ranks' steps (C-3). So an error before a
+//! collective reaches every rank in that collective, as an error of the same kind that names the failed rank; the
+//! communicator stays usable. A team of one rank exchanges nothing.
 //!
-//! Where ranks outnumber processors each call of MPI costs a time slice, so few are made (C-11): the reduction carries
-//! some words of the step's own, of which the greatest come back. What is short, a maximum or a length, is there
-//! with the agreement.
+//! If there are more ranks than processors, each MPI call costs a time slice, so a team makes few calls (C-11): the
+//! reduction also carries a few words of the step and returns their maxima. Short results, such as a maximum or a
+//! length, thus arrive with the agreement.
 //!
-//! Several teams may share one communicator, as containers do that one program has open. They are numbered
-//! alike on all ranks, so that a rank which leaves one while others are in a step of another is understood,
-//! and the files of the one that was left are closed by all at that moment. Where ranks are out of step, each
-//! waiting in another call, all of them leave the teams that they are in: nobody waits for what will not come.
+//! Several teams may share one communicator, such as those of the containers that a program has open. All ranks
+//! number them alike. If a rank leaves one team while others are in a step of another, the others can tell, and all
+//! ranks close the files of the abandoned team at that moment. If ranks are out of step, each waiting in another
+//! call, all of them leave the teams that they are in, and no rank waits for a call that will never come.
 //!
 //! ```
 //! use fieldstone_core::env::comm::{Team, single::SingleComm};
@@ -40,7 +40,7 @@ use crate::sync::plain::{Mutex, MutexGuard};
 use crate::{Code, Error, ErrorKind, Result};
 pub use file::{TeamFile, TeamReader, TeamWriter};
 
-/// Sums over ranks of each of some values.
+/// Sums of several values over ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sums {
     /// Over the lower ranks.
@@ -49,9 +49,9 @@ pub struct Sums {
     pub total: Vec<u64>,
 }
 
-/// What this rank has sent and received. A collective over P ranks counts log2 P messages (rounded up) where
-/// a tree carries it (reductions, scans, broadcast, barrier) and P - 1 where each pair may exchange
-/// (gathers, alltoallv). Agreement is counted as the reduction that it is.
+/// This rank's traffic so far. A collective over P ranks counts log2 P messages (rounded up) if a tree carries it
+/// (reductions, scans, broadcast, barrier) and P - 1 if each pair may exchange (gathers, alltoallv). An agreement
+/// counts as the reduction that it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Collective calls.
@@ -70,7 +70,7 @@ struct Counting {
     messages: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
-    /// Of what was sent, the parts of `alltoallv`.
+    /// The part of the sent bytes that `alltoallv` moved.
     exchanged: AtomicU64,
 }
 
@@ -82,20 +82,20 @@ pub struct Teams(Mutex<TeamState>);
 struct TeamState {
     next: u64,
     left: BTreeMap<u64, Weak<OnceLock<RankError>>>,
-    /// The files that each has open, in the same order on all ranks.
+    /// The open files of each team, in the same order on all ranks.
     files: BTreeMap<u64, Vec<Arc<dyn CommFile>>>,
 }
 
-/// A rank, and its error packed.
+/// A rank and its packed error.
 type RankError = (usize, Vec<u8>);
 
-/// Words that an agreement carries beside its own; the same number in every step, so that ranks in different steps meet in
-/// one reduction.
+/// Words that an agreement carries besides its own; the same number in every step, so that ranks in different steps
+/// meet in one reduction.
 const CARRIED: usize = 4;
 /// Bytes of an agreement.
 const AGREEMENT: u64 = (3 + CARRIED as u64) * 8;
 
-/// The first words of a list, zeros behind it; `None` where they are not all.
+/// The first words of a list, padded with zeros; `None` if the list is longer.
 fn carried(values: &[u64]) -> Option<[u64; CARRIED]> {
     let mut words = [0; CARRIED];
     words.get_mut(..values.len())?.copy_from_slice(values);
@@ -107,8 +107,8 @@ impl Teams {
         self.0.lock()
     }
 
-    /// The team of this number goes on no more. Its files are closed: all ranks are here, as they never will be
-    /// again.
+    /// Ends the team with this number. Closes its files, because this is the last moment at which all ranks are
+    /// together.
     fn end(&self, number: u64, report: &RankError) {
         let (left, files) = {
             let mut known = self.known();
@@ -117,36 +117,36 @@ impl Teams {
         if let Some(left) = left.and_then(|left| left.upgrade()) {
             let _ = left.set(report.clone());
         }
-        // What cannot be closed is closed with the process.
+        // The end of the process closes a file that cannot be closed here.
         files.unwrap_or_default().iter().for_each(|file| drop(file.close()));
     }
 }
 
-/// A communicator with agreement. See the module's text. Clones share the communicator and the counters.
+/// A communicator with agreement. See the module's documentation. Clones share the communicator and the counters.
 #[derive(Debug, Clone)]
 pub struct Team {
     comm: Arc<dyn Comm>,
     counting: Arc<Counting>,
     teams: Arc<Teams>,
-    /// Its number among the communicator's; agreed upon in the first step that succeeds.
+    /// The team's number in the communicator; the ranks agree upon it in their first step that succeeds.
     number: Arc<OnceLock<u64>>,
-    /// The rank that left, and why: from then on nobody waits for anybody.
+    /// The rank that left, and its error: from then on no call waits for another rank.
     left: Arc<OnceLock<RankError>>,
-    /// Whether the last step failed, and all ranks were in it.
+    /// Whether the last step failed with all ranks in it.
     failed_together: Arc<AtomicBool>,
-    /// The host of each rank, once it was asked for.
+    /// The host of each rank, cached by the first call that asks for it.
     hosts: Arc<OnceLock<Arc<[u32]>>>,
 }
 
-/// Beside the rank that failed: it takes part in nothing more.
+/// A flag next to the number of the rank that failed: it takes part in no later step.
 const LEAVES: u64 = 1 << 32;
-/// Stands for the number of a team that has none yet.
+/// Takes the place of the number of a team that has none yet.
 const UNNUMBERED: u64 = u64::MAX;
-/// The step of a rank that failed before it was in the others'.
+/// The step of a rank that failed before it entered the others' step.
 const FAIL: Step = Step::once("fail");
 
 impl Team {
-    /// A team of all ranks of `comm`.
+    /// Makes a team of all ranks of `comm`.
     pub fn new(comm: Arc<dyn Comm>) -> Team {
         let (teams, counting) = (comm.teams(), Arc::default());
         let (number, left) = (Arc::default(), Arc::default());
@@ -176,12 +176,12 @@ impl Team {
         self.comm.rank()
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn size(&self) -> usize {
         self.comm.size()
     }
 
-    /// What this rank has exchanged so far.
+    /// The traffic of this rank so far.
     pub fn counters(&self) -> Counters {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let c = &self.counting;
@@ -193,23 +193,24 @@ impl Team {
         }
     }
 
-    /// Bytes that this rank sent to others by [`alltoallv`](Team::alltoallv): data, and nothing that is only agreed upon.
+    /// Bytes that this rank sent to others by [`alltoallv`](Team::alltoallv): data, without the traffic of
+    /// agreements.
     pub fn exchanged(&self) -> u64 {
         self.counting.exchanged.load(Ordering::Relaxed)
     }
 
-    /// Gives `local` back where all ranks succeeded; else the error of the lowest rank that failed.
+    /// Returns `local` if all ranks succeeded; else the error of the lowest rank that failed.
     ///
-    /// Errors: that rank's kind, with its number before the message, whatever step it failed in; `Conflict`
-    /// where ranks are in different steps; whatever the communicator itself reports. Once a rank has
-    /// [left](Team::leave) its error comes back at once.
+    /// Errors: the failed rank's error, in whatever step it failed, with its kind and its number before the message;
+    /// `Conflict` if ranks are in different steps; any error of the communicator. Once a rank has
+    /// [left](Team::leave), every call returns that rank's error at once.
     pub fn agree<T>(&self, step: impl Into<Step>, local: Result<T>) -> Result<T> {
         let step = step.into();
         self.decide(step, local, [0; CARRIED], false).map(|(local, _)| local)
     }
 
-    /// Takes part in the step that the other ranks are in as failed, because this rank could not begin it. Where that is
-    /// one which may be repeated, the ranks then go on together. Gives the error back.
+    /// Takes part as failed in the step that the other ranks are in, because this rank could not begin it. If that
+    /// step is repeatable, the ranks then go on together. Returns the error.
     pub fn fail(&self, error: Error) -> Error {
         match self.decide::<()>(FAIL, Err(error), [0; CARRIED], false) {
             Err(error) => error,
@@ -217,9 +218,8 @@ impl Team {
         }
     }
 
-    /// Takes part in the step that the other ranks are in, or come to, as failed, and in nothing after it: from
-    /// then on every step fails on every rank, with this error, and without waiting. The team's files are closed.
-    /// Gives the error back.
+    /// Takes part as failed in the step that the other ranks are in or come to, and in none after it: from then on
+    /// every step fails on every rank at once, with this error. Closes the team's files. Returns the error.
     pub fn leave(&self, error: Error) -> Error {
         match self.decide::<()>(Step::once("leave"), Err(error), [0; CARRIED], true) {
             Err(error) => error,
@@ -227,7 +227,7 @@ impl Team {
         }
     }
 
-    /// Beside `local` the greatest of each of `words` over all ranks.
+    /// As [`agree`](Team::agree); also returns the maximum of each of `words` over all ranks.
     fn decide<T>(
         &self,
         step: Step,
@@ -235,7 +235,7 @@ impl Team {
         words: [u64; CARRIED],
         leaves: bool,
     ) -> Result<(T, [u64; CARRIED])> {
-        // What a rank waits for the others in; `trace`, because a container has dozens.
+        // Log the step in which a rank waits for the others; at `trace` level, because a container has dozens.
         let _span =
             trace_span!("step", step = step.name, rank = self.rank(), failed = local.is_err()).entered();
         let local = local.and_then(|part| self.comm.before_step(step.name).map(|()| part));
@@ -278,7 +278,7 @@ impl Team {
             if is_left {
                 self.end(number, &report);
                 if leaves && self.left.get().is_none() {
-                    // Another rank left another team: this one is still to be reported.
+                    // A rank left another team: the failure of this one is still to be reported.
                     continue;
                 }
             } else if in_step {
@@ -293,7 +293,7 @@ impl Team {
         }
     }
 
-    /// After the first step that succeeded: agrees upon this team's number.
+    /// Agrees upon this team's number, after the first step that succeeded.
     fn numbered(&self) -> Result<()> {
         if self.number.get().is_none() {
             let mut next = [self.teams.known().next];
@@ -311,7 +311,8 @@ impl Team {
         }
     }
 
-    /// Brings the failure of rank `loser`, which is `own` there, to all ranks: the number of its team and the error.
+    /// Sends the failure of rank `loser`, which passes it as `own`, to all ranks: the number of its team and the
+    /// error.
     fn share_failure(&self, loser: usize, own: Option<&Error>) -> Result<(u64, RankError)> {
         let report = match own {
             Some(error) if loser == self.rank() => [&self.number().to_le_bytes()[..], &pack(error)].concat(),
@@ -324,9 +325,9 @@ impl Team {
         Ok((u64::from_le_bytes(*number), (loser, report.to_vec())))
     }
 
-    /// Ranks are in different steps, one of them failed where `report` says so. They can go on where some only failed
-    /// before they were in the others' step, and that may be repeated. Else what each waits for will not come, and
-    /// all the teams that they are in end. The error says who is where.
+    /// Handles ranks in different steps; `report` is the failure of one of them, if there is one. The ranks can go on
+    /// if some only failed before they entered the others' step, and that step is repeatable. Else no rank's call
+    /// will complete, and all the teams that they are in end. The error names each rank's step.
     fn out_of_step(&self, step: Step, report: Option<&RankError>) -> Result<Error> {
         let own = [&self.number().to_le_bytes()[..], &step.packed()].concat();
         let all = self.comm.allgather(&own)?;
@@ -339,7 +340,7 @@ impl Team {
         let apart = if number == other_number { "" } else { " of another container" };
         let error = Code::CollectiveMismatch
             .error(format!("rank 0 is in `{}`, rank {rank} in `{}`{apart}", first.name, other.name))
-            .with_hint("all ranks make the same collective calls in the same order");
+            .with_hint("make the same collective calls in the same order on all ranks");
         let goes_on = steps.iter().all(|(_, step)| step.repeatable);
         if steps.len() > 1 || numbers.len() > 1 || !goes_on {
             let report = report.cloned().unwrap_or_else(|| (0, pack(&error)));
@@ -348,7 +349,7 @@ impl Team {
         Ok(error)
     }
 
-    /// Returns when all ranks are here, with the error of any that failed.
+    /// Returns when all ranks have called it, with the error of any rank that failed.
     pub fn barrier(&self, step: impl Into<Step>) -> Result<()> {
         let step = step.into();
         self.agree(step, Ok(()))
@@ -387,7 +388,7 @@ impl Team {
     pub fn broadcast(&self, step: impl Into<Step>, root: usize, local: Result<Vec<u8>>) -> Result<Vec<u8>> {
         let step = step.into();
         let own = self.rank() == root;
-        // The length goes with the agreement, and short texts do as a whole.
+        // The agreement carries the length, and the whole of a short text.
         let mut words = [0; CARRIED];
         if let (true, Ok(data)) = (own, &local) {
             words[0] = data.len() as u64;
@@ -408,7 +409,7 @@ impl Team {
         Ok(data)
     }
 
-    /// Sums of each value over the lower ranks and over all. Lists are of equal length on all ranks.
+    /// Sums of each value over the lower ranks and over all ranks. All ranks pass lists of equal length.
     pub fn sums(&self, step: impl Into<Step>, local: Result<Vec<u64>>) -> Result<Sums> {
         let step = step.into();
         let values = self.agree(step, local)?;
@@ -421,14 +422,14 @@ impl Team {
         Ok(Sums { before, total: self.added(values)? })
     }
 
-    /// The sum of each value over all ranks. Lists are of equal length on all ranks.
+    /// The sum of each value over all ranks. All ranks pass lists of equal length.
     pub fn total(&self, step: impl Into<Step>, local: Result<Vec<u64>>) -> Result<Vec<u64>> {
         let step = step.into();
         let values = self.agree(step, local)?;
         self.added(values)
     }
 
-    /// The greatest of each value over all ranks. Lists are of equal length on all ranks.
+    /// The maximum of each value over all ranks. All ranks pass lists of equal length.
     pub fn max(&self, step: impl Into<Step>, local: Result<Vec<u64>>) -> Result<Vec<u64>> {
         let step = step.into();
         let words = local.as_ref().map_or(Some([0; CARRIED]), |values| carried(values));
@@ -442,7 +443,7 @@ impl Team {
         Ok(values)
     }
 
-    /// The greatest of each value over all ranks, and the sum. Lists are of equal length on all ranks.
+    /// The maximum and the sum of each value over all ranks. All ranks pass lists of equal length.
     pub fn max_and_total(
         &self,
         step: impl Into<Step>,
@@ -454,7 +455,7 @@ impl Team {
         Ok((greatest, self.added(own)?))
     }
 
-    /// What all ranks have agreed to add up.
+    /// Adds up values that all ranks have agreed to add up.
     fn added(&self, mut values: Vec<u64>) -> Result<Vec<u64>> {
         if self.size() > 1 {
             self.comm.allreduce(Reduce::Sum, &mut values)?;
@@ -463,7 +464,7 @@ impl Team {
         Ok(values)
     }
 
-    /// Sends `parts[r]` to rank `r`; returns what each rank sent here.
+    /// Sends `parts[r]` to rank `r`; returns the part that each rank sent to this one.
     pub fn alltoallv(&self, step: impl Into<Step>, local: Result<Vec<Vec<u8>>>) -> Result<Vec<Vec<u8>>> {
         let step = step.into();
         let rank = self.rank();
@@ -477,7 +478,7 @@ impl Team {
         if self.size() == 1 {
             return Ok(parts);
         }
-        // What stays here need not pass through the communicator's buffers.
+        // This rank's own part need not pass through the communicator's buffers.
         let own = parts.get_mut(rank).map(std::mem::take).unwrap_or_default();
         let sent: usize = parts.iter().map(Vec::len).sum();
         let longest = usize::try_from(words[0]).unwrap_or(usize::MAX);
@@ -490,8 +491,8 @@ impl Team {
         Ok(parts)
     }
 
-    /// Sends and takes parts whose lengths both ends know, at once and where they are: all ranks have agreed that they are
-    /// about to. See [`Comm::exchange`]; what a rank has for itself is no part of it.
+    /// Exchanges parts whose lengths both ends know, directly between buffers; all ranks have agreed to make this
+    /// call. See [`Comm::exchange`]; a rank exchanges nothing with itself.
     pub fn exchange(&self, sent: Parts<'_>, taken: PartsMut<'_>, longest: usize) -> Result<()> {
         if self.size() == 1 {
             return Ok(());
@@ -512,9 +513,9 @@ impl Team {
         self.opened(step, file)
     }
 
-    /// As [`open`](Team::open), with hints beside those of the communicator.
+    /// As [`open`](Team::open), with hints in addition to those of the communicator.
     ///
-    /// Errors: also `Conflict` where ranks give different hints.
+    /// Errors: also `Conflict` if ranks give different hints.
     pub fn open_with(
         &self,
         step: impl Into<Step>,
@@ -567,18 +568,19 @@ impl Team {
         Ok(TeamFile::new(self, file))
     }
 
-    /// A place that ranks read or write as a file, and that the communicator did not open: nobody has to close it.
+    /// Wraps an object that ranks read or write as a file, although the communicator did not open it. It needs no
+    /// close.
     pub fn pseudo_file<F: ?Sized>(&self, file: Arc<F>) -> TeamFile<F> {
         TeamFile::new(self, file)
     }
 
-    /// The hints that the communicator opens every file with.
+    /// The hints with which the communicator opens every file.
     pub fn hints(&self) -> Hints {
         self.comm.hints()
     }
 
-    /// Collective in its first call: of each rank the number of its host, counted from 0 in the order of ranks; all 0 where
-    /// the communicator cannot tell.
+    /// The host of each rank, as numbers from 0 in rank order; all 0 if the communicator does not know the hosts. The
+    /// first call is collective.
     pub fn hosts(&self, step: impl Into<Step>) -> Result<Arc<[u32]>> {
         let step = step.into();
         if let Some(hosts) = self.hosts.get() {
@@ -614,14 +616,14 @@ impl Team {
     }
 }
 
-/// The number of a team and the step in which a rank is.
+/// The team number and step of a rank.
 fn place_of(bytes: &[u8]) -> (u64, ForeignStep<'_>) {
     let (number, step) = bytes.split_first_chunk::<8>().unwrap_or((&[0xff; 8], &[]));
     (u64::from_le_bytes(*number), ForeignStep::unpacked(step))
 }
 
-/// An error on its way to other ranks: kind (one byte, its place in [`ErrorKind::ALL`]), length of the code's text
-/// (one byte), this text, length of the message (four bytes, little-endian), message, hint.
+/// Packs an error for other ranks: kind (one byte, its index in [`ErrorKind::ALL`]), length of the code's text (one
+/// byte), this text, length of the message (four bytes, little-endian), message, hint.
 fn pack(error: &Error) -> Vec<u8> {
     let kind = ErrorKind::ALL.iter().position(|kind| *kind == error.kind()).unwrap_or(0);
     let message = error.message();
@@ -640,7 +642,7 @@ fn unpack(bytes: &[u8]) -> Error {
         Some([len, rest @ ..]) => rest.split_at(rest.len().min(usize::from(*len))),
         _ => (&[][..], &[][..]),
     };
-    // A rank of another release may know codes that this one does not.
+    // A rank of another release may send a code that this release does not know.
     let code = std::str::from_utf8(code).ok().and_then(Code::of_text);
     let code = code.unwrap_or(Code::from(*kind.unwrap_or(&ErrorKind::Internal)));
     let len = bytes.get(..4).and_then(|len| len.try_into().ok()).map_or(0, u32::from_le_bytes) as usize;

@@ -1,7 +1,7 @@
-//! Reading and writing past the page cache (O_DIRECT), at any offset and from any memory.
+//! Reads and writes without the page cache (O_DIRECT), at any offset and from any memory.
 //!
-//! What is aligned goes through a buffer of this file's own straight to the disk; edges that are not go through the page cache,
-//! which Linux keeps coherent with it. So two ranks may write neighbouring bytes of one block.
+//! Aligned ranges go through a buffer of this file directly to the disk; unaligned edges go through the page cache,
+//! which Linux keeps coherent with the disk. So two ranks may write neighbouring bytes of one block.
 
 use std::fs::File;
 use std::io;
@@ -16,23 +16,23 @@ use super::{Mode, RealFile};
 use crate::env::{DiskFile, Stat};
 use crate::sync::plain::Mutex;
 
-/// What offsets, lengths and memory are multiples of: enough for every disk in use.
+/// Alignment of offsets, lengths and memory: enough for every disk in use.
 const BLOCK: usize = 4096;
-/// Bytes of one call at most.
+/// Maximum number of bytes in one call.
 const PIECE: usize = 4 << 20;
 
-/// A file with a handle past the page cache, and one through it.
+/// A file with one handle that bypasses the page cache, and one that uses it.
 #[derive(Debug)]
 pub(super) struct DirectFile {
     direct: File,
     cached: Arc<dyn DiskFile>,
-    /// A piece, and what is lost to its alignment.
+    /// Memory for one piece, plus the bytes lost to alignment.
     memory: Mutex<Vec<u8>>,
 }
 
 impl DirectFile {
-    /// The file of a handle, opened once more through it, so that it is the same one whatever its name stands for now.
-    /// `Unsupported` where the file system has no such way, or there is no /proc.
+    /// Opens a handle's file again through the handle, so that it is the same file whatever its name refers to now.
+    /// `Unsupported` if the file system has no direct I/O, or /proc is missing.
     pub(super) fn over(cached: Arc<RealFile>) -> io::Result<Arc<dyn DiskFile>> {
         let path = format!("/proc/self/fd/{}", cached.file.as_raw_fd());
         let write = cached.mode == Mode::Write;
@@ -74,7 +74,7 @@ impl DiskFile for DirectFile {
             Ok(wanted)
         });
         match read {
-            // A disk of larger blocks.
+            // The disk has larger blocks.
             Err(Errno::INVAL) => self.cached.read_at(buffer, offset),
             read => Ok(read?),
         }
@@ -138,13 +138,13 @@ mod tests {
 
     #[test]
     fn any_offset_and_length_is_read_and_written_as_through_the_cache() {
-        // In the target folder: a folder for temporary files may be in memory.
+        // Use the target folder, because a folder for temporary files may be in memory.
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = folder.path().join("f");
         let disk = Env::real().disk;
         let plain = disk.create_new(&path).unwrap();
         let direct = plain.clone().direct();
-        if !require("O_DIRECT", direct.is_ok(), "this file system has none") {
+        if !require("O_DIRECT", direct.is_ok(), "this file system has no direct I/O") {
             return;
         }
         let direct = direct.unwrap();

@@ -1,9 +1,9 @@
-//! The system's allocator, which asks for huge pages where much memory is taken at once.
+//! The system's allocator, asking for huge pages for large allocations.
 //!
-//! Memory that is touched for the first time costs a fault a page. With pages of 4 KiB that is a third and more of the
-//! processor's time of an exchange of large arrays (A-49); with pages of 2 MiB it is next to nothing. Only a program as a
-//! whole can choose its allocator: the Python module, the C library and the command line take this one, and a program
-//! in Rust may.
+//! The first touch of each page of memory costs a fault. With pages of 4 KiB, faults take a third and more of the
+//! processor time in an exchange of large arrays (A-49); with pages of 2 MiB they cost almost nothing. Only a program
+//! as a whole can choose its allocator: the Python module, the C library and the command line use this one, and a
+//! Rust program may.
 //!
 //! ```
 //! use fieldstone_core::env::real::HugePages;
@@ -14,21 +14,21 @@
 //! assert!(zeroes.iter().all(|byte| *byte == 0));
 //! ```
 //!
-//! Invariants: what is allocated is the [`System`] allocator's, so memory may be given back through either; a kernel that
-//! has no huge pages, or is set to give none (`/sys/kernel/mm/transparent_hugepage/enabled`) changes nothing.
+//! Invariants: all memory comes from the [`System`] allocator, so it may be freed through either; on a kernel without
+//! huge pages, or with huge pages turned off (`/sys/kernel/mm/transparent_hugepage/enabled`), nothing changes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Bytes of an allocation from which on huge pages are asked for: one of them, which the kernel lets begin where a mapping
-/// of this length does (Linux 6.7).
+/// Allocations of at least this many bytes ask for huge pages: the size of one, because the kernel aligns a mapping
+/// of this length to one (Linux 6.7).
 const LARGE: usize = 2 << 20;
 
-/// See the module's text.
+/// See the module's documentation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HugePages;
 
-// SAFETY: every method hands its arguments to `System`, which keeps the contract, and returns what it returned. The
-// advice in between neither moves nor changes memory.
+// SAFETY: every method passes its arguments to `System`, which keeps the contract, and returns its result. The advice
+// in between neither moves nor changes memory.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise on `layout` is passed on.
@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for HugePages {
     }
 }
 
-/// Asks for huge pages under the whole pages of an allocation.
+/// Asks for huge pages in the whole pages of an allocation.
 #[inline]
 fn advised(memory: *mut u8, size: usize) -> *mut u8 {
     if size >= LARGE && !memory.is_null() {
@@ -68,8 +68,8 @@ fn advise(memory: *mut u8, size: usize) {
     let page = rustix::param::page_size();
     let before = memory.align_offset(page);
     let whole = size.saturating_sub(before) / page * page;
-    // SAFETY: `before + whole` is at most `size`, so the range lies within the allocation; the advice changes which pages
-    // the kernel backs it with, not what is in it. Where the kernel takes none, the memory is as good.
+    // SAFETY: `before + whole` is at most `size`, so the range lies in the allocation; the advice changes which pages
+    // the kernel uses for it, not their content. If the kernel refuses, the memory is just as usable.
     let _ = unsafe { madvise(memory.wrapping_add(before).cast(), whole, Advice::LinuxHugepage) };
 }
 
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the kernel was asked for huge pages in the middle of some memory; `None` if it does not say.
+    /// Whether huge pages were requested for the middle of this memory; `None` if the kernel does not say.
     #[allow(clippy::disallowed_methods)]
     fn is_advised(memory: *const u8, size: usize) -> Option<bool> {
         let middle = memory.addr() + size / 2;
@@ -110,7 +110,8 @@ mod tests {
         }
         let large = Layout::from_size_align(LARGE + 12_345, 8).unwrap();
         let small = Layout::from_size_align(LARGE / 4, 8).unwrap();
-        // SAFETY: layouts have a size, memory is used within it, and is given back with the layout it has then.
+        // SAFETY: the layouts have a size, the memory is used inside its bounds, and is freed with its current
+        // layout.
         unsafe {
             let first = HugePages.alloc(large);
             assert_eq!(is_advised(first, large.size()), Some(true));

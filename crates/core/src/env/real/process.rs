@@ -1,7 +1,9 @@
-//! The number of this process, without a system call each time: what notices a fork asks for it many times a call.
+//! The number of this process, without a system call each time: the checks for a fork ask for it many times in a
+//! call.
 //!
-//! It stands in a page of memory that the kernel empties in a child of a fork (`MADV_WIPEONFORK`, Linux 4.14), however the
-//! fork was made; whoever finds it empty asks the kernel. Where there is no such page, the kernel is asked each time.
+//! The number is in a page of memory that the kernel clears in the child of a fork (`MADV_WIPEONFORK`, Linux 4.14),
+//! however the process forks; a process that finds zero there asks the kernel. Without such a page, every call asks
+//! the kernel.
 //!
 //! ```
 //! use fieldstone_core::env::Env;
@@ -11,7 +13,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of the process that asks.
+/// The number of the calling process.
 pub fn number() -> u32 {
     static PAGE: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
     let Some(known) = PAGE.get_or_init(emptied_by_fork) else { return ask() };
@@ -29,21 +31,21 @@ fn ask() -> u32 {
     rustix::process::getpid().as_raw_pid().unsigned_abs()
 }
 
-/// A number that is 0 in each child of a fork, until it is set there.
+/// A number that becomes 0 in each child of a fork, until the child sets it.
 #[cfg(target_os = "linux")]
 fn emptied_by_fork() -> Option<&'static AtomicU32> {
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
     let length = rustix::param::page_size();
-    // SAFETY: a new private mapping at an address of the kernel's choice overlaps nothing that anybody has.
+    // SAFETY: a new private mapping at an address that the kernel chooses overlaps no memory in use.
     let page = unsafe {
         mmap_anonymous(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     };
     let page = page.ok()?;
-    // SAFETY: the range is that mapping, whole; the advice changes what a child finds there, not what we do.
+    // SAFETY: the range is that whole mapping; the advice changes its content in a child, not in this process.
     unsafe { madvise(page, length, Advice::LinuxWipeOnFork) }.ok()?;
     // SAFETY: the mapping is page-aligned, large enough, zeroed, readable and writable, and is never unmapped; all
-    // access is atomic. A child finds the mapping there with zeroes, which are a valid number, too.
+    // access is atomic. A child finds the mapping filled with zeros, which are a valid number, too.
     Some(unsafe { &*page.cast::<AtomicU32>() })
 }
 

@@ -1,16 +1,15 @@
-//! Folders that may hold what is made from a store's logs, such as the catalog's engine: those of this user alone
-//! . Whoever can put a file there, or hold a lock
-//! on one, decides on answers or holds them up, so nobody else may.
+//! Folders that may hold files derived from a store's logs, such as the catalog's engine: they must belong to this
+//! user alone. A user who can put a file there, or lock one, could falsify or delay answers.
 //!
-//! | what | is used where it |
+//! | object | used if it |
 //! |---|---|
-//! | the folder | is a folder, no link; ours; not for others to write. Others lose the right to look into it, too |
-//! | the folder it stands in | is ours or root's; not for others to write, or sticky: so that nobody can put another one in its place |
-//! | all above it | the same, for folders in the user's cache and the temporary folder, links resolved before. Who can replace the store's own folder has the store |
-//! | a file in it | is a regular file, no link; ours; without a second name; not for others to write. Another one is taken away, with the rest |
+//! | the folder | is a folder, not a link; is ours; is not writable for others. This module also takes others' right to read it |
+//! | its parent folder | is ours or root's; is not writable for others, or is sticky, so that no other user can replace the folder |
+//! | all folders above | obey the same rule, for folders in the user's cache and the temporary folder, with links resolved first. A user who can replace the store's own folder controls the store anyway |
+//! | a file in it | is a regular file, not a link; is ours; has no second name; is not writable for others. Otherwise it is removed, with the rest |
 //!
-//! Files are looked at by name and never opened for it: a file of SQLite's that is closed loses all
-//! locks that this process has on it.
+//! This module examines files by name and never opens them: closing a file of SQLite would release all locks that
+//! this process has on it.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
@@ -21,16 +20,16 @@ use rustix::fs::{Access, Mode, OFlags};
 
 use super::{is_network, user_cache};
 
-/// Bits of a mode by which others may write.
+/// Mode bits by which other users may write.
 const OTHERS_WRITE: u32 = 0o022;
-/// Bits of a mode by which others may do anything.
+/// Mode bits that give other users any access.
 const OTHERS: u32 = 0o077;
-/// The bit by which only owners rename and remove what is in a folder.
+/// The sticky bit: only owners rename and remove the entries of the folder.
 const STICKY: u32 = 0o1000;
 
-/// A folder for what is made from the logs of a store: of this name in the store's own folder, else below folders of
-/// these names in the user's cache, else in the system's temporary folder. `None` where it may stand nowhere; what is
-/// made is kept in memory then.
+/// Finds a folder for files derived from the logs of a store: one with this name in the store's own folder, else
+/// below folders with the names `below` in the user's cache, else in the system's temporary folder. `None` if no
+/// place is suitable; the derived data are then kept in memory.
 pub fn for_view(store: &Path, name: &str, below: &[&str], uid: u32) -> Option<PathBuf> {
     let temporary = || {
         let user = format!("fieldstone-{uid}");
@@ -39,7 +38,7 @@ pub fn for_view(store: &Path, name: &str, below: &[&str], uid: u32) -> Option<Pa
     beside(store, name, uid).or_else(|| in_cache(store, below, uid)).or_else(temporary)
 }
 
-/// A folder in the store's own, where that is on a local file system.
+/// A folder inside the store's, if that is on a local file system.
 pub fn beside(store: &Path, name: &str, uid: u32) -> Option<PathBuf> {
     if is_network(store) { None } else { usable(in_store(store, name, uid)?) }
 }
@@ -51,7 +50,7 @@ fn in_cache(store: &Path, below: &[&str], uid: u32) -> Option<PathBuf> {
         _ => named("HOME")?.join(".cache"),
     };
     let folder = usable(of_user(&cache, &[&["fieldstone"], below].concat(), uid)?)?;
-    // The first name is the store's id, and its entry's.
+    // The first name is the store's id, which also names its entry.
     let entry = folder.ancestors().nth(below.len().saturating_sub(1));
     if let (Some(entry), Ok(store)) = (entry, store.canonicalize()) {
         user_cache::note_use(entry, &store, uid);
@@ -59,25 +58,25 @@ fn in_cache(store: &Path, below: &[&str], uid: u32) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// A folder of ours, where we may write to it.
+/// Returns the folder if it is ours and we may write to it.
 fn usable(folder: PathBuf) -> Option<PathBuf> {
     let may = rustix::fs::access(&folder, Access::WRITE_OK | Access::EXEC_OK).is_ok();
     (may && !is_network(&folder)).then_some(folder)
 }
 
-/// Whether a folder, no link to one, is this user's and nobody else may write to it.
+/// Whether `folder` is a folder, not a link, that belongs to this user and that no other user may write to.
 pub fn is_own(folder: &Path, uid: u32) -> bool {
     fs::symlink_metadata(folder)
         .is_ok_and(|facts| facts.is_dir() && facts.uid() == uid && facts.mode() & OTHERS_WRITE == 0)
 }
 
-/// Whether nobody but this user and root can take away what this user has in a folder.
+/// Whether only this user and root can remove this user's entries from a folder.
 fn keeps(facts: &Metadata, uid: u32) -> bool {
     let mode = facts.mode();
     facts.is_dir() && [uid, 0].contains(&facts.uid()) && (mode & OTHERS_WRITE == 0 || mode & STICKY != 0)
 }
 
-/// A folder in the store's: made where the store's is ours and has none.
+/// A folder inside the store's; created if the store's folder is ours and lacks it.
 pub fn in_store(store: &Path, name: &str, uid: u32) -> Option<PathBuf> {
     let store = store.canonicalize().ok()?;
     let facts = fs::symlink_metadata(&store).ok()?;
@@ -91,7 +90,7 @@ pub fn in_store(store: &Path, name: &str, uid: u32) -> Option<PathBuf> {
     close(&folder, uid).then_some(folder)
 }
 
-/// A folder at a place of the user's: all that is absent of it is made.
+/// A folder below a place of the user; creates all missing levels.
 pub fn of_user(base: &Path, below: &[&str], uid: u32) -> Option<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(base).ok()?;
     let mut folder = base.canonicalize().ok()?;
@@ -115,8 +114,8 @@ fn make(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Keeps others from looking into a folder of ours, where they might take locks; `false` where it is not
-/// ours, or others could write to it.
+/// Closes a folder of ours to other users, who might take locks in it; `false` if it is not ours, or others could
+/// write to it.
 fn close(folder: &Path, uid: u32) -> bool {
     let Ok(facts) = fs::symlink_metadata(folder) else { return false };
     if !is_own(folder, uid) {
@@ -125,17 +124,17 @@ fn close(folder: &Path, uid: u32) -> bool {
     if facts.mode() & OTHERS == 0 {
         return true;
     }
-    // By the folder that is opened, not by its name: nothing that took its place meanwhile is changed.
+    // Change the opened folder, not its name, so that a folder that replaces it in between is left alone.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(opened) = rustix::fs::open(folder, flags, Mode::empty()) else { return false };
     let same = rustix::fs::fstat(&opened)
         .is_ok_and(|now| now.st_ino == facts.ino() && now.st_dev == facts.dev() && now.st_uid == uid);
-    // Where that is refused (a file system without modes), others can at worst make us wait a little.
+    // If that is refused (a file system without modes), the worst that others can do is make us wait a little.
     let _ = same.then(|| rustix::fs::fchmod(&opened, Mode::RWXU));
     same
 }
 
-/// Whether a file is this user's alone. One that is not there is.
+/// Whether a file belongs to this user alone. A missing file counts as such.
 pub fn is_own_file(file: &Path, uid: u32) -> io::Result<bool> {
     match fs::symlink_metadata(file) {
         Ok(facts) => Ok(facts.is_file()
@@ -191,7 +190,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         mode(root.path(), 0o1777);
         let other = me() + 1;
-        // Only root can own what others may keep things in.
+        // Only root can own a folder in which other users keep files.
         assert_eq!(in_store(root.path(), "catalog", other), None);
         assert!(!root.path().join("catalog").exists());
         fs::create_dir(root.path().join("catalog")).unwrap();
@@ -225,7 +224,7 @@ mod tests {
         symlink(&private, root.path().join("fieldstone")).unwrap();
         assert_eq!(of_user(root.path(), &["fieldstone", "id"], me()), None);
         assert_eq!(fs::read_dir(&private).unwrap().count(), 0);
-        // The user's own link to where the cache is.
+        // The user's own link to the cache.
         symlink(&private, root.path().join("cache")).unwrap();
         let found = of_user(&root.path().join("cache"), &["fieldstone", "id"], me()).unwrap();
         assert_eq!(found, private.canonicalize().unwrap().join("fieldstone/id"));
@@ -241,7 +240,11 @@ mod tests {
         assert_eq!(of_user(&cache, &["fieldstone", "id"], me()), None);
         mode(&root.path().join("a"), 0o1777);
         assert!(of_user(&cache, &["fieldstone", "id"], me()).is_some());
-        assert_eq!(of_user(&cache, &["fieldstone", "id"], me() + 1), None, "all of it is another's");
+        assert_eq!(
+            of_user(&cache, &["fieldstone", "id"], me() + 1),
+            None,
+            "all of it belongs to another user"
+        );
     }
 
     #[test]
@@ -249,7 +252,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("file");
         let own = |path: &Path| is_own_file(path, me()).unwrap();
-        assert!(own(&file), "one that is not there");
+        assert!(own(&file), "a missing file");
         fs::write(&file, b"").unwrap();
         mode(&file, 0o644);
         assert!(own(&file));

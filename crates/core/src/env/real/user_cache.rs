@@ -1,12 +1,14 @@
-//! The user's cache of what is made from stores' logs: an entry for each store, in a folder called after its id.
+//! The user's cache of files derived from stores' logs: an entry for each store, in a folder named after the store's
+//! id.
 //!
-//! Each entry notes where its store is and, by that note's time, when it was used last. Entries that are of no use any
-//! more go: those whose store is gone, and those that nobody used for long. They are made again from the logs where that is wrong.
+//! Each entry has a note that names the store's folder; the time of the note shows the last use of the entry. The
+//! cache removes entries that are no longer useful: those whose store is gone, and those unused for a long time. If
+//! it removes one by mistake, the entry is built again from the logs.
 //!
 //! Invariants:
-//! * nothing but folders of this user, called after an id, is removed;
-//! * an entry that was used within a day stays;
-//! * no failure here keeps anybody from using the cache.
+//! * only folders of this user that are named after an id are removed;
+//! * an entry used in the last day stays;
+//! * no failure here prevents a process from using the cache.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,17 +17,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// The file of an entry that names its store: the path.
+/// The file in an entry that holds the path of its store.
 const NOTE: &str = "store";
-/// The file whose time says when the cache was cleaned last.
+/// The file whose time shows when the cache was last cleaned.
 const CLEANED: &str = "cleaned";
-/// The file that a store has.
+/// A file that every store has.
 const MARKER: &str = "fieldstone.store";
 const DAY: Duration = Duration::from_secs(86_400);
-/// How long an entry stays that nobody uses.
+/// How long an unused entry stays.
 const UNUSED: Duration = Duration::from_secs(90 * 86_400);
 
-/// Notes that the entry of a store, a folder of the cache, is used, and cleans the cache once a day.
+/// Records a use of the entry of a store, which is a folder of the cache, and cleans the cache once a day.
 pub fn note_use(entry: &Path, store: &Path, uid: u32) {
     #[allow(clippy::disallowed_methods)] // here is the real world
     let now = SystemTime::now();
@@ -39,13 +41,13 @@ pub fn note_use(entry: &Path, store: &Path, uid: u32) {
     }
 }
 
-/// How long ago a file was changed; `None` where it is not there.
+/// The time since a file was changed; `None` if it does not exist.
 fn age(path: &Path, now: SystemTime) -> Option<Duration> {
     let changed = fs::symlink_metadata(path).and_then(|facts| facts.modified()).ok()?;
     Some(now.duration_since(changed).unwrap_or_default())
 }
 
-/// Removes the entries that are of no use.
+/// Removes the entries that are no longer useful.
 fn clean(cache: &Path, uid: u32, now: SystemTime) -> io::Result<()> {
     for entry in fs::read_dir(cache)?.flatten() {
         let path = entry.path();
@@ -63,7 +65,7 @@ fn clean(cache: &Path, uid: u32, now: SystemTime) -> io::Result<()> {
 
 fn is_useless(entry: &Path, now: SystemTime) -> bool {
     let used = age(&entry.join(NOTE), now);
-    // An entry without a note is of an earlier release: its engine's time, or its own, says when it was used.
+    // An entry without a note comes from an earlier release: the time of its engine, or its own, shows its last use.
     let idle = used
         .or_else(|| age(&entry.join("index.sqlite"), now))
         .or_else(|| age(entry, now))
@@ -115,7 +117,7 @@ mod tests {
             names
         };
         let before = there();
-        // Cleaned today: not again.
+        // Already cleaned today.
         note_use(&cache.join(name(1)), &stores.join("there"), uid);
         assert_eq!(there(), before);
         set_age(&cache.join(CLEANED), 2 * DAY);

@@ -1,7 +1,7 @@
 //! Time, randomness and identity of a simulated world.
 //!
-//! All hosts share one true time, which moves by a little with every call and by whole sleeps at
-//! once, never by waiting; a host's clock shows that time plus its offset.
+//! All hosts share one true time, which advances a little with every call and jumps by the whole length of a sleep,
+//! so no call waits; a host's clock shows that time plus its offset.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{Process, World};
 use crate::env::{Clock, Identity, Rand};
 use crate::sync::plain::Mutex;
 
-/// How far time moves with each call: a microsecond.
+/// How far time advances with each call: a microsecond.
 pub(super) const TICK: i64 = 1_000;
 
 /// The clock of one host.
@@ -39,12 +39,12 @@ impl Clock for SimClock {
             let mut state = self.world.lock();
             state.now = state.now.saturating_add(nanoseconds);
         }
-        // Whoever polls by sleeping lets the other threads run.
+        // A thread that polls by sleeping lets the other threads run.
         std::thread::yield_now();
     }
 }
 
-/// The random bytes of one process: another stream for each process of a world.
+/// The random bytes of one process: each process of a world has another stream.
 #[derive(Debug)]
 pub(super) struct SimRand(pub(super) Mutex<Random>);
 

@@ -1,9 +1,9 @@
-//! Power cuts: one of the disk images that the calls made so far allow.
+//! Power cuts: this module draws one of the disk images that the calls made so far allow.
 //!
-//! What is certain: synced bytes and lengths (`sync_data`) of files whose entries are synced
-//! (`sync_dir`). Everything since may or may not be there: each write whole, torn at 512-byte
-//! sectors or absent, in any order, each length, each change of entries. The one rule kept is the
-//! medium's: a sector shows its writes up to one of them, never a later one without an earlier.
+//! Synced bytes and lengths (`sync_data`) of files whose entries are synced (`sync_dir`) are certain. Everything
+//! later may or may not be there: each write whole, torn at 512-byte sectors or absent, in any order; each length;
+//! each change of entries. The image keeps only the rule of the medium: a sector shows its writes up to one of them,
+//! never a later write without an earlier one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use super::file::{FileData, FileNode, Journal, Piece, Recent};
 use super::random::Random;
 use super::tree::{Node, ROOT, Tree};
 
-/// The unit that is written whole or not at all.
+/// The unit that is written as a whole or not.
 const SECTOR: usize = 512;
 
-/// How likely unsynced things are to survive in one image.
+/// Probabilities with which unsynced data survive in one image.
 #[derive(Debug, Clone, Copy)]
 struct Mood {
     whole: f64,
@@ -22,10 +22,10 @@ struct Mood {
 }
 
 impl Mood {
-    /// Part of what a failed sync should have written.
+    /// The part of a failed sync's data that is written.
     const FAILED_SYNC: Mood = Mood { whole: 0.5, torn: 0.5 };
 
-    /// Some images keep all, some nothing, most a mixture.
+    /// Some images keep everything, some nothing, and most a mixture.
     fn draw(rng: &mut Random) -> Mood {
         match rng.below(8) {
             0 => Mood { whole: 1.0, torn: 0.0 },
@@ -51,9 +51,9 @@ fn sectors(piece: &Piece) -> impl Iterator<Item = (usize, std::ops::Range<usize>
 }
 
 impl Journal {
-    /// Applies to `bytes` some of the pending writes, each whole, in part or not at all.
+    /// Applies some of the pending writes to `bytes`, each whole, in part or not.
     fn survive(&self, bytes: &mut Vec<u8>, mood: Mood, rng: &mut Random) {
-        // The last write that each sector shows; those before it come along.
+        // The last write that each sector shows; earlier writes to it are included.
         let mut last: BTreeMap<usize, usize> = BTreeMap::new();
         for (i, piece) in self.pending.iter().enumerate() {
             let whole = rng.chance(mood.whole);
@@ -74,7 +74,7 @@ impl Journal {
         }
     }
 
-    /// One of the contents a power cut may leave.
+    /// One of the contents that a power cut may leave.
     fn image(&self, mood: Mood, rng: &mut Random) -> Vec<u8> {
         let mut bytes = self.durable.clone();
         self.survive(&mut bytes, mood, rng);
@@ -90,14 +90,14 @@ impl Journal {
         bytes
     }
 
-    /// What a failed sync does: the pending writes are lost, though with `part` some are durable.
+    /// The effect of a failed sync: the pending writes are lost; with `part`, some become durable.
     pub(super) fn lose(&mut self, part: bool, rng: &mut Random) {
         let mut durable = std::mem::take(&mut self.durable);
         let len = durable.len();
         if part {
             self.survive(&mut durable, Mood::FAILED_SYNC, rng);
         }
-        // The length is metadata and waits for its own sync.
+        // The length is metadata and waits for a sync of its own.
         if durable.len() > len && self.lens.first().is_none_or(|l| *l > len) {
             self.lens.insert(0, len);
         }
@@ -107,7 +107,7 @@ impl Journal {
 }
 
 impl Tree {
-    /// One of the trees a power cut may leave; everything in it is durable.
+    /// One of the trees that a power cut may leave; everything in it is durable.
     pub(super) fn crashed(&self, weak: bool, rng: &mut Random) -> Tree {
         let mood = Mood::draw(rng);
         let mut tree = self.deep_clone();

@@ -1,8 +1,7 @@
 //! The [`Disk`] and [`DiskFile`] of a simulated host, and of `memory:`.
 //!
-//! A call of a host goes through [`World::call`]: fault, effect, account, all under the world's one
-//! lock. A call of `memory:` has neither faults nor account; reads and writes of its open files take
-//! only that file's lock.
+//! A call of a host goes through [`World::call`]: fault, effect, account, all under the world's one lock. A call of
+//! `memory:` has neither faults nor an account; reads and writes of its open files take only that file's lock.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,14 +15,14 @@ use super::tree::{Caller, Node, names};
 use super::{Process, World, WorldState};
 use crate::env::{Clock, Disk, DiskFile, FileKind, Identity, Space, Stat, real};
 
-/// What the calls of a handle or disk go to, and in whose name.
+/// The target of a handle's or disk's calls, and the process that makes them.
 #[derive(Debug, Clone)]
 pub(super) struct Door {
     pub(super) world: Arc<World>,
     pub(super) who: Who,
 }
 
-/// In whose name calls are made.
+/// The process that makes calls.
 #[derive(Debug, Clone)]
 pub(super) enum Who {
     /// A simulated process.
@@ -82,7 +81,7 @@ impl World {
             Verdict::Go(limit) => effect(state, &caller, &mut op, Effect::UpTo(limit)),
             Verdict::Fail(error, None) => Err(error),
             Verdict::Fail(error, Some(some)) => {
-                // The caller learns of the fault only, whatever came of the call.
+                // The caller only sees the fault, whatever the effect was.
                 drop(effect(state, &caller, &mut op, some));
                 Err(error)
             }
@@ -93,7 +92,7 @@ impl World {
     }
 }
 
-/// What a handle was opened for.
+/// The access for which a handle was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Read,
@@ -101,7 +100,7 @@ enum Mode {
     Append,
 }
 
-/// An open file; it works on after its names are gone.
+/// An open file; it stays usable after its names are removed.
 #[derive(Debug)]
 struct SimFile {
     door: Door,
@@ -123,8 +122,8 @@ impl SimFile {
         self.door.world.call(op, effect)
     }
 
-    /// Writes as much of `data` as fits and the fault allows; without an offset, at the end.
-    /// Returns the offset and the bytes written.
+    /// Writes as much of `data` as fits and the fault allows; at the end if `offset` is `None`. Returns the offset
+    /// and the number of bytes written.
     fn write_some(
         &self,
         state: &WorldState,
@@ -225,7 +224,7 @@ impl DiskFile for SimFile {
     }
 
     fn start_writeback(&self, offset: u64, len: u64) {
-        // Unsynced writes may survive a power cut in any case: nothing to do but to count the call.
+        // Unsynced writes may survive a power cut in any case, so this only counts the call.
         if let Who::Process(process) = &self.door.who {
             let range = (offset, usize::try_from(len).unwrap_or(usize::MAX));
             drop(self.call(process, OpKind::Writeback, range, |_, _, _, _| Ok(())));
@@ -282,7 +281,7 @@ impl SimDisk {
         Arc::new(SimFile { door: self.0.clone(), node, path: path.into(), mode })
     }
 
-    /// The file at `path` as this host sees it, where it may open it so.
+    /// The file at `path` as this host sees it, if the caller may open it in this mode.
     fn find(state: &mut WorldState, path: &Path, caller: &Caller, mode: Mode) -> io::Result<Arc<FileNode>> {
         let ino = state.look_up(path, &caller.stamp)?;
         let file = state.tree.file(ino)?;
@@ -307,7 +306,7 @@ impl Disk for SimDisk {
         Ok(self.handle(node, path, Mode::Write))
     }
 
-    /// All files are made so here.
+    /// Here, every file is created this way.
     fn create_alike(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         self.create_new(path)
     }
@@ -319,7 +318,7 @@ impl Disk for SimDisk {
         Ok(self.handle(node, path, Mode::Read))
     }
 
-    /// There are no links and no pipes here.
+    /// There are no links or pipes here.
     fn open_plain(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>> {
         if write { self.open_write(path) } else { self.open_read(path) }
     }
@@ -432,7 +431,7 @@ impl Disk for SimDisk {
         })
     }
 
-    /// Who may write here is no matter of permission bits.
+    /// Permission bits do not control writes here.
     fn copy_permissions(&self, _from: &Path, _to: &Path) -> io::Result<()> {
         Ok(())
     }

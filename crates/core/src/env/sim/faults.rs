@@ -1,7 +1,7 @@
-//! What can go wrong with a call, when it does, and the account of all calls made.
+//! Faults of calls, their triggers, and the account of all calls made.
 //!
-//! A fault strikes by plan (the n-th matching call) or by chance (a probability per kind of call);
-//! both are fully determined by the world's seed as long as one thread at a time makes calls.
+//! A fault strikes by plan (the n-th matching call) or by chance (with a probability for each kind of call). The
+//! world's seed determines both fully, as long as one thread at a time makes calls.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -72,23 +72,23 @@ impl OpKind {
     }
 }
 
-/// What goes wrong.
+/// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// A read or write moves fewer bytes than asked, though at least one. A short append leaves its
-    /// first bytes in the file and fails.
+    /// A read or write moves fewer bytes than asked, but at least one. A short append leaves its first bytes in the
+    /// file and fails.
     Short,
     /// `ENOSPC`, without effect.
     NoSpace,
-    /// `EIO`. A write may leave some of its bytes. A `sync_data` loses everything since the last
-    /// one: readers still see it, and a later `sync_data` succeeds, but it is not durable (as on
-    /// Linux, which marks the pages clean).
+    /// `EIO`. A write may leave some of its bytes. A `sync_data` loses all writes since the last one: readers still
+    /// see them, and a later `sync_data` succeeds, but they are not durable (as on Linux, which marks the pages
+    /// clean).
     Io,
-    /// `EIO` of a `sync_data` that did make part of the writes durable; else as [`Fault::Io`].
+    /// `EIO` of a `sync_data` that made part of the writes durable; otherwise as [`Fault::Io`].
     IoPartial,
     /// `EACCES`, without effect.
     Denied,
-    /// The process dies in this call, which has taken effect, or part of it, or not.
+    /// The process dies in this call, whose effect may be complete, partial or absent.
     Kill,
     /// All processes of the world die in this call; see [`SimWorld::power_cut`](super::SimWorld).
     PowerOff,
@@ -106,36 +106,36 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// `fault` at the first call from now.
+    /// Plans `fault` for the next call.
     pub fn new(fault: Fault) -> Plan {
         Plan { fault, left: 1, kind: None, host: None, process: None, path: None }
     }
 
-    /// At the n-th matching call from now, counted from 1.
+    /// Plans it for the n-th matching call from now, counted from 1.
     pub fn nth(mut self, n: u64) -> Plan {
         self.left = n.max(1);
         self
     }
 
-    /// Only calls of this kind.
+    /// Matches only calls of this kind.
     pub fn kind(mut self, kind: OpKind) -> Plan {
         self.kind = Some(kind);
         self
     }
 
-    /// Only calls of this host.
+    /// Matches only calls of this host.
     pub fn host(mut self, host: &str) -> Plan {
         self.host = Some(host.to_owned());
         self
     }
 
-    /// Only calls of this process; ids are unique within a host only.
+    /// Matches only calls of this process; ids are unique only on one host.
     pub fn process(mut self, process: u32) -> Plan {
         self.process = Some(process);
         self
     }
 
-    /// Only calls on paths that contain `part`.
+    /// Matches only calls on paths that contain `part`.
     pub fn path(mut self, part: &str) -> Plan {
         self.path = Some(part.to_owned());
         self
@@ -149,7 +149,7 @@ impl Plan {
     }
 }
 
-/// The two syncs that can be made to do nothing.
+/// The two syncs that tests can disable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncKind {
     /// `sync_data`.
@@ -174,28 +174,28 @@ pub struct Op {
     pub host: Arc<str>,
     /// The caller's process.
     pub process: u32,
-    /// What was called.
+    /// The kind of the call.
     pub kind: OpKind,
-    /// On what; of a link or rename, its source. A handle keeps the path it was opened by.
+    /// The path of the call; for a link or rename, its source. A handle keeps the path by which it was opened.
     pub path: Arc<Path>,
     /// Target of a link or rename.
     pub to: Option<PathBuf>,
-    /// Offset of a read or write; of an append, where it went; of a new length, that length.
+    /// Offset of a read, write or append; the length, if the call sets one.
     pub offset: u64,
     /// Bytes read or written.
     pub len: u64,
-    /// Whether the caller learned that it succeeded.
+    /// Whether the call reported success.
     pub ok: bool,
 }
 
 /// Calls and bytes so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Calls of each kind, failed ones too.
+    /// Calls of each kind, including failed ones.
     pub calls: BTreeMap<OpKind, u64>,
     /// Bytes that reads returned.
     pub bytes_read: u64,
-    /// Bytes that successful writes and appends took.
+    /// Bytes that successful writes and appends accepted.
     pub bytes_written: u64,
 }
 
@@ -211,7 +211,7 @@ impl Counters {
     }
 }
 
-/// All that is set and counted.
+/// All settings and counts.
 #[derive(Debug, Clone)]
 pub(super) struct Faults {
     pub(super) plans: Vec<Plan>,
@@ -238,7 +238,7 @@ impl Faults {
         }
     }
 
-    /// Writes a finished call into the account.
+    /// Records a finished call.
     pub(super) fn record(&mut self, op: Op) {
         *self.counters.calls.entry(op.kind).or_default() += 1;
         match op.kind {
@@ -272,7 +272,7 @@ impl Faults {
         ignore
     }
 
-    /// The fault that strikes this call. Every matching plan counts it.
+    /// The fault that strikes this call. Every matching plan counts the call.
     fn strike(&mut self, op: &Op, rng: &mut Random) -> Option<Fault> {
         let mut struck = None;
         self.plans.retain_mut(|plan| {
@@ -294,21 +294,21 @@ impl Faults {
     }
 }
 
-/// What becomes of a call.
+/// The decision on a call.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// It succeeds, for at most so many bytes.
+    /// It succeeds, for at most this number of bytes.
     Go(usize),
-    /// It fails, after taking this effect, if any.
+    /// It fails, after this effect, if there is one.
     Fail(io::Error, Option<Effect>),
 }
 
-/// How far a call takes effect.
+/// The extent to which a call takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// As asked, for at most so many bytes.
+    /// As asked, for at most this number of bytes.
     UpTo(usize),
-    /// A `sync_data` that loses all it should have made durable.
+    /// A `sync_data` that loses everything that it should have made durable.
     LoseAll,
     /// A `sync_data` that loses part of it.
     LosePart,
@@ -319,7 +319,7 @@ fn killed() -> io::Error {
 }
 
 impl WorldState {
-    /// Lets a call begin: moves time, and decides whether and how far it happens.
+    /// Begins a call: advances time, and decides whether and how far the call takes effect.
     pub(super) fn gate(&mut self, op: &Op) -> io::Result<Verdict> {
         self.now = self.now.saturating_add(TICK);
         let process = Process { host: op.host.clone(), id: op.process };
@@ -361,7 +361,7 @@ impl WorldState {
         }
     }
 
-    /// How many of `len` bytes at `offset` of a file of `old_len` bytes still fit on the disk.
+    /// The number of bytes, up to `len`, that still fit on the disk at `offset` of a file of `old_len` bytes.
     pub(super) fn fitting(&self, len: usize, offset: u64, old_len: u64) -> io::Result<usize> {
         let Some(capacity) = self.faults.capacity else { return Ok(len) };
         let free = capacity.saturating_sub(self.used().0);
@@ -373,7 +373,7 @@ impl WorldState {
         }
     }
 
-    /// Whether one more file may be made.
+    /// Checks that the disk has an inode for one more file.
     pub(super) fn inode_left(&self) -> io::Result<()> {
         match self.faults.max_files {
             Some(max) if self.used().1 >= max => Err(Errno::NOSPC.into()),
@@ -381,7 +381,7 @@ impl WorldState {
         }
     }
 
-    /// Bytes and number of the named files.
+    /// Number of bytes and of files on the disk, counting only files with names.
     pub(super) fn used(&self) -> (u64, u64) {
         let mut used = (0u64, 0u64);
         for node in self.tree.nodes.values() {

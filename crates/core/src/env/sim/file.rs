@@ -1,12 +1,12 @@
-//! The bytes of one simulated file: what readers see now, what a power cut would leave, and, under
-//! the weak profile, what other hosts may still see.
+//! The bytes of one simulated file: the content that readers see now, the content that a power cut would leave, and,
+//! under the weak profile, the content that other hosts may still see.
 //!
 //! Invariants:
-//! * `bytes` is what the writing host sees;
-//! * `journal`, kept in worlds that can crash, holds the bytes that are durable and every write and
-//!   length since; syncing moves the second into the first;
-//! * `recent`, kept under the weak profile, holds the bytes that every host sees and the writes
-//!   that some may not see yet.
+//! * `bytes` is the content that the writing host sees;
+//! * `journal`, kept in worlds that can crash, holds the durable bytes, and every write and length since; a sync
+//!   moves the second into the first;
+//! * `recent`, kept under the weak profile, holds the bytes that every host sees, and the writes that some hosts may
+//!   not see yet.
 
 use std::io;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Piece {
         self.offset + self.data.len()
     }
 
-    /// Puts the piece into `bytes`, which grow (with zeros in a gap) as needed.
+    /// Copies the piece into `bytes`, which grow (with zeros in a gap) as needed.
     pub(super) fn apply(&self, bytes: &mut Vec<u8>) {
         if bytes.len() < self.end() {
             bytes.resize(self.end(), 0);
@@ -58,21 +58,21 @@ impl Piece {
     }
 }
 
-/// What is durable of a file, and what happened since.
+/// The durable content of a file, and its changes since.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Journal {
     pub(super) durable: Vec<u8>,
     pub(super) pending: Vec<Piece>,
-    /// Lengths the file went through since it was synced, oldest first.
+    /// The lengths of the file since its last sync, oldest first.
     pub(super) lens: Vec<usize>,
 }
 
-/// What the other hosts of a weak world see.
+/// The content that the other hosts of a weak world see.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Recent {
-    /// What every host sees.
+    /// The content that every host sees.
     pub(super) base: Vec<u8>,
-    /// Writes in order of time that only their own host is sure to see.
+    /// Writes that only their own host is sure to see, oldest first.
     pub(super) writes: Vec<RecentWrite>,
 }
 
@@ -82,18 +82,18 @@ pub(super) struct RecentWrite {
     pub(super) time: i64,
     pub(super) host: Arc<str>,
     pub(super) piece: Piece,
-    /// Whether this sets the length to the (empty) piece's offset: what stood beyond it is gone.
+    /// Whether this sets the length to the offset of the (empty) piece, and so discards the bytes beyond it.
     pub(super) sets_len: bool,
 }
 
-/// Everything about a file but its names.
+/// Everything about a file except its names.
 #[derive(Debug, Clone)]
 pub(super) struct FileData {
     pub(super) bytes: Vec<u8>,
     pub(super) mtime: i64,
     pub(super) uid: u32,
     pub(super) access: Access,
-    /// Permission bits; of them, only those for reading are obeyed.
+    /// Permission bits; only those for reading have an effect.
     pub(super) mode: u32,
     pub(super) links: u32,
     pub(super) journal: Option<Journal>,
@@ -118,7 +118,7 @@ impl FileData {
         self.bytes.len() as u64
     }
 
-    /// Reads what the writing host sees.
+    /// Reads the content that the writing host sees.
     pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> usize {
         let Ok(start) = usize::try_from(offset) else { return 0 };
         let Some(rest) = self.bytes.get(start..) else { return 0 };
@@ -127,7 +127,7 @@ impl FileData {
         n
     }
 
-    /// Writes all of `data`; only where memory cannot hold it does it fail, and then entirely.
+    /// Writes all of `data`. If memory does not suffice, it fails without writing anything.
     pub(super) fn write_at(&mut self, data: &[u8], offset: u64, by: &Stamp) -> io::Result<()> {
         if data.is_empty() {
             return Ok(());
@@ -139,7 +139,7 @@ impl FileData {
         if end > old_len {
             self.bytes.try_reserve(end - old_len).map_err(|_| Errno::NOSPC)?;
         }
-        // An append copies once; zeros are written only into a gap.
+        // An append copies the data once; only a gap is filled with zeros.
         if offset >= old_len {
             self.bytes.resize(offset, 0);
             self.bytes.extend_from_slice(data);
@@ -162,10 +162,10 @@ impl FileData {
         Ok(())
     }
 
-    /// Cuts the file, or adds a hole; only where memory cannot hold it does it fail.
+    /// Cuts the file, or adds a hole; fails only if memory does not suffice.
     ///
-    /// To the journal a cut is also a write of zeros over what it removed, so that a power cut after the
-    /// file has grown again may show the old bytes, zeros, or some of each, as a disk may.
+    /// The journal treats a cut also as a write of zeros over the removed bytes. So after a power cut, a file that
+    /// has grown again may show the old bytes, zeros, or some of each, as on a real disk.
     pub(super) fn set_len(&mut self, len: u64, by: &Stamp) -> io::Result<()> {
         let len = usize::try_from(len).ok().filter(|l| isize::try_from(*l).is_ok()).ok_or(Errno::FBIG)?;
         let old_len = self.bytes.len();
@@ -199,7 +199,8 @@ impl FileData {
         }
     }
 
-    /// Shows what the disk holds and will be given, at the present length.
+    /// Drops cached content: shows the bytes that the disk holds and the writes that it will still receive, at the
+    /// current length.
     pub(super) fn evict(&mut self) {
         let len = self.bytes.len();
         if let Some(journal) = &self.journal {
@@ -209,7 +210,7 @@ impl FileData {
         }
     }
 
-    /// Replaces the content for every host, durably: what tests do behind the store's back.
+    /// Replaces the content for every host, durably; tests use it to tamper with a store.
     pub(super) fn replace(&mut self, bytes: Vec<u8>) {
         if let Some(journal) = &mut self.journal {
             *journal = Journal { durable: bytes.clone(), ..Journal::default() };
@@ -221,7 +222,7 @@ impl FileData {
     }
 }
 
-/// Who wrote, and when.
+/// The writing host and the time.
 #[derive(Debug, Clone)]
 pub(super) struct Stamp {
     pub(super) host: Arc<str>,

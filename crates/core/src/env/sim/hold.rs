@@ -1,11 +1,11 @@
-//! Calls that last: threads of a test meet while one of them is in the middle of a call.
+//! Calls that tests can suspend, so that other threads run while one is in the middle of a call.
 
 use std::sync::Arc;
 
 use super::{Op, OpKind, SimWorld, World};
 use crate::sync::plain::{Condvar, Mutex, MutexGuard};
 
-/// Which calls are held up, and how many of them wait now.
+/// The calls to suspend, and how many are suspended now.
 #[derive(Debug, Default)]
 pub(super) struct Holds {
     held: Mutex<Vec<HeldCalls>>,
@@ -29,7 +29,7 @@ impl Holds {
         held.iter_mut().find(|held| held.kind == op.kind && path.contains(&held.part))
     }
 
-    /// Returns when the call is not held up any more.
+    /// Returns once the call is not suspended any more.
     pub(super) fn pass(&self, op: &Op) {
         let mut held = self.lock();
         let Some(own) = Holds::find(&mut held, op) else { return };
@@ -41,7 +41,7 @@ impl Holds {
     }
 }
 
-/// Holds calls up until it is dropped.
+/// Suspends calls until it is dropped.
 #[derive(Debug)]
 pub struct Hold {
     world: Arc<World>,
@@ -50,7 +50,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Waits until so many calls are held up.
+    /// Waits until this number of calls is suspended.
     pub fn wait_for(&self, calls: usize) {
         let holds = &self.world.holds;
         let mut held = holds.lock();
@@ -68,7 +68,7 @@ impl Drop for Hold {
 }
 
 impl SimWorld {
-    /// Holds up calls of a kind on paths that contain `part`, until what this returns is dropped.
+    /// Suspends calls of a kind on paths that contain `part`, until the returned value is dropped.
     pub fn hold(&self, kind: OpKind, part: &str) -> Hold {
         self.0.holds.lock().push(HeldCalls { kind, part: part.to_owned(), waiting: 0 });
         Hold { world: self.0.clone(), kind, part: part.to_owned() }

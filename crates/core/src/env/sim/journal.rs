@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! * a change (create, link, rename, unlink) is atomic: a power cut leaves all its edits or none;
-//! * a change is never kept without the earlier ones to the same names;
-//! * a rename between directories is settled by syncing the directory it went to.
+//! * a change is kept only with the earlier changes to the same names;
+//! * a sync of the target directory settles a rename between directories.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +17,10 @@ pub(super) struct Edit {
     pub(super) to: Option<Ino>,
 }
 
-/// Edits that happen together.
+/// Edits that form one atomic change.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
-    /// The directory whose sync settles the change.
+    /// The directory whose sync makes the change durable.
     pub(super) home: Ino,
     pub(super) edits: Vec<Edit>,
 }
@@ -33,7 +33,7 @@ impl Tree {
         self.collect();
     }
 
-    /// Makes the chosen changes durable, and with each the earlier ones to the same names.
+    /// Makes the chosen changes durable, each with the earlier changes to the same names.
     pub(super) fn settle(&mut self, mut chosen: Vec<bool>) {
         let mut names = BTreeSet::new();
         for (change, chosen) in self.journal.iter().zip(&mut chosen).rev() {
@@ -58,7 +58,7 @@ impl Tree {
         }
     }
 
-    /// Forgets the files and directories that no name leads to, now or after any power cut.
+    /// Discards the files and directories that no name leads to, now or after a power cut.
     pub(super) fn collect(&mut self) {
         if !std::mem::take(&mut self.garbage) {
             return;
@@ -78,7 +78,7 @@ impl Tree {
         self.nodes.retain(|ino, _| kept.contains(ino));
     }
 
-    /// After a change in a world without power cuts: an unnamed node goes at once.
+    /// After a change in a world without power cuts: discards an unnamed node at once.
     pub(super) fn collect_now(&mut self, ino: Ino) {
         if self.tracked {
             return;

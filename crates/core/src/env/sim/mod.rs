@@ -1,14 +1,13 @@
-//! A simulated world: several hosts, their processes and one file system they share, in memory, all
-//! of it determined by a seed.
+//! A simulated world, in memory: several hosts, their processes and the file system that they share; a seed
+//! determines all of it.
 //!
-//! * [`SimWorld::memory`] is the plain, fast, faultless disk behind `memory:`, with real time.
+//! * [`SimWorld::memory`] is the plain, fast disk without faults behind `memory:`, with real time.
 //! * [`SimWorld::new`] makes a world for tests: faults by plan or by chance, kills, power cuts,
 //!   wrong clocks, other users, and the *weak* profile of a network file system.
-//! * [`Random`] is what draws from the seed, here, in the conformance suites and in tests.
+//! * [`Random`] draws numbers from the seed, here, in the conformance suites and in tests.
 //!
-//! Invariants: nothing here touches the real world (but `memory:`, which takes time, randomness and
-//! identity from it); with calls made by one thread at a time, the same seed and the same calls give
-//! the same results, byte for byte.
+//! Invariants: nothing here touches the real world, except that `memory:` takes time, randomness and identity from
+//! it; if one thread at a time makes calls, the same seed and the same calls give the same results, byte for byte.
 //!
 //! ```
 //! use fieldstone_core::env::sim::{Fault, OpKind, SimWorld};
@@ -60,7 +59,7 @@ use crate::sync::plain::{Mutex, MutexGuard};
 /// When a world begins: 2024-01-01, in nanoseconds since 1970.
 const START: i64 = 1_704_067_200_000_000_000;
 
-/// User of a host that was given no other.
+/// User of a host for which none was set.
 const DEFAULT_UID: u32 = 1000;
 
 /// Settings of a host.
@@ -68,7 +67,7 @@ const DEFAULT_UID: u32 = 1000;
 struct Host {
     offset: i64,
     uid: u32,
-    /// Process id that the next process gets; hosts count apart, so that ids repeat between them.
+    /// Process id of the next process; each host counts its own, so that ids repeat between hosts.
     next: u32,
 }
 
@@ -79,7 +78,7 @@ struct Process {
     id: u32,
 }
 
-/// Everything that changes.
+/// All mutable state.
 #[derive(Debug)]
 struct WorldState {
     seed: u64,
@@ -87,7 +86,7 @@ struct WorldState {
     now: i64,
     tree: Tree,
     hosts: BTreeMap<Arc<str>, Host>,
-    /// Every process there ever was, and whether it is alive.
+    /// Every process ever created, and whether it is alive.
     processes: BTreeMap<Process, bool>,
     halted: bool,
     links: bool,
@@ -125,7 +124,7 @@ impl WorldState {
     }
 }
 
-/// The state behind its lock, and the calls that are held up before they take it.
+/// The state with its lock, and the suspended calls, which wait before they take the lock.
 #[derive(Debug)]
 struct World {
     state: Mutex<WorldState>,
@@ -142,7 +141,7 @@ impl World {
     }
 }
 
-/// A handle on a simulated world; clones are the same world.
+/// A handle on a simulated world; clones refer to the same world.
 #[derive(Debug, Clone)]
 pub struct SimWorld(Arc<World>);
 
@@ -171,7 +170,7 @@ impl SimWorld {
         }
     }
 
-    /// A new process on a host, which comes into being with its first.
+    /// Creates a process on a host; the first process of a host creates the host.
     pub fn process(&self, host: &str) -> Env {
         let (process, rng) = {
             let mut state = self.0.lock();
@@ -186,7 +185,7 @@ impl SimWorld {
         self.env(process, rng)
     }
 
-    /// As [`SimWorld::process`]; reads better where a host has one process only.
+    /// As [`SimWorld::process`]; reads better for a host with only one process.
     pub fn host(&self, name: &str) -> Env {
         self.process(name)
     }
@@ -222,12 +221,12 @@ impl SimWorld {
         state.hosts.insert(host.into(), settings);
     }
 
-    /// How far a host's clock is ahead of the true time, in nanoseconds.
+    /// Sets how far a host's clock is ahead of the true time, in nanoseconds.
     pub fn set_clock_offset(&self, host: &str, nanoseconds: i64) {
         self.set_host(host, |h| h.offset = nanoseconds);
     }
 
-    /// The user of all processes of a host; 1000 where not set.
+    /// Sets the user of all processes of a host; 1000 by default.
     pub fn set_uid(&self, host: &str, uid: u32) {
         self.set_host(host, |h| h.uid = uid);
     }
@@ -239,17 +238,17 @@ impl SimWorld {
         self.0.lock().faults.plans.push(plan);
     }
 
-    /// A fault at the n-th call of a kind from now, counted from 1, by any host.
+    /// Plans a fault at the n-th call of a kind from now, counted from 1, by any host.
     pub fn fail_nth(&self, kind: OpKind, n: u64, fault: Fault) {
         self.schedule(Plan::new(fault).kind(kind).nth(n));
     }
 
-    /// A fault at each call of a kind with this probability.
+    /// Makes each call of a kind fail with this probability.
     pub fn set_probability(&self, kind: OpKind, fault: Fault, probability: f64) {
         self.0.lock().faults.chances.push((kind, fault, probability));
     }
 
-    /// Forgets all planned and probable faults, ignored syncs and limits of space.
+    /// Removes all planned and probable faults, disabled syncs and limits of space.
     pub fn clear_faults(&self) {
         let faults = &mut self.0.lock().faults;
         faults.plans.clear();
@@ -268,18 +267,18 @@ impl SimWorld {
         });
     }
 
-    /// Kills a process now: every later call of its fails, and it is not alive.
+    /// Kills a process now: all its later calls fail, and it is not alive.
     pub fn kill(&self, env: &Env) {
         let process = Process { host: env.identity.host().into(), id: env.identity.process() };
         self.0.lock().processes.insert(process, false);
     }
 
-    /// Size of the disk in bytes of file content; a write beyond it is short, then fails.
+    /// Sets the size of the disk in bytes of file content; a write beyond it is short, the next one fails.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.0.lock().faults.capacity = bytes;
     }
 
-    /// How many files may exist.
+    /// Sets how many files may exist.
     pub fn set_max_files(&self, files: Option<u64>) {
         self.0.lock().faults.max_files = files;
     }
@@ -294,20 +293,20 @@ impl SimWorld {
         self.0.lock().faults.ignored.push(Ignored { kind, nth: n.max(1), path: part.to_owned() });
     }
 
-    /// Turns on the weak profile: what one host does, others may see up to so much later, and there
-    /// is no append. It cannot be turned off.
+    /// Turns on the weak profile: other hosts may see a host's changes up to `staleness_ns` late, and there is no
+    /// append. It cannot be turned off.
     pub fn weak(&self, staleness_ns: u64) {
         self.0.lock().weaken(i64::try_from(staleness_ns).unwrap_or(i64::MAX));
     }
 
-    /// Whether hard links work; else `link` is `Unsupported`.
+    /// Sets whether hard links work; if not, `link` gives `Unsupported`.
     pub fn set_links(&self, links: bool) {
         self.0.lock().links = links;
     }
 
     // The account.
 
-    /// All calls so far, in order, but those of dead processes.
+    /// All calls so far, in order, except those of dead processes.
     pub fn trace(&self) -> Vec<Op> {
         self.0.lock().faults.trace.clone()
     }
@@ -317,22 +316,22 @@ impl SimWorld {
         self.0.lock().faults.counters.clone()
     }
 
-    /// Begins trace and counters anew.
+    /// Clears the trace and the counters.
     pub fn clear_trace(&self) {
         let faults = &mut self.0.lock().faults;
         faults.trace.clear();
         faults.counters = Counters::default();
     }
 
-    /// Whether calls are written into the trace; they are counted in any case.
+    /// Sets whether calls are recorded in the trace; they are counted in any case.
     pub fn set_tracing(&self, tracing: bool) {
         self.0.lock().faults.tracing = tracing;
     }
 
     // Other worlds.
 
-    /// The world after a power cut at this moment: one of the disk images that the calls so far
-    /// allow, drawn by `seed`. No process is alive in it, and no fault is set. This world goes on.
+    /// The world after a power cut at this moment: one of the disk images that the calls so far allow, drawn by
+    /// `seed`. No process is alive in it, and no fault is set. This world continues.
     pub fn power_cut(&self, seed: u64) -> SimWorld {
         let state = self.0.lock();
         let mut rng = Random::derived(state.seed ^ seed.rotate_left(32), seed);

@@ -1,5 +1,5 @@
-//! Who may do what with the files of a world: as an administrator sets it, behind the store's back. None of it is counted, and
-//! no fault strikes it.
+//! Owners and permissions of the files of a world, as an administrator sets them without the store's knowledge. These
+//! calls are not counted, and no fault strikes them.
 
 use std::io;
 use std::path::Path;

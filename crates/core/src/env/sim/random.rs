@@ -1,12 +1,11 @@
-//! Numbers from a seed: the one generator of simulated worlds, of the conformance suites and of tests.
+//! Numbers from a seed: the generator of simulated worlds, of the conformance suites and of tests.
 //!
-//! It is SplitMix64 (Steele, Lea and Flood: *Fast splittable pseudorandom number generators*, 2014): a counter
-//! that moves by a fixed odd number, and a mixing of its bits. It is small, fast, and good enough to choose
-//! faults and test data; it hides nothing, so no id and no secret may come from it in a real store.
+//! It is SplitMix64 (Steele, Lea and Flood: *Fast splittable pseudorandom number generators*, 2014): a counter that
+//! advances by a fixed odd number, and a mixing of its bits. It is small, fast, and good enough to choose faults and
+//! test data. It is predictable, so a real store must not take an id or a secret from it.
 //!
-//! Invariants: the same seed gives the same numbers on every machine and in every version, because seeds are
-//! written down where a failure was found; every call takes one number, but [`Random::fill`] and those that
-//! give several.
+//! Invariants: the same seed gives the same numbers on every machine and in every version, because reports of
+//! failures record seeds; every call takes one number, except [`Random::fill`] and calls that return several values.
 //!
 //! ```
 //! use fieldstone_core::env::sim::Random;
@@ -15,12 +14,12 @@
 //! assert!(first.below(6) < 6);
 //! ```
 
-/// A generator of numbers that come again with their seed.
+/// A generator whose numbers a seed determines.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The generator of a seed.
+    /// Makes the generator of a seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -31,7 +30,7 @@ impl Random {
         Random(Random(mixed).next_u64())
     }
 
-    /// A number, of all that there are.
+    /// A uniformly distributed number.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -40,28 +39,28 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, or 0 where `bound` is 0.
+    /// A number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next_u64().checked_rem(bound).unwrap_or(0)
     }
 
-    /// The index of one of `len` things, or 0 where there are none.
+    /// An index into a list of length `len`, or 0 if it is empty.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// A number of `from..to`, or `from` where that is empty.
+    /// A number in `from..to`, or `from` if the range is empty.
     pub fn within(&mut self, from: i64, to: i64) -> i64 {
         let span = if from < to { from.abs_diff(to) } else { 0 };
         from.wrapping_add_unsigned(self.below(span))
     }
 
-    /// True once in `n` times.
+    /// True with probability 1 in `n`.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// True in so many of a hundred times.
+    /// True with a probability of `percent` in a hundred.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -71,34 +70,34 @@ impl Random {
         ((self.next_u64() >> 11) as f64) < probability * (1u64 << 53) as f64
     }
 
-    /// True every other time.
+    /// True with probability one half.
     pub fn coin(&mut self) -> bool {
         self.next_u64() >> 63 == 1
     }
 
-    /// One of these.
+    /// One element of a list.
     ///
     /// # Panics
-    /// Where there are none.
+    /// If the list is empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.index(from.len())]
     }
 
-    /// Fills a buffer, eight bytes of it with each number.
+    /// Fills a buffer, taking one number for each eight bytes.
     pub fn fill(&mut self, buffer: &mut [u8]) {
         for chunk in buffer.chunks_mut(8) {
             chunk.copy_from_slice(&self.next_u64().to_le_bytes()[..chunk.len()]);
         }
     }
 
-    /// So many bytes.
+    /// A list of `len` random bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.fill(&mut bytes);
         bytes
     }
 
-    /// The same things in any order.
+    /// The same things in random order.
     pub fn shuffled<T>(&mut self, mut things: Vec<T>) -> Vec<T> {
         for end in (1..things.len()).rev() {
             things.swap(end, self.index(end + 1));
@@ -111,8 +110,8 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// Seeds are written down in tests and reports: what they give may never change. The first numbers of seed
-    /// 1234567 are those that other implementations of SplitMix64 give.
+    /// Tests and reports record seeds, so their numbers must never change. Other implementations of SplitMix64 give
+    /// the same first numbers for seed 1234567.
     #[test]
     fn a_seed_gives_the_numbers_of_splitmix64() {
         let mut random = Random::new(1_234_567);

@@ -1,5 +1,5 @@
-//! What tests do to a world behind the store's back: look at its files, and damage them. None of it is counted, and no
-//! fault strikes it.
+//! Access by which tests go around the store: they look at its files, damage them, give them to other users. These
+//! calls are not counted, and no fault strikes them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use super::file::FileNode;
 use super::tree::Node;
 
 impl SimWorld {
-    /// Drops what is cached: files show what the disk holds and what is still to be written, so that
-    /// the losses of a failed `sync_data` come to light.
+    /// Drops cached content: files then show the bytes on the disk and the writes that it will still receive, which
+    /// reveals the losses of a failed `sync_data`.
     pub fn drop_caches(&self) {
         for node in self.0.lock().tree.nodes.values() {
             if let Node::File(file) = node {
@@ -27,7 +27,7 @@ impl SimWorld {
         Ok(self.file(path)?.read().bytes.clone())
     }
 
-    /// Puts new content into a file that exists, durably, for all hosts.
+    /// Replaces the content of an existing file, durably, for all hosts.
     pub fn overwrite(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         self.file(path)?.write().replace(content.to_vec());
         Ok(())

@@ -1,5 +1,5 @@
-//! The files and directories of a simulated file system, as they are now; `journal` knows which of
-//! it would survive a power cut.
+//! The files and directories of a simulated file system, as they are now; `journal` records which of them would
+//! survive a power cut.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ pub(super) type Ino = u64;
 /// The root directory.
 pub(super) const ROOT: Ino = 1;
 
-/// Who may write to a file or change a directory.
+/// The users who may write to a file or change a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     All,
@@ -37,12 +37,12 @@ impl Access {
     }
 }
 
-/// Who makes a change.
+/// The author of a change.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub(super) stamp: Stamp,
     pub(super) uid: u32,
-    /// Whether other hosts may see the change later than now.
+    /// Whether other hosts may see the change late.
     pub(super) weak: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Dir {
     pub(super) uid: u32,
     pub(super) mtime: i64,
     pub(super) access: Access,
-    /// Permission bits. They say who may read, and what new files get; `access` says who may write.
+    /// Permission bits. They decide who may read, and which bits new files get; `access` decides who may write.
     pub(super) mode: u32,
 }
 
@@ -82,7 +82,7 @@ impl Dir {
     }
 }
 
-/// What an inode number stands for.
+/// The object of an inode number.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     Dir(Dir),
@@ -105,7 +105,7 @@ pub(super) struct Tree {
     pub(super) next: Ino,
     pub(super) journal: Vec<Change>,
     pub(super) tracked: bool,
-    /// Whether nodes without a name may be waiting for collection.
+    /// Whether nodes without a name may wait for collection.
     pub(super) garbage: bool,
 }
 
@@ -162,7 +162,7 @@ impl Tree {
         })
     }
 
-    /// The inode a path names.
+    /// The inode of a path.
     pub(super) fn lookup(&self, path: &Path) -> io::Result<Ino> {
         self.walk(&names(path)?)
     }
@@ -176,7 +176,7 @@ impl Tree {
         Ok((dir, last))
     }
 
-    /// As [`Tree::place`], where the caller may change that directory.
+    /// As [`Tree::place`]; fails unless the caller may change that directory.
     fn writable_place(&self, path: &Path, caller: &Caller) -> io::Result<(Ino, String)> {
         let (ino, name) = self.place(path)?;
         let dir = self.dir(ino)?;
@@ -193,7 +193,7 @@ impl Tree {
         ino
     }
 
-    /// Makes a change: visible at once, durable when its home is synced.
+    /// Makes a change: visible at once, durable after a sync of its home.
     fn change(&mut self, home: Ino, edits: Vec<Edit>, caller: &Caller) {
         for edit in &edits {
             let Some(dir) = self.dir_mut(edit.dir) else { continue };
@@ -218,7 +218,7 @@ impl Tree {
         }
     }
 
-    /// Counts a lost name; an unnamed file goes unless a power cut could bring its name back.
+    /// Counts a removed name; discards an unnamed file unless a power cut could restore its name.
     fn released(&mut self, ino: Ino) {
         if let Some(Node::File(file)) = self.nodes.get(&ino) {
             let mut data = file.write();
@@ -267,7 +267,7 @@ impl Tree {
         Ok(())
     }
 
-    /// One directory, with the mode of the one above it.
+    /// Creates one directory, with the mode of its parent.
     pub(super) fn create_dir_alike(&mut self, path: &Path, caller: &Caller) -> io::Result<()> {
         let above = self.place(path)?.0;
         let (made, mode) = (self.lookup(path).is_err(), self.dir(above)?.mode);
@@ -339,7 +339,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Every file and directory below `path` (itself too), as paths in order.
+    /// Every file and directory below `path`, and `path` itself, as paths in order.
     pub(super) fn below(&self, path: &Path) -> io::Result<Vec<(PathBuf, Ino)>> {
         let mut found = Vec::new();
         let names = names(path)?;

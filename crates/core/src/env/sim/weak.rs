@@ -1,11 +1,11 @@
-//! The weak profile: what a host of a network file system sees of the other hosts' doings.
+//! The weak profile: how a host of a network file system sees the changes of other hosts.
 //!
-//! Each look at a directory's names, a file's length or a file's bytes shows them as they were at
-//! some moment, drawn from the seed, at most the staleness ago. Invariants:
-//! * what a host did itself it sees at once;
+//! Each look at a directory's names, a file's length or a file's bytes shows the state at some moment, drawn from the
+//! seed, at most the staleness ago. Invariants:
+//! * a host sees its own changes at once;
 //! * a host never sees an object go back in time;
-//! * a file's bytes are seen no newer than its length, so that a tail can be seen as zeros;
-//! * whatever changes the tree (create, link, rename, unlink) is decided by the true state.
+//! * a host sees bytes of a file no newer than its length, so that the end of a file can appear as zeros;
+//! * the true state decides every change to the tree (create, link, rename, unlink).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +19,7 @@ use super::file::{FileData, FileNode, Recent, RecentWrite, Stamp};
 use super::random::Random;
 use super::tree::{Dir, Ino, Node, ROOT, names};
 
-/// What is looked at.
+/// The property that a look reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Aspect {
     Names,
@@ -27,7 +27,7 @@ pub(super) enum Aspect {
     Bytes,
 }
 
-/// The profile's settings, and how much each host has seen.
+/// The profile's settings, and how recent a state each host has seen.
 #[derive(Debug, Clone)]
 pub(super) struct Weak {
     pub(super) staleness: i64,
@@ -39,12 +39,12 @@ impl Weak {
         Weak { staleness, seen: BTreeMap::new() }
     }
 
-    /// The moment up to which `host` sees the others' changes in this look, at most `latest`.
+    /// The moment up to which `host` sees the changes of others in this look, at most `latest`.
     fn moment(&mut self, who: &Stamp, ino: Ino, aspect: Aspect, latest: i64, rng: &mut Random) -> i64 {
         let seen = self.seen.entry((who.host.clone(), ino, aspect)).or_insert(i64::MIN);
         let oldest = who.time.saturating_sub(self.staleness).max(*seen);
         let width = u64::try_from(latest.saturating_sub(oldest)).unwrap_or(0);
-        // Often nothing is fetched anew at all, as with a cached attribute.
+        // Often the host fetches nothing new, as with a cached attribute.
         let ahead = if rng.coin() { 0 } else { rng.below(width.saturating_add(1)) };
         *seen = oldest.saturating_add_unsigned(ahead);
         *seen
@@ -52,7 +52,7 @@ impl Weak {
 }
 
 impl Dir {
-    /// The entry `name` as `host` sees it with the others' changes up to `moment`.
+    /// The entry `name` as `host` sees it, with the changes of others up to `moment`.
     fn entry_at(&self, name: &str, host: &str, moment: i64) -> Option<Ino> {
         let mut past = self.history.iter().filter(|p| p.name == name).peekable();
         let Some(first) = past.peek() else { return self.entries.get(name).copied() };
@@ -60,7 +60,7 @@ impl Dir {
         past.rfind(|p| &*p.by.host == host || p.by.time <= moment).map_or(before, |p| p.to)
     }
 
-    /// Forgets the changes that every host sees.
+    /// Drops the changes that every host sees.
     fn settle(&mut self, cutoff: i64) {
         self.history.retain(|p| p.by.time > cutoff);
     }
@@ -89,7 +89,7 @@ impl Recent {
         self.visible(host, moment).fold(self.base.len(), after)
     }
 
-    /// Reads up to `len` (the length seen) the bytes seen at `moment`; zeros where none were seen.
+    /// Reads the bytes seen at `moment`, up to `len` (the length seen); zeros if the host has seen none.
     fn read_at(&self, buffer: &mut [u8], offset: u64, host: &str, moment: i64, len: usize) -> usize {
         let Some(start) = usize::try_from(offset).ok().filter(|o| *o < len) else { return 0 };
         let n = buffer.len().min(len - start);
@@ -106,7 +106,7 @@ impl Recent {
     }
 }
 
-/// Copies what `data`, standing at `at`, and `buffer`, standing at `start`, have in common.
+/// Copies the overlap of `data`, at offset `at`, into `buffer`, at offset `start`.
 fn overlay(buffer: &mut [u8], start: usize, at: usize, data: &[u8]) {
     let from = start.max(at);
     let to = (start + buffer.len()).min(at + data.len());
@@ -116,7 +116,7 @@ fn overlay(buffer: &mut [u8], start: usize, at: usize, data: &[u8]) {
 }
 
 impl WorldState {
-    /// The inode that `path` names for this host, and its number of a moment ago where it is stale.
+    /// The inode that `path` names for this host; if that is stale, also its number of a moment ago.
     pub(super) fn look_up(&mut self, path: &Path, who: &Stamp) -> io::Result<Ino> {
         let WorldState { tree, weak: Some(weak), rng, .. } = self else { return self.tree.lookup(path) };
         let mut at = ROOT;
@@ -127,7 +127,7 @@ impl WorldState {
             let moment = weak.moment(who, at, Aspect::Names, who.time, rng);
             let dir = tree.dir(at)?;
             let stale = dir.entry_at(&name, &who.host, moment).ok_or(Errno::NOENT)?;
-            // What was removed meanwhile cannot be opened: the server knows.
+            // A file that was removed in the meantime cannot be opened, because the server knows.
             let gone = match tree.nodes.get(&stale) {
                 Some(Node::File(file)) => file.read().links == 0,
                 Some(Node::Dir(_)) => false,
@@ -204,7 +204,7 @@ impl WorldState {
     }
 }
 
-/// What other hosts may not see yet of a file, without what is older than `cutoff`.
+/// The changes of a file that other hosts may not see yet, without those older than `cutoff`.
 fn settled(data: &mut FileData, cutoff: i64) -> Option<&Recent> {
     let recent = data.recent.as_mut()?;
     recent.settle(cutoff);

@@ -19,8 +19,8 @@ fn file() -> TeamFile {
     Team::new(std::sync::Arc::new(comm)).open("create", "/f".as_ref(), FileMode::CreateNew).unwrap()
 }
 
-/// Random requests, many of them overlapping, cut into rounds of a few bytes: what the rounds leave in a file
-/// is what the requests leave one after another.
+/// Random requests, many of them overlapping, cut into rounds of a few bytes: the rounds leave the same file as the
+/// requests one after another.
 #[test]
 fn rounds_of_any_size_leave_what_requests_leave_one_by_one() {
     let file = file();
@@ -29,7 +29,7 @@ fn rounds_of_any_size_leave_what_requests_leave_one_by_one() {
         let mut random = seeded(seed);
         let ty = [NcType::Byte, NcType::Short, NcType::Int, NcType::Double][random.below(4) as usize];
         let size = ty.size() as u64;
-        // Two record variables side by side, and a fixed one before them.
+        // Two interleaved record variables, and a fixed one before them.
         let vars = [var(ty, 0, 0), var(ty, 42 * size, 14 * size), var(ty, 49 * size, 14 * size)];
         let records = Records::new(6, Version::Cdf5);
         let target = Target {
@@ -109,7 +109,7 @@ fn rounds_of_any_size_leave_what_requests_leave_one_by_one() {
     );
 }
 
-/// The header of a damaged file may say that records lie inside one another.
+/// In the header of a damaged file, records may overlap.
 #[test]
 fn runs_that_do_not_ascend_end_all_the_same() {
     let file = file();

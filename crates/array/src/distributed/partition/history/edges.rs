@@ -1,10 +1,10 @@
-//! Reading edges that are kept by node: a rank reads the blocks that may have rows of its nodes, and takes these rows.
+//! Reads edges stored by node: a rank reads the blocks that may have rows of its nodes, and takes these rows.
 //!
-//! Where nodes are so scattered that the ranks would read the file more than twice, each reads a share of the blocks, and
-//! sends rows to the ranks of their nodes.
+//! If nodes are so scattered that the ranks would read the file more than twice, each rank reads a share of the
+//! blocks, and sends rows to the ranks of their nodes.
 //!
-//! Every edge stands in the rows of both its ends, so that a row is all that there is at a node. Numbers of edges are put in
-//! order by a set of them, without a comparison.
+//! Every edge is in the rows of both its ends, so the row of a node has all its edges. A set puts the edge numbers in
+//! order without comparisons.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,15 +23,15 @@ use crate::distributed::agreed::alike;
 
 mod scattered;
 
-/// How often all ranks together read the file's blocks, at most; beyond that each reads a share and sends rows.
+/// Limit on how often all ranks together read the file's blocks; above it, each rank reads a share and sends rows.
 const MOST_READ: u64 = 2;
 /// Bytes that a rank may read in any case.
 const LITTLE: u64 = 1 << 20;
 
-/// Collective: this rank's part of the mesh whose edges the file has. `buffer` bounds the bytes that are read at once
-/// and those of an exchange; it is equal on all ranks.
+/// Collective: this rank's part of the mesh whose edges the file has. `buffer` limits the bytes read at a time and
+/// those of an exchange; it is equal on all ranks.
 ///
-/// Errors: `NotFound` where there is no such file; `Conflict` for one of another mesh; `Corrupt` for a damaged one. All
+/// Errors: `NotFound` if there is no such file; `Conflict` for one of another mesh; `Corrupt` for a damaged one. All
 /// ranks raise the same.
 pub fn read_edges(
     team: &Team,
@@ -41,7 +41,7 @@ pub fn read_edges(
     buffer: u64,
 ) -> Result<Partition> {
     let text = format!("a mesh {mesh}, buffer {buffer}");
-    alike(team, STEP, Ok(text), "mesh and buffer are equal on all ranks")?;
+    alike(team, STEP, Ok(text), "use equal mesh and buffer on all ranks")?;
     let owned = vector.owned(team, buffer)?;
     let (local, edges, read) = with_file(team, path, |file| {
         let mut file = KeptFile { file, read: 0 };
@@ -74,7 +74,7 @@ pub fn read_edges(
 /// Blocks with their numbers.
 type NumberedBlocks = Vec<(u64, BlockEntry)>;
 
-/// The header, and the blocks that may have rows of own nodes.
+/// Opens the file: its header, and the blocks that may have rows of own nodes.
 fn open(
     file: &mut KeptFile<'_>,
     mesh: ContentSum,
@@ -89,7 +89,7 @@ fn open(
     Ok((header, blocks(file, &header, all, |block| owned.any_within(block.first, block.last))?))
 }
 
-/// The blocks of a range of numbers that `keep` says.
+/// The blocks in a range of numbers that `keep` selects.
 fn blocks(
     file: &mut KeptFile<'_>,
     header: &HistoryHeader,
@@ -112,7 +112,8 @@ fn blocks(
     Ok(kept)
 }
 
-/// Collective: the rows of own nodes, from the blocks that are `wanted`, or, without these, from those who read a share.
+/// Collective: the rows of own nodes, from the `wanted` blocks or, without these, from the ranks that each read a
+/// share.
 fn read<W: Word, E: Word>(
     kept: &mut KeptEdges<'_, '_>,
     team: &Team,
@@ -129,7 +130,7 @@ fn read<W: Word, E: Word>(
     team.agree(STEP, taken.and_then(|()| rows.assemble(&header, owned)))
 }
 
-/// An edge as it stands in a row.
+/// An edge in a row.
 #[derive(Debug, Clone, Copy)]
 struct RowEdge {
     node: u64,
@@ -148,7 +149,7 @@ struct KeptEdges<'a, 'b> {
 }
 
 impl KeptEdges<'_, '_> {
-    /// How many of the first blocks are read together: they stand side by side, and fit half of the buffer.
+    /// The number of leading blocks to read together: they are adjacent, and fit in half of the buffer.
     fn side_by_side(&self, blocks: &[(u64, BlockEntry)]) -> usize {
         let Some((_, first)) = blocks.first() else { return 0 };
         let (mut end, mut count) = (first.offset, 0);
@@ -163,7 +164,7 @@ impl KeptEdges<'_, '_> {
         count
     }
 
-    /// Reads blocks that stand side by side; `act` gets each row, with its edges.
+    /// Reads adjacent blocks; `act` gets each row, with its edges.
     fn rows<W: Word, E: Word>(
         &mut self,
         blocks: &[(u64, BlockEntry)],
@@ -187,7 +188,7 @@ impl KeptEdges<'_, '_> {
     }
 }
 
-/// Calls `act` for each row; `None` where the block is not well formed.
+/// Calls `act` for each row; `None` if the block is malformed.
 fn for_each_row<W: Word, E: Word>(
     header: &HistoryHeader,
     block: &BlockEntry,
@@ -213,7 +214,7 @@ fn for_each_row<W: Word, E: Word>(
     (is_sound && place == block.edges as usize).then_some(())
 }
 
-/// Edges by list: those whose first end is own, and those of which only the second one is.
+/// Two lists of edges: those whose first end is own, and those with only an own second end.
 #[derive(Debug)]
 struct EdgeRows<W, E>([EdgeColumns<W, E>; 2]);
 
@@ -232,7 +233,7 @@ impl<W, E> Default for EdgeRows<W, E> {
 }
 
 impl<W: Word, E: Word> EdgeRows<W, E> {
-    /// Takes own rows of these blocks in.
+    /// Adds the own rows of these blocks.
     fn take_all(
         &mut self,
         kept: &mut KeptEdges<'_, '_>,
@@ -251,13 +252,13 @@ impl<W: Word, E: Word> EdgeRows<W, E> {
         Ok(())
     }
 
-    /// Takes in an edge of an own row.
+    /// Adds an edge of an own row.
     #[inline]
     fn put(&mut self, edge: RowEdge, owned: &NumberSet) {
         let RowEdge { node, number, other, is_second } = edge;
         let (list, first, second) = match is_second {
             false => (0, node, other),
-            // The row of the first end has it.
+            // The row of the first end already has it.
             true if owned.contains(other) => return,
             true => (1, other, node),
         };
@@ -267,7 +268,7 @@ impl<W: Word, E: Word> EdgeRows<W, E> {
         list.second.push(W::low(second));
     }
 
-    /// Puts edges in order and gives their ends local numbers.
+    /// Puts edges in order and replaces their ends by local numbers.
     fn assemble(self, header: &HistoryHeader, owned: NumberSet) -> Result<LocalMesh> {
         let EdgeRows([with_first, with_second]) = self;
         let owned_edges = with_first.numbers.len();
@@ -290,7 +291,7 @@ impl<W: Word, E: Word> EdgeRows<W, E> {
             list.numbers.iter().for_each(|number| order.insert(number.number()));
             let order = order.finish();
             if order.len() != list.numbers.len() {
-                return Err(Error::corrupt("an edge stands twice in one row"));
+                return Err(Error::corrupt("an edge occurs twice in one row"));
             }
             let mut at = from;
             order.for_each(|number| {

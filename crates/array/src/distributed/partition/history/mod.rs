@@ -1,18 +1,17 @@
-//! Partitions kept in files, so that later runs need not make them again.
+//! Partitions stored in files, so that later runs need not compute them again.
 //!
 //! | file | serves | what a rank reads |
 //! |---|---|---|
-//! | of edges ([`read_edges`]) | any vector and any number of ranks | the blocks of rows that may have its nodes |
+//! | of edges ([`read_edges`]) | any vector and any number of ranks | the blocks that may have rows of its nodes |
 //! | of parts ([`read_parts`]) | one vector, one number of ranks | its part, in one piece |
 //!
-//! Reading exchanges nothing but agreement and, where the vector stands in shares, what it takes to ask for them; rows of
-//! a vector that scatters the nodes are exchanged. A
-//! file of another mesh or vector is a `Conflict`, a damaged one is `Corrupt`; the caller then partitions the edges.
-//! A file is written by a [`HistoryWriter`], whose middle part may run on any thread. The bytes are described in
-//! `spec/partition-history.md`.
+//! Reading communicates only to agree, to query a vector that is in shares, and to exchange rows if the vector
+//! scatters the nodes. A file of another mesh or vector is a `Conflict`, a damaged one is `Corrupt`; the
+//! caller then partitions the edges. A [`HistoryWriter`] writes a file; its middle part may run on any thread.
+//! `spec/partition-history.md` describes the bytes.
 //!
-//! Invariants: what is read is checked, by checksums and by range, before it is used; a file gets its name when it is whole
-//! and durable.
+//! Invariants: all bytes read are checked, by checksums and by range, before they are used; a file only gets its name
+//! once it is complete and durable.
 
 use std::path::Path;
 
@@ -32,19 +31,19 @@ pub use writer::HistoryWriter;
 
 use super::with_file;
 
-/// The step of collectives here. Ranks of which some read and others write, or partition, learn so.
+/// The step of collectives here. If some ranks read and others write, or partition, all get an error.
 const STEP: &str = "read partition";
-/// Bytes that are read, or made ready for writing, at a time.
+/// Bytes read, or prepared for writing, at a time.
 const PIECE: usize = 1 << 20;
 
-/// A file that a rank reads by itself, and how many bytes it has read.
+/// A file that a rank reads on its own, and the number of bytes it has read.
 struct KeptFile<'a> {
     file: &'a TeamFile,
     read: u64,
 }
 
 impl KeptFile<'_> {
-    /// Fills `bytes`; the file is known to have them.
+    /// Fills `bytes`, which are known to be inside the file.
     fn read(&mut self, bytes: &mut [u8], at: u64) -> Result<()> {
         let count = self.file.read_at(bytes, at)?;
         self.read += count as u64;
@@ -54,7 +53,7 @@ impl KeptFile<'_> {
         }
     }
 
-    /// Reads the header, and checks that it is of the mesh that is asked for.
+    /// Reads the header, and checks that it belongs to the requested mesh.
     fn header(&mut self, kind: HistoryKind, mesh: ContentSum) -> Result<HistoryHeader> {
         let length = self.file.len()?;
         if length < HEADER as u64 {
@@ -70,18 +69,18 @@ impl KeptFile<'_> {
     }
 }
 
-/// The error of bytes that are not those that were written.
+/// The error for bytes that differ from the written ones.
 fn damaged(len: u64, offset: u64) -> Error {
     Code::Checksum.error(format!("the {len} bytes from {offset} on do not match their checksum"))
 }
 
 fn of_another(what: &str, given: impl std::fmt::Display, asked: impl std::fmt::Display) -> Error {
     Code::Conflict
-        .error(format!("the file is of another {what}: {given}, not {asked}"))
-        .with_hint("partition the edges; then a file for them can be kept")
+        .error(format!("the file belongs to another {what}: {given}, not {asked}"))
+        .with_hint("partition the edges; then you can keep a file for them")
 }
 
-/// Collective: what each rank reads from a file by itself. Errors name the file.
+/// Collective: reads of each rank on its own. Errors name the file.
 fn read_alone<T>(team: &Team, path: &Path, read: impl FnOnce(&mut KeptFile<'_>) -> Result<T>) -> Result<T> {
     with_file(team, path, |file| {
         let own = read(&mut KeptFile { file, read: 0 });

@@ -1,4 +1,4 @@
-//! Reading finished parts: each rank its own, from beginning to end.
+//! Reads complete parts: each rank its own, from beginning to end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::super::picked::zeros;
 use super::super::{Partition, PartitionKey, PartitionSource};
 use super::{KeptFile, PIECE, damaged, of_another, read_alone};
 
-/// Collective: this rank's part, as it was finished by an earlier run of as many ranks.
+/// Collective: this rank's part, as an earlier run with as many ranks completed it.
 ///
-/// Errors: `NotFound` where there is no such file; `Conflict` for one of another mesh, vector or number of ranks;
+/// Errors: `NotFound` if there is no such file; `Conflict` for one of another mesh, vector or number of ranks;
 /// `Corrupt` for a damaged one. All ranks raise the same.
 pub fn read_parts(team: &Team, path: &Path, mesh: ContentSum, vector: ContentSum) -> Result<Partition> {
     read_alone(team, path, |file| {
@@ -88,7 +88,7 @@ fn ascends(list: &[i64], limit: u64) -> bool {
     last && list.first().is_none_or(|first| *first >= 0) && list.is_sorted_by(|a, b| a < b)
 }
 
-/// Columns that follow one another, read in pieces and summed.
+/// Consecutive columns, read in pieces and checksummed.
 struct KeptColumn<'a, 'b> {
     file: &'a mut KeptFile<'b>,
     at: u64,

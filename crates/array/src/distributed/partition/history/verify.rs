@@ -1,4 +1,4 @@
-//! Reading a kept partition whole, by one process, and comparing all of it with its checksums.
+//! Reads a whole stored partition in one process, and compares all of it with its checksums.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use fieldstone_format::partition::{BlockEntry, ENTRY, HEADER, HistoryHeader, His
 
 use super::PIECE;
 
-/// Reads the file at `path`, and compares header, entries and data with their checksums; how many bytes it has.
+/// Reads the file at `path`, and compares header, entries and data with their checksums; returns its size in bytes.
 ///
-/// Errors: `Corrupt`, naming the file and where in it; `NotFound` where there is none.
+/// Errors: `Corrupt`, with the file and the position in it; `NotFound` if there is none.
 pub fn verify_history(disk: &dyn Disk, path: &Path) -> Result<u64> {
     let failed = |cause| Error::io("read", path, cause);
     let file = disk.open_plain(path, false).map_err(failed)?;
@@ -54,6 +54,6 @@ fn verify(file: &dyn DiskFile, path: &Path, length: u64) -> Result<u64> {
     }
     match end == length {
         true => Ok(length),
-        false => Err(Error::corrupt(format!("no checksum is kept of the bytes from {end} on"))),
+        false => Err(Error::corrupt(format!("the bytes from {end} on have no checksum"))),
     }
 }

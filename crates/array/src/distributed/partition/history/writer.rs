@@ -1,9 +1,9 @@
-//! Writing kept partitions while the run goes on.
+//! Writes stored partitions while the run continues.
 //!
-//! [`parts`](HistoryWriter::parts) and [`edges`](HistoryWriter::edges) agree upon where each rank writes, and make the
-//! file under a temporary name. [`write`](HistoryWriter::write) makes and writes the bytes of this rank, in pieces, by the
-//! disk alone: no call of a communicator, so that it may run on any thread. [`finish`](HistoryWriter::finish) gives the
-//! file its name once all ranks have written.
+//! [`parts`](HistoryWriter::parts) and [`edges`](HistoryWriter::edges) agree on the range that each rank writes, and
+//! create the file under a temporary name. [`write`](HistoryWriter::write) prepares and writes the bytes of this
+//! rank, in pieces; it only uses the disk and makes no call of a communicator, so that it may run on any thread.
+//! [`finish`](HistoryWriter::finish) gives the file its name once all ranks have written.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use super::PIECE;
 
 const STEP: &str = "write partition";
 
-/// One rank's share in the writing of a file. See the module's text. One that is not [finished](HistoryWriter::finish)
-/// leaves the temporary file behind.
+/// One rank's share in writing a file. See the module's documentation. A writer that is not
+/// [finished](HistoryWriter::finish) leaves the temporary file behind.
 #[derive(Debug)]
 pub struct HistoryWriter {
     part: Arc<Partition>,
@@ -30,18 +30,18 @@ pub struct HistoryWriter {
     rank: usize,
     /// Number of this rank's first entry.
     entry: u64,
-    /// Where its data begin.
+    /// Offset of its data.
     offset: u64,
-    /// In a file of edges: how many edges each own node has.
+    /// In a file of edges: the number of edges of each own node.
     degrees: Vec<u32>,
     temporary: PathBuf,
     path: PathBuf,
 }
 
 impl HistoryWriter {
-    /// Collective: begins a file of finished parts at `path`, which is called `temporary` until it is whole.
+    /// Collective: begins a file of complete parts at `path`, with the name `temporary` until it is complete.
     ///
-    /// Errors: where the file cannot be made. All ranks raise the same.
+    /// Errors: if the file cannot be created. All ranks raise the same.
     pub fn parts(
         team: &Team,
         disk: &dyn Disk,
@@ -53,9 +53,9 @@ impl HistoryWriter {
         HistoryWriter::begin(team, disk, (path, temporary), part, header, Ok((1, own, Vec::new())))
     }
 
-    /// Collective: begins a file of the edges by node at `path`, which is called `temporary` until it is whole.
+    /// Collective: begins a file of the edges by node at `path`, with the name `temporary` until it is complete.
     ///
-    /// Errors: as of [`parts`](HistoryWriter::parts); `Invalid` where a rank has 2^32 edges or more.
+    /// Errors: as for [`parts`](HistoryWriter::parts); `Invalid` if a rank has 2^32 edges or more.
     pub fn edges(
         team: &Team,
         disk: &dyn Disk,
@@ -94,7 +94,7 @@ impl HistoryWriter {
         let is_made = team.rank() == 0 && made.is_ok();
         if let Err(error) = team.agree(STEP, made) {
             if is_made {
-                // It would be in the way of the next one.
+                // Otherwise it would block the next attempt.
                 let _ = disk.unlink(temporary);
             }
             return Err(error);
@@ -111,12 +111,12 @@ impl HistoryWriter {
         })
     }
 
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub fn length(&self) -> u64 {
         self.header.length
     }
 
-    /// Makes and writes this rank's bytes, and has them durable; on any thread. Returns how many there are.
+    /// Prepares and writes this rank's bytes, and makes them durable; on any thread. Returns their number.
     pub fn write(&self, disk: &dyn Disk) -> Result<u64> {
         let failed = |cause: std::io::Error| Error::io("write", &self.temporary, cause);
         let file = disk.open_plain(&self.temporary, true).map_err(failed)?;
@@ -137,10 +137,10 @@ impl HistoryWriter {
         Ok(written)
     }
 
-    /// Collective: gives the file its name where all ranks have written; else removes it. `written` is what
-    /// [`write`](HistoryWriter::write) returned.
+    /// Collective: gives the file its name if all ranks have written; else removes it. `written` is the result of
+    /// [`write`](HistoryWriter::write).
     ///
-    /// Errors: what failed on a rank, on all.
+    /// Errors: the failure of a rank, on all.
     pub fn finish(&self, team: &Team, disk: &dyn Disk, written: Result<u64>) -> Result<()> {
         let name = || -> std::io::Result<()> {
             disk.rename(&self.temporary, &self.path)?;
@@ -151,7 +151,7 @@ impl HistoryWriter {
             team.agree(STEP, named.map_err(|cause| Error::io("name", &self.path, cause)))
         });
         if outcome.is_err() && team.rank() == 0 {
-            // What cannot be removed is a temporary file that nobody reads.
+            // If it cannot be removed, a temporary file stays that no program reads.
             let _ = disk.unlink(&self.temporary);
         }
         outcome
@@ -228,24 +228,27 @@ fn part_entry(part: &Partition, offset: u64, sum: u32) -> PartEntry {
     }
 }
 
-/// A new file of that length. One that an earlier attempt left under the name is in the way, and is named.
+/// Creates a file of that length. A file of that name from an earlier attempt is an error, which names it.
 fn create(disk: &dyn Disk, temporary: &Path, length: u64) -> Result<()> {
     let failed = |cause| Error::io("make", temporary, cause);
     let file = disk.create_alike(temporary).map_err(failed)?;
     let sized = file.set_len(length);
     let made = sized.and_then(|()| temporary.parent().map_or(Ok(()), |folder| disk.sync_dir(folder)));
     if made.is_err() {
-        // It would be in the way of the next one.
+        // Otherwise it would block the next attempt.
         let _ = disk.unlink(temporary);
     }
     made.map_err(failed)
 }
 
-/// How many edges each own node has; an edge from a node to itself counts once.
+/// The number of edges of each own node; an edge from a node to itself counts once.
 fn degrees(part: &Partition) -> Result<Vec<u32>> {
     if u32::try_from(part.edges.len()).is_err() {
         return Err(Code::TooLarge
-            .error(format!("a part of {} edges: those of a rank are kept below 2^32", part.edges.len()))
+            .error(format!(
+                "this rank's part has {} edges: the limit of a stored part is 2^32",
+                part.edges.len()
+            ))
             .with_hint("partition the mesh over more ranks"));
     }
     let mut degrees = vec![0u32; part.owned];
@@ -260,7 +263,7 @@ fn degrees(part: &Partition) -> Result<Vec<u32>> {
     Ok(degrees)
 }
 
-/// The edges of own nodes, node by node, as places in the part.
+/// The edges of own nodes, node by node, as indices in the part.
 fn edges_by_node(part: &Partition, degrees: &[u32]) -> Vec<u32> {
     let (mut next, mut sum) = (Vec::with_capacity(degrees.len()), 0u64);
     for degree in degrees {
@@ -283,10 +286,10 @@ fn edges_by_node(part: &Partition, degrees: &[u32]) -> Vec<u32> {
     by_node
 }
 
-/// Rows of a block: nodes with how many of their edges stand in it; a long row goes on in the next block.
+/// Rows of a block: nodes with the number of their edges in the block; a long row continues in the next block.
 struct BlockRows {
     list: Vec<(u32, u32)>,
-    /// Places of its edges in the list by node.
+    /// The range of its edges in the list by node.
     edges: std::ops::Range<u64>,
 }
 
@@ -326,12 +329,12 @@ fn for_each_block(degrees: &[u32], mut act: impl FnMut(&BlockRows)) {
     }
 }
 
-/// Bytes that follow one another in a file, in pieces.
+/// Consecutive bytes of a file, in pieces.
 struct RangeWriter<'a> {
     file: &'a dyn DiskFile,
     at: u64,
     out: Vec<u8>,
-    /// How many bytes of `out` the checksum has.
+    /// The number of bytes of `out` that are in the checksum.
     summed: usize,
     sum: u32,
     written: u64,
@@ -347,7 +350,7 @@ impl<'a> RangeWriter<'a> {
         if self.out.len() >= PIECE { self.flush() } else { Ok(()) }
     }
 
-    /// The checksum of what was put since the last one.
+    /// The checksum of the bytes added since the last one.
     fn take_sum(&mut self) -> u32 {
         self.add_sum();
         std::mem::take(&mut self.sum)
@@ -360,7 +363,7 @@ impl<'a> RangeWriter<'a> {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.add_sum();
-        // Through the page cache: the next run reads it, often at once.
+        // Through the page cache, because the next run reads it, often soon.
         write_all_at(self.file, &self.out, self.at)?;
         self.file.start_writeback(self.at, self.out.len() as u64);
         self.at += self.out.len() as u64;

@@ -1,4 +1,4 @@
-//! A file of a team: each rank reads and writes as it likes, and what ranks do together is agreed upon.
+//! A file of a team: each rank reads and writes independently, and the ranks agree upon their collective calls.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,17 +7,17 @@ use super::Team;
 use crate::Result;
 use crate::env::comm::{CommFile, CommReader, CommWriter, Hints, Step};
 
-/// A file that a team has open. Reads and writes at an offset are this rank's own affair; the rest is
-/// collective and agreed upon before and after.
+/// An open file of a team. Each rank reads and writes at an offset independently; all other calls are collective,
+/// with an agreement before and after.
 #[derive(Debug)]
 pub struct TeamFile<F: ?Sized = dyn CommFile> {
     team: Team,
     file: Arc<F>,
 }
 
-/// Bytes that a team reads.
+/// Bytes that a team can read.
 pub type TeamReader = TeamFile<dyn CommReader>;
-/// A place that a team writes to.
+/// A place to which a team can write.
 pub type TeamWriter = TeamFile<dyn CommWriter>;
 
 impl<F: ?Sized> Clone for TeamFile<F> {
@@ -31,17 +31,17 @@ impl<F: ?Sized> TeamFile<F> {
         TeamFile { team: team.clone(), file }
     }
 
-    /// The team whose file this is.
+    /// The team to which this file belongs.
     pub fn team(&self) -> &Team {
         &self.team
     }
 
-    /// The file that the team has opened, for a layer over it.
+    /// The file below, for a layer over it.
     pub fn below(&self) -> Arc<F> {
         self.file.clone()
     }
 
-    /// The same file through a layer over what was opened. It is closed by who opened it, not through the layer.
+    /// The same file through a layer. Close the original file; the layer cannot be closed.
     pub fn over(&self, layer: Arc<F>) -> TeamFile<F> {
         TeamFile::new(&self.team, layer)
     }
@@ -86,12 +86,12 @@ impl<F: CommWriter + ?Sized> TeamFile<F> {
 }
 
 impl TeamFile {
-    /// The file for those who only read it.
+    /// The file, with its read calls only.
     pub fn reader(&self) -> TeamReader {
         TeamFile::new(&self.team, self.file.clone())
     }
 
-    /// The file for those who only write it.
+    /// The file, with its write calls only.
     pub fn writer(&self) -> TeamWriter {
         TeamFile::new(&self.team, self.file.clone())
     }
@@ -120,8 +120,8 @@ impl TeamFile {
         self.team.agree(step, self.file.sync())
     }
 
-    /// Collective: see [`CommFile::visibility_barrier`]. All ranks have agreed that they are about to; one that failed since
-    /// passes its error.
+    /// Collective: see [`CommFile::visibility_barrier`]. All ranks have agreed to make this call; a rank that failed
+    /// since then passes its error.
     pub fn visibility_barrier(&self, step: impl Into<Step>, local: Result<()>) -> Result<()> {
         let step = step.into();
         if self.team.size() == 1 {
@@ -131,16 +131,16 @@ impl TeamFile {
         self.team.agree(step, local.and(made))
     }
 
-    /// Collective: see [`CommFile::make_durable`]. All ranks have agreed that they are about to; one that failed since passes
-    /// its error.
+    /// Collective: see [`CommFile::make_durable`]. All ranks have agreed to make this call; a rank that failed since
+    /// then passes its error.
     pub fn make_durable(&self, step: impl Into<Step>, local: Result<()>) -> Result<()> {
         let step = step.into();
         let made = self.file.make_durable();
         self.team.agree(step, local.and(made))
     }
 
-    /// Collective: see [`CommFile::close`]. Where a rank has failed, all close the file nevertheless; where ranks
-    /// are in different steps none does.
+    /// Collective: see [`CommFile::close`]. If a rank has failed, all close the file nevertheless; if ranks are in
+    /// different steps, none does.
     pub fn close(&self, step: impl Into<Step>, local: Result<()>) -> Result<()> {
         let step = step.into();
         if let Err(error) = self.team.agree(step, local) {
@@ -151,15 +151,15 @@ impl TeamFile {
         self.team.agree(step, self.file.close())
     }
 
-    /// Closes the file where the team's last step failed with all ranks in it; else it stays open. All that
-    /// took part in that step call this next.
+    /// Closes the file if the team's last step failed with all ranks in it; else leaves it open. All ranks in that
+    /// step call this next.
     pub fn give_up(&self) {
         if self.team.failed_together.load(Ordering::Acquire) && self.forget() {
             let _ = self.file.close();
         }
     }
 
-    /// Whether it was open.
+    /// Removes the file from its team's list; returns whether it was open.
     fn forget(&self) -> bool {
         let mut known = self.team.teams.known();
         let Some(open) = known.files.get_mut(&self.team.number()) else { return false };

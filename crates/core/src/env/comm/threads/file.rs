@@ -1,4 +1,4 @@
-//! A file that the threads of a run have open: one handle, shared.
+//! A file that the threads of a run share through one handle.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) struct ThreadFile {
     pub(super) meeting: Arc<Meeting>,
     pub(super) rank: usize,
     pub(super) file: Arc<DiskCommFile>,
-    /// The same on all ranks.
+    /// The file's number, the same on all ranks.
     pub(super) number: u64,
 }
 
@@ -24,7 +24,7 @@ impl ThreadFile {
         self.meeting.meet(self.rank, call, Contribution::Nothing, join).map(drop)
     }
 
-    /// Lets rank 0 do something when all have arrived; all learn what came of it.
+    /// Runs `act` on rank 0 once all ranks have arrived, and returns its result on all.
     fn by_first(&self, call: Call, act: impl FnOnce(&DiskCommFile) -> Result<()>) -> Result<()> {
         self.meeting.enter(self.rank)?;
         self.together(call.clone())?;
@@ -43,7 +43,7 @@ impl ThreadFile {
         }
     }
 
-    /// Does this rank's part of a collective, which ends when all have done theirs.
+    /// Does this rank's part of a collective, which ends when all ranks have done theirs.
     fn by_all(&self, call: Call, act: impl FnOnce(&DiskCommFile) -> Result<()>) -> Result<()> {
         self.meeting.enter(self.rank)?;
         let outcome = act(&self.file);
@@ -99,13 +99,13 @@ impl CommFile for ThreadFile {
     }
 }
 
-/// MPI-IO hangs or errs where parts of a rank overlap or go back: so tests fail here.
+/// MPI-IO hangs or fails if parts of a rank overlap or go back, so the simulation refuses them.
 fn check_parts(parts: impl Iterator<Item = (u64, usize)>) -> Result<()> {
     let mut end = 0;
     for (offset, len) in parts {
         if offset < end {
             return Err(Error::internal(format!(
-                "a part at byte {offset}, where one before it ends at {end}"
+                "a part begins at byte {offset}, but an earlier part ends at {end}"
             )));
         }
         end = offset.saturating_add(len as u64);

@@ -1,12 +1,12 @@
-//! Where the threads of a run meet: whose turn it is, who has arrived at the collective that is under
-//! way, and what comes of it.
+//! The meeting point of a run's threads: it decides whose turn it is, records who has arrived at the current
+//! collective, and hands out its results.
 //!
 //! Invariants:
-//! * a collective under way is named by its first caller; who calls another one breaks the meeting, and
-//!   every call from then on fails with the same error;
-//! * a rank that has gone fails the collective under way and every later one;
+//! * the first caller of a collective determines it; a rank that calls another one breaks the meeting, and every
+//!   later call fails with the same error;
+//! * a rank that has gone makes the current collective and every later one fail;
 //! * under a schedule exactly one rank runs: `running`. The others wait at a call, ready or not;
-//! * a rank is woken when the lock has been given back: woken before, it would wait once more, for the lock.
+//! * a rank is woken only after the lock was released; otherwise it would wait once more, for the lock.
 
 use std::ops::{Deref, DerefMut};
 use std::panic;
@@ -19,7 +19,7 @@ use crate::env::sim::Random;
 use crate::sync::plain::{Mutex, MutexGuard};
 use crate::{Code, Error, Result};
 
-/// A collective call: what must be equal on all ranks.
+/// A collective call, with the arguments that must be equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Call {
     Barrier,
@@ -36,10 +36,10 @@ pub(super) enum Call {
     Sync { file: u64 },
 }
 
-/// What a dead rank's thread unwinds with.
+/// The payload with which the thread of a dead rank unwinds.
 pub(super) struct Died;
 
-/// Which rank runs, of those that can.
+/// Decides which of the ready ranks runs.
 #[derive(Debug)]
 struct Schedule {
     rng: Random,
@@ -56,19 +56,19 @@ impl Schedule {
 
 #[derive(Debug)]
 struct MeetingState {
-    /// The call under way and its first caller.
+    /// The current call and its first caller.
     call: Option<(usize, Call)>,
-    /// What each rank that arrived has given.
+    /// The contribution of each rank that arrived.
     parts: Vec<Option<Contribution>>,
     arrived: usize,
-    /// What each rank takes away, until it does.
+    /// The outcome for each rank, until the rank takes it.
     outcomes: Vec<Option<Result<Contribution>>>,
     /// Why a rank has gone.
     gone: Vec<Option<String>>,
-    /// The rank that went first: others go because of it.
+    /// The rank that went first, which caused others to go.
     first_gone: Option<usize>,
     broken: Option<Error>,
-    /// Collective calls and steps of each rank.
+    /// Number of collective calls and of steps, for each rank.
     calls: Vec<u64>,
     steps: Vec<u64>,
     schedule: Option<Schedule>,
@@ -77,13 +77,14 @@ struct MeetingState {
     waiting: Vec<Option<Thread>>,
 }
 
-/// The state under its lock. Its end gives the lock back, and then wakes whom it says: fields end in their order.
+/// The locked state. Dropping it releases the lock and then wakes the listed threads, because fields are dropped in
+/// order.
 struct Locked<'a> {
     state: MutexGuard<'a, MeetingState>,
     woken: Woken,
 }
 
-/// Threads that are woken at its end.
+/// Threads to wake when this is dropped.
 #[derive(Default)]
 struct Woken(Vec<Thread>);
 
@@ -156,7 +157,7 @@ impl Meeting {
         Locked { state, woken: Woken::default() }
     }
 
-    /// Gives the lock back until somebody wakes this rank, or for no reason.
+    /// Releases the lock until another thread wakes this rank; may also return without reason.
     fn wait<'a>(&'a self, rank: usize, mut state: Locked<'a>) -> Locked<'a> {
         state.waiting[rank] = Some(thread::current());
         drop(state);
@@ -172,7 +173,7 @@ impl Meeting {
         state
     }
 
-    /// Draws who goes on, and wakes it.
+    /// Draws the next rank to run, and wakes it.
     fn pass(&self, state: &mut Locked<'_>) {
         let Some(schedule) = &mut state.schedule else { return };
         schedule.draw();
@@ -181,12 +182,12 @@ impl Meeting {
         }
     }
 
-    /// The first moment of a rank's thread.
+    /// Called first on a rank's thread.
     pub(super) fn begin(&self, rank: usize) {
         drop(self.turn(rank, self.lock()));
     }
 
-    /// A moment at which another rank may go on; fails on a rank that has gone.
+    /// A point at which another rank may run instead; fails on a rank that has gone.
     pub(super) fn point(&self, rank: usize) -> Result<()> {
         let mut state = self.lock();
         check_there(&state, rank)?;
@@ -195,7 +196,7 @@ impl Meeting {
         Ok(())
     }
 
-    /// Counts a step of a team, which may be the one to fail.
+    /// Counts a step of a team; fails if a failure is due in this step.
     pub(super) fn step(&self, rank: usize, step: &str) -> Result<()> {
         let mut state = self.lock();
         state.steps[rank] += 1;
@@ -205,14 +206,14 @@ impl Meeting {
         }
     }
 
-    /// A number for a file that is being opened; the caller shares it with the other ranks.
+    /// Draws a number for a file that is being opened; the caller shares it with the other ranks.
     pub(super) fn file_number(&self) -> u64 {
         let mut state = self.lock();
         state.files += 1;
         state.files
     }
 
-    /// Begins a collective call: counts it, lets a failure strike, and gives others their turn.
+    /// Begins a collective call: counts it, injects a failure that is due, and lets others run.
     pub(super) fn enter(&self, rank: usize) -> Result<()> {
         self.point(rank)?;
         let mut state = self.lock();
@@ -231,8 +232,8 @@ impl Meeting {
         Ok(())
     }
 
-    /// Meets all other ranks in `call` with this rank's part. The last to arrive lets `join` make each
-    /// rank's outcome out of all parts; others wait for it.
+    /// Meets all other ranks in `call` with this rank's part. The last rank to arrive calls `join`, which makes each
+    /// rank's outcome from all parts; the others wait for it.
     pub(super) fn meet(
         &self,
         rank: usize,
@@ -254,7 +255,7 @@ impl Meeting {
             Some((other, first)) => {
                 let error = Code::CollectiveMismatch
                     .error(format!("rank {other} calls {first:?}, rank {rank} {call:?}"))
-                    .with_hint("all ranks make the same collective calls in the same order");
+                    .with_hint("make the same collective calls in the same order on all ranks");
                 self.break_up(&mut state, &error);
                 return Err(error);
             }
@@ -282,7 +283,7 @@ impl Meeting {
         }
     }
 
-    /// Ends the collective under way: who waits in it has an outcome now.
+    /// Ends the current collective: each waiting rank now has an outcome.
     fn disperse(&self, state: &mut Locked<'_>) {
         state.call = None;
         state.arrived = 0;
@@ -297,7 +298,7 @@ impl Meeting {
         }
     }
 
-    /// Fails the collective under way with `error`.
+    /// Fails the current collective with `error`.
     fn fail(&self, state: &mut Locked<'_>, error: &Error) {
         for rank in 0..self.size() {
             if state.parts[rank].take().is_some() {
@@ -312,7 +313,7 @@ impl Meeting {
         state.broken.get_or_insert_with(|| error.replicate());
     }
 
-    /// Takes a rank out: the others' collectives fail from now on. Only the first reason counts.
+    /// Removes a rank: from now on the others' collectives fail. Only the first reason counts.
     pub(super) fn leave(&self, rank: usize, why: &str) {
         let mut state = self.lock();
         if state.gone[rank].is_none() {
@@ -322,7 +323,7 @@ impl Meeting {
         }
     }
 
-    /// The last moment of a rank's thread.
+    /// Called last on a rank's thread.
     pub(super) fn end(&self, rank: usize) {
         self.leave(rank, "has ended");
         let mut state = self.lock();
@@ -337,7 +338,7 @@ fn gone(rank: usize, why: &str) -> Error {
     Code::RankFailed.error(format!("rank {rank} has gone: it {why}"))
 }
 
-/// Fails where the rank has gone.
+/// Fails if the rank has gone.
 fn check_there(state: &MeetingState, rank: usize) -> Result<()> {
     state.gone[rank].as_ref().map_or(Ok(()), |why| Err(gone(rank, why)))
 }

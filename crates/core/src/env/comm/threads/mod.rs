@@ -1,15 +1,15 @@
-//! Ranks as threads: what tests of collective algorithms run on, with any number of ranks up to
-//! [`MOST_RANKS`], failures, and a schedule that a seed decides (T-2).
+//! Ranks as threads: the base for tests of collective algorithms, with up to [`MOST_RANKS`] ranks, injected failures,
+//! and a schedule determined by a seed (T-2).
 //!
-//! Without a seed the threads run freely. With one, exactly one rank runs at a time; at every call of the
-//! communicator or of one of its files the seed draws who goes on, so that a run, also on a simulated
-//! disk, is the same each time. They share one processor then: to wake a thread on another one that is idle takes
+//! Without a seed, the threads run freely. With a seed, exactly one rank runs at a time; at every call of the
+//! communicator or of one of its files, the seed draws the rank that runs next. So a run repeats exactly, even on a
+//! simulated disk. The threads then share one processor, because waking a thread on another, idle processor takes
 //! several times as long as most calls.
 //!
 //! Invariants:
-//! * what one rank gives another is moved or copied: ranks share nothing through the communicator;
+//! * data passed from one rank to another are moved or copied: ranks share nothing through the communicator;
 //! * no call waits for a rank that has gone, or for ranks that are in another call: it fails at once;
-//! * a file is opened by one rank and written by all through that one handle.
+//! * one rank opens a file, and all write through that one handle.
 //!
 //! ```
 //! use fieldstone_core::env::{comm::{Team, threads}, sim::SimWorld};
@@ -44,12 +44,11 @@ use crate::env::Disk;
 use crate::processor::Processor;
 use crate::{Error, Result};
 
-/// The greatest number of ranks of a run.
+/// Maximum number of ranks in a run.
 pub const MOST_RANKS: usize = 256;
 
-/// Runs `body` on `size` ranks (1 to [`MOST_RANKS`]), each a thread, whose files are on `disk`; freely, or
-/// under the schedule of `seed`. Returns what each rank returned; of one that panicked or died, an error
-/// that says so.
+/// Runs `body` on `size` ranks (1 to [`MOST_RANKS`]), each a thread with files on `disk`; freely, or under the
+/// schedule of `seed`. Returns each rank's result; for a rank that panicked or died, an error that describes it.
 pub fn run<T, F>(
     size: usize,
     seed: Option<u64>,
@@ -87,7 +86,7 @@ where
     })
 }
 
-/// Why a thread unwound.
+/// The reason why a thread unwound.
 fn cause(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     match text.or(payload.downcast_ref::<String>().map(String::as_str)) {
@@ -97,12 +96,12 @@ fn cause(payload: &(dyn Any + Send)) -> String {
     }
 }
 
-/// What a rank gives to a collective, and what it takes from it.
+/// A rank's input to a collective, or its output.
 #[derive(Debug, Clone)]
 enum Contribution {
     Nothing,
     Bytes(Vec<u8>),
-    /// The bytes of all ranks, copied by each rank that wants them.
+    /// The bytes of all ranks; each rank copies those that it needs.
     All(Arc<Vec<Vec<u8>>>),
     Parts(Vec<Vec<u8>>),
     Numbers(Vec<u64>),
@@ -127,7 +126,7 @@ impl Contribution {
     }
 }
 
-/// The same outcome for every rank.
+/// Gives the same outcome to every rank.
 fn for_all(size: usize, part: Contribution) -> Vec<Result<Contribution>> {
     (0..size).map(|_| Ok(part.clone())).collect()
 }
@@ -148,7 +147,7 @@ impl fmt::Debug for ThreadComm {
 
 impl Drop for ThreadComm {
     fn drop(&mut self) {
-        // Of a panic, `run` informs the others, with its message, a moment later.
+        // If this thread panics, `run` reports it to the others a moment later, with its message.
         if !thread::panicking() {
             self.meeting.leave(self.rank, "dropped its communicator");
         }
@@ -208,7 +207,7 @@ impl Comm for ThreadComm {
         let data = got.bytes();
         match data.len() == len {
             true => Ok(data),
-            false => Err(Error::internal(format!("a broadcast of {} bytes, said to be {len}", data.len()))),
+            false => Err(Error::internal(format!("a broadcast of {} bytes, declared as {len}", data.len()))),
         }
     }
 
@@ -273,7 +272,7 @@ impl Comm for ThreadComm {
         if let Some(part) = parts.iter().find(|part| part.len() > longest) {
             let len = part.len();
             return Err(Error::internal(format!(
-                "a part of {len} bytes, none said to be longer than {longest}"
+                "a part of {len} bytes, longer than the declared maximum {longest}"
             )));
         }
         let got = self.collective(Call::Alltoallv, Contribution::Parts(parts), |given| {

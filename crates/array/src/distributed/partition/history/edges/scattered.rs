@@ -16,7 +16,7 @@ use super::super::STEP;
 use super::{KeptEdges, NumberedBlocks, RowEdge, blocks};
 use fieldstone_format::partition::words::Word;
 
-/// Collective: gives `put` the edges of all rows of this rank's nodes. The inner result is this rank's own.
+/// Collective: passes the edges of all rows of this rank's nodes to `put`. The inner result is this rank's own.
 pub(super) fn exchange<W: Word, E: Word>(
     kept: &mut KeptEdges<'_, '_>,
     team: &Team,
@@ -49,8 +49,8 @@ fn count_groups(kept: &KeptEdges<'_, '_>, own: &NumberedBlocks) -> u64 {
     count
 }
 
-/// What goes to each rank. Collective where ranks of nodes have to be asked for; then what failed before is raised on
-/// all, else it comes back as the inner result.
+/// The parts for each rank. Collective if it must query the ranks of nodes: then an earlier failure is raised on all,
+/// otherwise it is returned as the inner result.
 fn parts<W: Word, E: Word>(
     kept: &mut KeptEdges<'_, '_>,
     team: &Team,
@@ -88,7 +88,7 @@ fn parts<W: Word, E: Word>(
 fn take<W: Word, E: Word>(part: &[u8], put: &mut impl FnMut(RowEdge)) -> Result<()> {
     let (each, highest) = (2 * W::WIDTH + E::WIDTH, 1 << (8 * W::WIDTH - 1));
     if !part.len().is_multiple_of(each) {
-        return Err(Error::internal("rows that came from another rank are not well formed"));
+        return Err(Error::internal("another rank sent malformed rows"));
     }
     for edge in part.chunks_exact(each) {
         let (node, rest) = edge.split_at(W::WIDTH);
