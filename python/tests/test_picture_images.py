@@ -18,6 +18,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 from fieldstone._helper import plot, plot_colours, plot_globe, plot_marks, plot_mesh
+from fieldstone._helper.plot_grid import Axis, edges
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
@@ -382,6 +383,14 @@ def test_maps_begin_where_nothing_is_cut() -> None:
     # Counted as they count, where that is in one piece.
     for region in ([225.0, 280, 315], [-100, -60], [350, 355, 365]):
         assert plot_globe.onto(np.array(region), plot_globe.west_of(np.array(region))).tolist() == region
+
+
+def test_a_region_that_crosses_greenwich_is_drawn_in_one_piece() -> None:
+    # Each one greater than the last, and yet a region: 34.5°W to 0.5°E.
+    for longitudes in ([0.5, 325.5, 330.5, 340.5, 355.5], [350.0, 355, 0, 5], [5.0, 0, 355, 350]):
+        found, order = edges(Axis(np.array(longitudes), direction="longitude"), len(longitudes))
+        assert np.ptp(found) < 60 and (np.diff(found) > 0).all(), longitudes
+        assert sorted(order.tolist()) == list(range(len(longitudes)))
 
 
 def test_shapes_around_poles_are_closed_there() -> None:
