@@ -376,6 +376,8 @@ def test_maps_diverge_where_data_do() -> None:
 def test_maps_begin_where_nothing_is_cut() -> None:
     assert plot_globe.west_of(np.arange(-180, 180, 5.0)) == -180
     assert plot_globe.west_of(np.arange(0, 360, 5.0)) == 0
+    # The wide steps of a coarse grid leave nothing out.
+    assert plot_globe.west_of(np.arange(0, 360, 90.0)) == 0 and not plot_globe.is_region(np.arange(8) * 45.0)
     for region in ([350, 355, 0, 5], [170, 180, -170], [225, 280, 315], [-100, -60], [350, 355, 365]):
         longitudes = np.array(region, dtype=float)
         west = plot_globe.west_of(longitudes)
@@ -403,6 +405,20 @@ def test_shapes_around_poles_are_closed_there() -> None:
     # A side of 180 degrees goes over the pole.
     lon, lat, _ = plot_globe.outline(np.array([0.0, 180, 170]), np.array([80.0, 80, 60]))
     assert 90 in lat and np.ptp(lon) == 180
+
+
+def test_a_face_around_a_pole_is_shaded_up_to_it() -> None:
+    lon, lat = np.array([0.0, 90, 180, 270, 0, 90, 180, 270]), np.repeat([60.0, -60], 4)
+    rows, mesh = np.arange(8).reshape(2, 4), {"location": "node", "rows": "faces"}
+    drawn = figure([0, 1, 0, 1, 0, 1, 0, 1], lon, lat, rows=rows, mesh=mesh)
+    assert drawn.axes[0].get_xlim() == (0, 360)
+    drawn.axes[0].set_ylim(60, 90)
+    pixels = bare(drawn)
+    least, mean, greatest = colormaps["viridis"]([0.0, 0.5, 1.0])[:, :3]
+    # Half way to the pole: half way between a node's colour and the mean's, above each node.
+    for column, node in ((0, least), (WIDTH // 4, greatest), (WIDTH // 2, least), (3 * WIDTH // 4, greatest)):
+        assert np.abs(pixels[HEIGHT // 2, column] - (node + mean) / 2).max() < 0.06, column
+    assert np.abs(pixels[1] - mean).max() < 0.06
 
 
 def test_a_shape_is_drawn_at_both_ends_of_the_map() -> None:
