@@ -501,6 +501,6 @@ impl Container {
         if self.team.rank() == 0 {
             state.discard();
         }
-        *state = State::Ended("given up");
+        *state = State::Ended("abandoned");
     }
 }
