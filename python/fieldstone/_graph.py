@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from ._audit import Audit, Difference, audited, differences
 from ._lineage import Lineage, subject
+from ._native import _export_lineage, _graph_of, _graph_partitions, _lineage_script, _partition_graph
 from ._partitions import Partitions
 from ._travel import Travel
 from ._values import datetime_ns
@@ -244,19 +245,19 @@ class Graph:
     def __init__(self, store: Store, transaction: Transaction | None = None) -> None:
         self.store = store
         self._transaction = transaction
-        self._outside = store._graph()
+        self._outside = _graph_of(store)
 
     @property
     def _read(self) -> _Graph:
         """What is read from: after the decision on a transaction there is nothing hidden left to see."""
         within = self._transaction
-        return self._outside if within is None else self.store._graph(within._reading())
+        return self._outside if within is None else _graph_of(self.store, within._reading())
 
     @property
     def _write(self) -> _Graph:
         """What is written to; Invalid where the transaction is decided."""
         within = self._transaction
-        return self._outside if within is None else self.store._graph(within._give())
+        return self._outside if within is None else _graph_of(self.store, within._give())
 
     # -- types
 
@@ -542,11 +543,11 @@ class Graph:
         """
         count(slots, "slots")
         count(threshold, "threshold")
-        return Partitions(self._read.partition(min(slots, 65535), partitioner, threshold, labels))
+        return Partitions(_partition_graph(self._read, min(slots, 65535), partitioner, threshold, labels))
 
     def partitions(self) -> Partitions:
         """How the view is cut into slots, and what each has."""
-        return Partitions(self._read.partitions())
+        return Partitions(_graph_partitions(self._read))
 
     # -- showing and sharing
 
@@ -558,7 +559,7 @@ class Graph:
         on in other stores as in `trace`. Returns the text, or writes it to `path`. NotFound where nothing
         names `x`.
         """
-        return self._read.export(subject(x), format, path)
+        return _export_lineage(self._read, subject(x), format, path)
 
     def compare(self, *each: Any) -> list[Difference]:
         """What differs between executions, or between those that wrote several results: rows of ``.what``
@@ -574,7 +575,7 @@ class Graph:
         store has. It stops where an input is not what it was, and where a secret is not set. NotFound where
         no execution wrote `x`, or nothing says its command.
         """
-        return self._read.script(subject(x))
+        return _lineage_script(self._read, subject(x))
 
     def audit(
         self,

@@ -22,8 +22,6 @@ const WIDE: &[(&str, &str, usize, usize)] = &[
     ("crates/core/src/value/mod.rs", "Value", 5, 40),
     ("crates/journal/src/journal/mod.rs", "Journal", 7, 87),
     ("crates/journal/src/writer/mod.rs", "Writer", 4, 44),
-    ("python/src/graph/mod.rs", "PyGraph", 7, 40),
-    ("python/src/store.rs", "Store", 13, 59),
 ];
 
 /// The name at the beginning of a text.
