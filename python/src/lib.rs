@@ -34,7 +34,6 @@ mod log;
 mod news;
 mod opening;
 mod registry;
-mod remove;
 mod reports;
 mod request;
 mod sequence;
@@ -108,9 +107,7 @@ mod native {
     #[pymodule_export]
     use super::keys::Key;
     #[pymodule_export]
-    use super::listing::{Entry, PyListing};
-    #[pymodule_export]
-    use super::news::list_since;
+    use super::listing::{Entry, PyListing, list_since};
     #[pymodule_export]
     use super::opening::open;
     #[pymodule_export]

@@ -1,31 +1,16 @@
-//! What became visible after a version, and waiting for it.
+//! Waiting until something becomes visible after a version.
 
 use std::time::Duration;
 
+use fieldstone::Env;
 use fieldstone::prelude::*;
-use fieldstone::{Env, ListOptions};
 use pyo3::prelude::*;
 
 use crate::errors::{Raise, invalid};
-use crate::listing::{PyListing, since_version};
 use crate::log::Waiting as _;
-use crate::request::requests;
-use crate::store::Store;
 
 /// How long a wait goes on without a look at signals.
 const SLICE: Duration = Duration::from_millis(250);
-
-/// What became visible after a version, and the version at which this was so.
-#[pyfunction]
-#[pyo3(name = "_list_since")]
-pub fn list_since(
-    py: Python<'_>,
-    store: &Bound<'_, Store>,
-    request: Option<&Bound<'_, PyAny>>,
-    since: &str,
-) -> PyResult<(PyListing, String)> {
-    since_version(py, &store.get().handle()?, &requests(request)?, since, &ListOptions::default())
-}
 
 /// Waits until something was flushed after a version, as `Store.wait` says.
 pub fn wait(

@@ -1,18 +1,23 @@
 //! Fields in: archived, created, removed.
 
+use std::ffi::CString;
+
 use fieldstone::prelude::*;
-use fieldstone::{ArchiveOptions, Compression, FieldSpec, Value};
+use fieldstone::{ArchiveOptions, Compression, Field, FieldSpec, RemoveOptions, Value};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyList, PyTuple};
 
 use super::{Store, session, warn_undated};
 use crate::data::{self, Data};
 use crate::errors::{Raise, invalid};
+use crate::explain::reason;
+use crate::fields::{PyField, PyFields};
 use crate::keys::{Interner, Key};
 use crate::log::Waiting as _;
-use crate::request::KeyText;
+use crate::request::{KeyText, requests};
 use crate::sequence::each;
-use crate::{grib, opening, remove};
+use crate::{grib, opening};
 
 /// Start and shape of a piece, where either is given.
 fn piece(
@@ -34,6 +39,17 @@ fn piece(
             Err(invalid("a piece has a shape and no start", "give start=, its place in the array"))
         }
     }
+}
+
+/// The fields that were given in place of a request.
+fn these(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Field>>> {
+    if let Ok(fields) = given.cast::<PyFields>() {
+        return fields.get().fields().map(Some);
+    }
+    let Ok(list) = given.cast::<PyList>() else { return Ok(None) };
+    let field = |item: Bound<'_, PyAny>| Some(item.cast::<PyField>().ok()?.get().field().clone());
+    let fields: Option<Vec<Field>> = list.iter().map(field).collect();
+    Ok(fields.filter(|fields| !fields.is_empty()))
 }
 
 #[pymethods]
@@ -202,6 +218,23 @@ impl Store {
     /// the store is open for reading.
     #[pyo3(signature = (request, *, txn=None))]
     fn remove(&self, py: Python<'_>, request: &Bound<'_, PyAny>, txn: Option<&str>) -> PyResult<u64> {
-        remove::remove(py, &self.handle()?, request, session(txn)?)
+        let (handle, session) = (self.handle()?, session(txn)?);
+        if let Some(fields) = these(request)? {
+            py.waiting(|| handle.remove_fields(&fields, &RemoveOptions { session })).or_raise()?;
+            return Ok(fields.len() as u64);
+        }
+        let requests = requests(Some(request))?;
+        let options = RemoveOptions { session };
+        let removed = py.waiting(|| {
+            requests.iter().try_fold(0, |sum, request| Ok(sum + handle.remove(request, &options)?))
+        });
+        let removed = removed.or_raise()?;
+        if removed == 0
+            && let Some(why) = requests.first().and_then(|request| reason(&handle, request))
+        {
+            let text = CString::new(format!("nothing is removed: {why}")).unwrap_or_default();
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+        }
+        Ok(removed)
     }
 }
