@@ -22,7 +22,18 @@ from ._array_files import History, Mesh, histories_of, mesh_of, meshes_of
 from ._arrays import ArrayJob, open_job
 from ._graph import Graph
 from ._hits import Hits
-from ._native import Table, _export_grib, _exports_grib, _items, _list_since, _Query, _Store, _transaction
+from ._native import (
+    Table,
+    _cubes,
+    _decide,
+    _export_grib,
+    _exports_grib,
+    _items,
+    _list_since,
+    _Query,
+    _Store,
+    _transaction,
+)
 from ._outside import declare
 from ._rows import Missing, Rows, RunRows, Step, Tag, Variable, missing_of, tags_of, tell, variables_of
 from ._run import Run
@@ -50,6 +61,17 @@ class Store(_Store):
     """
 
     __slots__ = ()
+
+    # -- calls of tests and of other modules here, without a promise
+
+    def _cubes(self, request: Any = None, **options: Any) -> Any:
+        return _cubes(self, request, **options)
+
+    def _decide(self, id: str, commit: bool) -> None:
+        _decide(self, id, commit)
+
+    def _list_since(self, request: Any, since: str) -> tuple[Iterator[Entry], str]:
+        return _list_since(self, request, since)
 
     # -- fields
 
