@@ -176,9 +176,9 @@ def test_absent_values_of_arrow_and_pandas_are_told(run):
     with pytest.raises(fst.Invalid, match="row 1"):
         run.annotate_many("t", np.array(["2026-01-01", "NaT"], "M8[s]"), step=[0, 1])
     for far in ("3000-01-01", "0001-01-01"):
-        with pytest.raises(fst.Invalid, match="no moment"):
+        with pytest.raises(fst.Invalid, match="nanoseconds since 1970"):
             run.annotate_many("t", np.array(["2026-01-01", far], "M8[D]"), step=[0, 1])
-    with pytest.raises(fst.Invalid, match="no moment"):
+    with pytest.raises(fst.Invalid, match="nanoseconds since 1970"):
         run.annotate_many("t", np.array(["2026-01-01T00:00:00.000000000001"], "M8[ps]"), step=0)
 
 
