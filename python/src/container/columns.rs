@@ -101,7 +101,7 @@ fn list<'py>(column: &Bound<'py, PyAny>, what: &str, hint: &str) -> PyResult<Bou
         let array = column.py().import("numpy")?.call_method1("asarray", (column,))?;
         return Ok(array.call_method0("tolist")?.cast_into::<PyList>()?);
     }
-    let wrong = || invalid(format!("{what} is {}, no column", type_name(column)), hint);
+    let wrong = || invalid(format!("{what} is {}, not a column", type_name(column)), hint);
     let items = column.try_iter().or_refuse(column.py(), wrong)?;
     PyList::new(column.py(), each(items.as_any(), Ok)?)
 }
