@@ -8,7 +8,7 @@ use crate::data::{self, Data, numbers};
 use crate::errors::Raise;
 use crate::fields::PyField;
 use crate::request::KeyText;
-use crate::store::Store;
+use crate::store::{Store, found};
 
 /// A block of an array that a box is, as a chunk behind the codecs `zstd`, where `packed`, and `crc32c`.
 #[pyclass(frozen, name = "_Block", module = "fieldstone._native")]
@@ -28,12 +28,11 @@ impl PyBlock {
     }
 }
 
-#[pymethods]
-impl Store {
-    /// The one field that a full key names, to be read in parts.
-    fn _field(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<PyField> {
-        Ok(PyField::alone(self.found(py, &KeyText::new(key)?, &ReadOptions::default())?))
-    }
+/// The one field that a full key names, to be read in parts.
+#[pyfunction]
+#[pyo3(name = "_field")]
+pub fn field(py: Python<'_>, store: &Bound<'_, Store>, key: &Bound<'_, PyAny>) -> PyResult<PyField> {
+    Ok(PyField::alone(found(py, &store.get().handle()?, &KeyText::new(key)?, &ReadOptions::default())?))
 }
 
 #[pymethods]

@@ -65,51 +65,52 @@ fn pairs<'py>(py: Python<'py>, key: &FieldKey) -> PyResult<Bound<'py, PyTuple>> 
     PyTuple::new(py, key.iter().map(|(keyword, value)| (&**keyword, value.text())).collect::<Vec<_>>())
 }
 
-#[pymethods]
-impl Store {
-    /// What `request` selects as cubes, in key order, and the values of each axis over all cubes.
-    /// Keywords in `by` tell cubes apart and all others are axes; or those in `along` are the axes.
-    #[pyo3(signature = (request=None, *, by=None, along=None))]
-    fn _cubes<'py>(
-        &self,
-        py: Python<'py>,
-        request: Option<&Bound<'py, PyAny>>,
-        by: Option<Several<String>>,
-        along: Option<Several<String>>,
-    ) -> PyResult<(Vec<Cube>, Bound<'py, PyDict>)> {
-        let handle = self.handle()?;
-        let requests = requests(request)?;
-        let names: Vec<&str> =
-            by.iter().chain(&along).flat_map(|words| &words.0).map(String::as_str).collect();
-        let grouping = match (&by, &along) {
-            (Some(_), None) => Grouping::By(&names),
-            (None, Some(_)) => Grouping::Along(&names),
-            _ => return Err(invalid("_cubes takes one of by and along", "give the keywords of one of them")),
-        };
-        let options = ReadOptions::default();
-        let found = py.waiting(|| fieldstone::cubes(&handle, &requests, grouping, &options)).or_raise()?;
-        let mut maker = Maker { py, known: HashMap::new(), dtypes: Vec::new() };
-        let axes = maker.axes(&found.axes)?;
-        let cubes = found.cubes.into_iter().map(|cube| maker.cube(cube)).collect::<PyResult<_>>()?;
-        Ok((cubes, axes))
-    }
+/// What `request` selects as cubes, in key order, and the values of each axis over all cubes.
+/// Keywords in `by` tell cubes apart and all others are axes; or those in `along` are the axes.
+#[pyfunction]
+#[pyo3(name = "_cubes", signature = (store, request=None, *, by=None, along=None))]
+pub fn cubes<'py>(
+    py: Python<'py>,
+    store: &Bound<'py, Store>,
+    request: Option<&Bound<'py, PyAny>>,
+    by: Option<Several<String>>,
+    along: Option<Several<String>>,
+) -> PyResult<(Vec<Cube>, Bound<'py, PyDict>)> {
+    let handle = store.get().handle()?;
+    let requests = requests(request)?;
+    let names: Vec<&str> = by.iter().chain(&along).flat_map(|words| &words.0).map(String::as_str).collect();
+    let grouping = match (&by, &along) {
+        (Some(_), None) => Grouping::By(&names),
+        (None, Some(_)) => Grouping::Along(&names),
+        _ => return Err(invalid("_cubes takes one of by and along", "give the keywords of one of them")),
+    };
+    let options = ReadOptions::default();
+    let found = py.waiting(|| fieldstone::cubes(&handle, &requests, grouping, &options)).or_raise()?;
+    let mut maker = Maker { py, known: HashMap::new(), dtypes: Vec::new() };
+    let axes = maker.axes(&found.axes)?;
+    let cubes = found.cubes.into_iter().map(|cube| maker.cube(cube)).collect::<PyResult<_>>()?;
+    Ok((cubes, axes))
+}
 
-    /// Whether the store's schema has both: rules of GRIB's keys, and of runs that one keyword names.
-    fn _is_mixed(&self) -> PyResult<bool> {
-        Ok(self.handle()?.schema().catalog_roles().len() > 1)
-    }
+/// Whether the store's schema has both: rules of GRIB's keys, and of runs that one keyword names.
+#[pyfunction]
+#[pyo3(name = "_is_mixed")]
+pub fn is_mixed(store: &Bound<'_, Store>) -> PyResult<bool> {
+    Ok(store.get().handle()?.schema().catalog_roles().len() > 1)
+}
 
-    /// The keywords that mean project, run (one or several), step and variable by the store's schema; None
-    /// where it names none. Where its rules differ in them, those of runs that one keyword names: of arrays.
-    fn _roles(&self) -> PyResult<Roles> {
-        let schema = self.handle()?.schema();
-        let sets = schema.catalog_roles();
-        let one = sets.iter().find(|roles| roles.run.len() == 1);
-        let Some(roles) = one.or(sets.first()) else { return Ok((None, Vec::new(), None, None)) };
-        let text = |name: &Option<Arc<str>>| name.as_deref().map(str::to_owned);
-        let run = roles.run.iter().map(|keyword| keyword.to_string()).collect();
-        Ok((text(&roles.project), run, text(&roles.step), text(&roles.variable)))
-    }
+/// The keywords that mean project, run (one or several), step and variable by the store's schema; None
+/// where it names none. Where its rules differ in them, those of runs that one keyword names: of arrays.
+#[pyfunction]
+#[pyo3(name = "_roles")]
+pub fn roles(store: &Bound<'_, Store>) -> PyResult<Roles> {
+    let schema = store.get().handle()?.schema();
+    let sets = schema.catalog_roles();
+    let one = sets.iter().find(|roles| roles.run.len() == 1);
+    let Some(roles) = one.or(sets.first()) else { return Ok((None, Vec::new(), None, None)) };
+    let text = |name: &Option<Arc<str>>| name.as_deref().map(str::to_owned);
+    let run = roles.run.iter().map(|keyword| keyword.to_string()).collect();
+    Ok((text(&roles.project), run, text(&roles.step), text(&roles.variable)))
 }
 
 /// Keywords of project, run, step and variable.

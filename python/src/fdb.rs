@@ -34,7 +34,7 @@ pub fn ingest_fdb<'py>(
     let key = pairs.into_iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect();
     let helper = HelperOptions { python, ..HelperOptions::default() };
     let store = store.get();
-    store.give_schema(py, || schema_of(&config, &helper))?;
+    store.handle.give_schema(py, || schema_of(&config, &helper))?;
     let handle = store.handle()?;
     let source = FdbSource { config, request };
     let outcome: Result<IngestReport, (Error, Option<PyErr>)> = py.waiting(|| {

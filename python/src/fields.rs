@@ -16,7 +16,7 @@ use crate::errors::{Raise, Refuse, invalid};
 use crate::keys::{Interner, Key};
 use crate::listing::time_object;
 use crate::opening::Opening;
-use crate::store::Store;
+use crate::store;
 
 /// Most missing combinations that are named.
 const MISSING_NAMED: usize = 10_000;
@@ -165,7 +165,7 @@ impl PyFields {
             [part] => part,
             _ => return Err(invalid("fields of several requests make no Dataset", "retrieve one request")),
         };
-        let store = Store::again(py, &part.origin.opening, &part.origin.handle, part.fields.version())?;
+        let store = store::again(py, &part.origin.opening, &part.origin.handle, part.fields.version())?;
         let request = pyo3::types::PyString::new(py, &part.request);
         py.import("fieldstone.xarray_engine")?.getattr("to_xarray")?.call1((store, request))
     }

@@ -39,7 +39,7 @@ pub fn ingest<'py>(
     let pairs = key.as_ref().map(KeyText::pairs).transpose()?.unwrap_or_default();
     let key = pairs.into_iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect();
     let store = store.get();
-    store.give_schema_of(py, &paths)?;
+    store.handle.give_schema(py, || Ok(fieldstone::suggest_schema(&paths).to_owned()))?;
     let handle = store.handle()?;
     let (report, outcome): (IngestReport, Result<(), (Error, Option<PyErr>)>) = py.waiting(|| {
         let raised = RefCell::new(None);

@@ -7,7 +7,6 @@
 //! make what Python defines, `log` tells `logging` what was done, `catalog` is runs, tags and attributes, `graph` where results came from, `execution` who made them, `context` to whom a call belongs, `container` array files, `arrays` what ranks write together, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
-mod administration;
 mod arrays;
 mod autoflush;
 mod catalog;
@@ -35,7 +34,6 @@ mod log;
 mod news;
 mod opening;
 mod registry;
-mod remove;
 mod reports;
 mod request;
 mod sequence;
@@ -74,7 +72,7 @@ mod native {
     #[pymodule_export]
     use super::checkpoint::{checkpoint_interval, checkpoint_overhead};
     #[pymodule_export]
-    use super::chunk::{PyBlock, length, made};
+    use super::chunk::{PyBlock, field, length, made};
     #[pymodule_export]
     use super::comm::check_comm;
     #[pymodule_export]
@@ -86,19 +84,22 @@ mod native {
     #[pymodule_export]
     use super::context::PyMembership;
     #[pymodule_export]
-    use super::describe::Cube;
+    use super::describe::{Cube, cubes, is_mixed, roles};
     #[pymodule_export]
     use super::execution::{PyExecution, settle};
     #[pymodule_export]
     use super::expand::{Expansion, ExpansionIterator};
     #[pymodule_export]
-    use super::export::exports_grib;
+    use super::export::{export_messages, exports_grib, written};
     #[pymodule_export]
     use super::fdb::{fdb_schema, ingest_fdb};
     #[pymodule_export]
     use super::fields::{FieldsIterator, PyField, PyFields, Reader};
     #[pymodule_export]
-    use super::graph::{PyGraph, PyPaths, PyTravelled, Traced};
+    use super::graph::{
+        PyGraph, PyPaths, PyTravelled, Traced, audit, compare, export, graph_of, partition, partitions_of,
+        script,
+    };
     #[pymodule_export]
     use super::grib::grib_keys;
     #[pymodule_export]
@@ -106,7 +107,7 @@ mod native {
     #[pymodule_export]
     use super::keys::Key;
     #[pymodule_export]
-    use super::listing::{Entry, PyListing};
+    use super::listing::{Entry, PyListing, list_since};
     #[pymodule_export]
     use super::opening::open;
     #[pymodule_export]
@@ -116,11 +117,11 @@ mod native {
     #[pymodule_export]
     use super::sequence::items;
     #[pymodule_export]
-    use super::store::{Opened, Store};
+    use super::store::{Opened, Store, comm_of};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::transaction::PyTransaction;
+    use super::transaction::{PyTransaction, decide, transaction};
     #[pymodule_export]
     use super::transfer::transfer;
 

@@ -17,6 +17,8 @@ use crate::errors::{Raise as _, exception};
 use crate::explain::reason;
 use crate::keys::{Interner, Key};
 use crate::log::Waiting as _;
+use crate::request::requests;
+use crate::store::Store;
 use crate::table::{FieldTable, Table};
 
 /// The first batch is small so that the first entry comes at once; each is larger than the one before.
@@ -372,6 +374,18 @@ pub fn time_object(py: Python<'_>, nanoseconds: i64) -> PyResult<Bound<'_, PyAny
     })?;
     let since = timedelta.bind(py).call1((0, 0, nanoseconds.div_euclid(1000)))?;
     epoch.bind(py).add(since)
+}
+
+/// What became visible after a version, and the version at which this was so.
+#[pyfunction]
+#[pyo3(name = "_list_since")]
+pub fn list_since(
+    py: Python<'_>,
+    store: &Bound<'_, Store>,
+    request: Option<&Bound<'_, PyAny>>,
+    since: &str,
+) -> PyResult<(PyListing, String)> {
+    since_version(py, &store.get().handle()?, &requests(request)?, since, &ListOptions::default())
 }
 
 /// What requests select of what became visible after a version, and the version at which this was so.

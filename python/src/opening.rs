@@ -8,7 +8,7 @@ use crate::errors::{Raise, invalid, utf8};
 use crate::log::Waiting as _;
 use crate::registry;
 use crate::request::type_name;
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// How a store was opened, so that another process can do the same.
 #[derive(Clone)]
@@ -198,7 +198,7 @@ pub fn open(
     let at = at.filter(|at| !at.is_none()).map(version).transpose()?;
     let open = |attempt, rank| {
         let opening = Opening::new(py, path(url, "URL")?, mode.to_owned(), schema, at, compression, catalog)?;
-        Store::open(
+        store::open(
             py,
             Opening { autoflush, attempt, rank, exist, ..opening },
             comm.as_ref().map(|comm| comm.clone_ref(py)),

@@ -101,22 +101,23 @@ impl PyTransaction {
     }
 }
 
-#[pymethods]
-impl Store {
-    /// A new transaction, or the one with this id.
-    fn _transaction(slf: &Bound<'_, Self>, id: Option<&str>) -> PyResult<PyTransaction> {
-        let handle = slf.get().handle()?;
-        let transaction = match session(id)?.transaction() {
-            Some(joined) => handle.join_transaction(joined),
-            None => slf.py().waiting(|| handle.transaction()).or_raise()?,
-        };
-        Ok(PyTransaction { transaction, store: slf.clone().unbind() })
-    }
+/// A new transaction, or the one with this id.
+#[pyfunction]
+#[pyo3(name = "_transaction")]
+pub fn transaction(store: &Bound<'_, Store>, id: Option<&str>) -> PyResult<PyTransaction> {
+    let handle = store.get().handle()?;
+    let transaction = match session(id)?.transaction() {
+        Some(joined) => handle.join_transaction(joined),
+        None => store.py().waiting(|| handle.transaction()).or_raise()?,
+    };
+    Ok(PyTransaction { transaction, store: store.clone().unbind() })
+}
 
-    /// Decides a transaction by its id, whoever began it: what tools do that know nothing but the id.
-    fn _decide(&self, py: Python<'_>, id: &str, commit: bool) -> PyResult<()> {
-        let handle = self.handle()?;
-        let Some(id) = session(Some(id))?.transaction() else { return Ok(()) };
-        py.waiting(|| handle.decide(id, commit)).or_raise()
-    }
+/// Decides a transaction by its id, whoever began it: what tools do that know nothing but the id.
+#[pyfunction]
+#[pyo3(name = "_decide")]
+pub fn decide(py: Python<'_>, store: &Bound<'_, Store>, id: &str, commit: bool) -> PyResult<()> {
+    let handle = store.get().handle()?;
+    let Some(id) = session(Some(id))?.transaction() else { return Ok(()) };
+    py.waiting(|| handle.decide(id, commit)).or_raise()
 }

@@ -47,15 +47,12 @@ pub struct PyCatalog {
     store: Py<Store>,
 }
 
-#[pymethods]
-impl Store {
-    /// The catalog.
-    fn _catalog(slf: &Bound<'_, Self>) -> PyResult<PyCatalog> {
-        Ok(PyCatalog { handle: slf.get().handle()?, store: slf.clone().unbind() })
-    }
-}
-
 impl PyCatalog {
+    /// The catalog of a store.
+    pub fn of(store: &Bound<'_, Store>) -> PyResult<PyCatalog> {
+        Ok(PyCatalog { handle: store.get().handle()?, store: store.clone().unbind() })
+    }
+
     fn catalog(&self) -> &dyn CatalogAccess {
         self.handle.catalog()
     }

@@ -12,6 +12,8 @@ mod subject;
 mod travel;
 mod write;
 
+pub use self::partitions::{partition, partitions_of};
+pub use share::{audit, compare, export, script};
 pub use subject::Traced;
 pub use travel::{PyPaths, PyTravelled};
 
@@ -34,15 +36,12 @@ pub struct PyGraph {
     store: Option<Py<Store>>,
 }
 
-#[pymethods]
-impl Store {
-    /// The graph, within a transaction where its id is given.
-    #[pyo3(signature = (txn=None))]
-    fn _graph(slf: &Bound<'_, Self>, txn: Option<&str>) -> PyResult<PyGraph> {
-        let handle = slf.get().handle()?;
-        let session = session(txn)?;
-        Ok(PyGraph { session, handle, store: Some(slf.clone().unbind()) })
-    }
+/// The graph of a store, within a transaction where its id is given.
+#[pyfunction]
+#[pyo3(name = "_graph_of", signature = (store, txn=None))]
+pub fn graph_of(store: &Bound<'_, Store>, txn: Option<&str>) -> PyResult<PyGraph> {
+    let (handle, session) = (store.get().handle()?, session(txn)?);
+    Ok(PyGraph { session, handle, store: Some(store.clone().unbind()) })
 }
 
 #[pymethods]

@@ -29,27 +29,28 @@ pub fn engine(given: &str) -> PyResult<Engine> {
     one_of(&Engine::ALL, Engine::name, given, "engine")
 }
 
-#[pymethods]
-impl PyGraph {
-    /// Cuts the view into slots in another way.
-    fn partition(
-        &self,
-        py: Python<'_>,
-        slots: u16,
-        partitioner: &str,
-        threshold: u32,
-        labels: &str,
-    ) -> PyResult<PartitionsRow> {
-        let scheme = one_of(&PartitionScheme::ALL, PartitionScheme::name, partitioner, "partitioner")?;
-        let labels = one_of(&SlotLabels::ALL, SlotLabels::name, labels, "kind of labels")?;
-        let graph = self.open()?;
-        let partitioning = Partitioning { slots, scheme, threshold, labels };
-        py.waiting(|| graph.partition(partitioning)).or_raise().map(|partitions| row(&partitions))
-    }
+/// Cuts the view into slots in another way.
+#[pyfunction]
+#[pyo3(name = "_partition_graph")]
+pub fn partition(
+    py: Python<'_>,
+    graph: &Bound<'_, PyGraph>,
+    slots: u16,
+    partitioner: &str,
+    threshold: u32,
+    labels: &str,
+) -> PyResult<PartitionsRow> {
+    let scheme = one_of(&PartitionScheme::ALL, PartitionScheme::name, partitioner, "partitioner")?;
+    let labels = one_of(&SlotLabels::ALL, SlotLabels::name, labels, "kind of labels")?;
+    let graph = graph.get().open()?;
+    let partitioning = Partitioning { slots, scheme, threshold, labels };
+    py.waiting(|| graph.partition(partitioning)).or_raise().map(|partitions| row(&partitions))
+}
 
-    /// How the view is cut into slots, and what each has.
-    fn partitions(&self, py: Python<'_>) -> PyResult<PartitionsRow> {
-        let graph = self.open()?;
-        py.waiting(|| graph.partitions()).or_raise().map(|partitions| row(&partitions))
-    }
+/// How the view is cut into slots, and what each has.
+#[pyfunction]
+#[pyo3(name = "_graph_partitions")]
+pub fn partitions_of(py: Python<'_>, graph: &Bound<'_, PyGraph>) -> PyResult<PartitionsRow> {
+    let graph = graph.get().open()?;
+    py.waiting(|| graph.partitions()).or_raise().map(|partitions| row(&partitions))
 }

@@ -50,27 +50,20 @@ impl AskedFor {
             }
         }
     }
-}
 
-impl PyGraph {
-    /// The dossier of it; a lineage that was traced stays as it is. `options` say how a subject is traced, and `across`
-    /// whether through other stores, too.
-    pub(super) fn dossier(
+    /// The dossier of what was asked for; a lineage that was traced stays as it is. `options` say how a subject is traced, and
+    /// `across` whether through other stores, too.
+    pub fn dossier(
         &self,
-        asked: &AskedFor,
+        graph: &PyGraph,
         across: bool,
         options: impl Fn(&LineageSubject) -> TraceOptions,
     ) -> fieldstone::Result<Dossier> {
-        match asked {
-            AskedFor::Subject(subject) if across => {
-                Ok(self.handle.tracer(&self.session).dossier_across(subject, &options(subject))?.0)
-            }
-            AskedFor::Subject(subject) => {
-                self.handle.tracer(&self.session).dossier(subject, &options(subject))
-            }
-            AskedFor::Traced(lineage, stores, at) => {
-                self.handle.tracer(&self.session).around_across(lineage, stores, *at)
-            }
+        let tracer = graph.handle.tracer(&graph.session);
+        match self {
+            AskedFor::Subject(subject) if across => Ok(tracer.dossier_across(subject, &options(subject))?.0),
+            AskedFor::Subject(subject) => tracer.dossier(subject, &options(subject)),
+            AskedFor::Traced(lineage, stores, at) => tracer.around_across(lineage, stores, *at),
         }
     }
 }
