@@ -1,4 +1,4 @@
-//! How often a program makes a checkpoint.
+//! The interval between checkpoints of a program.
 
 use fieldstone::checkpoint;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! What a request names: its keys one after another, without looking into the store.
+//! Expands a request into its keys, one by one, without looking into the store.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,8 +10,8 @@ use pyo3::sync::MutexExt;
 use crate::errors::Raise;
 use crate::keys::{Interner, Key};
 
-/// What ``store.expand`` gives: the keys that a request names, in its order. It holds no key: each is
-/// made when it is asked for, and every loop starts anew.
+/// The result of ``store.expand``: the keys that a request names, in its order. It stores no keys: it makes each on
+/// request, and every loop starts from the first.
 #[pyclass(frozen, name = "Expansion", module = "fieldstone")]
 pub struct Expansion {
     keys: Vec<Keys>,
@@ -55,7 +55,7 @@ impl Expansion {
 /// A loop over an expansion.
 #[pyclass(frozen, module = "fieldstone")]
 pub struct ExpansionIterator {
-    /// Keys of each request, the request in turn, and the names that keys share.
+    /// Keys of each request, the index of the current request, and the names that keys share.
     state: Mutex<(Vec<Keys>, usize, Interner)>,
 }
 

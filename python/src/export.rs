@@ -1,4 +1,4 @@
-//! What `Store.export` calls: GRIB by the facade; netCDF is `fieldstone._export`'s, in this process.
+//! The native part of `Store.export`: the facade writes GRIB; `fieldstone._export` writes netCDF, in this process.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use crate::reports;
 use crate::request::requests;
 use crate::store::Store;
 
-/// Whether a file of this name and format is of GRIB messages; else it is netCDF.
+/// Whether a file of this name and format holds GRIB messages; otherwise it holds netCDF.
 #[pyfunction]
 #[pyo3(name = "_exports_grib")]
 pub fn exports_grib(path: PathBuf, format: Option<&str>) -> PyResult<bool> {
     Ok(matches!(Form::of(&path, format).or_raise()?, Form::Grib))
 }
 
-/// What stands on the fields that `request` selects, as lines (`spec/exported-metadata.md`).
+/// The metadata of the fields that `request` selects, as lines (`spec/exported-metadata.md`).
 #[pyfunction]
 #[pyo3(name = "_written")]
 pub fn written(
@@ -31,7 +31,7 @@ pub fn written(
     py.waiting(|| fieldstone::transfer::written(&handle, &requests)).or_raise()
 }
 
-/// Writes the GRIB messages that `request` selects to a file, as they are.
+/// Writes the GRIB messages that `request` selects to a file, unchanged.
 #[pyfunction]
 #[pyo3(name = "_export_grib")]
 pub fn export_messages<'py>(

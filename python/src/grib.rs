@@ -13,7 +13,7 @@ use crate::log::Waiting as _;
 use crate::request::KeyText;
 use crate::store::warn_undated;
 
-/// Takes the fields of GRIB messages, as `Store.archive_grib` says; how many there were.
+/// Archives the fields of GRIB messages, as in `Store.archive_grib`; returns their number.
 pub fn archive(
     py: Python<'_>,
     handle: &fieldstone::Store,
@@ -38,7 +38,7 @@ pub fn archive(
     Ok(taken)
 }
 
-/// The keys of the GRIB fields in bytes, in their order; text where there is none says why.
+/// The keys of the GRIB fields in bytes, in order; a text in place of a key gives the reason for its absence.
 #[pyfunction]
 #[pyo3(name = "_grib_keys")]
 pub fn grib_keys<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -78,7 +78,7 @@ pub fn decode<'py>(
     values.get_item(PyTuple::new(py, slices)?)?.call_method0("copy")
 }
 
-/// A helper runs in this Python, unless another one is named.
+/// The helper runs in this Python, unless the caller names another.
 fn helper(py: Python<'_>) -> PyResult<HelperOptions> {
     let named = std::env::var_os("FIELDSTONE_PYTHON").filter(|name| !name.is_empty()).map(PathBuf::from);
     let python = match named {

@@ -1,11 +1,15 @@
-//! The module `fieldstone._native`: parses what Python hands over, calls the facade, converts what
-//! comes back. No logic of its own; the package `fieldstone` in Python is a thin layer over it.
+//! The module `fieldstone._native`: parses Python's arguments, calls the facade and converts the results. It has no
+//! logic of its own; the package `fieldstone` in Python is a thin layer over it.
 //!
-//! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
-//! opens, `store`, `fields`, `listing`, `expand` and `table` are the classes, `describe` serves xarray, `chunk` Zarr, `ingest`
-//! and `fdb` take files and an FDB's fields, `grib` messages, `reports` and `errors`
-//! make what Python defines, `log` tells `logging` what was done, `catalog` is runs, tags and attributes, `graph` where results came from, `execution` who made them, `context` to whom a call belongs, `container` array files, `arrays` what ranks write together, `registry` remembers open stores for the end of the program. Every call
-//! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
+//! Modules: `data` lends memory (with `catalog::arrow`, the only `unsafe` code); `request` and `keys` convert
+//! requests and keys; `opening` opens; `store`, `fields`, `listing`, `expand` and `table` are the classes; `describe`
+//! serves xarray, `chunk` Zarr; `ingest` takes files, `fdb` the fields of an FDB, `grib` GRIB messages; `reports` and
+//! `errors` make objects of classes defined in Python; `log` forwards records to `logging`; `catalog` covers runs,
+//! tags and attributes, `graph` provenance, `execution` executions, `context` the execution that a call belongs to,
+//! `container` array files, `arrays` arrays that ranks write together; `registry` remembers open stores until the
+//! program exits.
+//!
+//! Every call that may wait releases the interpreter's lock; no call waits for one of our locks while holding it.
 
 mod arrays;
 mod autoflush;
@@ -47,7 +51,7 @@ use pyo3::prelude::*;
 #[global_allocator]
 static ALLOCATOR: fieldstone::env::real::HugePages = fieldstone::env::real::HugePages;
 
-/// HTML of an object for notebooks, by the function `name` of `fieldstone._html`.
+/// HTML of an object for notebooks, from the function `name` of `fieldstone._html`.
 fn html<'py, T>(py: Python<'py>, name: &str, object: &Bound<'py, T>) -> PyResult<Bound<'py, PyAny>> {
     py.import("fieldstone._html")?.getattr(name)?.call1((object.as_any(),))
 }

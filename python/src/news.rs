@@ -1,4 +1,4 @@
-//! Waiting until something becomes visible after a version.
+//! Waits until something becomes visible after a version.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
 
-/// How long a wait goes on without a look at signals.
+/// The longest wait between two checks for signals.
 const SLICE: Duration = Duration::from_millis(250);
 
-/// Waits until something was flushed after a version, as `Store.wait` says.
+/// Waits until something is flushed after a version, as in `Store.wait`.
 pub fn wait(
     py: Python<'_>,
     handle: &fieldstone::Store,
@@ -24,8 +24,8 @@ pub fn wait(
         None => py.waiting(|| handle.version()).or_raise()?,
     };
     let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
-    let timeout =
-        timeout.map_err(|_| invalid("timeout is no number of seconds", "give one of 0 and more, or None"))?;
+    let timeout = timeout
+        .map_err(|_| invalid("timeout is not a number of seconds", "give a number of at least 0, or None"))?;
     let clock = Env::real().clock;
     let begun = clock.monotonic();
     let waited = || Duration::from_nanos(clock.monotonic() - begun);

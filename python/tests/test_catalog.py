@@ -614,7 +614,7 @@ def test_what_fails_while_it_flushes_by_itself_is_raised_by_the_next_call(tmp_pa
         try:
             store.unflushed  # noqa: B018  (any call raises)
         except fst.Error as error:
-            return "flushing by itself" in str(error)
+            return "flushing automatically" in str(error)
         return False
 
     until(failed)

@@ -142,10 +142,10 @@ def test_rows_of_one_call_never_replace_each_other(run):
     [
         ([1, 2], {"step": [1, 2, 3]}, "2 rows and step has 3"),
         ([1, 2], {"step": 1, "variable": ["u"]}, "variable has 1"),
-        ([1, 2], {"step": [1.5, 2]}, "no whole number"),
-        ([1, 2], {"step": True}, "no whole number"),
+        ([1, 2], {"step": [1.5, 2]}, "not a whole number"),
+        ([1, 2], {"step": True}, "not a whole number"),
         ([1, None], {"step": 1}, "row 1"),
-        ([1, 2], {"variable": [1, 2]}, "no text"),
+        ([1, 2], {"variable": [1, 2]}, "not text"),
         ([1, 2], {"variable": "u", "start": (0, 0)}, "no count"),
         ([1, 2], {"variable": "u", "start": (0, 0), "count": (1,)}, "2 dimensions and count has 1"),
         ([1, 2], {"variable": "u", "start": np.zeros((2, 2)), "count": (1, 1)}, "start is"),

@@ -1,4 +1,4 @@
-//! How the view is cut into slots, for `Partitions` in Python.
+//! The partition of the view into slots, for `Partitions` in Python.
 
 use fieldstone::graph::{Engine, PartitionScheme, Partitioning, Partitions, SlotContent, SlotLabels};
 use pyo3::prelude::*;
@@ -7,7 +7,8 @@ use super::PyGraph;
 use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
 
-/// Slots, partitioner, threshold, labels; of each slot segments, vertices, relations, bytes; splits, unfinished ones.
+/// Slots, partitioner, threshold, labels; of each slot segments, vertices, relations, bytes; splits, unfinished
+/// splits.
 type PartitionsRow = ((u16, &'static str, u32, &'static str), Vec<(u64, u64, u64, u64)>, u64, u64);
 
 fn row(partitions: &Partitions) -> PartitionsRow {
@@ -20,16 +21,16 @@ fn row(partitions: &Partitions) -> PartitionsRow {
 fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str, given: &str, what: &str) -> PyResult<T> {
     all.iter().copied().find(|known| name(*known) == given).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|known| name(*known)).collect();
-        invalid(format!("{given:?} is no {what}"), &format!("take one of: {}", names.join(", ")))
+        invalid(format!("{given:?} is not a valid {what}"), &format!("take one of: {}", names.join(", ")))
     })
 }
 
-/// The engine of this name.
+/// The engine with this name.
 pub fn engine(given: &str) -> PyResult<Engine> {
     one_of(&Engine::ALL, Engine::name, given, "engine")
 }
 
-/// Cuts the view into slots in another way.
+/// Partitions the view into slots in another way.
 #[pyfunction]
 #[pyo3(name = "_partition_graph")]
 pub fn partition(
@@ -47,7 +48,7 @@ pub fn partition(
     py.waiting(|| graph.partition(partitioning)).or_raise().map(|partitions| row(&partitions))
 }
 
-/// How the view is cut into slots, and what each has.
+/// The partition of the view into slots, and the contents of each slot.
 #[pyfunction]
 #[pyo3(name = "_graph_partitions")]
 pub fn partitions_of(py: Python<'_>, graph: &Bound<'_, PyGraph>) -> PyResult<PartitionsRow> {

@@ -1,4 +1,4 @@
-//! What is shown and shared of the graph: exports, comparisons, scripts, audits.
+//! Output of the graph for people and other programs: exports, comparisons, scripts, audits.
 
 use std::path::PathBuf;
 
@@ -12,20 +12,20 @@ use super::{PyGraph, name};
 use crate::errors::Raise;
 use crate::log::Waiting as _;
 
-/// Vertices of an export or a script, at most.
+/// The most vertices of an export or a script.
 const ALL: usize = 1_000_000;
 
-/// How the lineage of an export or a script is asked for.
+/// The trace options of an export or a script.
 fn all() -> TraceOptions {
     TraceOptions { limit: ALL, ..TraceOptions::default() }
 }
 
-/// What, name, values.
+/// Kind, name, values.
 type DifferenceRow = (String, String, Vec<Option<String>>);
 /// Stamp, time in nanoseconds, user, execution, action, object.
 type ActionRow = (u64, i64, String, Pair, String, Pair);
 
-/// The text of the lineage upstream, or of one that was traced, in a form; None where it is written to a path.
+/// The upstream lineage, or a traced one, as text in the given format; None if it is written to a path.
 #[pyfunction]
 #[pyo3(name = "_export_lineage")]
 pub fn export(
@@ -48,7 +48,7 @@ pub fn export(
     exported.or_raise()
 }
 
-/// What, name and values of what differs.
+/// Kind, name and values of each difference.
 #[pyfunction]
 #[pyo3(name = "_compare_lineages")]
 pub fn compare(
@@ -66,7 +66,7 @@ pub fn compare(
     Ok(compared.or_raise()?.into_iter().map(|row| (row.what, row.name, row.values)).collect())
 }
 
-/// Commands for sh.
+/// The commands as a script for sh.
 #[pyfunction]
 #[pyo3(name = "_lineage_script")]
 pub fn script(py: Python<'_>, graph: &Bound<'_, PyGraph>, subject: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -76,7 +76,7 @@ pub fn script(py: Python<'_>, graph: &Bound<'_, PyGraph>, subject: &Bound<'_, Py
     py.waiting(|| lineage::script(&subject.dossier(this, false, |_| all())?)).or_raise()
 }
 
-/// Rows, what came from the file, whether it was cut off.
+/// Rows, facts from the file, whether it was cut off.
 #[pyfunction]
 #[pyo3(name = "_audit_graph")]
 pub fn audit(

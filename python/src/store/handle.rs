@@ -1,4 +1,4 @@
-//! The handle of a store as long as it is open: any thread of Python takes it from here, and closing empties it.
+//! The handle of an open store: every Python thread takes it from here, and closing empties it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +33,7 @@ impl Handle {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The store; Invalid where it is closed.
+    /// The store; Invalid if it is closed.
     pub fn get(&self) -> PyResult<fieldstone::Store> {
         Python::attach(crate::context::sync);
         let store = self.lock().clone();
@@ -49,7 +49,7 @@ impl Handle {
         self.lock().is_none()
     }
 
-    /// A store that is new, holds nothing and was opened without a schema gets the one that fits.
+    /// Gives a schema that fits the fields to a new, empty store that was opened without one.
     pub fn give_schema(
         &self,
         py: Python<'_>,
@@ -74,7 +74,7 @@ impl Handle {
         Ok(())
     }
 
-    /// How many values its first keywords have, in a few words; nothing where nobody can say.
+    /// A short text on the number of values of its first keywords; `None` if that cannot be determined.
     pub fn held(&self, py: Python<'_>) -> Option<String> {
         let store = self.get().ok()?;
         let axes = py.waiting(|| store.axes(&fieldstone::Request::new(), &ReadOptions::default()));
@@ -85,7 +85,7 @@ impl Handle {
         (!counts.is_empty()).then(|| format!(", values: {}", counts.join(", ")))
     }
 
-    /// Flushes, or discards, and closes.
+    /// Flushes or discards, then closes.
     pub fn end(&self, py: Python<'_>, discard: bool) -> PyResult<()> {
         let Some(store) = self.lock().take() else { return Ok(()) };
         if let Some(autoflush) = &self.autoflush {
@@ -98,14 +98,14 @@ impl Handle {
             store.close()
         });
         if ended.is_err() {
-            // What could not be flushed stays with the caller, who may mend the medium and try again.
+            // If the flush fails, the store stays open, so that the caller can repair the medium and try again.
             *self.lock() = Some(store);
         }
         ended.or_raise()
     }
 }
 
-/// A store that is dropped without being closed keeps what it did not flush until the program ends.
+/// A store that is dropped without being closed keeps its unflushed writes until the program exits.
 impl Drop for Handle {
     fn drop(&mut self) {
         let store = self.open.get_mut().unwrap_or_else(PoisonError::into_inner).take();

@@ -1,15 +1,15 @@
 //! The class `_Store`, the native half of `fieldstone.Store`: each method converts its arguments, releases the
-//! interpreter's lock, calls the facade and converts what comes back.
+//! interpreter's lock, calls the facade and converts the result.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `handle` | the handle while the store is open, and its end |
-//! | `write`, `read` | fields in, fields out |
-//! | `admin` | what a store says of itself, and what its owner may change |
+//! | `write`, `read` | writing fields, reading fields |
+//! | `admin` | reports of a store, and the changes reserved to its owner |
 //!
-//! Calls that a method of Python alone needs are functions of their modules, and take the store. What Python makes of all
-//! these, and of the catalog, stands in `fieldstone._store`, once (B-14). So a store that is made here becomes an object of
-//! that class before anybody holds it.
+//! Calls that only one Python method needs are functions of their modules and take the store. Python builds its
+//! interface to all of these and to the catalog once, in `fieldstone._store` (B-14). So a store made here becomes an
+//! object of that class before any caller holds it.
 
 mod admin;
 mod handle;
@@ -35,7 +35,7 @@ use crate::opening::Opening;
 
 use self::handle::Handle;
 
-/// The calls of a store that are native.
+/// The native methods of a store.
 #[pyclass(frozen, subclass, weakref, name = "_Store", module = "fieldstone._native")]
 pub struct Store {
     pub(crate) handle: Handle,
@@ -43,7 +43,7 @@ pub struct Store {
     comm: Option<Py<PyAny>>,
 }
 
-/// A store that is open, on its way into the object that holds it.
+/// An open store, before its Python object exists.
 #[pyclass(frozen, name = "_Opened", module = "fieldstone._native")]
 pub struct Opened(Mutex<Option<Store>>);
 
@@ -66,7 +66,7 @@ pub fn open(py: Python<'_>, opening: Opening, comm: Option<Py<PyAny>>) -> PyResu
     into_object(py, Store { handle, comm })
 }
 
-/// The store of some fields again, pinned to their version; one in memory as it is now.
+/// Opens the store of some fields again, pinned to their version; a store in memory opens in its current state.
 pub fn again(
     py: Python<'_>,
     opening: &Arc<Opening>,
@@ -82,7 +82,7 @@ pub fn again(
     }
 }
 
-/// What people hold: an object of the Python class over this one (B-14).
+/// Makes the object that users hold, of the Python class over this one (B-14).
 fn into_object(py: Python<'_>, store: Store) -> PyResult<Py<Store>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "fieldstone._store", "Store")?;
@@ -97,7 +97,7 @@ pub fn comm_of(py: Python<'_>, store: &Bound<'_, Store>) -> Option<Py<PyAny>> {
     store.get().comm.as_ref().map(|comm| comm.clone_ref(py))
 }
 
-/// The handle's session, within the transaction that a call names.
+/// The handle's session, in the transaction named by a call.
 pub fn session(txn: Option<&str>) -> PyResult<Session> {
     let parse = |text: &str| {
         Id::parse(text).ok_or_else(|| {
@@ -108,7 +108,7 @@ pub fn session(txn: Option<&str>) -> PyResult<Session> {
 }
 
 impl Store {
-    /// The store of the facade; Invalid where this one is closed.
+    /// The store of the facade; Invalid if this one is closed.
     pub fn handle(&self) -> PyResult<fieldstone::Store> {
         self.handle.get()
     }
@@ -123,11 +123,11 @@ impl Store {
         let opened =
             given.and_then(|(way,)| way.get().0.lock().unwrap_or_else(PoisonError::into_inner).take());
         opened.ok_or_else(|| {
-            PyTypeError::new_err("cannot create 'fieldstone.Store' instances: fieldstone.open makes them")
+            PyTypeError::new_err("cannot create 'fieldstone.Store' instances: use fieldstone.open")
         })
     }
 
-    /// The URL, as it was opened.
+    /// The URL, as the caller wrote it.
     #[getter]
     fn url(&self) -> &str {
         &self.handle.opening().url
@@ -139,67 +139,67 @@ impl Store {
         &self.handle.opening().mode
     }
 
-    /// The text of the schema in force.
+    /// The text of the current schema.
     #[getter]
     fn schema(&self) -> PyResult<String> {
         Ok(self.handle()?.schema().text().to_owned())
     }
 
-    /// Whether the store was closed.
+    /// Whether the store is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.handle.is_closed()
     }
 
-    /// The text that names what is visible now; ``open(url, at=version)`` reads it again later.
+    /// A text that names the currently visible content; ``open(url, at=version)`` reads it again later.
     #[getter]
     fn version(&self, py: Python<'_>) -> PyResult<String> {
         let handle = self.handle()?;
         py.waiting(|| handle.version()).or_raise()
     }
 
-    /// Fields that this process archived here and did not flush.
+    /// Fields that this process archived here and has not flushed.
     #[getter]
     fn unflushed(&self, py: Python<'_>) -> PyResult<u64> {
         let handle = self.handle()?;
         Ok(py.detach(|| handle.unflushed()))
     }
 
-    /// Makes everything that this process archived here durable, indexed and visible, all or nothing.
-    /// With `txn`: what was archived into that transaction becomes durable and stays invisible.
+    /// Makes everything that this process archived here durable, indexed and visible, all or nothing. With `txn`:
+    /// makes everything archived into that transaction durable; it stays invisible.
     ///
-    /// Raises Unavailable where that fails, with the keys that are lost; also where the log or the store has been
-    /// removed or replaced meanwhile. Another thread whose fields were lost with them gets the same from its own
-    /// next flush or close, once; that call flushes nothing. A transaction that lost a part so refuses to commit.
+    /// Raises Unavailable on failure, with the lost keys; also if the log or the store has been removed or replaced
+    /// in the meantime. Another thread that lost fields in this failure gets the same error once, from its next flush
+    /// or close; that call flushes nothing. A transaction that lost a part in this way refuses to commit.
     #[pyo3(signature = (*, txn=None))]
     fn flush(&self, py: Python<'_>, txn: Option<&str>) -> PyResult<()> {
         let (handle, txn) = (self.handle()?, session(txn)?);
         py.waiting(|| handle.flush(txn)).or_raise()
     }
 
-    /// Forgets what this process archived here and did not flush.
+    /// Discards everything that this process archived here and has not flushed.
     #[pyo3(signature = (*, txn=None))]
     fn discard(&self, py: Python<'_>, txn: Option<&str>) -> PyResult<()> {
         let (handle, txn) = (self.handle()?, session(txn)?);
         py.waiting(|| handle.discard(txn)).or_raise()
     }
 
-    /// Looks for newer commits now. Every read does so by itself.
+    /// Looks for newer commits now. Every read does so itself.
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.handle()?;
         py.waiting(|| handle.refresh()).or_raise()?;
         warn_of_passed_over(py, &handle)
     }
 
-    /// The store as it is now, for reads that come later: pinned to its version; one in memory is itself.
+    /// The store in its current state, for later reads: pinned to its version; a store in memory is itself.
     fn _pinned(&self, py: Python<'_>) -> PyResult<Py<Store>> {
         let handle = self.handle()?;
         let version = py.waiting(|| handle.version()).or_raise()?;
         again(py, self.handle.opening(), &handle, version)
     }
 
-    /// Flushes and closes. Closing again does nothing; every other call raises Invalid from now on.
-    /// Fields that were retrieved stay readable.
+    /// Flushes and closes. Closing again does nothing; every other call then raises Invalid. Retrieved fields stay
+    /// readable.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py, false)
     }
@@ -230,7 +230,7 @@ impl Store {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let opening = self.handle.opening();
         let (url, schema, compression, catalog) = opening.state()?;
-        // What "x" made is there now.
+        // A store that mode "x" made exists now.
         let mode = if opening.mode == "x" { "a" } else { &opening.mode };
         let (attempt, exist) = (&opening.attempt, &opening.exist);
         let row = (url, mode, schema, &opening.at, compression, catalog, attempt, exist);
@@ -244,7 +244,7 @@ impl Store {
     }
 }
 
-/// Warns, once for each open store, of a field that lacks the date that its run is named by.
+/// Warns, once per open store, of a field that lacks the date that names its run.
 pub fn warn_undated(py: Python<'_>, store: &fieldstone::Store) -> PyResult<()> {
     let Some(message) = store.undated() else { return Ok(()) };
     py.import("warnings")?.call_method1("warn", (message,))?;

@@ -1,4 +1,4 @@
-//! Fields out: got, retrieved, listed, and how they are reached.
+//! Reading fields: get, retrieve, list, and how a client reaches them.
 
 use std::sync::Arc;
 
@@ -35,12 +35,12 @@ pub fn found(
 
 #[pymethods]
 impl Store {
-    /// Exactly one field: bytes for opaque data, a numpy array otherwise. With `start` and `count` (in
-    /// elements per dimension, half-open; in bytes for opaque data) that box of it: only the blocks that
-    /// it touches are read.
+    /// Exactly one field: bytes for opaque data, a numpy array otherwise. `start` and `count` (in elements per
+    /// dimension, half-open; in bytes for opaque data) select a box of it: only the blocks that the box touches are
+    /// read.
     ///
-    /// Raises NotFound where no field has this key or pieces are missing, Invalid where the key names
-    /// several fields or the box lies outside, Corrupt where the stored bytes are damaged.
+    /// Raises NotFound if no field has this key or pieces are missing, Invalid if the key names several fields or the
+    /// box lies outside, Corrupt if the stored bytes are damaged.
     #[pyo3(signature = (key, start=None, count=None, *, txn=None))]
     fn get<'py>(
         &self,
@@ -55,11 +55,11 @@ impl Store {
         fields::value(py, &field, start, count)
     }
 
-    /// The fields that `request` names, in request order, as a pinned snapshot that reads lazily.
+    /// The fields that `request` selects, in request order, as a pinned snapshot that reads lazily.
     ///
-    /// With ``strict=True`` each listed value or combination without a field raises NotFound before any
-    /// byte is read; with ``strict=False`` you get what exists, ``fields.missing`` lists the rest, and
-    /// missing pieces of arrays are filled.
+    /// With ``strict=True``, each listed value or combination without a field raises NotFound before any byte is
+    /// read; with ``strict=False``, you get the existing fields, ``fields.missing`` lists the rest, and missing
+    /// pieces of arrays are filled.
     #[pyo3(signature = (request=None, *, strict=true, txn=None))]
     fn retrieve(
         &self,
@@ -83,12 +83,12 @@ impl Store {
         PyFields::new(origin, found.or_raise()?)
     }
 
-    /// What exists, as an iterator of entries in key order: ``e.key``, ``e.nbytes``, ``e.dtype``,
-    /// ``e.shape``, ``e.complete``, ``e.location``, ``e.time``, ``e.owner``.
+    /// Existing fields, as an iterator of entries in key order: ``e.key``, ``e.nbytes``, ``e.dtype``, ``e.shape``,
+    /// ``e.complete``, ``e.location``, ``e.time``, ``e.owner``.
     ///
-    /// `depth` 1 lists datasets, 2 indexes, 3 fields; ``masked=True`` also lists versions that newer
-    /// ones hide. With `since`, a ``store.version``, only what became visible after it: fields that are new or have a
-    /// newer version or piece; NotFound where that version is gone.
+    /// `depth` 1 lists datasets, 2 indexes, 3 fields; ``masked=True`` also lists versions that newer ones hide.
+    /// `since`, a ``store.version``, lists only fields that became visible after it: new fields and fields with a
+    /// newer version or piece; raises NotFound if that version is gone.
     #[pyo3(signature = (request=None, *, depth=3, masked=false, since=None, txn=None))]
     fn list(
         &self,
@@ -106,7 +106,7 @@ impl Store {
         if let Some(since) = since {
             if masked {
                 return Err(invalid(
-                    "since= and masked=True do not go together",
+                    "since= and masked=True cannot be combined",
                     "list all versions without since=",
                 ));
             }
@@ -124,15 +124,15 @@ impl Store {
         })
     }
 
-    /// Waits until something was flushed after a version, by any process, and says True; False where nothing was in
-    /// `timeout` seconds (None: for ever). `since` is a ``store.version``, now if absent. What was flushed may be
-    /// invisible yet, in a transaction. Other threads go on meanwhile; Ctrl-C ends it.
+    /// Waits until any process flushes something after a version, and returns True; returns False if nothing was
+    /// flushed in `timeout` seconds (None: no limit). `since` is a ``store.version``; the default is the current one.
+    /// The flushed data may still be invisible, in a transaction. Other threads keep running; Ctrl-C ends the wait.
     #[pyo3(signature = (since=None, timeout=None))]
     fn wait(&self, py: Python<'_>, since: Option<String>, timeout: Option<f64>) -> PyResult<bool> {
         news::wait(py, &self.handle()?, since, timeout)
     }
 
-    /// The values present, per keyword: a dict of lists of text in typed order.
+    /// The existing values of each keyword: a dict of lists of text in typed order.
     #[pyo3(signature = (request=None, *, txn=None))]
     fn axes<'py>(
         &self,
@@ -168,17 +168,17 @@ impl Store {
         Ok(dict)
     }
 
-    /// The keys that a request names, in its order, whether fields are stored there or not:
-    /// ``len(keys)``, ``for key in keys``.
+    /// The keys that a request names, in its order, whether or not fields are stored under them: ``len(keys)``, ``for
+    /// key in keys``.
     ///
-    /// Optional keywords that the request does not name have their default or are absent. `Invalid`
-    /// where the request leaves a keyword open that every key has.
+    /// Optional keywords that the request does not name get their default or are absent. Raises Invalid if the
+    /// request leaves open a keyword that every key has.
     fn expand(&self, py: Python<'_>, request: &Bound<'_, PyAny>) -> PyResult<Expansion> {
         Expansion::of(py, &self.handle()?, &requests(Some(request))?)
     }
 
-    /// Where the bytes of fields begin, in the order of ``list``: "file:offset", files relative to the
-    /// store's folder. Created fields without a piece are nowhere, and left out.
+    /// The positions of fields' bytes, in the order of ``list``: "file:offset", files relative to the store's folder.
+    /// Created fields without a piece have no position and are left out.
     #[pyo3(name = "where", signature = (request=None, *, txn=None))]
     fn locations(
         &self,

@@ -1,4 +1,4 @@
-//! Fields in: archived, created, removed.
+//! Writing fields: archive, create, remove.
 
 use std::ffi::CString;
 
@@ -19,7 +19,7 @@ use crate::request::{KeyText, requests};
 use crate::sequence::each;
 use crate::{grib, opening};
 
-/// Start and shape of a piece, where either is given.
+/// Start and shape of a piece, if either is given.
 fn piece(
     data: &Data<'_>,
     start: Option<&Bound<'_, PyAny>>,
@@ -29,19 +29,19 @@ fn piece(
         (None, None, _) => Ok(None),
         (_, _, None) => Err(invalid(
             "opaque bytes have no start and shape",
-            "give a numpy array, or leave start and shape out",
+            "give a numpy array, or leave out start and shape",
         )),
         (Some(start), Some(shape), Some(_)) => Ok(Some((start, shape))),
         (Some(_), None, _) => {
-            Err(invalid("a piece has a start and no shape", "give shape=, of the whole array"))
+            Err(invalid("a piece has a start but no shape", "give shape=, of the whole array"))
         }
         (None, Some(_), _) => {
-            Err(invalid("a piece has a shape and no start", "give start=, its place in the array"))
+            Err(invalid("a piece has a shape but no start", "give start=, its place in the array"))
         }
     }
 }
 
-/// The fields that were given in place of a request.
+/// The fields given in place of a request.
 fn these(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Field>>> {
     if let Ok(fields) = given.cast::<PyFields>() {
         return fields.get().fields().map(Some);
@@ -54,17 +54,17 @@ fn these(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Field>>> {
 
 #[pymethods]
 impl Store {
-    /// Takes `data` under `key`; it is visible to nobody before ``flush()``.
+    /// Archives `data` under `key`; it stays invisible until ``flush()``.
     ///
-    /// `key` is a mapping with one value per keyword (None: absent), or text. `data` is bytes-like
-    /// (opaque bytes) or a numpy array of any fixed-size type, byte order and layout: dtype and shape
-    /// are kept. With `start` and `shape` (in elements, per dimension) the array is a piece of a larger
-    /// one whose other pieces come from elsewhere. `chunks` are the extents in which an array is stored;
-    /// `compression` is "none", "zstd" or "zstd:LEVEL"; `txn` the id of a transaction to belong to. `exist` says what
-    /// happens where the key has a field, as in ``fieldstone.open``.
+    /// `key` is a mapping with one value per keyword (None: absent), or text. `data` is bytes-like (opaque bytes) or
+    /// a numpy array of any fixed-size type, byte order and layout: dtype and shape are kept. With `start` and
+    /// `shape` (in elements, per dimension) the array is a piece of a larger array, whose other pieces are archived
+    /// separately. `chunks` are the extents in which an array is stored; `compression` is "none", "zstd" or
+    /// "zstd:LEVEL"; `txn` is the id of the transaction to archive into. `exist` says what to do if the key has a
+    /// field, as in ``fieldstone.open``.
     ///
-    /// The store has its own copy when this returns. Raises Invalid for a key or data that cannot be
-    /// stored, Denied where the dataset has another owner or the store is open for reading.
+    /// The store has its own copy when this returns. Raises Invalid for a key or data that cannot be stored, Denied
+    /// if the dataset has another owner or the store is open for reading.
     #[pyo3(signature = (key, data, *, start=None, shape=None, chunks=None, compression=None, exist=None, txn=None))]
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
     fn archive(
@@ -103,8 +103,8 @@ impl Store {
         warn_undated(py, &handle)
     }
 
-    /// Takes many values, as ``archive`` takes one; `keys` and `datas` are iterables of equal length.
-    /// All keys are checked before the first value is taken. Costs less per field than ``archive``.
+    /// Archives many values, as ``archive`` does for one; `keys` and `datas` are iterables of equal length. All keys
+    /// are checked before the first value is archived. Costs less per field than ``archive``.
     #[pyo3(signature = (keys, datas, *, compression=None, exist=None, txn=None))]
     fn archive_many(
         &self,
@@ -140,16 +140,17 @@ impl Store {
         warn_undated(py, &handle)
     }
 
-    /// Takes every field of every GRIB message of `source` under the key of its header; returns how many.
+    /// Archives every field of every GRIB message of `source` under the key in its header; returns the number of
+    /// fields.
     ///
-    /// `source` is bytes-like or a path; messages of editions 1 and 2 may be mixed, a message of several
-    /// fields counts as messages of one. `key` is what the key of every message is to say, in any spelling
-    /// of the values; keywords that a message lacks are added. `txn` is the id of a transaction.
+    /// `source` is bytes-like or a path; it may mix messages of editions 1 and 2; each field of a multi-field message
+    /// counts as one message. `key` is what every message's key must match, in any spelling of the values; keywords
+    /// that a message lacks are added. `txn` is the id of a transaction.
     ///
-    /// Like ``archive`` it does not flush, and a key archived again is a new version. Nothing is taken
-    /// where a message is damaged (Corrupt), contradicts `key` or has no place in the schema (Invalid):
-    /// the error names the byte where it begins. Unavailable: a header is new to this process and
-    /// ecCodes, which is asked about it, is not installed.
+    /// Like ``archive``, this does not flush, and a key archived again gets a new version. Nothing is archived if a
+    /// message is damaged (Corrupt), contradicts `key` or does not fit the schema (Invalid): the error names the byte
+    /// at which it begins. Unavailable: a header is new to this process, and ecCodes, which decodes new headers, is
+    /// not installed.
     #[pyo3(signature = (source, key=None, *, txn=None))]
     fn archive_grib(
         &self,
@@ -161,10 +162,10 @@ impl Store {
         grib::archive(py, &self.handle()?, source, key, session(txn)?)
     }
 
-    /// Starts a new generation of an array field: all older pieces are hidden once this is flushed, and
-    /// anybody adds pieces. Returns a picklable FieldWriter with ``write(piece, start=)``.
+    /// Starts a new generation of an array field: the next flush hides all older pieces, and any process can add
+    /// pieces. Returns a picklable FieldWriter with ``write(piece, start=)``.
     ///
-    /// `fill` stands where nobody wrote when read with ``strict=False`` (NaN, NaT or zero if absent);
+    /// `fill` is the value of unwritten elements in reads with ``strict=False`` (NaN, NaT or zero if absent);
     /// `chunks` are the extents in which pieces are stored.
     #[pyo3(signature = (key, dtype, shape, *, fill=None, chunks=None, exist=None, txn=None))]
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
@@ -204,18 +205,17 @@ impl Store {
         writers.getattr("FieldWriter")?.call1((slf, Py::new(py, key)?, object, shape, chunks, txn))
     }
 
-    /// Removes the fields that `request` names, or these very fields, of what is visible and of what was archived here and not
-    /// flushed; returns how many. From the next flush on their keys have no field, until one is archived
-    /// again. What they held stays readable in older versions (``open(url, at=version)``) and is listed
-    /// with ``masked=True``; files taken with ``copy=False`` are not touched.
+    /// Removes the fields that `request` selects, or the given fields, from the visible fields and from those that
+    /// this process archived and has not flushed; returns their number. After the next flush their keys have no
+    /// field, until one is archived again. Their data stay readable in older versions (``open(url, at=version)``) and
+    /// are listed with ``masked=True``; files ingested with ``copy=False`` are not touched.
     ///
-    /// Of fields that a retrieve gave, or a list of some of them, just those versions are removed: one that
-    /// is not the newest any more when this becomes visible stays, and so does what only a wider request
-    /// would have named.
+    /// For fields from a retrieve, or a list of some of them, only those versions are removed: a field that is no
+    /// longer the newest when the removal becomes visible stays, and so does a field that only a wider request would
+    /// have selected.
     ///
-    /// Warns where the request names a keyword or value that no field has, and so nothing is removed. Raises Invalid
-    /// for a request that names everything, Denied where a dataset has another owner or
-    /// the store is open for reading.
+    /// Warns if the request names a keyword or value that no field has, so that nothing is removed. Raises Invalid
+    /// for a request that names everything, Denied if a dataset has another owner or the store is open for reading.
     #[pyo3(signature = (request, *, txn=None))]
     fn remove(&self, py: Python<'_>, request: &Bound<'_, PyAny>, txn: Option<&str>) -> PyResult<u64> {
         let (handle, session) = (self.handle()?, session(txn)?);
