@@ -19,7 +19,9 @@ fn positive(name: &str, value: f64) -> Result<f64> {
     if value.is_finite() && value > 0.0 {
         return Ok(value);
     }
-    Err(Code::Option.error(format!("{name}={value} is no time")).with_hint("give seconds, more than 0"))
+    Err(Code::Option
+        .error(format!("{name}={value} is not a valid time"))
+        .with_hint("give seconds, more than 0"))
 }
 
 fn checked(cost: f64, mtbf: f64, restart: f64) -> Result<()> {
@@ -28,7 +30,9 @@ fn checked(cost: f64, mtbf: f64, restart: f64) -> Result<()> {
     if restart.is_finite() && restart >= 0.0 {
         return Ok(());
     }
-    Err(Code::Option.error(format!("restart={restart} is no time")).with_hint("give seconds, 0 or more"))
+    Err(Code::Option
+        .error(format!("restart={restart} is not a valid time"))
+        .with_hint("give seconds, 0 or more"))
 }
 
 /// Seconds of work between two checkpoints that make the whole run shortest: `cost` is what a checkpoint

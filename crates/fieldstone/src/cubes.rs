@@ -340,7 +340,7 @@ impl Open {
             if product.is_none_or(|product| product > i64::MAX as u64) {
                 let names: Vec<&str> = cube.axes.iter().map(|axis| &*axis.keyword).collect();
                 return Err(Code::RequestTooBroad
-                    .error(format!("the combinations of {} are too many", names.join(", ")))
+                    .error(format!("{} have too many combinations", names.join(", ")))
                     .with_hint("give a request that selects fewer fields"));
             }
             let mut places = vec![0u64; fields];

@@ -30,7 +30,7 @@ fn external(name: &str, value: &Value) -> Result<(NcType, Vec<u8>)> {
         Value::Text(text) => return Ok((NcType::Char, text.clone().into_bytes())),
         other => return Ok((NcType::Char, other.to_string().into_bytes())),
     };
-    numbers(items).ok_or_else(|| Error::internal(format!("attribute `{name}`: numbers that are none")))
+    numbers(items).ok_or_else(|| Error::internal(format!("attribute `{name}`: not numbers")))
 }
 
 fn is_numeric(items: &[Value]) -> bool {

@@ -69,7 +69,7 @@ impl JobInner {
         if why.is_empty() {
             why = match record.layout {
                 ArrayLayout::Files => format!("level {}: as it was declared", record.level),
-                ArrayLayout::Fields => "arrays lie in the store's logs".to_owned(),
+                ArrayLayout::Fields => "arrays are in the store's logs".to_owned(),
             };
         }
         let hints = options.map(|options| options.hints.clone()).unwrap_or_default();
@@ -250,5 +250,5 @@ fn decode(run: &RunName, bytes: Vec<u8>) -> Result<GroupRecord> {
 fn otherwise(name: &str, what: &str) -> Error {
     Code::VariableDiffers
         .error(format!("group '{name}' was declared with another {what}"))
-        .with_hint("take it as it was declared, with job.group(name), or declare a group of another name")
+        .with_hint("use it as declared, with job.group(name), or declare a group with another name")
 }

@@ -39,7 +39,7 @@ impl JobFolder {
         let path = self.path().join(mark_of(&self.writer));
         // Without it files that a killed job left are shown by the program alone.
         if let Err(error) = env.disk.create_alike(&path) {
-            tracing::debug!(path = %path.display(), %error, "no mark of an open job");
+            tracing::debug!(path = %path.display(), %error, "cannot mark the folder as one of an open job");
         }
     }
 

@@ -127,7 +127,7 @@ impl ArrayGroup {
             }
         };
         if !untaken.is_empty() {
-            why += &format!("; nobody took the hints {untaken}");
+            why += &format!("; no library took the hints {untaken}");
         }
         why
     }
@@ -275,7 +275,7 @@ impl ArrayGroup {
         let fits = match source.dtype.to_native() == dtype.to_native() {
             true => Ok(()),
             false => Err(Code::DtypeMismatch.error(format!(
-                "set {name} is declared with elements of {}, and step {step} has {}",
+                "set {name} is declared with elements of {}, but step {step} has {}",
                 dtype.name(),
                 source.dtype.name()
             ))),

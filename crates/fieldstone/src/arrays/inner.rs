@@ -178,7 +178,7 @@ impl JobInner {
         self.folder.as_ref().ok_or_else(|| {
             Code::Option
                 .error("files of distributed arrays need a store in a folder")
-                .with_hint("open the store by the path of a folder that all ranks reach")
+                .with_hint("open the store by the path of a folder that all ranks can reach")
         })
     }
 

@@ -215,7 +215,7 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
         within = format!("{ARRAYS}/{run}/{random}");
         folder = root.to_str().map(str::to_owned).ok_or_else(|| {
             let path = root.join(&within);
-            Code::Name.error(format!("{} is no path in UTF-8, which ranks could agree upon", path.display()))
+            Code::Name.error(format!("the path {} is not UTF-8, so ranks cannot agree on it", path.display()))
         })?;
     }
     let writes = if writable { "w" } else { "r" };

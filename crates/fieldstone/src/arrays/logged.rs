@@ -67,7 +67,7 @@ impl JobInner {
                 return Err(error);
             }
             // Of what this rank's log had, nobody knows how much is left.
-            let lost = error.replicate().context("what was written since the last flush is lost");
+            let lost = error.replicate().context("writes since the last flush are lost");
             let _ = self.drop_logged(state);
             state.logged.lost = Some(lost);
             return Err(error);
@@ -187,7 +187,7 @@ impl JobInner {
             _ => Ok(Vec::new()),
         };
         let begun = self.team.broadcast(WRITE, 0, begun)?;
-        let id = begun.try_into().map_err(|_| Error::internal("rank 0 began something else"))?;
+        let id = begun.try_into().map_err(|_| Error::internal("rank 0 began another write"))?;
         state.logged.transaction = Some(Id(id));
         Ok(Id(id))
     }

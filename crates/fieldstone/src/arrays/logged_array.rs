@@ -32,7 +32,7 @@ impl CommReader for LoggedArray {
         let end = self.total().min(offset.saturating_add(buffer.len() as u64));
         let Some(len) = end.checked_sub(offset).filter(|len| *len > 0) else { return Ok(0) };
         if !offset.is_multiple_of(self.size) || !len.is_multiple_of(self.size) {
-            return Err(Error::internal("a part of an element of a field is read"));
+            return Err(Error::internal("a read covers a part of an element of a field"));
         }
         let mut done = 0;
         for part in flat_boxes(&self.shape, offset / self.size, end / self.size)? {
@@ -46,7 +46,7 @@ impl CommReader for LoggedArray {
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
         parts.iter_mut().try_for_each(|(offset, part)| match self.read_at(part, *offset)? {
             n if n == part.len() => Ok(()),
-            _ => Err(Error::internal("bytes behind the end of a field are read")),
+            _ => Err(Error::internal("a read goes past the end of a field")),
         })
     }
 

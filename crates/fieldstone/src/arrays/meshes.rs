@@ -102,7 +102,7 @@ pub(super) fn on_mesh(job: &Arc<JobInner>, options: &GroupOptions) -> Result<Gro
     let (Some(name), Some(location)) = (options.mesh.clone(), options.location) else {
         let both = match options.mesh.is_some() || options.location.is_some() {
             true => Err(Code::Option
-                .error("a group on a mesh without its name or its location")
+                .error("a group on a mesh lacks the mesh's name or its location")
                 .with_hint("give mesh= and location=\"node\", \"edge\", \"face\" or \"volume\"")),
             false => Ok(options),
         };

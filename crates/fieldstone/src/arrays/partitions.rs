@@ -137,8 +137,8 @@ impl JobPartition {
 fn memory(memory: MemoryMut<'_>, nodes: u64) -> Result<BufferMut<'_>> {
     if memory.shape.first() != Some(&nodes) {
         return Err(Code::ShapeMismatch
-            .error(format!("an array of shape {:?} at {nodes} nodes", memory.shape))
-            .with_hint("ghosts are part of it: its first dimension is that of `nodes`"));
+            .error(format!("an array of shape {:?} does not fit {nodes} nodes", memory.shape))
+            .with_hint("its first dimension has the length of `nodes`, ghosts included"));
     }
     let element = Element::of(memory.dtype, memory.dtype.byte_order())?;
     BufferMut::strided(memory.bytes, element, memory.shape, memory.strides, memory.origin)
@@ -262,8 +262,8 @@ impl JobImport {
         let checked = match whole {
             true => Ok(()),
             false => Err(Code::Dtype
-                .error(format!("variable `{name}` is no row of whole numbers of 4 or 8 bytes"))
-                .with_hint("edges are two rows of node numbers")),
+                .error(format!("variable `{name}` is not a row of whole numbers of 4 or 8 bytes"))
+                .with_hint("give the edges as two rows of node numbers")),
         };
         self.job.team.agree("partition", checked)?;
         let bytes = dense(dtype, begun.local_shape(), |memory| self.read(&begun, memory).map(drop))?;
@@ -401,7 +401,7 @@ impl Histories<'_> {
 }
 
 fn note(ignored: &mut Vec<String>, path: &std::path::Path, error: &Error) {
-    tracing::warn!(path = %path.display(), %error, "a kept partition is not used");
+    tracing::warn!(path = %path.display(), %error, "cannot use a kept partition");
     ignored.push(error.message().to_owned());
 }
 

@@ -45,7 +45,7 @@ impl PendingHistories {
                 thread.join().unwrap_or_else(|_| Err(Error::internal("the writer of a history panicked")));
             match writer.finish(team, disk, written) {
                 Ok(()) => whole.push(decl),
-                Err(error) => tracing::warn!(path = decl.path, %error, "a partition is not kept"),
+                Err(error) => tracing::warn!(path = decl.path, %error, "cannot keep a partition"),
             }
         }
         whole

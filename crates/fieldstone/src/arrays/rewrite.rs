@@ -53,7 +53,7 @@ pub fn rewrite(store: &Store, run: &RunName, level: Option<Level>) -> Result<Vec
     if in_files.is_empty() {
         return Err(Code::VariableNotFound
             .error(format!("run {} has no distributed arrays in files", run.name))
-            .with_hint("fieldstone arrays STORE lists what there is"));
+            .with_hint("list the store's arrays with fieldstone arrays STORE"));
     }
     // The same arrays, in other files.
     let options =
@@ -101,7 +101,7 @@ fn open_at_level(
         record: found.group.clone(),
         group,
         declared: true,
-        level: format!("level {}: for writing it anew", level.number()),
+        level: format!("level {}: for rewriting it", level.number()),
         method: String::new(),
         hints: Hints::default(),
     });

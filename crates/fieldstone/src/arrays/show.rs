@@ -106,9 +106,9 @@ pub(super) fn show_left(store: &Store, run: &RunName, folder_of_run: &Path) {
             }
         }
         Ok(shown) => {
-            tracing::warn!(left = ?shown.left, "files of a job before this one show less than is flushed")
+            tracing::warn!(left = ?shown.left, "files of an earlier job show less than was flushed")
         }
-        Err(error) => tracing::warn!(%error, "files of a job before this one may show less than is flushed"),
+        Err(error) => tracing::warn!(%error, "files of an earlier job may show less than was flushed"),
     }
 }
 

@@ -48,7 +48,7 @@ pub fn locate(store: &Store, key: &Key, session: &Session) -> Result<SourceMessa
         let path = stored
             .path
             .to_str()
-            .ok_or_else(|| Code::Name.error(format!("{} is no path in UTF-8", stored.path.display())))?;
+            .ok_or_else(|| Code::Name.error(format!("the path {} is not UTF-8", stored.path.display())))?;
         let slab = StoredSlab {
             path: path.to_owned(),
             offset: stored.offset,
@@ -59,7 +59,7 @@ pub fn locate(store: &Store, key: &Key, session: &Session) -> Result<SourceMessa
     }
     match (field.dtype()?, field.shape()?) {
         (Some(dtype), Some(shape)) => Ok(SourceMessage { dtype, shape, stored: None }),
-        _ => Err(Code::Dtype.error(format!("{} holds bytes that are no array", field.key()?))),
+        _ => Err(Code::Dtype.error(format!("{} holds bytes that are not an array", field.key()?))),
     }
 }
 
@@ -116,16 +116,16 @@ impl OpenFiles {
             None => {
                 // Another rank's commit is news to this process.
                 let own = store.refresh().and_then(|()| field(store, key, session));
-                let own = own.and_then(|field| {
-                    let same =
-                        field.shape()?.as_deref() == Some(&shape[..]) && field.dtype()? == Some(*dtype);
-                    match same {
-                        true => Ok(LoggedArray::new(field, shape.clone(), size)),
-                        false => {
-                            Err(Code::Conflict.error("the field was archived anew while ranks looked for it"))
+                let own =
+                    own.and_then(|field| {
+                        let same =
+                            field.shape()?.as_deref() == Some(&shape[..]) && field.dtype()? == Some(*dtype);
+                        match same {
+                            true => Ok(LoggedArray::new(field, shape.clone(), size)),
+                            false => Err(Code::Conflict
+                                .error("the field was archived again while ranks looked for it")),
                         }
-                    }
-                });
+                    });
                 (team.pseudo_file::<dyn CommReader>(Arc::new(team.agree(READ, own)?)), 0, false)
             }
         };

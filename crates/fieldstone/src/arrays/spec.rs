@@ -35,8 +35,8 @@ impl LevelChoice {
     pub fn number(level: u64) -> Result<LevelChoice> {
         Level::from_number(level).map(LevelChoice::Is).ok_or_else(|| {
             Code::Option
-                .error(format!("{level} is no level of a group"))
-                .with_hint("1: a file per set and step; 2: per set; 3: per group; or \"auto\"")
+                .error(format!("{level} is not a level of a group"))
+                .with_hint("1: a file per set and step; 2: a file per set; 3: a file per group; or \"auto\"")
         })
     }
 }
@@ -179,7 +179,7 @@ impl GroupOptions {
         match (&self.chunks, &self.compression) {
             (None, None) => Ok(()),
             _ => Err(Code::Option
-                .error("netCDF's classic files have no chunks and no compression")
+                .error("netCDF's classic files have neither chunks nor compression")
                 .with_hint("open the job with layout=\"fields\"")),
         }
     }
@@ -188,13 +188,13 @@ impl GroupOptions {
         if self.method == Method::View {
             return Err(Code::Option
                 .error(
-                    "method \"view\" is MPI-IO's call on a file, and the arrays of this job are in no file",
+                    "method \"view\" is an MPI-IO call on a file, but the arrays of this job are not in files",
                 )
                 .with_hint("give auto, direct or exchange"));
         }
         if let LevelChoice::Is(level) = self.level {
             return Err(Code::Option
-                .error(format!("level {} of a group whose arrays are in no file", level.number()))
+                .error(format!("level {} for a group whose arrays are not in files", level.number()))
                 .with_hint("leave it out, or open the job with layout=\"files\""));
         }
         if let Some(compression) = &self.compression {
@@ -206,7 +206,7 @@ impl GroupOptions {
             Some(set) => Err(Code::ShapeMismatch
                 .error(format!("chunks {chunks:?} for set {} of {} dimensions", set.name, set.shape.len()))
                 .with_hint(
-                    "give each dimension an extent from 1 on; sets of other dimensions go to another group",
+                    "give each dimension an extent of at least 1; put sets of other dimensions into another group",
                 )),
         }
     }
@@ -222,7 +222,7 @@ impl SetOptions {
         if !dims.is_empty() && dims.len() != self.shape.len() {
             return Err(Code::ShapeMismatch
                 .error(format!(
-                    "set {}: {} names of dimensions for {} extents",
+                    "set {} has {} names of dimensions for {} extents",
                     self.name,
                     dims.len(),
                     self.shape.len()
@@ -264,7 +264,7 @@ pub(super) fn take_attrs(set: &mut ArraySet, group: &[(String, Value)], known: &
 fn fill_value(dtype: DType, bytes: &[u8]) -> Result<Value> {
     if bytes.len() != dtype.size() {
         let (given, size) = (bytes.len(), dtype.size());
-        return Err(Code::DtypeMismatch.error(format!("a fill of {given} bytes for elements of {size}")));
+        return Err(Code::DtypeMismatch.error(format!("the fill has {given} bytes, an element {size}")));
     }
     let mut wide = [0; 8];
     let word = bytes.len().min(8);
@@ -326,12 +326,13 @@ pub(super) fn files_of(group: &ArrayGroup) -> Result<GroupSpec> {
 fn set_decl(set: &ArraySet, group: &ArrayGroup) -> Result<SetDecl> {
     let order = group.order;
     let name = &set.variable.name;
-    let fill = match &set.fill {
-        Some(value) => Some(fill_bytes(set.dtype, value).ok_or_else(|| {
-            Error::corrupt(format!("set {name} is declared with a fill that is none of its type"))
-        })?),
-        None => None,
-    };
+    let fill =
+        match &set.fill {
+            Some(value) => Some(fill_bytes(set.dtype, value).ok_or_else(|| {
+                Error::corrupt(format!("set {name} is declared with a fill of another type"))
+            })?),
+            None => None,
+        };
     let named = |dim: &String| Some(dim.clone()).filter(|dim| !dim.is_empty());
     let mut dims: Vec<Option<String>> = set.dims.iter().map(named).collect();
     dims.resize(set.shape.len(), None);
@@ -340,7 +341,7 @@ fn set_decl(set: &ArraySet, group: &ArrayGroup) -> Result<SetDecl> {
         if shape.first().is_some_and(Option::is_none) {
             return Err(Code::Shape
                 .error(format!(
-                    "set {name}: an open extent is the first one, which order F puts last in files"
+                    "set {name}: an unlimited extent must be the first one, which order F puts last in files"
                 ))
                 .with_hint("give it order=\"C\""));
         }

@@ -100,9 +100,10 @@ fn pieces(run: &Run, variable: &str, count: u64, report: &mut XdmfReport) -> Res
         let first = found.shape.first().copied();
         // What holds for one step holds for all.
         let unfit = match () {
-            () if first != Some(count) => {
-                Some("its first dimension in the file is not the mesh's, as with order=\"F\"".to_owned())
-            }
+            () if first != Some(count) => Some(
+                "its first dimension in the file is not the mesh's (order=\"F\" reverses dimensions)"
+                    .to_owned(),
+            ),
             () if number(found.dtype).is_none() => {
                 Some(format!("XDMF has no elements of {}", found.dtype.name()))
             }
@@ -131,11 +132,13 @@ fn mesh_name(groups: &[ArrayGroup], mesh: Option<&str>) -> Result<String> {
     let all = names.iter().copied().collect::<Vec<_>>().join(", ");
     match mesh {
         Some(name) if names.contains(name) => Ok(name.to_owned()),
-        Some(name) => {
-            Err(Code::NotFound.error(format!("the run has no group on a mesh '{name}'")).with_hint(
-                if all.is_empty() { "it has none on any".to_owned() } else { format!("it has on {all}") },
-            ))
-        }
+        Some(name) => Err(Code::NotFound
+            .error(format!("the run has no group on a mesh '{name}'"))
+            .with_hint(if all.is_empty() {
+                "it has no group on any mesh".to_owned()
+            } else {
+                format!("it has groups on {all}")
+            })),
         None if names.len() == 1 => Ok(all),
         None if names.is_empty() => Err(Code::NotFound
             .error("the run has no group on a mesh")
@@ -221,8 +224,8 @@ fn topology(
         match cell(location, row.len()) {
             (_, 0) => {
                 return Err(Code::Shape
-                    .error(format!("XDMF has no volume of {} nodes", row.len()))
-                    .with_hint("volumes are of 4, 5, 6 or 8 nodes"));
+                    .error(format!("XDMF has no volumes of {} nodes", row.len()))
+                    .with_hint("volumes have 4, 5, 6 or 8 nodes"));
             }
             ("Polygon", code) => mixed.extend([code, row.len() as i64]),
             (_, code) => mixed.push(code),
@@ -281,7 +284,7 @@ fn relative(path: &Path, text: &Path) -> Result<String> {
     found
         .to_str()
         .map(str::to_owned)
-        .ok_or_else(|| Code::Name.error(format!("{} is no path in UTF-8", path.display())))
+        .ok_or_else(|| Code::Name.error(format!("the path {} is not UTF-8", path.display())))
 }
 
 fn escaped(text: &str) -> String {

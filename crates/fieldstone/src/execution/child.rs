@@ -54,7 +54,7 @@ pub struct Ended {
 /// An error says that it was not started, because its beginning could not be recorded.
 pub fn run(store: &Store, command: &[OsString], mut options: ExecutionOptions) -> Result<Ended> {
     let Some((program, arguments)) = command.split_first() else {
-        return Err(Error::invalid("there is no command").with_hint("write it behind --"));
+        return Err(Error::invalid("the command is missing").with_hint("write it after --"));
     };
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     options.argv = command.iter().map(text).collect();
@@ -74,7 +74,7 @@ pub fn run(store: &Store, command: &[OsString], mut options: ExecutionOptions) -
                 caught.pass_on_until_the_end_of(&child);
             }
             let status = child.wait();
-            let status = status.map_err(|e| Error::internal(format!("the command is lost: {e}")))?;
+            let status = status.map_err(|e| Error::internal(format!("cannot wait for the command: {e}")))?;
             match (status.code(), status.signal()) {
                 (Some(code), _) => (Outcome::exit(i64::from(code)), i64::from(code)),
                 (None, signal) => {
@@ -85,7 +85,7 @@ pub fn run(store: &Store, command: &[OsString], mut options: ExecutionOptions) -
         }
         Err(e) => {
             let code = if e.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
-            let error = Some(format!("{} cannot be started: {e}", text(program)));
+            let error = Some(format!("cannot start {}: {e}", text(program)));
             (Outcome { exit: Some(code), error, ..Outcome::default() }, code)
         }
     };

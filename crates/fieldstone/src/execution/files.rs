@@ -105,7 +105,7 @@ pub fn look(path: &Path, before: Option<&FileMark>, notes: &mut Vec<String>) -> 
         }
     };
     let Some(text) = full.to_str() else {
-        note(&"its path is not UTF-8, and names no vertex");
+        note(&"its path is not UTF-8, so it has no vertex");
         return None;
     };
     if !facts.is_dir() && !facts.is_file() {

@@ -236,7 +236,7 @@ impl CommitAuthor for ExecutionInner {
     fn hand_in(&self, store: Id) -> AuthorPart {
         let floor = self.last.load(Ordering::Relaxed);
         self.part(store).unwrap_or_else(|error| {
-            let note = format!("a commit does not say what it came from: {error}");
+            let note = format!("cannot record the origins of a commit: {error}");
             tracing::warn!("{note}");
             let mut unsaid = self.unsaid.lock();
             if !unsaid.contains(&note) {
@@ -279,7 +279,7 @@ mod tests {
             assert!(part.writer.is_none() && part.vertices.is_empty() && part.floor == execution.start);
         }
         let unsaid = execution.take_unsaid();
-        assert!(unsaid.len() == 1 && unsaid[0].contains("what it came from"), "{unsaid:?}");
+        assert!(unsaid.len() == 1 && unsaid[0].contains("the origins of a commit"), "{unsaid:?}");
         assert!(execution.take_unsaid().is_empty());
     }
 

@@ -209,7 +209,7 @@ mod tests {
         assert_eq!((rows[0].version.stamp, rows[0].until), (5, Some(7)));
         assert_eq!(get(&rows[0], "fields"), Some(Value::Int(3)));
         assert_eq!(get(&rows[0], "request"), Some(Value::Text("a; b".into())));
-        assert_eq!(get(&rows[0], "store"), None, "it is the very store");
+        assert_eq!(get(&rows[0], "store"), None, "it is the same store");
         // Until a commit with them is durable all are handed in again.
         assert_eq!(ledger.fresh(Id([1; 16]), &reader).unwrap().len(), 2);
         ledger.landed(Id([1; 16]), ledger.changes());

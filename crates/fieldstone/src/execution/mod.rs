@@ -187,7 +187,7 @@ impl Execution {
         let piped = options.streams && streams::is_piped();
         begun.set_some("streams", streams::described(&streams, piped));
         let inner = Arc::new(ExecutionInner::new(env, naming, begun));
-        let mut absent = |pattern: &str| notes.push(format!("{pattern}: there is no such file to read"));
+        let mut absent = |pattern: &str| notes.push(format!("{pattern}: no file to read matches it"));
         let mut read = files::expand_reads(&options.reads, &folder, without.as_deref(), &mut absent);
         let input = streams.iter().find(|stream| stream.mode == StreamMode::Read);
         read.extend(input.map(|stream| stream.path.clone()));
@@ -334,8 +334,7 @@ impl Execution {
         self.put_inputs(&mut rows, Span { begin: start, end: Some(end) })?;
         let without = self.store.backend().native_folder();
         let (writes, watch) = (&self.options.writes, &self.options.watch);
-        let mut absent =
-            |pattern: &str| self.notes.push(format!("{pattern}: there is no such file that was written"));
+        let mut absent = |pattern: &str| self.notes.push(format!("{pattern}: no written file matches it"));
         drop(files::expand(writes, &self.folder, &mut absent));
         // Fields of another execution may wait in the same session, and then the next commit is that one's.
         rows.relations.extend(self.inner.reads(self.home_id())?);
@@ -467,7 +466,7 @@ pub fn settle() -> Result<()> {
     let session = Session::default().by(own.clone());
     let id = store.backend().id();
     if own.recorded().is_some_and(|known| known != id) {
-        return Err(Code::StoreNotFound.error(format!("the store of the job is not at {url} any more")));
+        return Err(Code::StoreNotFound.error(format!("the job's store is no longer at {url}")));
     }
     let rows = own.description(Some(id), None)?;
     store.graph().put(rows.vertices, rows.relations, &session)?;
