@@ -65,7 +65,7 @@ mod tests {
             ),
             (
                 "member=1",
-                "no field has the keyword `member`: theirs are run, variable, step",
+                "no field has the keyword `member`: the fields have run, variable, step",
                 "fieldstone axes memory:",
             ),
             (

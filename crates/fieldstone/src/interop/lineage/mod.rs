@@ -178,14 +178,14 @@ impl<'a> LineageReader<'a> {
                 self.events.add(&bytes).map_err(named)?;
                 Ok(GraphRows::default())
             }
-            None => Err(
-                Code::FileFormat.error(format!("{} is not in a known provenance format", path.display()))
-            )
-            .map_err(|e| {
-                e.with_hint(
+            None => {
+                Err(Code::FileFormat.error(format!("{} is not in a known provenance format", path.display())))
+                    .map_err(|e| {
+                        e.with_hint(
                     "give Darshan logs, text of sacct -P with its header, or OpenLineage events (JSON)",
                 )
-            }),
+                    })
+            }
         }
     }
 
