@@ -72,7 +72,7 @@ mod tests {
                     least =
                         least.min(overhead(best * (f64::from(i) / 100.0).exp(), cost, mtbf, 60.0).unwrap());
                 }
-                // Where a checkpoint takes as long as the machine lives, the estimate is coarser.
+                // If a checkpoint takes as long as the machine lives, the estimate is coarser.
                 let within = if cost < mtbf / 2.0 { 1.001 } else { 1.2 };
                 assert!(at_best <= least * within, "cost {cost}, mtbf {mtbf}: {at_best} > {least}");
             }
