@@ -81,7 +81,7 @@ def test_hints_are_taken_or_named(tmp_path: Path) -> None:
     with fst.open(tmp_path / "store") as store, store.arrays("r", hints=hints) as job:
         group = job.group("g", {"h": "f8"}, shape=300_000, level=1, hints={"of_group": "x"})
         group.write("h", 0, values, wait=False, hints={"of_call": "y"})
-        assert "nobody took the hints nobody_knows=1 of_call=y of_group=x" in group.why.replace(
+        assert "no library took the hints nobody_knows=1 of_call=y of_group=x" in group.why.replace(
             "direct_read=true ", ""
         ).replace("direct_write=true ", "")
         job.flush()

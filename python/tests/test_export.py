@@ -121,7 +121,7 @@ def test_other_formats_hold_what_they_can_and_name_what_they_cannot(small, tmp_p
         assert got["n"][:].tolist() == [1 << 40]
     with pytest.raises(fst.Invalid, match="'zarr' is not a format"):
         store.export({}, tmp_path / "a.nc", format="zarr")
-    with pytest.raises(fst.Invalid, match=r"the name .*a\.dat does not name a format"):
+    with pytest.raises(fst.Invalid, match=r"the name .*a\.dat does not imply a format"):
         store.export({}, tmp_path / "a.dat")
 
 
@@ -223,7 +223,7 @@ def test_grib_messages_come_out_byte_for_byte_in_the_order_asked_for(tmp_path):
     with fst.open(tmp_path / "arrays") as arrays:
         arrays.archive({"run": "a", "variable": "t"}, np.zeros(3))
         arrays.flush()
-        with pytest.raises(fst.Invalid, match="it is no GRIB message"):
+        with pytest.raises(fst.Invalid, match="it is not a GRIB message"):
             arrays.export({}, tmp_path / "none.grib")
     assert sorted(p.name for p in tmp_path.glob("*none*")) == []
     assert list(tmp_path.glob(".*")) == []

@@ -131,7 +131,7 @@ def test_several_runs_share_a_file_and_one_takes_another_name(rich: fst.Store, t
     rich.export({}, tmp_path / "all.nc")
     fst.ingest(tmp_path / "again", tmp_path / "all.nc", progress=False)
     same(rich, fst.open(tmp_path / "again"))
-    with pytest.raises(fst.Invalid, match="of 2 runs, and the key names one"):
+    with pytest.raises(fst.Invalid, match="of 2 runs, but the key names only one"):
         fst.ingest(tmp_path / "one", tmp_path / "all.nc", key={"run": "b"}, progress=False)
     (tmp_path / "out").mkdir()
     rich.export({}, tmp_path / "out")

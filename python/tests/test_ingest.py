@@ -67,14 +67,14 @@ def test_a_new_store_gets_the_schema_that_fits_and_an_old_one_says_why_not(tmp_p
                 take(store, other)
             report = refused.value.report
             assert (report.taken, len(report.skipped)) == ((), 1)
-            assert f"the store has the schema {schema}, which has no place for" in report.skipped[0].why
+            assert f"the store's schema, {schema}, cannot hold" in report.skipped[0].why
     # A requested schema is kept.
-    with pytest.raises(fst.Invalid, match="which has no place for GRIB"):
+    with pytest.raises(fst.Invalid, match="cannot hold GRIB messages"):
         take(fst.open(tmp_path / "asked", schema="simulation"), grib)
     # So are archived fields that are not flushed yet.
     store = fst.open(tmp_path / "busy")
     store.archive({"run": "a", "variable": "t"}, b"mine")
-    with pytest.raises(fst.Invalid, match="which has no place for GRIB"):
+    with pytest.raises(fst.Invalid, match="cannot hold GRIB messages"):
         take(store, grib)
     store.flush()
     assert store.get({"run": "a", "variable": "t"}) == b"mine"
@@ -94,7 +94,7 @@ def test_reports_say_what_is_wrong_with_a_file(tmp_path):
     assert told["absent.nc"] == "No such file or directory"
     assert "netCDF-C cannot open it" in told["cut.nc"]
     assert (told["empty.nc"], told["text.nc"]) == ("empty file", "neither GRIB nor netCDF")
-    assert told["folder"] == "it holds no file"
+    assert told["folder"] == "it holds no files"
     assert str(report.skipped[1]) == f"{tmp_path}/absent.nc: the file: No such file or directory"
     assert "small.nc" in repr(report)
 

@@ -81,7 +81,7 @@ def test_what_is_no_mesh_is_skipped_with_the_reason(tmp_path: Path) -> None:
         assert "there is no file" in report.skipped[2].why
         assert store.meshes() == []
         for options in ({"key": {"run": "a"}}, {"copy": False}, {"tree": True}):
-            with pytest.raises(fst.Invalid, match="a mesh is taken by itself"):
+            with pytest.raises(fst.Invalid, match="take a mesh by itself"):
                 fst.ingest(store, paths, mesh="m", progress=False, **options)
 
 

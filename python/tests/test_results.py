@@ -101,7 +101,7 @@ def test_nothing_says_why(store):
 
 
 def test_a_star_in_quotes_is_a_letter_and_the_empty_list_says_so(store):
-    told = "in quotes or in a list a star is a letter; without them run=a* is a pattern"
+    told = "a star in quotes or in a list is an ordinary character; without them run=a* is a pattern"
     assert told in repr(store.list('run="a*"'))
     assert told not in repr(store.list("run=a*"))
 

@@ -267,7 +267,7 @@ def test_the_program_takes_queries_and_says_what_stays(annotated: fst.Store, tmp
     )
     out, said = program("copy", "annotated", "run=a", "--to", "bare", "--fields-only")
     assert out == "copied 3 fields, 96 bytes\n"
-    assert "3 attributes stayed behind (cause, max): fields alone were asked for" in said
+    assert "3 attributes stayed behind (cause, max): only fields were asked for" in said
     report = json.loads(program("move", "annotated", "--to", "cold", "--json")[0])
     assert (report["attributes"], report["left"], report["removed"]) == (3, [], 3)
 

@@ -184,7 +184,7 @@ static void hinted(fs_store *store) {
   FAILS(fs_group_write_with(group, "a", 0, "f4", 0, NULL, NULL, a, 1, -1, wrong), FS_INVALID, "-1 hints");
   OK(fs_group_write_with(group, "a", 0, "f4", 0, NULL, NULL, a, 1, 2, of_call));
   OK(fs_group_why(group, why, sizeof why));
-  CHECK(strstr(why, "nobody took the hints ") && strstr(why, "striping_unit=1048576"));
+  CHECK(strstr(why, "no library took the hints ") && strstr(why, "striping_unit=1048576"));
   CHECK(strstr(why, "romio_cb_write=enable") && !strstr(why, "cb_nodes=1"));
   OK(fs_view_block(1, start, two, NULL, NULL, &view));
   FAILS(fs_group_read_with(group, "a", 0, view, "f4", 0, NULL, NULL, back, 1, wrong), FS_INVALID, "cb_nodes");

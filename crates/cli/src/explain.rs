@@ -65,7 +65,7 @@ mod tests {
             ),
             (
                 "member=1",
-                "no field has the keyword `member`: theirs are run, variable, step",
+                "no field has the keyword `member`: the fields have run, variable, step",
                 "fieldstone axes memory:",
             ),
             (
@@ -105,7 +105,7 @@ mod tests {
     fn an_empty_store_says_so() {
         let store = fieldstone::open("memory:", &OpenOptions::default()).unwrap();
         let found = why(&store, &Request::parse("run=a").unwrap()).unwrap();
-        assert_eq!(found, "the store holds no field; try: fieldstone status memory:");
+        assert_eq!(found, "the store holds no fields; try: fieldstone status memory:");
     }
 
     #[test]

@@ -43,33 +43,33 @@ use fieldstone_catalog::live::CatalogSettings;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_slots::SlotOptions;
 
-/// How a graph keeps its segments, where the caller chooses.
+/// The place of a graph's segments, if the caller chooses it.
 #[derive(Debug, Clone)]
 pub struct GraphPlace {
     /// The folder of its segments.
     pub folder: PathBuf,
-    /// How its slots run.
+    /// Options of its slots.
     pub slots: SlotOptions,
 }
 
-/// The calls that a store asks for, beside those of its fields.
+/// The calls that a store makes, besides those of its fields.
 pub trait Backend: FieldStore + BackendAdmin + BackendLane + Send + Sync + Debug {
-    /// The world that calls live in: clock, identity, and the disk that [`folder`](Self::folder) is on.
+    /// The world of the calls: clock, identity, and the disk of [`folder`](Self::folder).
     fn env(&self) -> &Env;
 
-    /// The id of the store, or the one that it gets when it is made.
+    /// The id of the store; before it is made, the id that it will get.
     fn id(&self) -> Id;
 
-    /// The store's folder, where it has one that this process reaches.
+    /// The store's folder, if this process can reach one.
     fn folder(&self) -> Option<PathBuf>;
 
-    /// The same, where it is on a file system of this machine: what a job that begins here leaves out of its own files.
+    /// The same, if it is on a file system of this machine: a job that begins here leaves it out of its own files.
     fn native_folder(&self) -> Option<PathBuf>;
 
-    /// Denied where this handle only reads.
+    /// Fails with Denied if this handle only reads.
     fn check_writable(&self) -> Result<()>;
 
-    /// Denied where something came into the format later than the version that the store is of.
+    /// Fails with Denied if the store's format version is older than `since`, the version that added `what`.
     fn check_format(&self, since: u32, what: &str) -> Result<()>;
 
     /// Makes the store now, without a field.
@@ -78,34 +78,34 @@ pub trait Backend: FieldStore + BackendAdmin + BackendLane + Send + Sync + Debug
     /// Whether anything that a session took waits for a flush, or for the end of one.
     fn has_pending(&self, session: &Session) -> bool;
 
-    /// Whether somebody has decided about a transaction, in any way.
+    /// Whether any user has decided about a transaction.
     fn is_decided(&self, transaction: Id) -> Result<bool>;
 
     /// See [`Store::list_since`](crate::Store::list_since).
     fn list_since(&self, request: &Request, since: &str, options: &ListOptions) -> Result<(Listing, String)>;
 
-    /// The fields that came by some commits, each a log and a number.
+    /// The fields of some commits, each given as a log and a number.
     fn list_commits(&self, commits: HashSet<(Id, u64)>, options: &ListOptions) -> Result<Listing>;
 
-    /// The commits that the fields of a request came by, each with its stamp. To look so is not to read.
+    /// The commits that wrote the fields of a request, each with its stamp. This does not count as a read.
     fn origins(&self, request: &Request, session: &Session) -> Result<Vec<(CommitId, u64)>>;
 
-    /// Waits until something was flushed after a version; `false` where nothing was within `timeout` nanoseconds.
+    /// Waits for a flush after a version; `false` if there was none in `timeout` nanoseconds.
     fn wait(&self, since: &str, timeout: u64, session: &Session) -> Result<bool>;
 
-    /// A keyword of dates that a field lacked, for the first who asks.
+    /// A keyword of dates that a field lacked; only the first caller gets it.
     fn take_undated(&self) -> Option<Arc<str>>;
 
-    /// Closes the store without a look at what this process has read.
+    /// Closes the store without recording this process's reads.
     fn close_quietly(&self, session: &Session) -> Result<()>;
 
-    /// The catalog. Nothing is opened before it is needed.
+    /// The catalog. It opens nothing before the first use.
     fn catalog(self: Arc<Self>, settings: CatalogSettings) -> Arc<dyn CatalogAccess>;
 
-    /// The graph. Nothing is read before it is needed.
+    /// The graph. It reads nothing before the first use.
     fn graph(self: Arc<Self>) -> Arc<dyn GraphAccess>;
 
-    /// The graph with its segments where the caller says. `Invalid` where the store is out of this process's reach.
+    /// The graph with its segments at the caller's place. `Invalid` if this process cannot reach the store.
     fn graph_in(self: Arc<Self>, place: GraphPlace) -> Result<Arc<dyn GraphAccess>>;
 }
 
@@ -124,18 +124,18 @@ pub trait BackendAdmin {
     fn pin_format(&self, version: u32, session: &Session) -> Result<()>;
 }
 
-/// The facts by which a store of several merges what its lanes have. (Schema and version are calls of a field store.)
+/// Facts by which a store of several merges its lanes. (Schema and version are calls of a field store.)
 pub trait BackendLane {
     /// All entries that count under a key, newest first, each with its place in the order, its attempt, and whether it
-    /// begins a generation; removals are among them.
+    /// begins a generation; removals included.
     fn entries(&self, key: &Pairs<'_>, session: &Session) -> Result<Vec<KeyEntry>>;
 
-    /// The transactions that somebody decided about, or flushed into, user by user.
+    /// The transactions that a user decided about, or flushed into, user by user.
     fn transactions(&self) -> Result<Vec<TransactionState>>;
 
     /// The settings that the owner made, by name.
     fn settings(&self) -> Result<StoreSettings>;
 
-    /// Files of arrays, meshes and kept partitions, by their paths within the store, with their bytes.
+    /// Files of arrays, meshes and kept partitions, by their paths in the store, with their bytes.
     fn named_files(&self) -> Result<Vec<(String, u64)>>;
 }

@@ -19,7 +19,9 @@ fn positive(name: &str, value: f64) -> Result<f64> {
     if value.is_finite() && value > 0.0 {
         return Ok(value);
     }
-    Err(Code::Option.error(format!("{name}={value} is no time")).with_hint("give seconds, more than 0"))
+    Err(Code::Option
+        .error(format!("{name}={value} is not a valid time"))
+        .with_hint("give seconds, more than 0"))
 }
 
 fn checked(cost: f64, mtbf: f64, restart: f64) -> Result<()> {
@@ -28,7 +30,9 @@ fn checked(cost: f64, mtbf: f64, restart: f64) -> Result<()> {
     if restart.is_finite() && restart >= 0.0 {
         return Ok(());
     }
-    Err(Code::Option.error(format!("restart={restart} is no time")).with_hint("give seconds, 0 or more"))
+    Err(Code::Option
+        .error(format!("restart={restart} is not a valid time"))
+        .with_hint("give seconds, 0 or more"))
 }
 
 /// Seconds of work between two checkpoints that make the whole run shortest: `cost` is what a checkpoint
@@ -68,7 +72,7 @@ mod tests {
                     least =
                         least.min(overhead(best * (f64::from(i) / 100.0).exp(), cost, mtbf, 60.0).unwrap());
                 }
-                // Where a checkpoint takes as long as the machine lives, the estimate is coarser.
+                // If a checkpoint takes as long as the machine lives, the estimate is coarser.
                 let within = if cost < mtbf / 2.0 { 1.001 } else { 1.2 };
                 assert!(at_best <= least * within, "cost {cost}, mtbf {mtbf}: {at_best} > {least}");
             }

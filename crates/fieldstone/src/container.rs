@@ -47,7 +47,7 @@ pub use fieldstone_format::netcdf::{Attr, Attrs, Names, NcType, Version};
 
 pub mod look;
 
-/// What the ranks of a job hold of a variable, moved together: see [`Elements::view`].
+/// Views of variables, whose elements the ranks of a job move together: see [`Elements::view`].
 pub mod views {
     pub use fieldstone_array::container::access::views::VarView;
     pub use fieldstone_array::distributed::plan::{Method, MoveReport, Settings};
@@ -55,8 +55,8 @@ pub mod views {
     pub use fieldstone_array::distributed::view::{Halo, View};
 }
 
-/// Creates a container, in define mode; with `comm` on all its ranks (collective). One of that path stays until
-/// the new one is synced or closed.
+/// Creates a container, in define mode; with `comm` on all its ranks (collective). An existing file of that path stays
+/// until the new one is synced or closed.
 pub fn create(path: &Path, comm: Option<Arc<dyn Comm>>, options: &CreateOptions) -> Result<Container> {
     let env = Env::real();
     Container::create(path, comm.unwrap_or_else(|| alone(&env)), &env, options)
@@ -68,8 +68,8 @@ pub fn open(path: &Path, mode: Mode, comm: Option<Arc<dyn Comm>>) -> Result<Cont
     Container::open(path, mode, comm.unwrap_or_else(|| alone(&env)), &env)
 }
 
-/// Writes what the container `from` holds to a new one at `to`, in the format that `options` name. One of that
-/// path stays until the new one is whole.
+/// Writes the content of the container `from` to a new one at `to`, in the format of `options`. An existing file of
+/// that path stays until the new one is complete.
 pub fn convert(from: &Path, to: &Path, options: &CreateOptions) -> Result<Converted> {
     let from = open(from, Mode::Read, None)?;
     let to = create(to, None, options)?;
@@ -77,7 +77,7 @@ pub fn convert(from: &Path, to: &Path, options: &CreateOptions) -> Result<Conver
     converted.inspect_err(|_| to.abort(None))
 }
 
-/// Makes of one container per process the one that the processes would have written together.
+/// Merges the containers of single processes into the one that the processes would have written together.
 pub fn merge(files: &[PathBuf], to: &Path, options: &CreateOptions) -> Result<Counts> {
     merge::merge(files, to, &Env::real(), options)
 }

@@ -36,9 +36,9 @@ use fieldstone_store::api::{FieldStore, ListEntry, ListOptions, ReadOptions};
 /// Which keywords distinguish cubes; the others are axes.
 #[derive(Debug, Clone, Copy)]
 pub enum Grouping<'a> {
-    /// A cube for each combination of values of these.
+    /// A cube for each combination of values of these keywords.
     By(&'a [&'a str]),
-    /// These are axes; a cube for each combination of all others.
+    /// These keywords are axes; there is a cube for each combination of all others.
     Along(&'a [&'a str]),
 }
 
@@ -54,7 +54,7 @@ impl Grouping<'_> {
 /// Keywords with their values, in the order of a key.
 pub type Pairs = Vec<(Arc<str>, KeyValue)>;
 
-/// A keyword along which the fields of a cube stand.
+/// A keyword along which the fields of a cube vary.
 #[derive(Debug, Clone)]
 pub struct Axis {
     /// The keyword.
@@ -63,32 +63,32 @@ pub struct Axis {
     pub values: Arc<[KeyValue]>,
 }
 
-/// Fields that differ in nothing but their axes.
+/// Fields that differ only in their axes.
 #[derive(Debug, Clone)]
 pub struct Cube {
-    /// What all fields have in common.
+    /// The part of the key that all fields share.
     pub key: Pairs,
     /// Element type of the first field; `None` for opaque bytes.
     pub dtype: Option<DType>,
     /// Shape of the first field; `None` for opaque bytes.
     pub shape: Option<Arc<[u64]>>,
-    /// Extents of the chunks of the first field; `None` where it is one block.
+    /// Extents of the chunks of the first field; `None` if it is one block.
     pub chunks: Option<Arc<[u64]>>,
-    /// Whether blocks of any field are compressed; `None` where no field has blocks that are chunks of an array.
+    /// Whether blocks of any field are compressed; `None` if no field has blocks that are chunks of an array.
     pub packed: Option<bool>,
-    /// The field of fewest bytes, the first of them.
+    /// The field of fewest bytes; the first one if several have as few.
     pub shortest: (u64, FieldKey),
-    /// The field of most bytes, the first of them.
+    /// The field of most bytes; the first one if several have as many.
     pub longest: (u64, FieldKey),
-    /// The first field whose type or shape is another one.
+    /// The first field of another type or shape.
     pub odd: Option<ListEntry>,
     /// Its axes, outermost first.
     pub axes: Vec<Axis>,
-    /// Which combinations there are, as positions in C order over the axes, ascending; `None`: all.
+    /// The combinations that exist, as positions in C order over the axes, ascending; `None`: all.
     pub places: Option<Vec<u64>>,
 }
 
-/// What [`cubes`] found.
+/// Result of [`cubes`].
 #[derive(Debug, Clone, Default)]
 pub struct Cubes {
     /// The cubes, in key order of their first fields.
@@ -97,7 +97,7 @@ pub struct Cubes {
     pub axes: Vec<Axis>,
 }
 
-/// Puts together what requests select. Memory grows with the number of cubes, and by a few bytes for
+/// Groups the fields that requests select into cubes. Memory grows with the number of cubes, and by a few bytes for
 /// each field while it runs.
 pub fn cubes(
     store: &dyn FieldStore,
@@ -115,10 +115,10 @@ pub fn cubes(
     builder.finish(requests.len() > 1)
 }
 
-/// A keyword that a field of the cube does not have.
+/// Marks a keyword that a field of the cube lacks.
 const ABSENT: u32 = u32::MAX;
 
-/// Values of one keyword, numbered as they come.
+/// Values of one keyword, numbered in order of appearance.
 #[derive(Default)]
 struct Numbers {
     numbers: HashMap<KeyValue, u32>,
@@ -146,7 +146,7 @@ struct Divided {
     axes: Vec<(usize, u32)>,
 }
 
-/// A cube as its fields come in.
+/// A cube while its fields come in.
 struct Open {
     first: Cube,
     fields: usize,
@@ -192,15 +192,15 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Divides a key into what its cube has in common and its axes; whether the common part is another
-    /// one than the last key's. Neighbours share their levels, which are divided once.
+    /// Divides a key into its cube's common part and its axes; true if the common part differs from the last key's.
+    /// Neighbours share their levels, which are divided once.
     fn divide(&mut self, key: &FieldKey) -> bool {
         let mut changed = false;
         for depth in 0..LEVELS {
             let level = &key.levels[depth];
             let same = self.last[depth].level.as_ref().is_some_and(|last| Arc::ptr_eq(last, level));
             let deeper = &key.levels[depth + 1..];
-            // Of a keyword that a key has at several levels the deepest counts.
+            // If a key has a keyword at several levels, the deepest counts.
             let repeats = level.names.iter().any(|name| deeper.iter().any(|level| has(level, name)));
             if same && !repeats {
                 continue;
@@ -219,7 +219,7 @@ impl<'a> Builder<'a> {
             }
             let last = &mut self.last[depth];
             changed |= last.common != common;
-            // A level that repeats a deeper keyword is divided anew for each key.
+            // A level that repeats a deeper keyword must be divided again for each key.
             let level = (!repeats).then(|| level.clone());
             *last = Divided { level, common, axes };
         }
@@ -318,7 +318,7 @@ impl Open {
         for (keyword, mut column) in self.axes {
             column.resize(fields, ABSENT);
             let order = &mut order[keyword];
-            // An absent keyword comes first: rank 0, the others behind it.
+            // An absent keyword comes first: rank 0, then the others.
             for number in &mut column {
                 *number = order.ranks.get(*number as usize).map_or(0, |rank| rank + 1);
             }
@@ -340,13 +340,14 @@ impl Open {
             if product.is_none_or(|product| product > i64::MAX as u64) {
                 let names: Vec<&str> = cube.axes.iter().map(|axis| &*axis.keyword).collect();
                 return Err(Code::RequestTooBroad
-                    .error(format!("the combinations of {} are too many", names.join(", ")))
+                    .error(format!("{} have too many combinations", names.join(", ")))
                     .with_hint("give a request that selects fewer fields"));
             }
             let mut places = vec![0u64; fields];
             for (column, ranks) in &columns {
                 for (place, rank) in places.iter_mut().zip(column) {
-                    // Found, because `ranks` holds what stands in `column`; no overflow below the product.
+                    // The search succeeds, because `ranks` holds all values of `column`; the product bounds the result,
+                    // so nothing overflows.
                     *place = *place * ranks.len() as u64 + ranks.partition_point(|r| r < rank) as u64;
                 }
             }

@@ -64,7 +64,7 @@ impl Why {
 pub fn why(store: &dyn FieldStore, request: &Request) -> Option<Why> {
     let axes = store.axes(&Request::new(), &ReadOptions::default()).ok()?;
     if axes.is_empty() {
-        let reason = "the store holds no field".to_owned();
+        let reason = "the store holds no fields".to_owned();
         return Some(Why { reason, look: Look::Status });
     }
     let request = &spelled(&store.schema(), request);
@@ -127,7 +127,7 @@ fn absent_keyword(store: &dyn FieldStore, axes: &Axes, keyword: &str) -> String 
         }
         _ => {
             let present: Vec<&str> = axes.iter().map(|(name, _)| &**name).collect();
-            format!("no field has the keyword `{keyword}`: theirs are {}", present.join(", "))
+            format!("no field has the keyword `{keyword}`: the fields have {}", present.join(", "))
         }
     }
 }
@@ -161,7 +161,7 @@ fn absent_value(store: &dyn FieldStore, keyword: &str, item: &Item, present: &[K
     let there = match near {
         // Somebody may have meant a pattern, and kept it from the shell by the quotes of the language.
         _ if text.contains('*') => format!(
-            "in quotes or in a list a star is a letter; without them {keyword}={} is a pattern; there is {}",
+            "a star in quotes or in a list is an ordinary character; without them {keyword}={} is a pattern; there is {}",
             shown(text),
             some_of(keyword, present)
         ),

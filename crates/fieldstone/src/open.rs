@@ -58,8 +58,8 @@ impl Mode {
             (Mode::Append, Some("0")) => Ok(Mode::Update),
             (_, Some("0")) => Ok(self),
             (_, _) => Err(Code::Option
-                .error(format!("{CREATE}={} is not known", text.to_string_lossy()))
-                .with_hint("0: no store is made where none is; 1, or unset: it is made")),
+                .error(format!("{CREATE}={} is not a valid value", text.to_string_lossy()))
+                .with_hint("use 0 to refuse to create a missing store, 1 or unset to create it")),
         }
     }
 }
@@ -136,7 +136,7 @@ pub fn local_path(url: &str) -> Result<PathBuf> {
     }
     match url.split_once("://") {
         Some((scheme, _)) => Err(Code::Url
-            .error(format!("no store is reached by {scheme}://"))
+            .error(format!("the scheme {scheme}:// does not reach a store"))
             .with_hint("give a folder, or memory:")),
         None => at_home(url),
     }
@@ -153,7 +153,7 @@ fn file_url(url: &str, rest: &str) -> Result<PathBuf> {
         Some(rest) => {
             let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
             if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
-                return wrong(format!("files of the host '{host}' are not reached by a file: URL"));
+                return wrong(format!("a file: URL does not reach files of the host '{host}'"));
             }
             path
         }
@@ -172,7 +172,7 @@ fn file_url(url: &str, rest: &str) -> Result<PathBuf> {
             Some(byte) => bytes.push(byte),
             None => {
                 return wrong(
-                    "a % stands before two hexadecimal digits, and is written %25 itself".to_owned(),
+                    "two hexadecimal digits must follow a %; write %25 for the % itself".to_owned(),
                 );
             }
         }
@@ -193,8 +193,8 @@ fn at_home(path: &str) -> Result<PathBuf> {
         (Some(home), Some(below)) => Ok(Path::new(&home).join(below.trim_start_matches('/'))),
         (Some(home), None) if rest.is_empty() => Ok(home.into()),
         _ => Err(Code::Url
-            .error(format!("{path} names a home folder that is not known"))
-            .with_hint("write the folder out; ~/ is the home folder of HOME")),
+            .error(format!("cannot find the home folder in {path}"))
+            .with_hint("write the whole path; ~/ uses the variable HOME")),
     }
 }
 
@@ -233,7 +233,9 @@ const SHARED: u32 = 0o3775;
 pub fn share(url: &str) -> Result<()> {
     let (_, outside, path) = place(url)?;
     if outside.is_some() {
-        return Err(Error::invalid("a store in memory is this process's alone").with_hint("name a folder"));
+        return Err(
+            Error::invalid("other processes cannot reach a store in memory").with_hint("name a folder")
+        );
     }
     std::fs::create_dir_all(&path).map_err(|e| Error::io("create", &path, e))?;
     let open = |folder: &Path| {

@@ -61,7 +61,7 @@ pub fn remove_left(env: &Env, root: &Path) {
             let is_left = kind == FileKind::File && name.ends_with(PART) && is_gone(env, &path);
             if is_left && env.disk.stat(&path).is_ok_and(|stat| stat.uid == env.identity.uid()) {
                 let removed = env.disk.unlink(&path);
-                tracing::info!(path = %path.display(), ?removed, "a file that a writer left unfinished");
+                tracing::info!(path = %path.display(), ?removed, "removing a file that its writer left unfinished");
             }
         }
     }
@@ -100,10 +100,10 @@ pub fn check_owners(env: &Env, root: &Path, within: &str) -> Result<()> {
             let owner = env.identity.user_name(stat.uid);
             return Err(Code::PermissionDenied
                 .error(format!(
-                    "the folder {} belongs to {owner}, who could take away what others write into it",
+                    "the folder {} belongs to {owner}, who could remove the files that others write into it",
                     folder.display()
                 ))
-                .with_hint("it needs the sticky bit (chmod +t), or has to belong to the store's owner"));
+                .with_hint("set the sticky bit (chmod +t), or give the folder to the store's owner"));
         }
     }
     Ok(())

@@ -219,8 +219,8 @@ impl Transaction {
 /// Refuses no kind at all.
 fn named<'a>(kinds: &'a [&'a str]) -> Result<&'a [&'a str]> {
     match kinds {
-        [] => Err(Error::invalid("no kind is named")
-            .with_hint("name fields, run, step, variable, tag, …, or commit all")),
+        [] => Err(Error::invalid("the list of kinds is empty")
+            .with_hint("name fields, run, step, variable, tag, …, or commit everything")),
         kinds => Ok(kinds),
     }
 }

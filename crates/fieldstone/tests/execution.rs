@@ -617,7 +617,7 @@ fn files_are_recorded_with_what_is_in_them() {
     std::fs::write(path("out 1\n'"), "output").unwrap();
     std::fs::write(path("appended"), "ab").unwrap();
     let notes = regrid.finish(&Outcome::exit(0)).unwrap();
-    assert_eq!(notes, [format!("{}: there is no such file to read", path("absent"))]);
+    assert_eq!(notes, [format!("{}: no file to read matches it", path("absent"))]);
     let [read] = &edges(&store, &job, "read")[..] else { panic!("one file is read") };
     assert_eq!((&*read.far.id, number(read, "bytes")), (&*path("in.nc"), 5));
     let checksum = property(read, "checksum").unwrap().to_string();

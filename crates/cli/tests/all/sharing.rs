@@ -166,7 +166,7 @@ fn a_script_rebuilds_a_result_byte_for_byte() {
     assert!(!Path::new("/tmp/never").exists() && !script.contains("\nrm -rf"), "{script}");
 
     let wrong = sh(&t, &script, &[("FIELDSTONE_SECRET_1", "another")]);
-    assert!(!wrong.status.success() && err(&wrong).contains("is not what it was"), "{}", err(&wrong));
+    assert!(!wrong.status.success() && err(&wrong).contains("changed: its checksum is"), "{}", err(&wrong));
     std::fs::write(folder.with_file_name("in put"), "changed").unwrap();
     std::fs::remove_file(&root).unwrap();
     let changed = sh(&t, &script, &[("FIELDSTONE_SECRET_1", "s3cr3t!")]);
@@ -212,7 +212,7 @@ fn a_file_that_was_changed_in_place_must_be_what_was_read() {
     record(&t, &[Ran { id: "1", time: 10, props: props(), reads: &[], writes: &["f"] }]);
     let script = t.run(["trace", "store", "f", "--script"]).ok().out();
     let again = sh(&t, &script, &[]);
-    assert!(!again.status.success() && err(&again).contains("is not what it was"), "{}", err(&again));
+    assert!(!again.status.success() && err(&again).contains("changed: its checksum is"), "{}", err(&again));
     assert_eq!(std::fs::read(t.file("f")).unwrap(), b"12", "nothing has run");
     std::fs::write(t.file("f"), "1").unwrap();
     assert!(sh(&t, &script, &[]).status.success());

@@ -1,7 +1,7 @@
 //! Values of the catalog as attributes of netCDF files.
 //!
-//! Numbers and texts are what they are; an integer is an `int` where it fits, else an `int64`. A bool is a `byte`, a moment
-//! the text of ISO 8601, bytes are `ubyte`; lists and maps are the text that the catalog shows.
+//! Numbers and texts keep their kind; an integer becomes an `int` if it fits, else an `int64`. A bool becomes a `byte`,
+//! a time its ISO 8601 text, bytes become `ubyte`; lists and maps become the text that the catalog shows.
 
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, Result};
@@ -30,7 +30,7 @@ fn external(name: &str, value: &Value) -> Result<(NcType, Vec<u8>)> {
         Value::Text(text) => return Ok((NcType::Char, text.clone().into_bytes())),
         other => return Ok((NcType::Char, other.to_string().into_bytes())),
     };
-    numbers(items).ok_or_else(|| Error::internal(format!("attribute `{name}`: numbers that are none")))
+    numbers(items).ok_or_else(|| Error::internal(format!("attribute `{name}`: not numbers")))
 }
 
 fn is_numeric(items: &[Value]) -> bool {

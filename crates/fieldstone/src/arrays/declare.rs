@@ -1,4 +1,4 @@
-//! Groups of a job: declared by all ranks alike, or taken as the catalog has them.
+//! Groups of a job: all ranks declare them alike, or take them from the catalog.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl JobInner {
                 false => self.add_sets(state, known, further).map(|()| known),
             };
         }
-        // As the catalog has it: rank 0 looks, and says so to the others.
+        // Rank 0 reads the catalog's group and sends it to the others.
         let found = match self.team.rank() {
             0 => self.declared(name).map(|record| {
                 record.map_or_else(Vec::new, |record| encode(&self.run, vec![record]).bytes.to_vec())
@@ -69,7 +69,7 @@ impl JobInner {
         if why.is_empty() {
             why = match record.layout {
                 ArrayLayout::Files => format!("level {}: as it was declared", record.level),
-                ArrayLayout::Fields => "arrays lie in the store's logs".to_owned(),
+                ArrayLayout::Fields => "arrays are in the store's logs".to_owned(),
             };
         }
         let hints = options.map(|options| options.hints.clone()).unwrap_or_default();
@@ -86,13 +86,14 @@ impl JobInner {
             )
         });
         let group = self.team.agree("group", declared.and(group))?;
-        // A group that is taken as it was declared is in the catalog.
+        // If the caller gives no options, the catalog has the group.
         let (declared, method) = (options.is_none(), String::new());
         state.groups.push(OpenGroup { record, group, declared, level: why, method, hints });
         Ok(state.groups.len() - 1)
     }
 
-    /// Collective: what a group is, as it is declared now and as the catalog has it; and why its level was chosen, if it was.
+    /// Collective: the group as it is declared now, the group of the catalog, and the reason for a level that was
+    /// chosen.
     fn record_of(
         &self,
         state: &mut JobState,
@@ -120,7 +121,7 @@ impl JobInner {
         let (mut chosen, mut why) = (None, String::new());
         if in_files && options.level == LevelChoice::Auto && found.is_none() {
             let draft = self.settle(name, options, None, None)?;
-            // One set has one file in any case: nothing is to be measured.
+            // One set has one file in any case: there is nothing to measure.
             let open = match (draft.sets.len(), state.open_cost) {
                 (0 | 1, _) => 0.0,
                 (_, Some(known)) => known,
@@ -133,14 +134,14 @@ impl JobInner {
             let choice = level::choose(&draft, open);
             (chosen, why) = (Some(choice.level.number() as u8), choice.why);
         }
-        // The same on all ranks: they have agreed on the options, and have what rank 0 found.
+        // All ranks reach the same result: they agreed on the options, and have what rank 0 found.
         let record = self.settle(name, options, found.as_ref(), chosen)?;
         let Some(mut found) = found else { return Ok((record, why)) };
         found.merge(&record).map_err(|what| otherwise(name, &what))?;
         Ok((found, why))
     }
 
-    /// Whether there is a folder for the files of this job, and nobody else could take them away; rank 0 looks.
+    /// Checks that this job's files have a folder that no other user could remove; rank 0 looks.
     pub fn trusted_folder(&self) -> Result<()> {
         let folder = self.folder()?;
         match self.team.rank() {
@@ -149,9 +150,9 @@ impl JobInner {
         }
     }
 
-    /// The sets of a declaration that a group has not.
+    /// The sets of a declaration that a group lacks.
     ///
-    /// Errors: `Conflict` where the declaration says otherwise what the group says.
+    /// Errors: `Conflict` if the declaration contradicts the group.
     fn further_sets(
         &self,
         name: &str,
@@ -164,7 +165,7 @@ impl JobInner {
         Ok(merged.sets.split_off(record.sets.len()))
     }
 
-    /// Collective: gives an open group further sets, which its next flush declares.
+    /// Collective: adds sets to an open group; its next flush declares them.
     fn add_sets(&self, state: &mut JobState, known: usize, further: Vec<ArraySet>) -> Result<()> {
         let open = &mut state.groups[known];
         let mut record = open.record.clone();
@@ -186,7 +187,8 @@ impl JobInner {
         Ok(())
     }
 
-    /// What a declaration comes to where the group is known, or a level was chosen: what it leaves open is as it was.
+    /// Completes a declaration: settings that it leaves open come from the known group, or from the level that was
+    /// chosen.
     fn settle(
         &self,
         name: &str,
@@ -223,7 +225,7 @@ impl JobInner {
         Ok(record)
     }
 
-    /// On rank 0: a group as the catalog has it.
+    /// On rank 0: the catalog's group of this name.
     pub fn declared(&self, name: &str) -> Result<Option<GroupRecord>> {
         match self.catalog_run().array_group(name) {
             Ok(record) => Ok(Some(record)),
@@ -233,7 +235,7 @@ impl JobInner {
     }
 }
 
-/// A group on its way to other ranks: as the side record that keeps it.
+/// Encodes a group for other ranks, as the side record that keeps it.
 fn encode(run: &RunName, records: Vec<GroupRecord>) -> SideRecord {
     Record::Groups(run.clone(), records).encode()
 }
@@ -250,5 +252,5 @@ fn decode(run: &RunName, bytes: Vec<u8>) -> Result<GroupRecord> {
 fn otherwise(name: &str, what: &str) -> Error {
     Code::VariableDiffers
         .error(format!("group '{name}' was declared with another {what}"))
-        .with_hint("take it as it was declared, with job.group(name), or declare a group of another name")
+        .with_hint("use it as declared, with job.group(name), or declare a group with another name")
 }

@@ -1,4 +1,5 @@
-//! Flushes: what ranks wrote becomes durable, then known to the store by one commit of rank 0, then shown by files.
+//! Flushes: the ranks make their writes durable, one commit of rank 0 adds them to the store, then the files show them
+//!
 
 use fieldstone_array::distributed::files::sums::BLOCK;
 use fieldstone_array::distributed::group::{DurableArray, agreement};
@@ -20,7 +21,7 @@ use crate::run::Run;
 enum CommitOutcome {
     Made,
     NotMade(Error),
-    /// It may have been made: what it names is not to be changed.
+    /// The commit may have been made: nothing that it names may change.
     Unknown(Error),
 }
 
@@ -31,7 +32,7 @@ impl CommitOutcome {
 }
 
 impl OpenGroup {
-    /// Notes what this rank holds of sets of which no view is known yet; whether it is the first to be known of one.
+    /// Records this rank's part of sets whose views were not known; true for the first views of any set.
     fn note_views(&mut self) -> bool {
         let mut is_first = false;
         for (number, set) in self.record.sets.iter_mut().enumerate().filter(|(_, set)| set.view.is_empty()) {
@@ -79,7 +80,7 @@ impl JobInner {
             CommitOutcome::Made => {}
             CommitOutcome::Unknown(error) => {
                 state.unshown = true;
-                // Nobody knows whether the commit was made: what it may name stays, and is not written into.
+                // The commit may have been made: whatever it may name stays, and is not overwritten.
                 for open in &mut state.groups {
                     open.declared = false;
                     let _ = open.group.leave_files();
@@ -88,7 +89,7 @@ impl JobInner {
                 return Err(error);
             }
             CommitOutcome::NotMade(error) => {
-                // The first error is the one to be reported.
+                // The first error is the one to report.
                 for open in &mut state.groups {
                     let _ = open.group.undo();
                     let _ = open.group.discard();
@@ -105,7 +106,7 @@ impl JobInner {
         })
     }
 
-    /// Collective: rank 0 gives the store what was made durable, and makes it visible in one commit.
+    /// Collective: rank 0 adds the durable writes to the store and makes them visible in one commit.
     fn make_known(
         &self,
         state: &mut JobState,
@@ -116,14 +117,15 @@ impl JobInner {
             0 => match self.take(state, durable, histories) {
                 Ok(()) => (Ok(()), self.commit(state)),
                 Err(error) => {
-                    // What the store took of this flush names files that are about to go; where it keeps that they stay.
+                    // The records that the store took from this flush name files that are about to be removed; files
+                    // that the store keeps are left alone.
                     state.groups.iter_mut().for_each(|open| open.declared = false);
                     (Err(error), self.store.discard(self.options.session.clone()))
                 }
             },
             _ => (Ok(()), Ok(())),
         };
-        // One reduction in the common case: that rank 0 failed, and in which part.
+        // One reduction in the common case: it says whether rank 0 failed, and in which part.
         let failed = u64::from(taken.is_err()) + 2 * u64::from(committed.is_err());
         match self.team.max("flush", Ok(vec![failed])) {
             Ok(failed) => match failed[0] {
@@ -135,13 +137,13 @@ impl JobInner {
         }
     }
 
-    /// On rank 0: what the store was given becomes visible.
+    /// On rank 0: commits the records that the store was given.
     fn commit(&self, state: &JobState) -> Result<()> {
         self.store.flush(self.options.session.clone())?;
         state.logged.transaction.map_or(Ok(()), |own| self.store.decide(own, true))
     }
 
-    /// On rank 0: gives the store what was made durable.
+    /// On rank 0: gives the store the records of durable writes.
     fn take(
         &self,
         state: &mut JobState,
@@ -149,11 +151,11 @@ impl JobInner {
         histories: Vec<HistoryDecl>,
     ) -> Result<()> {
         if !durable.is_empty() {
-            // Folders may have been made by others meanwhile.
+            // Other users may have made folders since the last check.
             self.trusted_folder()?;
         }
         self.archive(state, durable)?;
-        // One that another job has kept meanwhile stands.
+        // If another job has kept a partition in the meantime, that one counts.
         let catalog = self.store.catalog();
         let session = &state.session(&self.options);
         let known = if histories.is_empty() { Vec::new() } else { catalog.histories(session)? };
@@ -161,7 +163,7 @@ impl JobInner {
         catalog.create_histories(fresh.collect(), session)
     }
 
-    /// What a write does where its step is there: as the job says, or its run; `None` where only the store may.
+    /// How a write treats an existing step: as the job says, or its run; `None` if only the store decides.
     pub fn exist(&self, session: &Session) -> Result<Option<Exist>> {
         match self.options.exist {
             None => self.store.catalog().exist_of(&self.run, session),
@@ -173,7 +175,7 @@ impl JobInner {
         let session = &state.session(&self.options);
         let exist = self.exist(session)?;
         let options = ArchiveOptions { session: session.clone(), exist, ..ArchiveOptions::default() };
-        // All groups that the job declared, also those of which nothing was written.
+        // All groups that the job declared, also those that received no writes.
         for open in &mut state.groups {
             let is_viewed = open.note_views();
             if !open.declared || is_viewed {
@@ -215,7 +217,7 @@ impl JobInner {
         Ok(())
     }
 
-    /// Declares a group to the catalog, with the views that another job has said first.
+    /// Declares a group to the catalog, first with the views that another job has recorded.
     fn declare(&self, open: &mut OpenGroup, session: &Session) -> Result<()> {
         let known = self.declared(&open.record.name)?.map_or_else(Vec::new, |known| known.sets);
         for set in &mut open.record.sets {
@@ -228,8 +230,8 @@ impl JobInner {
         Run::new(&self.store, self.run.clone(), session).create_array_group(open.record.clone())
     }
 
-    /// Declares the variables of a group to the catalog. A set whose extents vary, which has fields, is there with the
-    /// shape of one of them: what was compared is the group's record.
+    /// Declares the variables of a group to the catalog. The variable of a set with varying extents has the shape of
+    /// one of its fields; the group's record was compared, not this shape.
     pub fn declare_variables(&self, record: &GroupRecord) -> Result<()> {
         let run = self.catalog_run();
         let known = self.declared(&record.name)?.map_or_else(Vec::new, |known| known.sets);

@@ -1,4 +1,5 @@
-//! The folder of a job's files: `arrays/<run>/<attempt>` in the store, and the mark that stands in it while the job is open.
+//! The folder of a job's files: `arrays/<run>/<attempt>` in the store, and the mark that it holds while the job is
+//! open.
 
 use std::path::PathBuf;
 
@@ -12,9 +13,9 @@ use crate::own_files::{PART, check_owners, mark_of};
 pub struct JobFolder {
     /// The store's folder.
     pub root: PathBuf,
-    /// The job's within it.
+    /// The job's folder, relative to the store's.
     pub within: String,
-    /// The process of rank 0, as it stands in names of files that are not finished.
+    /// The process of rank 0, as names of unfinished files give it.
     pub writer: String,
 }
 
@@ -23,32 +24,33 @@ impl JobFolder {
         self.root.join(&self.within)
     }
 
-    /// The folder of one of the job's groups, within the store's: names of groups need not be names of folders.
+    /// The folder of one of the job's groups, relative to the store's. Its name is a number: a group's name may not be
+    /// a valid name of a folder.
     pub fn of_group(&self, number: usize) -> String {
         format!("{}/g{number}", self.within)
     }
 
-    /// The name of a file while it is written, which no other job gives its files.
+    /// The name of a file while it is written; no other job uses it.
     pub fn unfinished(&self, file: &str) -> String {
         let attempt = self.within.rsplit('/').next().unwrap_or(&self.within);
         format!("{file}.{attempt}.{}{PART}", self.writer)
     }
 
-    /// On rank 0, before the first flush of files: leaves a mark, which [`unmark`](Self::unmark) takes away.
+    /// On rank 0, before the first flush of files: leaves a mark, which [`unmark`](Self::unmark) removes.
     pub fn mark(&self, env: &Env) {
         let path = self.path().join(mark_of(&self.writer));
-        // Without it files that a killed job left are shown by the program alone.
+        // Without a mark, the next job does not complete the files that a killed job leaves; only the program does.
         if let Err(error) = env.disk.create_alike(&path) {
-            tracing::debug!(path = %path.display(), %error, "no mark of an open job");
+            tracing::debug!(path = %path.display(), %error, "cannot mark the folder as one of an open job");
         }
     }
 
-    /// On rank 0: all that was flushed is shown.
+    /// On rank 0: removes the mark, because files show all that was flushed.
     pub fn unmark(&self, env: &Env) {
         let _ = env.disk.unlink(&self.path().join(mark_of(&self.writer)));
     }
 
-    /// Denied where somebody else could take the folder away.
+    /// Fails with Denied if another user could remove the folder.
     pub fn check_owners(&self, env: &Env) -> Result<()> {
         check_owners(env, &self.root, &self.within)
     }

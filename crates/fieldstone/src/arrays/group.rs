@@ -1,4 +1,4 @@
-//! A group of a job: what each rank holds of its sets, writes and reads.
+//! A group of a job: each rank declares its parts of the sets, writes and reads.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct ArrayGroup {
 pub struct WriteOptions {
     /// Whether the call returns only when the bytes are written.
     pub wait: bool,
-    /// Hints of this call, beside the group's: for its exchange, and for a file that it makes.
+    /// Hints of this call, besides the group's: for its exchange, and for a file that it makes.
     pub hints: Hints,
 }
 
@@ -49,7 +49,7 @@ pub struct ReadRequest {
     set: usize,
     source: ArraySource,
     local: LocalView,
-    /// The shape of this rank's memory, as callers say it.
+    /// The shape of this rank's memory, in the order that the caller uses.
     local_shape: Vec<u64>,
     dtype: DType,
     hints: Hints,
@@ -61,7 +61,7 @@ impl ReadRequest {
         &self.local_shape
     }
 
-    /// Type of the elements as they were declared.
+    /// Declared type of the elements.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
@@ -82,36 +82,36 @@ impl ArrayGroup {
         &self.name
     }
 
-    /// Its sets, as the catalog keeps them; those that a later declaration of the group added are the last.
+    /// Its sets, as the catalog keeps them; sets that a later declaration of the group added come last.
     pub fn sets(&self) -> Vec<ArraySet> {
         self.job.state().groups[self.index].record.sets.clone()
     }
 
-    /// One of its sets, where it has one of the name.
+    /// The set of this name, if the group has it.
     pub fn find_set(&self, name: &str) -> Option<ArraySet> {
         let state = self.job.state();
         let mut sets = state.groups[self.index].record.sets.iter();
         sets.find(|set| set.variable.name == name).cloned()
     }
 
-    /// Its level: 1, 2 or 3; `None` where its arrays lie in the store's logs.
+    /// Its level: 1, 2 or 3; `None` if its arrays are in the store's logs.
     pub fn level(&self) -> Option<u8> {
         let state = self.job.state();
         let record = &state.groups[self.index].record;
         (record.layout == ArrayLayout::Files).then_some(record.level)
     }
 
-    /// The method that was asked for.
+    /// The method that the caller asked for.
     pub fn method(&self) -> String {
         self.job.state().groups[self.index].record.method.clone()
     }
 
-    /// In which order the elements of an array stand in files; the shapes of its sets are said in that order.
+    /// The order of an array's elements in files; the shapes of its sets use that order.
     pub fn order(&self) -> StorageOrder {
         self.job.state().groups[self.index].record.order
     }
 
-    /// Why level and method are what they are.
+    /// The reasons for its level and method.
     pub fn why(&self) -> String {
         let state = self.job.state();
         let open = &state.groups[self.index];
@@ -127,7 +127,7 @@ impl ArrayGroup {
             }
         };
         if !untaken.is_empty() {
-            why += &format!("; nobody took the hints {untaken}");
+            why += &format!("; no library took the hints {untaken}");
         }
         why
     }
@@ -139,9 +139,9 @@ impl ArrayGroup {
         files.into_iter().flat_map(|files| files.names().map(|name| files.folder().join(name))).collect()
     }
 
-    /// What this rank holds from now on, of the sets named, or of all. Whether it fits is seen in the next call.
+    /// Sets the view of this rank for the named sets, or for all. The next call checks whether it fits.
     ///
-    /// Errors: `NotFound` for a set that the group has not.
+    /// Errors: `NotFound` for a set that the group lacks.
     pub fn view(&self, view: &View, names: Option<&[&str]>) -> Result<()> {
         let mut state = self.job.state();
         let group = &mut state.groups[self.index].group;
@@ -153,18 +153,18 @@ impl ArrayGroup {
         Ok(())
     }
 
-    /// Collective: writes a set at a step, each rank what it holds. A rank that failed before passes its error.
+    /// Collective: writes a set at a step; each rank writes its part. A rank that failed before passes its error.
     ///
-    /// Errors: `Conflict` where ranks write an element and not the same bytes, or name different sets or steps;
-    /// `Invalid` for memory of another type or shape, or a view that does not fit; `NotFound` for a set that is not there;
-    /// `Denied` in a store that is open for reading. Then nothing of the write is left.
+    /// Errors: `Conflict` if ranks write different bytes to one element, or name different sets or steps; `Invalid` for
+    /// memory of another type or shape, or a view that does not fit; `NotFound` for a set that does not exist; `Denied`
+    /// in a store that is open for reading. A failed write leaves nothing.
     pub fn write(&self, name: &str, step: i64, memory: Result<Memory<'_>>) -> Result<MoveReport> {
         self.write_with(name, step, memory, &WriteOptions::default())
     }
 
-    /// As [`write`](Self::write); where the rank does not wait, the bytes are written by a thread once they were exchanged,
-    /// and their sync begins. The memory may be used again when it returns. What fails later is raised by the next
-    /// call that needs the bytes, the flush at last.
+    /// As [`write`](Self::write); if the rank does not wait, a thread writes the bytes once they are exchanged, and
+    /// begins their sync. The caller may reuse the memory when this returns. The next call that needs the bytes
+    /// raises a later failure, at the latest the flush.
     pub fn write_with(
         &self,
         name: &str,
@@ -205,7 +205,7 @@ impl ArrayGroup {
                 let count = |group: &Group| group.files().map_or(0, |files| files.names().count());
                 let files = count(&open.group);
                 let moved = open.group.write(set, step, memory, (writer.as_ref(), hints));
-                // One that fails may take back a file that an earlier one made.
+                // A failed write may remove a file that an earlier one made.
                 state.report.opened += count(&open.group).saturating_sub(files) as u64;
                 moved
             }
@@ -217,10 +217,10 @@ impl ArrayGroup {
         Ok(moved)
     }
 
-    /// Collective: begins to read a set at a step, by `view` or what this rank holds of the set. What this job wrote is
-    /// read before its flush, too.
+    /// Collective: begins to read a set at a step, by `view` or by this rank's view of the set. Reads see the job's own
+    /// writes before their flush.
     ///
-    /// Errors: `NotFound` where there is no such set or step; `Invalid` for a view that does not fit.
+    /// Errors: `NotFound` if there is no such set or step; `Invalid` for a view that does not fit.
     pub fn begin_read(&self, name: &str, step: i64, view: Option<&View>) -> Result<ReadRequest> {
         self.begin_read_with(name, step, view, &Hints::default())
     }
@@ -275,12 +275,12 @@ impl ArrayGroup {
         let fits = match source.dtype.to_native() == dtype.to_native() {
             true => Ok(()),
             false => Err(Code::DtypeMismatch.error(format!(
-                "set {name} is declared with elements of {}, and step {step} has {}",
+                "set {name} is declared with elements of {}, but step {step} has {}",
                 dtype.name(),
                 source.dtype.name()
             ))),
         };
-        // The same on all ranks.
+        // All ranks come to the same result.
         fits?;
         let group = &mut state.groups[self.index].group;
         let local = group.begin_read(set, &source.shape, view, joined)?;
@@ -288,8 +288,8 @@ impl ArrayGroup {
         Ok(ReadRequest { set, source, local, local_shape, dtype, hints: hints.clone() })
     }
 
-    /// Collective: reads what [`begin_read`](Self::begin_read) found into memory of its local shape. A rank that failed
-    /// before passes its error.
+    /// Collective: reads the array that [`begin_read`](Self::begin_read) found into memory of its local shape. A rank
+    /// that failed before passes its error.
     pub fn read(&self, request: &ReadRequest, memory: Result<MemoryMut<'_>>) -> Result<MoveReport> {
         let mut state = self.job.state();
         self.job.timed(&mut state, Phase::Read, |state| {
@@ -301,8 +301,8 @@ impl ArrayGroup {
         })
     }
 
-    /// Takes part as failed in the call that the other ranks make: [`WRITE`](super::WRITE), [`READ`] or `steps`. Gives the error, which they
-    /// have, too; the job goes on.
+    /// Takes part, as failed, in the call that the other ranks make: [`WRITE`](super::WRITE), [`READ`] or `steps`.
+    /// Returns the error that the others get, too; the job goes on.
     pub fn refuse(&self, call: impl Into<Step>, error: Error) -> Error {
         refuse(&self.job.team, call, error)
     }
@@ -331,9 +331,9 @@ impl ArrayGroup {
         })
     }
 
-    /// The shape of this rank's part of a set by its view; of one whose first extent is open, by a joined one.
+    /// The shape of this rank's part of a set by its view; if the set's first extent is unlimited, by a joined view.
     ///
-    /// Errors: `NotFound` for a set that is not there; `Invalid` for a view that does not fit.
+    /// Errors: `NotFound` for a set that does not exist; `Invalid` for a view that does not fit.
     pub fn local_shape(&self, name: &str) -> Result<Vec<u64>> {
         let state = self.job.state();
         let group = &state.groups[self.index].group;
@@ -341,14 +341,14 @@ impl ArrayGroup {
         group.local_shape(set)
     }
 
-    /// Collective: steps at which a set was flushed and is whole, ascending.
+    /// Collective: steps at which a set was flushed and is complete, ascending.
     pub fn steps(&self, name: &str) -> Result<Vec<i64>> {
         let known = self.job.state().groups[self.index].group.set(name).map(drop);
         self.job.team.agree("steps", known)?;
         self.common(&[name.to_owned()])
     }
 
-    /// Collective: the newest step at which all sets were flushed and are whole.
+    /// Collective: the newest step at which all sets were flushed and are complete.
     pub fn last_step(&self) -> Result<Option<i64>> {
         let names: Vec<String> = self.sets().into_iter().map(|set| set.variable.name).collect();
         Ok(self.common(&names)?.last().copied())

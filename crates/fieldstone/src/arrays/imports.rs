@@ -1,4 +1,4 @@
-//! Files from outside that a run takes in: read by ranks through views, and recorded in the catalog.
+//! External files that a run takes in: ranks read them through views, and the catalog records them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::inner::JobInner;
 use super::job::ArrayJob;
 use super::report::Phase;
 
-/// A file from outside that all ranks have open.
+/// An external file that all ranks have open.
 #[derive(Debug)]
 pub struct JobImport {
     pub(super) job: Arc<JobInner>,
@@ -30,7 +30,7 @@ pub struct FileRead {
     pub(super) local: LocalView,
     dtype: DType,
     pub(super) order: StorageOrder,
-    /// The shape of this rank's memory, as callers say it.
+    /// The shape of this rank's memory, in the order that the caller uses.
     local_shape: Vec<u64>,
 }
 
@@ -69,11 +69,11 @@ pub(super) fn buffer<'a>(
 }
 
 impl ArrayJob {
-    /// Collective: a raw file, whose variables' offsets, types and shapes the caller knows. Nothing of them is read, but for
-    /// `checksum`, which reads them once. A rank that failed before passes its error.
+    /// Collective: opens a raw file with the offsets, types and shapes that the caller gives. This reads no data,
+    /// except that `checksum` reads all variables once. A rank that failed before passes its error.
     ///
-    /// Errors: `NotFound` where there is no file; `Corrupt` where it ends before a variable does; `Invalid` for what cannot
-    /// be read; `Conflict` where ranks, or an earlier import of the file, say otherwise.
+    /// Errors: `NotFound` if there is no file; `Corrupt` if it ends before a variable does; `Invalid` for a variable
+    /// that cannot be read; `Conflict` if ranks, or an earlier import of the file, say otherwise.
     pub fn import_raw(
         &self,
         path: &Path,
@@ -86,7 +86,7 @@ impl ArrayJob {
         self.imported(import, checksum)
     }
 
-    /// Collective: variables of a netCDF classic file, by name; all where none is named.
+    /// Collective: opens variables of a netCDF classic file by name; all variables if the list is empty.
     ///
     /// Errors: as of [`import_raw`](Self::import_raw); `Invalid` for a netCDF-4 file, which is HDF5.
     pub fn import_netcdf(&self, path: &Path, names: &[&str], checksum: bool) -> Result<JobImport> {
@@ -101,7 +101,7 @@ impl ArrayJob {
         let sum = if checksum { Some(import.checksum()?) } else { None };
         let recorded = match job.team.rank() {
             0 if job.writable().is_ok() => {
-                // By its whole path, so that programs in other folders mean the same file.
+                // The whole path, so that programs in other folders mean the same file.
                 let decl = import.describe("", sum);
                 let name = decl.source.clone();
                 self.run().create_import(ImportDecl { name, ..decl })
@@ -119,20 +119,21 @@ impl JobImport {
         self.import.path()
     }
 
-    /// Its variables, in the order in which they were asked for: name, type in the file's byte order, shape.
+    /// Its variables, in the order in which the caller named them: name, type in the file's byte order, shape.
     pub fn variables(&self) -> Vec<ImportedVariable> {
         self.import.variables().iter().map(|array| array.variable.clone()).collect()
     }
 
-    /// Collective: begins to read a variable, by `view`, else this rank's share of a balanced cut of the first dimension.
+    /// Collective: begins to read a variable, by `view`, else this rank's share of a balanced cut of the first
+    /// dimension.
     ///
-    /// Errors: `NotFound` for a variable that is not there; `Invalid` for a view that does not fit.
+    /// Errors: `NotFound` for a variable that does not exist; `Invalid` for a view that does not fit.
     pub fn begin_read(&self, name: &str, view: Option<&View>) -> Result<FileRead> {
         self.begin_read_in(name, view, StorageOrder::C)
     }
 
-    /// As [`begin_read`](Self::begin_read), by a view and into memory whose dimensions are said in an order: in Fortran's
-    /// those of the file in reverse. Without a view the share is that of the file's first dimension in either.
+    /// As [`begin_read`](Self::begin_read), with a view and memory whose dimensions use `order`: Fortran's order
+    /// reverses the file's dimensions. Without a view, both orders take the share of the file's first dimension.
     pub fn begin_read_in(&self, name: &str, view: Option<&View>, order: StorageOrder) -> Result<FileRead> {
         let local = self.import.view_in(name, view, order == StorageOrder::Fortran)?;
         Ok(FileRead::new(name, local, self.import.variable(name)?.variable.dtype, order))

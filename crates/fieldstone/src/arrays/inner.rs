@@ -1,4 +1,4 @@
-//! What a job is on one rank: its run, its team, its groups and open files.
+//! The state of a job on one rank: its run, its team, its groups and open files.
 
 use std::sync::Arc;
 
@@ -24,24 +24,24 @@ use crate::own_files::make_folder;
 use crate::run::Run;
 use fieldstone_store::api::Exist;
 
-/// How a job is opened; equal on all ranks.
+/// Options for opening a job; equal on all ranks.
 #[derive(Debug, Clone)]
 pub struct JobOptions {
-    /// The project within which the run's name is unique; empty for none.
+    /// The project in which the run's name is unique; empty for none.
     pub project: String,
-    /// How many ranks write in an exchange; `None`: all.
+    /// Number of ranks that write in an exchange; `None`: all.
     pub writers: Option<usize>,
-    /// How many ranks read in an exchange; `None`: all.
+    /// Number of ranks that read in an exchange; `None`: all.
     pub readers: Option<usize>,
     /// Bytes that a rank may use for moving elements.
     pub buffer: usize,
-    /// Where arrays lie: in files, or in the store's logs.
+    /// The place of arrays: in files, or in the store's logs.
     pub layout: ArrayLayout,
-    /// What files are opened with, beside the communicator's own hints.
+    /// Hints for opening files, besides the communicator's own.
     pub hints: Hints,
     /// The session, and the transaction, that all writes belong to.
     pub session: Session,
-    /// What a flush does where a step is there, of arrays in files; as the run or the store says where absent.
+    /// How a flush treats an existing step, for arrays in files; if absent, as the run or the store says.
     pub exist: Option<Exist>,
 }
 
@@ -61,7 +61,7 @@ impl Default for JobOptions {
 }
 
 impl JobOptions {
-    /// Settings of reads that belong to no group.
+    /// Settings of reads outside any group.
     pub(super) fn to_read(&self) -> Settings {
         Settings { buffer: self.buffer, owners: self.readers, ..Settings::default() }
     }
@@ -74,9 +74,9 @@ pub struct OpenGroup {
     pub group: Group,
     /// Whether the catalog has it.
     pub declared: bool,
-    /// Why its level is what it is.
+    /// The reason for its level.
     pub level: String,
-    /// Why its elements went as they did last.
+    /// The reason for the way that its elements took last.
     pub method: String,
     /// Hints of its own.
     pub hints: Hints,
@@ -87,15 +87,15 @@ pub struct JobState {
     pub groups: Vec<OpenGroup>,
     pub files: OpenFiles,
     pub report: JobReport,
-    /// What was written to the store's logs since the last flush.
+    /// Writes to the store's logs since the last flush.
     pub logged: LoggedWrites,
-    /// Writes for those who do not wait; made by the first of them.
+    /// The thread for writes that do not wait; the first of them makes it.
     pub writer: Option<Arc<DeferredWriter>>,
-    /// Seconds that an open takes here, once that was measured.
+    /// Seconds that an open takes here, if measured.
     pub open_cost: Option<f64>,
     /// Whether rank 0 has left the mark of an open job.
     pub marked: bool,
-    /// Whether a file may show less than is flushed.
+    /// Whether a file may show less than was flushed.
     pub unshown: bool,
     pub closed: bool,
 }
@@ -106,18 +106,18 @@ pub struct JobInner {
     pub team: Team,
     pub run: RunName,
     pub options: JobOptions,
-    /// None where the store is not in a folder.
+    /// None if the store is not in a folder.
     pub folder: Option<JobFolder>,
     pub writable: bool,
     pub state: Mutex<JobState>,
-    /// Of exchanges of all groups.
+    /// Memory of exchanges of all groups.
     pub memory: RoundMemory,
-    /// Partitions that threads write.
+    /// Partitions that threads are writing.
     pub pending: PendingHistories,
 }
 
 impl JobState {
-    /// The session that all writes belong to: in the job's transaction, or in the one that its log mode has begun.
+    /// The session of all writes: in the job's transaction, or in the one that writes to logs have begun.
     pub fn session(&self, options: &JobOptions) -> Session {
         options.session.within(options.session.transaction().or(self.logged.transaction))
     }
@@ -129,7 +129,7 @@ impl JobState {
         }
     }
 
-    /// The thread that writes for those who do not wait, with a queue of so many bytes.
+    /// The thread for writes that do not wait, with a queue of `buffer` bytes.
     pub fn writer(&mut self, buffer: usize) -> Arc<DeferredWriter> {
         self.writer.get_or_insert_with(|| DeferredWriter::new(buffer)).clone()
     }
@@ -151,7 +151,7 @@ impl JobInner {
         self.store.backend().env()
     }
 
-    /// Runs a part of a call, and counts its time and what was sent in it.
+    /// Runs a part of a call, and counts its time and the bytes that it sent.
     pub fn timed<T>(&self, state: &mut JobState, phase: Phase, act: impl FnOnce(&mut JobState) -> T) -> T {
         let began = self.env().clock.monotonic();
         let result = act(state);
@@ -178,12 +178,12 @@ impl JobInner {
         self.folder.as_ref().ok_or_else(|| {
             Code::Option
                 .error("files of distributed arrays need a store in a folder")
-                .with_hint("open the store by the path of a folder that all ranks reach")
+                .with_hint("open the store by the path of a folder that all ranks can reach")
         })
     }
 
-    /// On rank 0: makes the store where it is absent. Its folders stand before those of files with arrays: a store that
-    /// has these and no logs has lost them.
+    /// On rank 0: makes the store if it is absent. Its own folders come before those of array files: a store that has
+    /// array files and no logs has lost its logs.
     pub fn make_store(&self) -> Result<()> {
         self.folder()?;
         match self.team.rank() {
@@ -192,12 +192,12 @@ impl JobInner {
         }
     }
 
-    /// Denied where the store is of a version of the format that has no place for arrays in files.
+    /// Fails with Denied if the store's format version does not allow arrays in files.
     pub fn check_format(&self) -> Result<()> {
         self.store.backend().check_format(GROWN_SINCE, "an array in a file of the store")
     }
 
-    /// On rank 0: makes a folder of the store's.
+    /// On rank 0: makes a folder in the store.
     pub fn make_folder(&self, within: &str) -> Result<()> {
         self.make_store()?;
         match self.team.rank() {

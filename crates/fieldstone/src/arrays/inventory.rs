@@ -1,4 +1,4 @@
-//! What a store has of a run's distributed arrays: groups, steps, and files with how much of each is in use.
+//! A run's distributed arrays in a store: groups, steps, and files with the bytes that are in use in each.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use crate::Session;
 use crate::Store;
 use crate::steps::entries;
 
-/// A file of the store that arrays of a group stand in.
+/// A file of the store that holds arrays of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrayFile {
     /// Its path, relative to the store's folder.
     pub path: String,
-    /// How many arrays of the group stand in it, in their newest versions.
+    /// Number of the group's arrays in it, in their newest versions.
     pub arrays: u64,
     /// Bytes of these arrays.
     pub bytes: u64,
 }
 
-/// A group, and what there is of it.
+/// A group with its steps, arrays and files.
 #[derive(Debug, Clone)]
 pub struct GroupInventory {
-    /// As it was declared.
+    /// The declared group.
     pub group: ArrayGroup,
-    /// Steps, each with the sets that are there, by their number in the group.
+    /// Steps, each with its sets, by their number in the group.
     pub steps: BTreeMap<i64, Vec<usize>>,
     /// Arrays, in files and logs.
     pub arrays: u64,
-    /// How many of them lack elements.
+    /// Number of arrays that lack elements.
     pub incomplete: u64,
-    /// Files that its arrays stand in, by path.
+    /// Files that hold its arrays, by path.
     pub files: Vec<ArrayFile>,
 }
 

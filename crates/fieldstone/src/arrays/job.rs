@@ -33,13 +33,13 @@ pub struct ArrayJob {
 }
 
 impl ArrayJob {
-    /// Collective: the run of this name, made or continued; without a name a new one. Of a store that is opened for reading
-    /// the run has to be there. Without a communicator the process is alone.
+    /// Collective: opens a job of the named run, which is made or continued; without a name, of a new run. In a store
+    /// that is open for reading, the run must exist. Without a communicator the process is alone.
     ///
-    /// Files of a job stand in a folder of its own, `arrays/<run>/<random>`, so that no rank of an earlier job of the run
+    /// A job's files are in a folder of its own, `arrays/<run>/<random>`, so that no rank of an earlier job of the run
     /// reaches them.
     ///
-    /// Errors: `Conflict` where ranks say different things; what making the run gives.
+    /// Errors: `Conflict` if ranks give different arguments; those of making the run.
     pub fn open(
         store: &Store,
         comm: Option<Arc<dyn Comm>>,
@@ -90,30 +90,31 @@ impl ArrayJob {
         self.inner.team.rank()
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn size(&self) -> usize {
         self.inner.team.size()
     }
 
-    /// What this rank has done so far.
+    /// This rank's counters and times so far.
     pub fn report(&self) -> JobReport {
         self.inner.state().report.clone()
     }
 
-    /// Collective: declares a group, or takes it where it is there and says the same. A rank that failed before passes
-    /// its error.
+    /// Collective: declares a group, or takes an existing group with the same declaration. A rank that failed before
+    /// passes its error.
     ///
-    /// Errors: `Conflict` where ranks, or an earlier declaration, say otherwise; `Invalid` for what no file can hold.
+    /// Errors: `Conflict` if ranks, or an earlier declaration, say otherwise; `Invalid` for a group that no file can
+    /// hold.
     pub fn group_of(&self, name: &str, options: Result<&GroupOptions>) -> Result<ArrayGroup> {
         self.opened(name, options.map(Some))
     }
 
-    /// As [`group_of`](Self::group_of), where nothing failed before.
+    /// As [`group_of`](Self::group_of), on a rank that has not failed.
     pub fn group(&self, name: &str, options: &GroupOptions) -> Result<ArrayGroup> {
         self.group_of(name, Ok(options))
     }
 
-    /// Collective: a group as it was declared; `NotFound` where there is none of the name.
+    /// Collective: the group as it was declared; `NotFound` if there is none of this name.
     pub fn declared_group(&self, name: &str) -> Result<ArrayGroup> {
         self.opened(name, Ok(None))
     }
@@ -126,21 +127,21 @@ impl ArrayJob {
         Ok(ArrayGroup::new(job.clone(), index, &state.groups[index]))
     }
 
-    /// Takes part as failed in the call that the other ranks make, which this rank could not begin. Gives the error, which
-    /// they have, too; the job goes on.
+    /// Takes part, as failed, in the call that the other ranks make and this rank could not begin. Returns the error
+    /// that the others get, too; the job goes on.
     pub fn refuse(&self, call: impl Into<Step>, error: Error) -> Error {
         refuse(&self.inner.team, call, error)
     }
 
-    /// Collective: what each rank says before a call, on all ranks. A rank that failed before passes its error.
+    /// Collective: gathers a text of each rank on all ranks before a call. A rank that failed before passes its error.
     pub fn tell_all(&self, call: &'static str, said: Result<String>) -> Result<Vec<String>> {
         let all = self.inner.team.allgather(call, said.map(String::into_bytes))?;
         Ok(all.into_iter().map(|text| String::from_utf8_lossy(&text).into_owned()).collect())
     }
 
-    /// Collective: makes all writes since the last flush durable and visible, or none of them: one commit by rank 0.
+    /// Collective: makes all writes since the last flush durable and visible in one commit by rank 0, or none of them.
     ///
-    /// Where it fails, nothing of them is left; the job goes on.
+    /// A failed flush leaves none of them; the job goes on.
     pub fn flush(&self) -> Result<()> {
         let mut state = self.inner.state();
         state.check_open()?;
@@ -155,7 +156,7 @@ impl ArrayJob {
         files.and(self.inner.drop_logged(&mut state))
     }
 
-    /// Collective: flushes, and closes all files. Again it does nothing.
+    /// Collective: flushes, and closes all files. A second call does nothing.
     pub fn close(&self) -> Result<()> {
         let mut state = self.inner.state();
         if state.closed {
@@ -170,21 +171,21 @@ impl ArrayJob {
         closed
     }
 
-    /// Ends the job on this rank for an error of its own, whatever the others do: in the step that they are in, or come
-    /// to, they have this error, and so in all later ones. What was not flushed is gone on all ranks.
+    /// Ends the job on this rank with its own error, whatever the others do: they get this error in their current or
+    /// next step, and in all later steps. All ranks lose the writes that were not flushed.
     pub fn abandon(&self, error: Error) {
         let mut state = self.inner.state();
         if !std::mem::replace(&mut state.closed, true) {
             self.inner.team.leave(error);
             state.groups.iter_mut().for_each(|open| open.group.abandon());
-            // The error of the rank is the one to be reported; what is undecided is seen by nobody.
+            // The rank's own error is the one to report; no reader sees the undecided writes.
             let _ = self.inner.forget_logged(&mut state);
         }
     }
 }
 
-/// On rank 0: the run; gives whether it is written, its name, the store's folder, that of the job's files
-/// within it, and the process, with zeros between them.
+/// On rank 0: the run; returns whether it can be written, its name, the store's folder, the relative folder of the
+/// job's files, and the process, separated by zeros.
 fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> Result<Vec<u8>> {
     let mut random = [0; 8];
     env.rand.fill(&mut random);
@@ -215,7 +216,7 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
         within = format!("{ARRAYS}/{run}/{random}");
         folder = root.to_str().map(str::to_owned).ok_or_else(|| {
             let path = root.join(&within);
-            Code::Name.error(format!("{} is no path in UTF-8, which ranks could agree upon", path.display()))
+            Code::Name.error(format!("the path {} is not UTF-8, so ranks cannot agree on it", path.display()))
         })?;
     }
     let writes = if writable { "w" } else { "r" };

@@ -1,7 +1,7 @@
-//! Which level of file organisation pays: from what an open costs here, and the number and size of sets.
+//! Chooses the level of file organisation that pays, from the cost of an open here, and the number and size of sets.
 //!
-//! Level 3 needs fewest opens. Level 2 gives each set a file of its own, which can be read, copied and removed alone; it is
-//! taken where its opens cost next to nothing.
+//! Level 3 needs the fewest opens. Level 2 gives each set a file of its own, which users can read, copy and remove
+//! alone; it is chosen if its opens cost next to nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use fieldstone_core::env::{Disk, Env, create_dirs_alike};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::ArrayGroup;
 
-/// Files that are made to see what one costs, at most.
+/// Maximum number of files made to measure the cost of one.
 const TRIALS: usize = 3;
-/// Nanoseconds from which a first trial says enough: what disturbs a trial is much less.
+/// A first trial of this many nanoseconds is enough: disturbances are much smaller.
 const PLAIN: u64 = 2_000_000;
-/// Bytes a second that a file takes in, for what opens are compared with.
+/// Bytes a second that a file takes in; open costs are compared with it.
 const RATE: f64 = 1e9;
 /// Part of the time of writing one step that opens may take.
 const SHARE: f64 = 0.01;
@@ -30,8 +30,8 @@ pub struct ChosenLevel {
     pub why: String,
 }
 
-/// Collective: seconds that making and closing a file in `folder`, of the store in `root`, takes all ranks, at least; the files
-/// are removed.
+/// Collective: the least seconds that all ranks need to make and close a file in `folder`, of the store in `root`; the
+/// files are removed.
 pub fn cost_of_an_open(team: &Team, env: &Env, (root, folder): (&Path, &Path)) -> Result<f64> {
     let disk: &Arc<dyn Disk> = &env.disk;
     let made = match team.rank() {
@@ -61,7 +61,7 @@ pub fn cost_of_an_open(team: &Team, env: &Env, (root, folder): (&Path, &Path)) -
     Ok(slowest as f64 / 1e9)
 }
 
-/// The level for a group whose open costs so many seconds, which nobody has to know for one set; the same on all ranks.
+/// The level for a group, given the seconds of an open; with one set they do not matter. All ranks get the same level.
 pub fn choose(group: &ArrayGroup, open: f64) -> ChosenLevel {
     let sets = group.sets.len();
     let bytes: f64 =

@@ -1,14 +1,15 @@
-//! Arrays that the ranks of a job write into the store's logs (`layout="fields"`): each rank archives boxes of them, as pieces
-//! of one field, into its own log.
+//! Arrays that the ranks of a job write into the store's logs (`layout="fields"`): each rank archives its boxes, as
+//! pieces of one field, into its own log.
 //!
-//! Between two flushes all of it belongs to one transaction: the job's own, which rank 0 begins and decides, or the one that
-//! the job was opened in. So it is visible at once, or never, and a job that is killed leaves what nobody sees.
+//! Between two flushes all of them belong to one transaction: the job's own, which rank 0 begins and decides, or the
+//! one that the job was opened in. So they become visible together, or never, and no reader sees the pieces of a killed
+//! job.
 //!
 //! Invariants:
-//! * a rank archives nothing of an array before all ranks have theirs, so that a write that fails leaves nothing;
-//! * pieces never lie upon an older version of their field: that is hidden first, by rank 0;
-//! * a step that is there and may not be written again is refused before anything is archived (F-12);
-//! * what was lost when a log could not be written is reported by the next flush, which then keeps nothing.
+//! * a rank archives nothing of an array before all ranks are ready, so that a failed write leaves nothing;
+//! * pieces never lie on an older version of their field: rank 0 hides that version first;
+//! * a write to an existing step that may not be written again fails before anything is archived (F-12);
+//! * if a log could not be written, the next flush reports the loss and keeps nothing.
 
 use std::sync::Arc;
 
@@ -62,12 +63,12 @@ impl JobInner {
         let rules = (&shape[..], transaction, exist);
         let taken = self.take_pieces(state, (group, set, step), rules, (&pieces, &moved));
         if let Err(error) = taken {
-            // Refused before anything was taken.
+            // Refused before any piece was taken.
             if error.code() == Code::FieldExists {
                 return Err(error);
             }
-            // Of what this rank's log had, nobody knows how much is left.
-            let lost = error.replicate().context("what was written since the last flush is lost");
+            // The remaining content of this rank's log is unknown.
+            let lost = error.replicate().context("writes since the last flush are lost");
             let _ = self.drop_logged(state);
             state.logged.lost = Some(lost);
             return Err(error);
@@ -98,7 +99,7 @@ impl JobInner {
         let fill = state.groups[group].group.decl(set).fill.clone();
         let ready = prepared.and_then(|(key, compression)| {
             let exist = exist?;
-            // As the field has its dimensions.
+            // In the order of the field's dimensions.
             let mut chunks = record.chunks.clone();
             if let (StorageOrder::Fortran, Some(chunks)) = (record.order, &mut chunks) {
                 chunks.reverse();
@@ -115,11 +116,11 @@ impl JobInner {
                 let spec = FieldSpec { dtype, shape, fill: fill.as_deref(), chunks };
                 self.make_room(&pairs(&key), &spec, &options, rewritten || moved.holes == total)?;
             }
-            // Rank 0 has looked, or does when it archives the whole array.
+            // Rank 0 has looked already, or looks when it archives the whole array.
             let exist = if whole { exist } else { Some(Exist::New) };
             Ok((key, ArchiveOptions { exist, ..options }))
         });
-        // What others archive from here on is newer than what makes room for it.
+        // All pieces archived from here on are newer than the version that rank 0 hid.
         let (key, options) = self.team.agree(WRITE, ready)?;
         let key = pairs(&key);
         let archived = match (whole, &boxes[..]) {
@@ -137,7 +138,7 @@ impl JobInner {
         self.team.agree(WRITE, archived)
     }
 
-    /// What a write does where its step is there. One that the job wrote since its last flush is created anew, within the
+    /// How a write treats an existing step. A step that the job wrote since its last flush is created again in the
     /// transaction of that flush; only rank 0 looks.
     fn exist_of_write(
         &self,
@@ -156,7 +157,7 @@ impl JobInner {
         Ok(exist)
     }
 
-    /// On rank 0: hides what stands under a key, where something does, or where there has to be a field without a piece.
+    /// On rank 0: hides the field under a key, if there is one, or makes a field that must exist without a piece.
     fn make_room(
         &self,
         key: &Pairs<'_>,
@@ -177,7 +178,7 @@ impl JobInner {
         self.store.flush(session.clone())
     }
 
-    /// Collective in the first write after a flush: the transaction that all of it belongs to.
+    /// Collective in the first write after a flush: the transaction of all writes until the next one.
     fn logged_transaction(&self, state: &mut JobState) -> Result<Id> {
         if let Some(known) = state.session(&self.options).transaction() {
             return Ok(known);
@@ -187,12 +188,12 @@ impl JobInner {
             _ => Ok(Vec::new()),
         };
         let begun = self.team.broadcast(WRITE, 0, begun)?;
-        let id = begun.try_into().map_err(|_| Error::internal("rank 0 began something else"))?;
+        let id = begun.try_into().map_err(|_| Error::internal("rank 0 began another write"))?;
         state.logged.transaction = Some(Id(id));
         Ok(Id(id))
     }
 
-    /// Collective: makes what was written durable where a read of this set and step needs it; the session to read in.
+    /// Collective: makes writes durable if a read of this set and step needs them; returns the session to read in.
     pub fn flush_written(
         &self,
         state: &JobState,
@@ -207,9 +208,9 @@ impl JobInner {
         Ok(own)
     }
 
-    /// Makes what this rank wrote since the last flush durable; nobody sees it yet.
+    /// Makes this rank's writes since the last flush durable; readers do not see them yet.
     ///
-    /// Errors: also what was lost of it before.
+    /// Errors: also the loss of earlier writes.
     pub fn flush_logged(&self, state: &mut JobState) -> Result<()> {
         if let Some(lost) = state.logged.lost.take() {
             return Err(lost);
@@ -220,13 +221,13 @@ impl JobInner {
         }
     }
 
-    /// Collective: forgets what was written since the last flush.
+    /// Collective: forgets the writes since the last flush.
     pub fn drop_logged(&self, state: &mut JobState) -> Result<()> {
         let forgotten = self.forget_logged(state);
         self.team.agree("discard", forgotten)
     }
 
-    /// Forgets this rank's part of it; rank 0 decides that it never happened.
+    /// Forgets this rank's part of the writes; rank 0 rolls the transaction back.
     pub fn forget_logged(&self, state: &mut JobState) -> Result<()> {
         let session = state.session(&self.options);
         let logged = std::mem::take(&mut state.logged);

@@ -1,13 +1,13 @@
-//! An array in the store's logs, read by the ranks of a job as if it were a file: elements in C order from byte 0 on.
+//! An array in the store's logs, which the ranks of a job read like a file: elements in C order from byte 0 on.
 //!
-//! Each rank reads the blocks that it touches, checked as in every read of the store.
+//! Each rank reads the blocks that it touches, and checks them as every read of the store does.
 
 use fieldstone_core::env::comm::CommReader;
 use fieldstone_core::geometry::flat_boxes;
 use fieldstone_core::{Error, Result};
 use fieldstone_store::Field;
 
-/// A field as bytes to read.
+/// A field that is read as bytes.
 #[derive(Debug)]
 pub struct LoggedArray {
     field: Field,
@@ -17,7 +17,7 @@ pub struct LoggedArray {
 }
 
 impl LoggedArray {
-    /// An array field; what nobody wrote of it has its fill.
+    /// An array field; unwritten elements have its fill.
     pub fn new(field: Field, shape: Vec<u64>, size: u64) -> LoggedArray {
         LoggedArray { field: field.lenient(), shape, size: size.max(1) }
     }
@@ -32,7 +32,7 @@ impl CommReader for LoggedArray {
         let end = self.total().min(offset.saturating_add(buffer.len() as u64));
         let Some(len) = end.checked_sub(offset).filter(|len| *len > 0) else { return Ok(0) };
         if !offset.is_multiple_of(self.size) || !len.is_multiple_of(self.size) {
-            return Err(Error::internal("a part of an element of a field is read"));
+            return Err(Error::internal("a read covers a part of an element of a field"));
         }
         let mut done = 0;
         for part in flat_boxes(&self.shape, offset / self.size, end / self.size)? {
@@ -46,7 +46,7 @@ impl CommReader for LoggedArray {
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
         parts.iter_mut().try_for_each(|(offset, part)| match self.read_at(part, *offset)? {
             n if n == part.len() => Ok(()),
-            _ => Err(Error::internal("bytes behind the end of a field are read")),
+            _ => Err(Error::internal("a read goes past the end of a field")),
         })
     }
 

@@ -1,10 +1,10 @@
-//! New memory for what a rank reads.
+//! New memory for the elements that a rank reads.
 
 use fieldstone_array::distributed::group::{MemoryMut, dense_strides};
 use fieldstone_core::dtype::DType;
 use fieldstone_core::{Code, Error, Result};
 
-/// New dense memory in C order and this machine's byte order, filled by a collective read.
+/// New dense memory in C order and this machine's byte order, which a collective read fills.
 pub fn dense(
     dtype: DType,
     shape: &[u64],

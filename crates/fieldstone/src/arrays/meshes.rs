@@ -1,4 +1,5 @@
-//! Unstructured meshes of a store: made by the ranks of a job, kept once by content, named in the catalog.
+//! Unstructured meshes of a store: the ranks of a job make them, the store keeps each content once, the catalog names
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,11 +30,11 @@ pub struct JobMesh {
 }
 
 impl ArrayJob {
-    /// Collective: makes a mesh of what the ranks hold, each its contiguous share, and declares it with `attrs` under the
-    /// name that `content` says. The same content is kept once; a name stands for one content.
+    /// Collective: makes a mesh from the contiguous shares of the ranks, and declares it with `attrs` under the name in
+    /// `content`. The store keeps equal content once; a name means one content.
     ///
-    /// Errors: `Invalid` for an entry that names no node, with rank, position and value; `Conflict` where the name is of
-    /// another mesh, or ranks say otherwise.
+    /// Errors: `Invalid` for an entry that is not a node, with rank, position and value; `Conflict` if another mesh has
+    /// the name, or ranks say otherwise.
     pub fn create_mesh(
         &self,
         name: &str,
@@ -54,9 +55,9 @@ impl ArrayJob {
         Ok(JobMesh { job, mesh, name: name.to_owned() })
     }
 
-    /// Collective: a mesh that the store keeps, by name.
+    /// Collective: opens a mesh of the store by name.
     ///
-    /// Errors: `NotFound` where there is none; `Corrupt` where its file is not the one that was declared.
+    /// Errors: `NotFound` if there is none; `Corrupt` if its file is not the declared one.
     pub fn mesh(&self, name: &str) -> Result<JobMesh> {
         JobMesh::open(&self.inner, name)
     }
@@ -69,7 +70,7 @@ fn declare(job: &JobInner, mesh: &Mesh, name: &str, attrs: &[(String, Value)]) -
     declare_with_others(&job.store, decl, &job.options.session)
 }
 
-/// Declares a mesh. If its file was lost and made again, other names of it get the checksums of the new one.
+/// Declares a mesh. If its file was lost and made again, the mesh's other names get the checksums of the new file.
 pub(super) fn declare_with_others(store: &Store, decl: MeshDecl, session: &Session) -> Result<()> {
     let mut all = store.catalog().meshes(session)?;
     all.retain(|other| other.path == decl.path && other.name != decl.name && other.sums != decl.sums);
@@ -78,7 +79,7 @@ pub(super) fn declare_with_others(store: &Store, decl: MeshDecl, session: &Sessi
     store.catalog().create_meshes(all, session)
 }
 
-/// The declaration of a mesh, which came from rank 0 as the kind of a side record and its bytes.
+/// Decodes the declaration of a mesh that rank 0 sent: the kind of a side record and its bytes.
 fn decode(bytes: &[u8]) -> Result<MeshDecl> {
     let (kind, bytes) = bytes.split_first_chunk().unwrap_or((&[0; 2], &[]));
     match Record::decode(&SideRecord { kind: u16::from_le_bytes(*kind), bytes: bytes.to_vec().into() })? {
@@ -88,7 +89,7 @@ fn decode(bytes: &[u8]) -> Result<MeshDecl> {
     .ok_or_else(|| Error::internal("a mesh came from rank 0 as something else"))
 }
 
-/// The checksums that are declared of a mesh's file.
+/// The declared checksums of a mesh's file.
 pub(super) fn sums_of(store: &Store, path: &Path, session: &Session) -> Result<Option<FileSums>> {
     let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
     let within = format!("{MESHES}/{file}");
@@ -96,13 +97,13 @@ pub(super) fn sums_of(store: &Store, path: &Path, session: &Session) -> Result<O
     Ok(meshes.into_iter().filter(|mesh| mesh.path == within).find_map(|mesh| mesh.sums))
 }
 
-/// Collective: what a declaration means on a mesh: its sets have the mesh's extent first, and UGRID's attributes.
+/// Collective: adapts a declaration to its mesh: sets get the mesh's extent first, and UGRID's attributes.
 pub(super) fn on_mesh(job: &Arc<JobInner>, options: &GroupOptions) -> Result<GroupOptions> {
     let mut options = options.clone();
     let (Some(name), Some(location)) = (options.mesh.clone(), options.location) else {
         let both = match options.mesh.is_some() || options.location.is_some() {
             true => Err(Code::Option
-                .error("a group on a mesh without its name or its location")
+                .error("a group on a mesh lacks the mesh's name or its location")
                 .with_hint("give mesh= and location=\"node\", \"edge\", \"face\" or \"volume\"")),
             false => Ok(options),
         };
@@ -145,7 +146,7 @@ pub(super) fn on_mesh(job: &Arc<JobInner>, options: &GroupOptions) -> Result<Gro
 }
 
 impl JobMesh {
-    /// Collective: a mesh that the store keeps, by name.
+    /// Collective: opens a mesh of the store by name.
     fn open(job: &Arc<JobInner>, name: &str) -> Result<JobMesh> {
         let found = match job.team.rank() {
             0 => job.store.catalog().mesh(name, &job.options.session).map(|decl| {
@@ -166,12 +167,12 @@ impl JobMesh {
         &self.name
     }
 
-    /// How many nodes, edges, faces and volumes it has.
+    /// Numbers of nodes, edges, faces and volumes.
     pub fn counts(&self) -> [u64; 4] {
         self.mesh.counts()
     }
 
-    /// How many of one kind it has.
+    /// Number of elements of one kind.
     pub fn count(&self, location: MeshLocation) -> u64 {
         self.mesh.count(location)
     }
@@ -196,7 +197,7 @@ impl JobMesh {
         self.begin_read_in(array, view, StorageOrder::C)
     }
 
-    /// As [`begin_read`](Self::begin_read), with dimensions in an order; see [`JobImport::begin_read_in`].
+    /// As [`begin_read`](Self::begin_read), with dimensions in `order`; see [`JobImport::begin_read_in`].
     ///
     /// [`JobImport::begin_read_in`]: super::JobImport::begin_read_in
     pub fn begin_read_in(
@@ -225,7 +226,7 @@ impl JobMesh {
         self.mesh.read(array, read, self.job.options.to_read())
     }
 
-    /// Collective: this rank's share of its edges, else of those of its faces or volumes.
+    /// Collective: this rank's share of its edges; without edges, those of its faces or volumes.
     pub fn edges(&self) -> Result<EdgeShare> {
         self.mesh.edges()
     }

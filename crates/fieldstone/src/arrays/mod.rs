@@ -87,7 +87,7 @@ pub use xdmf::{XdmfReport, write_xdmf};
 use fieldstone_core::env::comm::{Step, Team};
 use fieldstone_core::{Error, Result};
 
-/// The first error of calls that are all made, whatever came of the others: they are collective.
+/// The first error of calls that must all be made, whatever their results: they are collective.
 fn each(outcomes: impl Iterator<Item = Result<()>>) -> Result<()> {
     let mut first = Ok(());
     for outcome in outcomes {
@@ -96,7 +96,7 @@ fn each(outcomes: impl Iterator<Item = Result<()>>) -> Result<()> {
     first
 }
 
-/// Takes part as failed in the call that the other ranks make. Gives the error, which they have, too.
+/// Takes part, as failed, in the call that the other ranks make. Returns the error that the others get, too.
 fn refuse(team: &Team, call: impl Into<Step>, error: Error) -> Error {
     match team.agree::<()>(call, Err(error)) {
         Err(error) => error,

@@ -1,10 +1,11 @@
-//! Parts of unstructured meshes for the ranks of a job, found again in what earlier runs kept.
+//! Parts of unstructured meshes for the ranks of a job, reused from earlier runs.
 //!
-//! A partition is looked for before edges are read: finished parts of the same vector and number of ranks, else edges by
-//! node, which serve any. What was computed is written by a thread while the run goes on, and declared by the next flush.
+//! Before it reads edges, a partition looks for kept files: finished parts for the same vector and number of ranks,
+//! else edges by node, which serve any. A thread writes newly computed parts while the run goes on, and the next flush
+//! declares them.
 //!
-//! Edges have a name by which what was kept of them is found: a mesh its checksum, a file from outside its path, size and
-//! time, arrays the checksum of their content.
+//! A name of the edges identifies kept files: a mesh uses its checksum, an external file its path, size and time,
+//! arrays the checksum of their content.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ use super::meshes::JobMesh;
 use super::pending::PendingHistory;
 use crate::own_files::HISTORIES;
 
-/// Where the edges come from.
+/// Source of the edges.
 #[derive(Debug, Clone, Copy)]
 pub enum MeshEdges<'a> {
     /// Both ends of each edge of this rank's contiguous share.
@@ -46,7 +47,7 @@ pub enum MeshEdges<'a> {
 }
 
 impl MeshEdges<'_> {
-    /// What they come from, in words.
+    /// The source in words.
     fn word(&self) -> &'static str {
         match self {
             MeshEdges::Arrays(..) => "arrays",
@@ -56,7 +57,7 @@ impl MeshEdges<'_> {
     }
 }
 
-/// Which rank a node belongs to.
+/// Assignment of nodes to ranks.
 #[derive(Debug, Clone)]
 pub enum MeshVector<'a> {
     /// The rank of every node, equal on all ranks.
@@ -67,12 +68,12 @@ pub enum MeshVector<'a> {
     Block,
     /// Equal shares along a Hilbert curve through the nodes of a mesh.
     Hilbert,
-    /// A file of METIS: a line for each node with the rank's number.
+    /// A file of METIS: one line per node with the rank's number.
     File(PathBuf),
 }
 
 impl MeshVector<'_> {
-    /// The vector as the ranks of nodes are made of it; `columns` are coordinates of the nodes.
+    /// The vector as ranks of nodes; `columns` are coordinates of the nodes.
     fn by_ranks<'v>(&'v self, columns: &'v [&'v [f64]]) -> Vector<'v> {
         match self {
             MeshVector::Replicated(ranks) => Vector::Replicated(RankNumbers::I64(ranks)),
@@ -84,16 +85,16 @@ impl MeshVector<'_> {
     }
 }
 
-/// How a partition is made; equal on all ranks.
+/// Options for a partition; equal on all ranks.
 #[derive(Debug, Clone)]
 pub struct PartitionOptions {
-    /// How many nodes there are; as many as the vector has, or the mesh, where absent.
+    /// Number of nodes; if absent, that of the vector or the mesh.
     pub nodes: Option<u64>,
     /// The number of the first node: 0 or 1.
     pub base: u64,
-    /// Whether what earlier runs kept is used, and this one is kept.
+    /// Whether to use files that earlier runs kept, and to keep this partition.
     pub history: bool,
-    /// How edges come to the ranks of their ends.
+    /// How edges reach the ranks of their ends.
     pub method: PartitionMethod,
 }
 
@@ -103,7 +104,7 @@ impl Default for PartitionOptions {
     }
 }
 
-/// One rank's part of a mesh, in its job. What the rank has is in [`part`](Self::part).
+/// One rank's part of a mesh, in its job; see [`part`](Self::part).
 #[derive(Debug)]
 pub struct JobPartition {
     job: Arc<JobInner>,
@@ -117,14 +118,15 @@ impl JobPartition {
         &self.part
     }
 
-    /// What was kept and not used: files with the reason.
+    /// Kept files that were not used, with the reason.
     pub fn ignored(&self) -> &[String] {
         &self.ignored
     }
 
-    /// Collective: gives ghosts their owners' values, in arrays at the nodes. A rank that failed before passes its error.
+    /// Collective: gives ghosts their owners' values, in arrays at the nodes. A rank that failed before passes its
+    /// error.
     ///
-    /// Errors: `Invalid` for an array of another length; `Conflict` where ranks give arrays of other sizes.
+    /// Errors: `Invalid` for an array of another length; `Conflict` if ranks give arrays of different sizes.
     pub fn update(&self, arrays: Result<Vec<MemoryMut<'_>>>) -> Result<()> {
         let nodes = self.part.nodes().len() as u64;
         let memory = |given| memory(given, nodes);
@@ -137,8 +139,8 @@ impl JobPartition {
 fn memory(memory: MemoryMut<'_>, nodes: u64) -> Result<BufferMut<'_>> {
     if memory.shape.first() != Some(&nodes) {
         return Err(Code::ShapeMismatch
-            .error(format!("an array of shape {:?} at {nodes} nodes", memory.shape))
-            .with_hint("ghosts are part of it: its first dimension is that of `nodes`"));
+            .error(format!("an array of shape {:?} does not fit {nodes} nodes", memory.shape))
+            .with_hint("its first dimension has the length of `nodes`, ghosts included"));
     }
     let element = Element::of(memory.dtype, memory.dtype.byte_order())?;
     BufferMut::strided(memory.bytes, element, memory.shape, memory.strides, memory.origin)
@@ -151,11 +153,11 @@ struct OwnEdges {
 }
 
 impl ArrayJob {
-    /// Collective: this rank's part of a mesh: the nodes that `vector` gives it, ghosts, edges with an end of its own. A rank
-    /// that failed before passes its error.
+    /// Collective: makes this rank's part of a mesh: the nodes that `vector` gives it, ghosts, and edges with an end of
+    /// its own. A rank that failed before passes its error.
     ///
-    /// Errors: `Invalid` with rank, position and value for a vector or an edge that names what is not there; `Conflict`
-    /// where ranks say otherwise.
+    /// Errors: `Invalid` with rank, position and value if a vector or an edge names a rank or node that does not exist;
+    /// `Conflict` if ranks say otherwise.
     pub fn partition(
         &self,
         given: Result<(MeshEdges<'_>, MeshVector<'_>)>,
@@ -204,11 +206,11 @@ impl ArrayJob {
             Some(histories) => histories.kept(&ranks, &mut ignored)?,
             None => None,
         };
-        // Those that can be written, too.
+        // Only if the job can also write them.
         let keeps = histories.filter(|_| job.writable);
         if let Some(part) = kept {
             let part = Arc::new(part);
-            // Parts that were made of kept edges serve the next run of this vector and as many ranks.
+            // Parts made from kept edges serve the next run with this vector and the same number of ranks.
             if let (PartitionSource::Edges, Some(histories)) = (part.source(), &keeps) {
                 histories.keep(&part)?;
             }
@@ -254,7 +256,7 @@ fn coordinates(mesh: &JobMesh) -> Result<Vec<Vec<f64>>> {
 }
 
 impl JobImport {
-    /// Collective: a variable of whole numbers, this rank's share.
+    /// Collective: this rank's share of an integer variable.
     fn integers(&self, name: &str) -> Result<Vec<i64>> {
         let begun = self.begin_read(name, None)?;
         let dtype = begun.dtype();
@@ -262,8 +264,8 @@ impl JobImport {
         let checked = match whole {
             true => Ok(()),
             false => Err(Code::Dtype
-                .error(format!("variable `{name}` is no row of whole numbers of 4 or 8 bytes"))
-                .with_hint("edges are two rows of node numbers")),
+                .error(format!("variable `{name}` is not a row of whole numbers of 4 or 8 bytes"))
+                .with_hint("give the edges as two rows of node numbers")),
         };
         self.job.team.agree("partition", checked)?;
         let bytes = dense(dtype, begun.local_shape(), |memory| self.read(&begun, memory).map(drop))?;
@@ -273,7 +275,7 @@ impl JobImport {
         })
     }
 
-    /// The name by which what is kept of two variables is found: file, size, time, and where they lie.
+    /// The name that identifies kept files of two variables: file, size, time, and their places in it.
     fn identity(&self, first: &str, second: &str, base: u64) -> String {
         let mut decl = self.import.describe("", None);
         decl.variables.retain(|variable| variable.name == first || variable.name == second);
@@ -283,8 +285,8 @@ impl JobImport {
 }
 
 impl MeshEdges<'_> {
-    /// Collective: the name by which what is kept of edges is found, and this rank's edges where the name is made
-    /// of them.
+    /// Collective: the name that identifies kept files of the edges, and this rank's edges if the name is computed from
+    /// them.
     fn name(&self, team: &Team, ranks: &NodeRanks<'_>, base: u64) -> Result<(String, Option<OwnEdges>)> {
         match self {
             MeshEdges::Mesh(mesh) => Ok((hex(&mesh.checksum()), None)),
@@ -299,11 +301,11 @@ impl MeshEdges<'_> {
     }
 }
 
-/// Files of a mesh's partitions, which jobs keep for those after them.
+/// Files of a mesh's partitions, which jobs keep for later jobs.
 struct Histories<'a> {
     job: &'a JobInner,
     folder: &'a JobFolder,
-    /// The name by which what is kept of the edges is found.
+    /// The name that identifies kept files of the edges.
     name: String,
 }
 
@@ -312,7 +314,7 @@ impl Histories<'_> {
         self.folder.root.join(HISTORIES)
     }
 
-    /// Collective: a partition that an earlier run kept. One that cannot be used is named with the reason.
+    /// Collective: a partition that an earlier run kept. Unusable files go to `ignored` with the reason.
     fn kept(&self, ranks: &NodeRanks<'_>, ignored: &mut Vec<String>) -> Result<Option<Partition>> {
         let (job, folder) = (self.job, self.path());
         let (parts, edges) = (parts_file(&self.name, ranks.sum(), job.team.size()), edges_file(&self.name));
@@ -347,7 +349,7 @@ impl Histories<'_> {
         Ok(None)
     }
 
-    /// Collective: has threads write what was computed; the next flush declares it.
+    /// Collective: has threads write the computed partition; the next flush declares it.
     fn keep(&self, part: &Arc<Partition>) -> Result<()> {
         let (job, folder) = (self.job, self.path());
         let disk = job.env().disk.clone();
@@ -401,7 +403,7 @@ impl Histories<'_> {
 }
 
 fn note(ignored: &mut Vec<String>, path: &std::path::Path, error: &Error) {
-    tracing::warn!(path = %path.display(), %error, "a kept partition is not used");
+    tracing::warn!(path = %path.display(), %error, "cannot use a kept partition");
     ignored.push(error.message().to_owned());
 }
 

@@ -1,4 +1,4 @@
-//! What is written and not flushed: partitions that threads write while a run goes on, and arrays in the store's logs.
+//! Unflushed work: partitions that threads write while a run goes on, and arrays in the store's logs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::HistoryDecl;
 use fieldstone_store::api::Exist;
 
-/// A file that a thread writes, and what the catalog is to say of it once it is whole.
+/// A file that a thread writes, and its declaration for the catalog once it is complete.
 #[derive(Debug)]
 pub struct PendingHistory {
     pub writer: Arc<HistoryWriter>,
@@ -21,7 +21,7 @@ pub struct PendingHistory {
     pub decl: HistoryDecl,
 }
 
-/// Partitions that threads write, until the next flush.
+/// Partitions that threads are writing, until the next flush.
 #[derive(Debug, Default)]
 pub struct PendingHistories(Mutex<Vec<PendingHistory>>);
 
@@ -30,13 +30,13 @@ impl PendingHistories {
         self.0.lock().push(history);
     }
 
-    /// Whether one is written to a path, relative to the store's folder.
+    /// Whether a thread writes to this path, relative to the store's folder.
     pub fn has(&self, path: &str) -> bool {
         self.0.lock().iter().any(|pending| pending.decl.path == path)
     }
 
-    /// Collective: waits for files that threads write, and gives them their names. Gives what the catalog is to say of them;
-    /// one that failed is dropped: a partition can be made again.
+    /// Collective: waits for the files that threads write, and gives them their names. Returns their declarations for
+    /// the catalog; a failed file is dropped: a partition can be made again.
     pub fn finish(&self, team: &Team, disk: &dyn Disk) -> Vec<HistoryDecl> {
         let pending = std::mem::take(&mut *self.0.lock());
         let mut whole = Vec::new();
@@ -45,28 +45,28 @@ impl PendingHistories {
                 thread.join().unwrap_or_else(|_| Err(Error::internal("the writer of a history panicked")));
             match writer.finish(team, disk, written) {
                 Ok(()) => whole.push(decl),
-                Err(error) => tracing::warn!(path = decl.path, %error, "a partition is not kept"),
+                Err(error) => tracing::warn!(path = decl.path, %error, "cannot keep a partition"),
             }
         }
         whole
     }
 }
 
-/// What was written to the store's logs since the last flush.
+/// Writes to the store's logs since the last flush.
 #[derive(Debug, Default)]
 pub struct LoggedWrites {
-    /// The job's own transaction, where it has begun one.
+    /// The job's own transaction, if it has begun one.
     pub transaction: Option<Id>,
     /// Group, set and step.
     pub written: BTreeSet<(usize, usize, i64)>,
-    /// On rank 0: what a write does where its step is there, once that was asked for.
+    /// On rank 0: how a write treats an existing step, once it was looked up.
     pub exist: Option<Option<Exist>>,
-    /// What was lost of it.
+    /// The error that lost some of the writes.
     pub lost: Option<Error>,
 }
 
 impl LoggedWrites {
-    /// Whether nothing was written, nor lost; the same on all ranks.
+    /// Whether there are neither writes nor a loss; the same on all ranks.
     pub fn is_empty(&self) -> bool {
         self.written.is_empty() && self.lost.is_none()
     }

@@ -1,26 +1,26 @@
-//! What a rank of a job has done so far.
+//! Counters and times of a rank of a job.
 
 use std::collections::BTreeMap;
 
 use fieldstone_array::distributed::plan::MoveReport;
 
-/// What time goes to.
+/// Phases of a job's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Groups are declared, files chosen, places looked up.
     Plan,
-    /// Elements go to the file: exchanged and written.
+    /// Ranks exchange elements and write them to the file.
     Write,
-    /// What was written is made durable.
+    /// Ranks make their writes durable.
     Sync,
-    /// The store's commit, and what files show after it.
+    /// The store commits, then files show the commit.
     Commit,
-    /// Elements come from the file.
+    /// Ranks read elements from the file.
     Read,
 }
 
 impl Phase {
-    /// Its word.
+    /// Name of the phase.
     pub fn word(self) -> &'static str {
         match self {
             Phase::Plan => "plan",
@@ -32,7 +32,7 @@ impl Phase {
     }
 }
 
-/// Of this rank, since the job began.
+/// Report of this rank, since the job began.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobReport {
     /// Bytes of elements and indices that it sent to others.

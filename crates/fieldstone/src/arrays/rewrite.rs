@@ -1,9 +1,9 @@
-//! The arrays of a run, written anew: at another level, and in one file a group or set whatever the number of jobs that
+//! Rewrites the arrays of a run: at another level, and into one file per group or set, whatever the number of jobs that
 //! wrote them.
 //!
-//! One process reads array by array and writes it into files of a new job; one commit makes them the newest versions of their
-//! fields. Who is killed before it leaves files that show nothing, and a run as it was. The files of before stay: older
-//! versions stand in them.
+//! One process copies array by array into files of a new job; one commit makes them the newest versions of their
+//! fields. If the process is killed before that, its files show nothing and the run is unchanged. The old files stay:
+//! they hold older versions.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::spec;
 use crate::Session;
 use crate::Store;
 
-/// What was written anew of a group.
+/// Report of a rewritten group.
 #[derive(Debug, Clone)]
 pub struct RewrittenGroup {
     /// Its name.
@@ -35,17 +35,17 @@ pub struct RewrittenGroup {
     pub arrays: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// How many files they stood in.
+    /// Number of files that held them before.
     pub files_before: u64,
-    /// Paths of the files that they stand in, relative to the store's folder.
+    /// Paths of the files that hold them now, relative to the store's folder.
     pub files: Vec<String>,
 }
 
-/// Writes all arrays of a run that are in files anew, at `level`, or at the level of their group. No job may be writing the
-/// run meanwhile. Memory is that of one array.
+/// Rewrites all arrays of a run that are in files, at `level`, or at the level of their group. No job may write the run
+/// at the same time. Memory is that of one array.
 ///
-/// Errors: `NotFound` for a run that is not there or has no such arrays; what reading and writing gives. Then nothing has
-/// changed.
+/// Errors: `NotFound` for a run that does not exist or has no such arrays; those of reading and writing. A failed
+/// rewrite changes nothing.
 pub fn rewrite(store: &Store, run: &RunName, level: Option<Level>) -> Result<Vec<RewrittenGroup>> {
     crate::run::Run::find(store, Some(&run.project), &run.name, &Session::default())?;
     let found = groups_of(store, run)?;
@@ -53,7 +53,7 @@ pub fn rewrite(store: &Store, run: &RunName, level: Option<Level>) -> Result<Vec
     if in_files.is_empty() {
         return Err(Code::VariableNotFound
             .error(format!("run {} has no distributed arrays in files", run.name))
-            .with_hint("fieldstone arrays STORE lists what there is"));
+            .with_hint("list the store's arrays with fieldstone arrays STORE"));
     }
     // The same arrays, in other files.
     let options =
@@ -71,7 +71,7 @@ pub fn rewrite(store: &Store, run: &RunName, level: Option<Level>) -> Result<Vec
             Ok(written)
         }
         Err(error) => {
-            // The first error is the one to be reported.
+            // The first error is the one to report.
             let _ = job.discard();
             let _ = job.close();
             Err(error)
@@ -83,7 +83,7 @@ fn is_in_files(found: &GroupInventory) -> bool {
     found.group.layout == ArrayLayout::Files && found.arrays > 0
 }
 
-/// A group whose files have another level than it was declared with.
+/// Opens a group whose files have another level than its declaration.
 fn open_at_level(
     job: &Arc<JobInner>,
     found: &GroupInventory,
@@ -101,7 +101,7 @@ fn open_at_level(
         record: found.group.clone(),
         group,
         declared: true,
-        level: format!("level {}: for writing it anew", level.number()),
+        level: format!("level {}: for rewriting it", level.number()),
         method: String::new(),
         hints: Hints::default(),
     });
@@ -117,7 +117,7 @@ fn rewrite_group(
     let (group, level) = open_at_level(job, found, level)?;
     let index = group.index();
     let (mut arrays, mut bytes) = (0, 0);
-    // Sets of a step go together, as a job writes them.
+    // The sets of a step go together, as a job writes them.
     for (&step, sets) in &found.steps {
         for &set in sets {
             let kept = &found.group.sets[set];

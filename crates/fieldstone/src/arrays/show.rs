@@ -1,7 +1,7 @@
-//! Files of a run that a killed job left between its commit and the bytes by which a file shows it: shown later.
+//! Completes files of a run whose job was killed between its commit and the bytes by which a file shows the commit.
 //!
-//! A job that writes files leaves a mark in its folder until it is closed, so that the next one need not look at the files of
-//! all jobs before it. A mark names the process that made it.
+//! A job that writes files leaves a mark in its folder until it is closed, so that the next job need not look at the
+//! files of all earlier jobs. A mark names the process that made it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,21 +18,22 @@ use crate::Store;
 use crate::own_files::{ARRAYS, is_gone, mark_of, shows_nothing};
 use crate::steps::entries;
 
-/// How often files are looked at again, because a job that still runs has flushed meanwhile.
+/// Maximum number of looks at files, because a running job may flush in between.
 const ROUNDS: usize = 8;
 
-/// What was done about files that show less than is flushed.
+/// Report of completed files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShownFiles {
-    /// Paths of those that show all of it now, relative to the store's folder.
+    /// Paths of files that now show everything, relative to the store's folder.
     pub files: Vec<String>,
-    /// Those that could not be changed, and why.
+    /// Files that could not be changed, with the reason.
     pub left: Vec<(String, String)>,
 }
 
-/// Has the files of a run show all arrays that are flushed into them; after a job that was killed they may show less.
+/// Makes the files of a run show all arrays that were flushed into them; after a killed job they may show less.
 ///
-/// Errors: `NotFound` for a run that is not there; what the catalog gives. A file that cannot be changed is named in the result.
+/// Errors: `NotFound` for a run that does not exist; those of the catalog. The result names files that cannot be
+/// changed.
 pub fn show(store: &Store, run: &RunName) -> Result<ShownFiles> {
     crate::run::Run::find(store, Some(&run.project), &run.name, &Session::default())?;
     show_within(store, run, |_| true)
@@ -48,7 +49,7 @@ fn show_within(store: &Store, run: &RunName, is_meant: impl Fn(&str) -> bool) ->
     let mut shown = ShownFiles::default();
     let Some(root) = store.backend().folder() else { return Ok(shown) };
     let disk = &*store.backend().env().disk;
-    // A file of a job that still runs may show more than was known when it was looked at: then it is looked at again.
+    // The file of a running job may show more than was known a moment ago: then look again.
     for _ in 0..ROUNDS {
         let mut changed = Vec::new();
         shown.left.clear();
@@ -70,7 +71,7 @@ fn show_within(store: &Store, run: &RunName, is_meant: impl Fn(&str) -> bool) ->
     Ok(shown)
 }
 
-/// Where the last array begins that is flushed into each file of a run.
+/// The start of the last flushed array in each file of a run.
 fn last_slabs(store: &Store, run: &RunName) -> Result<BTreeMap<String, u64>> {
     let mut last: BTreeMap<String, u64> = BTreeMap::new();
     for group in groups_of(store, run)? {
@@ -87,7 +88,7 @@ fn last_slabs(store: &Store, run: &RunName) -> Result<BTreeMap<String, u64>> {
     Ok(last)
 }
 
-/// Shows what jobs of a run before this one left, as far as this user may; what fails is no matter of the job.
+/// Completes files of the run's earlier jobs, as far as this user may; a failure does not affect the job.
 pub(super) fn show_left(store: &Store, run: &RunName, folder_of_run: &Path) {
     let env = store.backend().env();
     let marks = marks(env, folder_of_run);
@@ -106,13 +107,13 @@ pub(super) fn show_left(store: &Store, run: &RunName, folder_of_run: &Path) {
             }
         }
         Ok(shown) => {
-            tracing::warn!(left = ?shown.left, "files of a job before this one show less than is flushed")
+            tracing::warn!(left = ?shown.left, "files of an earlier job show less than was flushed")
         }
-        Err(error) => tracing::warn!(%error, "files of a job before this one may show less than is flushed"),
+        Err(error) => tracing::warn!(%error, "files of an earlier job may show less than was flushed"),
     }
 }
 
-/// Marks of this user in the folders of a run's jobs: the job's folder, and the mark's name.
+/// This user's marks in the folders of a run's jobs: the job's folder, and the mark's name.
 fn marks(env: &Env, folder_of_run: &Path) -> Vec<(String, String)> {
     let list = |path: &Path| env.disk.list_dir(path).unwrap_or_default();
     let jobs = list(folder_of_run).into_iter().filter(|(_, kind)| *kind == FileKind::Directory);

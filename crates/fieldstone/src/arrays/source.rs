@@ -1,7 +1,7 @@
-//! Where an array that was flushed stands, and the file from which ranks read it.
+//! The place of a flushed array, and the file from which ranks read it.
 //!
-//! Rank 0 looks it up and says so to the others. A slab of a file is read through its checksums; an array in the store's logs by
-//! each rank on its own. Files stay open for the next read, the last ones.
+//! Rank 0 looks the place up and sends it to the others. Ranks read a slab of a file through its checksums; each rank
+//! reads an array in the store's logs on its own. The last files stay open for the next read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::logged_array::LoggedArray;
 use crate::Session;
 use crate::Store;
 
-/// Files that stay open for reading.
+/// Number of files that stay open for reading.
 const OPEN: usize = 16;
 
 /// A key of the store, as keyword and value.
@@ -39,16 +39,16 @@ fn field(store: &Store, key: &Key, session: &Session) -> Result<Field> {
     store.get(&pairs(key), &ReadOptions { session: session.clone() })
 }
 
-/// On rank 0: where the array of a key stands.
+/// On rank 0: the place of the array under a key.
 ///
-/// Errors: `NotFound` where there is none; `Invalid` where the field is no array.
+/// Errors: `NotFound` if there is none; `Invalid` if the field is not an array.
 pub fn locate(store: &Store, key: &Key, session: &Session) -> Result<SourceMessage> {
     let field = field(store, key, session)?;
     if let Some(stored) = field.stored_array()? {
         let path = stored
             .path
             .to_str()
-            .ok_or_else(|| Code::Name.error(format!("{} is no path in UTF-8", stored.path.display())))?;
+            .ok_or_else(|| Code::Name.error(format!("the path {} is not UTF-8", stored.path.display())))?;
         let slab = StoredSlab {
             path: path.to_owned(),
             offset: stored.offset,
@@ -59,18 +59,19 @@ pub fn locate(store: &Store, key: &Key, session: &Session) -> Result<SourceMessa
     }
     match (field.dtype()?, field.shape()?) {
         (Some(dtype), Some(shape)) => Ok(SourceMessage { dtype, shape, stored: None }),
-        _ => Err(Code::Dtype.error(format!("{} holds bytes that are no array", field.key()?))),
+        _ => Err(Code::Dtype.error(format!("{} holds bytes that are not an array", field.key()?))),
     }
 }
 
-/// Files that were opened for reading, the one used last at the end. The same on all ranks.
+/// Files open for reading, the last used one at the end. The same on all ranks.
 #[derive(Debug, Default)]
 pub struct OpenFiles {
     files: Vec<((PathBuf, Hints), TeamFile)>,
 }
 
 impl OpenFiles {
-    /// Collective: the file of this path, opened with hints beside the communicator's; and whether it was opened now.
+    /// Collective: the file of this path, opened with hints besides the communicator's; and whether this call opened
+    /// it.
     fn open(&mut self, team: &Team, path: &Path, hints: &Hints) -> Result<(TeamFile, bool)> {
         if let Some(known) = self.files.iter().position(|((known, with), _)| known == path && with == hints) {
             let entry = self.files.remove(known);
@@ -87,7 +88,7 @@ impl OpenFiles {
         Ok((file, true))
     }
 
-    /// Collective: what a message says, as a file of these ranks; and whether one was opened for it.
+    /// Collective: turns rank 0's message into a file of these ranks; and whether this call opened one.
     pub fn source(
         &mut self,
         team: &Team,
@@ -114,18 +115,18 @@ impl OpenFiles {
                 (team.agree(READ, checked)?.0, slab.offset, opened)
             }
             None => {
-                // Another rank's commit is news to this process.
+                // This process has not seen another rank's commit yet.
                 let own = store.refresh().and_then(|()| field(store, key, session));
-                let own = own.and_then(|field| {
-                    let same =
-                        field.shape()?.as_deref() == Some(&shape[..]) && field.dtype()? == Some(*dtype);
-                    match same {
-                        true => Ok(LoggedArray::new(field, shape.clone(), size)),
-                        false => {
-                            Err(Code::Conflict.error("the field was archived anew while ranks looked for it"))
+                let own =
+                    own.and_then(|field| {
+                        let same =
+                            field.shape()?.as_deref() == Some(&shape[..]) && field.dtype()? == Some(*dtype);
+                        match same {
+                            true => Ok(LoggedArray::new(field, shape.clone(), size)),
+                            false => Err(Code::Conflict
+                                .error("the field was archived again while ranks looked for it")),
                         }
-                    }
-                });
+                    });
                 (team.pseudo_file::<dyn CommReader>(Arc::new(team.agree(READ, own)?)), 0, false)
             }
         };

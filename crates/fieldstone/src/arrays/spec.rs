@@ -1,4 +1,4 @@
-//! What a group is declared with, what the catalog keeps of it, and what its files are made of.
+//! The declaration of a group, its record in the catalog, and the layout of its files.
 
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ use super::attributes::netcdf_attrs;
 /// The level of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LevelChoice {
-    /// As it was declared before, else the one that pays.
+    /// As declared before, else the level that pays.
     #[default]
     Auto,
     /// This one.
@@ -35,8 +35,8 @@ impl LevelChoice {
     pub fn number(level: u64) -> Result<LevelChoice> {
         Level::from_number(level).map(LevelChoice::Is).ok_or_else(|| {
             Code::Option
-                .error(format!("{level} is no level of a group"))
-                .with_hint("1: a file per set and step; 2: per set; 3: per group; or \"auto\"")
+                .error(format!("{level} is not a level of a group"))
+                .with_hint("1: a file per set and step; 2: a file per set; 3: a file per group; or \"auto\"")
         })
     }
 }
@@ -48,13 +48,13 @@ pub struct SetOptions {
     pub name: String,
     /// Type of its elements.
     pub dtype: DType,
-    /// Global extents; the first may be `None`: another one at each step, the sum of what the ranks hold.
+    /// Global extents; the first may be `None`: it varies by step, as the sum of the ranks' parts.
     pub shape: Vec<Option<u64>>,
-    /// Names of its dimensions, or nothing; one that is absent is called after its extent.
+    /// Names of its dimensions, or nothing; an absent name derives from the extent.
     pub dims: Vec<Option<String>>,
     /// Attributes.
     pub attrs: Vec<(String, Value)>,
-    /// What stands where nobody writes: the bytes of one element, in this machine's byte order.
+    /// The fill of unwritten elements: the bytes of one element, in this machine's byte order.
     pub fill: Option<Vec<u8>>,
 }
 
@@ -84,33 +84,33 @@ impl SetOptions {
     }
 }
 
-/// What a group is declared with.
+/// Declaration of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupOptions {
     /// Its sets.
     pub sets: Vec<SetOptions>,
     /// How its steps are spread over files.
     pub level: LevelChoice,
-    /// How elements go.
+    /// How elements reach the files.
     pub method: Method,
-    /// In which order the elements of an array stand in a file.
+    /// The order of an array's elements in a file.
     pub order: StorageOrder,
-    /// Attributes of all its sets, and of its files; one that a set names itself is the set's.
+    /// Attributes of all its sets, and of its files; a set's own attribute takes precedence.
     pub attrs: Vec<(String, Value)>,
-    /// The mesh that values stand on, by name: sets take their first extent from it.
+    /// The mesh of the values, by name: sets take their first extent from it.
     pub mesh: Option<String>,
-    /// What of the mesh they stand on.
+    /// The mesh's location that has the values.
     pub location: Option<MeshLocation>,
-    /// Extents of chunks, where arrays lie in the store's logs.
+    /// Extents of chunks, if arrays are in the store's logs.
     pub chunks: Option<Vec<u64>>,
-    /// Compression of them: `none`, `zstd` or `zstd:LEVEL`; without it as the store has it.
+    /// Compression of the chunks: `none`, `zstd` or `zstd:LEVEL`; if absent, the store's.
     pub compression: Option<String>,
-    /// What its files are opened with, beside the job's hints. Not kept: each job says its own.
+    /// Hints for opening its files, besides the job's. The catalog does not keep them: each job gives its own.
     pub hints: Hints,
 }
 
 impl GroupOptions {
-    /// A group of these sets; all else as it is chosen.
+    /// A group of these sets, with default options.
     pub fn new(sets: impl IntoIterator<Item = SetOptions>) -> GroupOptions {
         GroupOptions {
             sets: sets.into_iter().collect(),
@@ -126,7 +126,7 @@ impl GroupOptions {
         }
     }
 
-    /// Everything that is equal on all ranks, a line for each part of it.
+    /// All options that must be equal on all ranks, one line for each part.
     pub(super) fn lines(&self, name: &str) -> String {
         let mut text = format!("declares group {name}");
         let GroupOptions { sets, level, method, order, attrs, mesh, location, chunks, compression, hints } =
@@ -146,7 +146,7 @@ impl GroupOptions {
         text
     }
 
-    /// What the catalog keeps of it.
+    /// Its record in the catalog.
     pub(super) fn record(&self, name: &str, level: Level, layout: ArrayLayout) -> Result<ArrayGroup> {
         let sets = self.sets.iter().map(SetOptions::record).collect::<Result<_>>()?;
         match layout {
@@ -179,7 +179,7 @@ impl GroupOptions {
         match (&self.chunks, &self.compression) {
             (None, None) => Ok(()),
             _ => Err(Code::Option
-                .error("netCDF's classic files have no chunks and no compression")
+                .error("netCDF's classic files have neither chunks nor compression")
                 .with_hint("open the job with layout=\"fields\"")),
         }
     }
@@ -188,13 +188,13 @@ impl GroupOptions {
         if self.method == Method::View {
             return Err(Code::Option
                 .error(
-                    "method \"view\" is MPI-IO's call on a file, and the arrays of this job are in no file",
+                    "method \"view\" is an MPI-IO call on a file, but the arrays of this job are not in files",
                 )
                 .with_hint("give auto, direct or exchange"));
         }
         if let LevelChoice::Is(level) = self.level {
             return Err(Code::Option
-                .error(format!("level {} of a group whose arrays are in no file", level.number()))
+                .error(format!("level {} for a group whose arrays are not in files", level.number()))
                 .with_hint("leave it out, or open the job with layout=\"files\""));
         }
         if let Some(compression) = &self.compression {
@@ -206,7 +206,7 @@ impl GroupOptions {
             Some(set) => Err(Code::ShapeMismatch
                 .error(format!("chunks {chunks:?} for set {} of {} dimensions", set.name, set.shape.len()))
                 .with_hint(
-                    "give each dimension an extent from 1 on; sets of other dimensions go to another group",
+                    "give each dimension an extent of at least 1; put sets of other dimensions into another group",
                 )),
         }
     }
@@ -222,7 +222,7 @@ impl SetOptions {
         if !dims.is_empty() && dims.len() != self.shape.len() {
             return Err(Code::ShapeMismatch
                 .error(format!(
-                    "set {}: {} names of dimensions for {} extents",
+                    "set {} has {} names of dimensions for {} extents",
                     self.name,
                     dims.len(),
                     self.shape.len()
@@ -243,14 +243,14 @@ impl SetOptions {
     }
 }
 
-/// The attributes of a set: those that its group gives to all sets, and its own, which hold where both name one.
+/// The attributes of a set: its group's and its own, which take precedence.
 pub(super) fn shared_attrs(group: &[(String, Value)], own: &[(String, Value)]) -> Vec<(String, Value)> {
     let is_shared = |(name, _): &&(String, Value)| own.iter().all(|(other, _)| other != name);
     group.iter().filter(is_shared).chain(own).cloned().collect()
 }
 
-/// Settles the attributes of a set that is declared again: where nothing is said they are as they were. Earlier releases
-/// declared sets without the attributes of their group: such a set stays as it is.
+/// Settles the attributes of a set that is declared again: an omitted attribute keeps its value. Earlier releases
+/// declared sets without the attributes of their group: such a set stays unchanged.
 pub(super) fn take_attrs(set: &mut ArraySet, group: &[(String, Value)], known: &ArraySet) {
     let is_known =
         set.attrs.len() == known.attrs.len() && set.attrs.iter().all(|one| known.attrs.contains(one));
@@ -260,11 +260,11 @@ pub(super) fn take_attrs(set: &mut ArraySet, group: &[(String, Value)], known: &
     };
 }
 
-/// One element as a value of the catalog. Types that it has no value for are kept as bytes, little-endian.
+/// One element as a value of the catalog. A type without such a value is kept as bytes, little-endian.
 fn fill_value(dtype: DType, bytes: &[u8]) -> Result<Value> {
     if bytes.len() != dtype.size() {
         let (given, size) = (bytes.len(), dtype.size());
-        return Err(Code::DtypeMismatch.error(format!("a fill of {given} bytes for elements of {size}")));
+        return Err(Code::DtypeMismatch.error(format!("the fill has {given} bytes, an element {size}")));
     }
     let mut wide = [0; 8];
     let word = bytes.len().min(8);
@@ -287,7 +287,7 @@ fn fill_value(dtype: DType, bytes: &[u8]) -> Result<Value> {
     })
 }
 
-/// The bytes of one element in this machine's order, of a value that [`fill_value`] made.
+/// The bytes of one element in this machine's order, from a value that [`fill_value`] made.
 fn fill_bytes(dtype: DType, value: &Value) -> Option<Vec<u8>> {
     let mut little = match (value, dtype.size()) {
         (Value::Bool(b), _) => vec![u8::from(*b)],
@@ -304,8 +304,8 @@ fn fill_bytes(dtype: DType, value: &Value) -> Option<Vec<u8>> {
     Some(little).filter(|bytes| bytes.len() == dtype.size())
 }
 
-/// What the files of a group are made of, as the catalog has it. Where the first dimension varies fastest, dimensions stand
-/// in files in reverse, as netCDF's Fortran interface has them.
+/// The layout of a group's files, from the catalog. If the first dimension varies fastest, files have the dimensions in
+/// reverse, as with netCDF's Fortran interface.
 pub(super) fn files_of(group: &ArrayGroup) -> Result<GroupSpec> {
     let level = Level::from_number(group.level.into())
         .ok_or_else(|| Error::corrupt(format!("group {} has level {}", group.name, group.level)))?;
@@ -326,12 +326,13 @@ pub(super) fn files_of(group: &ArrayGroup) -> Result<GroupSpec> {
 fn set_decl(set: &ArraySet, group: &ArrayGroup) -> Result<SetDecl> {
     let order = group.order;
     let name = &set.variable.name;
-    let fill = match &set.fill {
-        Some(value) => Some(fill_bytes(set.dtype, value).ok_or_else(|| {
-            Error::corrupt(format!("set {name} is declared with a fill that is none of its type"))
-        })?),
-        None => None,
-    };
+    let fill =
+        match &set.fill {
+            Some(value) => Some(fill_bytes(set.dtype, value).ok_or_else(|| {
+                Error::corrupt(format!("set {name} is declared with a fill of another type"))
+            })?),
+            None => None,
+        };
     let named = |dim: &String| Some(dim.clone()).filter(|dim| !dim.is_empty());
     let mut dims: Vec<Option<String>> = set.dims.iter().map(named).collect();
     dims.resize(set.shape.len(), None);
@@ -340,7 +341,7 @@ fn set_decl(set: &ArraySet, group: &ArrayGroup) -> Result<SetDecl> {
         if shape.first().is_some_and(Option::is_none) {
             return Err(Code::Shape
                 .error(format!(
-                    "set {name}: an open extent is the first one, which order F puts last in files"
+                    "set {name}: an unlimited extent must be the first one, which order F puts last in files"
                 ))
                 .with_hint("give it order=\"C\""));
         }
@@ -356,7 +357,7 @@ fn set_decl(set: &ArraySet, group: &ArrayGroup) -> Result<SetDecl> {
     Ok(SetDecl { name: name.clone(), dtype: set.dtype, shape, dims, attrs, fill })
 }
 
-/// The variables of a run that the sets of a group are.
+/// The run's variables for the sets of a group.
 pub(super) fn variables_of(group: &ArrayGroup) -> Result<Vec<VariableDecl>> {
     let variable = |set: &ArraySet| {
         let decl = set_decl(set, group)?;
@@ -365,7 +366,7 @@ pub(super) fn variables_of(group: &ArrayGroup) -> Result<Vec<VariableDecl>> {
             ArrayLayout::Files => decl.variable(extent)?.dims,
             ArrayLayout::Fields => decl.dims(extent)?,
         };
-        // Parts of complex numbers and bytes of strings are dimensions in the file, and not of the field.
+        // Parts of complex numbers and bytes of strings are dimensions in the file, but not of the field.
         let dims = dims.into_iter().take(decl.shape.len()).map(|(name, _)| name).collect();
         Ok(VariableDecl {
             variable: set.variable.clone(),

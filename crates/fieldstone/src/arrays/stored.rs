@@ -1,4 +1,4 @@
-//! Meshes of a store as one process has them, without a job: made, looked at, read whole.
+//! Meshes of a store for one process without a job: to make, inspect and read whole.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl NodeRows {
     }
 }
 
-/// This process alone, with the folder of its store.
+/// A team of this process alone, with the folder of its store.
 fn alone(store: &Store) -> Result<(Team, Env, PathBuf)> {
     let env = store.backend().env().clone();
     let root = store.backend().folder().ok_or_else(|| {
@@ -58,8 +58,8 @@ fn alone(store: &Store) -> Result<(Team, Env, PathBuf)> {
     Ok((Team::new(Arc::new(SingleComm::new(env.disk.clone()))), env, root))
 }
 
-/// Reads the whole file of a mesh, which is at `path`, and compares it with its checksums; without these, its content with the
-/// checksum that its header says. How many bytes it has.
+/// Reads the whole file of a mesh at `path`, and compares it with its checksums; without these, its content with the
+/// checksum in its header. Returns its size in bytes.
 ///
 /// Errors: `Corrupt`, naming the file and the first damaged block.
 pub fn check_mesh(path: &Path, sums: Option<&FileSums>) -> Result<u64> {
@@ -77,12 +77,12 @@ fn check(mesh: &Mesh) -> Result<u64> {
     mesh.check_file()
 }
 
-/// Path of the file of a mesh that a store keeps; within the store where that is in no folder.
+/// Path of the file of a mesh that a store keeps; relative to the store if it is not in a folder.
 pub fn mesh_path(store: &Store, decl: &MeshDecl) -> PathBuf {
     store.backend().folder().map_or_else(|| PathBuf::from(&decl.path), |root| root.join(&decl.path))
 }
 
-/// As [`check_mesh`], of a mesh of a store.
+/// As [`check_mesh`], for a mesh of a store.
 pub(crate) fn check_mesh_of(store: &Store, decl: &MeshDecl) -> Result<u64> {
     let (team, env, root) = alone(store)?;
     let mesh = Mesh::open(&team, &*env.disk, &root.join(&decl.path), decl.sums.as_ref())?;
@@ -91,9 +91,9 @@ pub(crate) fn check_mesh_of(store: &Store, decl: &MeshDecl) -> Result<u64> {
 }
 
 impl StoredMesh {
-    /// A mesh that the store keeps, opened by this process alone.
+    /// Opens a mesh of the store in this process alone.
     ///
-    /// Errors: `NotFound` where there is none of the name; `Corrupt` where its file is not the one that was declared.
+    /// Errors: `NotFound` if there is none of the name; `Corrupt` if its file is not the declared one.
     pub fn open(store: &Store, name: &str) -> Result<StoredMesh> {
         let decl = store.catalog().mesh(name, &Session::default())?;
         let (team, env, root) = alone(store)?;
@@ -102,7 +102,7 @@ impl StoredMesh {
         Ok(StoredMesh { decl, mesh })
     }
 
-    /// Keeps a mesh of which this process has all, under the name in its content; whether the store had it not under
+    /// Keeps a mesh that this process has whole, under the name in its content; true if the store did not have it under
     /// that name. The file is durable when this returns; the declaration belongs to the transaction, or the next flush.
     ///
     /// Errors: as those of [`ArrayJob::create_mesh`](super::ArrayJob::create_mesh).
@@ -119,7 +119,7 @@ impl StoredMesh {
         let known = |path: &Path| sums_of(store, path, session);
         let mesh = Mesh::create(&team, &env, &folder, Ok(content), known)?;
         match store.catalog().mesh(content.name, session) {
-            // Attributes are no content: those that the name has stay.
+            // Attributes are not part of the content: the name keeps those that it has.
             Ok(decl) if mesh.checksum() == *decl.checksum => {
                 let decl = MeshDecl { sums: mesh.sums().cloned(), ..decl };
                 declare_with_others(store, decl.clone(), session)?;
@@ -135,7 +135,7 @@ impl StoredMesh {
         Ok((StoredMesh { decl, mesh }, true))
     }
 
-    /// Its name, checksum, counts, attributes and the path of its file within the store.
+    /// Its name, checksum, counts, attributes and the path of its file in the store.
     pub fn info(&self) -> &MeshDecl {
         &self.decl
     }
@@ -145,17 +145,17 @@ impl StoredMesh {
         self.mesh.path()
     }
 
-    /// As [`check_mesh`], of this one.
+    /// As [`check_mesh`], for this mesh.
     pub fn verify(&self) -> Result<u64> {
         check(&self.mesh)
     }
 
-    /// How many of one kind it has.
+    /// Number of elements of one kind.
     pub fn count(&self, location: MeshLocation) -> u64 {
         self.mesh.count(location)
     }
 
-    /// The dimension along which values at a location stand.
+    /// The dimension of values at a location.
     pub fn dimension(&self, location: MeshLocation) -> String {
         self.mesh.dimension(location)
     }
@@ -165,14 +165,14 @@ impl StoredMesh {
         self.mesh.arrays().collect()
     }
 
-    /// Where an array lies in the file, its shape, and its type there.
+    /// The place of an array in the file, its shape, and its type there.
     ///
-    /// Errors: `NotFound` for one that it has not.
+    /// Errors: `NotFound` for an array that it lacks.
     pub fn place(&self, array: MeshArray) -> Result<&ImportedVariable> {
         Ok(&self.mesh.array(array)?.variable)
     }
 
-    /// The coordinates of all nodes: x and y, and z where it has that.
+    /// The coordinates of all nodes: x and y, and z if it has that.
     pub fn coordinates(&self) -> Result<Vec<Vec<f64>>> {
         let axes = [MeshArray::X, MeshArray::Y, MeshArray::Z];
         let known = self.arrays();
@@ -182,21 +182,21 @@ impl StoredMesh {
         axes.into_iter().filter(|axis| known.contains(axis)).map(read).collect()
     }
 
-    /// The coordinates that its nodes have: x and y, and z where it has that.
+    /// The axes of its nodes' coordinates: x and y, and z if it has that.
     pub fn axes(&self) -> &[MeshAxis] {
         self.mesh.axes()
     }
 
-    /// The places of everything at a location.
+    /// The places of all elements at a location.
     ///
-    /// Errors: `Corrupt` for an entry that names no node, or a file that ends early.
+    /// Errors: `Corrupt` for an entry that is not a node, or a file that ends early.
     pub fn points(&self, location: MeshLocation) -> Result<MeshPoints> {
         self.mesh.points(location)
     }
 
-    /// All edges, faces or volumes; `None` where it has none.
+    /// All edges, faces or volumes; `None` if it has none.
     ///
-    /// Errors: `Corrupt` for an entry that names no node.
+    /// Errors: `Corrupt` for an entry that is not a node.
     pub fn rows(&self, array: MeshArray) -> Result<Option<NodeRows>> {
         if !self.arrays().contains(&array) {
             return Ok(None);

@@ -1,11 +1,13 @@
-//! XDMF: a text that says where in the store's files the fields of a run on a mesh lie, so that ParaView shows them as they are.
+//! XDMF: a text that points to the fields of a run on a mesh in the store's files, so that ParaView shows them in
+//! place.
 //!
-//! A grid has node fields and those of the mesh's cells: volumes, else faces, else edges, else nodes. Fields elsewhere are on a
-//! grid of their own. Each grid is a series over the steps at which one of its fields is whole.
+//! One grid has the node fields and those of the mesh's cells: volumes, else faces, else edges, else nodes. Other
+//! fields are on a grid of their own. Each grid is a series over the steps at which one of its fields is complete.
 //!
-//! Invariants: no value is copied; every place is the store's own, so that a step that is hidden or removed is not shown; what
-//! XDMF cannot point at is named with the reason. Rows of nodes are pointed at where all are of one kind and full; else the
-//! topology, and it alone, is written beside the text as XDMF's Mixed, whose rows have no padding.
+//! Invariants: no value is copied; every place is the store's own, so that hidden or removed steps are not shown; the
+//! report names the fields that XDMF cannot point to, with the reason. XDMF points to rows of nodes if all are of one
+//! kind and full; else the topology, and it alone, is written next to the text as XDMF's Mixed, whose rows have no
+//! padding.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -21,10 +23,10 @@ use super::stored::{NodeRows, StoredMesh};
 use crate::run::Run;
 use crate::steps::common_steps;
 
-/// What was written, and what was not.
+/// Report of a written XDMF text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct XdmfReport {
-    /// The files: the text, and topologies beside it.
+    /// The files: the text, and topologies next to it.
     pub files: Vec<PathBuf>,
     /// Variables that it shows.
     pub variables: Vec<String>,
@@ -34,7 +36,7 @@ pub struct XdmfReport {
     pub left_out: Vec<(String, String)>,
 }
 
-/// Bytes in a file that are an array.
+/// Bytes in a file that form an array.
 struct FilePlace {
     path: PathBuf,
     offset: u64,
@@ -49,9 +51,9 @@ struct Series {
     steps: BTreeMap<i64, Vec<(String, MeshLocation, FilePlace)>>,
 }
 
-/// Writes the text of all fields of a run on a mesh that were flushed, to `path`; of its only mesh where none is named.
+/// Writes the text of all flushed fields of a run on a mesh to `path`; without `mesh`, on its only mesh.
 ///
-/// Errors: `NotFound` where the run has no group on the mesh; `Invalid` where it has several meshes and none is named.
+/// Errors: `NotFound` if the run has no group on the mesh; `Invalid` if it has several meshes and `mesh` is absent.
 pub fn write_xdmf(run: &Run, mesh: Option<&str>, path: &Path) -> Result<XdmfReport> {
     let groups = run.array_groups()?;
     let name = mesh_name(&groups, mesh)?;
@@ -90,7 +92,7 @@ pub fn write_xdmf(run: &Run, mesh: Option<&str>, path: &Path) -> Result<XdmfRepo
     Ok(report)
 }
 
-/// Where a variable lies at each step at which it is whole.
+/// The place of a variable at each step at which it is complete.
 fn pieces(run: &Run, variable: &str, count: u64, report: &mut XdmfReport) -> Result<Vec<(i64, FilePlace)>> {
     let (store, session) = (run.store(), run.session());
     let mut pieces = Vec::new();
@@ -98,11 +100,12 @@ fn pieces(run: &Run, variable: &str, count: u64, report: &mut XdmfReport) -> Res
         let key = store.catalog().key_of(run.name(), Some(variable), Some(step))?;
         let found = locate(store, &key, session)?;
         let first = found.shape.first().copied();
-        // What holds for one step holds for all.
+        // A reason that applies to one step applies to all.
         let unfit = match () {
-            () if first != Some(count) => {
-                Some("its first dimension in the file is not the mesh's, as with order=\"F\"".to_owned())
-            }
+            () if first != Some(count) => Some(
+                "its first dimension in the file is not the mesh's (order=\"F\" reverses dimensions)"
+                    .to_owned(),
+            ),
             () if number(found.dtype).is_none() => {
                 Some(format!("XDMF has no elements of {}", found.dtype.name()))
             }
@@ -131,11 +134,13 @@ fn mesh_name(groups: &[ArrayGroup], mesh: Option<&str>) -> Result<String> {
     let all = names.iter().copied().collect::<Vec<_>>().join(", ");
     match mesh {
         Some(name) if names.contains(name) => Ok(name.to_owned()),
-        Some(name) => {
-            Err(Code::NotFound.error(format!("the run has no group on a mesh '{name}'")).with_hint(
-                if all.is_empty() { "it has none on any".to_owned() } else { format!("it has on {all}") },
-            ))
-        }
+        Some(name) => Err(Code::NotFound
+            .error(format!("the run has no group on a mesh '{name}'"))
+            .with_hint(if all.is_empty() {
+                "it has no group on any mesh".to_owned()
+            } else {
+                format!("it has groups on {all}")
+            })),
         None if names.len() == 1 => Ok(all),
         None if names.is_empty() => Err(Code::NotFound
             .error("the run has no group on a mesh")
@@ -146,7 +151,7 @@ fn mesh_name(groups: &[ArrayGroup], mesh: Option<&str>) -> Result<String> {
     }
 }
 
-/// What the grid with the node fields consists of.
+/// The location of the cells in the grid with the node fields.
 fn cells_of(mesh: &StoredMesh) -> MeshLocation {
     let all = [MeshLocation::Volume, MeshLocation::Face, MeshLocation::Edge];
     all.into_iter().find(|location| mesh.count(*location) > 0).unwrap_or(MeshLocation::Node)
@@ -157,7 +162,7 @@ fn number(dtype: DType) -> Option<(&'static str, usize)> {
     match (dtype.kind(), dtype.size()) {
         (DTypeKind::Int, 1) => Some(("Char", 1)),
         (DTypeKind::UInt, 1) => Some(("UChar", 1)),
-        // VTK's reader takes an `Int` of 2 bytes for one of 4, and knows no unsigned integer of 8.
+        // VTK's reader takes a 2-byte `Int` for one of 4 bytes, and has no unsigned integer of 8 bytes.
         (DTypeKind::Int, 2) => Some(("Short", 2)),
         (DTypeKind::UInt, 2) => Some(("UShort", 2)),
         (DTypeKind::Int, size @ (4 | 8)) => Some(("Int", size)),
@@ -167,7 +172,7 @@ fn number(dtype: DType) -> Option<(&'static str, usize)> {
     }
 }
 
-/// XDMF's name and code of a cell with so many nodes; polygons say their number.
+/// XDMF's name and code of a cell with `nodes` nodes; polygons state their number.
 fn cell(location: MeshLocation, nodes: usize) -> (&'static str, i64) {
     match (location, nodes) {
         (MeshLocation::Face, 3) => ("Triangle", 4),
@@ -183,7 +188,7 @@ fn cell(location: MeshLocation, nodes: usize) -> (&'static str, i64) {
     }
 }
 
-/// The element `Topology` of a grid; writes a file where rows are of several kinds, and notes it.
+/// The element `Topology` of a grid; if rows are of several kinds, writes a file and adds it to the report.
 fn topology(
     mesh: &StoredMesh,
     location: MeshLocation,
@@ -193,7 +198,7 @@ fn topology(
     let count = mesh.count(location);
     let array = match location {
         MeshLocation::Node => {
-            // A point for each node, whose numbers are written: XDMF has no other word for them.
+            // A point for each node, whose numbers are written: XDMF has no other way to list them.
             let rows = NodeRows { width: 1, nodes: (0..i64::try_from(count).unwrap_or(i64::MAX)).collect() };
             let numbers = rows.nodes.iter().copied();
             let piece = beside(text, location, numbers, files)?;
@@ -221,8 +226,8 @@ fn topology(
         match cell(location, row.len()) {
             (_, 0) => {
                 return Err(Code::Shape
-                    .error(format!("XDMF has no volume of {} nodes", row.len()))
-                    .with_hint("volumes are of 4, 5, 6 or 8 nodes"));
+                    .error(format!("XDMF has no volumes of {} nodes", row.len()))
+                    .with_hint("volumes have 4, 5, 6 or 8 nodes"));
             }
             ("Polygon", code) => mixed.extend([code, row.len() as i64]),
             (_, code) => mixed.push(code),
@@ -233,7 +238,7 @@ fn topology(
     Ok(element("Mixed", count, None, &item(&piece, text)?))
 }
 
-/// Numbers in a file beside the text, as big-endian integers of 8 bytes.
+/// Writes numbers into a file next to the text, as big-endian integers of 8 bytes.
 fn beside(
     text: &Path,
     location: MeshLocation,
@@ -270,7 +275,7 @@ fn item(piece: &FilePlace, text: &Path) -> Result<String> {
     ))
 }
 
-/// A path as it is seen from the folder of the text, so that both can be moved together.
+/// A path relative to the folder of the text, so that both can be moved together.
 fn relative(path: &Path, text: &Path) -> Result<String> {
     let folder = text.parent().unwrap_or(Path::new("/"));
     let real = |path: &Path| std::fs::canonicalize(path).map_err(|e| Error::io("find", path, e));
@@ -281,7 +286,7 @@ fn relative(path: &Path, text: &Path) -> Result<String> {
     found
         .to_str()
         .map(str::to_owned)
-        .ok_or_else(|| Code::Name.error(format!("{} is no path in UTF-8", path.display())))
+        .ok_or_else(|| Code::Name.error(format!("the path {} is not UTF-8", path.display())))
 }
 
 fn escaped(text: &str) -> String {

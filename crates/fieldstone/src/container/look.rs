@@ -1,5 +1,5 @@
-//! A container as it is, for tools: its header with names as they stand in the file or as paths, and its
-//! bytes. What computes with values opens it as a container instead.
+//! A container for tools that inspect it: its header with names as in the file or as paths, and its bytes. Programs
+//! that compute with values open it as a container instead.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use fieldstone_format::partitioned;
 /// How names of a netCDF file are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
-    /// As they stand in the file: what plain netCDF tools see.
+    /// As in the file: the names that plain netCDF tools see.
     AsInFile,
-    /// As paths, where the file says that its names spell some.
+    /// As paths, if the file says that its names spell paths.
     Paths,
 }
 
@@ -62,9 +62,9 @@ impl Source for Bytes {
     }
 }
 
-/// Opens a container to look at.
+/// Opens a container for inspection.
 ///
-/// Errors: NotFound, Denied; Corrupt with offset and rule where it is no container.
+/// Errors: NotFound, Denied; Corrupt with offset and rule if it is not a container.
 pub fn open(path: &Path, names: Names) -> Result<Look> {
     let bytes = Bytes::open(path)?;
     let len = bytes.len()?;
@@ -82,9 +82,9 @@ pub fn open(path: &Path, names: Names) -> Result<Look> {
     Ok(Look { metadata: Arc::new(metadata), bytes, len, header_bytes: places.header_len })
 }
 
-/// Whether a file keeps its format, netCDF classic or with the partitioned header, and what is wrong with it.
+/// Checks whether a file keeps to its format, netCDF classic or with the partitioned header, and lists its faults.
 ///
-/// Errors: NotFound, Denied, Unavailable. What the bytes are is the report's to say.
+/// Errors: NotFound, Denied, Unavailable. The report, not an error, describes wrong bytes.
 pub fn check(path: &Path) -> Result<Report> {
     validate(&Bytes::open(path)?)
 }
@@ -119,12 +119,12 @@ impl Look {
         self.len
     }
 
-    /// The file's name, without folder and extension: what CDL calls the container.
+    /// The file's name, without folder and extension: CDL's name of the container.
     pub fn name(&self) -> String {
         self.bytes.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Fills as much of `buffer` as the file has from `offset` on.
+    /// Reads the file's bytes from `offset` on into `buffer`, as far as both last.
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         self.bytes.read_at(buffer, offset)
     }

@@ -1,6 +1,6 @@
-//! Fields that an execution asked for: whatever is read of them is noted.
+//! Fields that an execution asked for: every read of them is recorded.
 //!
-//! A field counts for the execution in which it was asked for, and from the moment on at which its bytes are read.
+//! A field counts for the execution that asked for it, from the first read of its bytes on.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +15,14 @@ use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsSource, Outlin
 
 use super::inner::{ExecutionInner, FieldRead};
 
-/// Who asks, for what, of which store.
+/// A request by an execution to a store.
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// The execution.
     pub by: Arc<ExecutionInner>,
     /// The request.
     pub request: Arc<str>,
-    /// The URL of the store, where others can open it.
+    /// The URL of the store, if others can open it.
     pub url: Option<Arc<str>>,
 }
 

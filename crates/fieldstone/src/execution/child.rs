@@ -1,11 +1,12 @@
 //! A command as an execution: `fieldstone run`.
 //!
-//! The command has this process's input, output and environment, and `FIELDSTONE_EXECUTION` besides. Signals that would
-//! end this process are passed on to it; it decides. What a terminal sends it has got itself, as a member of
-//! the same group. A signal that is ignored here stays so, as `nohup` means it. When the command has ended the process
-//! has the handlers that it had before.
+//! The command gets this process's input, output and environment, plus `FIELDSTONE_EXECUTION`. This process passes
+//! signals that would end it on to the command, which decides. A terminal sends its signals to the command itself, as a
+//! member of the same group. Ignored signals stay ignored, as `nohup` intends. When the command has ended, the process
+//! has its earlier handlers again.
 //!
-//! Invariant: a signal is sent to a process that this one has not waited for yet, so that the number is still its own.
+//! Invariant: a signal only goes to a process that this one has not waited for yet, so that the number is still its
+//! own.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -19,42 +20,42 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use super::{Execution, ExecutionOptions, Outcome, VARIABLE, files, interpreters};
 use crate::Store;
 
-/// Signals that are passed on.
+/// Signals that this process passes on.
 const PASSED: [libc::c_int; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
-/// The codes of a shell: a command that may not be executed, and one that is not there.
+/// The codes of a shell: a command that may not be executed, and one that does not exist.
 const NOT_EXECUTABLE: i64 = 126;
 const NOT_FOUND: i64 = 127;
-/// What a shell adds to the number of a signal.
+/// Shells add this to the number of a signal.
 const SIGNALLED: i64 = 128;
 
 /// The command that runs; 0 before and after.
 static CHILD: AtomicI32 = AtomicI32::new(0);
-/// A signal that came before the command had a number.
+/// A signal that came before the command had a process number.
 static EARLY: AtomicI32 = AtomicI32::new(0);
 
-/// Whether a command of this process has the signals.
+/// Whether a command of this process is receiving the signals.
 static CAUGHT: AtomicBool = AtomicBool::new(false);
 
 /// How a command ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// The code that this process is to end with: the command's, 128 and the signal's number, 126 or 127.
+    /// The exit code for this process: the command's, 128 plus the signal's number, 126 or 127.
     pub code: i64,
-    /// Why the command could not be started.
+    /// Why the command could not start.
     pub failed: Option<String>,
-    /// What could not be recorded, a line each.
+    /// Facts that could not be recorded, one line each.
     pub notes: Vec<String>,
     /// Why the end of the record is not in the store.
     pub unrecorded: Option<Error>,
 }
 
-/// Runs a command, the program first, as an execution whose record is in `store`.
+/// Runs a command, the program first, as an execution with its record in `store`.
 ///
-/// An error says that it was not started, because its beginning could not be recorded.
+/// An error means that the command did not start, because its beginning could not be recorded.
 pub fn run(store: &Store, command: &[OsString], mut options: ExecutionOptions) -> Result<Ended> {
     let Some((program, arguments)) = command.split_first() else {
-        return Err(Error::invalid("there is no command").with_hint("write it behind --"));
+        return Err(Error::invalid("the command is missing").with_hint("write it after --"));
     };
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     options.argv = command.iter().map(text).collect();
@@ -74,7 +75,7 @@ pub fn run(store: &Store, command: &[OsString], mut options: ExecutionOptions) -
                 caught.pass_on_until_the_end_of(&child);
             }
             let status = child.wait();
-            let status = status.map_err(|e| Error::internal(format!("the command is lost: {e}")))?;
+            let status = status.map_err(|e| Error::internal(format!("cannot wait for the command: {e}")))?;
             match (status.code(), status.signal()) {
                 (Some(code), _) => (Outcome::exit(i64::from(code)), i64::from(code)),
                 (None, signal) => {
@@ -85,11 +86,11 @@ pub fn run(store: &Store, command: &[OsString], mut options: ExecutionOptions) -
         }
         Err(e) => {
             let code = if e.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
-            let error = Some(format!("{} cannot be started: {e}", text(program)));
+            let error = Some(format!("cannot start {}: {e}", text(program)));
             (Outcome { exit: Some(code), error, ..Outcome::default() }, code)
         }
     };
-    // From here on a signal ends this process, also where the disk hangs.
+    // From here on a signal ends this process, even if the disk hangs.
     drop(caught);
     let failed = outcome.error.clone();
     let (notes, unrecorded) = match execution.end(&outcome) {
@@ -119,11 +120,11 @@ extern "C" fn handle(signal: libc::c_int, facts: *mut libc::siginfo_t, _: *mut l
     pass(signal);
 }
 
-/// Signals that are caught for a command, and what was done about each before, which is done again when this is dropped.
+/// Signals caught for a command, each with its earlier handler, which dropping this restores.
 struct Caught(Vec<(libc::c_int, libc::sigaction)>);
 
 impl Caught {
-    /// Catches signals that are not ignored. `None` where another command of this process has them.
+    /// Catches signals that are not ignored. `None` if another command of this process has them.
     fn begin() -> Option<Caught> {
         if CAUGHT.swap(true, Ordering::SeqCst) {
             return None;
@@ -131,8 +132,8 @@ impl Caught {
         EARLY.store(0, Ordering::SeqCst);
         let mut caught = Caught(Vec::with_capacity(PASSED.len()));
         for signal in PASSED {
-            // SAFETY: both structures are plain numbers for which zeros are a value, and live through the calls; the
-            // handler calls nothing but what may be called in one.
+            // SAFETY: both structures are plain numbers for which zeros are a valid value, and live through the calls;
+            // the handler only calls functions that are safe in a handler.
             unsafe {
                 let mut before: libc::sigaction = std::mem::zeroed();
                 if libc::sigaction(signal, std::ptr::null(), &mut before) != 0
@@ -151,13 +152,13 @@ impl Caught {
         Some(caught)
     }
 
-    /// Passes signals on to a child until it has ended. The caller still has to wait for it then, so that no other process has
-    /// its number.
+    /// Passes signals on to a child until it has ended. The caller must still wait for it, so that no other process
+    /// takes its number.
     fn pass_on_until_the_end_of(&self, child: &Child) {
         let Some(id) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
         CHILD.store(id.as_raw_nonzero().get(), Ordering::SeqCst);
         pass(EARLY.swap(0, Ordering::SeqCst));
-        // Where it cannot be waited for like this the caller's own wait says so.
+        // If this wait fails, the caller's own wait reports it.
         let _ = retry_on_intr(|| waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
         CHILD.store(0, Ordering::SeqCst);
     }
@@ -166,7 +167,7 @@ impl Caught {
 impl Drop for Caught {
     fn drop(&mut self) {
         for (signal, before) in &self.0 {
-            // SAFETY: `before` is what the kernel gave for this signal.
+            // SAFETY: `before` is the value that the kernel gave for this signal.
             unsafe {
                 libc::sigaction(*signal, before, std::ptr::null_mut());
             }

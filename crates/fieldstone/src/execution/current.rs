@@ -1,18 +1,19 @@
-//! Which execution a call belongs to.
+//! Finds the execution that a call belongs to.
 //!
 //! 1. The one that its thread has entered ([`enter`]).
-//! 2. Else the innermost of those that are open in this process, where each lies in the one before: a thread that a
-//!    program starts within its execution belongs to it.
-//! 3. Else the process itself, where `FIELDSTONE_EXECUTION` names a job.
+//! 2. Else the innermost of this process's open executions, if each lies in the one before: a thread that a program
+//!    starts during its execution belongs to it.
+//! 3. Else the process itself, if `FIELDSTONE_EXECUTION` names a job.
+//! 4. Else none, and nothing is recorded.
 //! 4. Else none, and nothing is recorded.
 //!
-//! Where executions that do not lie in one another are open at once, a thread that has entered none belongs to none of
-//! them. An execution that begins lies in the one that its thread has entered, else in the process itself; never in one
-//! that is merely open, which may have nothing to do with it (G-32).
+//! If open executions do not lie in one another, a thread that has entered none belongs to none of them. A new
+//! execution lies in the one that its thread has entered, else in the process itself; never in one that is merely open,
+//! which may be unrelated (G-32).
 //!
 //! Invariants:
 //! * without an execution a call costs one look at an atomic;
-//! * a forked child has none of its parent's: it reads the variable anew.
+//! * a forked child has none of its parent's executions: it reads the variable again.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -33,7 +34,7 @@ const UNKNOWN: u8 = 0;
 const NONE: u8 = 1;
 const SOME: u8 = 2;
 
-/// How many are open; a forked child has its parent's number, which does no harm.
+/// Number of open executions; a forked child inherits its parent's number, which does no harm.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// The executions of a process.
@@ -54,7 +55,7 @@ fn executions() -> &'static Executions {
     ALL.get_or_init(|| PerProcess::new(Env::real().identity, Executions::default())).get(Executions::default)
 }
 
-/// Whether there may be an execution: without one nobody needs to ask for it.
+/// Whether there may be an execution: if not, callers need not look for one.
 pub fn is_used() -> bool {
     match STATE.load(Ordering::Relaxed) {
         UNKNOWN => {
@@ -87,7 +88,7 @@ pub fn current() -> Option<Arc<ExecutionInner>> {
     executions.ambient.get_or_init(ambient).clone()
 }
 
-/// Whether several are open: one alone has all calls of its process, whoever makes them.
+/// Whether several are open: a single one has all calls of its process, from any thread.
 pub fn is_contended() -> bool {
     OPEN.load(Ordering::Relaxed) > 1
 }
@@ -98,12 +99,12 @@ fn entered() -> Option<Arc<ExecutionInner>> {
     ENTERED.with(|own| own.borrow().clone()).filter(is_here)
 }
 
-/// The execution that one which begins now lies in.
+/// The execution in which a new one lies.
 pub fn outer() -> Option<Arc<ExecutionInner>> {
     if is_used() { entered().or_else(own_process) } else { None }
 }
 
-/// This process, where it belongs to a job.
+/// This process, if it belongs to a job.
 pub fn own_process() -> Option<Arc<ExecutionInner>> {
     let asked = is_used() && !SERVES.with(Cell::get);
     if asked { executions().ambient.get_or_init(ambient).clone() } else { None }
@@ -122,14 +123,14 @@ pub fn serve_others() {
     SERVES.with(|serves| serves.set(true));
 }
 
-/// From here on this thread's calls belong to an execution, or to none of its own; gives which it was before.
+/// From here on this thread's calls belong to `execution`, or to none of its own; returns the earlier one.
 pub fn enter(execution: Option<Arc<ExecutionInner>>) -> Option<Arc<ExecutionInner>> {
     ENTERED.with(|own| own.replace(execution))
 }
 
 /// An execution has begun.
 pub fn open(execution: &Arc<ExecutionInner>) {
-    // The variable is read before there is an execution that may set it for its children.
+    // Read the variable before there is an execution that may set it for its children.
     executions().ambient.get_or_init(ambient);
     STATE.store(SOME, Ordering::Relaxed);
     OPEN.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! What an execution finds around it: variables, its place among others of a job, its arguments.
+//! The surroundings of an execution: variables, its place among others of a job, its arguments.
 //!
-//! Variables are kept by a list of names, so that what nobody thought of stays out (G-33).
+//! A list of names decides which variables are kept, so that unforeseen ones stay out (G-33).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use fieldstone_core::value::Value;
 use crate::scheduler;
 use crate::secrets::{is_secret, shown_value};
 
-/// Names of variables that are kept; a `*` at the end stands for anything.
+/// Names of variables that are kept; a `*` at the end matches anything.
 const ALLOWED: [&str; 32] = [
     "PATH",
     "PYTHONPATH",
@@ -45,7 +45,7 @@ const ALLOWED: [&str; 32] = [
     "ECCODES_*",
     "GRIB_*",
 ];
-/// What is kept of SLURM, and the variables that say it.
+/// SLURM's properties that are kept, and the variables that hold them.
 const SLURM: [(&str, &[&str]); 9] = [
     ("job", &["SLURM_JOB_ID", "SLURM_JOBID"]),
     ("step", &["SLURM_STEP_ID", "SLURM_STEPID"]),
@@ -63,7 +63,7 @@ const SLURM: [(&str, &[&str]); 9] = [
 pub struct Variables(BTreeMap<String, String>);
 
 impl Variables {
-    /// Those of this process; names and values that are not UTF-8 are left out.
+    /// The variables of this process; names and values that are not UTF-8 are left out.
     pub fn own() -> Variables {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -71,7 +71,7 @@ impl Variables {
         Variables(std::env::vars_os().filter_map(text).collect())
     }
 
-    /// One of them, where it is there and not empty.
+    /// The variable of this name, if it is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -81,7 +81,7 @@ impl Variables {
         self.0.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Those that are kept: of the list, and those that `more` names. A value that is a secret is hidden.
+    /// The kept variables: those of the list, and those that `more` names. Secret values are hidden.
     pub fn kept(&self, more: &[String]) -> Value {
         let mut kept = Vec::new();
         for (name, value) in &self.0 {
@@ -94,7 +94,7 @@ impl Variables {
         Value::Map(kept)
     }
 
-    /// What SLURM says of its job.
+    /// SLURM's description of its job.
     pub fn slurm(&self) -> Option<Value> {
         self.get("SLURM_JOB_ID").or(self.get("SLURM_JOBID"))?;
         let value = |(name, variables): &(&str, &[&str])| {
@@ -104,13 +104,13 @@ impl Variables {
         Some(Value::Map(SLURM.iter().filter_map(value).collect()))
     }
 
-    /// The id of SLURM's job, with the step where there is one.
+    /// The id of SLURM's job, with the step if there is one.
     pub fn slurm_job(&self) -> Option<String> {
         self.get("SLURM_JOB_ID").or(self.get("SLURM_JOBID"))?;
         scheduler::job(|name| self.get(name).map(str::to_owned))
     }
 
-    /// The rank of this process, where it is one of several.
+    /// The rank of this process, if it is one of several.
     pub fn rank(&self) -> Option<u64> {
         scheduler::rank(|name| self.get(name).map(str::to_owned))
     }
@@ -123,7 +123,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The name of a process within its job: its rank, or host and number.
+/// The name of a process in its job: its rank, or host and number.
 pub fn place(rank: Option<u64>) -> String {
     let own = || format!("{}-{}", Env::real().identity.host(), std::process::id());
     rank.map_or_else(own, |rank| rank.to_string())
@@ -131,7 +131,7 @@ pub fn place(rank: Option<u64>) -> String {
 
 /// The arguments of this process, the program first.
 pub fn arguments() -> Vec<String> {
-    // A library that Python loads is not given arguments everywhere.
+    // On some systems a library that Python loads does not get the arguments.
     let own = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let text = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
     match own.strip_suffix(&[0]) {

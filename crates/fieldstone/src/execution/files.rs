@@ -1,14 +1,14 @@
-//! Files that an execution reads and writes: which they are, what is in them, and whether they are others than before.
+//! Files that an execution reads and writes: their paths, their content, and whether they changed.
 //!
-//! Patterns are those of a shell: `*`, `?` and `[a-z]` within a name, `**` for folders of any depth, at the end also for what is
-//! in them. A name that begins with a dot is matched by one that does. A path that is there is taken as it is, whatever
-//! signs it holds. A folder that is named stands for all files below it, too: who reads one of them read what came into
-//! the folder.
+//! Patterns are those of a shell: `*`, `?` and `[a-z]` in a name, `**` for folders of any depth, which at the end also
+//! matches their files. A name that begins with a dot needs a pattern that does. An existing path is taken literally,
+//! whatever characters it holds. A named folder also means all files below it: reading one of them means reading the
+//! folder's content.
 //!
 //! Invariants:
 //! * ids are full paths without links, as `fieldstone trace` looks for them;
-//! * links that a pattern meets are followed, those below a watched folder are not;
-//! * what cannot be read is noted and keeps nothing from being recorded (G-34).
+//! * links that match a pattern are followed, those below a watched folder are not;
+//! * a note names each file that cannot be read; it does not prevent the rest of the record (G-34).
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -21,12 +21,12 @@ use fieldstone_core::env::real::open_named;
 use fieldstone_core::sync::Mutex;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-/// Bytes of a file that are read at once.
+/// Bytes of a file per read.
 const PART: usize = 1 << 20;
-/// Most folders that lie in one another.
+/// Maximum depth of nested folders.
 const DEPTH: usize = 64;
 
-/// What distinguishes a file from what stood there before.
+/// Marks that tell a file from its predecessor at the same path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileMark {
     device: u64,
@@ -34,7 +34,7 @@ pub struct FileMark {
     size: u64,
     modified: (i64, i64),
     changed: (i64, i64),
-    /// When it was made, nanoseconds since 1970, where the file system says so.
+    /// Time of creation, nanoseconds since 1970, if the file system has it.
     created: Option<u64>,
 }
 
@@ -47,13 +47,13 @@ pub struct NamedFile {
     pub folder: bool,
     /// Its length.
     pub bytes: u64,
-    /// Of its content; `None` where that cannot be read, and of folders.
+    /// Checksum of its content; `None` if that cannot be read, and for folders.
     pub checksum: Option<String>,
-    /// Whether it is another file than what was there before.
+    /// Whether it replaces another file that was there before.
     pub replaces: bool,
-    /// When it was made, where that is known.
+    /// Time of creation, if known.
     pub created: Option<u64>,
-    /// When its content was changed last, nanoseconds since 1970.
+    /// Time of the last change of its content, nanoseconds since 1970.
     pub modified: u64,
 }
 
@@ -61,7 +61,7 @@ pub struct NamedFile {
 pub type FileMarks = BTreeMap<PathBuf, FileMark>;
 
 impl FileMark {
-    /// Of what is known of a file.
+    /// The mark from a file's metadata.
     pub fn of(facts: &Metadata) -> FileMark {
         let created = facts.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         FileMark {
@@ -80,7 +80,7 @@ pub fn checksum_text(bytes: &[u8]) -> String {
     format!("xxh3:{:032x}", xxh3_128(bytes))
 }
 
-/// The text of a file's checksum, and how many bytes there were.
+/// The text of a file's checksum, and its number of bytes.
 fn checksum(path: &Path) -> std::io::Result<(String, u64)> {
     let (mut file, mut part, mut sum, mut bytes) = (open_named(path)?, vec![0; PART], Xxh3::new(), 0);
     loop {
@@ -93,7 +93,8 @@ fn checksum(path: &Path) -> std::io::Result<(String, u64)> {
     }
 }
 
-/// Looks at a file, which may be a link to it. `before`: what stood there. What cannot be recorded is noted.
+/// Looks at a file, also through a link. `before` is the mark of its predecessor. Facts that cannot be recorded go to
+/// `notes`.
 pub fn look(path: &Path, before: Option<&FileMark>, notes: &mut Vec<String>) -> Option<NamedFile> {
     let mut note = |why: &dyn std::fmt::Display| notes.push(format!("{}: {why}", path.display()));
     let facts = fs::canonicalize(path).and_then(|full| fs::metadata(&full).map(|facts| (full, facts)));
@@ -105,7 +106,7 @@ pub fn look(path: &Path, before: Option<&FileMark>, notes: &mut Vec<String>) -> 
         }
     };
     let Some(text) = full.to_str() else {
-        note(&"its path is not UTF-8, and names no vertex");
+        note(&"its path is not UTF-8, so it has no vertex");
         return None;
     };
     if !facts.is_dir() && !facts.is_file() {
@@ -136,11 +137,11 @@ pub fn look(path: &Path, before: Option<&FileMark>, notes: &mut Vec<String>) -> 
     Some(file)
 }
 
-/// Looks at a program, as [`look`]. The last one is taken again as long as it is the same file.
+/// Looks at a program, as [`look`]. The last result is reused as long as the file is the same.
 pub fn look_at_program(path: &Path, notes: &mut Vec<String>) -> Option<NamedFile> {
     static LAST: Mutex<Option<(PathBuf, FileMark, NamedFile)>> = Mutex::new(None);
     let mark = mark(path);
-    // A lock that a thread held as its process was forked stays locked in the child, which looks by itself then.
+    // A lock that a thread held during a fork stays locked in the child, which then looks by itself.
     let Some(mut last) = LAST.try_lock() else { return look(path, None, notes) };
     if let Some((known, then, file)) = &*last
         && known == path
@@ -153,7 +154,7 @@ pub fn look_at_program(path: &Path, notes: &mut Vec<String>) -> Option<NamedFile
     Some(file)
 }
 
-/// What patterns name below a folder, each once. `absent` hears of those that name nothing.
+/// The paths that patterns match below a folder, each once. `absent` receives the patterns without a match.
 pub fn expand(patterns: &[String], folder: &Path, absent: &mut dyn FnMut(&str)) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for pattern in patterns {
@@ -168,8 +169,8 @@ pub fn expand(patterns: &[String], folder: &Path, absent: &mut dyn FnMut(&str)) 
     all
 }
 
-/// The same of what is read: of a folder that is named as such, and not by a pattern, also the files below it, but for
-/// those in `without`.
+/// The same for files that are read: a folder that is named literally also adds the files below it, except those in
+/// `without`.
 pub fn expand_reads(
     patterns: &[String],
     folder: &Path,
@@ -225,7 +226,7 @@ fn expand_one(pattern: &str, folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Gives the regular files below a folder to `take`, but for those in `without`; no link is followed.
+/// Passes the regular files below a folder to `take`, except those in `without`; no link is followed.
 fn each_below(root: &Path, without: Option<&Path>, take: &mut dyn FnMut(PathBuf, &Metadata)) {
     let Ok(root) = fs::canonicalize(root) else { return };
     let mut pending = vec![root];
@@ -281,10 +282,10 @@ fn children(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     entries(folder).into_iter().filter(fits).collect()
 }
 
-/// Whether a name is one of a pattern's.
+/// Whether a name matches a pattern.
 fn fits_name(pattern: &[char], name: &[char]) -> bool {
     let (mut p, mut n) = (0, 0);
-    // Where to go on when what follows the last `*` does not fit.
+    // The place to resume from if the text after the last `*` does not fit.
     let mut retry: Option<(usize, usize)> = None;
     while n < name.len() || p < pattern.len() {
         let next = match pattern.get(p) {
@@ -313,7 +314,7 @@ fn fits_name(pattern: &[char], name: &[char]) -> bool {
     true
 }
 
-/// Whether a character is of the class that begins here, and how long that is with its `]`.
+/// Whether a character is in the class that begins here, and the length of the class with its `]`.
 fn class(pattern: &[char], c: char) -> Option<(bool, usize)> {
     let negated = matches!(pattern.first(), Some('!' | '^'));
     let first = usize::from(negated);
@@ -335,12 +336,12 @@ fn class(pattern: &[char], c: char) -> Option<(bool, usize)> {
     Some((fits != negated, end + 1))
 }
 
-/// A file as it is now, where it is there.
+/// The mark of a file now, if it exists.
 pub fn mark(path: &Path) -> Option<FileMark> {
     fs::metadata(path).ok().map(|facts| FileMark::of(&facts))
 }
 
-/// The files that patterns name and those below watched folders, but for those in `without`.
+/// The files that patterns match and those below watched folders, except those in `without`.
 pub fn marks(patterns: &[String], watched: &[PathBuf], folder: &Path, without: Option<&Path>) -> FileMarks {
     let mut marks = FileMarks::new();
     for path in expand(patterns, folder, &mut |_| {}) {
@@ -363,21 +364,21 @@ pub fn marks(patterns: &[String], watched: &[PathBuf], folder: &Path, without: O
     marks
 }
 
-/// The files of `after` that are not as they were, with what is in them.
+/// The files of `after` that changed, with their content's checksums.
 pub fn changed(before: &FileMarks, after: &FileMarks, notes: &mut Vec<String>) -> Vec<NamedFile> {
     let is_new = |(path, mark): &(&PathBuf, &FileMark)| before.get(*path) != Some(mark);
     after.iter().filter(is_new).filter_map(|(path, _)| look(path, before.get(path), notes)).collect()
 }
 
-/// The file of a program: a path, or a name that is looked for as a shell does. Not followed where it is a link of
-/// a name that the program goes by.
+/// The file of a program: a path, or a name that is searched as a shell does. Links are not followed if the program's
+/// name depends on them.
 pub fn program(name: &str, path: Option<&str>, folder: &Path) -> Option<PathBuf> {
     let is_program =
         |path: &PathBuf| fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.mode() & 0o111 != 0);
     if name.contains('/') {
         return Some(folder.join(name)).filter(is_program);
     }
-    // An empty part of the list is the folder itself.
+    // An empty part of the list means the folder itself.
     path.unwrap_or("/usr/bin:/bin").split(':').map(|part| folder.join(part).join(name)).find(is_program)
 }
 

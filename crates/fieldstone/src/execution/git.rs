@@ -1,7 +1,7 @@
-//! Which version of the sources lies in a folder, as the program `git` says.
+//! The version of the sources in a folder, from the program `git`.
 //!
-//! Nothing here fails: where there is no `git`, or no repository, there is nothing to say. What it said last is taken again
-//! for two seconds: a function of which each call is an execution would wait for it longer than it runs.
+//! Nothing here fails: without `git`, or without a repository, there is no version. An answer is reused for two
+//! seconds: otherwise a function whose every call is an execution would wait for `git` longer than it runs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,17 +13,17 @@ use fieldstone_core::value::Value;
 use super::files::checksum_text;
 use crate::secrets::hide;
 
-/// How long what was said holds, nanoseconds.
+/// Nanoseconds for which an answer is reused.
 const HOLDS: u64 = 2_000_000_000;
 
-/// A folder, when it was asked for, and what was said.
+/// A folder, the time of the question, and the answer.
 type Said = (PathBuf, i64, Option<Value>);
 
-/// What is known of a folder; see [`ask`].
+/// The version in a folder; see [`ask`].
 pub fn describe(folder: &Path, clock: &dyn Clock) -> Option<Value> {
     static LAST: Mutex<Option<Said>> = Mutex::new(None);
     let now = clock.now();
-    // A lock that a thread held as its process was forked stays locked in the child, which asks by itself then.
+    // A lock that a thread held during a fork stays locked in the child, which then asks by itself.
     let Some(mut last) = LAST.try_lock() else { return ask(folder) };
     if let Some((known, then, said)) = &*last
         && known == folder
@@ -37,7 +37,7 @@ pub fn describe(folder: &Path, clock: &dyn Clock) -> Option<Value> {
 }
 
 /// Root, commit, branch, whether tracked files differ from it (and then a checksum of the differences), and the URL of
-/// the remote. `None` outside of a repository.
+/// the remote. `None` outside a repository.
 fn ask(folder: &Path) -> Option<Value> {
     let root = git(folder, &["rev-parse", "--show-toplevel"])?;
     let mut all = vec![("root".to_owned(), Value::Text(root))];
@@ -55,7 +55,7 @@ fn ask(folder: &Path) -> Option<Value> {
     Some(Value::Map(all))
 }
 
-/// A line that git says; `None` where it says nothing.
+/// The line that git prints; `None` if it prints nothing.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     let text = String::from_utf8(output(folder, arguments)?).ok()?;
     Some(text.trim_end_matches('\n').to_owned()).filter(|text| !text.is_empty())
@@ -66,7 +66,7 @@ fn output(folder: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
         .arg("-C")
         .arg(folder)
         .args(arguments)
-        // A look must not write into the repository.
+        // This query must not write into the repository.
         .env("GIT_OPTIONAL_LOCKS", "0")
         .stdin(Stdio::null())
         .stderr(Stdio::null())

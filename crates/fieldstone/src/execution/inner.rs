@@ -1,8 +1,8 @@
-//! One execution: who it is, and what it adds to the commits that it makes.
+//! One execution: its identity, and its relations in the commits that it makes.
 //!
 //! A commit that holds fields, or records of the catalog, gets one relation `write` from the execution, at the commit's
-//! own stamp; what was read up to then goes into the same commit. So what a result came from is durable with the result,
-//! or neither is (G-30).
+//! own stamp; the same commit records all reads up to then. So a result and its origins become durable together, or
+//! neither does (G-30).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -26,26 +26,26 @@ use crate::interop::lineage::props::{PropList, Span, put_execution, relation};
 /// An execution that runs in this process.
 #[derive(Debug)]
 pub struct ExecutionInner {
-    /// The world of its store, of which clock and random numbers are taken. Who we are says the operating system.
+    /// The world of its store, for the clock and random numbers. The operating system identifies the user.
     pub env: Env,
-    /// The process that it runs in.
+    /// Number of the process that it runs in.
     pub process: u32,
-    /// What it is called: a job, or a process of one.
+    /// Its vertex: a job, or a process of one.
     pub vertex: VertexName,
     pub job: VertexName,
-    /// The URL of the store that its processes record in, where they can open it.
+    /// The URL of the store that its processes record in, if they can open it.
     pub store: Option<String>,
-    /// The store that says who ran the job, where that is another execution.
+    /// The store that records who ran the job, if that is another execution.
     recorded: Option<Id>,
-    /// The execution of this process that it lies in.
+    /// The enclosing execution of this process.
     pub outer: Option<Arc<ExecutionInner>>,
-    /// The store that its record is in, once that is there.
+    /// The store that holds its record, once it does.
     home: OnceLock<Id>,
-    /// When it began, as a stamp.
+    /// The stamp of its beginning.
     pub start: u64,
-    /// What was known of it then.
+    /// Properties known at its beginning.
     begun: PropList,
-    /// The greatest stamp that it gave away or read.
+    /// The greatest stamp that it issued or read.
     last: AtomicU64,
     open: AtomicBool,
     ledger: Mutex<Ledger>,
@@ -53,7 +53,7 @@ pub struct ExecutionInner {
     unsaid: Mutex<Vec<String>>,
 }
 
-/// Who an execution is.
+/// The identity of an execution.
 #[derive(Debug)]
 pub struct Naming {
     pub vertex: VertexName,
@@ -91,7 +91,7 @@ impl ExecutionInner {
         self.ledger.lock()
     }
 
-    /// A stamp above all that it read or gave away.
+    /// A stamp above all that it read or issued.
     pub fn stamp(&self) -> u64 {
         self.stamp_at(self.env.clock.now())
     }
@@ -103,28 +103,28 @@ impl ExecutionInner {
         next(before.unwrap_or_default())
     }
 
-    /// Whether it has not ended.
+    /// Whether it is still running.
     pub fn is_open(&self) -> bool {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// It has ended: nothing is recorded of it any more.
+    /// Marks it as ended: nothing more is recorded of it.
     pub fn close(&self) {
         self.open.store(false, Ordering::Relaxed);
         if let Some(outer) = &self.outer {
-            // What the outer one does next may follow from what this one read.
+            // Later steps of the outer execution may follow from this one's reads.
             outer.last.fetch_max(self.last.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
-    /// What processes that it starts are given.
+    /// The link for processes that it starts.
     pub fn link(&self) -> ExecutionLink {
         let process = (self.vertex != self.job).then(|| self.vertex.id.to_string());
         let id = self.home.get().copied().or(self.recorded);
         ExecutionLink { job: self.job.id.to_string(), process, store: self.store.clone(), id }
     }
 
-    /// Notes that bytes of a field were read, which came by these commits.
+    /// Records a read of a field's bytes, which these commits wrote.
     pub fn note_read(&self, commits: &[(CommitId, u64)], note: &FieldRead<'_>) {
         if !self.is_open() {
             return;
@@ -138,7 +138,7 @@ impl ExecutionInner {
         }
     }
 
-    /// Relations of what it read and a store was not given yet: for a commit that may be another execution's.
+    /// Relations for its reads that the store lacks: for a commit that may be another execution's.
     pub fn reads(&self, store: Id) -> Result<Vec<RelationPut>> {
         let put = |row: RelationRow| {
             let RelationRow { kind, source, target, version, until, props } = row;
@@ -147,23 +147,23 @@ impl ExecutionInner {
         Ok(self.ledger().fresh(store, &self.vertex)?.into_iter().map(put).collect())
     }
 
-    /// Whether it read something that no store was given.
+    /// Whether it has reads that no store has recorded.
     pub fn is_behind(&self) -> bool {
         self.ledger().is_behind()
     }
 
-    /// Its record is in the store of this id, which was given who it is.
+    /// The store of this id has its record and its identity.
     pub fn note_described(&self, store: Id) {
         self.home.get_or_init(|| store);
         self.ledger().note_described(store);
     }
 
-    /// The store that says who ran its job.
+    /// The store that records who ran its job.
     pub fn recorded(&self) -> Option<Id> {
         if self.vertex == self.job { self.home.get().copied() } else { self.recorded }
     }
 
-    /// Who it is, for a store: it itself, its job and its user; where it has ended, with what is known then.
+    /// Its identity, for a store: its vertex, its job and its user; after its end, also the properties known then.
     pub fn description(&self, store: Option<Id>, end: Option<(u64, &PropList)>) -> Result<GraphRows> {
         let mut rows = GraphRows::default();
         let span = Span { begin: self.start, end: end.map(|(end, _)| end) };
@@ -174,14 +174,14 @@ impl ExecutionInner {
         if self.vertex != self.job {
             rows.relations.push(relation("contains", &self.job, &self.vertex, span));
         }
-        // Who ran the job is said there by whoever began it.
+        // The store of the job's first process records who ran it.
         if self.vertex == self.job || self.recorded.is_none() || self.recorded != store {
             rows.relations.push(relation("run", &user, &self.job, span));
         }
         Ok(rows)
     }
 
-    /// Notes that cannot be found in a commit, a line each; once.
+    /// Notes on facts that commits lack, one line each; each is returned once.
     pub fn take_unsaid(&self) -> Vec<String> {
         std::mem::take(&mut self.unsaid.lock())
     }
@@ -222,11 +222,11 @@ impl ExecutionInner {
 /// A read of a field.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldRead<'a> {
-    /// 1 where the field was not read before, else 0.
+    /// 1 if the field was not read before, else 0.
     pub fields: u64,
     /// Bytes that were read.
     pub bytes: u64,
-    /// What was asked for.
+    /// The request.
     pub request: &'a Arc<str>,
     /// The URL of the store.
     pub url: Option<&'a Arc<str>>,
@@ -236,7 +236,7 @@ impl CommitAuthor for ExecutionInner {
     fn hand_in(&self, store: Id) -> AuthorPart {
         let floor = self.last.load(Ordering::Relaxed);
         self.part(store).unwrap_or_else(|error| {
-            let note = format!("a commit does not say what it came from: {error}");
+            let note = format!("cannot record the origins of a commit: {error}");
             tracing::warn!("{note}");
             let mut unsaid = self.unsaid.lock();
             if !unsaid.contains(&note) {
@@ -279,7 +279,7 @@ mod tests {
             assert!(part.writer.is_none() && part.vertices.is_empty() && part.floor == execution.start);
         }
         let unsaid = execution.take_unsaid();
-        assert!(unsaid.len() == 1 && unsaid[0].contains("what it came from"), "{unsaid:?}");
+        assert!(unsaid.len() == 1 && unsaid[0].contains("the origins of a commit"), "{unsaid:?}");
         assert!(execution.take_unsaid().is_empty());
     }
 
@@ -288,7 +288,7 @@ mod tests {
         let (execution, store) = (execution(PropList::default()), Id([1; 16]));
         let part = execution.hand_in(store);
         assert!(part.writer.is_some() && !part.vertices.is_empty());
-        // Nothing of it went into that commit.
+        // That commit took none of it.
         execution.landed(&Landed { store, stamp: part.floor + 1, ticket: None });
         let again = execution.hand_in(store);
         assert_eq!((again.vertices.len(), again.floor), (part.vertices.len(), part.floor + 1));

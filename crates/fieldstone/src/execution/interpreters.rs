@@ -1,15 +1,15 @@
-//! Scripts of a command: what an interpreter is given to execute, and what a launcher starts.
+//! Scripts in a command: the file that an interpreter executes, and the program that a launcher starts.
 //!
-//! `python3 x.py`, `bash x.sh`, `mpiexec -n 4 python3 -m model`: the program that runs is the interpreter or the launcher,
-//! and says nothing of what is computed. The script does, so it is an input of the execution. This looks at the
-//! words of the command alone: the first word behind an interpreter that is a file is its script, and options before it,
-//! with their values, are passed over.
+//! In `python3 x.py`, `bash x.sh` or `mpiexec -n 4 python3 -m model`, the program that runs is the interpreter or the
+//! launcher, which does not identify the computation. The script does, so it is an input of the execution. This module
+//! only looks at the words of the command: the first word after an interpreter that is a file is its script; options
+//! before it, with their values, are skipped.
 
 use std::path::{Path, PathBuf};
 
 use super::files::program;
 
-/// Programs that execute a file; a number of a version may stand behind the name.
+/// Programs that execute a file; a version number may follow the name.
 const INTERPRETERS: [&str; 28] = [
     "python",
     "pypy",
@@ -81,11 +81,11 @@ const LAUNCHERS: [&str; 38] = [
     "singularity",
     "apptainer",
 ];
-/// Launchers whose first argument may be a script of Python.
+/// Launchers whose first argument may be a Python script.
 const OF_PYTHON: [&str; 2] = ["torchrun", "coverage"];
-/// Launchers that are given an image before the command.
+/// Launchers that take an image before the command.
 const CONTAINERS: [&str; 2] = ["singularity", "apptainer"];
-/// Modules of Python that execute a script which follows them.
+/// Python modules that execute a script which follows them.
 const RUNNERS: [&str; 14] = [
     "torch.distributed.run",
     "torch.distributed.launch",
@@ -102,17 +102,17 @@ const RUNNERS: [&str; 14] = [
     "debugpy",
     "accelerate.commands.launch",
 ];
-/// Options that are followed by code, and not by a file.
+/// Options that are followed by code, not by a file.
 const CODE: [&str; 6] = ["-c", "-e", "-E", "--eval", "--execute", "--print"];
 
-/// Where files are looked for.
+/// Folders in which files are searched.
 struct SearchFolders<'a> {
     /// The list of folders for programs.
     path: Option<&'a str>,
     folder: &'a Path,
 }
 
-/// The scripts, and the programs that launchers start, as far as they are files.
+/// The scripts, and the programs that launchers start, if they are files.
 pub fn scripts(command: &[String], path: Option<&str>, folder: &Path) -> Vec<PathBuf> {
     let places = SearchFolders { path, folder };
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
@@ -121,7 +121,7 @@ pub fn scripts(command: &[String], path: Option<&str>, folder: &Path) -> Vec<Pat
     found
 }
 
-/// The name of a program: without folders and the number of a version.
+/// The name of a program: without folders and version number.
 fn base(word: &str) -> &str {
     let name = word.rsplit('/').next().unwrap_or(word);
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -171,7 +171,7 @@ impl SearchFolders<'_> {
         for (i, word) in words.iter().enumerate() {
             let option = std::mem::replace(&mut before, word);
             if is_code(option, base(name)) {
-                // The code of a shell may start scripts by itself.
+                // The code of a shell may itself start scripts.
                 if !is_python {
                     self.of_code(word, found);
                 }
@@ -208,11 +208,11 @@ impl SearchFolders<'_> {
         }
     }
 
-    /// The scripts of a line of a shell: of each of its commands.
+    /// The scripts of a shell line, from each of its commands.
     fn of_code(&self, code: &str, found: &mut Vec<PathBuf>) {
         for command in code.split([';', '|', '&', '\n', '(', ')']) {
             let words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
-            // Variables that are set for the command, and words of the shell before it.
+            // Skip variables that are set for the command, and shell keywords before it.
             let plain = |word: &&str| {
                 (word.contains('=') && !word.starts_with('-'))
                     || ["exec", "then", "do", "else", "if", "while", "!", "{", "."].contains(word)
@@ -225,7 +225,7 @@ impl SearchFolders<'_> {
         }
     }
 
-    /// The file of a module of Python: in the folder, in `PYTHONPATH`, or beside the interpreter.
+    /// The file of a Python module: in the folder, in `PYTHONPATH`, or next to the interpreter.
     fn module(&self, interpreter: &str, module: &str) -> Option<PathBuf> {
         let below = module.replace('.', "/");
         let mut roots = vec![self.folder.to_owned()];
@@ -247,10 +247,10 @@ impl SearchFolders<'_> {
     }
 }
 
-/// Whether what follows an option is code.
+/// Whether code follows an option.
 fn is_code(option: &str, interpreter: &str) -> bool {
     let shell = interpreter.ends_with("sh");
-    // Options of a shell may stand together: `bash -lc`.
+    // Options of a shell may be joined: `bash -lc`.
     let joined = shell && option.starts_with('-') && !option.starts_with("--") && option.ends_with('c');
     let of_interpreter = match interpreter {
         "python" | "ipython" | "pypy" => option == "-c",

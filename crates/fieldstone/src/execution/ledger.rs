@@ -1,4 +1,4 @@
-//! What an execution read, commit by commit, and which store knows how much of it.
+//! The reads of an execution, commit by commit, and the stores that have recorded them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use fieldstone_format::graph::{RelationRow, Version, VertexName};
 
 use crate::interop::lineage::props::{PropList, count};
 
-/// Longest list of requests that is kept of one commit.
+/// Maximum length of the list of requests for one commit.
 const REQUESTS: usize = 1024;
-/// Where a list of requests is cut off.
+/// Marks a list of requests that was cut.
 const CUT: &str = "; …";
 
 /// Reads of fields that one commit holds.
@@ -24,37 +24,37 @@ struct CommitReads {
     time: i64,
     fields: u64,
     bytes: u64,
-    /// What was asked for, each request once.
+    /// The requests, each once.
     request: String,
     latest: Arc<str>,
-    /// The URL of the store, where it has one that others can open.
+    /// The URL of the store, if others can open it.
     url: Option<Arc<str>>,
     /// The number of the last change.
     changed: u64,
 }
 
-/// What one store was given.
+/// The changes that one store has recorded.
 #[derive(Debug, Clone, Default)]
 struct StoreKnows {
     described: bool,
-    /// The number of the last change that it was given.
+    /// The number of the last change that it has.
     upto: u64,
 }
 
-/// A read that is noted.
+/// A read to be recorded.
 #[derive(Debug, Clone)]
 pub struct ReadNote<'a> {
-    /// The commit that holds the field.
+    /// The commit that wrote the field.
     pub commit: CommitId,
     /// A stamp above the commit's.
     pub stamp: u64,
     /// The clock.
     pub time: i64,
-    /// 1 where the field was not read before, else 0.
+    /// 1 if the field was not read before, else 0.
     pub fields: u64,
     /// Bytes that were read.
     pub bytes: u64,
-    /// What was asked for.
+    /// The request.
     pub request: &'a Arc<str>,
     /// The URL of the store.
     pub url: Option<&'a Arc<str>>,
@@ -65,7 +65,7 @@ pub struct ReadNote<'a> {
 pub struct Ledger {
     commits: Vec<(CommitId, CommitReads)>,
     places: HashMap<CommitId, usize>,
-    /// The place of the commit that was read last: neighbours mostly came by one.
+    /// The index of the commit that was read last: neighbouring fields mostly share a commit.
     last: usize,
     stores: HashMap<Id, StoreKnows>,
     changes: u64,
@@ -93,22 +93,22 @@ impl Ledger {
         }
     }
 
-    /// Whether there are reads that no store was given.
+    /// Whether there are reads that no store has recorded.
     pub fn is_behind(&self) -> bool {
         self.changes > self.stores.values().map(|known| known.upto).max().unwrap_or(0)
     }
 
-    /// Whether a store was given who the execution is.
+    /// Whether a store has the execution's identity.
     pub fn is_described(&self, store: Id) -> bool {
         self.stores.get(&store).is_some_and(|known| known.described)
     }
 
-    /// A store was given who the execution is.
+    /// Records that a store has the execution's identity.
     pub fn note_described(&mut self, store: Id) {
         self.stores.entry(store).or_default().described = true;
     }
 
-    /// Relations of what a store was not given yet.
+    /// Relations for reads that a store lacks.
     pub fn fresh(&self, store: Id, reader: &VertexName) -> Result<Vec<RelationRow>> {
         let upto = self.stores.get(&store).map_or(0, |known| known.upto);
         let mut fresh: Vec<_> = self.commits.iter().filter(|(_, reads)| reads.changed > upto).collect();
@@ -121,7 +121,7 @@ impl Ledger {
         self.changes
     }
 
-    /// A store has all changes up to a number, and who the execution is.
+    /// Records that a store has all changes up to a number, and the execution's identity.
     pub fn landed(&mut self, store: Id, upto: u64) {
         let known = self.stores.entry(store).or_default();
         known.described = true;
@@ -145,7 +145,7 @@ impl CommitReads {
     }
 
     fn add_request(&mut self, request: &str) {
-        // What is cut off stays so: nothing is looked for in it any more.
+        // A list that was cut stays so: it is not searched any more.
         if self.request.ends_with(CUT) || self.request.split("; ").any(|known| known == request) {
             return;
         }
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!((rows[0].version.stamp, rows[0].until), (5, Some(7)));
         assert_eq!(get(&rows[0], "fields"), Some(Value::Int(3)));
         assert_eq!(get(&rows[0], "request"), Some(Value::Text("a; b".into())));
-        assert_eq!(get(&rows[0], "store"), None, "it is the very store");
-        // Until a commit with them is durable all are handed in again.
+        assert_eq!(get(&rows[0], "store"), None, "it is the same store");
+        // Until a commit with them is durable, all are handed in again.
         assert_eq!(ledger.fresh(Id([1; 16]), &reader).unwrap().len(), 2);
         ledger.landed(Id([1; 16]), ledger.changes());
         assert!(!ledger.is_behind() && ledger.is_described(Id([1; 16])));

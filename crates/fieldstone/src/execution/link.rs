@@ -52,13 +52,13 @@ impl ExecutionLink {
         })
     }
 
-    /// What this process was given.
+    /// The link that this process was given.
     pub fn of_environment() -> Option<ExecutionLink> {
         ExecutionLink::decode(&std::env::var(VARIABLE).ok()?)
     }
 }
 
-/// A store's URL as a process in another folder has to open it; `None` for one in memory.
+/// A store's URL for a process in another folder; `None` for a store in memory.
 pub fn reachable(url: &str) -> Option<String> {
     if url == "memory:" {
         return None;

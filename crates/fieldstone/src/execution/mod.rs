@@ -61,58 +61,57 @@ use crate::interop::lineage::GraphRows;
 use crate::interop::lineage::props::{PropList, Span, count, relation};
 use crate::{OpenOptions, Store, secrets};
 
-/// How far the times of files may lag behind the clock, nanoseconds: a tick of the kernel, at most 10 ms.
+/// Maximum lag of file times against the clock, nanoseconds: a tick of the kernel, at most 10 ms.
 const LAG: u64 = 10_000_000;
 
-/// Blocks of programs in jobs of this process so far.
+/// Number of program blocks so far in jobs of this process.
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
-/// What is said of an execution when it begins.
+/// Description of an execution at its beginning.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionOptions {
-    /// Its name; the program's, where there is none.
+    /// Its name; if absent, the program's.
     pub name: Option<String>,
-    /// Its arguments, the program first; where there are none, those of this process.
+    /// Its arguments, the program first; if empty, those of this process.
     pub argv: Vec<String>,
     /// The file that is executed.
     pub executable: Option<PathBuf>,
     /// Files that it reads, as paths and patterns of a shell.
     pub reads: Vec<String>,
-    /// Files that it writes: those of them that are new or changed at its end.
+    /// Files that it writes; those that are new or changed at its end count.
     pub writes: Vec<String>,
     /// Folders whose new and changed files it wrote.
     pub watch: Vec<PathBuf>,
     /// Parameters.
     pub params: Vec<(String, Value)>,
-    /// Variables of the environment that are kept beside those of the list; a `*` at the end stands for anything.
+    /// Environment variables to keep besides those of the list; a `*` at the end matches anything.
     pub env: Vec<String>,
-    /// Whether it is this whole process, with what it starts, and not a block of it.
+    /// Whether it is this whole process and its children, not a block of it.
     pub whole: bool,
-    /// Whether it has the standard input and output of this process: it reads and writes the files that these are
-    /// redirected to.
+    /// Whether it has the standard input and output of this process, and so reads and writes the files of their
+    /// redirections.
     pub streams: bool,
 }
 
 /// How an execution ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its exit code; none where a signal ended it.
+    /// Its exit code; none if a signal ended it.
     pub exit: Option<i64>,
     /// The signal that ended it.
     pub signal: Option<i64>,
-    /// What went wrong.
+    /// The error text.
     pub error: Option<String>,
 }
 
 impl Outcome {
-    /// It ended with an exit code.
+    /// The outcome of an exit code.
     pub fn exit(code: i64) -> Outcome {
         Outcome { exit: Some(code), ..Outcome::default() }
     }
 }
 
-/// An execution that runs in this process. One that is dropped without its end has none in the record, as one that
-/// was killed.
+/// An execution that runs in this process. If it is dropped without its end, its record has no end, as after a kill.
 #[derive(Debug)]
 pub struct Execution {
     inner: Arc<ExecutionInner>,
@@ -126,17 +125,17 @@ pub struct Execution {
     notes: Vec<String>,
 }
 
-/// That something belongs to an execution.
+/// Membership of a call in an execution.
 #[derive(Debug, Clone)]
 pub struct Membership(Arc<ExecutionInner>);
 
 impl Membership {
-    /// This thread's calls belong to an execution from here on, or to none that it has entered.
+    /// Makes this thread's calls belong to an execution from here on, or to none that it has entered.
     pub fn switch(to: Option<&Membership>) {
         drop(current::enter(to.map(|membership| membership.0.clone())));
     }
 
-    /// Whether more than one is open in this process, so that it matters which of them a thread has entered.
+    /// Whether several are open in this process, so that it matters which of them a thread has entered.
     pub fn matters() -> bool {
         current::is_contended()
     }
@@ -154,10 +153,10 @@ impl Drop for EntryScope {
 }
 
 impl Naming {
-    /// A process that found a link.
+    /// Names a process that found a link.
     fn of_process(link: &ExecutionLink, rank: Option<u64>) -> Naming {
         let mut place = environment::place(rank);
-        // What a rank starts has its variables, and is another process.
+        // A rank's children inherit its variables, but are other processes.
         if link.process.as_deref() == Some(&*format!("{}/{place}", link.job)) {
             place = environment::place(None);
         }
@@ -168,8 +167,8 @@ impl Naming {
 }
 
 impl Execution {
-    /// Begins an execution whose record is in `store`, within the one that this thread has [entered](Self::enter), or
-    /// the job that this process belongs to. What was archived before is flushed, and so is the beginning of the record.
+    /// Begins an execution with its record in `store`, inside the one that this thread has [entered](Self::enter), or
+    /// the job that this process belongs to. This flushes earlier writes and the beginning of the record.
     pub fn begin(store: &Store, options: ExecutionOptions) -> Result<Execution> {
         store.will_write();
         store.flush(None)?;
@@ -187,7 +186,7 @@ impl Execution {
         let piped = options.streams && streams::is_piped();
         begun.set_some("streams", streams::described(&streams, piped));
         let inner = Arc::new(ExecutionInner::new(env, naming, begun));
-        let mut absent = |pattern: &str| notes.push(format!("{pattern}: there is no such file to read"));
+        let mut absent = |pattern: &str| notes.push(format!("{pattern}: no file to read matches it"));
         let mut read = files::expand_reads(&options.reads, &folder, without.as_deref(), &mut absent);
         let input = streams.iter().find(|stream| stream.mode == StreamMode::Read);
         read.extend(input.map(|stream| stream.path.clone()));
@@ -201,7 +200,7 @@ impl Execution {
         for stream in &streams {
             match stream.mode {
                 StreamMode::Read | StreamMode::Joined => {}
-                // It is made here, whatever stood there before.
+                // The execution makes the file, whatever was there before.
                 StreamMode::Write => drop(before.remove(&stream.path)),
                 StreamMode::Append | StreamMode::Update => {
                     before.extend(files::mark(&stream.path).map(|mark| (stream.path.clone(), mark)));
@@ -215,7 +214,7 @@ impl Execution {
         Ok(execution)
     }
 
-    /// Puts the beginning of the record.
+    /// Writes the beginning of the record.
     fn record(&mut self, allocation: Option<VertexName>) -> Result<()> {
         let span = Span { begin: self.inner.start, end: None };
         let mut rows = self.inner.description(Some(self.home_id()), None)?;
@@ -231,7 +230,7 @@ impl Execution {
         begun
     }
 
-    /// Puts rows, and flushes them with all that was archived in the execution.
+    /// Puts rows, and flushes them with all writes of the execution.
     fn put(&self, rows: GraphRows) -> Result<()> {
         let session = Session::default().by(self.inner.clone());
         let _entered = self.enter();
@@ -241,12 +240,12 @@ impl Execution {
         Ok(())
     }
 
-    /// The id of its store, which may not be there yet: then it will have this one.
+    /// The id of its store; before the store is made, the id that it will get.
     fn home_id(&self) -> Id {
         self.store.backend().id()
     }
 
-    /// The program, and the files that were named to be read.
+    /// Puts the program, and the named input files.
     fn put_inputs(&self, rows: &mut GraphRows, span: Span) -> Result<()> {
         for (kind, files) in [("exe", self.executable.as_slice()), ("read", &self.reads)] {
             for file in files {
@@ -271,7 +270,7 @@ impl Execution {
         Ok(put)
     }
 
-    /// What it is called in the graph.
+    /// Its vertex in the graph.
     pub fn vertex(&self) -> &VertexName {
         &self.inner.vertex
     }
@@ -281,33 +280,33 @@ impl Execution {
         &self.inner.job
     }
 
-    /// What processes that it starts are given as `FIELDSTONE_EXECUTION`.
+    /// The value of `FIELDSTONE_EXECUTION` for processes that it starts.
     pub fn link(&self) -> ExecutionLink {
         self.inner.link()
     }
 
-    /// What could not be recorded so far, a line each.
+    /// Facts that could not be recorded so far, one line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// As long as the scope lives, calls of this thread belong to it, whatever else is open.
+    /// While the scope lives, calls of this thread belong to it, whatever else is open.
     pub fn enter(&self) -> EntryScope {
         EntryScope(current::enter(Some(self.inner.clone())))
     }
 
-    /// For a binding whose language knows to which execution a call belongs.
+    /// For a language binding that decides which execution a call belongs to.
     pub fn membership(&self) -> Membership {
         Membership(self.inner.clone())
     }
 
-    /// Ends it: flushes, and puts the end of the record. Gives what could not be recorded. In a forked child this
-    /// does nothing: the execution is the parent's.
+    /// Ends it: flushes, and writes the end of the record. Returns the facts that could not be recorded. In a forked
+    /// child this does nothing: the execution is the parent's.
     pub fn finish(mut self, outcome: &Outcome) -> Result<Vec<String>> {
         self.end(outcome)
     }
 
-    /// As [`finish`](Self::finish), where the caller cannot give it away; a second end does nothing.
+    /// As [`finish`](Self::finish), for a caller that cannot give it away; a second end does nothing.
     pub fn end(&mut self, outcome: &Outcome) -> Result<Vec<String>> {
         if !self.inner.is_open() || std::process::id() != self.inner.process {
             return Ok(Vec::new());
@@ -329,15 +328,14 @@ impl Execution {
         let piped = self.options.streams && streams::is_piped();
         ended.set_some("streams", streams::described_again(&self.streams, piped));
         let mut rows = self.inner.description(Some(self.home_id()), Some((end, &ended)))?;
-        // The version of its beginning is there.
+        // The store already has the version of its beginning.
         rows.vertices.retain(|put| put.time != Some(start) || end == start);
         self.put_inputs(&mut rows, Span { begin: start, end: Some(end) })?;
         let without = self.store.backend().native_folder();
         let (writes, watch) = (&self.options.writes, &self.options.watch);
-        let mut absent =
-            |pattern: &str| self.notes.push(format!("{pattern}: there is no such file that was written"));
+        let mut absent = |pattern: &str| self.notes.push(format!("{pattern}: no written file matches it"));
         drop(files::expand(writes, &self.folder, &mut absent));
-        // Fields of another execution may wait in the same session, and then the next commit is that one's.
+        // Fields of another execution may wait in the same session; then the next commit belongs to that one.
         rows.relations.extend(self.inner.reads(self.home_id())?);
         let mut after = files::marks(writes, watch, &self.folder, without.as_deref());
         let outputs = self.streams.iter().filter(|stream| stream.mode != StreamMode::Read);
@@ -348,9 +346,9 @@ impl Execution {
             after.insert(path, FileMark::of(&facts));
         }
         for file in files::changed(&self.before, &after, &mut self.notes) {
-            // A file that was there may have been written from the beginning on.
+            // An existing file may have been written from the beginning on.
             let begin = file.created.filter(|_| file.replaces).map_or(start, |made| made.clamp(start, end));
-            // The times of files lag behind the clock: what was read just before must not seem to come after.
+            // File times lag behind the clock: an earlier read must not seem to come later.
             let written = file.modified.saturating_add(LAG);
             let span = Span { begin, end: Some(written.clamp(begin, end)) };
             rows.relations.push(self.file_relation("write", &file, span)?);
@@ -367,7 +365,7 @@ impl Drop for Execution {
     }
 }
 
-/// What an execution is called, and the job of SLURM that its own one is a part of.
+/// The name of an execution, and the SLURM job that contains its own job.
 fn name(
     store: &Store,
     env: &Env,
@@ -387,7 +385,7 @@ fn name(
                 VertexName::new("process", &format!("{}.{n}", own.vertex.id))
             }
         };
-        // Its children record where the innermost execution does.
+        // Its children record in the store of the innermost execution.
         let recorded = outer.recorded();
         return Ok((Naming { vertex, job, store: url, recorded, outer: Some(outer) }, None));
     }
@@ -403,7 +401,7 @@ fn name(
         let link = ExecutionLink { job: slurm, process: None, store: url, id: None };
         return Ok((Naming::of_process(&link, variables.rank()), None));
     }
-    // Several commands of one batch script have one number (G-35).
+    // Several commands of one batch script share one number (G-35).
     let job = VertexName::new("job", &slurm);
     match store.graph().versions(&job, &Session::default())?.is_empty() {
         true => Ok((alone(&slurm), None)),
@@ -411,7 +409,7 @@ fn name(
     }
 }
 
-/// What is known of an execution as it begins.
+/// Properties of an execution at its beginning.
 fn describe(
     options: &ExecutionOptions,
     variables: &Variables,
@@ -447,17 +445,17 @@ fn describe(
     props
 }
 
-/// What is known of this process, which belongs to a job.
+/// Properties of this process, which belongs to a job.
 fn own_description(env: &Env, variables: &Variables, parent: Option<&str>) -> PropList {
     let folder = env.disk.absolute(Path::new(".")).unwrap_or_else(|_| PathBuf::from("/"));
-    // Its sources are those of the job, as a rule; asking for them would cost each process some processes more.
+    // Its sources are usually those of the job; looking them up would cost each process some more processes.
     let mut props = describe(&ExecutionOptions::default(), variables, &folder, parent.map(str::to_owned));
     props.remove("git");
     props
 }
 
-/// Where this process belongs to a job and has read what no store knows of, since it wrote to none: puts that into the
-/// store of the job. Programs that read with this library call it as they end; closing a store does.
+/// If this process belongs to a job and has reads that no store has recorded, records them in the job's store. Programs
+/// that read with this library call this as they end; closing a store does, too.
 pub fn settle() -> Result<()> {
     let Some(own) = current::own_process().filter(|own| own.is_behind() && own.is_open()) else {
         return Ok(());
@@ -467,7 +465,7 @@ pub fn settle() -> Result<()> {
     let session = Session::default().by(own.clone());
     let id = store.backend().id();
     if own.recorded().is_some_and(|known| known != id) {
-        return Err(Code::StoreNotFound.error(format!("the store of the job is not at {url} any more")));
+        return Err(Code::StoreNotFound.error(format!("the job's store is no longer at {url}")));
     }
     let rows = own.description(Some(id), None)?;
     store.graph().put(rows.vertices, rows.relations, &session)?;

@@ -119,7 +119,7 @@ pub fn own(without: Option<&Path>, notes: &mut Vec<String>) -> Vec<StreamFile> {
             continue;
         }
         if stream.path.to_str().is_none() {
-            notes.push(format!("{}: its path is not UTF-8, and names no vertex", stream.path.display()));
+            notes.push(format!("{}: its path is not UTF-8, so it has no vertex", stream.path.display()));
             continue;
         }
         if stream.number == 2 && written == Some(file) {

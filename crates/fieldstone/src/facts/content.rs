@@ -164,7 +164,7 @@ fn of_grib(message: &[u8], content: &mut Content) {
     let (facts, payload) = match decoded {
         Ok(decoded) => decoded,
         Err(error) => {
-            content.note = Some(format!("its header is not shown: {}", error.message()));
+            content.note = Some(format!("cannot show its header: {}", error.message()));
             return;
         }
     };

@@ -63,7 +63,7 @@ fn forget(
         return Ok(());
     }
     let index =
-        |i: u64| i64::try_from(i).map_err(|_| Error::invalid(format!("index {i} of a piece is beyond 2^63")));
+        |i: u64| i64::try_from(i).map_err(|_| Error::invalid(format!("index {i} of a piece exceeds 2^63")));
     let mut region = Vec::new();
     for (d, (&start, &count)) in piece.start.iter().zip(piece.count).enumerate() {
         let (from, to) = (index(start)?, index(start.saturating_add(count))?);

@@ -28,8 +28,8 @@ impl Number {
             Value::Int(i) => Ok(Number::Whole((*i).into())),
             Value::UInt(u) => Ok(Number::Whole((*u).into())),
             Value::Float(f) if !f.is_nan() => Ok(Number::Float(*f)),
-            _ => Err(Error::invalid(format!("a finder compares with {value}, which is no number"))
-                .with_hint("such as above(9000)")),
+            _ => Err(Error::invalid(format!("a finder compares with {value}, which is not a number"))
+                .with_hint("write a test such as above(9000)")),
         }
     }
 
@@ -123,7 +123,7 @@ impl Bounds {
                 bounds((n.float_from(), n.float_to()), (n.whole_from(), n.whole_to()))
             }
             _ => {
-                return Err(Error::invalid("a finder's test is not of one number or a range")
+                return Err(Error::invalid("a finder's test must compare with one number or a range")
                     .with_hint("use above, at_least, below, at_most, between or equal"));
             }
         })

@@ -85,7 +85,7 @@ impl Finder {
 
 fn parse_one(value: &Value) -> Result<Finder> {
     let wrong = |what: &str| {
-        Error::invalid(format!("{value} is no finder: {what}"))
+        Error::invalid(format!("{value} is not a finder: {what}"))
             .with_hint("use min, max, mean, or a test such as above(9000)")
     };
     let parts = match value {
@@ -94,7 +94,7 @@ fn parse_one(value: &Value) -> Result<Finder> {
                 "min" => Ok(Finder::Min),
                 "max" => Ok(Finder::Max),
                 "mean" => Ok(Finder::Mean),
-                _ => Err(wrong("the word is unknown")),
+                _ => Err(wrong("unknown word")),
             };
         }
         Value::Map(parts) => parts,

@@ -84,7 +84,7 @@ pub fn check_dtype(dtype: DType) -> Result<()> {
     match dtype.kind() {
         Bool | Int | UInt | Float => Ok(()),
         DateTime | TimeDelta | DTypeKind::Complex | DTypeKind::Bytes | DTypeKind::Unicode => Err(Code::Dtype
-            .error(format!("features are not found in elements of {}", dtype.name()))
+            .error(format!("finders cannot work on elements of {}", dtype.name()))
             .with_hint("finders work on bools, integers and floats")),
     }
 }
@@ -101,7 +101,7 @@ pub fn find(
     check_dtype(dtype)?;
     if start.len() != count.len() || byte_count(count, dtype.size())? != data.len() {
         return Err(Code::BufferSize.error(format!(
-            "a piece of {} bytes, with start {start:?} and count {count:?} of {dtype}",
+            "a piece has {} bytes, with start {start:?} and count {count:?} of {dtype}",
             data.len()
         )));
     }
@@ -109,7 +109,7 @@ pub fn find(
     if data.is_empty() || finders.is_empty() {
         return Ok(found);
     }
-    let summary = summarize(dtype, data, None).ok_or_else(|| Error::internal("elements without an order"))?;
+    let summary = summarize(dtype, data, None).ok_or_else(|| Error::internal("elements have no order"))?;
     let of_piece = |tag: &str, value: f64| Feature {
         tag: tag.to_owned(),
         value,

@@ -102,7 +102,7 @@ fn open(url: &str, id: Id) -> Result<Store> {
     let store = crate::open(url, &OpenOptions { mode: Mode::Read, ..OpenOptions::default() })?;
     match store.backend().id() == id {
         true => Ok(store),
-        false => Err(Code::WrongStore.error(format!("another store is at {url} now"))),
+        false => Err(Code::WrongStore.error(format!("{url} now holds another store"))),
     }
 }
 
@@ -183,7 +183,7 @@ impl WalkAcross<'_> {
         }
         let Some(other) = self.others.get_mut(&id) else { return Ok(None) };
         if other.store.is_none() {
-            other.left = other.urls.is_empty().then(|| "nothing says where it is".to_owned());
+            other.left = other.urls.is_empty().then(|| "its location is not recorded".to_owned());
             for url in &other.urls {
                 match open(url, id) {
                     Ok(store) => {

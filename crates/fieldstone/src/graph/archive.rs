@@ -35,7 +35,7 @@ use crate::transfer::open_target;
 /// ```
 pub fn archive(store: &Store, before: u64, url: &str, doit: bool) -> Result<ArchiveReport> {
     if url == "memory:" {
-        return Err(Error::invalid("a store in memory is gone with its process").with_hint("give a folder"));
+        return Err(Error::invalid("a store in memory ends with its process").with_hint("give a folder"));
     }
     if !doit {
         return store.graph().hidden(before, &mut |_| Ok(()), &Session::default());
@@ -56,7 +56,7 @@ pub fn archive_into(store: &Store, before: u64, to: &Store, url: &str) -> Result
                 "{} and {url} are the same store, or one is a copy of the other's files",
                 store.url()
             ))
-            .with_hint("move into a store of its own"));
+            .with_hint("move into another store"));
     }
     // What is marked is what others see, too.
     store.flush(None)?;
@@ -65,7 +65,7 @@ pub fn archive_into(store: &Store, before: u64, to: &Store, url: &str) -> Result
         before,
         &mut |versions| {
             to.graph().take_versions(versions, &Session::default())?;
-            to.flush(None).map_err(|e| e.context("the store that is to have them"))?;
+            to.flush(None).map_err(|e| e.context("flushing the target store"))?;
             store.graph().mark_archived(&archive, versions, &Session::default())?;
             store.flush(None)
         },

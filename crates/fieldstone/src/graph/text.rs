@@ -26,7 +26,7 @@ const STAMPS: u64 = 1_000_000_000_000_000;
 /// A moment as a stamp: ISO 8601, seconds since 1970, or a stamp as it was printed.
 pub fn parse_stamp(text: &str) -> Result<u64> {
     let wrong = || {
-        Error::invalid(format!("'{text}' is no moment"))
+        Error::invalid(format!("'{text}' is not a valid time"))
             .with_hint("write 2026-11-21T06:00, seconds since 1970, or a stamp")
     };
     if let Ok(number) = text.parse::<u64>() {
@@ -69,7 +69,7 @@ pub fn parse_travel(text: &str) -> Result<Vec<TravelStep>> {
 
 fn refused(message: String) -> Error {
     Error::invalid(message).with_hint(
-        "a traversal is steps with dots between: v(file:/plot.png).e(wasWrittenBy).e(read).repeat()",
+        "join the steps of a traversal with dots: v(file:/plot.png).e(wasWrittenBy).e(read).repeat()",
     )
 }
 
@@ -127,7 +127,9 @@ fn step(name: &str, arguments: &[&str]) -> Result<TravelStep> {
             }
             _ => Err(refused("repeat takes one number".to_owned())),
         },
-        _ => Err(refused(format!("'{name}' is no step; steps are v, e, va, ea, rtn, repeat and return_fp"))),
+        _ => {
+            Err(refused(format!("'{name}' is not a step; steps are v, e, va, ea, rtn, repeat and return_fp")))
+        }
     }
 }
 
@@ -178,7 +180,8 @@ fn versions(text: &str) -> Result<Option<(u64, u64)>> {
         return Ok(Some((0, u64::MAX)));
     }
     let Some(rest) = rest.strip_prefix('=') else { return Ok(None) };
-    let wrong = || refused(format!("'{text}' are no versions; write versions=2026-01-01..2026-02-01"));
+    let wrong =
+        || refused(format!("'{text}' is not a range of versions; write versions=2026-01-01..2026-02-01"));
     let (from, to) = rest.trim().split_once("..").ok_or_else(wrong)?;
     let moment = |text: &str, open: u64| if text.is_empty() { Ok(open) } else { parse_stamp(text) };
     Ok(Some((moment(from.trim(), 0)?, moment(to.trim(), u64::MAX)?)))

@@ -59,8 +59,8 @@ impl Form {
             Ok(Form::Netcdf)
         } else {
             Err(Code::FileFormat
-                .error(format!("the name {} does not name a format", path.display()))
-                .with_hint("end it in .nc or .grib, or say the format: netcdf4, netcdf3, cdf5, grib"))
+                .error(format!("the name {} does not imply a format", path.display()))
+                .with_hint("end it in .nc or .grib, or give the format: netcdf4, netcdf3, cdf5, grib"))
         }
     }
 }
@@ -151,8 +151,8 @@ fn copy_message(field: &Field, to: &mut dyn Write) -> Result<u64> {
         done += n;
     }
     if done == 0 {
-        return Err(Code::FileFormat.error("it is no GRIB message").with_hint(
-            "arrays go to netCDF: end the path in .nc; other bytes come out by `fieldstone get`",
+        return Err(Code::FileFormat.error("it is not a GRIB message").with_hint(
+            "export arrays to netCDF: end the path in .nc; get other bytes with `fieldstone get`",
         ));
     }
     Ok(done)
@@ -235,7 +235,7 @@ fn export_netcdf(
         "format": options.format,
         "overwrite": options.overwrite,
     }) else {
-        return Err(Error::internal("a request that is no object"));
+        return Err(Error::internal("a request that is not an object"));
     };
     Helper::start(&options.helper)?.export(&what).map(|(facts, left_out)| report_of(&facts, left_out))
 }
@@ -265,6 +265,6 @@ mod tests {
         assert_eq!(form("a.nc", Some("grib")).unwrap(), Form::Grib);
         assert_eq!(form("a", Some("cdf5")).unwrap(), Form::Netcdf);
         let error = form("a.dat", None).unwrap_err();
-        assert_eq!(error.message(), "the name a.dat does not name a format");
+        assert_eq!(error.message(), "the name a.dat does not imply a format");
     }
 }

@@ -174,7 +174,7 @@ impl Helper {
             Ok(Err(error)) => Some(error.message().to_owned()),
             Err(RecvTimeoutError::Timeout) => {
                 let _ = self.child.kill();
-                Some(format!("said nothing for {} s and was ended", self.patience.as_secs()))
+                Some(format!("did not answer for {} s and was ended", self.patience.as_secs()))
             }
         };
         self.to = None;
@@ -191,7 +191,7 @@ impl Helper {
                 .error(format!(
                     "cannot start the helper {} -m fieldstone._helper: {}",
                     self.python.display(),
-                    words.as_deref().unwrap_or("it said nothing")
+                    words.as_deref().unwrap_or("it printed nothing")
                 ))
                 .with_hint(INSTALL));
         }

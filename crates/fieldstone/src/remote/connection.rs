@@ -196,7 +196,7 @@ impl Inbox {
                     }
                     reply(connection, question, Vec::new());
                 }
-                Err(error) => tracing::error!(%error, "a frame of the server is not one"),
+                Err(error) => tracing::error!(%error, "the server sent an invalid frame"),
             }
         }
         // Callers that still wait learn that nobody answers.
@@ -221,7 +221,7 @@ fn reply(connection: &Weak<Connection>, question: u64, bytes: Vec<u8>) {
 }
 
 fn in_portions() -> Error {
-    Error::corrupt("an answer that is whole came in portions")
+    Error::corrupt("an undivided answer came in portions")
 }
 
 fn gone() -> Error {
@@ -246,7 +246,7 @@ impl Ends for Caller<'_> {
     }
 
     fn author(&self, _number: u64) -> Result<Arc<dyn CommitAuthor>> {
-        Err(Error::corrupt("a server has no authors"))
+        Err(Error::corrupt("a served store does not name its authors"))
     }
 
     fn watch(&self, due: Interrupt) {

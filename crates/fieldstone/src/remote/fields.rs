@@ -115,7 +115,7 @@ impl FieldSource for RemoteField {
 /// Copies an answer into a caller's buffer, which has its length.
 fn fill(out: &mut [u8], bytes: &[u8]) -> Result<()> {
     if out.len() != bytes.len() {
-        return Err(Error::corrupt(format!("an answer has {} bytes of {}", bytes.len(), out.len())));
+        return Err(Error::corrupt(format!("an answer has {} bytes instead of {}", bytes.len(), out.len())));
     }
     out.copy_from_slice(bytes);
     Ok(())

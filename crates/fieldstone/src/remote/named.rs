@@ -27,7 +27,7 @@ impl Named {
 
 /// Nothing but its name crossed.
 fn unnamed<T>() -> Result<T> {
-    Err(Error::internal("a field that is only named was asked for more"))
+    Err(Error::internal("a field that has only a name was asked for its content"))
 }
 
 impl FieldSource for Named {

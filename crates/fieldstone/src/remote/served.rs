@@ -145,7 +145,7 @@ impl Client {
                         let _ = asking.send(bytes);
                     }
                 }
-                Err(error) => tracing::error!(%error, "a frame of a client is not one"),
+                Err(error) => tracing::error!(%error, "a client sent an invalid frame"),
             }
         }
         // Nobody replies any more: whoever still asks goes on without.
@@ -213,7 +213,7 @@ impl Drop for Answering<'_> {
 }
 
 fn unanswered() -> Error {
-    Error::internal("the store failed while it served a call")
+    Error::internal("the store failed while serving a call")
 }
 
 /// A call that is being served: the server's end of its arguments.

@@ -293,7 +293,7 @@ fn of_traversal(
         }
         alone::TRAVEL_VERTEX => Ok(encoded(&traversal.vertex(&VertexName::read(input)?)?)),
         alone::TRAVEL_PATHS => {
-            let paths = traversal.paths().ok_or_else(|| Error::invalid("the traversal gives vertices"))?;
+            let paths = traversal.paths().ok_or_else(|| Error::invalid("the traversal returns vertices"))?;
             Ok(encoded(&serving.keep(Exported::Paths(Arc::new(Mutex::new(paths))))))
         }
         other => Err(unknown(other)),

@@ -227,7 +227,7 @@ impl Admin for RemoteStore {
         let closed = self.far.call(alone::CLOSE, |out| session.put(out));
         // A reader must not fail for the record of its reads.
         if let Err(error) = settle() {
-            tracing::warn!(%error, "what was read is not recorded");
+            tracing::warn!(%error, "cannot record a read");
         }
         closed
     }
@@ -271,7 +271,8 @@ impl Backend for RemoteStore {
 
     fn graph_in(self: Arc<Self>, place: GraphPlace) -> Result<Arc<dyn GraphAccess>> {
         if !place.slots.is_plain() {
-            return Err(Error::invalid("slots run where the store is").with_hint("open the store there"));
+            return Err(Error::invalid("slots run in the process that holds the store")
+                .with_hint("open the store there"));
         }
         let (far, ()) = self.far.call_for_object(alone::GRAPH_IN, |out| place.folder.put(out))?;
         Ok(Arc::new(RemoteGraph { far }))

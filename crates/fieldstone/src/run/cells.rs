@@ -22,7 +22,7 @@ impl CellVariable {
         let name = decl.variable.name.clone();
         let Some(shape) = decl.shape.as_ref().filter(|shape| !shape.is_empty()) else {
             return Err(Code::Shape
-                .error(format!("cells of variable '{name}', of which no extents are declared"))
+                .error(format!("variable '{name}' has cells, but no declared extents"))
                 .with_hint("declare the variable with its shape, or a group on a mesh"));
         };
         let shape = shape.iter().map(|extent| i64::try_from(*extent).unwrap_or(i64::MAX)).collect();
@@ -35,13 +35,13 @@ impl CellVariable {
         let row = if row > 0 { format!(", row {row}") } else { String::new() };
         let wrong = |why: String| Err(Error::invalid(format!("variable '{}'{row}: {why}", self.name)));
         if let Some(twice) = set.windows(2).find(|two| two[0] == two[1]) {
-            return wrong(format!("cell {} is named twice", twice[0]));
+            return wrong(format!("cell {} is given twice", twice[0]));
         }
         match set.iter().find(|cell| !(0..count).contains(*cell)) {
             Some(cell) => {
                 wrong(format!("there is no cell {cell}: there are {count} along dimension {}", self.along))
             }
-            None if set.is_empty() => wrong("an attribute on no cell".into()),
+            None if set.is_empty() => wrong("an attribute needs at least one cell".into()),
             None => Ok(()),
         }
     }
@@ -66,7 +66,7 @@ fn mesh_dimension(decl: &VariableDecl) -> Option<usize> {
 pub(super) fn boxes_of(run: &Run, on: &Target, rows: usize) -> Result<Option<Boxes>> {
     let Some(sets) = &on.cells else { return Ok(on.boxes.clone()) };
     if on.variables.is_empty() {
-        return Err(Error::invalid("cells without a variable").with_hint("give variable="));
+        return Err(Error::invalid("cells need a variable").with_hint("give variable="));
     }
     let known = |name: &VariableName| {
         let found = run.store.catalog().variable(&run.name, &name.name, Some(name.version), &run.session)?;
@@ -78,10 +78,10 @@ pub(super) fn boxes_of(run: &Run, on: &Target, rows: usize) -> Result<Option<Box
         variables.iter().find(|other| (other.shape.len(), other.along) != (first.shape.len(), first.along))
     {
         return Err(Error::invalid(format!(
-            "cells of variables '{}' and '{}', which lie along other dimensions",
+            "the cells of variables '{}' and '{}' lie along different dimensions",
             first.name, other.name
         ))
-        .with_hint("annotate them in two calls"));
+        .with_hint("annotate them in separate calls"));
     }
     let of_row = |row: usize| match &on.variable {
         Some(Column::Each(each)) => each.get(row).and_then(|index| variables.get(*index as usize)),

@@ -29,7 +29,7 @@ impl<'a> Array<'a> {
         let expected = element_count(shape)?.checked_mul(dtype.size() as u64);
         if expected != Some(data.len() as u64) {
             let shown = shape_text(shape);
-            return Err(Error::invalid(format!("{} bytes are no array {shown} of {dtype}", data.len())));
+            return Err(Error::invalid(format!("{} bytes are not an array {shown} of {dtype}", data.len())));
         }
         Ok(Array { data, dtype, shape })
     }
@@ -159,7 +159,7 @@ impl Run {
         match (start, declared) {
             (Some(start), Some(whole)) => Ok(Value::Piece { data, dtype, start, count: shape, shape: whole }),
             (Some(_), None) => Err(Error::invalid(format!(
-                "variable {variable} of run {run} has no shape that a piece could be of"
+                "variable {variable} of run {run} has no shape to take a piece of"
             ))
             .with_hint(format!("declare it: run.create_variable('{variable}', dtype, shape)"))),
             (None, Some(whole)) if whole != shape => {
@@ -170,7 +170,7 @@ impl Run {
                 ))
                 .with_hint(match turned {
                     true => "is it transposed? give array.T",
-                    false => "give start=, where the piece begins",
+                    false => "give start=, the place where the piece begins",
                 }))
             }
             (None, _) => Ok(Value::Array { data, dtype, shape }),

@@ -190,7 +190,7 @@ fn of_a_secret_in_an_ordinary_command_line_nothing_is_left() {
             let argv = arguments(line, secret);
             let once = mask(&argv, &[]);
             let again = mask(&once.argv, &[]);
-            assert_eq!((&again.argv, again.masked.len()), (&once.argv, 0), "what is masked stays");
+            assert_eq!((&again.argv, again.masked.len()), (&once.argv, 0), "masked arguments stay masked");
             let text = hide(&argv.join(" "));
             if once.argv.iter().any(|argument| argument.contains(secret)) {
                 leaks.push(format!("{:?}", once.argv));

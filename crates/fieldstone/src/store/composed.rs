@@ -265,7 +265,7 @@ impl Admin for Composed {
         let closed = self.end(session);
         // Who only reads must not fail for the record of it.
         if let Err(error) = settle() {
-            tracing::warn!(%error, "what was read is not recorded");
+            tracing::warn!(%error, "cannot record a read");
         }
         closed
     }

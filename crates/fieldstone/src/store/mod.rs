@@ -88,7 +88,7 @@ impl Store {
     pub fn undated(&self) -> Option<String> {
         let keyword = self.backend.take_undated()?;
         Some(format!(
-            "a field was archived without {keyword}, which the schema lets it lack: those of two days are one field; \
+            "a field was archived without {keyword}, which the schema makes optional: fields of two days share one key; \
              add {keyword}=YYYYMMDD to the key"
         ))
     }
@@ -142,8 +142,8 @@ impl Store {
         let place = GraphPlace { folder: folder.to_owned(), slots: options };
         let graph = self.backend.clone().graph_in(place)?;
         self.graph.set(graph).map_err(|_| {
-            Error::invalid("the graph of this handle is open already, with other options")
-                .with_hint("ask for it before any other call for the graph")
+            Error::invalid("this handle's graph is already open with other options")
+                .with_hint("open it with these options before any other call that uses the graph")
         })?;
         Ok(self.graph())
     }

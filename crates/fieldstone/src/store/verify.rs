@@ -28,7 +28,7 @@ pub fn verify(store: &Store, request: &Request) -> Result<VerifyReport> {
         Ok(mut declared) => named.append(&mut declared),
         // Damage that keeps the catalog from answering is named by the logs.
         Err(error) => {
-            report.notes.push(format!("meshes and kept partitions are not read: {}", error.message()));
+            report.notes.push(format!("cannot read meshes and kept partitions: {}", error.message()));
             named.extend(
                 found.files.iter().map(|(path, _)| path.clone()).filter(|path| !path.starts_with(ARRAYS)),
             );
@@ -49,17 +49,16 @@ fn verify_declared(store: &Store, root: &Path, report: &mut VerifyReport) -> Res
         note(report, &decl.path, check_mesh_of(store, &decl))?;
         if decl.sums.is_none() {
             report.notes.push(format!(
-                "{}: an earlier release wrote it: its content was compared, its header was not checked",
+                "{}: an earlier release wrote it: its content was compared, but its header was not checked",
                 decl.path
             ));
         }
     }
     for decl in histories {
         match verify_history(disk, &root.join(&decl.path)) {
-            Err(e) if e.kind() == ErrorKind::NotFound => report.notes.push(format!(
-                "{}: the kept partition is gone; it is made again when it is needed",
-                decl.path
-            )),
+            Err(e) if e.kind() == ErrorKind::NotFound => report
+                .notes
+                .push(format!("{}: the kept partition is missing; its next use recomputes it", decl.path)),
             outcome => note(report, &decl.path, outcome)?,
         }
         named.insert(decl.path);
@@ -76,8 +75,8 @@ fn note_own_files(store: &Store, found: OwnFiles, named: &BTreeSet<String>, repo
             report.files += 1;
             if root.as_ref().is_some_and(|root| shows_nothing(disk, &root.join(path))) {
                 report.notes.push(format!(
-                    "{path}: it shows none of its steps to other programs, because its job was killed; \
-                     fieldstone arrays STORE RUN --show ends that"
+                    "{path}: other programs see none of its steps, because its job was killed; \
+                     fieldstone arrays STORE RUN --show shows them"
                 ));
             }
         } else if !named.contains(path) && !is_mark(path) {
@@ -92,10 +91,10 @@ fn note_own_files(store: &Store, found: OwnFiles, named: &BTreeSet<String>, repo
 fn unnamed(path: &str, bytes: u64) -> String {
     match path.ends_with(PART) {
         true => format!(
-            "{path}: {bytes} bytes that are being written, or that a killed job left; the next job of its owner removes it"
+            "{path}: {bytes} bytes that a job is writing, or that a killed job left; its owner's next job removes it"
         ),
         false => format!(
-            "{path}: {bytes} bytes that nothing refers to: they are being written, or a job ended before their flush"
+            "{path}: {bytes} bytes that nothing refers to: a job is writing them, or ended before it flushed them"
         ),
     }
 }

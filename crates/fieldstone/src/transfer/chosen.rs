@@ -195,7 +195,8 @@ impl Chosen {
             What::Requests(_) => {}
             What::Hits(hits) => hits.iter().for_each(|hit| chosen.add_hit(hit)),
             What::Query(query) if query.session.transaction().is_some() => {
-                return Err(Error::invalid("hits of a transaction").with_hint("commit it, then copy"));
+                return Err(Error::invalid("cannot copy the hits of a transaction")
+                    .with_hint("commit it first, then copy"));
             }
             What::Query(query) => {
                 for hit in from.catalog().stream(query)? {

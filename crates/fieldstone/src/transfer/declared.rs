@@ -185,7 +185,7 @@ impl Tags {
             }
             if let Some(other) = theirs.iter().find(|known| known.version == tag.version) {
                 return Err(Error::conflict(format!(
-                    "tag '{name}' version {} is {} in {}, and {} in {}",
+                    "tag '{name}' version {} is {} in {}, but {} in {}",
                     tag.version,
                     text(&tag.decl),
                     from.url(),
@@ -193,7 +193,7 @@ impl Tags {
                     to.url()
                 ))
                 .with_hint(
-                    "nothing was copied; declare the tag under another version, or take another store",
+                    "nothing was copied; declare the tag under another version, or use another store",
                 ));
             }
             theirs.extend(to.catalog().create_tags(vec![tag.decl.clone()], &Session::from(transaction))?);

@@ -119,7 +119,7 @@ impl FieldPlan {
             let pairs = texts(&key);
             let place = schema
                 .resolve(&borrowed(&pairs))
-                .map_err(|e| e.context(format!("{key} has no place in {}", to.url())))?;
+                .map_err(|e| e.context(format!("{key} does not fit the schema of {}", to.url())))?;
             if let Err(e) = field.dtype() {
                 plan.passed.push(index);
                 plan.note_damage(&key, e)?;
@@ -130,7 +130,7 @@ impl FieldPlan {
                 Some(other) if other == digest(&key) => plan.passed.push(index),
                 Some(_) => {
                     return Err(Code::KeyContradiction.error(format!(
-                        "{key} and another field would have the same key {place} in {}",
+                        "{key} and another field would get the same key {place} in {}",
                         to.url()
                     )));
                 }
@@ -256,12 +256,12 @@ impl FieldPlan {
         };
         if theirs != Some(one.sum) {
             return Err(Code::CopyDiffers
-                .error(format!("{} does not give back what was written into it under {key}", to.url()))
-                .with_hint("nothing was copied; see what verify says of both stores"));
+                .error(format!("{} does not return the bytes that were written under {key}", to.url()))
+                .with_hint("nothing was copied; run verify on both stores"));
         }
         if there.is_some_and(|there| Some(there.id().entry) == one.seen) {
             return Err(Error::conflict(format!(
-                "a newer attempt of {key} in {} hides what is written into it",
+                "a newer attempt of {key} in {} hides the copied field",
                 to.url()
             ))
             .with_hint("nothing was moved; open the other store without attempt="));
@@ -282,10 +282,10 @@ impl FieldPlan {
             }
             if readable(Content::new(field)?.digest_of(&there))? != Some(one.sum) {
                 return Err(Error::conflict(format!(
-                    "{key} was written in {} while it was being carried over",
+                    "{key} was written in {} during the transfer",
                     to.url()
                 ))
-                .with_hint("nothing was copied; do it again where the older value is to replace that one"));
+                .with_hint("nothing was copied; try again if the older value should replace it"));
             }
         }
         Ok(())

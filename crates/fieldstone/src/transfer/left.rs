@@ -30,9 +30,9 @@ pub struct LeftBehind {
 }
 
 /// What stays of arrays, though the rest comes along.
-const ARRAYS: &str = "declarations of distributed arrays stay with the files of their job";
+const ARRAYS: &str = "declarations of distributed arrays stay with their job's files";
 /// The caller wants fields alone.
-pub const FIELDS_ONLY: &str = "fields alone were asked for";
+pub const FIELDS_ONLY: &str = "only fields were asked for";
 /// Names of runs, steps and variables mean something else there.
 const OTHER_NAMES: &str = "the target's schema names runs, steps and variables by other keywords";
 

@@ -202,7 +202,7 @@ pub fn move_to(
                 from.url(),
                 to.url()
             ))
-            .with_hint("move into a store of its own"));
+            .with_hint("move into another store"));
     }
     let mut transfer = Transfer::plan(from, &what.into(), to, options)?;
     // Who may not remove is refused before anything is copied.
@@ -319,7 +319,7 @@ impl<'a> Transfer<'a> {
                 }
             };
             if let Some(removal) = removal {
-                let undone = "everything is in the target; move again to remove it from the source";
+                let undone = "the target has everything; move again to remove it from the source";
                 let decided = self.from.decide(removal, true);
                 decided.map_err(|e| e.context("removing from the source").with_hint(undone))?;
             }
@@ -415,8 +415,10 @@ fn carried_attributes<'c>(
     }
     if let Some(hits) = chosen.hits().filter(|hits| *hits > carrier.taken) {
         let (gone, url) = (hits - carrier.taken, from.url());
-        return Err(Error::conflict(format!("{gone} of {hits} hits are no attributes of {url} (any more)"))
-            .with_hint("nothing was copied; ask for the hits again"));
+        return Err(Error::conflict(format!(
+            "{gone} of {hits} hits are not, or no longer, attributes of {url}"
+        ))
+        .with_hint("nothing was copied; ask for the hits again"));
     }
     Ok(carrier)
 }

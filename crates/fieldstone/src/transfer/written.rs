@@ -127,7 +127,7 @@ impl Written {
             }
             let there = place(run.clone())?;
             if places.values().any(|other| *other == there) {
-                return Err(Error::invalid(format!("two runs would both be '{}' here", there.name)));
+                return Err(Error::invalid(format!("two runs would both be named '{}' here", there.name)));
             }
             places.insert(run, there.clone());
             Ok(there)

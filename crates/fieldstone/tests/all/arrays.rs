@@ -276,7 +276,7 @@ impl WriteScript {
                         assert!(read == bytes, "{:?} and not {:?}", read, bytes);
                     }
                     let all = self.hints[0].with(&self.hints[1]).with(&self.hints[2]);
-                    let untaken = group.why().contains("nobody took the hints nobody_knows=1");
+                    let untaken = group.why().contains("no library took the hints nobody_knows=1");
                     let asked = all.get("nobody_knows").is_some();
                     assert!(!untaken || asked, "{}: {all}", group.why());
                     assert!(untaken || !asked || in_logs || !self.is_first(act), "{}: {all}", group.why());

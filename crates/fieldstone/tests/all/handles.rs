@@ -164,10 +164,10 @@ fn arrays_are_written_as_they_are_declared() {
     };
     refused(write(DType::F4, &[0; 16], &[4], &whole), "has dtype float32, variable t of run r float64");
     refused(write(DType::F8, &elements[..16], &[2], &whole), "has shape (2,), variable t of run r (4,)");
-    refused(write(DType::F8, &elements[..8], &[4], &whole), "8 bytes are no array (4,) of <f8");
+    refused(write(DType::F8, &elements[..8], &[4], &whole), "8 bytes are not an array (4,) of <f8");
     let piece = WriteOptions { start: Some(vec![0]), ..WriteOptions::default() };
     let other = run.write("u", None, Array::new(&elements, DType::F8, &[4]).unwrap(), &piece);
-    refused(other, "has no shape that a piece could be of");
+    refused(other, "has no shape to take a piece of");
 
     // The other byte order is turned.
     let swapped: Vec<u8> = elements.chunks(8).flat_map(|x| x.iter().rev().copied()).collect();
@@ -198,7 +198,7 @@ fn features_are_found_while_a_variable_is_written() {
     store.flush(None).unwrap();
     assert_eq!(store.catalog().count(&Query::all()).unwrap(), 1);
     let text = run.create_variable("u", DType::parse("<U4").unwrap(), &[4]).find(Finder::Max).create();
-    refused(text, "features are not found in elements of <U4");
+    refused(text, "finders cannot work on elements of <U4");
 }
 
 #[test]

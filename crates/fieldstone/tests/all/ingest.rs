@@ -169,9 +169,10 @@ fn a_schema_without_a_place_is_told() {
     let (nc, grib) =
         (files.add("a.nc", netcdf("a", '1')), done(vec![message(grib_key("0"), json!([]), "m")]));
     let grib = files.add("a.grib", grib);
-    for (schema, path, why) in
-        [("mars", nc, "no place for netCDF (hint: "), ("simulation", grib, "no place for GRIB (hint: ")]
-    {
+    for (schema, path, why) in [
+        ("mars", nc, "cannot hold netCDF fields (hint: "),
+        ("simulation", grib, "cannot hold GRIB messages (hint: "),
+    ] {
         let store = memory(schema);
         let report = take(&store, &[path]);
         assert!(report.taken.is_empty() && report.skipped[0].why.contains(why), "{report:?}");
@@ -357,7 +358,7 @@ fn a_reader_that_says_nothing_is_ended() {
     let slow = files.add("slow", json!([[{"sleep": 60}, ""]]));
     let good = files.add("good", done(vec![message(grib_key("0"), json!([]), "m")]));
     let report = ingest(&store, &[slow, good], &options).unwrap();
-    assert!(report.skipped[0].why.contains("said nothing for 4 s"), "{report:?}");
+    assert!(report.skipped[0].why.contains("did not answer for 4 s"), "{report:?}");
     assert_eq!(report.taken.len(), 1);
 }
 

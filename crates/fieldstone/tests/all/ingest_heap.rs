@@ -41,7 +41,7 @@ fn folders_are_walked_in_the_order_of_names() {
     // What is named is taken, whatever it is called; what is not there is for the reader to say.
     assert_eq!(named(root, &["b/.hidden", "none"], false).0, ["b/.hidden", "none"]);
     std::fs::create_dir(root.join("empty")).unwrap();
-    assert_eq!(named(root, &["empty"], false).1, ["empty: the folder: it holds no file"]);
+    assert_eq!(named(root, &["empty"], false).1, ["empty: the folder: it holds no files"]);
     // A link that leads back ends nothing, and a store is not taken apart.
     std::os::unix::fs::symlink(root.join("b"), root.join("b/sub/round")).unwrap();
     std::os::unix::fs::symlink("nowhere", root.join("b/lost")).unwrap();
@@ -49,7 +49,7 @@ fn folders_are_walked_in_the_order_of_names() {
     std::fs::write(root.join("b/heap.store/fieldstone.store"), b"").unwrap();
     let (files, skipped) = named(root, &["b"], false);
     assert_eq!(files, all[1..]);
-    assert_eq!(skipped[0], "b/lost: the file: a link that leads nowhere");
+    assert_eq!(skipped[0], "b/lost: the file: a broken link");
     assert!(skipped[1].starts_with("b/heap.store: the folder: it is a store"), "{skipped:?}");
 }
 

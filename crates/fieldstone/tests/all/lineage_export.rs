@@ -380,7 +380,7 @@ fn alike_data_are_one_stack_and_a_large_picture_says_that_it_is_cut() {
     store.graph().put_relations(chain.collect(), &Session::default()).unwrap();
     let svg = export(&dossier(&store, "file:/600"), LineageFormat::Svg);
     assert_eq!(texts(&svg), 400);
-    assert!(svg.contains("801 vertices farther away are not shown."), "{}", &svg[svg.len() - 500..]);
+    assert!(svg.contains("801 more distant vertices are not shown."), "{}", &svg[svg.len() - 500..]);
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl Source for FileSource {
         buffer.resize(len, 0);
         self.file.read_exact_at(buffer, at).map_err(|e| match e.kind() {
             std::io::ErrorKind::UnexpectedEof => {
-                Code::Truncated.error("the file became shorter while it was read")
+                Code::Truncated.error("the file shrank while it was being read")
             }
             _ => Code::IoFailed.error(format!("cannot read {len} bytes at {at}: {e}")),
         })?;
@@ -138,7 +138,7 @@ impl<'a, S: Keep + ?Sized> Batches<'a, S> {
                 match keys.next() {
                     Some(Ok(key)) => field.key = key,
                     Some(Err(why)) => part.field = Err(why),
-                    None => part.field = Err("no key came for it".to_owned()),
+                    None => part.field = Err("the helper sent no key for it".to_owned()),
                 }
             }
         }

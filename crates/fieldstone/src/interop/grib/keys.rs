@@ -77,7 +77,7 @@ impl SharedHelper<'_> {
             }
             self.learn(headers, &asked, &mut found)?;
         }
-        let none = || Err("eccodes said nothing of it".to_owned());
+        let none = || Err("eccodes did not report it".to_owned());
         Ok(found.into_iter().map(|key| key.unwrap_or_else(none)).collect())
     }
 
@@ -134,7 +134,7 @@ impl SharedHelper<'_> {
         let cache = cache.get_or_insert_default();
         for ((place, _), probe) in asked.iter().zip(probes) {
             let header = headers[*place];
-            let own = answers.next().unwrap_or_else(|| Err("eccodes said nothing of it".to_owned()));
+            let own = answers.next().unwrap_or_else(|| Err("eccodes did not report it".to_owned()));
             let own = own.map(|answer| answer.key);
             if let Some(probe) = probe {
                 let probed = answers.next().and_then(std::result::Result::ok).map(|answer| answer.key);
@@ -195,7 +195,7 @@ impl SharedHelper<'_> {
                         let answer = answer.map(|answer| answer.into_iter().next());
                         answers.push(match answer {
                             Ok(Some(answer)) => answer,
-                            Ok(None) => Err("eccodes said nothing of it".to_owned()),
+                            Ok(None) => Err("eccodes did not report it".to_owned()),
                             Err(how) => Err(format!("reader {how}")),
                         });
                     }

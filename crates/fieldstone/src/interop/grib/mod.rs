@@ -111,7 +111,7 @@ impl Archiving<'_> {
         let mut batches = Batches::new(source);
         let Some(first) = batches.next(&mut reader)? else {
             return Err(Code::FileFormat
-                .error("it holds no GRIB message")
+                .error("it holds no GRIB messages")
                 .with_hint("a message begins with GRIB and ends with 7777"));
         };
         if batches.at_end() {
@@ -173,7 +173,7 @@ fn at(part: &Part<'_>, error: Error) -> Error {
 
 fn refused(part: &Part<'_>, why: String) -> Error {
     Error::corrupt(format!("{}: {why}", part.what))
-        .with_hint("ingest takes the whole messages of a damaged file and reports the others")
+        .with_hint("ingest takes the intact messages of a damaged file and reports the rest")
 }
 
 /// What the schema says of a key, where the schema is not one for GRIB.
@@ -182,8 +182,8 @@ pub(crate) fn explain(schema: &Schema, error: Error) -> Error {
         return error;
     }
     Code::SchemaRole
-        .error("the store has the schema simulation, which has no place for GRIB")
-        .with_hint("take GRIB files into a store of their own, opened with the schema mars")
+        .error("the store's schema, simulation, cannot hold GRIB messages")
+        .with_hint("take GRIB files into another store, created with the schema mars")
 }
 
 /// The pairs of `key` with those that the caller wants everywhere. Invalid where they contradict; two
@@ -208,8 +208,8 @@ pub(crate) fn merge(schema: &Schema, mut key: Texts, extra: &Texts) -> Result<Te
         if own.is_none() || own != given {
             let (own, given) = (text(&own, &value), text(&given, wanted));
             return Err(Code::KeyContradiction
-                .error(format!("its {keyword} is {own}, not {given} as the key given says"))
-                .with_hint(format!("leave {keyword} out of the key, or archive such messages apart")));
+                .error(format!("its {keyword} is {own}, but the given key says {given}"))
+                .with_hint(format!("leave {keyword} out of the key, or archive such messages separately")));
         }
         key[place].1 = value;
     }

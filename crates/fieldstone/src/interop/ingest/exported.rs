@@ -35,8 +35,8 @@ impl Exported {
             keys.iter().flatten().filter(|(k, _)| k == "run").map(|(_, run)| &**run).collect();
         if runs.len() > 1 && base.iter().any(|(keyword, _)| keyword == "run") {
             return Err(Code::KeyContradiction
-                .error(format!("the file has fields of {} runs, and the key names one", runs.len()))
-                .with_hint("leave run out of the key, or export the runs into a folder, a file each"));
+                .error(format!("the file has fields of {} runs, but the key names only one", runs.len()))
+                .with_hint("leave run out of the key, or export each run into its own file in a folder"));
         }
         let schema = store.schema();
         for key in keys {
@@ -62,7 +62,7 @@ impl Exported {
         transaction: Id,
         lines: &[u8],
     ) -> Result<Option<String>> {
-        let Ok(text) = std::str::from_utf8(lines) else { return Ok(Some("it is no UTF-8".to_owned())) };
+        let Ok(text) = std::str::from_utf8(lines) else { return Ok(Some("it is not UTF-8".to_owned())) };
         let mut written = match Written::read(text, store, &|run| place(store, &run, base)) {
             Ok(written) => written,
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid) => {

@@ -13,19 +13,21 @@ pub fn look(path: &Path) -> Result<FileState> {
     let head = read_head(path).map_err(|e| Error::io("read", path, e))?;
     if head.starts_with(b"FSU") {
         return Err(Code::ContainerUnfinished
-            .error("the container is not finished: its writer has not closed it yet, or was stopped")
-            .with_hint("take it when its writer has closed it; where that was stopped, write it again"));
+            .error("the container is unfinished: its writer has not closed it yet, or was stopped")
+            .with_hint(
+                "take it after its writer closes it; if the writer was stopped, write the container again",
+            ));
     }
     if ![&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05", b"FSP"].iter().any(|magic| head.starts_with(magic)) {
         let what = match () {
             () if head.starts_with(HDF5) => "this is a netCDF-4 (HDF5) file",
-            () => "this is none",
+            () => "this file is neither",
         };
         return Err(Code::FileFormat
             .error(format!(
                 "only GRIB, netCDF classic files and containers can be taken without a copy; {what}"
             ))
-            .with_hint("take it with its bytes"));
+            .with_hint("take it with a copy of its bytes"));
     }
     state(path)
 }
@@ -36,8 +38,8 @@ pub fn check(path: &Path, seen: FileState) -> Result<()> {
         return Ok(());
     }
     Err(Code::FileChanged
-        .error("the file was changed while it was being taken")
-        .with_hint("take it again when nobody writes to it any more"))
+        .error("the file changed while it was being taken")
+        .with_hint("take it again after its last writer ends"))
 }
 
 /// What a file is: its size and change time.

@@ -99,7 +99,7 @@ pub fn ingest_fdb(
     let unknown = |values: &Values| matches!(values, Values::Present | Values::Absent);
     if let Some((keyword, values)) = source.request.iter().find(|(_, values)| unknown(values)) {
         return Err(Code::RequestSyntax
-            .error(format!("{keyword}={values} cannot be asked of an FDB"))
+            .error(format!("an FDB cannot be asked for {keyword}={values}"))
             .with_hint("list the values, or leave the keyword out"));
     }
     store.will_write();
@@ -122,7 +122,7 @@ pub fn ingest_fdb(
         });
     }
     if take.more > 0 {
-        let (what, why) = (format!("{} more fields", take.more), "for like reasons".to_owned());
+        let (what, why) = (format!("{} more fields", take.more), "for similar reasons".to_owned());
         take.skipped.push(Skipped { path: name, what, why });
     }
     Ok(IngestReport { files: 1, done: 1, taken: vec![take.taken], skipped: take.skipped, of_meshes: false })
@@ -261,7 +261,7 @@ fn words(request: &Selection) -> Result<Map<String, serde_json::Value>> {
             Values::List(items) => items,
             Values::Like(_) | Values::Present | Values::Absent => {
                 return Err(Code::RequestSyntax
-                    .error(format!("{keyword}={values}: an FDB takes no patterns"))
+                    .error(format!("{keyword}={values}: an FDB does not accept patterns"))
                     .with_hint("list the values, or leave the keyword out"));
             }
         };

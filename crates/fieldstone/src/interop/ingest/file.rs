@@ -253,7 +253,7 @@ impl<'a> State<'a> {
                 }
                 HelperEvent::Died(how) => {
                     let what = Error::corrupt(format!("reader {how}"));
-                    return Ok(Err(what.with_hint("nothing of this file was taken")));
+                    return Ok(Err(what.with_hint("this file was skipped entirely")));
                 }
             }
         }
@@ -288,7 +288,7 @@ impl<'a> State<'a> {
             }
             Some(Err(error)) if error.code() == Code::KeyContradiction => return Ok(Some(error)),
             Some(Err(error)) => {
-                let why = format!("its fields had keys of their own: {}", error.message());
+                let why = format!("its fields kept keys of their own: {}", error.message());
                 harvest.skips.add(METADATA.to_owned(), why);
                 Request::GoPlain
             }
@@ -368,7 +368,7 @@ impl<'a> State<'a> {
     ) -> Result<()> {
         let (offset, length) = at;
         let Some((path, seen)) = &harvest.outside else {
-            return Err(Error::internal("a message whose file is not known"));
+            return Err(Error::internal("a message without its file"));
         };
         let content = ExternalContent::Bytes(length);
         let spec = ExternalSpec { path, offset, parts: 1, stride: length, content, seen: Some(*seen) };

@@ -59,17 +59,13 @@ impl NamedFiles {
         let (files, skipped) = (self.files.len(), self.skipped.len());
         self.walk(path, shallow, &mut HashSet::new());
         if self.files.len() == files && self.skipped.len() == skipped {
-            self.skip(path, WHOLE_FOLDER, "it holds no file");
+            self.skip(path, WHOLE_FOLDER, "it holds no files");
         }
     }
 
     fn walk(&mut self, path: &Path, shallow: bool, entered: &mut HashSet<(u64, u64)>) {
         if path.join(marker::FILE_NAME).is_file() {
-            self.skip(
-                path,
-                WHOLE_FOLDER,
-                "it is a store; `fieldstone copy` takes its fields into another one",
-            );
+            self.skip(path, WHOLE_FOLDER, "it is a store; use `fieldstone copy` to copy its fields");
             return;
         }
         if std::fs::metadata(path).is_ok_and(|facts| !entered.insert((facts.dev(), facts.ino()))) {
@@ -85,7 +81,7 @@ impl NamedFiles {
             match std::fs::metadata(&entry) {
                 Ok(facts) if facts.is_dir() => folders.push(entry),
                 Ok(facts) => self.entry(entry, &facts),
-                Err(_) => self.skip(&entry, WHOLE_FILE, "a link that leads nowhere"),
+                Err(_) => self.skip(&entry, WHOLE_FILE, "a broken link"),
             }
         }
         if !shallow {
@@ -131,7 +127,7 @@ impl NamedFiles {
                 Ok(facts) if facts.is_dir() && !whole => self.folder(&path, shallow),
                 Ok(facts) if facts.is_dir() => self.files.push(path),
                 Ok(facts) => self.entry(path, &facts),
-                Err(_) => self.skip(&path, WHOLE_FILE, "a link that leads nowhere"),
+                Err(_) => self.skip(&path, WHOLE_FILE, "a broken link"),
             }
         }
     }

@@ -39,7 +39,7 @@ pub fn ingest<P: AsRef<Path>>(
 ) -> Result<()> {
     if options.external || options.tree || !options.key.is_empty() {
         return Err(Code::Option
-            .error("a mesh is taken by itself")
+            .error("take a mesh by itself")
             .with_hint("leave out the key, copy=False (--no-copy) and tree=True (--tree)"));
     }
     report.of_meshes = true;

@@ -57,8 +57,9 @@ pub fn place(store: &dyn FieldStore, run: String, sha256: &str, extra: &Texts, c
 /// Whether the schema has a place for the file.
 fn check(store: &dyn FieldStore, base: &Texts) -> Result<()> {
     if let Some((keyword, _)) = base.iter().find(|(keyword, _)| keyword == "variable" || keyword == "step") {
-        return Err(Code::KeyContradiction
-            .error(format!("{keyword} comes from the file and cannot be given in the key")));
+        return Err(
+            Code::KeyContradiction.error(format!("{keyword} comes from the file, so the key cannot give it"))
+        );
     }
     let mut pairs = borrowed(base);
     pairs.push(("variable", HEADER));
@@ -67,8 +68,8 @@ fn check(store: &dyn FieldStore, base: &Texts) -> Result<()> {
         return Err(error);
     }
     Err(Code::SchemaRole
-        .error("the store has the schema mars, which has no place for netCDF")
-        .with_hint("take netCDF files into a store of their own, opened with the schema simulation"))
+        .error("the store's schema, mars, cannot hold netCDF fields")
+        .with_hint("take netCDF files into another store, created with the schema simulation"))
 }
 
 /// Whether the store has a file.

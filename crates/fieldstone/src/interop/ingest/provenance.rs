@@ -68,7 +68,7 @@ impl<'a> Provenance<'a> {
         let mut taken = Taken::nothing(path);
         let outcome = match what {
             Recognised::Tree if !options.tree => {
-                let why = "a directory is taken where that is asked for (tree=True, --tree)".to_owned();
+                let why = "directories are taken only with tree=True (--tree)".to_owned();
                 skipped.push(Skipped { path: path.to_owned(), what: WHOLE_FILE.to_owned(), why });
                 return Ok(None);
             }

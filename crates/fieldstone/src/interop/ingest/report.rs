@@ -152,7 +152,7 @@ impl IngestReport {
         let reasons = self.reasons();
         let shown: Vec<String> = reasons.iter().take(SHOWN).map(ToString::to_string).collect();
         let more = reasons.len().saturating_sub(SHOWN);
-        let more = if more > 0 { format!("; and {more} more reasons") } else { String::new() };
+        let more = if more > 0 { format!("; and {more} other reasons") } else { String::new() };
         let hint = match self.of_meshes {
             true => "name a file with an unstructured mesh: UGRID, Exodus, MPAS, SU2, gmsh, VTK …",
             false => "take netCDF, GRIB, containers, Darshan logs, text of sacct -P, or OpenLineage events",

@@ -120,7 +120,7 @@ impl<'a> KnownTree<'a> {
         if another {
             let name = self.store.graph().user_name(user);
             self.notes
-                .push(format!("{vertex} is not as the graph says, and {name}, who put it, alone ends it"));
+                .push(format!("{vertex} differs from the graph, and only {name}, who put it, can end it"));
         }
         another
     }

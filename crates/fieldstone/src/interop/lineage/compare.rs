@@ -182,7 +182,7 @@ fn version(dossier: &Dossier, read: &Relation) -> String {
                 format!("written by {} at {when}", short(&write.near.to_string(), 200))
             }
         },
-        None => "written by nobody that is known".to_owned(),
+        None => "its writer is not recorded".to_owned(),
     }
 }
 

@@ -55,8 +55,8 @@ pub fn read(helper: &mut Option<Helper>, options: &HelperOptions, path: &Path) -
         if error.code() != Code::HelperFailed {
             return Err(named(error));
         }
-        let why = format!("Darshan's library could not cope with the log: {}", error.message());
-        let hint = "the log is damaged, or of a later version than the Python package darshan";
+        let why = format!("Darshan's library cannot read the log: {}", error.message());
+        let hint = "the log is damaged, or newer than the Python package darshan";
         return Err(named(Error::corrupt(why).with_hint(hint)));
     }
     log.rows().map_err(named)
@@ -102,7 +102,7 @@ impl DarshanRows {
 
     /// The rows of the log. Corrupt where it says nothing of a job, or what cannot be.
     pub fn rows(&self) -> Result<GraphRows> {
-        let job = self.job.as_ref().ok_or_else(|| Error::corrupt("the log says nothing of its job"))?;
+        let job = self.job.as_ref().ok_or_else(|| Error::corrupt("the log does not describe its job"))?;
         if job.start == 0 || job.nprocs < 1 {
             let why = format!("a job of {} processes that began at {}", job.nprocs, job.start);
             return Err(Error::corrupt(format!("the Darshan log is damaged: {why}")));
@@ -133,10 +133,10 @@ impl DarshanRows {
             opened += u64::from(rows.relations.len() == before);
         }
         if opened > 0 {
-            rows.notes.push(format!("job {id}: {opened} files were only opened and have no relation"));
+            rows.notes.push(format!("job {id}: left out {opened} files that were only opened"));
         }
         if nameless > 0 {
-            rows.notes.push(format!("job {id}: {nameless} files have no name in the log, but a number"));
+            rows.notes.push(format!("job {id}: {nameless} files have a number but no name in the log"));
         }
         Ok(rows)
     }
@@ -176,11 +176,11 @@ fn put_job(job: &DarshanJob, vertex: &VertexName, times: &Times, rows: &mut Grap
         rows.relations.push(relation("exe", vertex, &program, begin));
     }
     if job.end.is_none() {
-        rows.notes.push(format!("{vertex}: its end is not in the log: it ran still, or was stopped"));
+        rows.notes.push(format!("{vertex}: its end is not in the log: it was still running, or was stopped"));
     }
     if !job.partial.is_empty() {
         let modules = job.partial.join(", ");
-        rows.notes.push(format!("{vertex}: the log is partial: no room for all records of {modules}"));
+        rows.notes.push(format!("{vertex}: the log is partial: it had no room for all records of {modules}"));
     }
     Ok(())
 }

@@ -179,11 +179,11 @@ impl<'a> LineageReader<'a> {
                 Ok(GraphRows::default())
             }
             None => {
-                Err(Code::FileFormat.error(format!("{} is no provenance that is read here", path.display())))
+                Err(Code::FileFormat.error(format!("{} is not in a known provenance format", path.display())))
                     .map_err(|e| {
                         e.with_hint(
-                            "Darshan logs, text of sacct -P with its header, OpenLineage events (JSON)",
-                        )
+                    "give Darshan logs, text of sacct -P with its header, or OpenLineage events (JSON)",
+                )
                     })
             }
         }
@@ -213,7 +213,7 @@ impl<'a> LineageReader<'a> {
         }
         if whole {
             let why = format!("{} is longer than {} MiB", path.display(), LONGEST >> 20);
-            return Err(Code::TooLarge.error(why).with_hint("cut it into several files"));
+            return Err(Code::TooLarge.error(why).with_hint("split it into several files"));
         }
         Ok(bytes)
     }

@@ -32,7 +32,7 @@ pub fn execution(facets: Option<&Json>) -> Parsed<Option<OwnExecution>> {
     let vertex = pair(facet.get("vertex")).map_err(named)?;
     let props = match facet.get("props") {
         None | Some(Json::Null) => Vec::new(),
-        Some(props) => pairs(props.as_object().ok_or_else(|| named("props is no JSON object".into()))?),
+        Some(props) => pairs(props.as_object().ok_or_else(|| named("props is not a JSON object".into()))?),
     };
     let mut relations = Vec::new();
     for (member, kind, from_here) in
@@ -58,7 +58,7 @@ pub fn relations(kind: &str, near: &VertexName, facets: Option<&Json>) -> Parsed
 fn pair(vertex: Option<&Json>) -> Parsed<VertexName> {
     match vertex.and_then(Json::as_array).map(Vec::as_slice) {
         Some([Json::String(kind), Json::String(id)]) if !kind.is_empty() => Ok(VertexName::new(kind, id)),
-        _ => Err("vertex is no pair of texts".to_owned()),
+        _ => Err("vertex is not a pair of texts".to_owned()),
     }
 }
 
@@ -69,7 +69,7 @@ fn versions(
     list: Option<&Json>,
 ) -> Parsed<Vec<RelationPut>> {
     let mut puts = Vec::new();
-    for one in list.and_then(Json::as_array).ok_or("versions is no list")? {
+    for one in list.and_then(Json::as_array).ok_or("versions is not a list")? {
         let mut put = RelationPut::new(kind, source.clone(), target.clone());
         let stamp = |name: &str| one.get(name).and_then(Json::as_u64);
         put.time = Some(stamp("stamp").ok_or("a version has no stamp")?);

@@ -63,7 +63,7 @@ pub fn sacct(listing: &[u8], options: &LineageOptions) -> Result<GraphRows> {
     let mut taken = Taken::default();
     for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
         let Some(cells) = columns.cells(line) else {
-            let why = "has other columns than the header: a text in it holds '|' or a line break";
+            let why = "has other columns than the header: one of its texts contains '|' or a line break";
             taken.rows.notes.push(format!("line {} {why}", number + 1));
             continue;
         };
@@ -115,7 +115,7 @@ impl<'a> Line<'a> {
         match moment(text, ahead) {
             Some(moment) => Ok(Some(moment)),
             None => Err(Code::Value
-                .error(format!("{name} is '{text}', which is no time"))
+                .error(format!("{name} is '{text}', which is not a valid time"))
                 .with_hint("leave SLURM_TIME_FORMAT unset, or give it %FT%T%z or %s")),
         }
     }
@@ -145,8 +145,8 @@ fn moment(text: &str, ahead: i32) -> Option<u64> {
 pub fn utc_offset(zone: &str) -> Result<i32> {
     let wrong = || {
         Code::Option
-            .error(format!("'{zone}' is no offset from UTC"))
-            .with_hint("offsets are UTC, +01:00, -0330; where the clocks were changed list with TZ=UTC sacct")
+            .error(format!("'{zone}' is not a valid offset from UTC"))
+            .with_hint("write UTC, +01:00 or -0330; if the clocks changed, list with TZ=UTC sacct")
     };
     if ["UTC", "GMT", "Z", "utc", "gmt", "z"].contains(&zone) {
         return Ok(0);
@@ -185,8 +185,8 @@ impl Taken {
         if let Some(cluster) = row.get("Cluster") {
             let first = self.cluster.get_or_insert_with(|| cluster.to_owned());
             if first != cluster {
-                let why = format!("is of the cluster {cluster}, lines before it of {first}");
-                let hint = "equal ids are different jobs there: list one cluster (sacct -M) for one store";
+                let why = format!("belongs to the cluster {cluster}, earlier lines to {first}");
+                let hint = "clusters reuse job ids: list one cluster (sacct -M) per store";
                 return Err(Code::Value.error(why).with_hint(hint));
             }
         }
@@ -214,10 +214,10 @@ impl Taken {
     fn finish(mut self) -> GraphRows {
         if self.waiting > 0 {
             let n = self.waiting;
-            self.rows.notes.push(format!("{n} jobs or steps had not begun and are left out"));
+            self.rows.notes.push(format!("left out {n} jobs or steps that had not begun"));
         }
         if self.named {
-            let why = "users are there by name: list the column UID for the numbers that other sources have";
+            let why = "users appear by name: list the column UID to get the numbers that other sources use";
             self.rows.notes.push(why.to_owned());
         }
         self.rows
@@ -305,7 +305,7 @@ PENDING|18_[5-9]|18|array|1000|ann|Unknown|Unknown|0:0|big|00:00:00|None assigne
             "user:1000 run job:19 0..-",
         ];
         assert_eq!(relations(&rows), expected);
-        assert_eq!(rows.notes, ["1 jobs or steps had not begun and are left out"]);
+        assert_eq!(rows.notes, ["left out 1 jobs or steps that had not begun"]);
         let get = |put: &VertexPut, name: &str| put.props.get(name).unwrap();
         let [begun, ended] = put(&rows, "17")[..] else { panic!("two versions") };
         assert_eq!((begun.time, ended.time), (Some(SEVEN), Some(SEVEN + 600 * SECOND)));

@@ -76,7 +76,7 @@ pub fn tree(env: &Env, path: &Path, take: &mut dyn FnMut(TreePart) -> Result<()>
     let root = std::fs::canonicalize(path).map_err(failed)?;
     let facts = std::fs::symlink_metadata(&root).map_err(failed)?;
     if !facts.is_dir() {
-        return Err(Code::FileKind.error(format!("{} is no directory", path.display())));
+        return Err(Code::FileKind.error(format!("{} is not a directory", path.display())));
     }
     let id =
         root.to_str().ok_or_else(|| Code::Name.error(format!("the path {} is not UTF-8", root.display())))?;
@@ -173,7 +173,7 @@ impl Walk<'_> {
     fn put(&mut self, above: Option<&VertexName>, vertex: VertexName, facts: &Metadata) -> Result<()> {
         let mtime = facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec());
         let time = self.stamp(facts.mtime(), facts.mtime_nsec()).unwrap_or_else(|| {
-            self.say(format!("{vertex}: it says that it was changed in the future"));
+            self.say(format!("{vertex}: its time of change lies in the future"));
             1
         });
         let owned = self.stamp(facts.ctime(), facts.ctime_nsec()).unwrap_or(time);

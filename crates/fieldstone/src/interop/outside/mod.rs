@@ -121,7 +121,9 @@ impl Outside {
     pub fn parse(declared: &Value) -> Result<Outside> {
         let wrong = |what: String| Error::invalid(format!("outside: {what}"));
         let Value::Map(parts) = declared else {
-            return Err(wrong(format!("{declared} is no map")).with_hint("give template and format at least"));
+            return Err(
+                wrong(format!("{declared} is not a map")).with_hint("give template and format at least")
+            );
         };
         let mut new = Outside {
             template: String::new(),
@@ -145,46 +147,47 @@ impl Outside {
                 ("format", Value::Text(text)) => {
                     format =
                         [Format::Raw, Format::NetCdf, Format::Hdf5].into_iter().find(|f| f.name() == text);
-                    format.ok_or_else(|| bad("raw, netcdf and hdf5 are read"))?;
+                    format.ok_or_else(|| bad("use raw, netcdf or hdf5"))?;
                 }
                 ("chunks", Value::Map(each)) => {
                     let each = each.iter().map(|(name, value)| {
                         let extents =
-                            extents(value).ok_or_else(|| bad("each variable has a list of extents"))?;
+                            extents(value).ok_or_else(|| bad("give each variable a list of extents"))?;
                         Ok((name.clone(), extents))
                     });
                     new.chunks = Chunks::Each(each.collect::<Result<_>>()?);
                 }
                 ("chunks", value) => {
                     new.chunks = Chunks::All(
-                        extents(value).ok_or_else(|| bad("a list of extents, such as [64, 64]"))?,
+                        extents(value).ok_or_else(|| bad("give a list of extents, such as [64, 64]"))?,
                     );
                 }
                 ("object_bytes", value) => {
                     let bytes = whole(value).filter(|n| *n > 0);
-                    new.object_bytes = Some(bytes.ok_or_else(|| bad("bytes of a file, at least 1"))?);
+                    new.object_bytes =
+                        Some(bytes.ok_or_else(|| bad("give the bytes of a file, at least 1"))?);
                 }
                 ("dtype", Value::Text(text)) => new.dtype = Some(DType::parse(text)?),
                 ("offset", value) => new.offset = whole(value).ok_or_else(|| bad("bytes, 0 or more"))?,
                 ("steps", Value::Text(text)) if text == "index" || text == "file" => {
                     new.steps_in_file = text == "index";
                 }
-                ("steps", _) => return Err(bad("index or file")),
-                (known, _) if KEYS.contains(&known) => return Err(bad("it is a text")),
+                ("steps", _) => return Err(bad("use index or file")),
+                (known, _) if KEYS.contains(&known) => return Err(bad("give a text")),
                 (unknown, _) => {
                     let hint = nearest::did_you_mean(unknown, KEYS)
-                        .unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
+                        .unwrap_or_else(|| format!("use one of {}", KEYS.join(", ")));
                     return Err(wrong(format!("{unknown:?} is unknown")).with_hint(hint));
                 }
             }
         }
         if new.template.is_empty() {
             return Err(
-                wrong("there is no template".into()).with_hint("such as {run}/{variable}_{step:06d}.nc")
+                wrong("the template is missing".into()).with_hint("such as {run}/{variable}_{step:06d}.nc")
             );
         }
-        new.format =
-            format.ok_or_else(|| wrong("there is no format".into()).with_hint("raw, netcdf or hdf5"))?;
+        new.format = format
+            .ok_or_else(|| wrong("the format is missing".into()).with_hint("use raw, netcdf or hdf5"))?;
         Ok(new)
     }
 
@@ -197,7 +200,7 @@ impl Outside {
     pub fn names(&self, variable: &VariableDecl) -> Result<Names> {
         let name = &variable.variable.name;
         let shape = variable.shape.clone().ok_or_else(|| {
-            Error::invalid(format!("variable {name} has no shape, so that its files cannot be known"))
+            Error::invalid(format!("variable {name} has no shape to derive its files from"))
                 .with_hint("declare it: create_variable(name, dtype, shape)")
         })?;
         let chunks = match &self.chunks {
@@ -220,7 +223,7 @@ impl Outside {
     fn dtype(&self, variable: &VariableDecl) -> Result<DType> {
         self.dtype.or(variable.dtype).ok_or_else(|| {
             Error::invalid(format!("variable {} has no dtype", variable.variable.name))
-                .with_hint("declare it: create_variable(name, dtype, shape), or dtype in outside")
+                .with_hint("declare it: create_variable(name, dtype, shape), or give dtype in outside")
         })
     }
 
@@ -251,10 +254,10 @@ impl Outside {
             (true, Some(step)) if step >= 0 => Some(step.unsigned_abs()),
             (true, step) => {
                 return Err(Error::invalid(format!(
-                    "step {step:?} is no index into the files of run {}",
+                    "step {step:?} is not an index into the files of run {}",
                     run.run.name
                 ))
-                .with_hint("steps count from 0 where the files hold all of them"));
+                .with_hint("steps count from 0 if the files hold all of them"));
             }
         };
         let dataset = Template::parse(&self.dataset, &variable.dims)?;
@@ -305,7 +308,7 @@ pub fn plan_of(
 
 /// A box of a variable in words, for errors.
 fn holds(read: &ObjectRead) -> String {
-    format!("{}, which is to hold box {}", read.path, read.piece)
+    format!("{}, which should hold box {}", read.path, read.piece)
 }
 
 fn whole(value: &Value) -> Option<u64> {

@@ -17,8 +17,8 @@ const SPAN: u64 = 1 << 20;
 pub fn read_raw(disk: &dyn Disk, plan: &Plan, out: &mut [u8]) -> Result<()> {
     if plan.format != Format::Raw {
         return Err(Code::FileFormat
-            .error(format!("files of format {} are not read here", plan.format.name()))
-            .with_hint("Python reads them: run.read and hit.read"));
+            .error(format!("this program cannot read files of format {}", plan.format.name()))
+            .with_hint("read them in Python, with run.read or hit.read"));
     }
     let size = plan.dtype.size();
     for read in &plan.reads {
@@ -45,11 +45,11 @@ fn read_part(disk: &dyn Disk, plan: &Plan, read: &ObjectRead, size: usize) -> Re
     let Some(before) = before.filter(|b| b.checked_add(piece).is_some_and(fits)) else {
         let expected = before.and_then(|b| b.checked_add(piece)).unwrap_or(u64::MAX);
         return Err(Code::OutsideChanged.error(format!(
-            "the file {}, has {there} bytes, {expected} are expected",
+            "the file {}, has {there} bytes instead of {expected}",
             holds(read)
         ))
         .with_hint(
-            "it is another file, or is being written; check dtype, chunks and offset of the run's outside",
+            "it is another file, or still being written; check dtype, chunks and offset of the run's outside",
         ));
     };
     let inner = read.part.relative_to(&read.piece)?;

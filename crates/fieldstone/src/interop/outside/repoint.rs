@@ -40,7 +40,7 @@ const NAMED: usize = 5;
 pub fn repoint(store: &Store, old: &str, new: &str, runs: &Query) -> Result<Vec<RunName>> {
     let (old, new) = (trimmed(old)?, trimmed(new)?);
     if runs.session.transaction().is_some() {
-        return Err(Error::invalid("runs of a transaction are repointed once it is committed"));
+        return Err(Error::invalid("commit the transaction before you repoint its runs"));
     }
     let mut moved = Vec::new();
     let mut roots = BTreeSet::new();
@@ -52,11 +52,11 @@ pub fn repoint(store: &Store, old: &str, new: &str, runs: &Query) -> Result<Vec<
         }
     }
     if moved.is_empty() {
-        let error = Error::not_found(format!("no run says that its data lie below {old}"));
+        let error = Error::not_found(format!("no run has its data below {old}"));
         let known: Vec<&str> = roots.iter().take(NAMED).map(String::as_str).collect();
         return Err(match known.is_empty() {
-            true => error.with_hint("no run that was asked for has data outside of the store"),
-            false => error.with_hint(format!("there are data below {}", known.join(", "))),
+            true => error.with_hint("none of the runs asked for has data outside the store"),
+            false => error.with_hint(format!("runs have data below {}", known.join(", "))),
         });
     }
     let names = moved.iter().map(|(run, _)| run.clone()).collect();
@@ -67,7 +67,9 @@ pub fn repoint(store: &Store, old: &str, new: &str, runs: &Query) -> Result<Vec<
 /// A folder without `/` at its end.
 fn trimmed(folder: &str) -> Result<&str> {
     match folder.trim_end_matches('/') {
-        "" if folder.is_empty() => Err(Error::invalid("a folder without a name").with_hint("give its path")),
+        "" if folder.is_empty() => {
+            Err(Error::invalid("the folder's name is empty").with_hint("give its path"))
+        }
         trimmed => Ok(trimmed),
     }
 }

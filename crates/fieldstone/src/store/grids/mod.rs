@@ -539,8 +539,8 @@ impl KnownGrids {
         let points = extents.iter().fold(1i64, |all, extent| all.saturating_mul(*extent));
         if points > MOST_POINTS {
             return Err(Code::Shape
-                .error(format!("a grid of {points} points is too large to look for coordinates in"))
-                .with_hint("ask by elements, as in box=z:50:100"));
+                .error(format!("a grid of {points} points is too large to search by coordinates"))
+                .with_hint("give element ranges, as in box=z:50:100"));
         }
         // Of each coordinate: what lies in its range, and by how much its index grows along each dimension.
         let masks: Vec<(Vec<bool>, Vec<usize>)> = members

@@ -80,8 +80,8 @@ impl FromStr for LineageFormat {
         LineageFormat::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
             let known = LineageFormat::ALL.map(LineageFormat::name).join(", ");
             Code::Option
-                .error(format!("a lineage has no format '{name}'"))
-                .with_hint(format!("formats are {known}"))
+                .error(format!("'{name}' is not a lineage format"))
+                .with_hint(format!("use one of {known}"))
         })
     }
 }

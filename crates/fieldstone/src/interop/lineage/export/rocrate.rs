@@ -211,7 +211,7 @@ impl Crate {
         };
         let members = json!({
             "name": unit.title(dossier),
-            "description": command.unwrap_or_else(|| format!("{} as it was recorded; its command was not", unit.name)),
+            "description": command.unwrap_or_else(|| format!("{} as recorded, without its command", unit.name)),
             "instrument": reference(&instrument),
             "agent": references(agents.into_iter()),
             "object": data(&unit.reads),
@@ -238,7 +238,7 @@ pub fn metadata(dossier: &Dossier) -> Json {
     let root = &dossier.lineage.root;
     let asked = names::short(&names::roots_text(&dossier.lineage), 200);
     let newest = dossier.relations().map(|edge| edge.stamp.max(edge.until.unwrap_or(0))).max().unwrap_or(0);
-    let cut = if dossier.lineage.truncated { " It was cut off at a limit." } else { "" };
+    let cut = if dossier.lineage.truncated { " It stops at a limit." } else { "" };
     let mut graph = vec![
         entity(
             "ro-crate-metadata.json",
@@ -250,7 +250,7 @@ pub fn metadata(dossier: &Dossier) -> Json {
             "Dataset",
             json!({
                 "name": format!("Lineage of {}", asked),
-                "description": format!("What {} came from: data, and the executions that read and wrote them.{cut}", asked),
+                "description": format!("The origins of {}: data, and the executions that read and wrote them.{cut}", asked),
                 "datePublished": stamp_text(newest),
                 "license": "not stated",
                 "conformsTo": reference(PROFILE),

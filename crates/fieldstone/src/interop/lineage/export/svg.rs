@@ -129,10 +129,10 @@ pub fn picture(dossier: &Dossier) -> String {
 fn notes(dossier: &Dossier, sketch: &Sketch) -> Vec<String> {
     let mut notes = Vec::new();
     if sketch.hidden > 0 {
-        notes.push(format!("{} vertices farther away are not shown.", sketch.hidden));
+        notes.push(format!("{} more distant vertices are not shown.", sketch.hidden));
     }
     if dossier.lineage.truncated {
-        notes.push("The lineage was cut off at a limit: there is more.".to_owned());
+        notes.push("The lineage stops at a limit: there is more.".to_owned());
     }
     notes
 }

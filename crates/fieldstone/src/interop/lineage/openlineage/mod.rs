@@ -162,7 +162,7 @@ impl OpenLineage {
             run.put(&VertexName::new("job", id), &mut rows)?;
         }
         if self.other > 0 {
-            rows.notes.push(format!("{} OpenLineage events are of no run and are left out", self.other));
+            rows.notes.push(format!("left out {} OpenLineage events that name no run", self.other));
         }
         Ok(rows)
     }
@@ -184,7 +184,7 @@ fn event(value: &Json) -> std::result::Result<Option<Event>, String> {
     let id = format!("openlineage:{namespace}/{name}/{}", text(run, "runId")?);
     let kind = match event.get("eventType") {
         None | Some(Json::Null) => String::new(),
-        Some(kind) => kind.as_str().ok_or("eventType is no text")?.to_ascii_uppercase(),
+        Some(kind) => kind.as_str().ok_or("eventType is not a text")?.to_ascii_uppercase(),
     };
     let mut facets = vec![
         ("name".to_owned(), Value::Text(clip(&name))),
@@ -201,7 +201,7 @@ fn event(value: &Json) -> std::result::Result<Option<Event>, String> {
     for (member, written) in [("inputs", false), ("outputs", true)] {
         let sets = match event.get(member) {
             None | Some(Json::Null) => continue,
-            Some(sets) => sets.as_array().ok_or_else(|| format!("{member} is no list"))?,
+            Some(sets) => sets.as_array().ok_or_else(|| format!("{member} is not a list"))?,
         };
         for (i, set) in sets.iter().enumerate() {
             let named = |why: String| format!("{member}, number {}: {why}", i + 1);
@@ -321,7 +321,7 @@ fn text(object: &Map<String, Json>, name: &str) -> std::result::Result<String, S
     match object.get(name).and_then(Json::as_str) {
         Some(text) if text.len() > NAME => Err(format!("its {name} is longer than {NAME} bytes")),
         Some(text) if !text.is_empty() => Ok(text.to_owned()),
-        _ => Err(format!("it has no text {name}")),
+        _ => Err(format!("its {name} is missing or not a text")),
     }
 }
 

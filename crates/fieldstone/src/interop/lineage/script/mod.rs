@@ -38,7 +38,7 @@ const CHECK: &str = r#"checksum() {
     elif command -v xxhsum >/dev/null 2>&1; then
         printf 'xxh3:%s\n' "$(xxhsum -q -H2 - <"$1" | cut -c1-32)"
     else
-        echo "neither fieldstone nor xxhsum is here to check files: put one in PATH, or set FIELDSTONE_UNCHECKED=1" >&2
+        echo "cannot check files without fieldstone or xxhsum: put one in PATH, or set FIELDSTONE_UNCHECKED=1" >&2
         return 1
     fi
 }
@@ -46,7 +46,7 @@ check() {
     if [ ! -e "$1" ]; then echo "missing: $1" >&2; exit 1; fi
     if [ -n "${FIELDSTONE_UNCHECKED:-}" ] || [ -z "$2" ]; then return 0; fi
     now=$(checksum "$1") || exit 1
-    if [ "$now" != "$2" ]; then echo "$1 is not what it was: $now instead of $2" >&2; exit 1; fi
+    if [ "$now" != "$2" ]; then echo "$1 changed: its checksum is $now instead of $2" >&2; exit 1; fi
 }
 "#;
 
@@ -105,12 +105,12 @@ pub fn script(dossier: &Dossier) -> Result<String> {
     let mut text = String::from("#!/bin/sh\n");
     // Writing to a text does not fail.
     let _ = writeln!(text, "# Rebuilds {}", line(&roots_text(lineage)));
-    let _ = writeln!(text, "# from what Fieldstone's graph says of it: {} executions.", order.len());
+    let _ = writeln!(text, "# from the records in Fieldstone's graph: {} executions.", order.len());
     if lineage.truncated {
-        text.push_str("# The lineage was cut off at a limit: something upstream is missing here.\n");
+        text.push_str("# The lineage stops at a limit: some steps upstream are missing here.\n");
     }
     text.push_str(
-        "# Input is redirected where it was a file; output where it is a result. Pipes were not recorded.\n",
+        "# Input is redirected if it was a file, output if it is a result. Pipes were not recorded.\n",
     );
     text.push_str("set -eu\n\n");
     for Secret { number, what } in &secrets {
@@ -174,7 +174,7 @@ fn inputs(text: &mut String, given: &BTreeMap<&VertexName, &Contact>) {
     if given.is_empty() {
         return;
     }
-    text.push_str("# ---- what nothing here makes\n");
+    text.push_str("# ---- inputs that nothing here makes\n");
     for (i, (data, contact)) in given.iter().enumerate() {
         let is_path = matches!(&*data.kind, "file" | "directory") && data.id.starts_with('/');
         let checksum = contact.checksum.as_deref().filter(|_| &*data.kind == "file").unwrap_or_default();
@@ -315,7 +315,7 @@ fn step(
         code(text, git);
     }
     if unit.prop(dossier, "slurm").is_some() {
-        text.push_str("# It ran under SLURM; this runs it here.\n");
+        text.push_str("# It ran under SLURM; this script runs it here.\n");
     }
     let runners = unit.runners(dossier).into_iter();
     let logs: Vec<&str> = runners.flat_map(|runner| outputs(dossier.prop(runner, "streams"))).collect();
@@ -341,7 +341,7 @@ fn code(text: &mut String, git: &[(String, Value)]) {
     let Some(Value::Text(commit)) = part("commit") else { return };
     let _ = writeln!(text, "# code: commit {}", line(commit));
     if part("dirty") == Some(&Value::Bool(true)) {
-        text.push_str("# The working tree had changes that were not committed.\n");
+        text.push_str("# The working tree had uncommitted changes.\n");
     }
     if let Some(Value::Text(root)) = part("root") {
         let say = quoted(&format!("note: the code in {} is not at commit {}", line(root), line(commit)));
@@ -364,13 +364,13 @@ fn run(text: &mut String, dossier: &Dossier, command: &Command<'_>) {
         text.push_str("    fresh\n");
     }
     for name in &command.left {
-        let _ = writeln!(text, "    # the variable {} has no name that sh takes", line(name));
+        let _ = writeln!(text, "    # sh does not accept the name of the variable {}", line(name));
     }
     for (name, value) in &command.env {
         let _ = writeln!(text, "    export {name}={}", quoted(value));
     }
     if command.piped {
-        text.push_str("    # Its input came through a pipe, which was not recorded: here it reads that of the script.\n");
+        text.push_str("    # Its input came through a pipe, which was not recorded: here it reads the script's input.\n");
     }
     let mut words = command.words.join(" ");
     if command.processes > 1 {
@@ -390,7 +390,7 @@ fn run(text: &mut String, dossier: &Dossier, command: &Command<'_>) {
     if expected == 0 {
         let _ = writeln!(text, "    {words}");
     } else {
-        let _ = writeln!(text, "    # it ended with {expected}, and is to end so again");
+        let _ = writeln!(text, "    # it ended with {expected}, and must do so again");
         let _ = writeln!(text, "    {words} || [ $? -eq {expected} ]");
     }
     text.push_str(")\n");

@@ -25,10 +25,10 @@ pub fn chosen(lineage: &Lineage, all: &[Unit], commands: &[Vec<Command<'_>>]) ->
     let silent = open.iter().filter(|i| commands[**i].is_empty()).count();
     if silent == open.len() {
         let why = match open.first() {
-            Some(i) => format!("nothing says with which command {} ran", all[*i].name),
+            Some(i) => format!("no source records the command of {}", all[*i].name),
             None => format!("no execution wrote {}", roots_text(lineage)),
         };
-        let hint = "commands are recorded by `fieldstone run` and fieldstone.execution";
+        let hint = "`fieldstone run` and fieldstone.execution record commands";
         return Err(Code::VertexNotFound.error(why).with_hint(hint));
     }
     let mut chosen = BTreeSet::new();
