@@ -127,7 +127,7 @@ fn what_has_no_blocks_gives_none() {
     store.create_field(&key, &spec, &ArchiveOptions::default()).unwrap();
     flush_one(&store, "run=a,variable=o", b"opaque");
     let made = field(&store, KEY, None).unwrap();
-    assert!(made.stored_block(&region(&[0], &[2])).unwrap().is_none(), "nobody wrote it");
+    assert!(made.stored_block(&region(&[0], &[2])).unwrap().is_none(), "no one wrote it");
     let opaque = field(&store, "run=a,variable=o", None).unwrap();
     assert_eq!(opaque.stored_block(&region(&[0], &[6])).unwrap_err().kind(), ErrorKind::Invalid);
 }

@@ -203,7 +203,7 @@ impl Part {
             Part::Entries(..) => "entries of segments",
             Part::DataHeader => "data log header",
             Part::Data => "data log",
-            Part::Zeros => "zeros behind commits",
+            Part::Zeros => "zeros after commits",
         }
     }
 }
@@ -345,7 +345,7 @@ impl Tally {
             "entries of segments",
             "data log header",
             "data log",
-            "zeros behind commits",
+            "zeros after commits",
         ]
         .into_iter()
         .find(|name| *name == part)

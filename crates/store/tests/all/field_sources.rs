@@ -89,7 +89,7 @@ impl FieldSource for InMemory {
         let whole = IndexBox::whole(shape)?;
         let region = region.unwrap_or(&whole);
         if !lenient && self.missing(usize::MAX >> 8)?.boxes.iter().any(|hole| hole.overlaps(region)) {
-            return Err(Error::not_found("nobody has written it"));
+            return Err(Error::not_found("it was never written"));
         }
         copy_box(&self.bytes, &whole, out, region, region, 4)
     }

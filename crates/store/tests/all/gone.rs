@@ -220,7 +220,7 @@ fn a_flush_looks_once() {
     assert_eq!((looks(OpKind::Stat), looks(OpKind::StatFile)), (1, 0));
     let trace = world.trace();
     let place = |kind| trace.iter().position(|op| op.kind == kind && op.path.ends_with(log_name(&world)));
-    assert!(place(OpKind::SyncData) < place(OpKind::Stat), "what is linked after the sync was reachable");
+    assert!(place(OpKind::SyncData) < place(OpKind::Stat), "a file linked after the sync was reachable");
 }
 
 fn log_name(world: &SimWorld) -> String {
@@ -237,7 +237,7 @@ fn a_look_that_fails_is_no_loss() {
         writer.refresh().unwrap();
         world.schedule(Plan::new(fault).kind(OpKind::Stat).path(".log"));
         writer.flush(&Session::default()).unwrap();
-        assert!(calls(&world, OpKind::Stat, ".log").iter().any(|op| !op.ok), "nobody looked");
+        assert!(calls(&world, OpKind::Stat, ".log").iter().any(|op| !op.ok), "no call looked");
         world.clear_trace();
         assert_eq!(get(&open(&world, "b"), "run=a,variable=t").unwrap(), b"2");
     }

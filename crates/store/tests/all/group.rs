@@ -39,7 +39,7 @@ fn others_archive_and_read_while_a_flush_waits_for_the_disk() {
             put_in(&store, &key("other"), b"x", id).unwrap();
             assert_eq!(field(&store, &key("old"), None).unwrap().read().unwrap(), b"old");
             assert!(store.list(&Request::new(), &ListOptions::default()).unwrap().count() > 0);
-            assert_eq!(store.unflushed(), 4, "what is under way is not flushed yet");
+            assert_eq!(store.unflushed(), 4, "a flush in progress does not count yet");
             store.discard(&Session::from(id)).unwrap();
             drop(hold);
             flush.join().unwrap().unwrap();
@@ -335,6 +335,6 @@ fn a_read_joins_no_refresh_that_began_before_it() {
         thread::sleep(std::time::Duration::from_millis(50));
         drop(hold);
         first.join().unwrap().unwrap();
-        assert_eq!(second.join().unwrap(), 3, "what was flushed before the read is there");
+        assert_eq!(second.join().unwrap(), 3, "data flushed before the read are visible");
     });
 }

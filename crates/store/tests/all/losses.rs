@@ -401,7 +401,7 @@ fn what_was_kept_is_lost_with_the_fields() {
     assert_eq!(journal.unflushed().all_losses().len(), 2);
     let taken =
         sessions.map(|session| journal.unflushed().add_kept(Vec::new(), 2, 0, &Session::from(session)));
-    assert_eq!(taken, [false, false, true], "what was counted as lost is not taken");
+    assert_eq!(taken, [false, false, true], "records counted as lost are not taken");
     assert_eq!(store.journal().unflushed().records(&Session::default()).len(), 0);
     let failure = error(store.decide(robbed, true, &Session::default()), ErrorKind::Unavailable);
     assert!(failure.message().contains("variable=yours}{}, and 2 attributes"), "{failure}");

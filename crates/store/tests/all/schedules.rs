@@ -93,7 +93,7 @@ enum Event {
     Aborted(Id),
     /// A call that should have committed this transaction failed.
     Undecided(Id, Error),
-    Failed(#[allow(dead_code, reason = "shown where a seed fails")] Error),
+    Failed(#[allow(dead_code, reason = "shown when a seed fails")] Error),
 }
 
 /// A participant's records for a session, and the session's number of losses when they arrived.

@@ -60,7 +60,7 @@ fn every_handle_follows_and_old_keys_keep_their_bytes() {
     let after = store.extend_schema(NUMBER, &Session::default()).unwrap();
     assert_eq!(after.text(), format!("{BASE}extension;\n{NUMBER}"));
     assert_eq!(store.schema(), after);
-    assert!(commits(&world, &log).starts_with(&before), "what was committed does not change");
+    assert!(commits(&world, &log).starts_with(&before), "committed bytes do not change");
     flush_one(&store, NEW, b"new");
 
     // A handle opened before archives and reads by the new keyword, without a further call.

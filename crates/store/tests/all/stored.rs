@@ -159,7 +159,7 @@ fn what_is_removed_from_a_batch_or_discarded_needs_no_new_log() {
     flush_one(&store, "run=a,variable=u,step=1", b"ordinary");
     assert_eq!(versions(&world, &logs(&world)[0]).0, 2);
     assert_eq!(logs(&world).len(), 1);
-    // A flush that is refused before it begins its commit does not either.
+    // Nor does a flush make another log if it is refused before its commit begins.
     add(&store, "0", &raw, None).unwrap();
     let newer = Path::new(ROOT).join("logs/0123456789abcdef0123456789abcdef.log");
     let mut header = LogHeader::decode(&world.read(&logs(&world)[0]).unwrap()).unwrap();

@@ -371,7 +371,7 @@ fn logs_of_another_store_are_not_read() {
     }
 }
 
-/// The maker of a folder owns it, and may rename it: the maker of the store leaves none to others.
+/// The maker of a folder owns it and may rename it, so the maker of the store makes all folders himself.
 #[test]
 fn a_store_in_a_shared_folder_is_made_with_the_folders_of_all_files() {
     for (mode, made) in [(0o1777, true), (0o755, false)] {

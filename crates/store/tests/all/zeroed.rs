@@ -49,7 +49,7 @@ fn zeros_come_with_the_fourth_small_flush_and_never_exceed_the_log() {
         flush_one(&store, &key(step), &[7; 3000]);
         let (file, end) = lengths(&world);
         let zeros = file - end;
-        assert!(zeros <= end.min(1 << 20), "{zeros} zeros behind {end} bytes");
+        assert!(zeros <= end.min(1 << 20), "{zeros} zeros after {end} bytes");
         grown += u64::from(file != before);
         before = file;
     }
@@ -185,7 +185,7 @@ fn a_failed_frame_within_zeros_is_made_none() {
         // This reader looks before the next log records the end of this one.
         let reader = open(&world, "b");
         assert_reads(&reader, 1..=6);
-        assert!(field(&reader, &key(7), None).is_err(), "what was reported as lost does not come");
+        assert!(field(&reader, &key(7), None).is_err(), "a commit that was reported as lost stays invisible");
         flush_one(&store, &key(8), &8u64.to_le_bytes());
         let reader = open(&world, "b");
         assert_reads(&reader, 8..=8);
