@@ -74,6 +74,7 @@ fn start(process: u32, every: Duration, store: Weak<dyn FieldStore>) -> Result<R
     let kept = failed.clone();
     let work = move || {
         while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+            // The thread must not keep the store open, so it ends when the program has dropped the store.
             let Some(store) = store.upgrade() else { return };
             if let Err(error) = store.flush(&Session::default()) {
                 kept.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);

@@ -305,6 +305,7 @@ impl CommReader for PythonFile {
             Err(error) => Err(error),
         };
         let lengths = parts.iter().map(|(_, part)| part.len());
+        // A rank that cannot read takes part without parts, because the rounds are collective.
         let own = if there.is_ok() { rounds(lengths, ROUND, PARTS) } else { Vec::new() };
         let read = in_rounds(&self.comm, &own, |round, several| {
             let offsets: Vec<u64> = round.iter().map(|p| parts[p.part].0 + p.begin as u64).collect();

@@ -31,7 +31,7 @@ fn pair(vertex: &fieldstone::graph::VertexName) -> (String, String) {
 impl PyExecution {
     /// Begins an execution inside the current execution of the context.
     #[staticmethod]
-    #[allow(clippy::too_many_arguments, reason = "what is said of an execution")]
+    #[allow(clippy::too_many_arguments, reason = "the description of an execution")]
     fn begin(
         py: Python<'_>,
         store: &Bound<'_, Store>,

@@ -335,6 +335,7 @@ impl Interner {
         values: &mut Vec<Py<PyString>>,
     ) -> u64 {
         let last = &mut self.last[place];
+        // Neighbours in a listing share their levels, so comparing pointers suffices to reuse the texts.
         if last.as_ref().is_none_or(|last| !Arc::ptr_eq(&last.level, level)) {
             *last = Some(LastLevel::new(py, level, last.take()));
         }

@@ -192,6 +192,7 @@ impl ListingState {
             table.push(entry?);
             rows += 1;
         }
+        // Consumers need the columns of an empty table as well; any field of the store shows them.
         if let (0, Some((store, _))) = (rows, asked)
             && let Some(first) = store.list(&Request::new(), &ListOptions::default())?.next()
         {

@@ -40,7 +40,7 @@ fn what(given: Option<&Bound<'_, PyAny>>) -> PyResult<What> {
 /// Copies or moves the fields of a request or of hits; calls `progress(done, of)` before each field.
 #[pyfunction]
 #[pyo3(name = "_transfer")]
-#[allow(clippy::too_many_arguments, reason = "what copy and move take")]
+#[allow(clippy::too_many_arguments, reason = "the arguments of copy and move")]
 pub fn transfer<'py>(
     py: Python<'py>,
     source: &Bound<'py, Store>,

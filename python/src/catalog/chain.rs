@@ -119,6 +119,7 @@ impl<T: Part> Chain<T> {
 
     /// Joins two chains by "and" or "or".
     pub fn joined(&self, joint: Joint, other: &Chain<T>) -> PyResult<Chain<T>> {
+        // An empty list under the same operator is neutral, so the other side is the result.
         match (self.is_empty(joint), other.is_empty(joint)) {
             (true, _) => return Ok(other.clone()),
             (_, true) => return Ok(self.clone()),
@@ -166,6 +167,7 @@ impl<T: Part> Chain<T> {
             Kind::Joined(joint, _) => *joint,
         };
         let (mut parts, mut left) = (Vec::new(), vec![self]);
+        // Walks the links with a stack, in order: a loop of joins makes more links than recursion could follow.
         while let Some(next) = left.pop() {
             match &next.0.kind {
                 Kind::Joined(own, chains) if *own == joint => left.extend(chains.iter().rev()),
@@ -205,6 +207,7 @@ impl<T> Drop for Link<T> {
     fn drop(&mut self) {
         let mut left = Vec::new();
         self.take_chains(&mut left);
+        // Drops links one by one: recursion over a long chain would overflow the stack. Shared links stay.
         while let Some(chain) = left.pop() {
             if let Some(mut link) = Arc::into_inner(chain.0) {
                 link.take_chains(&mut left);

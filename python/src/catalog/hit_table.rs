@@ -40,7 +40,7 @@ fn texts(coded: &Coded, empty_is_none: bool) -> Column {
 
 impl PyHitTable {
     /// The distinct variables, and each row's index into them.
-    #[allow(clippy::type_complexity, reason = "what variables() gives")]
+    #[allow(clippy::type_complexity, reason = "the rows of variables()")]
     fn grouped(&self) -> (Vec<(String, String, Option<String>, i64)>, Vec<usize>) {
         let table = &*self.table;
         let mut known = HashMap::new();
@@ -161,6 +161,8 @@ impl PyHitTable {
             let (start, count) = (&table.start[ends.clone()], &table.count[ends]);
             along.0.iter().all(|(dim, low, high)| match (start.get(*dim), count.get(*dim)) {
                 (Some(first), Some(extent)) => first < high && first.saturating_add(*extent) > *low,
+                // An attribute without a box covers the whole variable, so any range that is not empty touches
+                // it.
                 _ => low < high,
             })
         };

@@ -24,7 +24,7 @@ fn ends<'py>(py: Python<'py>, region: &IndexBox) -> PyResult<Bound<'py, PyTuple>
 impl PyCatalog {
     /// A box of a variable outside the store: an array if the files are raw, otherwise (format, dtype, (start,
     /// count), [(path, data set, step's index, piece, part)]); None if the run does not declare outside data.
-    #[allow(clippy::too_many_arguments, reason = "what a box of a variable is named by")]
+    #[allow(clippy::too_many_arguments, reason = "the parts that name a box of a variable")]
     fn outside<'py>(
         &self,
         py: Python<'py>,
@@ -60,7 +60,7 @@ impl PyCatalog {
 
     /// The objects that hold a box of a variable: (path, data set, (start, count) of the piece, (start, count) of the
     /// part of the box in it); None if the run does not declare outside data. No file is opened.
-    #[allow(clippy::too_many_arguments, reason = "what a box of a variable is named by")]
+    #[allow(clippy::too_many_arguments, reason = "the parts that name a box of a variable")]
     fn objects<'py>(
         &self,
         py: Python<'py>,

@@ -177,7 +177,7 @@ fn on_levels(
 }
 
 /// Builds the target of attributes.
-#[allow(clippy::too_many_arguments, reason = "what a place is made of")]
+#[allow(clippy::too_many_arguments, reason = "the parts of a place")]
 pub fn target(
     variable: Option<&Bound<'_, PyAny>>,
     level: Option<&Bound<'_, PyAny>>,

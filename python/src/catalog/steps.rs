@@ -99,6 +99,7 @@ impl CountedTerm {
     fn strided(self, start: i64, stop: i64, stride: i64) -> PyResult<Vec<(i64, i64)>> {
         let count = match stride {
             0 => return Err(self.wrong("a range with a stride of 0")),
+            // In 128 bits, because the distance of two i64 may not fit in 64.
             1.. => (i128::from(stop) - i128::from(start) + i128::from(stride) - 1) / i128::from(stride),
             _ => (i128::from(start) - i128::from(stop) - i128::from(stride) - 1) / -i128::from(stride),
         };
@@ -150,6 +151,7 @@ impl CountedTerm {
             Test::Below(x) => is(i64::MIN, self.ceil(x)?.saturating_sub(1)),
             Test::AtMost(x) => is(i64::MIN, self.floor(x)?),
             Test::Between(a, b) => is(self.ceil(a)?, self.floor(b)?),
+            // For a fraction the ceiling exceeds the floor: the range is empty and matches no step.
             Test::Equal(x) => is(self.ceil(x)?, self.floor(x)?),
             Test::IsIn(xs) => {
                 let all =

@@ -307,7 +307,7 @@ fn term(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
             Ok("run") => Ok(Expr::Term(Term::Scope(Scope::Run))),
             Ok("step") => Ok(Expr::Term(Term::Scope(Scope::Step))),
             Ok("variable") => Ok(Expr::Term(Term::Scope(Scope::Variable))),
-            _ => Err(invalid(format!("scope={value}"), "attributes stand on a run, a step or a variable")),
+            _ => Err(invalid(format!("scope={value}"), "give \"run\", \"step\" or \"variable\"")),
         },
         "box" => boxes::expr(value),
         "extent" => {

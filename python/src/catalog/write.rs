@@ -90,7 +90,7 @@ fn batch_values(
 
 #[pymethods]
 impl PyCatalog {
-    #[allow(clippy::too_many_arguments, reason = "what a run is made of")]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a run")]
     fn create_run(
         &self,
         py: Python<'_>,
@@ -176,7 +176,7 @@ impl PyCatalog {
     }
 
     /// Adds attributes; `tag` is a name, (name, version), or a tag's whole row.
-    #[allow(clippy::too_many_arguments, reason = "what an attribute is made of")]
+    #[allow(clippy::too_many_arguments, reason = "the parts of an attribute")]
     fn annotate(
         &self,
         py: Python<'_>,
@@ -238,7 +238,7 @@ impl PyCatalog {
     }
 
     /// Adds an array as a variable of a run at a step.
-    #[allow(clippy::too_many_arguments, reason = "what a piece is made of")]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a piece")]
     fn write(
         &self,
         py: Python<'_>,

@@ -52,7 +52,7 @@ impl PyGraph {
         py.waiting(|| graph.put_vertices(vec![put], &self.session)).or_raise()
     }
 
-    #[allow(clippy::too_many_arguments, reason = "what a relation is made of")]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a relation")]
     fn put_edge(
         &self,
         py: Python<'_>,

@@ -109,6 +109,7 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let store = self.open.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // A catalog hands over its records only at a flush, so `unflushed` may not count them.
         if let Some(store) = store.filter(|store| store.unflushed() > 0 || store.uses_catalog()) {
             registry::keep(store);
         }

@@ -173,7 +173,7 @@ impl FieldTable {
         codes
     }
 
-    /// The columns alone, without the fixed columns.
+    /// An empty table with these columns: the rows served only to determine their types.
     pub fn finish_without_rows(self) -> Table {
         Table::new(self.columns().into_iter().map(|(name, column)| (name, column.emptied())).collect(), 0)
     }
