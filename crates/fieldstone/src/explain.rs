@@ -1,7 +1,8 @@
-//! Why a request finds nothing: which keyword or value no field has, what there is in its place, and what shows
-//! more of it.
+//! Why a request finds nothing: the keyword or value that no field has, the values that exist instead, and a call that
+//! shows more.
 //!
-//! Only what failed anyway pays for this: it looks at the values present, which the store's segments
+//! Only requests that failed anyway pay for this: it looks at the values present, which the store's segments list, and
+//! reads entries only if each value exists but their combination does not.
 //! know, and reads entries only where each value exists and their combination does not.
 //!
 //! ```
@@ -25,42 +26,42 @@ use fieldstone_core::request::{Item, Request, Values};
 use fieldstone_core::schema::Schema;
 use fieldstone_store::api::{FieldStore, ListOptions, ReadOptions};
 
-/// Values that are named in full; of more the first and the last.
+/// Number of values named in full; of more, only the first and the last.
 const NAMED: usize = 8;
 /// Characters of a value that are shown.
 const SHOWN: usize = 40;
 
 type Axes = Vec<(Arc<str>, Vec<KeyValue>)>;
 
-/// What shows more.
+/// A call that shows more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
     /// The state of the store.
     Status,
-    /// The values that each keyword has, of what a request selects.
+    /// The values of each keyword in the fields that a request selects.
     Axes(Request),
-    /// A list of what a request selects.
+    /// A list of the fields that a request selects.
     List(Request),
 }
 
-/// What is known of a request that finds nothing.
+/// Why a request finds nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
-    /// What is not there, and what is.
+    /// The missing value, and those that exist.
     pub reason: String,
-    /// What shows more.
+    /// A call that shows more.
     pub look: Look,
 }
 
 impl Why {
-    /// The reason as a hint, with what shows more in the caller's words.
+    /// The reason as a hint, with the call that shows more in the caller's words.
     pub fn hint(&self, show: impl Fn(&Look) -> String) -> String {
         let end = if self.reason.ends_with('?') { "" } else { ";" };
         format!("{}{end} {}", self.reason, show(&self.look))
     }
 }
 
-/// Why `request` finds nothing in a store, or not all that it lists. `None` where nothing can be said.
+/// Why `request` finds nothing in a store, or only some of the values that it lists. `None` if the reason is unknown.
 pub fn why(store: &dyn FieldStore, request: &Request) -> Option<Why> {
     let axes = store.axes(&Request::new(), &ReadOptions::default()).ok()?;
     if axes.is_empty() {
@@ -83,7 +84,7 @@ pub fn why(store: &dyn FieldStore, request: &Request) -> Option<Why> {
             return Some(Why { reason, look: Look::Axes(without(request, keyword)) });
         }
     }
-    // Each exists somewhere, but not together: the deepest keyword whose others are there together.
+    // Each value exists, but not their combination: name the deepest keyword whose other keywords exist together.
     for (keyword, values) in request.iter().collect::<Vec<_>>().into_iter().rev() {
         let others = without(request, keyword);
         if others.is_empty() {
@@ -100,7 +101,7 @@ pub fn why(store: &dyn FieldStore, request: &Request) -> Option<Why> {
     None
 }
 
-/// The request with keywords as the schema spells them.
+/// The request with keywords in the schema's spelling.
 fn spelled(schema: &Schema, request: &Request) -> Request {
     let mut own = Request::new();
     for (keyword, values) in request.iter() {
@@ -155,11 +156,11 @@ fn absent_value(store: &dyn FieldStore, keyword: &str, item: &Item, present: &[K
         return None;
     }
     let texts: Vec<_> = present.iter().map(KeyValue::text).collect();
-    // A number near a number is no typing error, nor is a letter for another.
+    // A number close to another is not a typing error, nor is a single letter.
     let word = text.parse::<f64>().is_err() && text.chars().count() > 2;
     let near = if word { did_you_mean(text, texts.iter().map(|t| &**t)) } else { None };
     let there = match near {
-        // Somebody may have meant a pattern, and kept it from the shell by the quotes of the language.
+        // The user may have meant a pattern, and hidden it from the shell in the quotes of the request language.
         _ if text.contains('*') => format!(
             "a star in quotes or in a list is an ordinary character; without them {keyword}={} is a pattern; there is {}",
             shown(text),
@@ -183,7 +184,7 @@ pub fn some_of(keyword: &str, values: &[KeyValue]) -> String {
     }
 }
 
-/// A text, `…` for the middle of one that is long.
+/// A text, with `…` for the middle of a long one.
 fn shown(text: &str) -> String {
     let length = text.chars().count();
     if length <= SHOWN {

@@ -1,5 +1,5 @@
-//! A filter over a backend, as a backend: its fields are those that a request selects; catalog and graph are those of the
-//! whole store, and so is whatever concerns it as a whole, which is refused to be changed.
+//! A filter over a backend, itself a backend: its fields are those that a request selects. Catalog, graph and all other
+//! calls that concern the whole store go to the whole store; calls that would change it as a whole fail.
 //!
 //! ```
 //! use fieldstone::prelude::*;

@@ -1,5 +1,5 @@
-//! The provenance graph of a store: where a result came from. [`Store::graph`](crate::Store::graph) gives it; its calls are
-//! those of [`GraphAccess`]. A [`Tracer`] begins from data of the store, and goes on in other stores.
+//! The provenance graph of a store: the origins of results. [`Store::graph`](crate::Store::graph) returns it; its calls
+//! are those of [`GraphAccess`]. A [`Tracer`] begins from data of the store, and continues in other stores.
 //!
 //! ```
 //! use fieldstone::{OpenOptions, Session};

@@ -39,7 +39,7 @@ impl JobFolder {
     /// On rank 0, before the first flush of files: leaves a mark, which [`unmark`](Self::unmark) removes.
     pub fn mark(&self, env: &Env) {
         let path = self.path().join(mark_of(&self.writer));
-        // Without a mark, the next job does not complete the files that a killed job leaves; only the program does.
+        // Without a mark, the next job does not look for files that a killed job left incomplete.
         if let Err(error) = env.disk.create_alike(&path) {
             tracing::debug!(path = %path.display(), %error, "cannot mark the folder as one of an open job");
         }

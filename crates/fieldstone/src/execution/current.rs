@@ -5,7 +5,6 @@
 //!    starts during its execution belongs to it.
 //! 3. Else the process itself, if `FIELDSTONE_EXECUTION` names a job.
 //! 4. Else none, and nothing is recorded.
-//! 4. Else none, and nothing is recorded.
 //!
 //! If open executions do not lie in one another, a thread that has entered none belongs to none of them. A new
 //! execution lies in the one that its thread has entered, else in the process itself; never in one that is merely open,

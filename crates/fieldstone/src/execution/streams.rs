@@ -1,12 +1,12 @@
-//! Files that the standard input and output of this process are redirected to, which a command that it starts has, too.
+//! Files that the standard input and output of this process are redirected to; commands that it starts inherit them.
 //!
-//! Linux says which file a descriptor is of (`/proc/self/fd`); elsewhere there are none.
+//! Linux names the file of a descriptor (`/proc/self/fd`); other systems do not, so there are none.
 //!
 //! Invariants:
-//! * a stream is a regular file that stands at its path: no terminal, no device, nothing that was removed, and nothing in
-//!   the folder of the store; of an input that is a pipe no more is known than that;
-//! * how a file was opened is learned from its flags, its length and where the stream stood as the execution began: one
-//!   that was empty then has nothing of older writers (G-61).
+//! * a stream is a regular file at its path: not a terminal, a device, a removed file, or a file in the folder of the
+//!   store; of an input that is a pipe, only that fact is recorded;
+//! * the flags of a file, its length and the stream's offset at the beginning of the execution show how it was opened:
+//!   a file that was empty then has no bytes of older writers (G-61).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
@@ -20,18 +20,18 @@ use rustix::fs::{OFlags, fcntl_getfl};
 
 use crate::interop::lineage::props::count;
 
-/// How a stream has its file: what a shell wrote for it.
+/// How a stream has its file, as the shell operator that opened it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamMode {
     /// `<`
     Read,
     /// `>`: it was empty.
     Write,
-    /// `>>`: what it had stays in front of what is written.
+    /// `>>`: its old content stays in front of new bytes.
     Append,
-    /// `<>`: what it had is written over from its beginning.
+    /// `<>`: new bytes overwrite its old content from the beginning.
     Update,
-    /// `2>&1`: standard error goes where standard output goes.
+    /// `2>&1`: standard error goes to the file of standard output.
     Joined,
 }
 
@@ -46,7 +46,7 @@ pub struct StreamFile {
     pub path: PathBuf,
     /// How it is opened.
     pub mode: StreamMode,
-    /// Where it stood, in bytes.
+    /// Its offset at the beginning, in bytes.
     pub offset: u64,
 }
 
@@ -63,7 +63,7 @@ impl StreamMode {
 }
 
 impl StreamFile {
-    /// Where its file stands now, which may have been renamed; with what it is.
+    /// The present path of its file, which may have been renamed; with its metadata.
     pub fn now(&self) -> Option<(PathBuf, Metadata)> {
         let (input, output, error) = (stdin(), stdout(), stderr());
         match self.number {
@@ -75,12 +75,12 @@ impl StreamFile {
     }
 }
 
-/// The path of the file that a descriptor is of, where it stands there.
+/// The path of a descriptor's file, if the file is still there.
 fn place(number: u32, descriptor: BorrowedFd<'_>) -> Option<(PathBuf, Metadata, File)> {
     let file = File::from(descriptor.try_clone_to_owned().ok()?);
     let facts = file.metadata().ok().filter(Metadata::is_file)?;
     let path = fs::read_link(format!("/proc/self/fd/{number}")).ok()?;
-    // Of a file that was removed, or that another root hides, the link says something else.
+    // If the file was removed, or another root hides it, the link points elsewhere.
     let there = fs::metadata(&path).ok()?;
     ((there.dev(), there.ino()) == (facts.dev(), facts.ino())).then_some((path, facts, file))
 }
@@ -96,14 +96,14 @@ fn look(name: &'static str, number: u32, descriptor: BorrowedFd<'_>) -> Option<(
         _ if access == OFlags::RDONLY => return None,
         _ if flags.contains(OFlags::APPEND) => StreamMode::Append,
         _ if facts.len() == 0 => StreamMode::Write,
-        // Another command of the same redirection wrote what is there.
+        // Another command of the same redirection wrote the content.
         _ if offset > 0 => StreamMode::Append,
         _ => StreamMode::Update,
     };
     Some((StreamFile { name, number, path, mode, offset }, (facts.dev(), facts.ino())))
 }
 
-/// The streams of this process that are files outside of a folder. What cannot be recorded is noted.
+/// This process's streams that are files outside a folder. Facts that cannot be recorded go to `notes`.
 pub fn own(without: Option<&Path>, notes: &mut Vec<String>) -> Vec<StreamFile> {
     let without = without.map(|folder| fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned()));
     let (input, output, error) = (stdin(), stdout(), stderr());
@@ -131,7 +131,7 @@ pub fn own(without: Option<&Path>, notes: &mut Vec<String>) -> Vec<StreamFile> {
     streams
 }
 
-/// What is said of streams at the end, where a command gave one of its files another name; else `None`.
+/// The description of streams at the end, if a command renamed one of its files; else `None`.
 pub fn described_again(streams: &[StreamFile], piped: bool) -> Option<Value> {
     let mut renamed = BTreeMap::new();
     for stream in streams.iter().filter(|stream| stream.mode != StreamMode::Read) {
@@ -157,8 +157,8 @@ pub fn is_piped() -> bool {
     kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket())
 }
 
-/// What is said of streams: path, mode, and the offset where it is not the beginning of what is read; of an input that is
-/// a pipe the mode alone.
+/// The description of streams: path, mode, and the offset if it is not at the beginning; for an input that is a pipe,
+/// only the mode.
 pub fn described(streams: &[StreamFile], piped: bool) -> Option<Value> {
     let one = |stream: &StreamFile| {
         let mut pairs = vec![

@@ -1,7 +1,7 @@
-//! The content of a field, in few words: the kind of its bytes, its attributes, its first values.
+//! A summary of a field's content: the kind of its bytes, its attributes, its first values.
 //!
-//! It reads no more than it shows: some elements of an array, the first bytes of an opaque field; a GRIB
-//! message whole, because eccodes wants it so. What cannot be known is left out.
+//! It reads no more than it shows: some elements of an array, the first bytes of an opaque field; but a whole GRIB
+//! message, because eccodes needs it. Unknown facts are left out.
 
 use fieldstone_core::Result;
 use fieldstone_core::dtype::{DType, DTypeKind};
@@ -18,12 +18,12 @@ use crate::values_json::value as value_json;
 
 /// Elements that are shown.
 const ELEMENTS: u64 = 6;
-/// Bytes of an opaque field that are looked at.
+/// Bytes of an opaque field that are examined.
 const LOOKED_AT: u64 = 64;
-/// A longer message is not handed to eccodes for a look.
+/// Longer messages are not given to eccodes.
 const GRIB_MAX: u64 = 256 << 20;
 
-/// The content of a field, as far as it is known.
+/// The known facts about a field's content.
 #[derive(Debug, Clone, Default)]
 pub struct Content {
     /// Its kind: `array`, `GRIB edition 2`, `text`, …
@@ -34,9 +34,9 @@ pub struct Content {
     pub values: Vec<Value>,
     /// Whether there are more.
     pub more: bool,
-    /// The reason why something is not known, for people.
+    /// Why a fact is not known, for people.
     pub note: Option<String>,
-    /// How its elements are packed, where they are.
+    /// The packing of its elements, if any.
     pub packing: Option<Packing>,
 }
 
@@ -64,7 +64,7 @@ fn of_array(store: &Store, field: &Field, dtype: DType, shape: &[u64]) -> Result
     if elements == 0 {
         return Ok(content);
     }
-    // The first of the last dimension, at the start of the others.
+    // The first elements of the last dimension, at the start of the others.
     let mut counts: Vec<u64> = vec![1; shape.len()];
     if let (Some(last), Some(extent)) = (counts.last_mut(), shape.last()) {
         *last = ELEMENTS.min(*extent);
@@ -80,10 +80,10 @@ fn of_array(store: &Store, field: &Field, dtype: DType, shape: &[u64]) -> Result
     Ok(content)
 }
 
-/// The numbers that packed elements stand for.
+/// The numbers that packed elements represent.
 fn unpacked(packing: &Packing, dtype: DType, data: &[u8]) -> Vec<Value> {
     let values = packing.decode(dtype, data).unwrap_or_default();
-    // Sums of scaled integers have noise in their last digits: as many are shown as a 32-bit float has.
+    // Sums of scaled integers have noise in their last digits: show as many digits as a 32-bit float has.
     let short = |v: f64| (v as f32).to_string().parse().unwrap_or(v);
     values.into_iter().map(|v| json_number(if dtype.size() <= 4 { short(v) } else { v })).collect()
 }
@@ -105,7 +105,7 @@ fn elements_of(dtype: DType, data: &[u8]) -> Vec<Value> {
                 true if dtype.kind() != DTypeKind::Float => Value::from(v as i64),
                 _ => json_number(v),
             };
-            // As many digits as the type has.
+            // Show as many digits as the type has.
             let short = |v: f64| match (dtype.size(), dtype.kind()) {
                 (2 | 4, DTypeKind::Float) => (v as f32).to_string().parse().unwrap_or(v),
                 _ => v,
@@ -147,7 +147,7 @@ fn of_bytes(field: &Field) -> Result<Content> {
     Ok(content)
 }
 
-/// The first line of a text; `None` for what is none. A character may be cut where there is more.
+/// The first line of a text; `None` for bytes that are not text. If there is more, the last character may be cut.
 fn readable(start: &[u8], more: bool) -> Option<String> {
     let whole = match std::str::from_utf8(start) {
         Ok(text) => text,
@@ -158,7 +158,7 @@ fn readable(start: &[u8], more: bool) -> Option<String> {
     text.then(|| whole.lines().next().unwrap_or_default().to_owned())
 }
 
-/// Attributes and first values of a message that eccodes reads, where there is a helper.
+/// Attributes and first values of a message that eccodes reads, if there is a helper.
 fn of_grib(message: &[u8], content: &mut Content) {
     let decoded = Helper::start(&HelperOptions::default()).and_then(|mut helper| helper.decode(message));
     let (facts, payload) = match decoded {

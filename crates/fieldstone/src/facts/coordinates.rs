@@ -2,8 +2,9 @@
 //!
 //! Invariants:
 //!
-//! * longitudes and latitudes are degrees, whatever unit their file has, and NaN where they name no place on the globe;
-//! * moments of calendars that count as ours does are seconds since 1970.
+//! * longitudes and latitudes are in degrees, whatever unit their file has, and NaN if they are not a place on the
+//!   globe;
+//! * times of calendars that count days as ours does are seconds since 1970.
 
 use fieldstone_core::geometry::CoordinateAxis;
 use fieldstone_core::value::parse_moment;
@@ -19,7 +20,7 @@ pub enum Direction {
     Down,
     /// Later, in seconds since 1970.
     Time,
-    /// In no direction that is known.
+    /// No known direction.
     Other,
 }
 
@@ -37,7 +38,7 @@ impl Direction {
         }
     }
 
-    /// Its word, as the helper takes it; empty for none.
+    /// Its word for the helper; empty for none.
     pub fn word(self) -> &'static str {
         match self {
             Direction::Longitude => "longitude",
@@ -88,7 +89,7 @@ impl Coordinates {
                 Direction::Longitude => ("degrees_east", 720.0),
                 _ => ("degrees_north", 90.0 + 1e-3),
             };
-            // A fill value that the file does not declare as one.
+            // A fill value that the file does not declare.
             values.iter_mut().filter(|value| value.abs() > most).for_each(|value| *value = f64::NAN);
             (name, units) = (direction.word().to_owned(), end.to_owned());
         }
@@ -101,8 +102,8 @@ impl Coordinates {
     }
 }
 
-/// Length of a unit of time in seconds and its begin in seconds since 1970, of units such as `days since 1850-01-01`;
-/// `None` for other units, and for calendars with days that ours does not have or lacks.
+/// Length of a unit of time in seconds and its start in seconds since 1970, for units such as `days since 1850-01-01`;
+/// `None` for other units, and for calendars that add or lack days.
 pub fn since(units: &str, calendar: Option<&str>) -> Option<(f64, f64)> {
     let ours = ["standard", "gregorian", "proleptic_gregorian"];
     if !calendar.is_none_or(|calendar| ours.contains(&calendar.to_ascii_lowercase().as_str())) {
@@ -126,7 +127,7 @@ pub fn since(units: &str, calendar: Option<&str>) -> Option<(f64, f64)> {
     Some((length, parse_moment(&day)? as f64 / 1e9 + seconds))
 }
 
-/// A name with a unit in parentheses, where there is one.
+/// A name with its unit, if any, in parentheses.
 pub fn with_unit(name: &str, unit: &str) -> String {
     match unit {
         "" | "1" => name.to_owned(),

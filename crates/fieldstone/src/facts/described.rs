@@ -1,6 +1,6 @@
-//! The description of an array beside its values: names of its dimensions, attributes, coordinates. A field of an
-//! ingested netCDF file has them in the file's header (the field `@header` of the same run,
-//! `spec/netcdf-header.md`), any other in what its run declares.
+//! The description of an array besides its values: names of its dimensions, attributes, coordinates. For a field of an
+//! ingested netCDF file it comes from the file's header (the field `@header` of the same run, `spec/netcdf-header.md`),
+//! for any other from its run's declarations.
 
 use fieldstone_catalog::query::{Expr, NameTest, Query, Term};
 use fieldstone_core::dtype::DType;
@@ -23,7 +23,7 @@ use crate::{Session, Store};
 pub struct Described {
     /// Its name.
     name: String,
-    /// Names of its dimensions, outermost first; of a split variable without the first.
+    /// Names of its dimensions, outermost first; for a split variable without the first.
     pub dims: Vec<String>,
     /// Its attributes, in their order.
     pub attrs: Vec<(String, Value)>,
@@ -32,9 +32,9 @@ pub struct Described {
 
 #[derive(Debug, Clone)]
 enum Coords {
-    /// In fields beside it, which the header describes.
+    /// Coordinates are in other fields of the run, which the header describes.
     File(Json),
-    /// As declared: dimension and coordinate.
+    /// Declared coordinates, with their dimensions.
     Declared(Vec<(u32, Coordinate)>),
 }
 
@@ -44,8 +44,8 @@ impl Described {
         Described::of_file(store, key).or_else(|| Described::of_run(store, key))
     }
 
-    /// The description out of the header of the netCDF file that the key's run was ingested from. `None` in any doubt
-    /// that it was.
+    /// The description from the header of the netCDF file that the key's run was ingested from. `None` if in doubt that
+    /// it was.
     fn of_file(store: &dyn FieldStore, key: &FieldKey) -> Option<Described> {
         let name = key.get("variable")?.text().into_owned();
         let header = header_of(&beside(store, key, HEADER)?)?;
@@ -53,7 +53,7 @@ impl Described {
         Some(Described { coords: Coords::File(header), ..found })
     }
 
-    /// The description that a header has of a variable, without its coordinates.
+    /// A variable's description in a header, without its coordinates.
     fn in_header(header: &Json, path: &str) -> Option<Described> {
         let facts = variable_of(header, path)?;
         let own = facts["name"].as_str()?.to_owned();
@@ -87,12 +87,12 @@ impl Described {
         }
     }
 
-    /// How its elements are packed.
+    /// The packing of its elements.
     pub fn packing(&self, dtype: DType) -> Packing {
         Packing::of(dtype, |name| self.attr(name))
     }
 
-    /// Whether it is of a netCDF file or a Dataset, whose steps have moments for times.
+    /// Whether it belongs to a netCDF file or a Dataset, whose steps have dates as times.
     pub fn is_of_file(&self) -> bool {
         matches!(self.coords, Coords::File(_))
     }
@@ -114,12 +114,12 @@ impl Described {
         with_unit(&self.name(), self.units())
     }
 
-    /// How it stands as a coordinate.
+    /// Its role as a coordinate.
     fn axis(&self) -> CoordinateAxis {
         CoordinateAxis::new(&self.name, self.text("standard_name").unwrap_or_default(), self.units())
     }
 
-    /// Part of the coordinate along a dimension, by its number, where there is one.
+    /// Part of the coordinate along a dimension, by the dimension's number, if there is one.
     pub fn coordinates(
         &self,
         store: &Store,
@@ -146,8 +146,8 @@ impl Described {
         found.values.iter().all(|value| value.is_finite()).then_some(found)
     }
 
-    /// Longitudes and latitudes of each element along these dimensions, of the box that `start` and `count` are within
-    /// them: those of a curvilinear grid, or of points. NaN where the file has none.
+    /// Longitudes and latitudes of each element along these dimensions, for the box of `start` and `count`: those of a
+    /// curvilinear grid, or of points. NaN if the file has none.
     pub fn places(
         &self,
         store: &Store,
@@ -187,7 +187,7 @@ impl Described {
         (2 * known(&lon).min(known(&lat)) > lon.values.len()).then_some((lon, lat))
     }
 
-    /// The time of all that a file holds, in seconds since 1970, where it has a time of no dimension.
+    /// The time of all fields of a file, in seconds since 1970, if it has a time without a dimension.
     pub fn time(&self, store: &Store, key: &FieldKey) -> Option<f64> {
         let Coords::File(header) = &self.coords else { return None };
         let root = header["groups"].as_array()?.iter().find(|group| group["path"] == "")?;
@@ -202,7 +202,7 @@ impl Described {
     }
 }
 
-/// The time of the step that a key names, as its run declares it: a file's in seconds since 1970.
+/// The declared time of a key's step: for a file in seconds since 1970.
 pub fn time_of(store: &Store, key: &FieldKey) -> Option<f64> {
     let schema = store.schema();
     let ((project, run), step) = (schema.run_of(key)?, schema.step_of(key)?);

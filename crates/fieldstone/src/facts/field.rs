@@ -1,4 +1,4 @@
-//! One field: its entry in a list, its versions, its content, and the tags of attributes that stand on it.
+//! One field: its entry in a list, its versions, its content, and the tags of its attributes.
 
 use fieldstone_catalog::query::{Aggregate, By, Expr, NameTest, Query, Term};
 use fieldstone_core::Result;
@@ -11,13 +11,13 @@ use super::content::Content;
 use crate::Store;
 use crate::unpacked::unpack;
 
-/// Longest field that is read for its extremes.
+/// Maximum length of a field that is read for its extremes.
 const READ_MAX: u64 = 256 << 20;
 
 /// The facts of one field.
 #[derive(Debug, Clone)]
 pub struct FieldFacts {
-    /// Its entry, with the extremes of what its elements stand for.
+    /// Its entry, with the extremes of its unpacked elements.
     pub entry: ListEntry,
     /// Extents of its chunks; `None` for opaque bytes.
     pub chunks: Option<Vec<u64>>,
@@ -25,12 +25,12 @@ pub struct FieldFacts {
     pub content: Content,
     /// Its versions, the newest first.
     pub versions: Vec<ListEntry>,
-    /// Tags of the attributes that stand on it, each with how many there are.
+    /// Tags of its attributes, each with their number.
     pub tags: Vec<Aggregate>,
 }
 
 impl FieldFacts {
-    /// The facts of a field that a list gave as `entry`. Pieces that nobody wrote are an error of a strict field.
+    /// The facts of a field from a list's `entry`. In a strict field unwritten pieces are an error.
     pub fn of(store: &Store, mut entry: ListEntry, field: &Field) -> Result<FieldFacts> {
         let content = Content::of(store, field)?;
         entry.summary = meant(&entry, field, &content)?;
@@ -43,7 +43,7 @@ impl FieldFacts {
     }
 }
 
-/// Extremes of what the elements stand for: from the index, or from the field where the index has a fill value alone.
+/// Extremes of the unpacked elements: from the index, or from the field if the index only has a fill value.
 fn meant(entry: &ListEntry, field: &Field, content: &Content) -> Result<Option<Extremes>> {
     let (Some(stored), Some(packing), Some(dtype)) = (&entry.summary, &content.packing, entry.dtype) else {
         return Ok(entry.summary);
@@ -59,7 +59,7 @@ fn meant(entry: &ListEntry, field: &Field, content: &Content) -> Result<Option<E
     Ok(Some(Extremes { min: ends[0], max: ends[1], missing: Some(missing) }))
 }
 
-/// Tags of the attributes that stand on a field, each with how many there are.
+/// Tags of a field's attributes, each with their number.
 fn tagged(store: &Store, entry: &ListEntry) -> Result<Vec<Aggregate>> {
     let schema = store.schema();
     let (Some((project, run)), Some(variable)) = (schema.run_of(&entry.key), schema.variable_of(&entry.key))
@@ -76,7 +76,7 @@ fn tagged(store: &Store, entry: &ListEntry) -> Result<Vec<Aggregate>> {
     store.catalog().aggregate(&query, &[By::Tag])
 }
 
-/// The versions of the entry's own key, the newest first. Its key as a request may name longer keys, too.
+/// The versions of the entry's own key, newest first. As a request, the key may also select longer keys.
 fn versions(store: &dyn FieldStore, entry: &ListEntry) -> Result<Vec<ListEntry>> {
     let mut request = Request::new();
     for (name, value) in entry.key.iter() {

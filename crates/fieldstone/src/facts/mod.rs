@@ -1,8 +1,7 @@
-//! Facts that are found out about one field, or about all that a request selects, for whoever shows them: the program
-//! prints them, a server or a page hands them out. Their JSON is [`crate::json::fields::field`] and
-//! [`crate::json::reports::overview`].
+//! Facts about one field, or about all fields that a request selects: the program prints them, a server or a page
+//! returns them. Their JSON is [`crate::json::fields::field`] and [`crate::json::reports::overview`].
 //!
-//! Invariant: nothing here writes, and nothing reads more of a field than it needs for what it says.
+//! Invariant: nothing here writes, or reads more of a field than the answer needs.
 //!
 //! ```
 //! use fieldstone::prelude::*;

@@ -1,4 +1,5 @@
-//! A store as a whole, or what a request selects in it: counts, the values of each keyword, and what its catalog has.
+//! An overview of a store, or of the fields that a request selects: counts, the values of each keyword, and the
+//! catalog's content.
 
 use std::sync::Arc;
 
@@ -10,12 +11,12 @@ use fieldstone_store::api::{Admin, FieldAccess, ReadOptions, Stats};
 
 use crate::Store;
 
-/// An overview of a store, or of what a request selects in it.
+/// An overview of a store, or of the fields that a request selects.
 #[derive(Debug, Clone)]
 pub struct Overview {
     /// Its URL.
     pub url: String,
-    /// The name of its schema; `custom` where that has none.
+    /// The name of its schema; `custom` if that has none.
     pub schema: String,
     /// Its version.
     pub version: String,
@@ -23,14 +24,14 @@ pub struct Overview {
     pub request: Request,
     /// The counts of its fields.
     pub stats: Stats,
-    /// Keywords with the values that they have.
+    /// Keywords with their values.
     pub axes: Vec<(Arc<str>, Vec<KeyValue>)>,
-    /// The overview of its catalog; `None` where that is empty, or a request selects fields.
+    /// The overview of its catalog; `None` if that is empty, or a request selects fields.
     pub catalog: Option<CatalogFacts>,
 }
 
 impl Overview {
-    /// The overview of what a request selects; the empty request selects the whole store.
+    /// The overview of the fields that a request selects; the empty request selects the whole store.
     pub fn of(store: &Store, request: &Request) -> Result<Overview> {
         let stats = store.stats(request)?;
         let axes = store.axes(request, &ReadOptions::default())?;
@@ -48,11 +49,11 @@ impl Overview {
 /// Counts of runs in a catalog, and of attributes by tag.
 #[derive(Debug, Clone)]
 pub struct CatalogFacts {
-    /// How many runs it has.
+    /// The number of runs.
     pub runs: u64,
-    /// The first and the last time of their steps, in the runs' own unit; `None` where no step has a time.
+    /// The first and the last time of their steps, in the runs' own unit; `None` if no step has a time.
     pub times: Option<(f64, f64)>,
-    /// Tags, each with how many attributes it has.
+    /// Tags, each with its number of attributes.
     pub tags: Vec<Aggregate>,
 }
 

@@ -1,4 +1,4 @@
-//! What is found in a piece, taken as attributes.
+//! Records the features of a piece as attributes.
 
 use fieldstone_catalog::query::{Dim, Expr, NameTest, Query, Range, Relation, Term};
 use fieldstone_core::dtype::DType;
@@ -22,15 +22,15 @@ pub struct Piece<'a> {
     pub data: &'a [u8],
     /// Their type.
     pub dtype: DType,
-    /// Where the piece begins.
+    /// The first index of the piece.
     pub start: &'a [u64],
     /// Its extents.
     pub count: &'a [u64],
 }
 
-/// Looks for features of a piece and takes them as attributes, which travel in the commit of whatever
-/// this process archived since its last flush; returns how many. With `again`, regions that an earlier
-/// writing of the piece left inside of its box are deleted: they need not lie where the new ones do.
+/// Finds features of a piece and records them as attributes, which join the commit of all that this process archived
+/// since its last flush; returns their number. With `again`, deletes the regions that an earlier write of the piece
+/// left inside its box: the new ones may lie elsewhere.
 pub fn annotate(
     catalog: &dyn CatalogAccess,
     piece: &Piece<'_>,

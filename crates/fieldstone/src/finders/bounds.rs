@@ -4,8 +4,8 @@ use fieldstone_core::geometry::Scalar;
 use fieldstone_core::value::{Test, Value};
 use fieldstone_core::{Error, Result};
 
-/// What passes a test: from the first to the second, both included, once among floats and once among
-/// whole numbers. Nothing passes where the first is greater.
+/// The numbers that pass a test: from the first to the second, both included, for floats and for integers. None passes
+/// if the first is greater.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     pub floats: (f64, f64),
@@ -13,7 +13,7 @@ pub struct Bounds {
     least: bool,
 }
 
-/// A number that a test names.
+/// A number in a test.
 #[derive(Clone, Copy)]
 enum Number {
     Whole(i128),
@@ -71,7 +71,7 @@ impl Number {
         }
     }
 
-    /// The least float that is greater; `None` where there is none.
+    /// The least float that is greater; `None` if there is none.
     fn float_above(self) -> Option<f64> {
         let from = self.float_from();
         match self {
@@ -90,7 +90,7 @@ impl Number {
 }
 
 impl Bounds {
-    /// Invalid for tests that are not of one number or a range of them.
+    /// Fails with Invalid for tests that do not compare with one number or a range.
     pub fn of(test: &Test) -> Result<Bounds> {
         let all = (f64::NEG_INFINITY, f64::INFINITY);
         let (least, most) = (i128::MIN, i128::MAX);
@@ -129,7 +129,7 @@ impl Bounds {
         })
     }
 
-    /// Whether the most extreme of a region is its least.
+    /// Whether the least value is the most extreme one of a region.
     pub fn wants_least(&self) -> bool {
         self.least
     }

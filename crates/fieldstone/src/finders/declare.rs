@@ -12,14 +12,14 @@ use super::bounds::Bounds;
 use super::{Finder, LIMIT};
 
 impl Finder {
-    /// Regions of elements that pass a test, under the tag `above_9000` or alike.
+    /// Regions of elements that pass a test, with a tag such as `above_9000`.
     pub fn region(test: Test) -> Result<Finder> {
         let (name, values) = words(&test)?;
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
         Finder::named(test, format!("{name}_{}", values.join("_")))
     }
 
-    /// Regions under a tag of one's own.
+    /// Regions with a tag that the caller chooses.
     pub fn named(test: Test, tag: String) -> Result<Finder> {
         Bounds::of(&test)?;
         if tag.is_empty() || ["min", "max", "mean"].contains(&tag.as_str()) {
@@ -29,7 +29,8 @@ impl Finder {
         Ok(Finder::Region { test, tag, limit: LIMIT })
     }
 
-    /// Most features of a piece that this finder gives, the count of what was left out aside.
+    /// Maximum number of features that this finder returns per piece, not counting the one with the number of omitted
+    /// ones.
     pub fn limit(&self) -> u32 {
         match self {
             Finder::Region { limit, .. } => *limit,
@@ -37,7 +38,7 @@ impl Finder {
         }
     }
 
-    /// Reads a declaration: a list, or one finder alone.
+    /// Reads a declaration: a list, or a single finder.
     pub fn parse(declared: &Value) -> Result<Vec<Finder>> {
         let list = match declared {
             Value::List(list) | Value::Array(list) => list.as_slice(),
@@ -55,7 +56,7 @@ impl Finder {
         Ok(finders)
     }
 
-    /// What [`Finder::parse`] reads.
+    /// Returns the declaration that [`Finder::parse`] reads.
     pub fn declare(finders: &[Finder]) -> Result<Value> {
         let one = |finder: &Finder| match finder {
             Finder::Region { test, tag, limit } => {
@@ -72,7 +73,7 @@ impl Finder {
         finders.iter().map(one).collect::<Result<_>>().map(Value::List)
     }
 
-    /// Tag of what it finds.
+    /// Tag of its features.
     pub fn tag(&self) -> &str {
         match self {
             Finder::Min => "min",

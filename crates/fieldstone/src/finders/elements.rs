@@ -1,4 +1,4 @@
-//! Elements of every type that finders take, loaded from bytes at any address.
+//! Elements of every type that finders accept, loaded from bytes at any address.
 
 use fieldstone_core::dtype::{DType, DTypeKind};
 
@@ -9,9 +9,9 @@ use super::regions::{Region, label};
 pub trait Element<const N: usize>: Copy + PartialOrd {
     /// Reads it in this machine's byte order.
     fn load(bytes: [u8; N]) -> Self;
-    /// As a float, rounded where it must be.
+    /// As a float, rounded if necessary.
     fn float(self) -> f64;
-    /// The bounds in this type; the first greater than the second where nothing passes.
+    /// The bounds in this type; if nothing passes, the first is greater than the second.
     fn bounds(bounds: &Bounds) -> (Self, Self);
 }
 
@@ -136,12 +136,12 @@ pub fn load<T: Element<N>, const N: usize>(mut bytes: [u8; N], swap: bool) -> T 
     T::load(bytes)
 }
 
-/// Mean of the elements that are not missing; `None` where all are.
+/// Mean of the elements that are not missing; `None` if all are.
 pub fn mean(dtype: DType, data: &[u8]) -> Option<f64> {
     with_type!(dtype, mean_of(data, !dtype.is_native()), None)
 }
 
-/// Additions in a row before a sum is set aside, so that large arrays lose no digits.
+/// Number of additions before a partial sum is set aside, so that large arrays lose no digits.
 const ROW: usize = 4096;
 
 fn mean_of<T: Element<N>, const N: usize>(data: &[u8], swap: bool) -> Option<f64> {
@@ -157,7 +157,7 @@ fn mean_of<T: Element<N>, const N: usize>(data: &[u8], swap: bool) -> Option<f64
             }
         }
         n += counts.iter().sum::<u64>();
-        // Compensated, where the sum is finite: infinities stay what they are.
+        // Compensated if the sum is finite: infinities stay infinities.
         let part: f64 = lanes.iter().sum();
         let next = sum + part;
         if next.is_finite() {

@@ -1,17 +1,17 @@
-//! Feature finders: what is looked for in each piece of a variable while it is written (Q-19).
+//! Feature finders: searches in each piece of a variable while it is written (Q-19).
 //!
-//! A variable may be declared with finders. `run.write` then calls [`find`] on each piece, over the
-//! memory of the caller, and archives what it finds as attributes in the same commit as the field:
+//! A variable may be declared with finders. `run.write` then calls [`find`] on each piece, in the caller's memory, and
+//! archives the features as attributes in the same commit as the field:
 //!
 //! | finder | attribute, on the variable at the step |
 //! |---|---|
 //! | `min`, `max`, `mean` | tag of that name; the box is the piece, the value the number |
 //! | a test such as above 9000 | tag `above_9000`, or the name given; a box around each region of neighbouring elements that pass, its value the most extreme of them |
 //!
-//! Invariants: [`find`] depends on its arguments alone; NaN and "not a time" are never inside a region and
-//! count in no number; elements are neighbours where they share a face; regions end at the piece's edges;
-//! at most [`Finder::limit`] regions a piece, the largest first, and how many were left out stands in an
-//! attribute of the tag's name with `.more` behind it.
+//! Invariants: [`find`] depends on its arguments alone; NaN and "not a time" are never inside a region and do not count
+//! in any number; elements that share a face are neighbours; regions end at the piece's edges; at most
+//! [`Finder::limit`] regions per piece, the largest first; an attribute with the tag's name plus `.more` has the number
+//! of omitted ones.
 //!
 //! ```
 //! use fieldstone::finders::{Finder, find};
@@ -42,10 +42,10 @@ use fieldstone_format::catalog::{AttributeBatch, Boxes, Column, RunName, TagDecl
 pub use annotate::{Piece, annotate};
 use bounds::Bounds;
 
-/// Regions of a piece that are kept where a finder does not say.
+/// Maximum number of regions kept per piece, unless a finder sets its own.
 pub const LIMIT: u32 = 100;
 
-/// What to look for.
+/// A feature to search.
 #[derive(Debug, Clone)]
 pub enum Finder {
     /// The least number.
@@ -56,11 +56,11 @@ pub enum Finder {
     Mean,
     /// Regions of neighbouring elements that pass a test.
     Region {
-        /// Above, at least, below, at most, between or equal, of numbers.
+        /// Above, at least, below, at most, between or equal, with numbers.
         test: Test,
-        /// Tag of what is found.
+        /// Tag of the features.
         tag: String,
-        /// Most regions of a piece.
+        /// Maximum number of regions per piece.
         limit: u32,
     },
 }
@@ -72,7 +72,7 @@ pub struct Feature {
     pub tag: String,
     /// Its value.
     pub value: f64,
-    /// Where its box begins, in the variable's global indices.
+    /// The start of its box, in the variable's global indices.
     pub start: Vec<u64>,
     /// Extents of the box.
     pub count: Vec<u64>,
@@ -89,8 +89,8 @@ pub fn check_dtype(dtype: DType) -> Result<()> {
     }
 }
 
-/// Finds features of a piece: `data` holds its elements in C order, `start` and `count` say where it lies.
-/// Features come in the order of the finders, regions from the largest to the smallest.
+/// Finds features of a piece: `data` holds its elements in C order, `start` and `count` give its box. Features come in
+/// the order of the finders, regions from the largest to the smallest.
 pub fn find(
     data: &[u8],
     dtype: DType,
@@ -126,7 +126,7 @@ pub fn find(
             }
             Finder::Region { test, tag, limit } => {
                 let bounds = Bounds::of(test)?;
-                // The summary rules most pieces out at a small part of the cost.
+                // The summary excludes most pieces at a fraction of the cost.
                 let (Some(least), Some(most)) = (summary.min, summary.max) else { continue };
                 if !bounds.may_hold(least, most) {
                     continue;
@@ -150,12 +150,12 @@ pub fn find(
     Ok(found)
 }
 
-/// The tag of what finders find: floats, in the unit of the variable.
+/// The declaration of a finder's tag: floats, in the unit of the variable.
 pub fn tag(name: &str) -> TagDecl {
     TagDecl { name: name.to_owned(), version: 0, kind: ValueType::Float, unit: String::new() }
 }
 
-/// What was found in a piece of a variable, as attributes: one batch a tag.
+/// The features of a variable's piece, as attributes: one batch per tag.
 pub fn annotations(
     run: &RunName,
     variable: &VariableName,
@@ -188,7 +188,7 @@ pub fn annotations(
             values.push(feature.value);
         }
         if let Some(boxes) = &mut batch.boxes {
-            // Lengths of arrays in memory fit.
+            // Lengths of arrays in memory fit into 63 bits.
             boxes.start.extend(feature.start.iter().map(|&i| i64::try_from(i).unwrap_or(i64::MAX)));
             boxes.count.extend(feature.count.iter().map(|&i| i64::try_from(i).unwrap_or(i64::MAX)));
         }

@@ -1,8 +1,8 @@
-//! Labelling: which elements that pass hang together.
+//! Labelling: groups elements that pass into connected regions.
 //!
-//! The array is read row by row along its last dimension. What passes in a row is a list of runs; a run
-//! is joined with the runs it touches in the neighbouring rows before it. Runs are the unit of work and
-//! of memory, not elements.
+//! The array is read row by row along its last dimension. The passing elements of a row form a list of runs; a run is
+//! joined with the runs that it touches in the preceding neighbouring rows. Work and memory depend on the number of
+//! runs, not of elements.
 
 use super::bounds::Bounds;
 use super::elements::{Element, load};
@@ -12,9 +12,9 @@ use super::elements::{Element, load};
 pub struct Region {
     /// First index per dimension.
     pub first: Vec<u64>,
-    /// First index behind, per dimension.
+    /// First index after it, per dimension.
     pub end: Vec<u64>,
-    /// Elements.
+    /// Number of elements.
     pub elements: u64,
     /// The least of them.
     pub least: f64,
@@ -22,7 +22,7 @@ pub struct Region {
     pub most: f64,
 }
 
-/// Elements of a row that pass, one after another.
+/// Consecutive elements of a row that pass.
 #[derive(Debug, Clone, Copy)]
 struct RowRun {
     first: usize,
@@ -45,7 +45,7 @@ impl Sets {
 
     fn join(&mut self, a: usize, b: usize) {
         let (a, b) = (self.root(a), self.root(b));
-        // The older one stands for both.
+        // The older one represents both.
         let (low, high) = (a.min(b), a.max(b));
         self.0[high] = low;
     }
@@ -66,7 +66,7 @@ pub fn label<T: Element<N>, const N: usize>(
     if width == 0 || elements.is_empty() {
         return Vec::new();
     }
-    // Rows from one to its neighbour, per outer dimension.
+    // Distance in rows to the neighbouring row, per outer dimension.
     let mut strides = vec![1; outer.len()];
     for d in (0..outer.len().saturating_sub(1)).rev() {
         strides[d] = strides[d + 1] * outer[d + 1];
@@ -111,7 +111,7 @@ fn find_runs<T: Element<N>, const N: usize>(
         let element = load::<T, N>(*bytes, swap);
         (element >= from) & (element <= to)
     };
-    // Most stretches hold nothing: they are passed over without a branch per element.
+    // Most stretches hold nothing: they are skipped without a branch per element.
     let mut open: Option<RowRun> = None;
     for (part, elements) in row.chunks(64).enumerate() {
         if open.is_none() && !elements.iter().fold(false, |any, bytes| any | passes(bytes)) {
@@ -133,7 +133,7 @@ fn find_runs<T: Element<N>, const N: usize>(
     runs.extend(open);
 }
 
-/// Joins the runs of two neighbouring rows that share a place; both lists are in order.
+/// Joins the runs of two neighbouring rows that overlap; both lists are in order.
 fn join_rows(runs: &[RowRun], sets: &mut Sets, a: std::ops::Range<usize>, b: std::ops::Range<usize>) {
     let (mut i, mut j) = (a.start, b.start);
     while i < a.end && j < b.end {
@@ -160,7 +160,7 @@ fn collect(
     let mut of_root = std::collections::HashMap::new();
     for row in 0..rows.len() - 1 {
         for (i, run) in runs.iter().enumerate().take(rows[row + 1]).skip(rows[row]) {
-            // Places along the outer dimensions, then the run's along the last.
+            // Positions along the outer dimensions, then the run's along the last.
             let mut first: Vec<u64> = Vec::with_capacity(extents.len());
             let mut rest = row;
             for stride in strides {

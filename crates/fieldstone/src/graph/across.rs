@@ -1,14 +1,15 @@
-//! Lineage that goes on in other stores: from a commit that was read from one, in that store's graph, upstream.
+//! Lineage through other stores: from a commit that was read from another store, it continues upstream in that store's
+//! graph.
 //!
-//! Who reads from another store notes where it is; it itself learns nothing of its readers, and may be one that may only
-//! be read. So a walk upstream goes from store to store, and one downstream stays (G-62).
+//! A reader of another store records its URL; the other store learns nothing of its readers, and may be read-only. So
+//! an upstream walk goes from store to store, and a downstream walk stays (G-62).
 //!
 //! Invariants:
-//! * a store is opened for reading alone, and counts only if its id is the one that the commit names;
-//! * a commit is gone on from in its own store, once for each time that it is reached with fewer hops: stores that read
-//!   each other come to an end;
-//! * `depth` and `limit` hold over all stores;
-//! * a store that cannot be reached or read is named with the reason, and is no error.
+//! * other stores are opened read-only, and count only if their id is the one that the commit names;
+//! * the walk continues from a commit in its own store, once for each time that it reaches the commit with fewer hops:
+//!   so stores that read each other do not loop;
+//! * `depth` and `limit` apply to all stores together;
+//! * a store that cannot be reached or read is named with the reason, and is not an error.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,21 +26,21 @@ use super::{LineageSubject, Tracer};
 use crate::Session;
 use crate::{Mode, OpenOptions, Store};
 
-/// Another store that a lineage leads into.
+/// Another store that a lineage leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineageStore {
     /// Its id.
     pub id: Id,
-    /// Where it was when it was read; `None` where nothing says so.
+    /// Its URL when it was read; `None` if it is not recorded.
     pub url: Option<String>,
-    /// Commits of it that the lineage has.
+    /// Number of its commits in the lineage.
     pub commits: u64,
-    /// Why the lineage does not go on there; `None` where it does.
+    /// Why the lineage does not continue there; `None` if it does.
     pub left: Option<String>,
 }
 
 impl Tracer<'_> {
-    /// The lineage of a subject, upstream also through other stores, and these stores, by their ids.
+    /// The lineage of a subject, upstream also through other stores, and these stores by their ids.
     pub fn trace_across(
         &self,
         subject: &LineageSubject,
@@ -48,7 +49,7 @@ impl Tracer<'_> {
         self.go_on(self.trace(subject, options)?, options)
     }
 
-    /// The same with all that these stores know of its vertices.
+    /// The same, with all that these stores record of its vertices.
     pub fn dossier_across(
         &self,
         subject: &LineageSubject,
@@ -62,7 +63,7 @@ impl Tracer<'_> {
         Ok((self.around_across(&lineage, &stores, options.at)?, stores))
     }
 
-    /// Goes on in other stores from a lineage of this one.
+    /// Continues a lineage of this store in other stores.
     fn go_on(&self, found: Lineage, options: &TraceOptions) -> Result<(Lineage, Vec<LineageStore>)> {
         if options.way == Way::Down {
             return Ok((found, Vec::new()));
@@ -78,7 +79,7 @@ impl Tracer<'_> {
         Ok((lineage, walk.stores()))
     }
 
-    /// What this store and others know of the vertices of a lineage. A store that is not there any more adds nothing.
+    /// The records of this store and others for the vertices of a lineage. A store that no longer exists adds nothing.
     pub fn around_across(
         &self,
         lineage: &Lineage,
@@ -97,7 +98,7 @@ impl Tracer<'_> {
     }
 }
 
-/// Opens another store; WrongStore where another one is in its place.
+/// Opens another store; WrongStore if a different store is in its place.
 fn open(url: &str, id: Id) -> Result<Store> {
     let store = crate::open(url, &OpenOptions { mode: Mode::Read, ..OpenOptions::default() })?;
     match store.backend().id() == id {
@@ -106,7 +107,7 @@ fn open(url: &str, id: Id) -> Result<Store> {
     }
 }
 
-/// Adds what another store knows. What several say stays as the first says it.
+/// Adds the records of another store. If several stores record the same fact, the first one counts.
 fn add(all: &mut Dossier, more: Dossier) {
     for (vertex, own) in more.props {
         let known = all.props.entry(vertex).or_default();
@@ -124,12 +125,12 @@ fn add(all: &mut Dossier, more: Dossier) {
     all.users.extend(more.users);
 }
 
-/// What is known of another store.
+/// Known facts of another store.
 #[derive(Debug)]
 struct OtherStore {
-    /// Where it may be.
+    /// Its possible URLs.
     urls: BTreeSet<String>,
-    /// It, once it is open.
+    /// The store, once it is open.
     store: Option<Store>,
     url: Option<String>,
     left: Option<String>,
@@ -141,21 +142,21 @@ struct WalkAcross<'a> {
     own: Tracer<'a>,
     id: Id,
     options: TraceOptions,
-    /// Commits that were gone on from in their own stores, with the hops to them.
+    /// Commits from which the walk has continued in their own stores, with the hops to them.
     done: HashMap<VertexName, u32>,
     others: BTreeMap<Id, OtherStore>,
 }
 
-/// Commits to go on from, by their stores.
+/// Commits to continue from, by their stores.
 type Pending = BTreeMap<Id, Vec<Step>>;
 
 impl WalkAcross<'_> {
-    /// Goes on from what was found in the own store.
+    /// Continues from the lineage in the walk's own store.
     fn follow(&mut self, found: Lineage) -> Result<Lineage> {
         let mut pending = self.pending(self.id, &found)?;
         let mut all = Gathered::of(found);
         while let Some((id, starts)) = pending.pop_first() {
-            // A later one may have led there with fewer hops.
+            // A later store may have led there with fewer hops.
             let starts: Vec<Step> =
                 starts.into_iter().filter(|step| self.done.get(&step.name) == Some(&step.depth)).collect();
             let left = self.options.limit.saturating_sub(all.depths.len());
@@ -176,7 +177,7 @@ impl WalkAcross<'_> {
         Ok(all.finish())
     }
 
-    /// Goes on in one store. An error of another one is noted.
+    /// Continues in one store. An error of another store is noted.
     fn trace_in(&mut self, id: Id, starts: &[Step], options: &TraceOptions) -> Result<Option<Lineage>> {
         if id == self.id {
             return self.own.store.graph().trace_on(starts, options, self.own.session);
@@ -204,7 +205,7 @@ impl WalkAcross<'_> {
         }
     }
 
-    /// Commits of other stores in what was found in one, as far as they are new or nearer.
+    /// Commits of other stores in one store's lineage, if they are new or nearer.
     fn pending(&mut self, within: Id, found: &Lineage) -> Result<Pending> {
         let urls = urls(found);
         let mut pending = Pending::new();
@@ -218,7 +219,7 @@ impl WalkAcross<'_> {
                 continue;
             }
             self.done.insert(step.name.clone(), step.depth);
-            // The walk in its own store has gone on from it already.
+            // The walk in the commit's own store has already continued from it.
             if commit.store != within && self.options.depth.is_none_or(|most| step.depth < most) {
                 pending.entry(commit.store).or_default().push(step.clone());
             }
@@ -226,7 +227,7 @@ impl WalkAcross<'_> {
         Ok(pending)
     }
 
-    /// Notes a commit of another store, and where that may be.
+    /// Records a commit of another store, and the store's possible URLs.
     fn note(
         &mut self,
         id: Id,
@@ -245,7 +246,7 @@ impl WalkAcross<'_> {
         other.commits.insert(step.name.clone());
         other.urls.extend(urls.get(&step.name).into_iter().flatten().map(|url| (*url).to_owned()));
         if other.urls.is_empty() && within == self.id {
-            // Who asks for the commit itself meets nobody that read it on the way up.
+            // If the walk begins at the commit itself, it meets no reader of it on the way up.
             let Tracer { store, session } = self.own;
             let readers =
                 store.graph().edges(&step.name, Some("wasReadBy"), Versions::NOW, Some(1), session)?;
@@ -254,7 +255,7 @@ impl WalkAcross<'_> {
         Ok(())
     }
 
-    /// The other stores, as they turned out.
+    /// The other stores, with the result of visiting each.
     fn stores(self) -> Vec<LineageStore> {
         let one = |(id, other): (Id, OtherStore)| {
             let url = other.url.or_else(|| other.urls.first().cloned());
@@ -264,7 +265,7 @@ impl WalkAcross<'_> {
     }
 }
 
-/// The store that a read says it was from.
+/// The URL of the store that a read names.
 fn url(read: &Relation) -> Option<&str> {
     read.props.iter().find_map(|(name, value)| match value {
         Value::Text(url) if name == "store" => Some(url.as_str()),
@@ -272,7 +273,7 @@ fn url(read: &Relation) -> Option<&str> {
     })
 }
 
-/// Where the stores of commits are, as those say who read them.
+/// URLs of the stores of commits, from the relations of their readers.
 fn urls(found: &Lineage) -> HashMap<&VertexName, BTreeSet<&str>> {
     let mut urls: HashMap<&VertexName, BTreeSet<&str>> = HashMap::new();
     for read in found.edges.iter().filter(|edge| edge.kind == "read" && &*edge.far.kind == "commit") {
@@ -281,14 +282,14 @@ fn urls(found: &Lineage) -> HashMap<&VertexName, BTreeSet<&str>> {
     urls
 }
 
-/// What makes a relation of several stores one.
+/// The identity of a relation that several stores have.
 type Identity = (String, VertexName, VertexName, u64, u32);
 
 fn identity(edge: &Relation) -> Identity {
     (edge.kind.clone(), edge.near.clone(), edge.far.clone(), edge.stamp, edge.user)
 }
 
-/// What all stores gave.
+/// The combined results of all stores.
 struct Gathered {
     lineage: Lineage,
     depths: HashMap<VertexName, u32>,

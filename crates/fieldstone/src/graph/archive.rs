@@ -1,9 +1,9 @@
 //! Moving hidden versions of the graph to another store.
 //!
 //! Invariants:
-//! * what is marked here as moved is durable there before;
-//! * a crash leaves a version here, or in both stores, and never in neither; who archives again finishes;
-//! * memory holds a portion: 65,536 versions, or 16 MiB of their properties and one version.
+//! * a version is marked as moved only after it is durable in the other store;
+//! * a crash leaves a version here, or in both stores, and never in neither; another run finishes the move;
+//! * memory holds one portion: 65,536 versions, or 16 MiB of their properties and one version.
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::graph::Archive;
@@ -14,9 +14,9 @@ use crate::Session;
 use crate::Store;
 use crate::transfer::open_target;
 
-/// Moves what own versions say that newer ones hide at a moment and ever after to the graph of the store at `url`,
-/// which is made where it is absent; without `doit` it only says what would move. Invalid for a moment to come, for
-/// the store itself and one in memory, Conflict where a type is declared otherwise there.
+/// Moves the user's own versions that newer ones hide at a moment and ever after to the graph of the store at `url`,
+/// which is made if it is absent; without `doit` it only reports what would move. Invalid for a moment in the future,
+/// for the store itself and one in memory, Conflict if a type is declared differently there.
 ///
 /// ```
 /// use fieldstone::{OpenOptions, Session};
@@ -42,13 +42,13 @@ pub fn archive(store: &Store, before: u64, url: &str, doit: bool) -> Result<Arch
     }
     let to = open_target(url, store)?;
     let path = crate::open::local_path(url)?;
-    // Who reads it may stand in another folder.
+    // Readers may run in another folder.
     let path = std::path::absolute(&path).map_err(|e| Error::io("find", &path, e))?;
     let url = path.to_str().ok_or_else(|| Error::invalid("the path of the store is not UTF-8"))?;
     archive_into(store, before, &to, url)
 }
 
-/// The same into a store that is open; `url` is what who asks for a version learns.
+/// The same into an open store; a request for a moved version names `url`.
 pub fn archive_into(store: &Store, before: u64, to: &Store, url: &str) -> Result<ArchiveReport> {
     if store.status()?.id.is_some() && store.status()?.id == to.status()?.id {
         return Err(Code::WrongStore
@@ -58,7 +58,7 @@ pub fn archive_into(store: &Store, before: u64, to: &Store, url: &str) -> Result
             ))
             .with_hint("move into another store"));
     }
-    // What is marked is what others see, too.
+    // Only mark versions that other processes can also see.
     store.flush(None)?;
     let archive = Archive { before, url: url.into() };
     let report = store.graph().hidden(

@@ -1,5 +1,5 @@
-//! From fields to the commits they came by, and from executions to the fields they wrote: how lineage finds fields, of
-//! which the graph has none.
+//! From fields to their commits, and from executions to the fields that they wrote: the graph has no fields, so lineage
+//! finds them here.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,7 +13,7 @@ use fieldstone_store::api::{ListOptions, Listing};
 use crate::graph::Tracer;
 
 impl Tracer<'_> {
-    /// The commits that the fields of requests came by, the newest first.
+    /// The commits of the fields that requests select, newest first.
     pub fn commits(&self, requests: &[Request]) -> Result<Vec<CommitId>> {
         let mut commits = BTreeMap::new();
         for request in requests {
@@ -24,8 +24,7 @@ impl Tracer<'_> {
         Ok(commits.into_iter().map(|(_, id)| id).collect())
     }
 
-    /// The fields of this store that an execution wrote, of a job with its processes, or that came by one commit; as
-    /// they stand now.
+    /// The current versions of this store's fields that an execution wrote, a job with its processes, or one commit.
     pub fn fields_of(&self, vertex: &VertexName) -> Result<Listing> {
         let mut commits = HashSet::new();
         let mut take = |name: &VertexName| {

@@ -1,10 +1,10 @@
-//! What lineage is asked for: a vertex, or data of a store, such as the fields of a request.
+//! The subject of a lineage: a vertex, or data of a store, such as the fields of a request.
 //!
-//! Traces, exports, comparisons and scripts take the same subjects, and find here what they begin from (G-60).
+//! Traces, exports, comparisons and scripts accept the same subjects, and find their starting vertices here (G-60).
 //!
 //! Invariants:
-//! * a vertex that is asked for has to be named by something, and a request has to have fields;
-//! * fields stand for the commits that they came by, the newest first, and looking for them is not reading them.
+//! * something must name the vertex of a subject, and a request must select fields;
+//! * fields stand for their commits, newest first, and looking for them does not count as a read.
 
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Result};
@@ -15,7 +15,7 @@ use fieldstone_graph::trace::{Lineage, TraceOptions};
 use crate::Session;
 use crate::Store;
 
-/// What lineage is asked for.
+/// The subject of a lineage.
 ///
 /// ```
 /// use fieldstone::graph::{LineageSubject, TraceOptions};
@@ -31,10 +31,10 @@ use crate::Store;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum LineageSubject {
-    /// A vertex: NotFound where nothing names it.
+    /// A vertex: NotFound if nothing names it.
     Vertex(VertexName),
-    /// Data as one: vertices, and the fields of requests. NotFound where there are neither; of what nothing is recorded
-    /// there is nothing but itself.
+    /// Several data as one: vertices, and the fields of requests. NotFound if there are neither; data without any
+    /// record have a lineage of their own vertex only.
     Data {
         /// Vertices.
         vertices: Vec<VertexName>,
@@ -55,7 +55,7 @@ impl From<Request> for LineageSubject {
     }
 }
 
-/// Follows data of a store to whatever made it, as a session sees the store. [`Store::tracer`] makes it.
+/// Traces data of a store to its origins, as a session sees the store. [`Store::tracer`] makes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Tracer<'a> {
     pub(crate) store: &'a Store,
@@ -75,7 +75,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The lineage of a subject with all that is known of its vertices, and who ran its executions.
+    /// The lineage of a subject with all records of its vertices, and the users that ran its executions.
     pub fn dossier(&self, subject: &LineageSubject, options: &TraceOptions) -> Result<Dossier> {
         let graph = self.store.graph();
         match subject {

@@ -1,4 +1,4 @@
-//! Traversals as text: what the program and `travel().text` take.
+//! Traversals as text, for the program and `travel().text`.
 //!
 //! ```text
 //! travel = step { "." step }
@@ -11,8 +11,8 @@
 //! versions = "versions" [ "=" FROM ".." TO ]
 //! ```
 //!
-//! What holds a comma, a bracket or a blank stands in quotes, `"file:/a,b.nc"`. Moments are dates, seconds since 1970
-//! or stamps.
+//! Quote texts that hold a comma, a bracket or a blank: `"file:/a,b.nc"`. Moments are dates, seconds since 1970 or
+//! stamps.
 
 use fieldstone_catalog::query::text::parse_test;
 use fieldstone_core::value::parse_moment;
@@ -20,10 +20,10 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::VertexName;
 use fieldstone_graph::travel::{TravelStep, VertexTest};
 
-/// Numbers from here on are stamps; below they are seconds.
+/// Numbers from here on are stamps; smaller ones are seconds.
 const STAMPS: u64 = 1_000_000_000_000_000;
 
-/// A moment as a stamp: ISO 8601, seconds since 1970, or a stamp as it was printed.
+/// A moment as a stamp: ISO 8601, seconds since 1970, or a printed stamp.
 pub fn parse_stamp(text: &str) -> Result<u64> {
     let wrong = || {
         Error::invalid(format!("'{text}' is not a valid time"))
@@ -73,7 +73,7 @@ fn refused(message: String) -> Error {
     )
 }
 
-/// What stands between brackets, split at its commas; and what is behind.
+/// The text between brackets, split at its commas; and the rest.
 fn arguments(text: &str) -> Result<(Vec<&str>, &str)> {
     let Some(inner) = text.strip_prefix('(') else { return Ok((Vec::new(), text)) };
     let (mut parts, mut from, mut depth, mut quote) = (Vec::new(), 0, 0usize, None);
@@ -187,7 +187,7 @@ fn versions(text: &str) -> Result<Option<(u64, u64)>> {
     Ok(Some((moment(from.trim(), 0)?, moment(to.trim(), u64::MAX)?)))
 }
 
-/// Without its quotes; within them `\\` stands before what is meant as it is.
+/// Removes the quotes; inside them `\\` makes the next character literal.
 fn unquoted(text: &str) -> String {
     let mut chars = text.chars();
     let quote = chars.next().filter(|c| matches!(c, '"' | '\''));

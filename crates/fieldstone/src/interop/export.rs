@@ -1,10 +1,10 @@
-//! Files out of a store: GRIB messages as they are, one behind the other; netCDF by the helper process.
+//! Files out of a store: GRIB messages unchanged, one after the other; netCDF through the helper process.
 //!
 //! Invariants:
-//! * a file is written under a name of its own beside its target and gets its name when it is whole and
-//!   durable; a target that is there is replaced only where the caller says so;
+//! * a file is written under a temporary name next to its target and renamed when it is complete and durable; an
+//!   existing target is only replaced if the caller says so;
 //! * memory holds one part of a message;
-//! * GRIB bytes are those that the store has, in the order of the request.
+//! * GRIB bytes are those of the store, in the order of the request.
 //!
 //! ```no_run
 //! use fieldstone::{OpenOptions, Request, export};
@@ -35,7 +35,7 @@ const PART: u64 = 1 << 20;
 const GRIB: [&str; 7] = ["grib", "grib1", "grib2", "grb", "grb1", "grb2", "bin"];
 const NETCDF: [&str; 5] = ["nc", "nc4", "cdf", "netcdf", "h5"];
 
-/// What kind of file is written.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Messages, byte for byte.
@@ -45,7 +45,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The kind that `format` names, or else the suffix of `path`; a folder takes netCDF files.
+    /// The kind that `format` names, or else the suffix of `path`; a folder gets netCDF files.
     pub fn of(path: &Path, format: Option<&str>) -> Result<Form> {
         match format {
             Some("grib") => return Ok(Form::Grib),
@@ -68,31 +68,31 @@ impl Form {
 /// Options of [`export`].
 #[derive(Debug, Clone, Default)]
 pub struct ExportOptions {
-    /// `grib`, `netcdf4`, `netcdf4-classic`, `netcdf3`, `cdf1`, `cdf2` or `cdf5`; where absent the path's
-    /// suffix says GRIB or netCDF, and a file that was ingested keeps its own format.
+    /// `grib`, `netcdf4`, `netcdf4-classic`, `netcdf3`, `cdf1`, `cdf2` or `cdf5`; if absent, the path's suffix decides
+    /// between GRIB and netCDF, and an ingested file keeps its own format.
     pub format: Option<String>,
-    /// Whether a file that is there is replaced.
+    /// Whether to replace an existing file.
     pub overwrite: bool,
-    /// How the helper is started.
+    /// Options for starting the helper.
     pub helper: HelperOptions,
 }
 
-/// What [`export`] did.
+/// Report of [`export`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportReport {
     /// The files.
     pub files: Vec<PathBuf>,
     /// Their format.
     pub format: String,
-    /// Fields that they hold.
+    /// Number of fields in them.
     pub fields: u64,
     /// Bytes of their values.
     pub bytes: u64,
-    /// What a file has not, or not as it was.
+    /// Parts that a file lacks or has in another form.
     pub skipped: Vec<Skipped>,
 }
 
-/// Writes the fields that `requests` name, one request after another.
+/// Writes the fields that `requests` select, one request after another.
 pub fn export(
     store: &dyn FieldStore,
     requests: &[Request],
@@ -105,7 +105,7 @@ pub fn export(
     }
 }
 
-/// Writes GRIB messages. Invalid names a field that is none.
+/// Writes GRIB messages. Fails with Invalid for a field that is not one, and names it.
 pub fn export_grib(
     store: &dyn FieldStore,
     requests: &[Request],
@@ -176,7 +176,7 @@ fn cannot_write(what: &str, cause: std::io::Error) -> Error {
     code.unwrap_or(Code::IoFailed).error(format!("cannot write{what}: {cause}")).with_source(cause)
 }
 
-/// Writes a file that is there whole and durable, or not at all.
+/// Writes a file that appears complete and durable, or not at all.
 pub(crate) fn whole_file(
     path: &Path,
     overwrite: bool,
@@ -184,7 +184,7 @@ pub(crate) fn whole_file(
 ) -> Result<()> {
     let failed = |e: std::io::Error| cannot_write(&format!(" {}", path.display()), e);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Beside the target, so that it can be given its name; removed where that does not come to pass.
+    // Next to the target, so that it can be renamed; removed if the write fails.
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".part-{}", std::process::id()));
@@ -208,7 +208,7 @@ pub(crate) fn whole_file(
     outcome
 }
 
-/// Has the helper write netCDF files from the version of the store that is current.
+/// Has the helper write netCDF files from the store's current version.
 fn export_netcdf(
     store: &dyn FieldStore,
     requests: &[Request],

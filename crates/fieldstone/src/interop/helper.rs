@@ -1,10 +1,11 @@
-//! The helper process (B-5), `python -m fieldstone._helper`: what needs eccodes, netCDF-C or matplotlib is
-//! asked of it over a pipe, so that a library that crashes on a damaged file takes down nobody else.
+//! The helper process (B-5), `python -m fieldstone._helper`: requests that need eccodes, netCDF-C or matplotlib go to
+//! it through a pipe, so that a library that crashes on a damaged file ends no other process.
 //!
 //! Invariants:
-//! * a helper that dies, says nothing for too long or sends what is no frame is reported as
-//!   [`HelperEvent::Died`] with its last words; it is never waited for without end;
+//! * if a helper dies, is silent for too long or sends an invalid frame, [`HelperEvent::Died`] reports it with its last
+//!   words; no wait for it is endless;
 //! * the process ends with its [`Helper`];
+//! * memory holds at most two frames, the current one and the one being read.
 //! * at most two frames are in memory, the one being looked at and the one being read.
 //!
 //! ```no_run
@@ -33,19 +34,18 @@ pub use fieldstone_format::helper::{
 use fieldstone_format::helper::{Request, read_reply, write_request};
 use serde_json::{Map, Value};
 
-/// How much of what a helper says on stderr is kept.
+/// Number of bytes kept of a helper's stderr.
 const LAST_WORDS: usize = 4096;
-/// How long a helper that closed its pipe may take to end.
+/// Time in which a helper that closed its pipe must end.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// How long what it wrote to stderr may take to come when it has ended; a process of its own may hold the pipe.
+/// Time to wait for the rest of stderr after the helper has ended; a child of it may hold the pipe.
 const LAST_WORDS_COME: Duration = Duration::from_secs(1);
-/// What to do where Python or a package is missing.
+/// The advice if Python or a package is missing.
 const INSTALL: &str =
     "pip install 'fieldstone[netcdf,grib]', or name a Python that has it in FIELDSTONE_PYTHON";
 
-/// What Python runs: the helper without the package around it, which takes longer to load than most answers
-/// take. The helper loads the whole package where a request needs it; elsewhere this is
-/// `python -P -m fieldstone._helper`.
+/// The code that Python runs: the helper without the package around it, whose loading takes longer than most answers.
+/// The helper loads the whole package only if a request needs it; otherwise this is `python -P -m fieldstone._helper`.
 const START: &str = r#"
 import sys
 from importlib.util import find_spec, module_from_spec
@@ -55,13 +55,13 @@ from fieldstone._helper.__main__ import main
 sys.exit(main())
 "#;
 
-/// How a helper is started.
+/// Options for starting a helper.
 #[derive(Debug, Clone)]
 pub struct HelperOptions {
-    /// The Python to run. Where absent: `FIELDSTONE_PYTHON`, else `python3` or `python` beside this
-    /// program, else `python3`.
+    /// The Python to run. If absent: `FIELDSTONE_PYTHON`, else `python3` or `python` next to this program, else
+    /// `python3`.
     pub python: Option<PathBuf>,
-    /// How long it may say nothing before it is given up.
+    /// Time that it may be silent before it is given up.
     pub patience: Duration,
 }
 
@@ -71,12 +71,12 @@ impl Default for HelperOptions {
     }
 }
 
-/// What came of waiting for an answer.
+/// The result of waiting for an answer.
 #[derive(Debug)]
 pub enum HelperEvent {
     /// A frame and its payload.
     Reply(Reply, Vec<u8>),
-    /// The helper is gone; how it went: "crashed (signal 11)".
+    /// The helper has ended, and how: "crashed (signal 11)".
     Died(String),
 }
 
@@ -91,7 +91,7 @@ pub struct Helper {
     to: Option<ChildStdin>,
     frames: Receiver<Frame>,
     words: Arc<Mutex<Vec<u8>>>,
-    /// Says when it wrote all that it will to stderr.
+    /// Signals that the end of stderr was read.
     all_said: Receiver<()>,
     pub(crate) patience: Duration,
     /// Whether it ever answered: one that never did could not start.
@@ -99,11 +99,11 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// Starts a helper. Its libraries are loaded when a request needs them.
+    /// Starts a helper. It loads its libraries when a request needs them.
     pub fn start(options: &HelperOptions) -> Result<Helper> {
         let python = options.python.clone().unwrap_or_else(find_python);
         let mut child = Command::new(&python)
-            // -P: a file in the current folder never stands in for a module.
+            // -P: a file in the current folder must not replace a module.
             .args(["-P", "-c", START])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -145,12 +145,12 @@ impl Helper {
         Ok(Helper { python, child, to: Some(to), frames, words, all_said, patience, answered: false })
     }
 
-    /// Whether its process has not ended.
+    /// Whether its process is still running.
     pub(crate) fn is_running(&mut self) -> bool {
         self.to.is_some() && matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Sends a request. A helper that is gone is reported by [`Helper::next`], not here.
+    /// Sends a request. [`Helper::next`], not this, reports a helper that has ended.
     pub fn send(&mut self, request: &Request<'_>, payload: &[&[u8]]) -> Result<()> {
         let Some(to) = &mut self.to else { return Ok(()) };
         match write_request(to, request, payload) {
@@ -162,7 +162,7 @@ impl Helper {
         }
     }
 
-    /// Waits for the next frame. Unavailable where the helper could not even start.
+    /// Waits for the next frame. Unavailable if the helper could not even start.
     #[expect(clippy::should_implement_trait, reason = "an answer is awaited; there is no iteration")]
     pub fn next(&mut self) -> Result<HelperEvent> {
         let why = match self.frames.recv_timeout(self.patience) {
@@ -214,8 +214,8 @@ impl Helper {
         found.ok_or_else(|| Error::internal("the helper decoded nothing"))
     }
 
-    /// What a catalog keeps of GRIB messages: a variable for each, in their order, with an empty name where eccodes cannot
-    /// read it; and the arrays of coordinates.
+    /// The catalog's declarations for GRIB messages: a variable for each, in their order, with an empty name if eccodes
+    /// cannot read it; and the arrays of coordinates.
     pub fn grib_declared(&mut self, messages: &[&[u8]]) -> Result<(DeclaredFile, Vec<u8>)> {
         let lengths: Vec<usize> = messages.iter().map(|message| message.len()).collect();
         self.send(&Request::GribDeclared { lengths: &lengths }, messages)?;
@@ -240,8 +240,8 @@ impl Helper {
         found.ok_or_else(|| Error::internal("the helper drew nothing"))
     }
 
-    /// Files that the helper writes from a store; `what` has the keywords of `export` in
-    /// `spec/helper-protocol.md`. Returns what `exported` says, and what was left out: file, part, why.
+    /// Has the helper write files from a store; `what` has the keywords of `export` in `spec/helper-protocol.md`.
+    /// Returns the helper's `exported`, and the omitted parts: file, part, reason.
     #[expect(clippy::type_complexity, reason = "two lists, named above")]
     pub fn export(
         &mut self,
@@ -258,8 +258,8 @@ impl Helper {
         Ok((found, left_out))
     }
 
-    /// The rows of a table in a Parquet file, in parts: `take` gets the columns with their types, how many
-    /// rows are done and how many there are, and the rows of this part as CSV without a head.
+    /// The rows of a table in a Parquet file, in parts: `take` gets the columns with their types, the number of rows
+    /// done and in total, and the rows of this part as CSV without a header.
     pub fn rows(
         &mut self,
         path: &Path,
@@ -305,7 +305,7 @@ impl Helper {
         }
     }
 
-    /// Waits a little for a process that closed its pipe, then ends it.
+    /// Waits briefly for a process that closed its pipe, then ends it.
     fn end(&mut self) -> Option<ExitStatus> {
         let step = Duration::from_millis(5);
         for _ in 0..FAREWELL.as_millis() / step.as_millis() {
@@ -318,7 +318,7 @@ impl Helper {
         self.child.wait().ok()
     }
 
-    /// The last line that it wrote to stderr, of a helper that has ended: what it wrote may still be on its way.
+    /// The last line of stderr of a helper that has ended: its bytes may still be on their way.
     fn last_words(&self) -> Option<String> {
         let _ = self.all_said.recv_timeout(LAST_WORDS_COME);
         let kept = self.words.lock();
@@ -329,13 +329,13 @@ impl Helper {
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        // It holds nothing of its own: no need to let it finish.
+        // The helper holds no data of its own: it need not finish.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The error that a `Failed` reply gives.
+/// The error of a `Failed` reply.
 pub fn failure(code: Code, message: String, hint: Option<String>) -> Error {
     let error = code.error(message);
     match hint {
@@ -356,7 +356,7 @@ fn signal_of(_: ExitStatus) -> Option<i32> {
     None
 }
 
-/// Reads a stream to its end and keeps the last of it.
+/// Reads a stream to its end and keeps its last bytes.
 fn keep_last(mut from: impl Read, kept: &Mutex<Vec<u8>>) {
     let mut part = [0; 1024];
     while let Ok(n @ 1..) = from.read(&mut part) {
@@ -367,11 +367,11 @@ fn keep_last(mut from: impl Read, kept: &Mutex<Vec<u8>>) {
     }
 }
 
-/// `FIELDSTONE_PYTHON`, else the Python beside this program, else `python3`.
-/// The Python in which helpers run where no other one is named: a program that has one inside says which.
+/// `FIELDSTONE_PYTHON`, else the Python next to this program, else `python3`. The default Python for helpers: a program
+/// that embeds one sets it.
 static OWN_PYTHON: OnceLock<PathBuf> = OnceLock::new();
 
-/// Says in which Python helpers run, where neither their options nor `FIELDSTONE_PYTHON` name one. The first call counts.
+/// Sets the Python for helpers if neither their options nor `FIELDSTONE_PYTHON` name one. The first call counts.
 pub fn use_python(python: PathBuf) {
     let _ = OWN_PYTHON.set(python);
 }

@@ -1,7 +1,7 @@
-//! The fields of a source, some at a time, so that many headers are asked about at once.
+//! Reads the fields of a source in batches, so that one question covers many headers.
 //!
-//! Invariants: parts come in the order of the source; a batch holds at most [`MANY`] fields and, unless
-//! one message is longer, [`LARGE`] bytes read from a file.
+//! Invariants: parts come in the order of the source; a batch holds at most [`MANY`] fields and, unless one message is
+//! longer, [`LARGE`] bytes read from a file.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -21,9 +21,9 @@ use crate::interop::shared_helper::SharedHelper;
 const MANY: usize = 512;
 const LARGE: usize = 16 << 20;
 
-/// A source whose messages may be kept while others are looked at.
+/// A source whose messages stay valid while later ones are read.
 pub trait Keep: Source {
-    /// The bytes at `offset`; `buffer` holds them where the source was read.
+    /// The bytes at `offset`; if the source had to be read, they are in `buffer`.
     fn keep<'a>(&'a self, offset: u64, len: usize, buffer: &mut Vec<u8>) -> Cow<'a, [u8]>;
 }
 
@@ -83,13 +83,13 @@ impl Keep for FileSource {
     }
 }
 
-/// A field of a source, or a part of it that is none.
+/// A field of a source, or a part of it that is not a field.
 pub struct Part<'a> {
-    /// What it is, for people: `message 3 at byte 4711`, with the number of its field where it has several.
+    /// Its name for people: `message 3 at byte 4711`, with the number of the field if the message has several.
     pub what: String,
-    /// Where its message begins, how long that is, and which of its fields this is.
+    /// Offset and length of its message, and the field's number in the message.
     pub place: (u64, u64, usize),
-    /// Its key and bytes, or why there are none.
+    /// Its key and bytes, or the reason for their absence.
     pub field: std::result::Result<Field<'a>, String>,
 }
 
@@ -100,7 +100,7 @@ pub struct Field<'a> {
     pub key: Texts,
 }
 
-/// Goes through a source.
+/// Iterates over a source.
 pub struct Batches<'a, S: ?Sized> {
     source: &'a S,
     messages: Messages,
@@ -119,7 +119,7 @@ impl<'a, S: Keep + ?Sized> Batches<'a, S> {
         self.end
     }
 
-    /// How many bytes are done.
+    /// Number of bytes that are done.
     pub fn position(&self) -> u64 {
         self.messages.position()
     }
@@ -145,7 +145,7 @@ impl<'a, S: Keep + ?Sized> Batches<'a, S> {
         Ok((!parts.is_empty()).then_some(parts))
     }
 
-    /// Adds the next message; returns the bytes that are kept of it.
+    /// Adds the next message; returns the number of its bytes that are kept.
     fn message(&mut self, parts: &mut Vec<Part<'a>>) -> Result<usize> {
         let found = self.messages.next(self.source, &mut self.buffer)?;
         self.ordinal += 1;

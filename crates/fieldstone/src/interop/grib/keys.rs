@@ -1,12 +1,12 @@
-//! The keys of headers. What is known of a pattern (`format::grib::header`) answers for every header of
-//! it; else eccodes is asked, in the helper process, about many headers at once.
+//! The keys of headers. A known pattern (`format::grib::header`) answers for every header of it; for the rest, one
+//! question asks eccodes, in the helper process, about many headers.
 //!
-//! A pattern is known by two headers (B-7): one that came, and a probe, the same with every number that is read
-//! here changed. Where eccodes says of the probe what was expected, the pattern answers from then on;
-//! where it does not, each header of it is asked about and known by all of its bytes.
+//! Two headers establish a pattern (B-7): a real one, and a probe, the same with every number changed that is read
+//! here. If eccodes answers for the probe as expected, the pattern answers from then on; if not, eccodes is asked about
+//! each header of it, and all bytes of the header identify the answer.
 //!
-//! Invariants: an answer is looked up by the bytes that decide it; what is known is bounded, and forgotten
-//! as a whole beyond that; a header that crashes the helper costs that header.
+//! Invariants: the bytes that decide an answer identify it; the cache is bounded, and is emptied entirely when it
+//! exceeds the bound; a header that crashes the helper only costs that header.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -21,23 +21,23 @@ use fieldstone_format::helper::{GribKey, Request};
 use crate::interop::helper::{HelperEvent, Reply, Texts, failure};
 use crate::interop::shared_helper::SharedHelper;
 
-/// Bytes of headers and keys that are kept.
+/// Bytes of headers and keys in the cache.
 const MAX_KNOWN: usize = 64 << 20;
-/// Most headers, and bytes of them, in one question.
+/// Maximum number of headers, and of their bytes, in one question.
 const MAX_ASKED: usize = 512;
 const MAX_ASKED_BYTES: usize = 8 << 20;
 
-/// What is known of a pattern, or of one header.
+/// The cached answer for a pattern, or for one header.
 #[derive(Clone)]
 enum CachedKeys {
     Key(Arc<Template>),
-    /// Its numbers mean more than what is read: each header is known by itself.
+    /// The pattern's numbers mean more than is read here: each header has its own answer.
     Each,
 }
 
 #[derive(Default)]
 struct Cache {
-    /// Whose eccodes said so.
+    /// The Python whose eccodes answered.
     python: Option<PathBuf>,
     known: HashMap<Box<[u8]>, CachedKeys>,
     bytes: usize,
@@ -58,7 +58,7 @@ impl Cache {
     }
 }
 
-/// Of this process, for all stores.
+/// For all stores of this process.
 static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -66,10 +66,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SharedHelper<'_> {
-    /// The key of each header, or why it has none. Unavailable where eccodes is needed and not there.
+    /// The key of each header, or the reason why it has none. Unavailable if eccodes is needed and missing.
     pub fn keys(&mut self, headers: &[&Header]) -> Result<Vec<std::result::Result<Texts, String>>> {
         let mut found: Vec<Option<std::result::Result<Texts, String>>> = vec![None; headers.len()];
-        // Where a pattern turns out to mean more, its headers are asked about in another round.
+        // If a pattern turns out to mean more, another round asks about its headers.
         for _ in 0..3 {
             let asked = self.look_up(headers, &mut found);
             if asked.is_empty() {
@@ -81,8 +81,8 @@ impl SharedHelper<'_> {
         Ok(found.into_iter().map(|key| key.unwrap_or_else(none)).collect())
     }
 
-    /// Answers what is known; returns what is to be asked: the place of one header of each pattern, and
-    /// whether a probe goes with it.
+    /// Answers from the cache; returns the open questions: the index of one header of each pattern, and whether a probe
+    /// goes with it.
     fn look_up(
         &self,
         headers: &[&Header],
@@ -149,7 +149,7 @@ impl SharedHelper<'_> {
                     }
                 }
             } else if let Ok(key) = &own {
-                // Of a header of which nothing is read the pattern is all of it.
+                // If nothing is read of a header, the pattern is the whole header.
                 let id = if header.is_read() { header.whole() } else { header.pattern() };
                 cache.insert(id, CachedKeys::Key(Arc::new(Template::fixed(key))));
             }
@@ -158,13 +158,13 @@ impl SharedHelper<'_> {
         Ok(())
     }
 
-    /// What distinguishes a message from others of its key.
+    /// The facts that distinguish a message from others with its key.
     pub fn apart(&mut self, header: &Header) -> Result<Texts> {
         let answer = self.ask(&[header.message()], true)?.into_iter().next();
         Ok(answer.and_then(std::result::Result::ok).map(|answer| answer.apart).unwrap_or_default())
     }
 
-    /// What eccodes says of messages.
+    /// Asks eccodes about messages.
     fn ask(
         &mut self,
         messages: &[Vec<u8>],
@@ -188,7 +188,7 @@ impl SharedHelper<'_> {
                     return Err(Error::internal(format!("the helper sent {counts}")));
                 }
                 Err(how) if n == 1 => answers.push(Err(format!("reader {how}"))),
-                // One of them ended it: each by itself shows which.
+                // One of them ended the helper: ask about each alone to find it.
                 Err(_) => {
                     for message in some {
                         let answer = self.ask_once(std::slice::from_ref(message), apart)?;
@@ -205,7 +205,7 @@ impl SharedHelper<'_> {
         Ok(answers)
     }
 
-    /// One question; the inner error says how the helper went.
+    /// Asks one question; the inner error describes how the helper ended.
     fn ask_once(
         &mut self,
         messages: &[Vec<u8>],

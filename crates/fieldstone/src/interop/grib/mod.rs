@@ -1,9 +1,9 @@
-//! GRIB messages into a store under the keys of their headers: [`archive_grib`], and what ingest shares
-//! with it.
+//! Archives GRIB messages under the keys of their headers: [`archive_grib`], and code that it shares
+//! with ingest.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`keys`] | the keys of headers: from what is known already, else from eccodes in the helper |
+//! | [`keys`] | the keys of headers: from the cache, else from eccodes in the helper |
 //! | [`batch`] | the fields of a source, some at a time, with their keys |
 //!
 //! Invariants:
@@ -37,18 +37,18 @@ use crate::interop::helper::{HelperOptions, Texts};
 use crate::interop::shared_helper::SharedHelper;
 use batch::{Batches, FileSource, Keep, Part};
 
-/// The attribute by which a declared variable says which grid its messages have: [`grid_name`].
+/// The attribute by which a declared variable names the grid of its messages: [`grid_name`].
 pub(crate) const GRID: &str = "GRIB_grid";
 
-/// The word that every list of words has.
+/// The word that is valid in every list of words.
 const UNKNOWN: &str = "unknown";
 
-/// What a grid is called: a digest of what its messages say of it.
+/// The name of a grid: a digest of its description in messages.
 pub(crate) fn grid_name(message: &[u8]) -> String {
     format!("{:032x}", xxh3_128(grid_of(message)))
 }
 
-/// Where messages come from.
+/// The source of messages.
 #[derive(Debug, Clone, Copy)]
 pub enum GribSource<'a> {
     /// Bytes in memory.
@@ -60,18 +60,18 @@ pub enum GribSource<'a> {
 /// Options of [`archive_grib`].
 #[derive(Debug, Clone, Default)]
 pub struct GribOptions {
-    /// What the key of every message is to say: a message that says something else is refused; keywords
-    /// that it lacks are added.
+    /// Keywords for the key of every message: a message that contradicts them is refused; keywords that it lacks are
+    /// added.
     pub key: Texts,
-    /// How the helper is started, where one is needed.
+    /// Options for starting the helper, if one is needed.
     pub helper: HelperOptions,
 }
 
-/// Archives every field of every message of a source under the key of its header; returns how many.
+/// Archives every field of every message of a source under the key of its header; returns the number of fields.
 ///
-/// Like `archive` it does not flush, and a key archived again is a new version. Nothing is archived where
-/// a message is damaged (Corrupt), contradicts `options.key`, or has no place in the store's schema
-/// (Invalid): the error names the byte where the message begins.
+/// Like `archive` it does not flush, and a key archived again is a new version. Nothing is archived if a message is
+/// damaged (Corrupt), contradicts `options.key`, or does not fit the store's schema (Invalid): the error gives the byte
+/// offset of the message.
 pub fn archive_grib(
     store: &dyn FieldStore,
     source: GribSource<'_>,
@@ -88,7 +88,7 @@ pub fn archive_grib(
     }
 }
 
-/// The keys of the fields in bytes, in their order, or why there is none.
+/// The keys of the fields in bytes, in their order, or the reason why there is none.
 pub fn grib_keys(bytes: &[u8], helper: &HelperOptions) -> Result<Vec<std::result::Result<Texts, String>>> {
     let mut reader = SharedHelper::new(helper);
     let mut batches = Batches::new(bytes);
@@ -117,7 +117,7 @@ impl Archiving<'_> {
         if batches.at_end() {
             return self.take(first);
         }
-        // More than one batch: all is looked at before the first is taken.
+        // With more than one batch, check all before archiving the first.
         self.check(&first)?;
         drop(first);
         while let Some(parts) = batches.next(&mut reader)? {
@@ -147,7 +147,7 @@ impl Archiving<'_> {
         let items: Vec<(&Pairs<'_>, Value<'_>)> =
             pairs.iter().zip(values).map(|(key, field)| (&key[..], Value::Bytes(&field.bytes))).collect();
         if let Err(error) = self.store.archive_many(&items, self.archive) {
-            // The first that has no place is the one to name.
+            // The error names the first message that does not fit.
             for (part, key) in parts.iter().zip(&pairs) {
                 schema.resolve(key).map_err(|e| at(part, explain(&schema, e)))?;
             }
@@ -176,7 +176,7 @@ fn refused(part: &Part<'_>, why: String) -> Error {
         .with_hint("ingest takes the intact messages of a damaged file and reports the rest")
 }
 
-/// What the schema says of a key, where the schema is not one for GRIB.
+/// Explains a key's error if the schema is not one for GRIB.
 pub(crate) fn explain(schema: &Schema, error: Error) -> Error {
     if schema.name() != Some("simulation") {
         return error;
@@ -186,8 +186,8 @@ pub(crate) fn explain(schema: &Schema, error: Error) -> Error {
         .with_hint("take GRIB files into another store, created with the schema mars")
 }
 
-/// The pairs of `key` with those that the caller wants everywhere. Invalid where they contradict; two
-/// spellings of one value do not.
+/// The pairs of `key` with those that the caller wants everywhere. Invalid if they contradict; two spellings of one
+/// value do not.
 pub(crate) fn merge(schema: &Schema, mut key: Texts, extra: &Texts) -> Result<Texts> {
     for (keyword, wanted) in extra {
         let Some(place) = key.iter().position(|(known, _)| known == keyword) else {
@@ -197,7 +197,7 @@ pub(crate) fn merge(schema: &Schema, mut key: Texts, extra: &Texts) -> Result<Te
         if key[place].1 == *wanted {
             continue;
         }
-        // A key that differs in this value alone is the same key where the values are.
+        // A key that differs only in this value is the same key if the values are equal.
         let own = schema.resolve(&borrowed(&key)).ok();
         let value = std::mem::replace(&mut key[place].1, wanted.clone());
         let given = schema.resolve(&borrowed(&key)).ok();
@@ -216,9 +216,9 @@ pub(crate) fn merge(schema: &Schema, mut key: Texts, extra: &Texts) -> Result<Te
     Ok(key)
 }
 
-/// The key with those values as text that are none of their types: a `date` that is no date is `date_text`, and so on. A
-/// word that MARS has and the schema's list lacks is `unknown`, and beside it `levtype_text`, and so on.
-/// The key as it is, where it has a place, or has none all the same.
+/// Turns values of a wrong type into texts: a `date` that is not a date becomes `date_text`, and so on. A MARS word
+/// that the schema's list lacks becomes `unknown`, with `levtype_text` next to it, and so on. The key stays unchanged
+/// if it fits, or would still not fit.
 pub(crate) fn fitted(schema: &Schema, key: Texts) -> Texts {
     if schema.resolve(&borrowed(&key)).is_ok() {
         return key;
@@ -240,7 +240,7 @@ pub(crate) fn fitted(schema: &Schema, key: Texts) -> Texts {
     if schema.resolve(&borrowed(&fitted)).is_ok() { fitted } else { key }
 }
 
-/// Pairs in the form that calls of a store take.
+/// Pairs in the form that a store's calls accept.
 pub(crate) fn borrowed(pairs: &Texts) -> Vec<(&str, &str)> {
     pairs.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str())).collect()
 }

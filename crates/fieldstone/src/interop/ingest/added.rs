@@ -1,9 +1,9 @@
-//! What imported rows add to a graph that has some of them.
+//! Computes which imported rows add something to a graph that has some of them.
 //!
-//! A vertex or relation has one version at a stamp, so two listings of one job meet there. The second
-//! adds to what the first said: properties by name, of two values of one name the greater, the later end. So it does not matter
-//! in which order, in how many files, or how often something is brought in. A version that another source, or
-//! Fieldstone itself, put at the same stamp stays: the next free one is taken.
+//! A vertex or relation has one version per stamp, so two listings of one job meet there. The second one adds to the
+//! first: properties by name, the greater of two values of one name, the later end. So the order of imports, the number
+//! of files and repetitions do not matter. If another source, or Fieldstone itself, put a version at the same stamp, it
+//! stays: the new one takes the next free stamp.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -23,8 +23,7 @@ const SECOND: i64 = 1_000_000_000;
 /// Properties by name.
 type Pairs = Vec<(String, Value)>;
 
-/// Those of vertices that say something which the graph does not have at their times. `whole`: what they say takes the place
-/// of what is there.
+/// The versions of vertices that add facts to the graph at their times. With `whole`, they replace the existing ones.
 pub fn new_vertices(
     store: &Store,
     vertices: Vec<VertexPut>,
@@ -76,10 +75,10 @@ pub fn new_vertices(
     Ok(new)
 }
 
-/// The end and properties of a version of a relation, and which of the new ones it is.
+/// The end and properties of a version of a relation, and its index among the new ones.
 type Version = (Option<u64>, Pairs, Option<usize>);
 
-/// Those of relations that say something which the graph does not have at their times.
+/// The relations that add facts to the graph at their times.
 pub fn new_relations(
     store: &Store,
     relations: Vec<RelationPut>,
@@ -133,8 +132,8 @@ pub fn new_relations(
     Ok(new)
 }
 
-/// Relations from jobs that the graph knows to what a log of Darshan has of one of their programs: a log has the number of
-/// its job, which is SLURM's where there is one, else that of a process. So times have to agree, too.
+/// Relations from jobs in the graph to a Darshan log's record of one of their programs: a log has the number of its
+/// job, which is SLURM's if there is one, else a process number. So times must agree, too.
 pub fn recorded_jobs(store: &Store, vertices: &[VertexPut]) -> Result<Vec<RelationPut>> {
     let mut relations: Vec<RelationPut> = Vec::new();
     for put in vertices {
@@ -153,7 +152,7 @@ pub fn recorded_jobs(store: &Store, vertices: &[VertexPut]) -> Result<Vec<Relati
             Some((_, Value::DateTime(time))) => Some(*time),
             _ => None,
         };
-        // Either has whole seconds, as a rule.
+        // Both usually have whole seconds.
         let began = time("start").is_some_and(|began| began <= start.saturating_add(SECOND));
         let ended = time("end").is_some_and(|end| end.saturating_add(SECOND) < start);
         if began && !ended {
@@ -177,12 +176,12 @@ fn source(pairs: &[(String, Value)]) -> Option<&str> {
     }
 }
 
-/// Whether two say the same, in whatever order.
+/// Whether two lists have the same pairs, in any order.
 fn is_same(a: &[(String, Value)], b: &[(String, Value)]) -> bool {
     a.len() == b.len() && a.iter().all(|(name, value)| b.iter().any(|(n, v)| n == name && v == value))
 }
 
-/// All of both; of two values of one name the greater, of two maps all of both.
+/// The union of both; of two values of one name the greater, of two maps the union.
 fn sum(mut all: Pairs, more: Pairs) -> Pairs {
     for (name, value) in more {
         match all.iter_mut().find(|(known, _)| *known == name) {

@@ -1,10 +1,11 @@
-//! What a file says of its fields, into the catalog: its variables with dimensions, attributes and coordinates, its own
-//! attributes as parameters of the run, and the times of its steps. All of it is in the transaction of the file's fields.
+//! Declares a file's metadata to the catalog: its variables with dimensions, attributes and coordinates, its own
+//! attributes as parameters of the run, and the times of its steps. All of it is in the transaction of the file's
+//! fields.
 //!
 //! Invariants:
-//! * what is declared already stays: of a run its parameters, of a step its time; another variable of a name that the
-//!   run has is another version of it;
-//! * a file is never refused for what it says here.
+//! * existing declarations stay: parameters of a run, times of a step; another variable of a name that the run has
+//!   becomes another version of it;
+//! * a file is never refused because of its metadata.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -25,16 +26,16 @@ use crate::interop::grib::{GRID, borrowed, grid_name};
 use crate::interop::helper::Texts;
 use crate::interop::shared_helper::SharedHelper;
 
-/// Most variables, or steps, of one record.
+/// Maximum number of variables, or steps, in one record.
 const MANY: usize = 4096;
-/// Messages, and bytes of them, that the helper is asked about at once, about.
+/// Number of messages in one question to the helper, roughly.
 const ASKED: usize = 32;
 const ASKED_BYTES: usize = 32 << 20;
 
-/// Where a file goes: the store's schema, the keywords of its fields, the session.
+/// The destination of a file: the store's schema, the keywords of its fields, the session.
 pub(super) type Place<'a> = (&'a Schema, &'a Texts, &'a Session);
 
-/// Declares what a netCDF file says, where the schema gives its fields a run, but the variables that are `known`.
+/// Declares a netCDF file's metadata, if the schema gives its fields a run, except variables that are `known`.
 pub(super) fn netcdf(
     catalog: &dyn CatalogAccess,
     (schema, base, session): Place<'_>,
@@ -71,27 +72,27 @@ pub(super) fn netcdf(
     }
 }
 
-/// What the messages of a GRIB file are to be declared as: gathered while they are archived.
+/// The declarations for the messages of a GRIB file: gathered while they are archived.
 #[derive(Default)]
 pub(super) struct GribDeclared {
-    /// Of each run, parameter and grid the first message, until eccodes is asked about it.
+    /// The first message of each run, parameter and grid, until eccodes is asked about it.
     messages: Vec<(RunName, String, String, Vec<u8>)>,
     bytes: usize,
     variables: BTreeMap<RunName, Vec<VariableDecl>>,
     seen: HashSet<(RunName, String, String, String)>,
-    /// Of each run its steps, with the times for which they hold.
+    /// The steps of each run, with the times for which they are valid.
     times: BTreeMap<RunName, BTreeMap<i64, StepTime>>,
 }
 
-/// When the fields of a step are valid, in seconds since 1970; not a number where they differ in that.
+/// The time for which the fields of a step are valid, in seconds since 1970; NaN if they differ.
 struct StepTime {
     time: f64,
-    /// Whether the header says it, against date, time and step of the key.
+    /// Whether the header gives it, contrary to date, time and step of the key.
     by_header: bool,
 }
 
 impl StepTime {
-    /// By the date, or that of a hindcast, the time and the step of a key, or by its `validity`.
+    /// From a key's date, or that of a hindcast, time and step, or from its `validity`.
     fn of(key: &FieldKey, step: i64) -> Option<StepTime> {
         let text = |keyword: &str| key.get(keyword).map(|value| value.text());
         if let Some(validity) = text("validity") {
@@ -103,7 +104,7 @@ impl StepTime {
         Some(StepTime { time: start + step_number::end(step) as f64, by_header: false })
     }
 
-    /// Another field of the step: where only headers disagree with their keys, the keys tell the step's time.
+    /// Adds another field of the step: if only headers disagree with their keys, the keys decide the step's time.
     fn meet(&mut self, other: &StepTime) {
         if self.by_header && !other.by_header {
             *self = StepTime { ..*other };
@@ -114,7 +115,7 @@ impl StepTime {
 }
 
 impl GribDeclared {
-    /// A message that was archived under a key.
+    /// Adds a message that was archived under a key.
     pub(super) fn add(&mut self, schema: &Schema, key: &Texts, message: &[u8]) -> Result<()> {
         let resolved = schema.resolve(&borrowed(key))?;
         let (Some((project, name)), Some(variable)) =
@@ -131,7 +132,7 @@ impl GribDeclared {
             times.entry(step).and_modify(|known| known.meet(&time)).or_insert(time);
         }
         let grid = grid_name(message);
-        // Where eccodes has no name of a parameter, further numbers say what it is.
+        // If eccodes has no name for a parameter, further numbers identify it.
         let parameter = text("parameter").unwrap_or_default().to_owned();
         if self.seen.insert((run.clone(), variable.to_string(), parameter, grid.clone())) {
             self.bytes += message.len();
@@ -140,8 +141,8 @@ impl GribDeclared {
         Ok(())
     }
 
-    /// Asks the helper about the messages, where there are enough of them or `all` is set. What it cannot say is not
-    /// declared: the messages are fields all the same.
+    /// Asks the helper about the messages, if there are enough of them or `all` is set. Messages that it cannot
+    /// describe stay undeclared, but are still fields.
     pub(super) fn ask(&mut self, reader: &mut SharedHelper<'_>, all: bool) {
         if self.messages.is_empty() || !(all || self.messages.len() >= ASKED || self.bytes >= ASKED_BYTES) {
             return;
@@ -175,7 +176,7 @@ impl GribDeclared {
     }
 }
 
-/// Declares what the messages of a GRIB file are: each parameter with its name, unit and grid, and the times of steps.
+/// Declares the messages of a GRIB file: each parameter with its name, unit and grid, and the times of steps.
 pub(super) fn grib(
     catalog: &dyn CatalogAccess,
     reader: &mut SharedHelper<'_>,
@@ -202,7 +203,7 @@ pub(super) fn grib(
     Ok(())
 }
 
-/// Seconds from 1970 to the date and time of a key, `20240229` and `1200`.
+/// Seconds from 1970 to the date and time of a key, such as `20240229` and `1200`.
 fn start(date: Option<&str>, time: Option<&str>) -> Option<f64> {
     let number =
         |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<i64>().ok()).flatten();
@@ -213,7 +214,7 @@ fn start(date: Option<&str>, time: Option<&str>) -> Option<f64> {
     Some(midnight as f64 / 1e9 + (3600 * (time / 100) + 60 * (time % 100)) as f64)
 }
 
-/// Declares a run with these parameters, unless it is declared; whether it was there.
+/// Declares a run with these parameters, unless it is declared; true if it was.
 pub(super) fn declare_run(
     catalog: &dyn CatalogAccess,
     run: &RunName,
@@ -238,14 +239,14 @@ pub(super) fn declare_run(
         exist: None,
         state: None,
     };
-    // Names that nothing can ask for, and what is too large to be kept, are left to the file's header.
+    // Names that no request can use, and values too large for the catalog, stay in the file's header.
     let good = |pair: &(String, Value)| Record::Runs(vec![decl(vec![pair.clone()])]).check().is_ok();
     let params: Vec<(String, Value)> = params.into_iter().filter(good).collect();
     catalog.create_run(decl(params), true, session)?;
     Ok(there)
 }
 
-/// Declares the times of steps that have none, `there` where the run may have some.
+/// Declares the times of steps without one; `there`: the run may have some.
 fn declare_times(
     catalog: &dyn CatalogAccess,
     run: &RunName,
@@ -269,7 +270,7 @@ fn declare_times(
     Ok(())
 }
 
-/// A coordinate: its first value and its spacing where these give each value to the last bit.
+/// A coordinate: its first value and its spacing if these give each value to the last bit.
 fn coordinate(values: &[f64]) -> Coordinate {
     if let [first, second, ..] = values {
         let spacing = second - first;

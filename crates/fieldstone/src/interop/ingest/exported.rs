@@ -1,10 +1,10 @@
-//! What an exported file has beside its values (`spec/exported-metadata.md`): the keys that its fields had, and what
-//! stood on them.
+//! An exported file's metadata besides its values (`spec/exported-metadata.md`): the keys that its fields had, and the
+//! attributes on them.
 //!
 //! Invariants:
-//! * lines that are damaged leave the fields of the file to be taken, and nothing of what lines say is;
-//! * what the store declares otherwise refuses the file;
-//! * a field under its own key that the store has already, equal in every element, is not written again.
+//! * damaged lines do not prevent the file's fields from being taken, but then nothing from the lines is;
+//! * a line that contradicts a declaration of the store makes the file be refused;
+//! * a field that the store already has under its own key, equal in every element, is not written again.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::interop::grib::borrowed;
 use crate::interop::helper::{Content, Texts};
 use crate::transfer::Written;
 
-/// What of this one file has.
+/// The metadata of one file.
 #[derive(Debug, Default)]
 pub struct Exported {
     by_key: bool,
@@ -28,8 +28,8 @@ pub struct Exported {
 }
 
 impl Exported {
-    /// The fields go under the keys that they had, of which these are some, but for what `base` says. Invalid where
-    /// these have no place in the store; of the code of contradictions where `base` names one run for several.
+    /// Puts the fields under their former keys, of which these are some, with the changes in `base`. Invalid if they do
+    /// not fit the store; a contradiction's code if `base` names one run for several.
     pub fn by_key(&mut self, store: &dyn FieldStore, keys: &[Texts], base: &Texts) -> Result<()> {
         let runs: BTreeSet<&str> =
             keys.iter().flatten().filter(|(k, _)| k == "run").map(|(_, run)| &**run).collect();
@@ -48,13 +48,13 @@ impl Exported {
         Ok(())
     }
 
-    /// Whether fields have the keys that they had.
+    /// Whether fields get their former keys.
     pub fn is_by_key(&self) -> bool {
         self.by_key
     }
 
-    /// Reads lines, and declares what has to be there before the fields; `base` has the keywords that take the place of
-    /// those that keys had. Why nothing of the lines is taken, where that is so.
+    /// Reads lines, and declares what the fields need; `base` has the keywords that replace those of the former keys.
+    /// Returns the reason if nothing of the lines is taken.
     pub fn read(
         &mut self,
         store: &Store,
@@ -80,13 +80,13 @@ impl Exported {
         self.written.as_ref().is_some_and(|written| written.declares(run, variable))
     }
 
-    /// What stands on the fields, once these are there.
+    /// Adds the attributes of the fields, once the fields exist.
     pub fn finish(&mut self, store: &Store, transaction: Id) -> Result<()> {
         self.written.take().map_or(Ok(()), |written| written.carry(store, transaction).map(drop))
     }
 }
 
-/// What a run is called here, where `base` has keywords that are others here.
+/// The new name of a run, if `base` changes keywords of it.
 fn place(store: &Store, run: &RunName, base: &Texts) -> Result<RunName> {
     let schema = store.schema();
     let mut pairs: Texts =
@@ -103,7 +103,7 @@ fn place(store: &Store, run: &RunName, base: &Texts) -> Result<RunName> {
     }
 }
 
-/// Whether the store has a field, or a part of it, under this very key.
+/// Whether the store has a field, or a part of it, under exactly this key.
 pub fn is_there(store: &dyn FieldStore, key: &Texts, content: &Content, payload: &[u8]) -> Result<bool> {
     let pairs = borrowed(key);
     let field = match store.get(&pairs, &ReadOptions::default()) {
@@ -128,7 +128,7 @@ pub fn is_there(store: &dyn FieldStore, key: &Texts, content: &Content, payload:
     };
     match field.read_box(region.as_ref()) {
         Ok(there) => Ok(there == payload),
-        // What is damaged here is not equal: it is written again.
+        // A damaged field is not equal: it is written again.
         Err(e) if e.kind() == ErrorKind::Corrupt => Ok(false),
         Err(e) => Err(e),
     }

@@ -1,4 +1,4 @@
-//! Files whose values stay in them: which they can be, and whether they are still the same.
+//! Files whose values stay in them: checks which files can, and whether they are unchanged.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use fieldstone_store::api::FileState;
 
 use super::{HDF5, read_head};
 
-/// What the file is now. Invalid where its values cannot stay in it.
+/// The file's state now. Invalid if its values cannot stay in it.
 pub fn look(path: &Path) -> Result<FileState> {
     let head = read_head(path).map_err(|e| Error::io("read", path, e))?;
     if head.starts_with(b"FSU") {
@@ -32,7 +32,7 @@ pub fn look(path: &Path) -> Result<FileState> {
     state(path)
 }
 
-/// Conflict where the file is not what it was.
+/// Fails with Conflict if the file changed.
 pub fn check(path: &Path, seen: FileState) -> Result<()> {
     if state(path)? == seen {
         return Ok(());
@@ -42,7 +42,7 @@ pub fn check(path: &Path, seen: FileState) -> Result<()> {
         .with_hint("take it again after its last writer ends"))
 }
 
-/// What a file is: its size and change time.
+/// The state of a file: its size and change time.
 pub fn state(path: &Path) -> Result<FileState> {
     let facts = std::fs::metadata(path).map_err(|e| Error::io("look at", path, e))?;
     let mtime = facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec());

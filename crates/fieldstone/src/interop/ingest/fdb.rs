@@ -1,13 +1,13 @@
-//! Taking fields from an existing FDB, read through pyfdb by the helper process.
+//! Takes fields from an existing FDB, which the helper process reads through pyfdb.
 //!
-//! Keys are those of FDB's own listing, so that any FDB fits a store whose schema takes them; a new store
-//! takes the FDB's own schema, see [`fdb_schema`].
+//! Keys are those of FDB's own listing, so any FDB fits a store whose schema accepts them; a new store gets the FDB's
+//! own schema, see [`fdb_schema`].
 //!
 //! Invariants:
-//! * a dataset (a directory of FDB) is taken as one transaction: one that is cut off leaves nothing of it;
-//! * what was taken before, equal in every byte, adds nothing, so an ingest that broke off is run again;
-//! * of fields that FDB holds under two spellings of one key the first listed is taken, the others are reported;
-//! * memory holds two fields, 16 bytes for each field seen, and what a flush of [`BATCH`] fields needs.
+//! * a dataset (a directory of FDB) is one transaction: an interrupted one leaves nothing;
+//! * fields that were taken before, equal in every byte, add nothing, so an interrupted ingest can be repeated;
+//! * if FDB holds fields under two spellings of one key, the first listed is taken, the others are reported;
+//! * memory holds two fields, 16 bytes for each field seen, and the needs of a flush of [`BATCH`] fields.
 //!
 //! ```no_run
 //! use fieldstone::{FdbSource, IngestOptions, OpenOptions, Request};
@@ -41,19 +41,19 @@ use crate::interop::helper::{
     Content, FieldFrame, Helper, HelperEvent, HelperOptions, Name, Reply, Texts, failure,
 };
 
-/// Fields of one transaction between flushes: they are durable then and not yet visible.
+/// Number of fields of one transaction between flushes: these make them durable, but not yet visible.
 const BATCH: u64 = 100_000;
-/// Lines of a report; beyond it they are counted.
+/// Maximum number of lines in a report; further ones are only counted.
 const MAX_SKIPPED: usize = 100;
-/// What stands before the path of a configuration where files are named.
+/// Prefix of a configuration's path in a list of files.
 const PREFIX: &str = "fdb:";
 
-/// An FDB, and which of its fields are meant.
+/// An FDB, and the request for its fields.
 #[derive(Debug, Clone, Default)]
 pub struct FdbSource {
     /// Path of FDB's configuration, a YAML file.
     pub config: PathBuf,
-    /// In the words of MARS; an empty one means all.
+    /// In the words of MARS; empty means all.
     pub request: Selection,
 }
 
@@ -89,8 +89,8 @@ pub fn fdb_schema(config: &Path, options: &HelperOptions) -> Result<String> {
 
 /// Takes the fields of an FDB that a request selects.
 ///
-/// What is wrong with single fields stands in the report; an error ends the ingest: datasets that were
-/// taken whole before it stay, and the same call goes on from there.
+/// The report lists faults of single fields; an error ends the ingest: complete datasets before it stay, and the same
+/// call continues from there.
 pub fn ingest_fdb(
     store: &dyn FieldStore,
     source: &FdbSource,
@@ -143,9 +143,9 @@ struct Take<'a> {
     skipped: Vec<Skipped>,
     /// Fields that were skipped and are not in `skipped`.
     more: usize,
-    /// Whether the store held nothing, so that nothing need be compared with it.
+    /// Whether the store was empty, so that no comparison is needed.
     fresh: bool,
-    /// Digests of the keys that this ingest has met.
+    /// Digests of the keys that this ingest has seen.
     seen: HashSet<u128>,
 }
 
@@ -217,7 +217,7 @@ impl Take<'_> {
         Ok(())
     }
 
-    /// Commits the dataset that is open.
+    /// Commits the current dataset.
     fn settle(&mut self, current: &mut Option<Open>) -> Result<()> {
         if let Some(open) = current.take() {
             self.store.decide(open.transaction, true, &Session::default())?;
@@ -227,12 +227,12 @@ impl Take<'_> {
         Ok(())
     }
 
-    /// Whether the store has these very bytes under this very key.
+    /// Whether the store has exactly these bytes under exactly this key.
     fn held(&self, key: &Texts, payload: &[u8]) -> Result<bool> {
         let pairs = borrowed(key);
         let field = match self.store.get(&pairs, &ReadOptions::default()) {
             Ok(field) => field,
-            // Invalid: the key names several fields, none of them its own.
+            // Invalid: the key selects several fields, none of them its own.
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => return Ok(false),
             Err(e) => return Err(e),
         };
@@ -252,7 +252,7 @@ impl Take<'_> {
     }
 }
 
-/// A request as the lists of words that FDB's interface takes: ranges are `a`, `to`, `b`, `by`, `c`.
+/// A request as the lists of words for FDB's interface: ranges are `a`, `to`, `b`, `by`, `c`.
 fn words(request: &Selection) -> Result<Map<String, serde_json::Value>> {
     let mut named = Map::new();
     for (keyword, values) in request.iter() {

@@ -1,4 +1,4 @@
-//! One file: the conversation with the helper, and the transaction that its fields go into.
+//! One file: the conversation with the helper, and the transaction for its fields.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,9 @@ use crate::interop::grib::{borrowed, merge};
 use crate::interop::helper::{Content, FieldFrame, HelperEvent, Name, Reply, Texts};
 use crate::interop::shared_helper::SharedHelper;
 
-/// What a report calls what an exported file has beside its values.
+/// A report's name for an exported file's metadata.
 const METADATA: &str = "the metadata";
-/// Lines of a report for one file; beyond it they are counted.
+/// Maximum number of lines in a report for one file; further ones are only counted.
 const MAX_SKIPPED: usize = 100;
 
 /// What an ingest keeps from file to file.
@@ -44,25 +44,25 @@ pub struct State<'a> {
 pub(super) enum End {
     /// Its fields are in the transaction.
     Whole,
-    /// Nothing of it is to be taken.
+    /// Nothing of the file can be taken.
     Refused(Error),
 }
 
-/// What one file brought so far.
+/// The results of one file so far.
 pub(super) struct Harvest<'r> {
     pub(super) transaction: Id,
     pub(super) taken: Taken,
-    /// What its messages are to be declared as.
+    /// Declarations for its messages.
     pub(super) declared: GribDeclared,
-    /// The key of the last field, to count one that comes in pieces once.
+    /// The key of the last field, to count a field that comes in pieces once.
     last: Texts,
-    /// The further keywords of a netCDF file, once it has its place.
+    /// The further keywords of a netCDF file, once its place is found.
     base: Texts,
-    /// The file and what it was, where values stay in it.
+    /// The file and its state at the beginning, if values stay in it.
     outside: Option<(PathBuf, FileState)>,
-    /// What an exported file has beside its fields.
+    /// An exported file's metadata besides its fields.
     exported: Exported,
-    /// Elements of the field that comes that stand for nothing.
+    /// The missing-value elements of the current field.
     missing: Vec<u8>,
     pub(super) skips: Skips<'r>,
 }
@@ -73,13 +73,13 @@ impl Harvest<'_> {
         self.outside.is_some()
     }
 
-    /// Whether the file, where its values stay in it, is still what it was.
+    /// Checks whether a file whose values stay in it is unchanged.
     fn is_same(&self) -> End {
         let same = self.outside.as_ref().map_or(Ok(()), |(path, seen)| external::check(path, *seen));
         same.map_or_else(End::Refused, |()| End::Whole)
     }
 
-    /// A field of an exported file, or a part of it, that the store has already.
+    /// Counts a field of an exported file, or a part of it, that the store already has.
     fn note_there(&mut self, key: &Texts) {
         if self.last != *key {
             self.taken.unchanged += 1;
@@ -87,10 +87,10 @@ impl Harvest<'_> {
         }
     }
 
-    /// A message under its key: what it has in common with those before it.
+    /// Counts a message under its key, and keeps the part of the key that all messages share.
     pub(super) fn note(&mut self, key: Texts, unchanged: bool) {
         match self.taken.fields + self.taken.unchanged {
-            // The first one, archived or to be counted.
+            // The first one, either archived or counted.
             n if n == u64::from(!unchanged) => self.taken.key = key,
             _ => self.taken.key.retain(|pair| key.contains(pair)),
         }
@@ -105,7 +105,7 @@ impl<'a> State<'a> {
         Ok(State { store, catalog, options, helper, messages })
     }
 
-    /// Takes one file; `None` where nothing of it was taken. What is wrong with it goes to `skipped`.
+    /// Takes one file; `None` if nothing of it was taken. Faults of the file go to `skipped`.
     pub fn take(
         &mut self,
         path: &Path,
@@ -132,8 +132,8 @@ impl<'a> State<'a> {
             self.helper.helper = None;
         }
         let outcome = match outcome {
-            // Where the commit fails nothing of the file is kept, and the store says why. Where there is
-            // nothing new, nothing is written.
+            // If the commit fails, nothing of the file is kept, and the store's error is returned. If there is nothing
+            // new, nothing is written.
             Ok(End::Whole)
                 if harvest.taken.fields > 0 || self.store.backend().has_pending(&transaction.into()) =>
             {
@@ -183,7 +183,7 @@ impl<'a> State<'a> {
         Ok(if matches!(end, End::Whole) { harvest.is_same() } else { end })
     }
 
-    /// Has the helper read a file, and takes what it sends.
+    /// Has the helper read a file, and takes its replies.
     fn read_by_helper(
         &mut self,
         path: &Path,
@@ -232,8 +232,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The next reply to a request; an inner error where nothing of the file can be taken. A helper that another one
-    /// left may have ended meanwhile: then the request goes to a new one.
+    /// The next reply to a request; an inner error if nothing of the file can be taken. A helper left by an earlier
+    /// file may have ended since: then a new one gets the request.
     fn next_reply(&mut self, request: &Request<'_>) -> Result<Result<(Reply, Vec<u8>)>> {
         loop {
             let event = match self.helper.get()?.next() {
@@ -245,7 +245,8 @@ impl<'a> State<'a> {
             match event {
                 HelperEvent::Reply(reply, payload) => return Ok(Ok((reply, payload))),
                 HelperEvent::Died(_) if was_left => {
-                    // It ended while it waited, and not of this file; if it did, the next one shows it.
+                    // It ended while it was idle, not because of this file; if the file is the cause, the next helper
+                    // shows it.
                     self.helper.helper = None;
                     if let Err(error) = self.helper.get().and_then(|helper| helper.send(request, &[])) {
                         return self.cannot_start(error).map(Err);
@@ -259,12 +260,12 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Fails the ingest where no file could be read; later only this file is skipped, for the error that this gives.
+    /// Fails the ingest if no file could be read; later it returns the error, and only this file is skipped.
     pub(super) fn cannot_start(&mut self, error: Error) -> Result<Error> {
         if self.helper.answered { Ok(error) } else { Err(error) }
     }
 
-    /// Reads what an exported file has of the catalog; says why the whole file cannot be taken.
+    /// Reads an exported file's catalog lines; returns the reason if the whole file cannot be taken.
     fn metadata(&self, lines: &[u8], harvest: &mut Harvest<'_>) -> Option<Error> {
         match harvest.exported.read(self.store, &harvest.base, harvest.transaction, lines) {
             Ok(None) => None,
@@ -276,7 +277,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Decides whether a netCDF file is taken, and under which keys; says why the whole file cannot be taken.
+    /// Decides whether a netCDF file is taken, and under which keys; returns the reason if the whole file cannot be
+    /// taken.
     fn offer(&mut self, offer: NetcdfOffer, harvest: &mut Harvest<'_>) -> Result<Option<Error>> {
         let NetcdfOffer { run, sha256, keys } = offer;
         let given = &self.options.key;
@@ -311,7 +313,7 @@ impl<'a> State<'a> {
         Ok(None)
     }
 
-    /// Archives a field; says why the whole file cannot be taken.
+    /// Archives a field; returns the reason if the whole file cannot be taken.
     fn field(
         &mut self,
         field: FieldFrame,
@@ -349,9 +351,9 @@ impl<'a> State<'a> {
                 let outcome = key.and_then(|key| self.archive(&key, &field.content, payload, harvest));
                 let stays = harvest.outside.is_some();
                 match outcome {
-                    // A part of the file that does not fit its place leaves no file to give back.
+                    // If a part of the file does not fit its place, the file could not be restored.
                     Err(error) if error.kind() == ErrorKind::Invalid => Ok(Some(error)),
-                    // Nor does a file that changes, or cannot be read.
+                    // The same holds for a file that changes, or cannot be read.
                     Err(error) if stays && error.kind() != ErrorKind::Denied => Ok(Some(error)),
                     outcome => outcome.map(|()| None),
                 }
@@ -386,7 +388,7 @@ impl<'a> State<'a> {
         payload: &[u8],
         harvest: &mut Harvest<'_>,
     ) -> Result<()> {
-        // What the files of one run have in common (grids, bounds, masks) is stored once.
+        // Data that the files of one run share (grids, bounds, masks) are stored once.
         let share = !key.iter().any(|(keyword, _)| keyword == "step") && *content != Content::Opaque;
         let transaction = harvest.transaction;
         let options = ArchiveOptions {
@@ -428,13 +430,13 @@ impl<'a> State<'a> {
     }
 }
 
-/// The skipped parts of one file: equal reasons are reported once with their number, many are counted.
+/// The skipped parts of one file: equal reasons are reported once with their number, further ones are counted.
 pub(super) struct Skips<'r> {
     path: &'r Path,
     into: &'r mut Vec<Skipped>,
     counted: usize,
     last_why: String,
-    /// How many more parts than the last one reported have its reason.
+    /// Number of further parts with the reason of the last reported one.
     same: usize,
 }
 
@@ -452,7 +454,7 @@ impl Skips<'_> {
         self.last_why = why;
     }
 
-    /// Adds the number of equal ones to the line that stands for them.
+    /// Adds the number of equal reasons to the line that represents them.
     fn settle(&mut self) {
         if self.same > 0
             && self.counted <= MAX_SKIPPED
@@ -475,7 +477,7 @@ impl Skips<'_> {
         }
     }
 
-    /// The whole file: what was skipped of it does not matter any more.
+    /// Reports the whole file; its skipped parts no longer matter.
     fn whole(&mut self, why: &Error) {
         let reported = self.counted.min(MAX_SKIPPED);
         self.into.truncate(self.into.len().saturating_sub(reported));

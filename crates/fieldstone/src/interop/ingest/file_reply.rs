@@ -1,4 +1,4 @@
-//! Replies of the helper that belong to the reading of a file.
+//! Replies of the helper while it reads a file.
 
 use fieldstone_core::Error;
 
@@ -6,9 +6,9 @@ use crate::interop::helper::{DeclaredFile, FieldFrame, Reply, Texts, failure};
 
 /// A reply of the helper about a file that it reads.
 pub(super) enum FileReply {
-    /// The payload is what an exported file has of the catalog.
+    /// The payload is an exported file's catalog lines.
     Metadata,
-    /// A netCDF file is about to be sent.
+    /// The helper is about to send a netCDF file.
     Offer(NetcdfOffer),
     /// A field, or a piece of one; the payload has its bytes.
     Field(FieldFrame),
@@ -16,26 +16,26 @@ pub(super) enum FileReply {
     Declared(DeclaredFile),
     /// A part of the file that is not taken.
     Skipped { what: String, why: String },
-    /// Which share of the file is done.
+    /// The share of the file that is done.
     Progress(f64),
     /// The whole file was sent.
     Done,
-    /// Nothing of the file is to be taken.
+    /// Nothing of the file can be taken.
     Failed(Error),
 }
 
 /// A netCDF file that the helper offers.
 pub(super) struct NetcdfOffer {
-    /// The run that the file's name gives.
+    /// The run, from the file's name.
     pub run: String,
     /// Digest of the file's bytes.
     pub sha256: String,
-    /// Of an exported file that says under which keys its fields were: some of these, from each variable.
+    /// For an exported file with the former keys of its fields: some of these, from each variable.
     pub keys: Option<Vec<Texts>>,
 }
 
 impl FileReply {
-    /// A reply as that of a file; one that answers another question fails.
+    /// A reply about a file; a reply to another question becomes a failure.
     pub fn of(reply: Reply) -> FileReply {
         match reply {
             Reply::Metadata => FileReply::Metadata,

@@ -1,11 +1,11 @@
-//! Which files paths name: each itself, those in folders, those that a pattern matches.
+//! Files named by paths: single ones, those in folders, those that match a pattern.
 //!
 //! Invariants:
-//! * the order is that of the paths given, within a folder or a pattern that of names; no file comes twice from
-//!   folders and patterns;
-//! * names that begin with a dot are in no folder and match no pattern, unless the pattern begins with one;
-//! * a folder is entered once, whatever links lead to it; one that is a store is not entered;
-//! * what is no file, and a pattern that matches nothing, is in `skipped` with the reason.
+//! * the order is that of the given paths, in a folder or a pattern that of names; no file comes twice from folders and
+//!   patterns;
+//! * names that begin with a dot are skipped in folders and match no pattern, unless the pattern begins with a dot;
+//! * a folder is entered once, whatever links lead to it; a folder that is a store is not entered;
+//! * paths that are not files, and patterns without a match, are in `skipped` with the reason.
 //!
 //! ```text
 //! heap                the files in heap and, but for `shallow`, in the folders below it
@@ -28,16 +28,16 @@ use super::{Skipped, WHOLE_FILE, WHOLE_FOLDER, WHOLE_PATTERN};
 /// The files that paths name.
 #[derive(Debug, Default)]
 pub struct NamedFiles {
-    /// The files, and what is not there: reading says why.
+    /// The files, also missing ones: reading them reports why.
     pub files: Vec<PathBuf>,
-    /// What is no file, with the reason.
+    /// Paths that are not files, with the reason.
     pub skipped: Vec<Skipped>,
     /// Files that came from folders and patterns.
     seen: HashSet<PathBuf>,
 }
 
 impl NamedFiles {
-    /// Finds the files. `shallow`: folders below a folder are left alone; `whole`: folders are taken as they are.
+    /// Finds the files. `shallow`: does not enter folders below a folder; `whole`: takes folders themselves.
     pub fn of<P: AsRef<Path>>(paths: &[P], shallow: bool, whole: bool) -> NamedFiles {
         let mut found = NamedFiles::default();
         for path in paths.iter().map(AsRef::as_ref) {
@@ -166,7 +166,7 @@ fn below(path: &Path, entered: &mut HashSet<(u64, u64)>) -> Vec<PathBuf> {
     all
 }
 
-/// Whether a pattern of one name matches it: by characters where both are text, or else by bytes.
+/// Whether a pattern of one name matches it: by characters if both are text, else by bytes.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     if name.starts_with(b".") && !pattern.starts_with(b".") {
         return false;

@@ -1,5 +1,5 @@
-//! GRIB files, and the place of their messages: the key of the header, or, where another message of the
-//! same ingest has it, that key and what distinguishes the two.
+//! GRIB files, and the keys of their messages: the key of the header; if another message of the same ingest has it,
+//! that key plus what distinguishes the two.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,8 @@ impl State<'_> {
                     Ok(Arrival::Unchanged(key)) => harvest.note(key, true),
                     Ok(Arrival::New(key)) => {
                         let (at, length, _) = part.place;
-                        // A message of several fields is archived as shorter ones, which are in no file.
+                        // The messages of one with several fields are archived separately, and those shorter ones are
+                        // not in any file.
                         let archived = match harvest.is_outside() && field.bytes.len() as u64 == length {
                             true => self.archive_outside(&key, (at, length), harvest),
                             false => self.archive(&key, &Content::Opaque, &field.bytes, harvest),
@@ -94,20 +95,20 @@ impl State<'_> {
     }
 }
 
-/// Where a message goes.
+/// The place of a message.
 pub enum Arrival {
     /// Under this key.
     New(Texts),
-    /// It is there already, under this key.
+    /// The store already has it under this key.
     Unchanged(Texts),
 }
 
 /// The messages of one ingest, by key.
 pub struct Messages<'a> {
     store: &'a dyn FieldStore,
-    /// Whether the store is to have the bytes themselves.
+    /// Whether the store must have the bytes themselves.
     copy: bool,
-    /// Whether the store held nothing when the ingest began, so that nothing need be compared with it.
+    /// Whether the store was empty when the ingest began, so that no comparison is needed.
     fresh: bool,
     holders: HashMap<u128, Holder>,
     /// Keys that the current file brought.
@@ -116,25 +117,25 @@ pub struct Messages<'a> {
     files: Vec<PathBuf>,
 }
 
-/// Where a message came from.
+/// The origin of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageOrigin {
     /// Number of the file.
     file: usize,
-    /// Where its message begins, how long that is, and which of its fields it is.
+    /// Offset and length of its message, and the field's number in the message.
     at: (u64, u64, usize),
 }
 
-/// Asks what distinguishes a message from others of its key.
+/// Asks for the facts that distinguish a message from others with its key.
 pub type Ask<'a> = dyn FnMut(&[u8]) -> Result<Texts> + 'a;
 
-/// Who has a key.
+/// The message that has a key.
 struct Holder {
     /// Digest of the message.
     message: u128,
-    /// Where it came from; `None` where what distinguishes it is known from the beginning.
+    /// Its origin; `None` if its distinguishing facts are known from the beginning.
     place: Option<MessageOrigin>,
-    /// Digests of what distinguishes it, keyword and value together, once that was asked.
+    /// Digests of its distinguishing facts, keyword and value together, once they were asked for.
     apart: Option<Box<[u64]>>,
 }
 
@@ -145,7 +146,7 @@ impl<'a> Messages<'a> {
         Ok(Messages { store, copy, fresh, holders: HashMap::new(), current: Vec::new(), files: Vec::new() })
     }
 
-    /// A file whose messages come next; its number.
+    /// Begins a file whose messages come next; returns its number.
     pub fn begin(&mut self, path: &Path) -> usize {
         self.files.push(path.to_owned());
         self.files.len() - 1
@@ -160,7 +161,7 @@ impl<'a> Messages<'a> {
         ask: &mut Ask<'_>,
     ) -> Result<Arrival> {
         let digest = xxh3_128(message);
-        // What distinguishes it is asked only where another message has its key.
+        // Ask for distinguishing facts only if another message has the key.
         let mut apart: Option<Texts> = if place.is_none() { Some(ask(message)?) } else { None };
         let mut tried = 0;
         let mut ordinal = 1u64;
@@ -205,12 +206,12 @@ impl<'a> Messages<'a> {
         Ok(if held { Arrival::Unchanged(key) } else { Arrival::New(key) })
     }
 
-    /// Whether the store has this very message under this very key.
+    /// Whether the store has exactly this message under exactly this key.
     fn stored(&self, key: &Texts, message: &[u8]) -> Result<bool> {
         let pairs = borrowed(key);
         let field = match self.store.get(&pairs, &ReadOptions::default()) {
             Ok(field) => field,
-            // Invalid: the key names several fields, none of them its own.
+            // Invalid: the key selects several fields, none of them its own.
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => return Ok(false),
             Err(e) => return Err(e),
         };
@@ -220,7 +221,7 @@ impl<'a> Messages<'a> {
         {
             return Ok(false);
         }
-        // A damaged field is not this message: archived again it is whole again.
+        // A damaged field is not equal to this message: archiving it again repairs it.
         Ok(field.read().is_ok_and(|bytes| bytes == message) && !(self.copy && self.is_outside(&pairs)?))
     }
 
@@ -240,20 +241,20 @@ impl<'a> Messages<'a> {
         Ok(false)
     }
 
-    /// The current file is not taken: what it brought is not there.
+    /// Drops the current file's keys, because it is not taken.
     pub fn forget(&mut self) {
         for id in self.current.drain(..) {
             self.holders.remove(&id);
         }
     }
 
-    /// What comes next is another file.
+    /// Begins another file.
     pub fn next_file(&mut self) {
         self.current.clear();
     }
 }
 
-/// A message of this ingest once more; none where its file has changed since.
+/// Reads a message of this ingest again; none if its file has changed since.
 fn reread(files: &[PathBuf], place: MessageOrigin, digest: u128) -> Option<Vec<u8>> {
     let (at, len, field) = place.at;
     let source = FileSource::open(files.get(place.file)?).ok()?;

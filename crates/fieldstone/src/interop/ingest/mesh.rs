@@ -1,7 +1,7 @@
-//! The unstructured mesh of a file, read by the helper, into the store: kept once, by its content.
+//! Takes the unstructured mesh of a file, read by the helper, into the store, which keeps each content once.
 //!
-//! A file's mesh is durable and declared when it is reported as taken. One that is there under the name is not declared
-//! again, whatever the file's format: attributes are no content.
+//! A file's mesh is durable and declared when it is reported as taken. An equal mesh under the name is not declared
+//! again, whatever the file's format: attributes are not part of the content.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -16,20 +16,20 @@ use crate::Store;
 use crate::arrays::{MeshContent, MeshCoordinate, MeshRows, StoredMesh, netcdf_attrs};
 use crate::interop::helper::{Helper, HelperEvent, MeshFrame, MeshFrameArray, Reply, failure};
 
-/// What a file gave.
+/// The result of reading a file.
 enum Read {
     Mesh(MeshContents),
     Refused(Error),
 }
 
-/// The mesh of a file, and the parts of the file that it does not have, each with the reason.
+/// The mesh of a file, and the parts of the file that it lacks, each with the reason.
 struct MeshContents {
     frame: MeshFrame,
     payload: Vec<u8>,
     left_out: Vec<(String, String)>,
 }
 
-/// Takes the mesh of each file under a name: of several files they have to be the same.
+/// Takes the mesh of each file under a name: the meshes of several files must be equal.
 pub fn ingest<P: AsRef<Path>>(
     store: &Store,
     paths: &[P],
@@ -78,7 +78,7 @@ pub fn ingest<P: AsRef<Path>>(
     Ok(())
 }
 
-/// Whether the mesh is what is wrong, or its name stands for another, and not the store.
+/// Whether the error concerns the mesh, or its name belongs to another, rather than the store.
 fn is_of_the_file(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Conflict | ErrorKind::Corrupt)
         && error.code() != Code::Option
@@ -110,7 +110,7 @@ fn read(path: &Path, options: &IngestOptions<'_>) -> Result<Read> {
     }
 }
 
-/// What a file says, as attributes; anything but texts and numbers is left out.
+/// A file's metadata as attributes; only texts and numbers are kept.
 fn attributes(said: &serde_json::Map<String, serde_json::Value>) -> Vec<(String, Value)> {
     let value = |value: &serde_json::Value| match value {
         serde_json::Value::String(text) => Some(Value::Text(text.clone())),

@@ -1,24 +1,23 @@
-//! Taking files into a store: netCDF, read by the helper process, GRIB, read here, and provenance that others
-//! recorded, which goes into the graph.
+//! Takes files into a store: netCDF, read by the helper process; GRIB, read here; and external provenance, which goes
+//! into the graph.
 //!
-//! With a name for it, the unstructured mesh of a file is taken instead, and kept by its content.
+//! Given a name for it, only the unstructured mesh of a file is taken, and kept by its content.
 //!
-//! A netCDF file becomes a field per variable and value of its leading coordinate, and a header that
-//! turns them back into the file (`spec/netcdf-header.md`); a GRIB file a field per message, byte for
-//! byte, under the keywords of the `mars` schema (`spec/helper-protocol.md`, "GRIB keys").
+//! A netCDF file becomes a field per variable and value of its leading coordinate, and a header that turns them back
+//! into the file (`spec/netcdf-header.md`); a GRIB file a field per message, byte for byte, under the keywords of the
+//! `mars` schema (`spec/helper-protocol.md`, "GRIB keys").
 //!
-//! What is named may be folders and patterns, too ([`NamedFiles`]). The report has the key of each file, totals, and
-//! what was left out by reasons; it is filled as files are done, so that an ingest that ends early leaves it behind
-//! ([`ingest_into`], B-18), and the same call goes on where that one ended.
+//! Paths may also be folders and patterns ([`NamedFiles`]). The report has the key of each file, totals, and omissions
+//! grouped by reason; it is filled as files are done, so that an ingest that ends early still leaves it
+//! ([`ingest_into`], B-18), and the same call continues where that one ended.
 //!
 //! Invariants:
-//! * a file is taken whole (but for the parts that the report names) or not at all: it is a transaction;
-//! * nothing that one call took is replaced by the same call, and a file taken twice adds nothing;
-//! * what is wrong with a file stands in the report; only what is wrong with the store, or with the
-//!   Python that is to read, is an error;
+//! * a file is taken whole (except for the parts that the report names) or not at all: it is a transaction;
+//! * a call replaces nothing that it took itself, and a file taken twice adds nothing;
+//! * faults of a file go to the report; only faults of the store, or of the Python that reads, are errors;
 //! * a file whose values stay in it is the same file from the first look to the last, or is skipped;
-//! * memory holds one batch of GRIB messages (16 MiB, or one message), or two parts of an array, and 256
-//!   bytes per message seen.
+//! * memory holds one batch of GRIB messages (16 MiB, or one message), or two parts of an array, and 256 bytes per
+//!   message seen.
 //!
 //! ```no_run
 //! use fieldstone::{IngestOptions, OpenOptions};
@@ -68,47 +67,47 @@ pub use files::NamedFiles;
 pub(crate) use netcdf::HEADER;
 pub use report::{IngestReport, Reason, Skipped, Taken};
 
-/// How far an ingest is.
+/// Progress of an ingest.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
     /// The file being read.
     pub path: &'a Path,
-    /// Its place among the files, from 0.
+    /// Its index among the files, from 0.
     pub index: usize,
-    /// How many files there are.
+    /// Number of files.
     pub files: usize,
-    /// Bytes of all files that are done.
+    /// Bytes of finished files.
     pub done: u64,
     /// Bytes of all files.
     pub of: u64,
 }
 
-/// Called as an ingest goes on, at most ten times a second and at the end of every file. An error ends
-/// the ingest: what the current file brought is dropped, files before it stay.
+/// Called during an ingest, at most ten times a second and at the end of every file. An error ends the ingest: the
+/// current file is dropped, files before it stay.
 pub type OnProgress<'a> = dyn Fn(&Progress<'_>) -> Result<()> + 'a;
 
 /// Options of [`ingest`].
 #[derive(Clone, Default)]
 pub struct IngestOptions<'a> {
-    /// Further keywords for every field. `run` takes the place of a netCDF file's name; any other one
-    /// may not contradict what the file says.
+    /// Further keywords for every field. `run` replaces a netCDF file's name; any other one may not contradict the
+    /// file.
     pub key: Texts,
     /// Whether values stay in their files (`copy=False` in Python): the store keeps their places and
     /// checksums. Possible for GRIB, netCDF classic files and containers; others are skipped by name.
     pub external: bool,
-    /// The name under which the unstructured mesh of a file is taken, and nothing else of it.
+    /// The name for the unstructured mesh of a file; then nothing else of the file is taken.
     pub mesh: Option<String>,
-    /// Whether directories are taken: what stands in them, as vertices of the graph.
+    /// Whether directories are taken: their entries become vertices of the graph.
     pub tree: bool,
-    /// Whether of a folder only its own files are taken, and none of those in folders below it.
+    /// Whether folders only contribute their own files, not those of subfolders.
     pub shallow: bool,
-    /// Along which dimension variables of netCDF files are fields per step.
+    /// The dimension along which variables of netCDF files are split into one field per step.
     pub step_dim: StepDim,
     /// Seconds by which local times in SLURM's accounting are ahead of UTC.
     pub ahead: i32,
-    /// How the helper is started.
+    /// Options for starting the helper.
     pub helper: HelperOptions,
-    /// What is reported about progress.
+    /// Receives progress reports.
     pub progress: Option<&'a OnProgress<'a>>,
 }
 
@@ -128,19 +127,20 @@ impl fmt::Debug for IngestOptions<'_> {
     }
 }
 
-/// What stands for a whole file in [`Skipped::what`].
+/// The value of [`Skipped::what`] for a whole file.
 const WHOLE_FILE: &str = "the file";
-/// The same for a folder of which no file can be taken.
+/// The same for a folder without any usable file.
 const WHOLE_FOLDER: &str = "the folder";
 /// The same for a pattern that matches nothing.
 const WHOLE_PATTERN: &str = "the pattern";
 
-/// Takes files into a store, one after another: those named, those in folders, those that match patterns.
+/// Takes files into a store, one after another: single ones, those in folders, those that match patterns.
 ///
-/// The store's schema decides what fits: `mars` takes GRIB, `simulation` takes netCDF, `mixed` both, a schema of your
-/// own what it has the keywords for; see [`suggest_schema`] for a store that is yet to be made.
+/// The store's schema decides what fits: `mars` takes GRIB, `simulation` takes netCDF, `mixed` both, a custom schema
+/// the files that its keywords can describe; see [`suggest_schema`] for a new store.
 ///
-/// Errors: `Invalid` for a mesh with a key, or whose values are to stay in the file, or of directories of provenance.
+/// Errors: `Invalid` for a mesh with a key, with values that are to stay in the file, or with directories of
+/// provenance.
 pub fn ingest<P: AsRef<Path>>(
     store: &Store,
     paths: &[P],
@@ -151,7 +151,7 @@ pub fn ingest<P: AsRef<Path>>(
     Ok(report)
 }
 
-/// As [`ingest`], with a report that is there after an error, too: of the files that were done before it.
+/// As [`ingest`], with a report that survives an error: it has the files that were done before.
 pub fn ingest_into<P: AsRef<Path>>(
     store: &Store,
     paths: &[P],
@@ -178,7 +178,7 @@ pub fn ingest_into<P: AsRef<Path>>(
     let mut outcome = Ok(());
     for (index, (path, size)) in paths.iter().zip(&sizes).enumerate() {
         let report_progress = |part: f64| match options.progress {
-            // In floating point: a part of a file is no exact number of its bytes.
+            // In floating point: a part of a file is not an exact number of its bytes.
             Some(progress) => {
                 let done = before.saturating_add((*size as f64 * part) as u64);
                 progress(&Progress { path, index, files: paths.len(), done: done.min(of), of })
@@ -202,7 +202,7 @@ pub fn ingest_into<P: AsRef<Path>>(
         if outcome.is_ok() {
             outcome = report_progress(1.0);
             if outcome.is_err() && missed {
-                // Who interrupts an ingest interrupts its helper: that is not what is wrong with the file.
+                // An interrupt of the ingest also interrupts its helper: that is not a fault of the file.
                 report.skipped.truncate(reported);
             }
         } else {
@@ -223,8 +223,8 @@ pub fn ingest_into<P: AsRef<Path>>(
     outcome.and(finished).and(apart)
 }
 
-/// The schema for a new store that is to take these files, folders and patterns: `mars` where all that is recognised
-/// is GRIB, `mixed` where GRIB and netCDF are among them, `simulation` otherwise.
+/// The schema for a new store that will take these files, folders and patterns: `mars` if all recognised files are
+/// GRIB, `mixed` if GRIB and netCDF are among them, `simulation` otherwise.
 pub fn suggest_schema<P: AsRef<Path>>(paths: &[P]) -> &'static str {
     let named = NamedFiles::of(paths, false, false);
     let (mut grib, mut arrays) = (false, false);
@@ -241,9 +241,9 @@ pub fn suggest_schema<P: AsRef<Path>>(paths: &[P]) -> &'static str {
     if grib { "mars" } else { "simulation" }
 }
 
-/// How much of a file is searched for the first GRIB message: bulletins may stand before it.
+/// Bytes of a file that are searched for the first GRIB message: bulletins may precede it.
 const GRIB_SEARCH: u64 = 64 << 10;
-/// What netCDF files and containers begin with.
+/// First bytes of netCDF files and containers.
 const NETCDF: [&[u8]; 6] = [b"CDF\x01", b"CDF\x02", b"CDF\x05", b"FSP", b"FSU", HDF5];
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 
@@ -258,7 +258,7 @@ fn looks_like_grib(head: &[u8]) -> bool {
         && head.windows(8).any(|at| at.starts_with(b"GRIB") && (at[7] == 1 || at[7] == 2))
 }
 
-/// HDF5 may begin behind 512, 1024, 2048 ... bytes of something else.
+/// HDF5 may begin after 512, 1024, 2048 ... other bytes.
 fn looks_like_netcdf(path: &Path, head: &[u8]) -> bool {
     let behind = |at: &u64| {
         let mut magic = [0; HDF5.len()];

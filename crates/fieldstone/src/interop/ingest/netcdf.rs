@@ -1,4 +1,4 @@
-//! The place of a netCDF file: its run, or its run and a digest where others have the run.
+//! The place of a netCDF file: its run, or its run and a digest if other files have the run.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,22 +14,22 @@ use crate::interop::helper::Texts;
 
 /// The variable under which the header of a file is kept.
 pub const HEADER: &str = "@header";
-/// The keyword that keeps files of one run apart, and how many digits of the digest it has.
+/// The keyword that separates files of one run, and the number of its digits of the digest.
 const SOURCE: &str = "source";
 const SOURCE_DIGITS: usize = 12;
 
-/// What becomes of a file.
+/// The decision about a file.
 pub enum Offer {
     /// Its fields go under these pairs.
     New(Texts),
-    /// The store has it already under these pairs, in so many fields.
+    /// The store already has it under these pairs, in this many fields.
     Held(Texts, u64),
 }
 
-/// Finds the place of a file. Invalid where the store's schema has none.
+/// Finds the place of a file. Invalid if the store's schema has none.
 ///
-/// A file that is held is taken again, under the same keys, where what is held is no longer good: values
-/// in a file outside the store that was changed or is gone, or, with `copy`, any outside the store.
+/// A file that the store has is taken again, under the same keys, if its stored form is no longer good: values in a
+/// file outside the store that changed or is missing, or, with `copy`, any values outside the store.
 pub fn place(store: &dyn FieldStore, run: String, sha256: &str, extra: &Texts, copy: bool) -> Result<Offer> {
     let mut base = extra.clone();
     if !base.iter().any(|(keyword, _)| keyword == "run") {
@@ -54,7 +54,7 @@ pub fn place(store: &dyn FieldStore, run: String, sha256: &str, extra: &Texts, c
     }
 }
 
-/// Whether the schema has a place for the file.
+/// Checks whether the schema has a place for the file.
 fn check(store: &dyn FieldStore, base: &Texts) -> Result<()> {
     if let Some((keyword, _)) = base.iter().find(|(keyword, _)| keyword == "variable" || keyword == "step") {
         return Err(
@@ -74,7 +74,7 @@ fn check(store: &dyn FieldStore, base: &Texts) -> Result<()> {
 
 /// Whether the store has a file.
 enum StoredFile {
-    /// It does, in so many fields.
+    /// It does, in this many fields.
     Good(u64),
     /// It does, and its values must be taken again.
     Stale,
@@ -82,7 +82,7 @@ enum StoredFile {
     Not,
 }
 
-/// Whether this very file stands under `base`.
+/// Whether exactly this file is under `base`.
 fn held(store: &dyn FieldStore, base: &Texts, sha256: &str, copy: bool) -> Result<StoredFile> {
     let mut pairs = borrowed(base);
     pairs.push(("variable", HEADER));
@@ -92,7 +92,7 @@ fn held(store: &dyn FieldStore, base: &Texts, sha256: &str, copy: bool) -> Resul
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => return Ok(StoredFile::Not),
         Err(e) => return Err(e),
     };
-    // A damaged header says nothing: the file is taken again beside what is left of it.
+    // A damaged header identifies nothing: the file is taken again next to its remains.
     let Ok(text) = field.read() else { return Ok(StoredFile::Not) };
     let header: Value = serde_json::from_slice(&text).unwrap_or(Value::Null);
     if header["source"]["sha256"] != *sha256 {
@@ -106,7 +106,7 @@ fn held(store: &dyn FieldStore, base: &Texts, sha256: &str, copy: bool) -> Resul
         if copy {
             return Ok(StoredFile::Stale);
         }
-        // One field says of its file whether that is what it was.
+        // One field of a file shows whether the file is unchanged.
         if looked_at.contains(url) {
             continue;
         }
@@ -130,7 +130,7 @@ fn is_sound(store: &dyn FieldStore, entry: &ListEntry) -> Result<bool> {
     }
 }
 
-/// Says of each file which keywords it lacks that files beside it have, whose keys are its own and more.
+/// Adds to each file the keywords that it lacks but others have whose keys contain all of its own.
 pub fn tell_apart(store: &dyn FieldStore, taken: &mut [Taken]) -> Result<()> {
     let run_of = |key: &Texts| key.iter().find(|(keyword, _)| keyword == "run").map(|(_, run)| run.clone());
     let runs: BTreeSet<String> = taken.iter().filter_map(|taken| run_of(&taken.key)).collect();
@@ -157,7 +157,7 @@ pub fn tell_apart(store: &dyn FieldStore, taken: &mut [Taken]) -> Result<()> {
     Ok(())
 }
 
-/// The fields that have these pairs and, of further ones, only a variable and a step.
+/// The fields with these pairs and, of further ones, only a variable and a step.
 fn own_fields(store: &dyn FieldStore, base: &Texts) -> Result<impl Iterator<Item = Result<ListEntry>>> {
     let mut request = Request::new();
     for (keyword, value) in base {

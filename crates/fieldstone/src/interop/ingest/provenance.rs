@@ -1,8 +1,8 @@
-//! Provenance that others recorded, into the graph: logs, listings, events, directory trees.
+//! Takes external provenance into the graph: logs, listings, events, directory trees.
 //!
-//! A file's rows are a transaction, as its fields are; those that the graph has already are not written again (`added`). Events
-//! of one run may stand in several files and ingests, so OpenLineage's rows come after the last file, with what the graph
-//! has of their runs.
+//! A file's rows are a transaction, as its fields are; rows that the graph already has are not written again (`added`).
+//! Events of one run may be in several files and ingests, so OpenLineage's rows follow the last file, merged with the
+//! graph's records of their runs.
 
 use std::path::Path;
 
@@ -20,17 +20,17 @@ use crate::interop::lineage::{
     GraphRows, HEAD, LineageOptions, LineageReader, LineageSource, TreePart, recognise, tree,
 };
 
-/// What an ingest of provenance keeps from file to file.
+/// State that an ingest of provenance keeps from file to file.
 pub struct Provenance<'a> {
     store: &'a Store,
-    /// Where files are, which is not where a store in memory is.
+    /// The world of the files, which differs from that of a store in memory.
     outside: &'a Env,
     reader: LineageReader<'a>,
-    /// The last file of events, and where it stands among what was taken.
+    /// The last file of events, as its index in the files taken.
     events: Option<usize>,
 }
 
-/// What is to be done with a path.
+/// The kind of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recognised {
     /// A file of provenance.
@@ -55,8 +55,8 @@ impl<'a> Provenance<'a> {
         Provenance { store, outside, reader, events: None }
     }
 
-    /// Takes a file or tree; `None` where nothing of it was taken. What is wrong with it goes to `skipped`. `at`: how
-    /// many were taken before.
+    /// Takes a file or tree; `None` if nothing of it was taken. Faults of it go to `skipped`. `at`: number of files
+    /// taken before.
     pub fn take(
         &mut self,
         path: &Path,
@@ -89,7 +89,7 @@ impl<'a> Provenance<'a> {
         };
         match outcome {
             Ok(()) => Ok(Some(taken)),
-            // What is wrong with the store, or with the Python that reads, ends the ingest.
+            // Faults of the store, or of the Python that reads, end the ingest.
             Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Denied) => Err(error),
             Err(error) => {
                 let why = error.to_string();
@@ -99,7 +99,7 @@ impl<'a> Provenance<'a> {
         }
     }
 
-    /// Puts what the events of all files come to; its counts stand at the last of them.
+    /// Puts the combined events of all files; the last of these files gets the counts.
     pub fn finish(self, taken: &mut [Taken], skipped: &mut Vec<Skipped>) -> Result<()> {
         let Provenance { store, mut reader, events, .. } = self;
         let Some(last) = events.and_then(|at| taken.get_mut(at)) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What an ingest took, under which keys, and what it left out, for which reasons.
+//! Report of an ingest: the files that it took, under which keys, and those that it left out, for which reasons.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use fieldstone_core::{Code, Result};
 use super::{WHOLE_FILE, WHOLE_FOLDER, WHOLE_PATTERN};
 use crate::interop::helper::Texts;
 
-/// How many reasons, and how many files of one, an error and a line of text name.
+/// Number of reasons, and of files per reason, that an error and a line of text name.
 const SHOWN: usize = 3;
 
 /// A file that was taken.
@@ -18,20 +18,20 @@ const SHOWN: usize = 3;
 pub struct Taken {
     /// The file.
     pub path: PathBuf,
-    /// Fields that the store has now and had not before.
+    /// Fields that the store has now and lacked before.
     pub fields: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Fields that the store had already, equal in every byte, what of provenance the graph had, and meshes that there were.
+    /// Fields, provenance and meshes that the store already had, equal in every byte.
     pub unchanged: u64,
-    /// Vertices and relations of the graph that are there now and were not before.
+    /// Vertices and relations that the graph has now and lacked before.
     pub relations: u64,
-    /// Meshes that there are now and were not before.
+    /// Meshes that the store has now and lacked before.
     pub meshes: u64,
-    /// What the keys of its fields have in common: of a netCDF file its run, of GRIB what all messages say.
+    /// The part that the keys of its fields share: for netCDF the run, for GRIB the keywords equal in all messages.
     pub key: Texts,
-    /// Keywords that no key of its fields has, and those of other files do that have the rest in common with it: with
-    /// them the key selects this file alone.
+    /// Keywords that the keys of its fields lack, but other files' keys have that agree with it otherwise: with them
+    /// absent, the key selects this file alone.
     pub lacks: Vec<String>,
 }
 
@@ -63,19 +63,19 @@ impl Taken {
     }
 }
 
-/// Something that was not taken.
+/// A file or part that was not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// The file.
     pub path: PathBuf,
     /// The part of it (a variable, a message), or `the file`.
     pub what: String,
-    /// The reason, with what can be done about it.
+    /// The reason, with advice.
     pub why: String,
 }
 
 impl Skipped {
-    /// Whether it is a whole file, or a folder or pattern, and not a part of a file of which the rest was taken.
+    /// Whether it is a whole file, folder or pattern, rather than a part of a file whose rest was taken.
     pub fn is_whole(&self) -> bool {
         [WHOLE_FILE, WHOLE_FOLDER, WHOLE_PATTERN].contains(&self.what.as_str())
     }
@@ -87,32 +87,32 @@ impl fmt::Display for Skipped {
     }
 }
 
-/// What [`ingest`](super::ingest) did.
+/// Report of [`ingest`](super::ingest).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IngestReport {
-    /// How many files were named, by themselves, by folders and patterns; a folder or pattern without one counts, too.
+    /// Number of files, from single paths, folders and patterns; a folder or pattern without files counts, too.
     pub files: usize,
-    /// How many of them were looked at: all of them, unless the ingest ended early.
+    /// Number of files that were examined: all of them, unless the ingest ended early.
     pub done: usize,
-    /// Files that were taken, whole or in part, in their order.
+    /// Files that were taken, completely or in part, in their order.
     pub taken: Vec<Taken>,
-    /// Files and parts of files that were not, with the reasons.
+    /// Files and parts of files that were not taken, with the reasons.
     pub skipped: Vec<Skipped>,
-    /// Whether the meshes of the files were asked for, and nothing else of them.
+    /// Whether only the meshes of the files were asked for.
     pub of_meshes: bool,
 }
 
-/// What was left out for one reason.
+/// The omissions for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason<'a> {
     /// The reason.
     pub why: &'a str,
-    /// What was left out, in its order.
+    /// The omitted files and parts, in their order.
     pub skipped: Vec<&'a Skipped>,
 }
 
 impl IngestReport {
-    /// Fields that the store has now and had not before.
+    /// Fields that the store has now and lacked before.
     pub fn fields(&self) -> u64 {
         self.taken.iter().fold(0, |sum, taken| sum.saturating_add(taken.fields))
     }
@@ -122,12 +122,12 @@ impl IngestReport {
         self.taken.iter().fold(0, |sum, taken| sum.saturating_add(taken.bytes))
     }
 
-    /// How many files were looked at and not taken, not even a part of them.
+    /// Number of examined files of which not even a part was taken.
     pub fn missed(&self) -> usize {
         self.done.saturating_sub(self.taken.len())
     }
 
-    /// What was left out, by reasons, in the order in which these came up; whole files before parts of files.
+    /// The omissions by reason, in the order of their first appearance; whole files before parts of files.
     pub fn reasons(&self) -> Vec<Reason<'_>> {
         let mut found: Vec<Reason<'_>> = Vec::new();
         let mut places: HashMap<(bool, &str), usize> = HashMap::new();
@@ -144,7 +144,7 @@ impl IngestReport {
         found
     }
 
-    /// Invalid where files were named and nothing of any was taken: with the reasons, as far as they are few.
+    /// Fails with Invalid if no part of any file was taken: names the reasons, up to a few.
     pub fn check(&self) -> Result<()> {
         if !self.taken.is_empty() || self.skipped.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! A directory tree beside what the graph has of it: what was removed ends, what came back stands again, and a new owner
-//! takes the place of the one before.
+//! Compares a directory tree with the graph: removed entries end, entries that came back begin again, and a new owner
+//! replaces the old one.
 //!
 //! Invariants: only versions that the calling user put are ended; a tree that did not change adds nothing.
 
@@ -13,7 +13,7 @@ use crate::Store;
 use crate::graph::{Deletion, Versions, VertexName};
 use crate::interop::lineage::{GraphRows, Listing, OWNED_BY};
 
-/// The graph that takes a tree, within one transaction.
+/// The graph that takes a tree, in one transaction.
 pub struct KnownTree<'a> {
     store: &'a Store,
     transaction: Id,
@@ -26,7 +26,8 @@ impl<'a> KnownTree<'a> {
         KnownTree { store, transaction, notes: Vec::new() }
     }
 
-    /// Ends what the graph has in a directory and the directory has not, with all below it. Returns how many vertices.
+    /// Ends the entries that the graph has in a directory and the directory lacks, with all below them. Returns the
+    /// number of vertices.
     pub fn end_absent(&mut self, listing: &Listing) -> Result<u64> {
         let mut left = self.entries_of(&listing.directory)?;
         left.retain(|entry| !listing.entries.contains(entry));
@@ -47,8 +48,8 @@ impl<'a> KnownTree<'a> {
         Ok(ended)
     }
 
-    /// Lets what was ended and is there again begin after its end, and leaves out owners that the graph knows, ending
-    /// those that are none any more. Returns how many rows were left out.
+    /// Makes ended entries that are back begin after their end, and leaves out owners that the graph knows, ending
+    /// former owners. Returns the number of rows left out.
     pub fn meet(&mut self, rows: &mut GraphRows) -> Result<u64> {
         let mut ends = HashMap::new();
         for put in &mut rows.vertices {
@@ -80,9 +81,9 @@ impl<'a> KnownTree<'a> {
         Ok(left_out)
     }
 
-    /// The first stamp behind the last deletion of a vertex; 0 where there was none.
+    /// The first stamp after the last deletion of a vertex; 0 if there was none.
     fn last_end(&self, vertex: &VertexName, known: &mut HashMap<VertexName, u64>) -> Result<u64> {
-        // Users are not ended by a tree, and have relations to very many.
+        // A tree does not end users, and they have relations to very many vertices.
         if &*vertex.kind == "user" {
             return Ok(0);
         }
@@ -102,7 +103,7 @@ impl<'a> KnownTree<'a> {
         Ok(names.filter(|name| matches!(&*name.kind, "file" | "directory")).collect())
     }
 
-    /// Far ends of the relations of a type that hold, with stamp and user.
+    /// Far ends of the current relations of a type, with stamp and user.
     fn related(&self, vertex: &VertexName, kind: &str) -> Result<Vec<(VertexName, u64, u32)>> {
         let graph = self.store.graph();
         let found = graph.edges(vertex, Some(kind), Versions::NOW, None, &Session::from(self.transaction))?;
@@ -114,7 +115,7 @@ impl<'a> KnownTree<'a> {
         self.store.graph().delete(vec![what], Some(time), &Session::from(self.transaction)).map(|_| ())
     }
 
-    /// Whether another user put what is to end; then it is noted.
+    /// Whether another user put the version to end; if so, adds a note.
     fn is_anothers(&mut self, user: u32, vertex: &VertexName) -> bool {
         let another = user != self.store.catalog().user(&Session::default());
         if another {

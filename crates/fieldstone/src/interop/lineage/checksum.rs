@@ -7,7 +7,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const PART: usize = 1 << 20;
 
 /// The checksum of a file.

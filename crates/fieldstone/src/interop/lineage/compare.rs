@@ -1,15 +1,15 @@
-//! What differs between executions: of several, or of those that wrote several results.
+//! Differences between executions: the given ones, or the writers of given results.
 //!
 //! | what | name | values |
 //! |---|---|---|
 //! | `executable` | `program`, `checksum` | path of the program, its checksum |
-//! | `argument` | an option, the number of another argument, a parameter, a stream that is redirected | what it was |
-//! | `environment` | a variable | what it was |
+//! | `argument` | an option, the number of another argument, a parameter, a redirected stream | its value |
+//! | `environment` | a variable | its value |
 //! | `folder`, `host` | `cwd`, `host` | where it ran |
-//! | `input` | a file or other data | checksum of what was read, else which write it came from |
+//! | `input` | a file or other data | checksum of the bytes read, else the write that they came from |
 //! | `version` | `commit`, `dirty` | of the code's git repository |
 //!
-//! Only rows whose values differ are given. What one has and another one has not is [`None`] there.
+//! Only rows with different values are returned. A value that an execution lacks is [`None`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,31 +24,31 @@ use super::export::names::{roots_text, short};
 use super::units::{Unit, end, text, units};
 use crate::graph::LineageSubject;
 
-/// A fact that is not the same for all.
+/// A fact that differs between executions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// `executable`, `argument`, `environment`, `folder`, `host`, `input` or `version`.
     pub what: String,
-    /// Which argument, variable, input.
+    /// The name of the argument, variable or input.
     pub name: String,
-    /// What each has, in the order they were given.
+    /// Their values, in the order of the executions.
     pub values: Vec<Option<String>>,
 }
 
-/// What is compared, in the order of the rows.
+/// The compared facts, in the order of the rows.
 const ORDER: [&str; 7] = ["executable", "argument", "environment", "folder", "host", "input", "version"];
 
-/// Facts by what and name, of one execution; several values are of several of its processes, or of several writers.
+/// Facts of one execution by kind and name; several values come from several of its processes, or from several writers.
 type Facts = BTreeMap<(usize, String), BTreeSet<String>>;
 
-/// How the dossier of something to compare is asked for: with what it read, and who wrote that.
+/// Options for the dossier of something to compare: with its reads, and the writers of these.
 pub fn compared_by(subject: &LineageSubject, at: Option<u64>) -> TraceOptions {
     let execution = matches!(subject, LineageSubject::Vertex(vertex) if is_execution(&vertex.kind));
     let depth = Some(if execution { 2 } else { 3 });
     TraceOptions { way: Way::Up, depth, at, limit: 1_000_000, ..TraceOptions::default() }
 }
 
-/// What differs. NotFound for a result that no execution wrote.
+/// The differences. NotFound for a result that no execution wrote.
 pub fn compare(dossiers: &[Dossier]) -> Result<Vec<Difference>> {
     let facts = dossiers.iter().map(facts).collect::<Result<Vec<Facts>>>()?;
     let keys: BTreeSet<&(usize, String)> = facts.iter().flat_map(Facts::keys).collect();
@@ -65,7 +65,7 @@ pub fn compare(dossiers: &[Dossier]) -> Result<Vec<Difference>> {
     Ok(differences)
 }
 
-/// The facts of what a dossier is of: of the execution, or of those that wrote the result or a part of it.
+/// The facts of a dossier: those of the execution, or of the writers of the result or a part of it.
 fn facts(dossier: &Dossier) -> Result<Facts> {
     let root = &dossier.lineage.root;
     let roots: BTreeSet<&VertexName> = dossier.lineage.roots.iter().collect();
@@ -97,7 +97,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Facts of a unit, or of one process of it that was asked for.
+/// Facts of a unit, or of the one process of it that was asked for.
 fn of_unit(facts: &mut Facts, dossier: &Dossier, unit: &Unit, alone: Option<&VertexName>) {
     let mut add = |what: &str, name: &str, value: String| {
         let place = ORDER.iter().position(|known| *known == what).unwrap_or_default();
@@ -109,7 +109,7 @@ fn of_unit(facts: &mut Facts, dossier: &Dossier, unit: &Unit, alone: Option<&Ver
             add("executable", "checksum", checksum.clone());
         }
     }
-    // What a process does not say itself its job says for it.
+    // If a process lacks a fact, its job's fact counts.
     let own = |name: &str| alone.and_then(|alone| dossier.prop(alone, name));
     let runners = unit.runners(dossier);
     let each = |name: &str| -> Vec<&Value> {
@@ -167,7 +167,7 @@ fn of_unit(facts: &mut Facts, dossier: &Dossier, unit: &Unit, alone: Option<&Ver
     }
 }
 
-/// Which version of its input a read took: by checksum, else by the write that it read, else by nothing.
+/// The version of its input that a read took: by checksum, else by the write that it read, else empty.
 fn version(dossier: &Dossier, read: &Relation) -> String {
     if let Some(checksum) = text(read, "checksum") {
         return checksum.to_owned();
@@ -186,7 +186,7 @@ fn version(dossier: &Dossier, read: &Relation) -> String {
     }
 }
 
-/// Arguments by name: an option by itself, with what follows it, others by their number among these.
+/// Arguments by name: an option by itself, with its value; others by their number among these.
 fn arguments(words: &[String]) -> Vec<(String, String)> {
     let mut named: Vec<(String, String)> = Vec::new();
     let mut times: BTreeMap<String, usize> = BTreeMap::new();

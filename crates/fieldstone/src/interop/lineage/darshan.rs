@@ -1,18 +1,18 @@
-//! Darshan logs: what a job's processes read and wrote, file by file.
+//! Darshan logs: reads and writes of a job's processes, file by file.
 //!
-//! The helper reads the log; here its records become rows:
+//! The helper reads the log; this module turns its records into rows:
 //!
-//! * The job's id is `<number>-<start in seconds>-<first 12 digits of the log's SHA-256>`: a job number is in each of
-//!   the logs of a job's programs, and restarts with the machine's; the digest distinguishes them.
-//! * A file that all ranks opened has one record without a rank: its relations are the job's. All others are those of
-//!   the process `<id of the job>/<rank>`. Only processes with a record are there.
-//! * A file is seen by several layers of one program. The lowest that saw data move says how much: POSIX or DFS, else
-//!   MPI-IO, else PnetCDF's variables, else HDF5's data sets. STDIO is not built on the others, and is added.
-//! * The program is a file where its path is whole; `./a.out` is another one in each folder, and stands in `argv` alone.
-//! * Standard input, output and error are no files, and what was only opened has no relation.
-//! * Older logs know a job's start to the second, and what happened to a fraction of one since. There `until` is almost a
-//!   second later than the log says, so that what was written surely counts as written before it was read in
-//!   another job of the same second; the price is that it may also count where it was not.
+//! * The job's id is `<number>-<start in seconds>-<first 12 digits of the log's SHA-256>`: all logs of a job's programs
+//!   have its number, and numbers restart with the machine's counter; the digest distinguishes them.
+//! * A file that all ranks opened has one record without a rank: its relations are the job's. All others belong to the
+//!   process `<id of the job>/<rank>`. Only processes with a record appear.
+//! * Several layers of one program see the same file. The lowest that saw data move gives the amount: POSIX or DFS,
+//!   else MPI-IO, else PnetCDF's variables, else HDF5's data sets. STDIO is not built on the others, and is added.
+//! * The program is a file if its path is absolute; `./a.out` means another file in each folder, and is only in `argv`.
+//! * Standard input, output and error are not files, and files that were only opened have no relation.
+//! * Older logs give a job's start in whole seconds, and events in fractions since the start. Their `until` is almost a
+//!   second later than the log says, so that a write surely counts as earlier than a read in another job of the same
+//!   second; the price is that it may also count as earlier when it was not.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -25,19 +25,19 @@ use super::{GraphRows, VertexName, VertexPut};
 use crate::interop::helper::{DarshanAccess, DarshanJob, DarshanPart, DarshanRecord, Helper, HelperOptions};
 
 const SECOND: u64 = 1_000_000_000;
-/// Layers, the lowest first, each of which stands on one before it, and what stands beside them.
+/// Layers, the lowest first, each built on one before it; then the module next to them.
 const MODULES: [&str; 6] = ["POSIX", "DFS", "MPI-IO", "PNETCDF_VAR", "H5D", "STDIO"];
-/// Place of the module that stands beside the layers.
+/// Index of the module next to the layers.
 const STDIO: usize = 5;
 /// Darshan's names of the standard streams.
 const STREAMS: [&str; 3] = ["<STDIN>", "<STDOUT>", "<STDERR>"];
-/// The numbers of their records, which stay where names were made anonymous.
+/// The numbers of their records, which stay the same in anonymised logs.
 const STREAM_NUMBERS: [u64; 3] =
     [14_734_109_647_742_566_553, 15_920_181_672_442_173_319, 7_238_257_241_479_193_519];
 /// Digits of the digest in a job's id.
 const DIGITS: usize = 12;
 
-/// Reads a log through a helper, which is started where there is none.
+/// Reads a log through a helper, which is started if there is none.
 pub fn read(helper: &mut Option<Helper>, options: &HelperOptions, path: &Path) -> Result<GraphRows> {
     let named = |error: Error| error.context(path.display());
     if helper.is_none() {
@@ -50,7 +50,7 @@ pub fn read(helper: &mut Option<Helper>, options: &HelperOptions, path: &Path) -
         Ok(())
     });
     if let Err(error) = outcome {
-        // On a damaged log the library may have written where it should not: the next one gets a new process.
+        // On a damaged log the library may have written to wrong memory: the next log gets a new process.
         *helper = None;
         if error.code() != Code::HelperFailed {
             return Err(named(error));
@@ -67,7 +67,7 @@ pub fn read(helper: &mut Option<Helper>, options: &HelperOptions, path: &Path) -
 pub struct DarshanRows {
     job: Option<DarshanJob>,
     names: HashMap<u64, String>,
-    /// By file, each with the place of its module.
+    /// By file, each with the index of its module.
     files: BTreeMap<u64, Vec<(usize, DarshanRecord)>>,
     ranks: BTreeSet<u64>,
     /// The last moment that a record has, since the job's start.
@@ -100,7 +100,7 @@ impl DarshanRows {
         }
     }
 
-    /// The rows of the log. Corrupt where it says nothing of a job, or what cannot be.
+    /// The rows of the log. Corrupt if it describes no job, or an impossible one.
     pub fn rows(&self) -> Result<GraphRows> {
         let job = self.job.as_ref().ok_or_else(|| Error::corrupt("the log does not describe its job"))?;
         if job.start == 0 || job.nprocs < 1 {
@@ -116,11 +116,11 @@ impl DarshanRows {
         self.put_processes(&vertex, &times, &mut rows)?;
         let (mut opened, mut nameless) = (0u64, 0u64);
         for (&file, records) in &self.files {
-            // 0 is a data set whose file the log does not have.
+            // 0 is a data set whose file is not in the log.
             if file == 0 || self.is_stream(file) {
                 continue;
             }
-            // Names may have been lost, or made anonymous; their hash is the same in every log.
+            // Names may be lost, or anonymised; their hash is the same in every log.
             let name = self.names.get(&file).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| {
                 nameless += 1;
                 file.to_string()
@@ -169,7 +169,7 @@ fn put_job(job: &DarshanJob, vertex: &VertexName, times: &Times, rows: &mut Grap
     put_execution(rows, vertex, span, props, &PropList::default())?;
     let user = VertexName::new("user", &job.uid.to_string());
     rows.relations.push(relation("run", &user, vertex, times.job()));
-    // `./a.out` is another program in each folder, of which the log says nothing.
+    // `./a.out` is another program in each folder, and the log does not name the folder.
     if let Some(program) = words.first().filter(|program| program.starts_with('/')) {
         let program = VertexName::new("file", program);
         let begin = Span { begin: job.start, end: None };
@@ -185,7 +185,7 @@ fn put_job(job: &DarshanJob, vertex: &VertexName, times: &Times, rows: &mut Grap
     Ok(())
 }
 
-/// The relations of one kind between a file and the executions that read it, or wrote it.
+/// The relations of one kind between a file and its readers or writers.
 fn put_accesses(
     kind: &str,
     records: &[(usize, DarshanRecord)],
@@ -239,13 +239,13 @@ impl Sum {
     }
 }
 
-/// When a job ran.
+/// The times of a job.
 struct Times {
     start: u64,
     end: Option<u64>,
     /// The last moment that a record has, since the start.
     seen: Option<u64>,
-    /// How much later things may have happened than the log says.
+    /// How much later than the log says events may have happened.
     slack: u64,
 }
 
@@ -260,7 +260,7 @@ impl Times {
         Span { begin: self.start, end: self.end.map(|end| self.late(end)) }
     }
 
-    /// From the first to the last access; where the log has no moments, as long as the job ran.
+    /// From the first to the last access; if the log has no times, the duration of the job.
     fn span(&self, sum: &Sum) -> Span {
         let since = |moment: u64| self.start.saturating_add(moment);
         let end = sum.end.map(since).or(self.end).or(self.seen.map(since)).unwrap_or(self.start);

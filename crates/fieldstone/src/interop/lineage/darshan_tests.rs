@@ -100,7 +100,7 @@ fn times_are_since_the_start_and_late_where_the_log_has_seconds_only() {
     assert_eq!(write(job(), records[0]), (fine + SECOND, fine + 2 * SECOND));
     let coarse = DarshanJob { start: START, ..job() };
     assert_eq!(write(coarse.clone(), records[0]), (START + SECOND, START + 3 * SECOND - 1));
-    // Without moments of writing: when it was open; without these: as long as the job ran.
+    // Without times of writes: while it was open; without these: while the job ran.
     let bare = DarshanAccess { begin: None, end: None, ..moved(1, 1) };
     let open = DarshanRecord { opened: Some(5), closed: Some(7), ..record(1, None, NONE, bare) };
     assert_eq!(write(job(), open), (fine + 5, fine + 7));
