@@ -3,6 +3,7 @@
 //! Invariant: each word of a key is said once, or is one of those that the name, the time or the level already says.
 
 use fieldstone::facts::{Coordinates, Described, Direction, time_of};
+use fieldstone::prelude::*;
 use fieldstone::{FieldKey, Store};
 
 /// Keywords of GRIB messages that their name, level and valid time say.
