@@ -451,7 +451,7 @@ fn add_pair<'py>(
             let name = utf8(&keyword)?;
             Text::Rust(scalar(name, &value)?.ok_or_else(|| {
                 invalid(
-                    format!("{name} has {} but a key needs one value", type_name(&value)),
+                    format!("{name} has {}, but a key needs one value", type_name(&value)),
                     "archive and get take one value per keyword; retrieve and list take lists",
                 )
             })?)
