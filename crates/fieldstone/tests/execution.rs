@@ -1,4 +1,4 @@
-//! What executions record: commits they make and read, who they are, and in which store.
+//! Records of executions: the commits that they make and read, their identity, and their store.
 //!
 //! A program of its own: a thread that has entered no execution belongs to the one that is open in its process, and here
 //! nobody else's threads are. The tests run one after another.
@@ -215,7 +215,7 @@ fn executions_of_several_threads_never_share_a_commit() {
                 }
             });
         }
-        // Who belongs to none of them has commits of his own.
+        // A process that belongs to none of them has commits of its own.
         scope.spawn(|| (0..50).for_each(|step| archive(&store, "nobody", step)));
     });
     let vertices: Vec<VertexName> = executions.iter().map(|one| one.vertex().clone()).collect();
@@ -277,7 +277,7 @@ fn lineage_goes_through_commits_and_by_cause() {
         inputs.iter().for_each(|input| read(&store, input, 0));
         archive(&store, output, 0);
         store.flush(None).unwrap();
-        // What is read afterwards is no input of what is flushed already.
+        // Later reads are not inputs of commits that are flushed already.
         read(&store, output, 0);
         if name == "c" {
             read(&store, "late", 0);
@@ -376,7 +376,7 @@ fn lineage_goes_on_in_the_stores_that_were_read() {
     assert_eq!(stores[0].url.as_deref(), Some(&*url));
     assert!(lineage.tree(20).contains(&format!("(1 field of {url})")), "{}", lineage.tree(20));
     assert_eq!(b.tracer(&Session::default()).trace(&subject, &options).unwrap().vertices.len(), 3);
-    // What the other store says of its executions is in what is exported.
+    // The export contains the other store's records of its executions.
     let (dossier, _) = b.tracer(&Session::default()).dossier_across(&subject, &options).unwrap();
     assert_eq!(dossier.prop(&jobs[0], "name"), Some(&Property::Text("step 0".into())));
     assert!(dossier.runs.iter().any(|run| run.far == jobs[0]));

@@ -23,7 +23,7 @@ use fieldstone_format::netcdf::NcType;
 pub const NODES: u64 = 24;
 pub const STEPS: i64 = 3;
 
-/// Where arrays lie, and at which level.
+/// The layout of arrays, and their level.
 pub type Scene = (ArrayLayout, u64);
 
 pub const SCENES: [Scene; 4] =
@@ -44,7 +44,7 @@ fn len(set: usize, step: i64) -> u64 {
     if set == 2 { 9 + step as u64 } else { NODES }
 }
 
-/// What the ranks of a job tell.
+/// The reports of a job's ranks.
 #[derive(Debug, Default)]
 pub struct Told {
     /// Steps whose flush returned, on any rank.
@@ -59,9 +59,9 @@ pub fn told(told: &SharedTold) -> MutexGuard<'_, Told> {
     told.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One rank's part in a job that writes some steps: a set by blocks, one by a map, and one whose ranks join their parts; each
-/// step a flush; and partitions, which threads keep. Every other step is written by a thread. Where something fails the
-/// job goes on with the next step, as long as its process lives.
+/// One rank's part in a job that writes some steps: a set by blocks, one by a map, and one whose ranks join their
+/// parts; each step is a flush; and partitions, which threads keep. A thread writes every other step. If something
+/// fails, the job goes on with the next step, as long as its process lives.
 fn rank(
     env: &Env,
     comm: Arc<dyn Comm>,
@@ -101,7 +101,7 @@ fn rank(
                 if !env.identity.alive(env.identity.process()) {
                     return Err(error);
                 }
-                // What is left of it is forgotten; what failed in a flush is gone already.
+                // The rest of it is forgotten; the part that failed in a flush is gone already.
                 job.discard()?;
             }
         }
@@ -171,7 +171,7 @@ fn visible(store: &Store, place: &str) -> BTreeSet<i64> {
     seen
 }
 
-/// Whether a set has a step; what it has is right.
+/// Whether a set has a step; if it does, its content is right.
 fn is_there(store: &Store, set: usize, name: &str, step: i64, place: &str) -> bool {
     let key = [("run", "r"), ("variable", name), ("step", &step.to_string())];
     let Ok(field) = store.get(&key, &ReadOptions::default()) else { return false };
@@ -248,7 +248,7 @@ pub fn check(world: &SimWorld, scene: Scene, flushed: &BTreeSet<i64>, place: &st
     expected.extend([STEPS, STEPS + 1]);
     assert_eq!(visible(&store, place), expected, "{place}");
     in_files(&expected);
-    // What the last job flushed is in its files, too.
+    // The last job's flushes are in its files, too.
     let last: BTreeSet<i64> = shown(&env, place).into_keys().filter(|step| *step >= STEPS).collect();
     let in_logs = scene.0 == ArrayLayout::Fields;
     assert_eq!(last.len(), if in_logs { 0 } else { 2 }, "{place}: files show {last:?}");

@@ -88,10 +88,10 @@ fn fails(case: Case, nth: u64, seed: u64) -> bool {
     faults.struck()
 }
 
-/// What is tried at the n-th collective.
+/// The fault to try at the n-th collective.
 fn tried(all: &[Case], nth: u64) -> Vec<Case> {
     if full() {
-        // Where 200 are no multiple of them, another collective begins with the next one.
+        // If 200 is not a multiple of their number, another collective begins with the next one.
         return all.iter().cycle().skip(nth as usize * 200 % all.len()).take(200).copied().collect();
     }
     let pick = |kinds: std::ops::Range<usize>| {
@@ -103,7 +103,7 @@ fn tried(all: &[Case], nth: u64) -> Vec<Case> {
     std::iter::once(pick(0..of_kind)).chain(other).collect()
 }
 
-/// What came of the jobs so far.
+/// The outcome of the jobs so far.
 #[derive(Debug, Default)]
 struct Tally {
     runs: u64,
@@ -134,7 +134,7 @@ fn a_rank_that_fails_or_dies_in_any_collective_fails_all_and_leaves_each_step_wh
             if full() && nth.is_multiple_of(10) {
                 println!("collective {nth}: {} jobs, {} with a failure", tally.runs, tally.struck);
             }
-            // No job has so many.
+            // No job has that many.
             if struck.is_empty() && nth > 100 {
                 break;
             }

@@ -57,7 +57,7 @@ fn an_open_group_takes_further_sets_or_says_what_contradicts() {
             both.write_dense("a", 1, &half(3.0))?;
             first.write_dense("b", 1, &half(4.0))?;
             job.flush()?;
-            // The same again is no other declaration; another one is a Conflict, and adds nothing.
+            // The same declaration again changes nothing; a different one is a Conflict, and adds nothing.
             job.group("g", &sets(&["b", "a"]))?;
             let mut other = sets(&["c", "b"]);
             other.sets[1].dtype = DType::F4;

@@ -55,7 +55,7 @@ fn bytes_of(values: impl IntoIterator<Item = f64>) -> Vec<u8> {
     values.into_iter().flat_map(f64::to_ne_bytes).collect()
 }
 
-/// What a field of doubles holds, in this machine's byte order.
+/// The content of a field of doubles, in this machine's byte order.
 fn native(field: &Field) -> Vec<u8> {
     let (mut bytes, dtype) = (field.read().unwrap(), field.dtype().unwrap().unwrap());
     if !dtype.is_native() {
@@ -140,7 +140,7 @@ fn what_ranks_write_is_fields_and_is_read_by_any_number_of_ranks() {
     assert!(store.verify(&Request::new()).unwrap().damaged.is_empty());
 }
 
-/// What ranks do in a random run, in this order.
+/// The actions of ranks in a random run, in this order.
 #[derive(Debug, Clone, Copy)]
 enum Act {
     /// A set and a step; the number that its elements are made of; whether it waits.
@@ -271,7 +271,7 @@ impl WriteScript {
                     let how = WriteOptions { wait, hints: self.hints[2].clone() };
                     group.write_with(name, step, Ok(memory), &how)?;
                     if mark.is_multiple_of(4) {
-                        // What was not flushed is read by the job.
+                        // The job reads its unflushed content.
                         let read = group.read_dense(name, step, None)?;
                         assert!(read == bytes, "{:?} and not {:?}", read, bytes);
                     }
@@ -299,7 +299,7 @@ impl WriteScript {
         part
     }
 
-    /// Where an element of the declared shape stands in files; flat maps count as files do.
+    /// The position of an element of the declared shape in files; flat maps count as files do.
     fn in_file(&self, at: u64, set: usize) -> u64 {
         if self.order == StorageOrder::C || self.maps[set].is_some() {
             return at;
@@ -381,7 +381,7 @@ fn failing(folder: &Path, layout: ArrayLayout, faults: Faults) -> Vec<Result<()>
     threads::run(3, None, Env::real().disk, faults, body)
 }
 
-/// What a store has of the job: each step whole with both sets, or not at all.
+/// The store's content from the job: each step whole with both sets, or not at all.
 fn check_steps(folder: &Path, context: &str) -> usize {
     let store = match fieldstone::open(
         &folder.join("store").display().to_string(),
@@ -462,7 +462,7 @@ fn a_step_in_the_logs_that_is_written_again_has_nothing_of_the_older_one() {
         job.flush()?;
         group.view(&View::block(&[first], &[2]), None)?;
         group.write_dense("p", 0, &ones[..16])?;
-        // Whoever reads before the flush sees it, as its ranks do; nobody else.
+        // A rank of the job that reads before the flush sees it; no one else does.
         let error = group.read_dense("p", 1, None).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         group.view(&View::block(&[0], &[0]), None)?;

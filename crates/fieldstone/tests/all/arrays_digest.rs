@@ -19,7 +19,7 @@ use crate::arrays_random::{open, read_file};
 const SHAPE: [u64; 2] = [24, 10];
 const KINDS: usize = 5;
 
-/// What a rank holds of `a`, and the number of each element in its memory.
+/// A rank's part of `a`, and the number of each element in its memory.
 fn held(kind: usize, rank: usize, ranks: usize) -> (View, Vec<Option<u64>>) {
     let (size, [rows, columns]) = (ranks as u64, SHAPE);
     let numbers = |view: View| {

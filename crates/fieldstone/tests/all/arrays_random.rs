@@ -49,7 +49,7 @@ impl Job {
         ArrayJob::open(store, Some(comm), Some("r"), &options)
     }
 
-    /// What one rank does; the files of the job.
+    /// The actions of one rank; the files of the job.
     fn perform(&self, case: &Case, env: &Env, comm: Arc<dyn Comm>) -> Result<Vec<PathBuf>> {
         let store = open(env, Mode::Append)?;
         let job = self.open(case, &store, comm)?;
@@ -131,7 +131,7 @@ fn run(case: &Case) -> (Env, Files) {
     (env, files)
 }
 
-/// What programs find in the store.
+/// The content that programs find in the store.
 fn check_fields(case: &Case, env: &Env, shown: &Shown) {
     let store = open(env, Mode::Read).unwrap();
     let listed = store.list(&Request::new(), &ListOptions::default()).unwrap();
@@ -186,7 +186,7 @@ fn one_case(seed: u64) -> (usize, usize) {
     if !shown.is_empty() {
         read_back(random, &case, &env, &shown);
     }
-    // A level that the library chooses is a matter of what an open costs at this moment.
+    // A level that the library chooses depends on the cost of an open at this moment.
     if case.layout == ArrayLayout::Files && case.level > 0 {
         let other = case.dealt_anew(random);
         let (_, found) = run(&other);

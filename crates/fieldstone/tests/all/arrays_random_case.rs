@@ -1,5 +1,5 @@
-//! What a random run of a group is: its sets, the jobs that write them one after another, and what is there in the end,
-//! computed apart, element by element.
+//! A random run of a group: its sets, the jobs that write them one after another, and the final content, computed
+//! separately, element by element.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::distributed_model::{
     Spec, dealt_anew, exclusive, irregular, joined, number_of_ranks, reading, stored,
 };
 
-/// What files hold, and behind it what the logs hold, too.
+/// The content of files and, after it, the content of the logs.
 const TYPES: [&str; 21] = [
     "bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "c8", "c16", "S1", "S5", "S16",
     ">i4", "f2", "U3", "M8[ns]", "m8[s]",
@@ -54,7 +54,7 @@ pub struct Write {
     pub stored: Arc<Stored>,
 }
 
-/// What all ranks do, in this order.
+/// The actions of all ranks, in this order.
 #[derive(Debug, Clone)]
 pub enum Act {
     Write(Write),
@@ -186,7 +186,7 @@ impl Case {
         }
     }
 
-    /// Where an element of a view stands in the array as files have it.
+    /// The position of an element of a view in the array as files have it.
     pub fn place(&self, spec: &Spec, shape: &[u64], at: u64) -> u64 {
         if self.order == StorageOrder::Fortran { stored(spec, shape, at) } else { at }
     }
@@ -236,7 +236,7 @@ impl Case {
         }
     }
 
-    /// What is there after all jobs: each ends with a flush.
+    /// The content after all jobs: each ends with a flush.
     pub fn shown(&self) -> Shown {
         let (mut shown, mut waiting) = (Shown::new(), Shown::new());
         for job in &self.jobs {

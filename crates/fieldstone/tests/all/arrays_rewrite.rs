@@ -1,4 +1,4 @@
-//! A run's arrays, written anew: the same fields in fewer files, or nothing has changed.
+//! Rewriting a run's arrays: the same fields in fewer files, or nothing has changed.
 
 use std::path::Path;
 
@@ -101,7 +101,7 @@ fn arrays_that_are_written_anew_are_the_same_in_fewer_files() {
             known.into_iter().flat_map(|found| found.files).map(|file| file.path).collect();
         assert!(known.iter().all(|path| paths.contains(path)), "{known:?} {paths:?}");
     }
-    // A job goes on, and reads what was written anew.
+    // A job goes on, and reads the rewritten arrays.
     let job = ArrayJob::open(&store, None, Some("r"), &JobOptions::default()).unwrap();
     let pair = job.declared_group("pair").unwrap();
     assert_eq!(pair.last_step().unwrap(), Some(5));

@@ -210,7 +210,7 @@ fn they_go_with_their_run() {
     }
 }
 
-/// What the views say, on whatever engine.
+/// The content of the views, on any engine.
 fn check_tables(store: &Store) {
     for table in ARRAY_TABLES {
         assert!(rows(store, table).is_empty(), "{table}");

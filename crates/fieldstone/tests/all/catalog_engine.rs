@@ -77,7 +77,7 @@ fn a_damaged_engine_is_set_aside_and_made_again() {
         let length = file.metadata().unwrap().len();
         match damage {
             0 => file.set_len(length / 3).unwrap(),
-            1 => file.write_all(b"this is no database").unwrap(),
+            1 => file.write_all(b"not a database file").unwrap(),
             _ => {
                 file.seek(SeekFrom::Start(4096)).unwrap();
                 file.write_all(&vec![0xa5; length as usize - 4096]).unwrap();

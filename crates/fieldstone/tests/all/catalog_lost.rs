@@ -1,5 +1,4 @@
-//! What a failed flush takes of the catalog: it is counted, forgotten, and declared again when it is used
-//! again.
+//! Losses of the catalog in a failed flush: they are counted, forgotten, and declared again when they are used again.
 
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -61,7 +60,7 @@ fn attributes_are_counted_and_what_they_declared_is_declared_again() {
     }
 }
 
-/// What this handle believes to have declared, and has not, is declared when it is asked for again.
+/// A declaration that this handle believes to have made, and has lost, is made again when it is needed.
 #[test]
 fn a_tag_that_was_lost_is_declared_again() {
     let (folder, both, _) = begun();
@@ -100,7 +99,7 @@ fn a_robbed_transaction_loses_what_was_gathered() {
     assert!(runs.contains(&"b".to_owned()) && !runs.contains(&"a".to_owned()), "{runs:?}");
 }
 
-/// Who only annotated in a thread of its own hears of it.
+/// A thread that only annotated learns of it.
 #[test]
 fn a_thread_that_annotates_is_told() {
     let (folder, both, _) = begun();
@@ -108,7 +107,7 @@ fn a_thread_that_annotates_is_told() {
     let lost = "not archived: 1 attribute:";
     std::thread::scope(|scope| {
         let both = &both;
-        // Where one of them panics, the other one's channel ends.
+        // If one of them panics, the other one's channel ends.
         scope.spawn(move || {
             both.try_annotate("first", "max", 1, [0, 0], 1.0, None).unwrap();
             annotated.send(()).unwrap();

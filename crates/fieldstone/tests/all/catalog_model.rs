@@ -1,7 +1,7 @@
-//! Random calls of several handles on one store, held to a plain model that is computed from the calls
-//! alone: an engine that followed them one by one, one that is asked now and then, one that is built anew
-//! and one in memory all say what the model says. What is not flushed is held to a catalog that is made for the
-//! question, which lays all of it over at once.
+//! Random calls of several handles on one store, compared with a plain model that is computed from the calls alone:
+//! an engine that followed them one by one, one that is asked now and then, one that is rebuilt and one in memory all
+//! agree with the model. Unflushed content is compared with a catalog that is made for the question and overlays all
+//! of it at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -67,7 +67,7 @@ fn call(dice: &mut Random) -> Call {
     }
 }
 
-/// What there is.
+/// The content of the model.
 #[derive(Debug, Default, Clone)]
 struct Model {
     fields: BTreeMap<Key, Option<(DType, Vec<u64>)>>,
@@ -204,12 +204,12 @@ impl Model {
     }
 }
 
-/// What a catalog says.
+/// The answers of a catalog.
 fn said(catalog: &dyn CatalogAccess) -> BTreeSet<String> {
     said_in(catalog, None)
 }
 
-/// What a catalog says to those who name a transaction.
+/// The answers of a catalog to a session that names a transaction.
 fn said_in(catalog: &dyn CatalogAccess, transaction: Option<Id>) -> BTreeSet<String> {
     let all = Query { session: Session::from(transaction), ..Query::all() };
     let hits = lines(&catalog.attributes(&all).unwrap()).into_iter();
@@ -322,7 +322,7 @@ fn history(seed: u64, folder: &Path) {
                 batch.push(next);
             }
         }
-        // Fields of one flush: a removal is of what was there before it.
+        // Fields of one flush: a removal removes those that existed before it.
         batch.truncate(batch.iter().position(|call| matches!(call, Call::Remove(..))).map_or(9, |at| at + 1));
         if matches!(batch.last(), Some(Call::Remove(..))) && batch.len() > 1 {
             batch.pop();
@@ -366,11 +366,11 @@ fn history(seed: u64, folder: &Path) {
             agree(&*both.catalog, "followed now and then");
         }
         if dice.below(6) == 0 {
-            agree(&*replayed(&first), "built anew in memory");
+            agree(&*replayed(&first), "rebuilt in memory");
         }
         if dice.below(15) == 0 {
             both.catalog.rebuild().unwrap();
-            agree(&*first.catalog, "built anew");
+            agree(&*first.catalog, "rebuilt");
         }
         if round == 59 {
             agree(&*first.catalog, "at last");
@@ -388,9 +388,9 @@ fn every_engine_says_what_follows_from_the_calls() {
     }
 }
 
-/// What was not flushed, of one handle, its threads and its transactions: each time it is asked for, over a copy
-/// of the engine that has had part of it before, it is what a new catalog says that overlays all of it. Meanwhile
-/// the handle flushes, discards, aborts and commits, and another handle goes on.
+/// Unflushed content of one handle, its threads and its transactions: each time it is read over a copy of the engine
+/// that has had part of it before, it equals the answer of a new catalog that overlays all of it. Meanwhile the
+/// handle flushes, discards, aborts and commits, and another handle goes on.
 fn unflushed(seed: u64, folder: &Path) {
     let mut dice = seeded(seed);
     let other = Both::at(folder);
@@ -426,7 +426,7 @@ fn unflushed(seed: u64, folder: &Path) {
             _ => {
                 let calls: Vec<Call> = (0..1 + dice.below(3)).map(|_| call(&mut dice)).collect();
                 what += &format!("{calls:?} in {session:?} ");
-                // What makes no sense now is refused.
+                // Calls that make no sense now are refused.
                 let all = || calls.iter().for_each(|call| drop(perform(&both, call, session)));
                 if dice.below(4) == 0 {
                     std::thread::scope(|scope| scope.spawn(all).join().unwrap());

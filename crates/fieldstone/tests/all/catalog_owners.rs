@@ -119,7 +119,7 @@ fn what_stands_in_a_run_is_declared_by_its_owner() {
             bob.catalog.create_variables(&run("a"), vec![variable("u", &[2])], &Session::from(session)),
             "user501",
         );
-        // What is there already may be said again.
+        // An existing declaration may be repeated.
         bob.catalog
             .create_variables(&run("a"), vec![variable("t", &[8, 8])], &Session::from(session))
             .unwrap();
@@ -235,7 +235,7 @@ fn everybody_deletes_what_is_his() {
     check(&[&alice, &bob]);
 }
 
-/// What is refused by the calls does not count where it stands in a log all the same.
+/// Content that the calls refuse does not count, even if it is in a log.
 #[test]
 fn what_others_write_past_the_calls_does_not_count() {
     let world = world();
@@ -377,7 +377,7 @@ fn no_date_makes_an_owner_where_others_may_write() {
         assert_eq!((runs.len(), runs[0].decl.params.len()), (1, 0));
         assert_eq!(both.catalog.steps(&Query::all()).unwrap().len(), 0);
     }
-    // Whose the name is, is settled by the first flush.
+    // The first flush settles the owner of the name.
     let (first, second) = (open(&world, "alice"), open(&world, "bob"));
     first.create_run("c");
     second.create_run("c");

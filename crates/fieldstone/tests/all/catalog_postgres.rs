@@ -38,7 +38,8 @@ fn the_answers_are_those_of_the_file() {
     assert!(answers.lines().count() > 800, "{answers}");
     assert!(!Both::engine(folder.path()).exists(), "the engine is the server alone");
     assert_eq!(Both::at(folder.path()).answers(), answers);
-    // Another handle, as of another process, sees the same; what one has not flushed is its own.
+    // Another handle, like one of another process, sees the same; unflushed content is visible only to its own
+    // handle.
     let other = on(server, folder.path());
     assert_eq!(other.answers(), answers);
     both.annotate("a", "min", 4, [2, 2], -1.0);
@@ -62,7 +63,7 @@ fn a_server_that_comes_and_goes_changes_no_answer() {
     let answers = both.answers();
     server.stop();
     server.resume();
-    assert_eq!(both.answers(), answers, "started anew between two reads");
+    assert_eq!(both.answers(), answers, "restarted between two reads");
     server.stop();
     let error = both.catalog.runs(&Query::all()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");

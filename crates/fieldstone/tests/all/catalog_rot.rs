@@ -26,7 +26,7 @@ fn filled(folder: &Path) -> Both {
     both
 }
 
-/// What is asked: everything, by value, and as a stream.
+/// The questions: everything, by value, and as a stream.
 fn answers(both: &Both) -> String {
     let high = lines(&both.catalog.attributes(&all_of(vec![above(140.0)])).unwrap()).join("\n");
     let low = both.catalog.count(&all_of(vec![tag_is("min"), run_is("b")])).unwrap();
@@ -129,7 +129,7 @@ fn bytes_that_change_under_open_handles_change_no_answer() {
         let reader = dice.index(3);
         assert!(answers(&handles[reader]) == truth, "round {round}: {what:?}");
         handles[reader] = Both::at(folder.path());
-        assert!(answers(&handles[reader]) == truth, "round {round}, read anew: {what:?}");
+        assert!(answers(&handles[reader]) == truth, "round {round}, read again: {what:?}");
         noticed += u32::from(set_aside(folder.path()));
     }
     assert!(noticed > 5, "{noticed} of 40");
@@ -160,7 +160,7 @@ fn a_stream_goes_on_where_its_engine_breaks() {
     assert_eq!(Both::at(folder.path()).catalog.stream(&limited).unwrap().count(), 1000);
 }
 
-/// Earlier releases made files without room for checksums: they are made anew.
+/// Earlier releases made files without room for checksums: they are rebuilt.
 #[test]
 fn an_engine_of_an_earlier_release_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Reading what is not flushed costs what is new, a query looks at the logs once, and what goes wrong beside the
-//! caller is told by the next read.
+//! Reading unflushed content costs only its new part, a query looks at the logs once, and the next read reports
+//! errors that happened in the background.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -150,8 +150,8 @@ fn a_query_looks_at_the_logs_once() {
         both.try_annotate("a", "max", 2, [0, 0], 1.0, query.session.transaction()).unwrap();
         catalog.copy_overlays_at(0);
     }
-    // Whose a run is is asked at the moment at which it was looked up; the claim of one that is nobody's looks
-    // itself, because others may claim it meanwhile.
+    // The owner of a run is asked at the moment of the look-up; claiming a run without an owner looks again, because
+    // others may claim it meanwhile.
     let claim = {
         let before = journal.looks().count();
         journal.datasets().claim(b"some level".to_vec(), &Session::default()).unwrap();
@@ -202,7 +202,7 @@ fn what_goes_wrong_beside_the_caller_is_told_by_the_next_read_once() {
         engine.batch("DROP TRIGGER fault").unwrap();
         drop(engine);
         rows += 20_000;
-        // Who writes goes on.
+        // The writer goes on.
         both.annotate("a", "min", n as i64, [0, 0], 1.0);
         rows += 1;
         let error = ask().unwrap_err();
@@ -211,7 +211,7 @@ fn what_goes_wrong_beside_the_caller_is_told_by_the_next_read_once() {
         ask().unwrap();
         assert_eq!(both.catalog.count(&Query::all()).unwrap(), rows, "it follows again");
     }
-    // What went well is not told, and what is made anew has forgotten it.
+    // Success is not reported, and a rebuild has forgotten it.
     both.catalog.annotate(columns("a", "fine", 20_000), &Session::default()).unwrap();
     both.flush();
     both.catalog.join_applying();
@@ -269,7 +269,7 @@ fn a_child_has_nothing_of_what_its_parent_has_not_flushed() {
     assert_eq!(both.hits(vec![]).len(), 6);
 }
 
-/// What a session lost to a failure, or gave up, is not read from what was overlaid before; nor in another
+/// Content that a session lost to a failure, or discarded, is not read from an earlier overlay; nor in another
 /// session, whose overlay holds it, too.
 #[test]
 fn what_was_lost_or_discarded_is_gone_from_every_overlay() {
@@ -310,11 +310,11 @@ fn what_was_lost_or_discarded_is_gone_from_every_overlay() {
     }
 }
 
-/// Who reads beside a thread that flushes again and again sees each attribute once, none of those that were there
-/// when he asked is missing, and he does not wait until the other one rests.
+/// A reader next to a thread that flushes again and again sees each attribute once, misses none that existed when it
+/// asked, and does not wait until the other thread rests.
 #[test]
 fn a_reader_beside_a_thread_that_flushes_sees_everything_once() {
-    // In memory a flush takes a fraction of what it takes to follow the logs.
+    // In memory a flush takes a fraction of the time that following the logs takes.
     let both = Both::memory();
     both.prepare("a");
     both.flush();
@@ -336,7 +336,7 @@ fn a_reader_beside_a_thread_that_flushes_sees_everything_once() {
             for read in 0..100 {
                 let before = given.load(Ordering::SeqCst);
                 let found = both.catalog.attributes(&all_of(vec![tag_is(tag)]));
-                // Whoever flushes ends also where this one fails.
+                // The flushing thread also ends if this one fails.
                 let steps = found.map(|found| found.step);
                 let ends = steps.is_err();
                 done.fetch_add(u32::from(ends), Ordering::Relaxed);
@@ -346,7 +346,7 @@ fn a_reader_beside_a_thread_that_flushes_sees_everything_once() {
                 let all = steps.iter().copied().eq(0..steps.len() as i64);
                 let right = all && (before..=after + 1).contains(&(steps.len() as u32));
                 done.fetch_add(u32::from(!right), Ordering::Relaxed);
-                // What of the flushing thread stands behind what is missing, or is there twice.
+                // Attributes of the flushing thread that follow the missing one, or that appear twice.
                 let odd = steps.iter().zip(0..).find(|(step, due)| **step != *due);
                 assert!(
                     right,

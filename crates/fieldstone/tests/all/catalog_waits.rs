@@ -40,7 +40,8 @@ impl Drop for Holder {
 
 const WRITES: &str = "c = sqlite3.connect(sys.argv[1], isolation_level=None)\nc.execute('BEGIN IMMEDIATE')";
 const LOCKS: &str = "f = open(sys.argv[1])\nfcntl.flock(f, fcntl.LOCK_EX)";
-/// Whoever may read `-shm` may keep all others from writing; the connection keeps them from making a new one.
+/// A process that may read `-shm` could keep all others from writing; the connection keeps them from creating a new
+/// one.
 const READS_SHM: &str = "c = sqlite3.connect(sys.argv[1])\nc.execute('SELECT 1 FROM sqlite_schema').fetchone()\n\
                          f = open(sys.argv[1] + '-shm', 'rb')\nfcntl.lockf(f, fcntl.LOCK_SH, 8, 120)";
 

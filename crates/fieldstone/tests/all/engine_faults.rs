@@ -50,7 +50,7 @@ fn lines(output: &Output, word: &str) -> Vec<String> {
     whole.filter_map(|line| line.strip_prefix(word)).map(|rest| rest.trim().to_owned()).collect()
 }
 
-/// What the catalog must say: all rows of whole flushes, each once; at least those acknowledged.
+/// The catalog must have all rows of whole flushes, each once, and at least the acknowledged ones.
 fn check(folder: &Path, acknowledged: u64, context: &str) {
     let url = folder.join("store").to_str().unwrap().to_owned();
     let options = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
@@ -66,7 +66,7 @@ fn check(folder: &Path, acknowledged: u64, context: &str) {
         let hits = catalog.attributes(&Query::all()).unwrap();
         let mut rows = BTreeSet::new();
         for (i, value) in hits.value.iter().enumerate() {
-            let Value::Int(value) = value else { panic!("{context}: {value:?} is no integer") };
+            let Value::Int(value) = value else { panic!("{context}: {value:?} is not an integer") };
             assert!(rows.insert((hits.step[i], *value)), "{context}: {value} is there twice");
         }
         (catalog, rows)
@@ -81,7 +81,7 @@ fn check(folder: &Path, acknowledged: u64, context: &str) {
     assert_eq!(fields, flushes, "{context}: fields and attributes");
     catalog.rebuild().unwrap();
     drop(catalog);
-    assert_eq!(answer().1, found, "{context}: built anew, the engine answers otherwise");
+    assert_eq!(answer().1, found, "{context}: a rebuilt engine answers otherwise");
 }
 
 fn at_every_call(kind: &str, after: impl Fn(&Path, &Output, &str)) {

@@ -105,7 +105,7 @@ fn float(value: &Value) -> f64 {
     }
 }
 
-/// What stands at a place in C order.
+/// The value at a position in C order.
 fn place(mut at: usize, shape: &[u64]) -> Vec<u64> {
     let mut place = vec![0; shape.len()];
     for d in (0..shape.len()).rev() {

@@ -1,7 +1,7 @@
-//! 64 processes, as if on two hosts with clocks two hours apart, archive fields and annotate them in one
-//! folder, with no server; many are killed, at random moments and in system calls of every kind. Field and
-//! attribute are both there or neither, what was acknowledged is there, nothing is there twice, and the
-//! engine that they left behind says what one built anew says.
+//! 64 processes, as if on two hosts with clocks two hours apart, archive fields and annotate them in one folder,
+//! without a server; many are killed, at random moments and in system calls of every kind. Each field is there with
+//! its attribute or not at all, everything acknowledged is there, nothing is there twice, and the engine that they
+//! left behind agrees with a rebuilt one.
 //!
 //! `FIELDSTONE_CRASH=full` makes ten rounds of longer work.
 
@@ -47,7 +47,7 @@ const CALLS: [&str; 21] = [
 enum End {
     /// By itself.
     Done,
-    /// Killed after so many milliseconds.
+    /// Killed after this number of milliseconds.
     After(u64),
     /// Killed in a system call, the n-th of its kind.
     In(&'static str, u64),
@@ -77,7 +77,7 @@ fn start(url: &str, name: &str, flushes: u64, number: u64, end: End) -> Child {
         .unwrap()
 }
 
-/// Runs all processes of a round at once; how many flushes each was told of, by name.
+/// Runs all processes of a round at once; returns the number of acknowledged flushes of each, by name.
 fn round(
     url: &str,
     round: u64,
@@ -204,7 +204,7 @@ fn sixty_four_processes_lose_nothing_and_double_nothing() {
         assert!(check.ok(), "the engine as it was left: {check:#?}");
         let found = answers(&*catalog);
         catalog.rebuild().unwrap();
-        assert_eq!(answers(&*catalog), found, "the engine built anew");
+        assert_eq!(answers(&*catalog), found, "the rebuilt engine");
         check_clean(&store);
         let boards = std::fs::read_dir(format!("{url}/boards")).unwrap().count();
         assert_eq!(boards, 2, "as if on two hosts");

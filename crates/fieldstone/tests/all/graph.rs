@@ -31,7 +31,7 @@ fn writers(store: &Store, file_id: &str) -> Vec<String> {
 
 fn simulated(world: &SimWorld, host: &str, options: &OpenOptions) -> Store {
     let store = fieldstone::open_in(world.process(host), "/s", Path::new("/s"), options).unwrap();
-    // Whoever looks before the first flush finds nothing.
+    // A process that looks before the first flush finds nothing.
     store.will_write();
     store
 }

@@ -110,7 +110,7 @@ fn both_stores_together_have_everything_and_the_view_is_smaller() {
     }
     let again = archive_into(&store, 1_000, &cold, "/cold").unwrap();
     assert_eq!((again.vertices, again.relations), (0, 0));
-    // What is hidden by now moves elsewhere, and each says where it is.
+    // Versions that are hidden by now move elsewhere, and each names its place.
     put(&store);
     let time = Some(2_000);
     store
@@ -119,14 +119,14 @@ fn both_stores_together_have_everything_and_the_view_is_smaller() {
         .unwrap();
     let cellar = open(&env, "/cellar").unwrap();
     archive_into(&store, 3_000, &cellar, "/cellar").unwrap();
-    let told: Vec<Option<String>> = store
+    let archived: Vec<Option<String>> = store
         .graph()
         .versions(&file(3), &Session::default())
         .unwrap()
         .into_iter()
         .map(|version| version.archived.map(|url| url.to_string()))
         .collect();
-    assert!(told.contains(&Some("/cellar".into())), "{told:?}");
+    assert!(archived.contains(&Some("/cellar".into())), "{archived:?}");
 }
 
 #[test]

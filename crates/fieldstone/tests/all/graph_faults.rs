@@ -1,6 +1,6 @@
-//! The graph in the simulated world: killed in a system call, cut off the power, and on a disk that fails. What was
-//! flushed is there in both directions, no relation is torn, nothing else shows, and the view says what a replay of
-//! the logs says.
+//! The graph in the simulated world: killed in a system call, after a power cut, and on a disk that fails. Flushed
+//! relations are there in both directions, no relation is torn, nothing else shows, and the index agrees with a
+//! replay of the logs.
 //!
 //! Half of the seeds cut the view into slots on the way, which split and are walked.
 //!
@@ -24,13 +24,13 @@ use fieldstone_testkit::random::Seeded;
 use fieldstone_testkit::require::full;
 use fieldstone_testkit::{Random, seeded};
 
-/// Where the view's segments are.
+/// The folder of the index's segments.
 const VIEW: &str = "/s/graph";
 
 /// Opens the store, with its view on the simulated disk.
 fn open(env: &Env) -> Result<Store> {
     let store = fieldstone::open_in(env.clone(), "/s", Path::new("/s"), &OpenOptions::default())?;
-    // Where it cannot be made, the view stays in memory.
+    // If it cannot be created, the index stays in memory.
     let _ = env.disk.create_dir_all(Path::new(VIEW));
     // A kill may come before there is anything else.
     store.will_write();
@@ -81,7 +81,7 @@ fn visible(store: &Store, vertices: &BTreeSet<VertexName>) -> Result<BTreeSet<Li
     Ok(forward)
 }
 
-/// What must be there, and what may be: each flush whole or not at all.
+/// The relations that must be there, and those that may: each flush whole or not at all.
 #[derive(Debug, Default, Clone)]
 struct Model {
     vertices: BTreeSet<VertexName>,
@@ -262,7 +262,7 @@ impl Work<'_> {
         self.walk(&seen)
     }
 
-    /// What one hop from each job leads to, by an engine of the three.
+    /// The result of one hop from each job, by one of the three engines.
     fn walk(&mut self, seen: &BTreeSet<Line>) -> Result<()> {
         let starts = (0..12).map(job).collect();
         let start = VertexTest { named: Some(starts), ..VertexTest::default() };
@@ -277,7 +277,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Makes the view anew, in slots where the seed says so.
+    /// Rebuilds the index, in slots if the seed says so.
     fn anew(&mut self) -> Result<()> {
         if !is_cut(self.seed) {
             return self.store.graph().rebuild().map(drop);
@@ -344,7 +344,7 @@ fn check(world: &SimWorld, model: &Model, place: &str) {
         let store = open(&world.process("a")).unwrap_or_else(|e| panic!("{place}: {e}"));
         let seen = visible(&store, &model.vertices).unwrap_or_else(|e| panic!("{place}: {e}"));
         model.check(&seen, &format!("{place}, round {round}"));
-        // What is there now stays; what is not, does not come.
+        // Present relations stay; absent ones do not appear.
         model.flushed = seen;
         model.open.clear();
         let check = store.graph().verify().unwrap_or_else(|e| panic!("{place}: {e}"));
@@ -373,7 +373,7 @@ fn count(seed: u64, tree: &Path) -> BTreeMap<OpKind, u64> {
     OpKind::ALL.map(|kind| (kind, calls.count(kind) - before.count(kind))).into_iter().collect()
 }
 
-/// Lets a process work under a plan of faults; what it ended with.
+/// Lets a process work under a plan of faults; returns the state in which it ended.
 fn disturbed(
     seed: u64,
     tree: &Path,
@@ -410,7 +410,7 @@ fn a_kill_in_any_call_tears_no_relation_and_loses_none_that_was_flushed() {
         let (world, env, model, outcome) =
             disturbed(seed, tree.path(), |world, env| world.kill_nth(env, Some(kind), n));
         let place = format!("killed at {kind:?} {n}, seed {seed}");
-        // Where slots split beside it, it may get by with a call fewer.
+        // If slots split at the same time, it may get by with one call fewer.
         let survived = env.identity.alive(env.identity.process());
         assert!(!survived || is_cut(seed), "{place}: it survived: {outcome:?}");
         check(&world, &model, &place);
@@ -441,7 +441,7 @@ fn after_a_power_cut_the_view_is_whole_or_made_anew() {
     }
 }
 
-/// The folder of the view is on a disk that fails: no put, flush or read hears of it, and no answer is wrong.
+/// The folder of the index is on a disk that fails: no put, flush or read reports it, and no answer is wrong.
 #[test]
 fn a_view_whose_disk_fails_delays_nothing_and_says_nothing_wrong() {
     let tree = tree();
@@ -479,7 +479,7 @@ fn a_view_whose_disk_fails_delays_nothing_and_says_nothing_wrong() {
     }
 }
 
-/// Faults anywhere, of the logs, too: what a flush was told is there, what it reported may be.
+/// Faults anywhere, also in the logs: acknowledged flushes are there, failed ones may be.
 #[test]
 fn a_disk_that_fails_tears_no_relation() {
     let tree = tree();

@@ -112,7 +112,7 @@ fn two_writers_and_two_readers_one_of_them_without_rights_hear_of_each_other_wit
     assert!(check.ok(), "{check:?}");
 }
 
-/// Who puts and reads writes below the view's folder files of his own, which get their names when they are whole; a
+/// A user who puts and reads writes own files below the index's folder, which get their names when they are whole; a
 /// reader without rights writes nothing into the store.
 #[test]
 fn segments_are_files_of_one_process_and_nobody_writes_to_one_that_has_its_name() {

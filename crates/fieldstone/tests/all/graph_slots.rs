@@ -97,7 +97,7 @@ fn a_view_in_slots_answers_as_one_in_one_piece() {
         }
         assert!(store.graph().verify().unwrap().ok());
         store.flush(None).unwrap();
-        // Who opens it next finds it so, and makes it so again.
+        // The next process that opens it finds it in this state, and restores it.
         let other = open(folder.path());
         for _ in 0..2 {
             let found = other.graph().partitions().unwrap();
@@ -198,7 +198,7 @@ fn a_slot_that_is_lost_in_the_third_step_changes_no_answer() {
     store.flush(None).unwrap();
     let partitioning = Partitioning { slots: 4, threshold: 4, ..Partitioning::default() };
     store.graph().partition(partitioning).unwrap();
-    // What is put behind the list on disk is in the slots' memory and in the log.
+    // Versions put after the list on disk are in the slots' memory and in the log.
     fill(&store, &mut seeded(4), 50).unwrap();
     store.flush(None).unwrap();
     let walk = travel(WALKS[1], false);

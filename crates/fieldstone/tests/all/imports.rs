@@ -1,5 +1,5 @@
-//! What others recorded, brought in file by file: whatever is in one file or call, in which order, and how often, the
-//! graph says the same.
+//! Records of other tools, imported file by file: whatever is in one file or call, in which order, and how often, the
+//! graph is the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -119,7 +119,7 @@ fn text(value: &Value) -> String {
     Value::Map(pairs).to_string()
 }
 
-/// What the graph says: lineages of all data, the span of each relation, and what is known of each job.
+/// The content of the graph: lineages of all data, the span of each relation, and the properties of each job.
 fn said(store: &Store) -> Vec<String> {
     let graph = store.graph();
     let mut all = Vec::new();

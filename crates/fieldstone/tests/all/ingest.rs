@@ -476,7 +476,7 @@ fn real_grib_files_come_back_byte_for_byte() {
     paths.retain(|path| path.is_file());
     let mut at = 0..;
     paths.retain(|_| at.next().is_some_and(|n| full() || n % 3 == 0));
-    // All in one store: equal keys of different files are told apart.
+    // All in one store: equal keys of different files stay distinct.
     let store = memory("mars");
     let report = ingest(&store, &paths, &options).unwrap();
     let found: BTreeSet<Vec<u8>> = contents(&store).into_values().collect();

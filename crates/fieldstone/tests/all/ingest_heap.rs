@@ -38,7 +38,7 @@ fn folders_are_walked_in_the_order_of_names() {
     let all = ["a.nc", "b/1.nc", "b/2.nc", "b/sub/deep/3.nc"].map(str::to_owned);
     assert_eq!(named(root, &["a.nc", "b"], false), (all.to_vec(), vec![]));
     assert_eq!(named(root, &["b"], true).0, all[1..3]);
-    // What is named is taken, whatever it is called; what is not there is for the reader to say.
+    // Named files are read, whatever their names; the reader reports missing ones.
     assert_eq!(named(root, &["b/.hidden", "none"], false).0, ["b/.hidden", "none"]);
     std::fs::create_dir(root.join("empty")).unwrap();
     assert_eq!(named(root, &["empty"], false).1, ["empty: the folder: it holds no files"]);
@@ -62,7 +62,7 @@ fn patterns_name_files_of_any_depth_each_once() {
     assert_eq!(files(&["**/a?.nc"]), ["a1.nc", "a2.nc", "x/a3.nc", "x/y/a4.nc"]);
     assert_eq!(files(&["x/*/*.nc"]), ["x/y/a4.nc", "x/y/c[1].nc"]);
     assert_eq!(files(&["*.nc", "a1*", "[b]*"]), ["a1.nc", "a2.nc", "b.grib"], "each once");
-    assert_eq!(files(&["x/y/c[1].nc"]), ["x/y/c[1].nc"], "a file of this name is no pattern");
+    assert_eq!(files(&["x/y/c[1].nc"]), ["x/y/c[1].nc"], "the name of a file is not a pattern");
     assert_eq!(files(&["?"]), ["x/a3.nc", "x/y/a4.nc", "x/y/c[1].nc"], "a folder that matches is walked");
     assert_eq!(
         named(root, &["*.nx"], false),
@@ -120,7 +120,7 @@ fn one_store_takes_both_and_says_under_which_key() {
         assert_eq!(keys[0], "run=ocean");
         assert_eq!(keys[1], format!("run=ocean,source={}", "2".repeat(12)));
         assert!(keys[2].contains("class=od") && keys[2].contains("param=167"), "{}", keys[2]);
-        assert!(!keys[2].contains("step"), "what differs is no part of it: {}", keys[2]);
+        assert!(!keys[2].contains("step"), "keywords that differ are not part of it: {}", keys[2]);
         let counts = |taken: &fieldstone::Taken| if unchanged { taken.unchanged } else { taken.fields };
         assert_eq!(report.taken.iter().map(counts).collect::<Vec<_>>(), [3, 3, 2]);
         assert_eq!(report.fields(), if unchanged { 0 } else { 8 });
@@ -167,7 +167,7 @@ fn an_ingest_that_is_interrupted_leaves_its_report_and_goes_on() {
     let (files, store) = (Files::new(), memory("mars"));
     let at = |step: &str| done(vec![message(grib_key(step), json!([]), step)]);
     let paths = [files.add("1", at("1")), files.add("2", at("2")), files.add("3", at("3"))];
-    // Who interrupts kills the helper, too: its end is no reason of the file's.
+    // An interrupt kills the helper, too: its end is not the fault of the file.
     let killed = files.add("2", json!([[{"signal": 2}, ""]]));
     let stop = |p: &fieldstone::Progress<'_>| match p.index {
         0 => Ok(()),

@@ -1,5 +1,5 @@
-//! Real processes on a real disk: killed, stopped, and out of space. What a writer said it flushed is
-//! there for everyone; nobody waits for it.
+//! Real processes on a real disk: killed, stopped, and out of space. Flushes that a writer acknowledged are there for
+//! everyone; no process waits for it.
 //!
 //! `FIELDSTONE_CRASH=full` kills more often and holds a stopped writer for a minute.
 
@@ -100,7 +100,7 @@ fn a_writer_killed_at_any_system_call_loses_nothing_it_acknowledged() {
     }
 }
 
-/// What other processes do while a writer is stopped; it must not take long.
+/// The work of other processes while a writer is stopped; it must not take long.
 fn go_on_without(url: &str, what: &str, hold: Duration) {
     let clock = Env::real().clock;
     let now = || Duration::from_nanos(clock.monotonic());
@@ -228,7 +228,7 @@ fn a_full_disk_loses_only_what_it_says_and_the_handle_goes_on() {
             (0..).find_map(|step| put(step).err().map(|e| (step, e))).expect("the disk is full at some time");
         let text = error.to_string();
         assert!(text.contains(&format!("{{step={first}}}")), "{text}");
-        // What failed gives its room back, and the zeros behind it, so that a little more may fit.
+        // A failed flush frees its room, and the zeros after it, so that a little more may fit.
         let lost = (first..).find(|step| put(*step).is_err()).expect("the disk is full at some time");
         assert!((lost - first) * length as u64 <= 1 << 20, "{first} {lost}");
         let holds = |store: &dyn FieldStore, steps: &mut dyn Iterator<Item = u64>| {
@@ -242,13 +242,13 @@ fn a_full_disk_loses_only_what_it_says_and_the_handle_goes_on() {
         let visible = |store: &dyn FieldStore| {
             store.list(&Request::new(), &ListOptions::default()).unwrap().filter(|e| e.is_ok()).count() as u64
         };
-        // What was there is there, for this handle and for a new one; what was lost is not.
+        // Earlier content is still there, for this handle and for a new one; the lost content is not.
         for store in [&store, &open(&folder.store())] {
             holds(store, &mut (0..lost));
             assert_eq!(visible(store), lost);
             check_clean(store);
         }
-        // What a failure gave back may hold a few more.
+        // The room that a failure freed may hold a few more.
         assert!((0..1_000).any(|_| put(lost).is_err()), "the disk is still full");
         std::fs::remove_file(&ballast).unwrap();
         put(lost).unwrap();

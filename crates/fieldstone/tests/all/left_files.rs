@@ -1,4 +1,4 @@
-//! What killed jobs left of the files that a store owns beside its logs: it is named, counted, shown or removed.
+//! Files that killed jobs left next to a store's logs: they are named, counted, shown or removed.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Lineages for others: PROV-JSON, OpenLineage, RO-Crate, Graphviz, pictures. What other programs make of them is
-//! tested in Python, where these are.
+//! Exports of lineages: PROV-JSON, OpenLineage, RO-Crate, Graphviz, pictures. Python tests check how other programs
+//! read them.
 
 use std::collections::BTreeSet;
 
@@ -256,7 +256,7 @@ fn a_crate_has_an_action_for_each_job() {
     assert_eq!(of(action["environment"]["@id"].as_str().unwrap())["value"], "4");
     assert!(entities.iter().all(|e| e["@id"] != "#process/17/0"), "ranks are their job");
     assert_eq!(of("./")["hasPart"].as_array().unwrap().len(), 3, "mesh, t, plot");
-    // Whatever is pointed to is there.
+    // Every reference has its target.
     let ids: BTreeSet<&str> = entities.iter().map(|e| e["@id"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), entities.len(), "no id twice");
     for entity in entities {

@@ -20,7 +20,7 @@ pub fn job(store: &Store) -> ArrayJob {
     ArrayJob::open(store, None, Some("r"), &JobOptions::default()).unwrap()
 }
 
-/// A strip of triangles of so many nodes, under a name.
+/// A strip of triangles with this number of nodes, under a name.
 pub fn make_mesh(store: &Store, name: &str, nodes: usize) -> Result<()> {
     let x: Vec<f64> = (0..nodes).map(|i| i as f64).collect();
     let y: Vec<f64> = (0..nodes).map(|i| (i % 2) as f64).collect();
@@ -52,7 +52,7 @@ fn flip(path: &Path, at: usize) {
     fs::write(path, bytes).unwrap();
 }
 
-/// What a process that opens the store now reads of a mesh.
+/// The content of a mesh as a process reads it that opens the store now.
 fn read_mesh(folder: &Path) -> Result<()> {
     let store = open(folder);
     let mesh = StoredMesh::open(&store, "wing")?;

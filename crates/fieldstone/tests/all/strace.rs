@@ -1,5 +1,4 @@
-//! What the operating system is asked for: no lock, no file written by two processes but a board, one
-//! sync for a small flush.
+//! System calls of a store: no lock, no file that two processes write except a board, one sync for a small flush.
 
 use std::collections::{BTreeMap, BTreeSet};
 

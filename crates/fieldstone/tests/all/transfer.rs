@@ -183,7 +183,7 @@ fn an_array_in_a_file_of_the_store_is_copied_and_one_with_holes_is_refused() {
     assert!(refused.message().contains("no folder"), "{refused}");
 }
 
-/// All that can be told of a field.
+/// A complete description of a field.
 fn output(field: &Field) -> String {
     let field = field.clone().lenient();
     let read = field.read().unwrap();
@@ -233,7 +233,7 @@ fn fields_of_every_kind_come_along_as_they_are() {
     let again = copied(&hot, "", &cold).unwrap();
     assert_eq!((again.fields, again.bytes, again.unchanged), (0, 0, n));
     assert_eq!(cold.version().unwrap(), before);
-    // What differs in one element, or in which elements are written, is copied again.
+    // A field that differs in one element, or in its written elements, is copied again.
     let data = [0; 4];
     let value =
         Value::Piece { data: &data, dtype: DType::F4, start: &[7, 7], count: &[1, 1], shape: &[8, 8] };
@@ -321,7 +321,7 @@ fn a_move_removes_what_was_carried_over_and_nothing_newer() {
     let options = OpenOptions { at: Some(version), ..OpenOptions::default() };
     let old: Store = open_in(world.process("a"), HOT, Path::new(HOT), &options).unwrap();
     assert_eq!(field(&old, "t", 0).unwrap().read().unwrap(), b"old");
-    // What this handle had not flushed is not part of it, and still its own.
+    // This handle's unflushed content is not part of it, and still its own.
     bytes(&hot, "v", 0, b"unflushed");
     moved(&hot, "variable=u", &cold).unwrap();
     assert_eq!((hot.unflushed(), listed(&hot).len(), listed(&cold).len()), (1, 1, 8));
@@ -347,7 +347,7 @@ fn moves_that_cannot_remove_are_refused_before_anything_is_copied() {
     assert_eq!(copied(&reader, "", &cold).unwrap().fields, 1);
 }
 
-/// What the target's disk does not give back is found before anything is visible or removed.
+/// Content that the target's disk does not return is found before anything becomes visible or is removed.
 #[test]
 fn a_target_that_loses_a_byte_is_found_out() {
     let world = world();

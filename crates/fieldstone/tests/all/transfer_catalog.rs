@@ -1,4 +1,5 @@
-//! What goes from store to store with fields: runs, steps, variables, tags and attributes; and what stays.
+//! Metadata that goes from store to store with fields: runs, steps, variables, tags and attributes; and metadata that
+//! stays.
 
 use std::path::Path;
 
@@ -183,7 +184,7 @@ fn all_that_stands_on_runs_steps_and_variables_comes_along_once() {
         assert_eq!((again.fields, again.attributes), (0, 0), "{request}");
         untouched(&cold, &before);
     }
-    // What was corrected is corrected there; what it says of the same place, too, and nothing else.
+    // A correction is carried over, also one of another value at the same place, and nothing else.
     let run = hot.run_of_project("", "a").unwrap();
     run.annotate_many("several", Values::Int(vec![2, 7]), &Target::variable("t").step(1)).unwrap();
     hot.flush(None).unwrap();
@@ -317,7 +318,7 @@ fn hits_bring_their_fields_and_what_they_stand_on() {
     moved(&hot, hits.clone(), &cold).unwrap();
     assert_eq!((listed(&hot), count(&hot, "tag=rate"), count(&hot, "tag=float")), (5, 0, 6));
     assert_eq!(hot.catalog().steps(&Query::all()).unwrap().len(), 4, "bare stands at step 0");
-    // They are no attributes of it any more.
+    // They are not attributes of it any more.
     let before = state(&cold);
     let gone = error(copied(&hot, hits, &cold), ErrorKind::Conflict);
     assert!(gone.message().contains("3 of 3 hits"), "{gone}");
@@ -401,7 +402,7 @@ fn attributes_become_those_of_who_copies_and_others_keep_theirs() {
     hot.catalog().delete(&Deletion::Runs(find("run=empty")), false, true, &Session::default()).unwrap();
     hot.catalog().delete(&Deletion::Tags(find("tag=own")), false, true, &Session::default()).unwrap();
     hot.flush(None).unwrap();
-    // Who has them already, under whatever name, gets no second ones.
+    // A target that has them already, under any name, does not get them twice.
     world.permissions().make_writable(Path::new(COLD)).unwrap();
     let mine = open(&world, COLD);
     let again = copied(&hot, requests("run=a"), &mine).unwrap();
@@ -579,7 +580,7 @@ fn attributes_of_a_member_take_its_field_alone() {
     assert_eq!((count(&none, "tag=storm"), count(&none, "tag=mean")), (0, 1));
     let written = fieldstone::transfer::written(&hot, &requests("number=1,variable=t")).unwrap().concat();
     assert!(written.contains("storm") && !written.contains("\"3\""), "{written}");
-    // What is on a member goes with it, although other members stay.
+    // Attributes of a member go with it, although other members stay.
     let cold = open(&world, COLD);
     moved(&hot, requests("run=a,variable=t,step=0,number=3"), &cold).unwrap();
     assert_eq!((count(&hot, "tag=storm"), count(&hot, "tag=mean"), numbers(&hot).len()), (1, 1, 9));

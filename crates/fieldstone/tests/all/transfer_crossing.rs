@@ -1,5 +1,5 @@
-//! Moves that meet: in opposite directions, in rings, the same one twice, each killed anywhere. What they move is in one of
-//! the stores or in several, always: fields, attributes, and what is declared of runs.
+//! Moves that meet: in opposite directions, in rings, the same one twice, each killed anywhere. Their content is in
+//! one of the stores or in several, always: fields, attributes, and declarations of runs.
 //!
 //! A move calls its progress between reading and writing each field, and once more before it is decided: there other moves
 //! run, whole or killed. `FIELDSTONE_CRASH=full` makes 2,000 kills of moves, otherwise 60.
@@ -196,7 +196,7 @@ fn a_move_that_is_made_twice_at_once_moves_all() {
     }
 }
 
-/// What is written to the source while a move runs stays there, whatever it stands on.
+/// Content that others write to the source while a move runs stays there, whatever it describes.
 #[test]
 fn what_is_written_on_a_run_while_it_moves_stays() {
     let world = world(1);
@@ -218,7 +218,7 @@ fn what_is_written_on_a_run_while_it_moves_stays() {
     moved(&from, &to, Some(&progress)).unwrap();
     let left = open(&world, STORES[0]);
     let late = left.catalog().count(&parse("tag=late").unwrap()).unwrap();
-    // Of what was carried over, what stands on the run stays with it; all else is gone.
+    // After the move, attributes of the run stay with it; everything else that was carried over is gone.
     assert_eq!((late, left.catalog().count(&parse("tag=q").unwrap()).unwrap()), (2, 1));
     let steps = left.catalog().steps(&Query::all()).unwrap();
     assert!(steps.iter().any(|row| (row.step, row.time) == (77, Some(7.5))), "{steps:?}");
@@ -226,7 +226,7 @@ fn what_is_written_on_a_run_while_it_moves_stays() {
     assert!(variables.iter().any(|row| row.declared && row.decl.variable.name == "new"), "{variables:?}");
 }
 
-/// What others write in the target under a key that is being moved there is not hidden by the older value.
+/// A value that others write in the target under a key that is being moved there is not hidden by the older value.
 #[test]
 fn a_newer_version_in_the_target_is_not_hidden() {
     for there in [false, true] {
@@ -320,7 +320,7 @@ fn killed_moves_in_rings_lose_nothing() {
             }
             nothing_is_lost(&world, &STORES, &all, &format!("round {round}, move {moves}"));
         }
-        // What was interrupted can be brought to an end.
+        // An interrupted move can be finished.
         for from in [1, 2] {
             match moved(&open(&world, STORES[from]), &open(&world, STORES[0]), None) {
                 Err(e) if e.kind() == ErrorKind::NotFound => {}

@@ -160,7 +160,8 @@ fn string<'a>(text: &'a str, quote: &str, doubled: bool) -> (&'a str, usize) {
     (&text[quote.len()..], text.len())
 }
 
-/// Where the raw string of Rust ends that a text begins with. It holds code more often than prose, and is passed over.
+/// The end of the raw string of Rust that a text begins with. Raw strings hold code more often than prose, so the
+/// check skips them.
 fn raw_string(text: &str) -> Option<usize> {
     let hashes = text.strip_prefix('r').or_else(|| text.strip_prefix("br"))?;
     let marks = hashes.len() - hashes.trim_start_matches('#').len();

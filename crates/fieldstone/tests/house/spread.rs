@@ -79,7 +79,7 @@ fn spread(all: &[(String, String)]) -> BTreeMap<(&str, &str), (BTreeSet<&str>, u
             let is_item = line.starts_with(|c: char| c.is_ascii_alphabetic());
             if is_item && !line.starts_with("where") {
                 own = implemented(line).and_then(|name| {
-                    // Types of one name are told apart by where they are declared: nearest by.
+                    // Types of one name are distinguished by their declarations: the nearest one counts.
                     let declared = places.get(&(crate_of(path), name))?;
                     declared.iter().max_by_key(|place| common(place, path)).map(|place| (*place, name))
                 });

@@ -1,4 +1,4 @@
-//! What the tests of the catalog share: short calls over a store and its catalog.
+//! Helpers of the tests of the catalog: short calls over a store and its catalog.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
