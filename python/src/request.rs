@@ -198,7 +198,7 @@ fn values_of(keyword: &str, values: &Bound<'_, PyAny>) -> PyResult<Option<Values
     if items.is_empty() {
         return Err(invalid(
             format!("{keyword} has an empty list of values"),
-            &format!("leave {keyword} out for any value"),
+            &format!("leave out {keyword} to accept any value"),
         ));
     }
     Ok(Some(Values::List(items)))
