@@ -151,7 +151,7 @@ struct Interface {
 }
 
 fn part<'py>(all: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
-    all.get_item(name)?.ok_or_else(|| invalid(format!("an array interface without {name}"), TAKEN))
+    all.get_item(name)?.ok_or_else(|| invalid(format!("the array interface lacks {name}"), TAKEN))
 }
 
 impl Interface {

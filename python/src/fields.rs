@@ -398,7 +398,7 @@ impl PyField {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let Some(origin) = &self.origin else {
-            return Err(invalid("this field does not know its store", "pickle its Fields"));
+            return Err(invalid("the store of this field is unknown", "pickle its Fields"));
         };
         let transaction = origin.session.transaction().map(|id| id.to_string());
         let key = Py::new(py, self.key(py)?)?;

@@ -198,7 +198,7 @@ fn values_of(keyword: &str, values: &Bound<'_, PyAny>) -> PyResult<Option<Values
     if items.is_empty() {
         return Err(invalid(
             format!("{keyword} has an empty list of values"),
-            &format!("leave {keyword} out for any value"),
+            &format!("leave out {keyword} to accept any value"),
         ));
     }
     Ok(Some(Values::List(items)))
@@ -451,7 +451,7 @@ fn add_pair<'py>(
             let name = utf8(&keyword)?;
             Text::Rust(scalar(name, &value)?.ok_or_else(|| {
                 invalid(
-                    format!("{name} has {} but a key needs one value", type_name(&value)),
+                    format!("{name} has {}, but a key needs one value", type_name(&value)),
                     "archive and get take one value per keyword; retrieve and list take lists",
                 )
             })?)

@@ -418,7 +418,7 @@ def test_a_value_must_fit_its_tag(store):
         run.annotate("t", 1j)
     with pytest.raises(fst.Invalid):
         run.annotate("t", 2**64)
-    with pytest.raises(fst.Invalid, match="no tag"):
+    with pytest.raises(fst.Invalid, match="not a tag"):
         run.annotate(3, 1.0)
 
 

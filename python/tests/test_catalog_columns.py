@@ -152,7 +152,7 @@ def test_rows_of_one_call_never_replace_each_other(run):
         ([1, 2], {"variable": "u", "start": np.zeros((3, 2), int), "count": np.ones((2, 2), int)}, "3 rows"),
         ([1, 2], {"variable": "u", "step": 1, "start": [(0, 0), (99, 49)], "count": (1, 2)}, "row 1"),
         (np.zeros(2, complex), {"step": 1}, "dtype"),
-        (object(), {"step": 1}, r"no value|no column"),
+        (object(), {"step": 1}, r"not a metadata value|not a column"),
     ],
 )
 def test_columns_that_do_not_fit_are_told_and_nothing_is_taken(run, value, columns, message):

@@ -188,9 +188,9 @@ def test_bad_columns_are_refused_and_none_of_them_is_put(graph, change, complain
 
 def test_a_column_that_is_needed_is_named(graph):
     for name in GOOD:
-        with pytest.raises(fst.Invalid, match=f"no column {name}"):
+        with pytest.raises(fst.Invalid, match=f"the column {name} is missing"):
             graph.put_many(edges={key: column for key, column in GOOD.items() if key != name})
-    with pytest.raises(fst.Invalid, match="no column id"):
+    with pytest.raises(fst.Invalid, match="the column id is missing"):
         graph.put_many(vertices={"type": ["file"]})
 
 

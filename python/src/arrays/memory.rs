@@ -42,7 +42,7 @@ pub fn read_into<'py>(
         Ok(made) => made,
         Err(error) => {
             py.waiting(|| read(Err(error))).or_raise()?;
-            return Err(exception(Error::internal("a failed read went on")));
+            return Err(exception(Error::internal("a failed read continued")));
         }
     };
     let strides = dense_strides(dtype, shape);

@@ -192,7 +192,7 @@ fn narrow(values: Vec<Value>) -> Cells {
 
 /// The error for a missing value.
 pub fn absent(what: &str, row: usize) -> PyErr {
-    invalid(format!("{what} has no value in row {row}"), "leave rows without a value out")
+    invalid(format!("{what} has no value in row {row}"), "leave out rows without a value")
 }
 
 /// Converts elements of `N` bytes from their layout in memory.

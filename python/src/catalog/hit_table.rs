@@ -129,7 +129,7 @@ impl PyHitTable {
     /// `also1.NAME` … for several tables; all tables share run and project.
     fn beside(&self, py: Python<'_>, others: Several<Py<PyHitTable>>) -> PyResult<Table> {
         if others.0.iter().any(|other| other.get().table.step.len() != self.table.step.len()) {
-            return Err(invalid("tables of hits with different rows", "give those of one result"));
+            return Err(invalid("the tables of hits have different rows", "give those of one result"));
         }
         let tables = |of: &PyHitTable| (of.table.clone(), of.users.clone());
         let own = tables(self);

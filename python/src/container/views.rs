@@ -126,7 +126,9 @@ fn check_shape(name: &str, given: &[u64], local: &[u64]) -> Result<()> {
             .error(format!(
                 "variable {name}: an array of shape {given:?}, and the view has {local:?} on this rank"
             ))
-            .with_hint("a halo makes the array wider; one record has a dimension less than the variable")),
+            .with_hint(
+                "a halo makes the array wider; a single record has one dimension fewer than the variable",
+            )),
     }
 }
 

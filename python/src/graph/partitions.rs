@@ -21,7 +21,7 @@ fn row(partitions: &Partitions) -> PartitionsRow {
 fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str, given: &str, what: &str) -> PyResult<T> {
     all.iter().copied().find(|known| name(*known) == given).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|known| name(*known)).collect();
-        invalid(format!("{given:?} is not a valid {what}"), &format!("take one of: {}", names.join(", ")))
+        invalid(format!("{given:?} is not a valid {what}"), &format!("use one of: {}", names.join(", ")))
     })
 }
 

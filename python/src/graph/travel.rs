@@ -68,7 +68,7 @@ fn step(given: &Bound<'_, PyTuple>) -> PyResult<Vec<TravelStep>> {
         "repeat" => TravelStep::Repeat(taken.extract()?),
         "return_fp" => TravelStep::FullPaths,
         "text" => return parse_travel(&taken.extract::<String>()?).or_raise(),
-        _ => return Err(invalid(format!("{word:?} is not a step"), "steps are made by Travel")),
+        _ => return Err(invalid(format!("{word:?} is not a step"), "Travel makes the steps")),
     };
     Ok(vec![step])
 }

@@ -300,7 +300,7 @@ fn a_file_that_is_no_plain_file_is_corrupt() {
         || store.get(&[("run", "a"), ("variable", "t"), ("step", "0")], &ReadOptions::default())?.read();
     error(read(), ErrorKind::Corrupt);
     std::os::unix::fs::symlink(folder.path().join("other"), &path).unwrap();
-    assert!(error(read(), ErrorKind::Corrupt).message().contains("no plain file"));
+    assert!(error(read(), ErrorKind::Corrupt).message().contains("not a plain file"));
     std::fs::remove_file(&path).unwrap();
     std::fs::rename(folder.path().join("other"), &path).unwrap();
     assert!(read().unwrap() == raw);
