@@ -31,7 +31,7 @@ struct RowRun {
     most: f64,
 }
 
-/// Sets that are joined: each run's parent, itself for the one that stands for its set.
+/// Joined sets: each run's parent; the representative of a set is its own parent.
 struct Sets(Vec<usize>);
 
 impl Sets {

@@ -53,15 +53,15 @@ use std::sync::Arc;
 
 use crate::backend::Backend;
 
-/// The variable that makes every store that this process opens one at the far end of a loopback.
+/// The variable that makes this process open every store at the far end of a loopback.
 const VARIABLE: &str = "FIELDSTONE_LOOPBACK";
 
-/// A backend at the far end of a connection within this process: a thread serves it.
+/// A backend at the far end of a connection inside this process: a thread serves it.
 pub fn loopback(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
     Arc::new(store::RemoteStore::to(served::Served::new(backend, serving::serve)))
 }
 
-/// The same where the environment asks for it; else the backend itself.
+/// The same if the environment asks for it; else the backend itself.
 pub(crate) fn as_asked(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
     match std::env::var_os(VARIABLE).is_some_and(|value| value == "1") {
         true => loopback(backend),

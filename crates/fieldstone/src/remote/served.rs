@@ -49,7 +49,7 @@ pub enum Exported {
     Paths(Arc<Mutex<PathStream>>),
 }
 
-/// Calls a method of an object; gives the answer's bytes.
+/// Calls a method of an object; returns the answer's bytes.
 pub type Serve = fn(&Serving<'_>, &Exported, u16, &[u8]) -> Result<Vec<u8>>;
 
 /// A store, and what its clients hold of it.
