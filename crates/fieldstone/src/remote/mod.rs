@@ -16,13 +16,13 @@
 //! | `store`, `views`, `fields`, `named` | the backend, its catalog and graph, its fields and streams, as the client has them |
 //! | `served`, `serving` | the server's end: threads; methods |
 //!
-//! [`loopback`] connects a store with a thread of the same process. `FIELDSTONE_LOOPBACK=1` opens every store so: it shows
-//! that nothing above a [`Backend`] needs the store beside it.
+//! [`loopback`] connects a store with a thread of the same process. `FIELDSTONE_LOOPBACK=1` opens every store this way:
+//! it shows that nothing above a [`Backend`] needs a local store.
 //!
 //! Invariants:
 //! * an object that stays with the store (a field, a stream, a traversal) has a number while the client holds it;
-//! * calls of one thread are served by one worker, in their order: what a thread archived is its own to lose;
-//! * authors stay with the client, and are asked for their part of a commit when it is made.
+//! * one worker serves the calls of one thread, in their order: a thread can only lose its own archived data;
+//! * authors stay with the client; the server asks for their part of a commit when it makes the commit.
 //!
 //! ```
 //! use fieldstone::prelude::*;
