@@ -7,7 +7,6 @@
 //!
 //! Invariant: these shapes, down to the order of their members, are those of `docs/guide/cli.md`; they only change
 //! together with it.
-//! together with it.
 //!
 //! ```
 //! use fieldstone::prelude::*;

@@ -34,7 +34,6 @@
 //! is: the written elements, and the fill for the others. The target keeps its own schema: if a key does not fit it,
 //! the call is Invalid before any byte moves. In the target an attribute belongs to the caller, as all writes do:
 //! records do not name a user, their log does.
-//! the target, as whatever he writes: records say nothing of a user, their log does.
 //!
 //! ```
 //! use fieldstone::transfer::{TransferOptions, copy};

@@ -113,7 +113,7 @@ impl OpenLineage {
             let Some(value) = values.next() else { break };
             let value = value.map_err(|e| {
                 // The error's own line counts from the beginning of the text.
-                Code::Value.error(format!("line {}: no JSON: {e}", e.line().max(1)))
+                Code::Value.error(format!("line {}: not valid JSON: {e}", e.line().max(1)))
             })?;
             let (list, within) = match value {
                 Json::Array(list) => (list, true),
@@ -174,7 +174,7 @@ fn event(value: &Json) -> std::result::Result<Option<Event>, String> {
     let time = text(event, "eventTime")?;
     let time = parse_moment(&time)
         .and_then(|time| u64::try_from(time).ok())
-        .ok_or_else(|| format!("eventTime '{}' is no RFC 3339 time", clip(&time)))?;
+        .ok_or_else(|| format!("eventTime '{}' is not an RFC 3339 time", clip(&time)))?;
     if !event.contains_key("run") {
         let known = event.contains_key("job") || event.contains_key("dataset");
         return if known { Ok(None) } else { Err("it has no run".to_owned()) };
@@ -329,7 +329,7 @@ fn object<'a>(
     event: &'a Map<String, Json>,
     name: &str,
 ) -> std::result::Result<&'a Map<String, Json>, String> {
-    event.get(name).and_then(Json::as_object).ok_or_else(|| format!("{name} is no JSON object"))
+    event.get(name).and_then(Json::as_object).ok_or_else(|| format!("{name} is not a JSON object"))
 }
 
 #[cfg(test)]
