@@ -1,7 +1,7 @@
-//! 64 processes, as if on two hosts with clocks two hours apart, archive fields and annotate them in one
-//! folder, with no server; many are killed, at random moments and in system calls of every kind. Field and
-//! attribute are both there or neither, what was acknowledged is there, nothing is there twice, and the
-//! engine that they left behind says what one built anew says.
+//! 64 processes, as if on two hosts with clocks two hours apart, archive fields and annotate them in one folder,
+//! without a server; many are killed, at random moments and in system calls of every kind. Field and attribute are both
+//! there or neither, acknowledged data are there, nothing is there twice, and the engine that they left agrees with one
+//! rebuilt from scratch.
 //!
 //! `FIELDSTONE_CRASH=full` makes ten rounds of longer work.
 
@@ -45,9 +45,9 @@ const CALLS: [&str; 21] = [
 /// How a process ends.
 #[derive(Debug, Clone, Copy)]
 enum End {
-    /// By itself.
+    /// On its own.
     Done,
-    /// Killed after so many milliseconds.
+    /// Killed after this many milliseconds.
     After(u64),
     /// Killed in a system call, the n-th of its kind.
     In(&'static str, u64),
@@ -77,7 +77,7 @@ fn start(url: &str, name: &str, flushes: u64, number: u64, end: End) -> Child {
         .unwrap()
 }
 
-/// Runs all processes of a round at once; how many flushes each was told of, by name.
+/// Runs all processes of a round at once; returns each one's number of acknowledged flushes, by name.
 fn round(
     url: &str,
     round: u64,
@@ -94,7 +94,7 @@ fn round(
                 _ => {
                     let call =
                         CALLS[((round * PROCESSES + number) / 4 * 2 + number % 2) as usize % CALLS.len()];
-                    // Most calls are many; the rare ones are struck at the first.
+                    // Most calls are frequent; faults strike the rare ones at their first.
                     let most = 1 << random.below(6);
                     End::In(call, 1 + random.below(most))
                 }
@@ -131,7 +131,7 @@ fn count_acknowledged(child: Child, end: End) -> u64 {
     }
 }
 
-/// Everything that the catalog answers, as sorted lines.
+/// All answers of the catalog, as sorted lines.
 fn answers(catalog: &dyn CatalogAccess) -> Vec<String> {
     let all = Query::all();
     let hits = catalog.attributes(&all).unwrap();

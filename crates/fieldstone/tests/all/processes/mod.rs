@@ -1,4 +1,4 @@
-//! What the tests with real processes share: the example `writer`, folders, and what must be visible.
+//! Shared by the tests with real processes: the example `writer`, folders, and the expected visible state.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,7 +18,7 @@ pub fn have_strace() -> bool {
     require("strace", traced.is_ok_and(|s| s.success()), "strace is missing or may not trace")
 }
 
-/// A folder that goes away with this value.
+/// A folder that is removed when this value is dropped.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -80,7 +80,7 @@ pub fn start(strace: &[&str], arguments: &[&str]) -> Child {
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// How many flushes a finished or killed writer was told of.
+/// The number of flushes acknowledged to a finished or killed writer.
 pub fn acknowledged(child: Child) -> u64 {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -92,8 +92,8 @@ pub fn open(url: &str) -> fieldstone::Store {
     fieldstone::open(url, &OpenOptions::default()).unwrap()
 }
 
-/// Checks what a new reader sees of a run of which so many flushes were acknowledged: these, perhaps
-/// the one in progress, no flush in part, nothing behind. Returns how many flushes are visible.
+/// Checks a run with `acknowledged` acknowledged flushes as a new reader sees it: these, perhaps the one in progress,
+/// no flush in part, nothing after them. Returns the number of visible flushes.
 pub fn check_run(store: &dyn FieldStore, run: &str, acknowledged: u64) -> u64 {
     let there = |step: u64| {
         let key = [("run", run), ("variable", "v"), ("step", &step.to_string())];
