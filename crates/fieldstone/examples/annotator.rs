@@ -1,10 +1,13 @@
 //! A process that archives fields and annotates them in the same flush, as if on a host of its own. The tests run many
 //! at once and kill them; `bench` measures the time of a commit.
 //!
-//! ```text annotator STORE NAME FLUSHES [latency]     prints the number of each flush after it returned; with `latency`
-//! the nanoseconds it took instead ``` A flush holds three arrays of run NAME and an attribute on each; every fourth
-//! one is a transaction. `FIELDSTONE_TEST_HOST` sets the name of the host, `FIELDSTONE_TEST_CLOCK` the seconds by which
-//! its clock is ahead.
+//! ```text
+//! annotator STORE NAME FLUSHES [latency]     prints the number of each flush after it returned;
+//!                                            with `latency` the nanoseconds it took instead
+//! ```
+//! A flush holds three arrays of run NAME and an attribute on each; every fourth one is a transaction.
+//! `FIELDSTONE_TEST_HOST` sets the name of the host, `FIELDSTONE_TEST_CLOCK` the seconds by which its clock is
+//! ahead.
 
 use std::io::Write;
 use std::path::Path;

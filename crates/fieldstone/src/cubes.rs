@@ -59,7 +59,7 @@ pub type Pairs = Vec<(Arc<str>, KeyValue)>;
 pub struct Axis {
     /// The keyword.
     pub keyword: Arc<str>,
-    /// Its values, in typed order; [`KeyValue::Absent`] where some fields lack it. Equal axes are shared.
+    /// Its values, in typed order; [`KeyValue::Absent`] if some fields lack it. Equal axes are shared.
     pub values: Arc<[KeyValue]>,
 }
 

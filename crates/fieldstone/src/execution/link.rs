@@ -18,7 +18,7 @@ pub const VARIABLE: &str = "FIELDSTONE_EXECUTION";
 pub struct ExecutionLink {
     /// The id of the job.
     pub job: String,
-    /// The id of the process, where it is not the job itself.
+    /// The id of the process, if it is not the job itself.
     pub process: Option<String>,
     /// The URL of the store.
     pub store: Option<String>,

@@ -51,7 +51,7 @@ impl Sets {
     }
 }
 
-/// Regions of elements within bounds, in the order of their first element.
+/// Regions of elements in bounds, in the order of their first element.
 pub fn label<T: Element<N>, const N: usize>(
     data: &[u8],
     swap: bool,

@@ -124,7 +124,7 @@ fn run(case: &Case) -> (Env, Files) {
         let on_rank = |comm: Arc<dyn Comm>| job.perform(case, &env, comm);
         let all = threads::run(job.ranks, None, env.disk.clone(), Faults::none(), on_rank);
         let paths = all.into_iter().map(|paths| paths.unwrap()).next().unwrap();
-        // The run of a job without a flushed step disappears when the job closes.
+        // A job that flushed no step into a file removes the file when it closes.
         let left = paths.iter().filter(|path| env.disk.stat(path).is_ok());
         left.map(|path| read_file(&*env.disk, path)).collect()
     };

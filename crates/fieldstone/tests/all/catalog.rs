@@ -136,7 +136,7 @@ fn attributes_stand_on_what_is_there() {
     batch.tag.kind = ValueType::Int;
     let error = both.catalog.annotate(batch, &Session::default()).unwrap_err();
     assert_eq!(error.message(), "tag 'max' takes int, not 1.0 (float)");
-    assert!(both.hits(vec![]).is_empty(), "what is refused leaves nothing behind");
+    assert!(both.hits(vec![]).is_empty(), "a refused call leaves nothing");
 }
 
 #[test]

@@ -324,7 +324,7 @@ fn other_programs_may_read_the_file_and_what_they_write_is_not_believed() {
     };
     let count = "print(c.execute('SELECT count(*) FROM attributes').fetchone()[0])";
     let rows = both.catalog.count(&Query::all()).unwrap().to_string();
-    assert_eq!(python(count), rows, "beside an open engine");
+    assert_eq!(python(count), rows, "next to an open engine");
     drop(both);
     assert_eq!(python(count), rows);
     assert_eq!(python("print(c.execute('PRAGMA integrity_check').fetchone()[0])"), "ok");

@@ -50,7 +50,7 @@ fn removed_fields_are_held_no_more() {
     assert_eq!(both.variables(), ["a t Some([4]) [1, 2]", "b u Some([4]) [2]"]);
     assert_eq!(both.remove("run=a,member=1"), 1);
     both.flush();
-    assert_eq!(both.variables()[0], "a t Some([4]) [1, 2]", "another member stands there");
+    assert_eq!(both.variables()[0], "a t Some([4]) [1, 2]", "another member is there");
     assert_eq!(both.remove("run=a,member=2"), 1);
     both.flush();
     assert_eq!(both.variables()[0], "a t Some([4]) [2]");
@@ -113,7 +113,7 @@ fn fields_go_with_their_run() {
     let listed = both.store.list(&Request::new(), &ListOptions::default()).unwrap();
     assert_eq!(listed.count(), 1);
     assert_eq!(both.variables(), ["b t Some([8, 8]) [1]"]);
-    // Attributes name the run, so it still exists without its fields.
+    // The deletion leaves the fields, which still name the run.
     let runs = Deletion::Runs(all_of(vec![run_is("b")]));
     both.catalog.delete(&runs, false, true, &Session::default()).unwrap();
     both.flush();

@@ -60,7 +60,7 @@ fn attributes_are_counted_and_what_they_declared_is_declared_again() {
     }
 }
 
-/// A handle that wrongly believes to have declared a run declares it again at its next use.
+/// A handle declares a tag again at its next use if a failed flush lost the declaration.
 #[test]
 fn a_tag_that_was_lost_is_declared_again() {
     let (folder, both, _) = begun();

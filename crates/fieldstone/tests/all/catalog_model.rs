@@ -366,11 +366,11 @@ fn history(seed: u64, folder: &Path) {
             agree(&*both.catalog, "followed now and then");
         }
         if dice.below(6) == 0 {
-            agree(&*replayed(&first), "built anew in memory");
+            agree(&*replayed(&first), "rebuilt in memory");
         }
         if dice.below(15) == 0 {
             both.catalog.rebuild().unwrap();
-            agree(&*first.catalog, "built anew");
+            agree(&*first.catalog, "rebuilt");
         }
         if round == 59 {
             agree(&*first.catalog, "at last");

@@ -62,7 +62,7 @@ fn a_server_that_comes_and_goes_changes_no_answer() {
     let answers = both.answers();
     server.stop();
     server.resume();
-    assert_eq!(both.answers(), answers, "started anew between two reads");
+    assert_eq!(both.answers(), answers, "restarted between two reads");
     server.stop();
     let error = both.catalog.runs(&Query::all()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");

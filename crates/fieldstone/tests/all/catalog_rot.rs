@@ -129,7 +129,7 @@ fn bytes_that_change_under_open_handles_change_no_answer() {
         let reader = dice.index(3);
         assert!(answers(&handles[reader]) == truth, "round {round}: {what:?}");
         handles[reader] = Both::at(folder.path());
-        assert!(answers(&handles[reader]) == truth, "round {round}, read anew: {what:?}");
+        assert!(answers(&handles[reader]) == truth, "round {round}, read again: {what:?}");
         noticed += u32::from(set_aside(folder.path()));
     }
     assert!(noticed > 5, "{noticed} of 40");

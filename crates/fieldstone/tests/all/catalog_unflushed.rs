@@ -218,7 +218,7 @@ fn what_goes_wrong_beside_the_caller_is_told_by_the_next_read_once() {
     assert_eq!(both.catalog.count(&Query::all()).unwrap(), rows + 20_000);
 }
 
-/// This machine, with a switchable identity of a forked process.
+/// This machine, on which tests simulate a forked process.
 #[derive(Debug)]
 struct Forked(Arc<dyn Identity>, AtomicU32);
 

@@ -33,7 +33,7 @@ fn the_guides_page_has_every_code() {
     }
     assert!(
         fs::read_to_string(&path).unwrap() == due,
-        "the table is not what crates/core/src/error/code.rs says; write it anew with \
+        "the table differs from crates/core/src/error/code.rs; rewrite it with \
          UPDATE_CODES=1 cargo test -p fieldstone --test all codes::"
     );
 }

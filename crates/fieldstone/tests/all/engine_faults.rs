@@ -81,7 +81,7 @@ fn check(folder: &Path, acknowledged: u64, context: &str) {
     assert_eq!(fields, flushes, "{context}: fields and attributes");
     catalog.rebuild().unwrap();
     drop(catalog);
-    assert_eq!(answer().1, found, "{context}: built anew, the engine answers otherwise");
+    assert_eq!(answer().1, found, "{context}: the rebuilt engine gives another answer");
 }
 
 fn at_every_call(kind: &str, after: impl Fn(&Path, &Output, &str)) {

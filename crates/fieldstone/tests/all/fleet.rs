@@ -124,7 +124,7 @@ fn count_acknowledged(child: Child, end: End) -> u64 {
         End::Done => {
             let output = child.wait_with_output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "a process that nobody killed failed: {said}");
+            assert!(output.status.success(), "a process that was not killed failed: {said}");
             String::from_utf8(output.stdout).unwrap().lines().count() as u64
         }
         _ => acknowledged(child),
@@ -204,7 +204,7 @@ fn sixty_four_processes_lose_nothing_and_double_nothing() {
         assert!(check.ok(), "the engine as it was left: {check:#?}");
         let found = answers(&*catalog);
         catalog.rebuild().unwrap();
-        assert_eq!(answers(&*catalog), found, "the engine built anew");
+        assert_eq!(answers(&*catalog), found, "the rebuilt engine");
         check_clean(&store);
         let boards = std::fs::read_dir(format!("{url}/boards")).unwrap().count();
         assert_eq!(boards, 2, "as if on two hosts");

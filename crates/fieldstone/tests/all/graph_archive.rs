@@ -119,14 +119,14 @@ fn both_stores_together_have_everything_and_the_view_is_smaller() {
         .unwrap();
     let cellar = open(&env, "/cellar").unwrap();
     archive_into(&store, 3_000, &cellar, "/cellar").unwrap();
-    let told: Vec<Option<String>> = store
+    let urls: Vec<Option<String>> = store
         .graph()
         .versions(&file(3), &Session::default())
         .unwrap()
         .into_iter()
         .map(|version| version.archived.map(|url| url.to_string()))
         .collect();
-    assert!(told.contains(&Some("/cellar".into())), "{told:?}");
+    assert!(urls.contains(&Some("/cellar".into())), "{urls:?}");
 }
 
 #[test]

@@ -124,7 +124,7 @@ impl Model {
             let there = flush.iter().filter(|line| beyond.remove(*line)).count();
             assert!(there == 0 || there == flush.len(), "{place}: {there} of {} of a flush", flush.len());
         }
-        assert!(beyond.is_empty(), "{place}: nobody put {beyond:?}");
+        assert!(beyond.is_empty(), "{place}: no process put {beyond:?}");
     }
 }
 

@@ -90,7 +90,7 @@ fn two_writers_and_two_readers_one_of_them_without_rights_hear_of_each_other_wit
                 .filter(|line| line[0] == *name)
                 .map(|line| (number(&line[1]), number(&line[2])))
                 .collect();
-            assert!(own.len() > 10, "reader {i} heard {} times of {name}", own.len());
+            assert!(own.len() > 10, "reader {i} saw {name} {} times", own.len());
             let last = own.last().unwrap().0;
             for (count, moment) in flushes.iter().filter(|(count, _)| *count <= last) {
                 let (_, found) = own.iter().find(|(found, _)| found >= count).unwrap();
@@ -147,7 +147,7 @@ fn segments_are_files_of_one_process_and_nobody_writes_to_one_that_has_its_name(
         }
     }
     assert!(makers.values().all(|who| who.len() == 1), "{makers:?}");
-    assert!(makers.keys().any(|path| path.ends_with(".segment")), "nobody wrote the view: {makers:?}");
+    assert!(makers.keys().any(|path| path.ends_with(".segment")), "no process wrote the view: {makers:?}");
     assert!(makers.values().flatten().all(|who| *who >= 2), "who only puts needs no view: {makers:?}");
     println!("files made in the view's folder: {}", makers.len());
 }

@@ -317,7 +317,7 @@ fn hits_bring_their_fields_and_what_they_stand_on() {
     // A move removes these attributes, and the fields under them.
     moved(&hot, hits.clone(), &cold).unwrap();
     assert_eq!((listed(&hot), count(&hot, "tag=rate"), count(&hot, "tag=float")), (5, 0, 6));
-    assert_eq!(hot.catalog().steps(&Query::all()).unwrap().len(), 4, "bare stands at step 0");
+    assert_eq!(hot.catalog().steps(&Query::all()).unwrap().len(), 4, "bare is at step 0");
     // They are not attributes of it any more.
     let before = state(&cold);
     let gone = error(copied(&hot, hits, &cold), ErrorKind::Conflict);
