@@ -137,7 +137,7 @@ def test_cells_are_found_by_number_and_by_coordinates_as_brute_force_says(tmp_pa
         ([NX * NY], "p", "there is no cell 648: there are 648"),
         ([-1], "p", "there is no cell -1"),
         ([4, 9, 4], "p", "cell 4 is given twice"),
-        ([], "p", "on no cell"),
+        ([], "p", "at least one cell"),
         ([1.5], "p", "whole numbers"),
         ([[1, 2], [3]], "p", "column"),
         ([1], None, "cells need a variable"),

@@ -65,7 +65,7 @@ def test_what_is_said_of_a_group_that_is_taken_as_it_was_is_refused(tmp_path: Pa
         job.group("g", {"h": "f4"}, shape=4).write("h", 0, np.ones(4, "f4"))
         with pytest.raises(fst.Invalid, match="is opened as it was declared"):
             job.group("g", hints={"cb_nodes": 1})
-        with pytest.raises(fst.Invalid, match="no chunks"):
+        with pytest.raises(fst.Invalid, match="neither chunks"):
             job.group("other", {"h": "f4"}, shape=4, chunks=2)
         with pytest.raises(fst.Invalid, match="layout"):
             store.arrays("r", layout="hdf5")  # type: ignore[arg-type]

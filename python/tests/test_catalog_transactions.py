@@ -130,7 +130,7 @@ def test_kinds_are_activated_and_deactivated(store):
     assert values(store) == [1, 2]
     with pytest.raises(fst.Invalid, match="variable_attribute"):
         tx.activate("atribute")
-    with pytest.raises(fst.Invalid, match="no kind"):
+    with pytest.raises(fst.Invalid, match="list of kinds is empty"):
         tx.activate()
 
 

@@ -79,11 +79,11 @@ def test_what_was_declared_is_said_and_can_be_given_again():
         ("median", "median"),
         (["min", "min"], "two finders"),
         (fst.glob("a*"), "above, at_least"),
-        (fst.above("x"), "no number"),
-        (fst.above(float("nan")), "no number"),
+        (fst.above("x"), "not a number"),
+        (fst.above(float("nan")), "not a number"),
         ({"max": fst.above(1)}, "max"),
-        (3, "no finder"),
-        ({"limit": 5}, "no finder"),
+        (3, "not a finder"),
+        ({"limit": 5}, "not a finder"),
     ],
 )
 def test_finders_that_cannot_work_are_refused_when_they_are_declared(find, why):

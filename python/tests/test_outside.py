@@ -116,7 +116,7 @@ def test_files_that_are_not_what_was_declared_are_named(form, tmp_path):
             continue
         run = store.create_run(name, outside=declared)
         run.create_variable("t", "f8", SHAPE)
-        with pytest.raises((fst.Corrupt, fst.NotFound), match=r"t_0000_.*which is to hold box"):
+        with pytest.raises((fst.Corrupt, fst.NotFound), match=r"t_0000_.*which should hold box"):
             run.read("t", 0)
     good.create_variable("t", "f8", SHAPE)
     path = tmp_path / f"t_0000_8_0.{form}"
@@ -148,7 +148,7 @@ def test_declarations_are_checked_at_once():
             ("a.nc", "give a dict"),
             ({"format": "raw"}, "template"),
             ({"template": "{variable}"}, "format"),
-            ({"template": "{variable}", "format": "grib"}, "raw, netcdf and hdf5"),
+            ({"template": "{variable}", "format": "grib"}, "raw, netcdf or hdf5"),
             ({"template": "{variable}", "format": "raw", "chnks": (1,)}, "chunks"),
         ]
     ):
@@ -217,7 +217,7 @@ def test_files_that_were_moved_are_found_again(tmp_path: Path) -> None:
     assert hit is not None and np.array_equal(hit.read(), values(0)[2:10, 3:7])
     with pytest.raises(fst.NotFound, match="old"):
         fst.open(tmp_path / "s", at=version).run("a").read("t", 0)
-    with pytest.raises(fst.NotFound, match="no run says") as missing:
+    with pytest.raises(fst.NotFound, match="no run has its data below") as missing:
         store.repoint(tmp_path / "elsewhere", new)
     assert str(new / "a") in (missing.value.hint or "")
     with pytest.raises(fst.Denied):

@@ -253,7 +253,7 @@ def test_fields_alone_say_what_stays(annotated: fst.Store, tmp_path: Path) -> No
     assert (report.fields, report.attributes, annotated.attributes().count()) == (3, 0, 3)
     left = {row.kind: (row.count, row.names) for row in report.left}
     assert left["attribute"] == (3, ("cause", "max")) and left["step"] == (3, ("0", "1", "2"))
-    assert "fields alone" in report.left[0].why and "left=(LeftBehind(" in repr(report)
+    assert "only fields" in report.left[0].why and "left=(LeftBehind(" in repr(report)
 
 
 def test_the_program_takes_queries_and_says_what_stays(annotated: fst.Store, tmp_path: Path) -> None:

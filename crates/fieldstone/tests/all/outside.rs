@@ -179,7 +179,7 @@ fn declarations_that_cannot_work_are_refused() {
     };
     for (key, value, why) in [
         ("format", text("grib"), "format is"),
-        ("template", Value::Null, "no template"),
+        ("template", Value::Null, "template is missing"),
         ("template", Value::Int(3), "give a text"),
         ("chunks", text("x"), "chunks"),
         ("chunks", map(&[("t", text("x"))]), "list of extents"),
