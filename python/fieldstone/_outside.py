@@ -83,7 +83,7 @@ def read(
 
 def _holds(path: str, piece: _Box) -> str:
     ranges = ",".join(f"{a}:{a + n}" for a, n in zip(*piece, strict=True))
-    return f"{path}, which is to hold box {ranges or '()'}"
+    return f"{path}, which should hold box {ranges or '()'}"
 
 
 def _open(path: str, piece: _Box, how: Any) -> Any:

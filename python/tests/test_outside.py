@@ -116,7 +116,7 @@ def test_files_that_are_not_what_was_declared_are_named(form, tmp_path):
             continue
         run = store.create_run(name, outside=declared)
         run.create_variable("t", "f8", SHAPE)
-        with pytest.raises((fst.Corrupt, fst.NotFound), match=r"t_0000_.*which is to hold box"):
+        with pytest.raises((fst.Corrupt, fst.NotFound), match=r"t_0000_.*which should hold box"):
             run.read("t", 0)
     good.create_variable("t", "f8", SHAPE)
     path = tmp_path / f"t_0000_8_0.{form}"

@@ -1,12 +1,12 @@
-//! A process that archives fields and annotates them in the same flush, as if on a host of its own. The
-//! tests run many at once and kill them; `bench` measures what a commit takes.
+//! A process that archives fields and annotates them in the same flush, as if on a host of its own. The tests run many
+//! at once and kill them; `bench` measures the time of a commit.
 //!
 //! ```text
-//! annotator STORE NAME FLUSHES [latency]     prints the number of each flush when it has returned;
+//! annotator STORE NAME FLUSHES [latency]     prints the number of each flush after it returned;
 //!                                            with `latency` the nanoseconds it took instead
 //! ```
 //! A flush holds three arrays of run NAME and an attribute on each; every fourth one is a transaction.
-//! `FIELDSTONE_TEST_HOST` is the name of the host, `FIELDSTONE_TEST_CLOCK` how many seconds its clock is
+//! `FIELDSTONE_TEST_HOST` sets the name of the host, `FIELDSTONE_TEST_CLOCK` the seconds by which its clock is
 //! ahead.
 
 use std::io::Write;
@@ -151,7 +151,7 @@ fn annotate(url: &str, name: &str, flushes: u64, latency: bool) -> Result<()> {
         writeln!(out, "{}", if latency { took } else { flush })
             .and_then(|()| out.flush())
             .map_err(|e| Error::io("write", "stdout".as_ref(), e))?;
-        // Now and then somebody asks, so that the engine is being written, too.
+        // A query now and then, so that processes also write the engine.
         if flush % 5 == 4 && !latency {
             catalog.count(&Query::all())?;
         }
@@ -162,7 +162,7 @@ fn annotate(url: &str, name: &str, flushes: u64, latency: bool) -> Result<()> {
 fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let number = |text: &str| text.parse().map_err(|_| Error::invalid(format!("'{text}' is no number")));
+    let number = |text: &str| text.parse().map_err(|_| Error::invalid(format!("'{text}' is not a number")));
     let outcome = match arguments[..] {
         [url, name, flushes] => number(flushes).and_then(|n| annotate(url, name, n, false)),
         [url, name, flushes, "latency"] => number(flushes).and_then(|n| annotate(url, name, n, true)),

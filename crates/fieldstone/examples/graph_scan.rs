@@ -1,4 +1,4 @@
-//! Relations of a hub and of many vertices, with their properties, as `bench` measures them beside another engine.
+//! Relations of a hub and of many vertices, with their properties, which `bench` measures alongside another engine.
 //!
 //! `graph_scan STORE HUB VERTICES`: VERTICES is a file of little-endian u32; vertices are files with the paths that
 //! `bench/graph_data.py` gives them. Each is read in a process that has just opened the store, and again. Prints one
@@ -12,7 +12,7 @@ fn file(vertex: u32) -> VertexName {
     VertexName::new("file", &format!("/scratch/run/{vertex:08}"))
 }
 
-/// How many relations leave a vertex, each with its properties.
+/// The number of relations that leave a vertex, each read with its properties.
 fn scan(store: &Store, vertex: u32) -> Result<usize> {
     let edges = store.graph().edges(&file(vertex), Some("has"), Versions::NOW, None, &Session::default())?;
     if edges.iter().any(|edge| edge.props.is_empty()) {
@@ -24,7 +24,7 @@ fn scan(store: &Store, vertex: u32) -> Result<usize> {
 fn run(url: &str, hub: &str, vertices: &str) -> Result<String> {
     let clock = Env::real().clock;
     let seconds = |from: u64| (clock.monotonic() - from) as f64 * 1e-9;
-    let hub = hub.parse().map_err(|_| Error::invalid(format!("'{hub}' is no vertex")))?;
+    let hub = hub.parse().map_err(|_| Error::invalid(format!("'{hub}' is not a vertex")))?;
     let bytes = std::fs::read(vertices).map_err(|e| Error::io("read", vertices.as_ref(), e))?;
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, byte| n << 8 | u32::from(*byte));
     let vertices: Vec<u32> = bytes.chunks_exact(4).map(number).collect();

@@ -4,8 +4,8 @@
 //! grapher write STORE NAME SECONDS    after each flush: how many relations NAME has, and the moment it returned
 //! grapher read STORE SECONDS A B      whenever it finds more of A's or B's: the name, how many, and the moment
 //! ```
-//! A moment is nanoseconds since 1970. A flush holds 20 relations `write` from the job NAME. The reader fails where
-//! it finds fewer than before, or one that its file does not have.
+//! A moment is nanoseconds since 1970. A flush holds 20 relations `write` from the job NAME. The reader fails if it
+//! finds fewer than before, or a relation without its file.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ use fieldstone::{Env, Error, Mode, OpenOptions, Result, Store};
 
 /// Relations of a flush.
 const FLUSH: usize = 20;
-/// Between two flushes, and between two looks.
+/// Pause between two flushes, and between two looks.
 const PAUSE: u64 = 20_000_000;
 
 fn say(line: &str) -> Result<()> {
@@ -30,7 +30,7 @@ fn file(name: &str, number: usize) -> VertexName {
 
 fn write(env: &Env, store: &Store, name: &str, end: u64) -> Result<()> {
     let job = VertexName::new("job", name);
-    // So long that a few seconds of it are worth a file of the view.
+    // Long enough that a few seconds of writing fill a file of the view.
     let props = Props::of([("note", &CatalogValue::Text("x".repeat(200)))])?;
     let mut there = 0;
     loop {
@@ -84,7 +84,7 @@ fn run(arguments: &[&str]) -> Result<()> {
     let env = Env::real();
     let end = |seconds: &str| {
         let seconds: u64 =
-            seconds.parse().map_err(|_| Error::invalid(format!("'{seconds}' is no number of seconds")))?;
+            seconds.parse().map_err(|_| Error::invalid(format!("'{seconds}' is not a number of seconds")))?;
         Ok::<u64, Error>(env.clock.monotonic() + seconds * 1_000_000_000)
     };
     let open = |url: &str, mode: Mode| fieldstone::open(url, &OpenOptions { mode, ..OpenOptions::default() });

@@ -4,8 +4,8 @@
 //! ```text
 //! indexer STORE RUN FLUSHES
 //! ```
-//! A flush holds one field under RUN and [`ROWS`] attributes of it. Prints `flushed N` when one has
-//! returned, `found N` for an answer of the catalog, `refused KIND` where it gave an error.
+//! A flush holds one field under RUN and [`ROWS`] attributes of it. Prints `flushed N` after a flush, `found N` for an
+//! answer of the catalog, `refused KIND` for an error.
 
 use std::io::Write;
 
@@ -103,7 +103,7 @@ fn main() -> std::process::ExitCode {
     let outcome = match &arguments[..] {
         [url, name, flushes] => match flushes.parse() {
             Ok(flushes) => annotate(url, name, flushes),
-            Err(_) => Err(Error::invalid(format!("'{flushes}' is no number"))),
+            Err(_) => Err(Error::invalid(format!("'{flushes}' is not a number"))),
         },
         _ => Err(Error::invalid("usage: indexer STORE RUN FLUSHES")),
     };

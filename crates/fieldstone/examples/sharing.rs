@@ -1,4 +1,4 @@
-//! What threads get out of one handle, beside what the disk gives: `bench` runs it.
+//! The speed of threads that share one handle, next to that of the disk: for `bench`.
 //!
 //! ```text
 //! sharing FOLDER disk BYTES                overwrite of so many bytes in zeroed space + fdatasync, µs
@@ -23,10 +23,10 @@ use fieldstone::{ArchiveOptions, Compression, DType, Env, FieldStore, OpenOption
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// How long rates are measured.
+/// Duration of a measurement of rates.
 const LASTS: Duration = Duration::from_secs(2);
 
-/// A moment, by the clock that never goes back.
+/// A moment, by the monotonic clock.
 #[derive(Clone, Copy)]
 struct Instant(u64);
 

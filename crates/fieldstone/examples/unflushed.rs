@@ -1,5 +1,5 @@
-//! Measures what it costs to read what is not flushed: a run is looked up by name before each of its
-//! annotations, in a transaction and outside, beside the same with the run known.
+//! Measures the cost of reading unflushed data: looks a run up by name before each of its annotations, in a transaction
+//! and outside, and does the same with a known run.
 //!
 //! ```text
 //! unflushed FOLDER [calls] [rows]     by default 290 calls of 273 rows; medians of seven, in milliseconds
@@ -16,7 +16,7 @@ use fieldstone_format::catalog::*;
 
 const ROUNDS: usize = 7;
 
-/// Rows of one call: of one tag, at steps of their own.
+/// Rows of one call: of one tag, each at its own step.
 fn rows(run: &RunName, call: usize, rows: usize) -> AttributeBatch {
     let first = (call * rows) as i64;
     AttributeBatch {
@@ -35,7 +35,7 @@ fn rows(run: &RunName, call: usize, rows: usize) -> AttributeBatch {
     }
 }
 
-/// Milliseconds that work takes.
+/// The duration of work in milliseconds.
 fn timed(work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
     let clock = Env::real().clock;
     let begun = clock.monotonic();
@@ -78,12 +78,12 @@ impl Measured<'_> {
             (found == due).then_some(()).ok_or_else(|| Error::internal(format!("{found} of {due} are there")))
         })?;
         store.close()?;
-        // Where nothing was flushed there is no folder.
+        // Without a flush there is no folder.
         let _ = std::fs::remove_dir_all(&folder);
         Ok((calls, read))
     }
 
-    /// Declares as many runs.
+    /// Declares the same number of runs.
     fn create_runs(&self, in_transaction: bool) -> Result<f64> {
         let folder = self.folder.join("store");
         let store = fieldstone::open(&folder.display().to_string(), &fieldstone::OpenOptions::default())?;
@@ -96,7 +96,7 @@ impl Measured<'_> {
             })
         })?;
         store.close()?;
-        // Where nothing was flushed there is no folder.
+        // Without a flush there is no folder.
         let _ = std::fs::remove_dir_all(&folder);
         Ok(taken)
     }

@@ -58,7 +58,7 @@ fn read(url: &str, times: u64) -> Result<()> {
 fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let number = |text: &str| text.parse().map_err(|_| Error::invalid(format!("'{text}' is no number")));
+    let number = |text: &str| text.parse().map_err(|_| Error::invalid(format!("'{text}' is not a number")));
     let outcome = match arguments[..] {
         ["write", url, run, flushes] => number(flushes).and_then(|n| write(url, run, n, false)),
         ["write", url, run, flushes, "large"] => number(flushes).and_then(|n| write(url, run, n, true)),

@@ -1,11 +1,12 @@
-//! Backends: a [`Store`](crate::Store) stands on one. Nothing above this module asks for a journal.
+//! Backends of a [`Store`](crate::Store). Nothing above this module asks for a journal.
 //!
-//! `Composed`, which puts fields, journal, catalog and graph together, is the first. Another implementation can stand at
-//! the far end of a connection, or before several stores: it answers by the same calls, and by nothing else.
+//! `Composed`, which combines fields, journal, catalog and graph, is the first. Another implementation may be the far
+//! end of a connection, or a frontend for several stores: it answers the same calls, and no others.
 //!
 //! Invariants:
-//! * a backend takes part in no call that it does not serve: what it cannot do is refused with an error that says so;
-//! * files beside the fields (arrays, meshes, kept partitions) are reached through [`Backend::folder`], where there is one.
+//! * a backend refuses a call that it cannot serve with an error that says so;
+//! * files besides the fields (arrays, meshes, kept partitions) are reached through [`Backend::folder`], if there is
+//!   one.
 //!
 //! ```
 //! use std::sync::Arc;

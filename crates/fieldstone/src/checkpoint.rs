@@ -1,8 +1,8 @@
-//! How often to take a checkpoint: Daly's optimum, from what one costs and how often the machine fails.
+//! The best interval between checkpoints: Daly's optimum, from the cost of a checkpoint and the machine's failure rate.
 //!
-//! J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", Future
-//! Generation Computer Systems 22(3), 2006. Failures come at random, on average every `mtbf` seconds,
-//! also during checkpoints and restarts; work since the last whole checkpoint is done again.
+//! J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", Future Generation
+//! Computer Systems 22(3), 2006. Failures come at random, on average every `mtbf` seconds, also during checkpoints and
+//! restarts; work since the last complete checkpoint is repeated.
 //!
 //! ```
 //! // A checkpoint takes 30 s, the machine fails once a day, a restart takes 2 minutes.
@@ -35,9 +35,9 @@ fn checked(cost: f64, mtbf: f64, restart: f64) -> Result<()> {
         .with_hint("give seconds, 0 or more"))
 }
 
-/// Seconds of work between two checkpoints that make the whole run shortest: `cost` is what a checkpoint
-/// takes, `mtbf` the mean time between failures of all that the run uses, `restart` what it takes to go
-/// on after one. Within the model the optimum does not depend on `restart`; [`overhead`] does.
+/// Seconds of work between two checkpoints that minimise the time of the whole run: `cost` is the time of a checkpoint,
+/// `mtbf` the mean time between failures of everything that the run uses, `restart` the time to continue after a
+/// failure. In this model the optimum does not depend on `restart`; [`overhead`] does.
 pub fn interval(cost: f64, mtbf: f64, restart: f64) -> Result<f64> {
     checked(cost, mtbf, restart)?;
     if cost >= 2.0 * mtbf {
@@ -47,8 +47,8 @@ pub fn interval(cost: f64, mtbf: f64, restart: f64) -> Result<f64> {
     Ok((2.0 * cost * mtbf).sqrt() * (1.0 + ratio.sqrt() / 3.0 + ratio / 9.0) - cost)
 }
 
-/// Expected time of a run, as a multiple of the work in it, with a checkpoint after every `interval`
-/// seconds of work; infinite where it would not end.
+/// Expected time of a run, as a multiple of its work, with a checkpoint after every `interval` seconds of work;
+/// infinite if it would not end.
 pub fn overhead(interval: f64, cost: f64, mtbf: f64, restart: f64) -> Result<f64> {
     checked(cost, mtbf, restart)?;
     positive("interval", interval)?;

@@ -1,12 +1,12 @@
-//! Cubes: what a request selects, put together into arrays of fields (F-9).
+//! Cubes: groups the fields that a request selects into arrays of fields (F-9).
 //!
-//! A cube holds the fields that differ in nothing but some keywords, its axes: the steps of one variable,
-//! the levels and members of one parameter. A million fields are a few thousand cubes, whose size does not
-//! depend on how many fields they hold where every combination of their axes is there; so a tree of
-//! thousands of runs is described by one pass over the index, without reading a field.
+//! A cube holds fields that only differ in some keywords, its axes: the steps of one variable, the levels and members
+//! of one parameter. A million fields are a few thousand cubes, whose size does not depend on their number of fields if
+//! every combination of their axes exists; so one pass over the index describes a tree of thousands of runs, without
+//! reading a field.
 //!
-//! Invariants: a cube's `key` and one value of each axis are the key of a field; the values of an axis
-//! stand in typed order, an absent keyword first; cubes come in key order of their first fields.
+//! Invariants: a cube's `key` and one value of each axis are the key of a field; the values of an axis are in typed
+//! order, an absent keyword first; cubes come in key order of their first fields.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -59,7 +59,7 @@ pub type Pairs = Vec<(Arc<str>, KeyValue)>;
 pub struct Axis {
     /// The keyword.
     pub keyword: Arc<str>,
-    /// Its values, in typed order; [`KeyValue::Absent`] where some fields lack it. Equal axes are shared.
+    /// Its values, in typed order; [`KeyValue::Absent`] if some fields lack it. Equal axes are shared.
     pub values: Arc<[KeyValue]>,
 }
 

@@ -3,7 +3,6 @@
 //!
 //! Only requests that failed anyway pay for this: it looks at the values present, which the store's segments list, and
 //! reads entries only if each value exists but their combination does not.
-//! know, and reads entries only where each value exists and their combination does not.
 //!
 //! ```
 //! use fieldstone::prelude::*;

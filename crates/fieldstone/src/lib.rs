@@ -1,5 +1,5 @@
-//! Fieldstone: one store for a simulation's fields. This crate is the Rust API that is promised; it
-//! turns a URL into a composed store and re-exports the words that its calls use.
+//! Fieldstone: one store for a simulation's fields. This crate is the stable Rust API; it
+//! turns a URL into a composed store and re-exports the types that its calls use.
 //!
 //! ```
 //! use fieldstone::prelude::*;

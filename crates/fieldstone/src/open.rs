@@ -21,18 +21,18 @@ use crate::catalog::CatalogSettings;
 use crate::own_files::FOLDERS;
 use crate::{Store, scheduler};
 
-/// What a store is opened for.
+/// The mode of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Reading and archiving; made at the first commit where it is absent. "a"
+    /// Reading and archiving; the first commit makes an absent store. "a"
     #[default]
     Append,
-    /// Reading only; NotFound where no store is. "r"
+    /// Reading only; NotFound if there is no store. "r"
     Read,
-    /// Reading and archiving; NotFound where no store is, as beneath the mount point of a file system that is not
+    /// Reading and archiving; NotFound if there is no store, such as below the mount point of a file system that is not
     /// mounted. "r+"
     Update,
-    /// A new store; Conflict where one is. "x"
+    /// A new store; Conflict if there is one. "x"
     Create,
 }
 
@@ -50,7 +50,7 @@ impl Mode {
         }
     }
 
-    /// The mode, where [`CREATE`] says whether stores of files are made. A call that asks for a new one gets it.
+    /// The mode, if [`CREATE`] allows it to make stores in folders. A call that asks for a new one may always make it.
     fn where_allowed(self) -> Result<Mode> {
         let text = std::env::var_os(CREATE).unwrap_or_default();
         match (self, text.to_str()) {
@@ -64,40 +64,40 @@ impl Mode {
     }
 }
 
-/// The environment variable that says, by 0, that mode `a` means `r+`.
+/// The environment variable whose value 0 makes mode `a` mean `r+`.
 const CREATE: &str = "FIELDSTONE_CREATE";
 
-/// How a store is opened.
+/// Options for opening a store.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// What for.
+    /// The mode.
     pub mode: Mode,
-    /// `simulation`, `mars`, the path of a schema file, or a schema's text (it holds a `[`). The store's
-    /// own where absent; `simulation` for a new one.
+    /// `simulation`, `mars`, the path of a schema file, or a schema's text (it holds a `[`). If absent, the store's
+    /// own; `simulation` for a new one.
     pub schema: Option<String>,
-    /// A version text: the store as it was then, for reading.
+    /// A version: opens the store as of that version, for reading.
     pub at: Option<String>,
-    /// How blocks are compressed where a call does not say.
+    /// Compression of blocks, unless a call gives its own.
     pub compression: Option<Compression>,
-    /// Where the catalog's engine is: `postgresql://…`; the embedded one where absent.
+    /// The catalog's engine: `postgresql://…`; the embedded one if absent.
     pub catalog: Option<String>,
-    /// Whether every change outside of transactions is durable before its call returns; threads that change
-    /// something at once share a commit.
+    /// Whether every change outside transactions is durable before its call returns; concurrent changes of several
+    /// threads share a commit.
     pub durable: bool,
-    /// The attempt of a job that what is written is of: under a key it hides what older attempts wrote. The same on all
-    /// ranks of the job, and another when the job is started again.
+    /// The job's attempt that writes: under a key its writes hide those of older attempts. The same on all ranks of the
+    /// job, and different when the job is started again.
     pub attempt: Option<String>,
-    /// This process's rank in the job; as the environment says where absent.
+    /// This process's rank in the job; if absent, from the environment.
     pub rank: Option<u32>,
-    /// What an archive does where its key has a field; as the store says where absent ([`Store::set_exist`]).
+    /// How to archive a key that has a field; if absent, as the store says ([`Store::set_exist`]).
     pub exist: Option<Exist>,
-    /// The version of the format of a store that is new, the newest where absent; [`init`] pins it.
+    /// The format version of a new store, the newest if absent; [`init`] pins it.
     pub format: Option<u32>,
 }
 
-/// Opens the store at `url`: a folder's path, a `file:` URL, whose path is decoded (`file:///my%20store`), or `memory:` for a
-/// new store in memory. Where the environment variable `FIELDSTONE_CREATE` is 0, mode `a` is `r+`: only [`init`] and mode `x`
-/// make a store.
+/// Opens the store at `url`: a folder's path, a `file:` URL, whose path is decoded (`file:///my%20store`), or `memory:`
+/// for a new store in memory. If the environment variable `FIELDSTONE_CREATE` is 0, mode `a` is `r+`: only [`init`] and
+/// mode `x` make a store.
 pub fn open(url: &str, options: &OpenOptions) -> Result<Store> {
     let (env, outside, path) = place(url)?;
     let native = outside.is_none();
@@ -105,13 +105,13 @@ pub fn open(url: &str, options: &OpenOptions) -> Result<Store> {
     open_local(env, outside, native, url, &path, &OpenOptions { mode, ..options.clone() })
 }
 
-/// The disk that files outside a store are on, where it is not the store's.
+/// The disk of files outside a store, if it is not the store's.
 type Outside = Option<Arc<dyn Disk>>;
 
-/// The environment, the disk outside and the folder that a URL names.
+/// The environment, the disk for outside files and the folder for a URL.
 fn place(url: &str) -> Result<(Env, Outside, PathBuf)> {
     if url == "memory:" {
-        // Files that are taken without copying are on this machine's disk all the same.
+        // Files taken without copying are still on this machine's disk.
         return Ok((SimWorld::memory(), Some(Env::real().disk), "/store".into()));
     }
     let path = local_path(url)?;
@@ -121,7 +121,7 @@ fn place(url: &str) -> Result<(Env, Outside, PathBuf)> {
     Ok((Env::real(), None, path))
 }
 
-/// The path that a URL of this machine names: a path as it stands, with `~` for the home folder, or a `file:` URL, whose
+/// The path that a URL of this machine names: a literal path, with `~` for the home folder, or a `file:` URL, whose
 /// path is decoded.
 ///
 /// ```
@@ -142,8 +142,8 @@ pub fn local_path(url: &str) -> Result<PathBuf> {
     }
 }
 
-/// The path of a `file:` URL, of what stands behind its scheme: `/path`, `///path`, `//localhost/path`, or a path that begins
-/// in the working folder.
+/// The path of a `file:` URL, from the text after its scheme: `/path`, `///path`, `//localhost/path`, or a path
+/// relative to the working folder.
 fn file_url(url: &str, rest: &str) -> Result<PathBuf> {
     let wrong = |what: String| {
         Err(Code::Url.error(format!("{url}: {what}")).with_hint("write file:///PATH, or the path"))
@@ -184,8 +184,8 @@ fn file_url(url: &str, rest: &str) -> Result<PathBuf> {
     }
 }
 
-/// A path that begins with `~` is one in the user's home folder, as in a shell, which does not see what programs are
-/// given. (A folder of that name is `./~`.)
+/// Replaces a leading `~` by the user's home folder, as a shell would, which does not see the arguments of library
+/// calls. (A folder of that name is `./~`.)
 fn at_home(path: &str) -> Result<PathBuf> {
     let Some(rest) = path.strip_prefix('~') else { return Ok(path.into()) };
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
@@ -198,9 +198,9 @@ fn at_home(path: &str) -> Result<PathBuf> {
     }
 }
 
-/// Makes a store without a field, with its schema, where none is; a store that is there stays as it is.
-/// Conflict where it has another schema than the one asked for. A version of the format that is asked for is pinned, so that
-/// older releases write the store, too, until its owner calls [`Store::upgrade`]; Conflict where it is of another one.
+/// Makes a store without fields, with its schema, if there is none; an existing store stays unchanged. Conflict if it
+/// has another schema than the requested one. A requested format version is pinned, so that older releases can also
+/// write the store, until its owner calls [`Store::upgrade`]; Conflict if the store has another version.
 ///
 /// ```
 /// use fieldstone::prelude::*;
@@ -223,13 +223,13 @@ pub fn init(url: &str, options: &OpenOptions) -> Result<Store> {
     Ok(store)
 }
 
-/// Readable and writable by user and group, whose files inherit the group; who made a file removes it.
+/// Readable and writable by user and group, with files that inherit the group; only a file's maker can remove it.
 const SHARED: u32 = 0o3775;
 
-/// Opens a store's folder, and what is in it, to the folder's group, durably: its members write into it. The folder is
-/// made where it is absent. What writers make later is like it.
+/// Opens a store's folder, and its contents, to the folder's group, durably: members of the group can then write. The
+/// folder is made if it is absent. Later files of writers get the same permissions.
 ///
-/// Errors: `Invalid` for a store in memory; `Denied` for others than the owner.
+/// Errors: `Invalid` for a store in memory; `Denied` for users other than the owner.
 pub fn share(url: &str) -> Result<()> {
     let (_, outside, path) = place(url)?;
     if outside.is_some() {
@@ -247,11 +247,11 @@ pub fn share(url: &str) -> Result<()> {
         .of_all_writers()
         .filter(|folder| folder.is_dir())
         .try_for_each(|folder| open(&folder))?;
-    // The maker of a folder may remove what others make in it: so these are the owner's.
+    // The maker of a folder may remove other users' files in it: so the store's owner makes these.
     for folder in FOLDERS.map(|folder| path.join(folder)) {
         Env::real().disk.create_dir_alike(&folder).map_err(|e| Error::io("make", &folder, e))?;
         match open(&folder) {
-            // One that a member's job made before is the member's.
+            // If a member's job made one before, it belongs to that member.
             Err(error) if error.kind() == ErrorKind::Denied => {}
             outcome => outcome?,
         }
@@ -259,7 +259,7 @@ pub fn share(url: &str) -> Result<()> {
     Ok(())
 }
 
-/// Opens the store in the folder `path` of an environment: what tests and simulations use.
+/// Opens the store in the folder `path` of an environment: for tests and simulations.
 pub fn open_in(env: Env, url: &str, path: &Path, options: &OpenOptions) -> Result<Store> {
     open_local(env, None, false, url, path, options)
 }

@@ -1,7 +1,7 @@
-//! The files that a store owns beside its logs: those of arrays, meshes and kept partitions.
+//! The files that a store owns besides its logs: those of arrays, meshes and kept partitions.
 //!
-//! Their folders are made as those of logs are: with the group and the mode of the store's folder, so that whoever may write
-//! logs may write them, whatever the umask.
+//! Their folders are made like those of logs: with the group and the mode of the store's folder, so that all users who
+//! may write logs may write them, whatever the umask.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,24 @@ use fieldstone_core::env::{Disk, Env, FileKind, create_dirs_alike};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::write::UNFINISHED;
 
-/// The folder of array files within a store's.
+/// The folder of array files in a store's.
 pub const ARRAYS: &str = "arrays";
-/// The folder of meshes within a store's.
+/// The folder of meshes in a store's.
 pub const MESHES: &str = "meshes";
-/// The folder of kept partitions within a store's.
+/// The folder of kept partitions in a store's.
 pub const HISTORIES: &str = "histories";
 /// All of them.
 pub const FOLDERS: [&str; 3] = [ARRAYS, MESHES, HISTORIES];
-/// How the name of a file ends that is being written.
+/// Suffix of a file that is being written.
 pub const PART: &str = ".part";
-/// Folders within one another that are looked into.
+/// Maximum depth of folders that are searched.
 const DEPTH: usize = 16;
-/// Permission bit of a folder in which nobody but its owner and theirs removes the files of others.
+/// Permission bit of a folder in which only its owner and a file's owner can remove a file.
 const STICKY: u32 = 0o1000;
 
-/// Nanoseconds after which a writer of another host, of whom nothing was seen, counts as gone.
+/// Nanoseconds of silence after which a writer on another host counts as ended.
 const WEEK: i64 = 7 * 24 * 3600 * 1_000_000_000;
-/// How the name of a mark of an open job begins.
+/// Prefix of the mark of an open job.
 const MARK: &str = "open-";
 
 /// The name of the mark that a writer leaves in the folder of its job.
@@ -35,8 +35,8 @@ pub fn mark_of(writer: &str) -> String {
     format!("{MARK}{writer}")
 }
 
-/// Whether the writer that a file's name ends in (`…PROCESS@HOST`, with or without `.part`) has ended: by its process, where it
-/// ran on this host, else by its silence. Names of earlier releases end in no writer.
+/// Whether the writer at the end of a file's name (`…PROCESS@HOST`, with or without `.part`) has ended: by its process,
+/// if it ran on this host, else by its silence. Names of earlier releases do not end in a writer.
 pub fn is_gone(env: &Env, path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.strip_suffix(PART).unwrap_or(name);
@@ -52,8 +52,8 @@ pub fn is_gone(env: &Env, path: &Path) -> bool {
     changed.is_ok_and(|changed| env.clock.now().saturating_sub(changed) > WEEK)
 }
 
-/// Removes what writers left unfinished that have ended: files of this user in the folders of meshes and kept partitions. What
-/// cannot be removed stays, and `verify` names it.
+/// Removes unfinished files of ended writers: this user's files in the folders of meshes and kept partitions. Files
+/// that cannot be removed stay, and `verify` names them.
 pub fn remove_left(env: &Env, root: &Path) {
     for folder in [MESHES, HISTORIES].map(|folder| root.join(folder)) {
         for (name, kind) in env.disk.list_dir(&folder).unwrap_or_default() {
@@ -67,7 +67,7 @@ pub fn remove_left(env: &Env, root: &Path) {
     }
 }
 
-/// Makes a folder within the store in the folder `root`, where it is absent.
+/// Makes a folder in the store at `root`, if it is absent.
 ///
 /// Errors: as of [`check_owners`].
 pub fn make_folder(env: &Env, root: &Path, within: &str) -> Result<PathBuf> {
@@ -77,8 +77,9 @@ pub fn make_folder(env: &Env, root: &Path, within: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Refuses a folder within the store, or one above it there, whose owner could take away what others write into it: one who
-/// owns neither the store nor the process, where the folder has not the sticky bit. Of what is absent nothing is said.
+/// Checks a folder in the store and the folders above it there: fails if its owner could remove other users' files,
+/// because the owner is neither the store's nor the process's, and the folder lacks the sticky bit. Absent folders
+/// pass.
 ///
 /// Errors: `Denied`, naming the folder and its owner.
 pub fn check_owners(env: &Env, root: &Path, within: &str) -> Result<()> {
@@ -109,19 +110,19 @@ pub fn check_owners(env: &Env, root: &Path, within: &str) -> Result<()> {
     Ok(())
 }
 
-/// What stands in the folders of a store's own files.
+/// The content of the folders of a store's own files.
 #[derive(Debug, Default)]
 pub struct OwnFiles {
-    /// Paths within the store, with bytes; also of what is no plain file, which has none.
+    /// Paths in the store, with bytes; also entries that are not plain files, which have none.
     pub files: Vec<(String, u64)>,
-    /// Paths that could not be looked at, and why.
+    /// Paths that could not be examined, and why.
     pub unread: Vec<(String, io::Error)>,
-    /// Whether there is any of the folders.
+    /// Whether any of the folders exists.
     pub exist: bool,
 }
 
 impl OwnFiles {
-    /// Of the store in the folder `root`.
+    /// The files of the store in the folder `root`.
     pub fn of(disk: &dyn Disk, root: &Path) -> OwnFiles {
         let mut found = OwnFiles::default();
         FOLDERS.iter().for_each(|folder| found.look(disk, root, folder, DEPTH));
@@ -142,7 +143,7 @@ impl OwnFiles {
                 FileKind::Directory if depth > 0 => self.look(disk, root, &path, depth - 1),
                 FileKind::File => match disk.stat(&root.join(&path)) {
                     Ok(stat) => self.files.push((path, stat.len)),
-                    // Removed since the folder was read.
+                    // Removed after the folder was read.
                     Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                     Err(e) => self.unread.push((path, e)),
                 },
@@ -152,12 +153,12 @@ impl OwnFiles {
     }
 }
 
-/// Whether a file is the mark that a job leaves in its folder while it is open.
+/// Whether a file is the mark of an open job in its folder.
 pub fn is_mark(path: &str) -> bool {
     path.starts_with(ARRAYS) && path.rsplit('/').next().is_some_and(|name| name.starts_with(MARK))
 }
 
-/// Whether a netCDF file says of itself that it is not finished.
+/// Whether a netCDF file is marked as unfinished.
 pub fn shows_nothing(disk: &dyn Disk, path: &Path) -> bool {
     let mut magic = [0; UNFINISHED.len()];
     let read = disk.open_plain(path, false).and_then(|file| file.read_at(&mut magic, 0));

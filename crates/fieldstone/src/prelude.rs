@@ -1,4 +1,4 @@
-//! The traits whose calls an open store answers: `use fieldstone::prelude::*` brings them into scope, and nothing else.
+//! The traits of an open store's calls: `use fieldstone::prelude::*` brings only them into scope.
 //!
 //! ```
 //! use fieldstone::prelude::*;

@@ -1,6 +1,6 @@
-//! What batch systems and MPI say of a process by its environment: the job, and the rank in it.
+//! A process's job and rank, from the environment variables of batch systems and MPI.
 
-/// Variables that hold the rank of an MPI process, and how many there are.
+/// Variables with the rank of an MPI process, and those with the number of ranks.
 const RANKS: [(&str, &str); 4] = [
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMIX_RANK", ""),
@@ -8,13 +8,13 @@ const RANKS: [(&str, &str); 4] = [
     ("SLURM_PROCID", "SLURM_NTASKS"),
 ];
 
-/// Variables that hold a job's id: SLURM, PBS, LSF, Flux, Cobalt, Grid Engine.
+/// Variables with a job's id: SLURM, PBS, LSF, Flux, Cobalt, Grid Engine.
 const JOBS: [&str; 7] =
     ["SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "JOB_ID"];
-/// Variables that hold the step of a job of SLURM.
+/// Variables with the step of a SLURM job.
 const STEPS: [&str; 2] = ["SLURM_STEP_ID", "SLURM_STEPID"];
 
-/// The rank of a process, where it is one of several. `get`: a variable that is there and not empty.
+/// The rank of a process, if it is one of several. `get`: a variable that is set and not empty.
 pub fn rank(get: impl Fn(&str) -> Option<String>) -> Option<u64> {
     RANKS.iter().find_map(|(rank, size)| {
         let several = size.is_empty() || get(size).is_some_and(|size| size != "1");
@@ -22,7 +22,7 @@ pub fn rank(get: impl Fn(&str) -> Option<String>) -> Option<u64> {
     })
 }
 
-/// The id of the job that a process is of, with the step where there is one.
+/// The id of a process's job, with the step if there is one.
 pub fn job(get: impl Fn(&str) -> Option<String>) -> Option<String> {
     let name = JOBS.iter().find(|name| get(name).is_some())?;
     let job = get(name)?;
@@ -30,7 +30,7 @@ pub fn job(get: impl Fn(&str) -> Option<String>) -> Option<String> {
     Some(step.map_or_else(|| job.clone(), |step| format!("{job}.{step}")))
 }
 
-/// A variable of this process's environment that is there and not empty.
+/// A variable of this process's environment that is set and not empty.
 pub fn own(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -1,7 +1,7 @@
-//! Which steps of a run are there, and which are whole.
+//! Steps of a run: those that exist, and those that are complete.
 //!
-//! A step is whole for some variables when each has a field at it, all its fields are complete, and no two of them are of
-//! different attempts of a job: what a dead attempt finished and what the new one writes are no step together.
+//! A step is complete for some variables when each has a field at it, all these fields are complete, and no two come
+//! from different attempts of a job: fields of a dead attempt and of the new one do not form a step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use fieldstone_store::api::{FieldAccess, ListEntry, ListOptions};
 use crate::Session;
 use crate::Store;
 
-/// The fields of one step, of the variables looked at so far.
+/// The fields of one step, for the variables seen so far.
 #[derive(Debug, Default)]
 struct StepState {
     variables: usize,
@@ -22,7 +22,7 @@ struct StepState {
     attempts: BTreeSet<Arc<str>>,
 }
 
-/// Steps that are whole for all of these variables of a run.
+/// Steps that are complete for all of these variables of a run.
 pub fn common_steps(
     store: &Store,
     run: &RunName,

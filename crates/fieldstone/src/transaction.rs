@@ -1,4 +1,4 @@
-//! Transactions: what becomes visible together, from any number of handles and processes. The end of a block
+//! Transactions: writes that become visible together, from any number of handles and processes. The end of a block
 //! decides (B-11).
 
 use std::fmt;
@@ -20,16 +20,16 @@ use crate::run::{NewRun, Run};
 const OPEN: u8 = 0;
 const COMMITTED: u8 = 1;
 const ABORTED: u8 = 2;
-/// Left as it is.
+/// Left undecided.
 const DETACHED: u8 = 3;
 
-/// What is archived through it becomes visible together, or not at all. Made by [`Store::transaction`], or by
+/// A transaction: data archived through it become visible together, or not at all. [`Store::transaction`] makes it, or
 /// [`Store::join_transaction`] in another handle or process.
 ///
-/// Dropped without a commit it is aborted; a joined one forgets what was not flushed, and its opener decides.
-/// A forked child's copy does nothing when it is dropped. Its own reads see what was flushed into it, by any process.
+/// Dropping it without a commit aborts it; a joined one forgets its unflushed data, and the opener decides. A forked
+/// child's copy does nothing when it is dropped. Its own reads see the data that any process flushed into it.
 ///
-/// A failed flush of this store, of another transaction, too, may lose what was archived here and not flushed.
+/// A failed flush of this store, even of another transaction, may lose data that were archived here and not flushed.
 /// Then [`flush`](Self::flush) and [`commit`](Self::commit) fail from then on: it can only be aborted.
 ///
 /// ```
@@ -50,10 +50,10 @@ pub struct Transaction {
     store: Store,
     id: Id,
     joined: bool,
-    /// Whether another process may know the id: then an abort of nothing is recorded for it, too.
+    /// Whether another process may know the id: then an empty abort is also recorded for it.
     given: AtomicBool,
     decided: AtomicU8,
-    /// The process that has it; a forked child has a copy.
+    /// The process that made it; a forked child has a copy.
     process: u32,
 }
 
@@ -64,18 +64,18 @@ impl Transaction {
         Transaction { store, id, joined, given, decided, process }
     }
 
-    /// The id by which other processes join; whoever asks for it may give it away.
+    /// The id by which other processes join; the caller may pass it on.
     pub fn id(&self) -> Id {
         self.note_given();
         self.id
     }
 
-    /// The id for a message; it is not given away by that.
+    /// The id for a message; this does not count as passing it on.
     pub fn text(&self) -> String {
         self.id.to_string()
     }
 
-    /// Another process may know the id from here on, such as a forked child.
+    /// Records that another process, such as a forked child, may know the id from here on.
     pub fn note_given(&self) {
         self.given.store(true, Ordering::Relaxed);
     }
@@ -96,7 +96,7 @@ impl Transaction {
         }
     }
 
-    /// The id for what is written within it; Invalid where this handle decided it.
+    /// The id for writes in it; Invalid if this handle decided it.
     pub fn writing(&self) -> Result<Id> {
         match self.decided.load(Ordering::Relaxed) {
             OPEN => Ok(self.id),
@@ -105,28 +105,28 @@ impl Transaction {
         }
     }
 
-    /// The id for what is read within it: after the decision there is nothing hidden left to see.
+    /// The id for reads in it: after the decision nothing is hidden any more.
     pub fn reading(&self) -> Option<Id> {
         (self.decided.load(Ordering::Relaxed) == OPEN).then_some(self.id)
     }
 
-    /// Archives a value within it.
+    /// Archives a value in it.
     pub fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
         let options = ArchiveOptions { session: Session::from(self.writing()?), ..options.clone() };
         self.store.archive(key, value, &options)
     }
 
-    /// Removes what a request selects, also what was flushed into it; returns how many fields.
+    /// Removes the fields that a request selects, including flushed ones of the transaction; returns their number.
     pub fn remove(&self, request: &Request) -> Result<u64> {
         self.store.remove(request, &RemoveOptions { session: Session::from(self.writing()?) })
     }
 
-    /// Makes what this process archived here durable; it stays invisible until the commit.
+    /// Makes this process's archived data durable; they stay invisible until the commit.
     pub fn flush(&self) -> Result<()> {
         self.store.flush(Some(self.writing()?))
     }
 
-    /// Forgets what this process archived here and did not flush.
+    /// Forgets this process's archived data that were not flushed.
     pub fn discard(&self) -> Result<()> {
         self.store.discard(Some(self.id))
     }
@@ -136,7 +136,7 @@ impl Transaction {
         self.store.get(key, &ReadOptions { session: Session::from(self.reading()) })
     }
 
-    /// What a request names.
+    /// The fields that a request names.
     pub fn retrieve(&self, request: &Request, strict: bool) -> Result<Fields> {
         self.store.retrieve(request, &RetrieveOptions { strict, session: Session::from(self.reading()) })
     }
@@ -147,37 +147,36 @@ impl Transaction {
             .list(request, &ListOptions { session: Session::from(self.reading()), ..ListOptions::default() })
     }
 
-    /// Declares a run within it; so is what the run writes.
+    /// Declares a run in it; the run's writes also belong to it.
     pub fn create_run(&self, name: &str) -> Result<NewRun> {
         self.note_given();
         Ok(self.store.create_run(name).within(&Session::from(self.writing()?)))
     }
 
-    /// A run: what it writes belongs to the transaction, what it reads sees it.
+    /// A run: its writes belong to the transaction, its reads see it.
     pub fn run(&self, name: &str) -> Result<Run> {
         self.note_given();
         Run::find(&self.store, None, name, &Session::from(self.writing()?))
     }
 
-    /// Flushes, and makes what was flushed into it visible to all, of these kinds alone; see
+    /// Flushes, and makes its flushed data of these kinds visible to all; see
     /// [`CatalogWriter::activate`](crate::catalog::CatalogWriter::activate). It stays open.
     pub fn activate(&self, kinds: &[&str]) -> Result<()> {
         self.store.catalog().activate(self.id, named(kinds)?, &Session::default())
     }
 
-    /// Makes these kinds invisible again, also after the commit; those who name the id still see them.
+    /// Makes these kinds invisible again, even after the commit; readers that name the id still see them.
     pub fn deactivate(&self, kinds: &[&str]) -> Result<()> {
         self.store.catalog().deactivate(self.id, named(kinds)?, &Session::default())
     }
 
-    /// Flushes, and makes all that was flushed into it visible, from every process. Conflict where it was aborted;
-    /// committing again does nothing.
+    /// Flushes, and makes all of its flushed data visible, from every process. Conflict if it was aborted; committing
+    /// again does nothing.
     pub fn commit(&self) -> Result<()> {
         self.decide(COMMITTED)
     }
 
-    /// Forgets all that was archived into it, by every process. Conflict where it was committed; aborting again
-    /// does nothing.
+    /// Forgets all data archived into it, by every process. Conflict if it was committed; aborting again does nothing.
     pub fn abort(&self) -> Result<()> {
         self.decide(ABORTED)
     }
@@ -198,14 +197,14 @@ impl Transaction {
         self.store.backend().env().identity.process() != self.process
     }
 
-    /// Leaves it undecided: dropping it does nothing from here on. Who has the id can join, and decide.
+    /// Leaves it undecided: dropping it then does nothing. Processes with the id can join, and decide.
     pub fn detach(&self) -> Id {
         let _ = self.decided.compare_exchange(OPEN, DETACHED, Ordering::Relaxed, Ordering::Relaxed);
         self.id()
     }
 
-    /// Leaves it: an opener decides, unless that is done; who joined makes durable what it archived, or forgets
-    /// it.
+    /// Leaves it: an opener decides, if it is still open; a joined one makes its archived data durable, or forgets
+    /// them.
     pub fn leave(&self, good: bool) -> Result<()> {
         match (self.reading().is_some(), self.joined, good) {
             (false, ..) => Ok(()),
@@ -216,7 +215,7 @@ impl Transaction {
     }
 }
 
-/// Refuses no kind at all.
+/// Refuses an empty list of kinds.
 fn named<'a>(kinds: &'a [&'a str]) -> Result<&'a [&'a str]> {
     match kinds {
         [] => Err(Error::invalid("the list of kinds is empty")
@@ -228,7 +227,7 @@ fn named<'a>(kinds: &'a [&'a str]) -> Result<&'a [&'a str]> {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.is_copied() {
-            // There is nobody to report to; what was not committed stays invisible in any case.
+            // An error cannot be reported here; uncommitted data stay invisible in any case.
             let _ = self.leave(false);
         }
     }

@@ -1,10 +1,10 @@
-//! Extremes of packed values as what these stand for: a list of an ingested file's variables has the minimum and maximum
-//! that xarray finds, and none where the index has only a fill value.
+//! Extremes of packed values in unpacked form: a list of an ingested file's variables has the minimum and maximum that
+//! xarray finds, and none if the index has only a fill value.
 //!
-//! The index keeps the extremes of what is stored. The attributes that say how it is packed stand in the header of the
-//! file (the field `@header` of the run, `spec/netcdf-header.md`), which is read once for each run that a list passes.
+//! The index keeps the extremes of the stored values. The attributes that define the packing are in the header of the
+//! file (the field `@header` of the run, `spec/netcdf-header.md`), which is read once for each run in a list.
 //!
-//! Invariant: a list looks once which runs have a header, at one moment of the store, when its first array of numbers
+//! Invariant: a list finds the runs with a header once, at one moment of the store, when its first array of numbers
 //! comes; a run without one costs nothing.
 
 use std::collections::HashMap;
@@ -28,13 +28,13 @@ use crate::interop::ingest::HEADER;
 /// Keyword and text.
 type Pairs = Vec<(Arc<str>, String)>;
 
-/// The same entries with extremes of what their elements stand for; `requests` selected them.
+/// The same entries with extremes of their unpacked elements; `requests` selected them.
 pub fn unpacked(store: &Store, requests: &[Request], listing: Listing) -> Listing {
     let listings = unpacked_all(store, requests, vec![listing]);
     listings.into_iter().next().unwrap_or_else(|| Box::new(std::iter::empty()))
 }
 
-/// The same of several lists, which share what they look for.
+/// The same for several lists, which share their lookups.
 pub fn unpacked_all(store: &Store, requests: &[Request], listings: Vec<Listing>) -> Vec<Listing> {
     let there = Arc::new(HeadersThere { request: headers_beside(requests), found: OnceLock::new() });
     let unpacked = |listing: Listing| -> Listing {
@@ -63,7 +63,7 @@ fn headers_beside(requests: &[Request]) -> Request {
     beside
 }
 
-/// Which runs have a header, once somebody asked.
+/// The runs with a header, once they were looked up.
 struct HeadersThere {
     request: Request,
     found: OnceLock<Option<(Fields, HashMap<Pairs, usize>)>>,
@@ -73,7 +73,7 @@ impl HeadersThere {
     /// The header of a run.
     fn of(&self, store: &Store, run: &Pairs) -> Option<Field> {
         let found = self.found.get_or_init(|| {
-            // Not a keyword of the schema, or not to be read: then there is none.
+            // If the schema lacks the keyword, or the read fails, there is none.
             let lenient = RetrieveOptions { strict: false, session: Session::default() };
             let fields = store.retrieve(&self.request, &lenient).ok()?;
             let mut places = HashMap::new();
@@ -90,18 +90,18 @@ impl HeadersThere {
     }
 }
 
-/// The extremes that the index has, by what the elements stand for.
+/// The index's extremes, unpacked.
 pub fn unpack(packing: &Packing, stored: &Extremes) -> Extremes {
     let (Some(least), Some(greatest), false) = (stored.min, stored.max, packing.is_plain()) else {
         return *stored;
     };
     let (min, max) = packing.ends(least.as_f64(), greatest.as_f64());
-    // An end that stands for nothing was counted as an element.
+    // An end that is a missing value was counted as an element.
     let missing = stored.missing.filter(|_| min.is_some() && max.is_some());
     Extremes { min: min.map(Scalar::Float), max: max.map(Scalar::Float), missing }
 }
 
-/// The header of the run that a list passes, and what was read from it.
+/// The header of the current run of a list, and its content.
 struct Headers {
     store: Store,
     there: Arc<HeadersThere>,
@@ -131,7 +131,7 @@ impl Headers {
     }
 }
 
-/// What a key says beside variable and step: keywords of the run.
+/// A key without variable and step: the keywords of the run.
 fn run_of(key: &FieldKey) -> Pairs {
     let others = key.iter().filter(|(name, _)| !["variable", "step"].contains(&&***name));
     others.map(|(name, value)| (name.clone(), value.text().into_owned())).collect()
@@ -151,14 +151,14 @@ pub fn header_of(field: &Field) -> Option<Json> {
     (header["fieldstone"] == "netcdf-header" && header["version"] == 1).then_some(header)
 }
 
-/// What a header says of the variable of a path.
+/// The header's entry for the variable of a path.
 pub fn variable_of<'h>(header: &'h Json, path: &str) -> Option<&'h Json> {
     let (group, own) = path.rsplit_once('/').unwrap_or(("", path));
     let group = header["groups"].as_array()?.iter().find(|g| g["path"] == group)?;
     group["variables"].as_array()?.iter().find(|v| v["name"] == own)
 }
 
-/// How the file that a field came from packs it; `None` for a field of no file.
+/// The packing of a field, from its file; `None` for a field without a file.
 pub fn packing_of<S: FieldAccess + ?Sized>(store: &S, key: &FieldKey, dtype: DType) -> Option<Packing> {
     let header = beside(store, key, HEADER).and_then(|field| header_of(&field))?;
     Some(packing_in(&header, &key.get("variable")?.text(), dtype))

@@ -1,5 +1,4 @@
-//! Values of attributes and properties as JSON: one way for what the program prints and for lineages that are written
-//! for others.
+//! Values of attributes and properties as JSON: the same form for the program's output and for exported lineages.
 
 use fieldstone_core::value::{Value, moment_text};
 use serde_json::{Map, Number, Value as Json};

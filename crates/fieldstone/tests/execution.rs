@@ -1,7 +1,7 @@
-//! Records of executions: the commits that they make and read, their identity, and their store.
+//! The records of executions: commits that they make and read, their identity, and the stores that hold them.
 //!
-//! A program of its own: a thread that has entered no execution belongs to the one that is open in its process, and here
-//! nobody else's threads are. The tests run one after another.
+//! A program of its own: a thread that has entered no execution belongs to the one that is open in its process, and
+//! here other tests have no threads. The tests run one after another.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -75,7 +75,7 @@ fn number(relation: &Relation, name: &str) -> i64 {
     }
 }
 
-/// The commit that a field came by, as a vertex.
+/// The commit of a field, as a vertex.
 fn commit_of(store: &Store, variable: &str, step: usize) -> VertexName {
     let step = step.to_string();
     let key = [("run", "a"), ("variable", variable), ("step", step.as_str())];
@@ -154,7 +154,7 @@ fn each_commit_that_was_read_is_one_relation_with_request_and_counts() {
     let mut all = vec![0; 75];
     fields.read_into(&mut all).unwrap();
     read(&store, "t", 3);
-    // Looking is not reading.
+    // Listing does not count as reading.
     assert_eq!(store.list(&Request::new(), &ListOptions::default()).unwrap().count(), 30);
     let job = regrid.vertex().clone();
     finish(regrid);
@@ -215,7 +215,7 @@ fn executions_of_several_threads_never_share_a_commit() {
                 }
             });
         }
-        // A process that belongs to none of them has commits of its own.
+        // A thread outside all executions has commits of its own.
         scope.spawn(|| (0..50).for_each(|step| archive(&store, "nobody", step)));
     });
     let vertices: Vec<VertexName> = executions.iter().map(|one| one.vertex().clone()).collect();
@@ -277,7 +277,7 @@ fn lineage_goes_through_commits_and_by_cause() {
         inputs.iter().for_each(|input| read(&store, input, 0));
         archive(&store, output, 0);
         store.flush(None).unwrap();
-        // Later reads are not inputs of commits that are flushed already.
+        // A later read is not an input of earlier flushes.
         read(&store, output, 0);
         if name == "c" {
             read(&store, "late", 0);
@@ -333,8 +333,8 @@ fn what_is_read_elsewhere_is_recorded_in_the_own_store() {
     source.close().unwrap();
 }
 
-/// Stores `a` and `b`, of which each step reads what the one before wrote in the other, and the jobs of these steps:
-/// `v0` in `a`, `v1` in `b`, `v2` in `a`, `v3` in `b`.
+/// Stores `a` and `b`, in which each step reads the output of the previous step in the other store, and the jobs of
+/// these steps: `v0` in `a`, `v1` in `b`, `v2` in `a`, `v3` in `b`.
 fn by_turns(folder: &Path) -> Vec<VertexName> {
     let mut jobs = Vec::new();
     for n in 0..4 {
@@ -376,13 +376,13 @@ fn lineage_goes_on_in_the_stores_that_were_read() {
     assert_eq!(stores[0].url.as_deref(), Some(&*url));
     assert!(lineage.tree(20).contains(&format!("(1 field of {url})")), "{}", lineage.tree(20));
     assert_eq!(b.tracer(&Session::default()).trace(&subject, &options).unwrap().vertices.len(), 3);
-    // The export contains the other store's records of its executions.
+    // The export includes the other store's records of its executions.
     let (dossier, _) = b.tracer(&Session::default()).dossier_across(&subject, &options).unwrap();
     assert_eq!(dossier.prop(&jobs[0], "name"), Some(&Property::Text("step 0".into())));
     assert!(dossier.runs.iter().any(|run| run.far == jobs[0]));
     assert_eq!(dossier.runs.len(), 4);
 
-    // Both bounds hold over all stores.
+    // Both limits apply to all stores together.
     for depth in 0..8 {
         let options = TraceOptions { depth: Some(depth), ..options };
         let (bounded, _) = b.tracer(&Session::default()).trace_across(&subject, &options).unwrap();
@@ -393,7 +393,7 @@ fn lineage_goes_on_in_the_stores_that_were_read() {
         let (bounded, _) = b.tracer(&Session::default()).trace_across(&subject, &options).unwrap();
         assert_eq!((bounded.vertices.len(), bounded.truncated), (limit, true));
     }
-    // A commit of another store is a root like others, and downstream nobody is asked.
+    // A commit of another store is a root like others, and a downstream walk opens no other store.
     let from = LineageSubject::Vertex(lineage.vertices[2].name.clone());
     let (lineage, _) = b.tracer(&Session::default()).trace_across(&from, &options).unwrap();
     assert_eq!(executions(&lineage).len(), 3);
@@ -504,7 +504,7 @@ fn what_was_read_is_older_than_what_came_of_it_whatever_clocks_say() {
     archive(&store, "x", 0);
     store.flush(None).unwrap();
     world.set_clock_offset("behind", -3_600_000_000_000);
-    // Nothing in its own store is as new as what it reads.
+    // Nothing in its own store is as new as its input.
     let (source, own) = (open("behind", "/s"), open("behind", "/own"));
     let regrid = begin(&own, "regrid");
     read(&source, "x", 0);
@@ -516,7 +516,7 @@ fn what_was_read_is_older_than_what_came_of_it_whatever_clocks_say() {
     assert!(lineage.vertices.iter().any(|step| step.name == input), "{}", lineage.tree(20));
 }
 
-/// Beyond what nanoseconds in 64 bits hold, and before.
+/// Times beyond 64 bits of nanoseconds, and before 1970.
 #[test]
 fn a_clock_that_no_host_has_right_costs_readers_nothing() {
     let _alone = alone();
@@ -661,7 +661,7 @@ fn an_audit_that_is_cut_off_shows_no_commit_of_an_execution_as_a_plain_one() {
         store.graph().audit(&options, &Session::default()).unwrap()
     };
     let all = audit(usize::MAX);
-    // A commit that an execution read, and none wrote, is no less a plain one.
+    // A commit that an execution read, and none wrote, is still a plain one.
     let of_commits = |audit: &Audit| -> Vec<VertexName> {
         audit.rows.iter().map(|row| &row.execution).filter(|name| &*name.kind == "commit").cloned().collect()
     };

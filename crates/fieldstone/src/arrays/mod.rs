@@ -1,22 +1,23 @@
-//! Distributed arrays of a store: the ranks of a job write and read groups of sets, each rank what it holds (SDM, 2001).
+//! Distributed arrays of a store: the ranks of a job write and read groups of sets, each rank its own part (SDM, 2001).
 //!
-//! * `job`: an [`ArrayJob`] is a run, made or continued by all ranks together; `inner`: what it is on a rank; `declare`, `flush`: its
-//!   groups, and its flushes, which are one commit by rank 0;
-//! * `folder`: where its files stand; `pending`: what is not flushed yet;
+//! * `job`: an [`ArrayJob`] is a run that all ranks make or continue together; `inner`: its state on a rank; `declare`,
+//!   `flush`: its groups, and its flushes, each one commit by rank 0;
+//! * `folder`: the folder of its files; `pending`: unflushed work;
 //! * `group`: an [`ArrayGroup`] of a job: views, writes, reads;
-//! * `spec`: what a group is declared with, and what the catalog keeps of it; `attributes`: values as netCDF has them;
-//! * `partitions`: a rank's part of a mesh; `imports`: files from outside; `meshes`: unstructured meshes, and groups on them;
-//! * `inventory`: what a store has of a run's arrays; `rewrite`: a run's arrays, written anew; `show`: what a killed job did
-//!   not live to show;
-//! * `level`: which level of file organisation pays;
-//! * `stored`: meshes as one process has them; `xdmf`: a text by which other programs draw fields on a mesh where they lie;
-//! * `source`: where what was flushed stands; `logged`: arrays that ranks write into the store's logs; `logged_array`: such
-//!   an array, read as a file.
+//! * `spec`: the declaration of a group, and its record in the catalog; `attributes`: values as netCDF stores them;
+//! * `partitions`: a rank's part of a mesh; `imports`: external files; `meshes`: unstructured meshes, and groups on
+//!   them;
+//! * `inventory`: a run's arrays in a store; `rewrite`: rewrites a run's arrays; `show`: completes files that a killed
+//!   job left;
+//! * `level`: chooses the level of file organisation that pays;
+//! * `stored`: meshes in one process; `xdmf`: a text with which other programs draw fields on a mesh in place;
+//! * `source`: the place of flushed arrays; `logged`: arrays that ranks write into the store's logs; `logged_array`:
+//!   reads such an array like a file.
 //!
 //! Invariants:
-//! * all calls of jobs and groups are collective; what fails on one rank fails on all, and the job goes on;
-//! * rank 0 alone talks to the store and its catalog: one connection, one commit a flush;
-//! * no file shows a step before the store does (A-10), and a job writes only files that it made.
+//! * all calls of jobs and groups are collective; a failure on one rank is a failure on all, and the job goes on;
+//! * only rank 0 talks to the store and its catalog: one connection, one commit per flush;
+//! * no file shows a step before the store does (A-10), and a job only writes files that it made.
 //!
 //! ```
 //! use fieldstone::arrays::{ArrayJob, GroupOptions, JobOptions, SetOptions, View};

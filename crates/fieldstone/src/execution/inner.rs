@@ -174,7 +174,7 @@ impl ExecutionInner {
         if self.vertex != self.job {
             rows.relations.push(relation("contains", &self.job, &self.vertex, span));
         }
-        // The store of the job's first process records who ran it.
+        // The execution that began the job records its user there.
         if self.vertex == self.job || self.recorded.is_none() || self.recorded != store {
             rows.relations.push(relation("run", &user, &self.job, span));
         }

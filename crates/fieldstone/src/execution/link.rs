@@ -1,11 +1,11 @@
-//! How a process learns of the execution that started it: the variable `FIELDSTONE_EXECUTION`.
+//! The link by which a process finds the execution that started it: the variable `FIELDSTONE_EXECUTION`.
 //!
 //! ```text
 //! {"job": "17.0", "process": "17.0/node1-4711", "store": "/data/forecast.store", "id": "5f0c…"}
 //! ```
-//! `job` is the id of the job, `process` that of the process that started this one (absent where that is the job
-//! itself), `store` the store that the job is recorded in (absent where no other process can open it), `id` that store's
-//! id. Names that are not known are passed over; a text that is something else counts for nothing.
+//! `job` is the id of the job, `process` that of the process that started this one (absent if that is the job itself),
+//! `store` the store that records the job (absent if no other process can open it), `id` that store's id. Unknown names
+//! are ignored; any other text counts as absent.
 
 use fieldstone_format::Id;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub const VARIABLE: &str = "FIELDSTONE_EXECUTION";
 pub struct ExecutionLink {
     /// The id of the job.
     pub job: String,
-    /// The id of the process, where it is not the job itself.
+    /// The id of the process, if it is not the job itself.
     pub process: Option<String>,
     /// The URL of the store.
     pub store: Option<String>,

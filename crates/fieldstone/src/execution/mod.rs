@@ -1,14 +1,15 @@
-//! Executions: who made what is in a store. A command that `fieldstone run` starts, a block of a program, a process of a
-//! job: what it archives and reads meanwhile is recorded in the provenance graph, commit by commit (docs/guide/executions.md).
+//! Executions: the origins of a store's data. An execution is a command that `fieldstone run` starts, a block of a
+//! program, or a process of a job: the provenance graph records what it archives and reads, commit by commit
+//! (docs/guide/executions.md).
 //!
 //! | module | |
 //! |---|---|
 //! | here | [`Execution`]: a part of this process, from its beginning to its end |
 //! | `child` | [`run`]: a command as an execution |
-//! | `current` | which execution a call belongs to |
-//! | `inner`, `ledger` | what an execution adds to commits; what it read |
-//! | `capture` | fields that were asked for within one |
-//! | `environment`, `git`, `files`, `interpreters`, `streams`, `link` | what is known of it; the variable that children are given |
+//! | `current` | the execution that a call belongs to |
+//! | `inner`, `ledger` | an execution's relations in commits; its reads |
+//! | `capture` | fields that an execution asked for |
+//! | `environment`, `git`, `files`, `interpreters`, `streams`, `link` | its known surroundings; the variable for child processes |
 //!
 //! ```
 //! use fieldstone::prelude::*;

@@ -169,7 +169,7 @@ fn mean_of<T: Element<N>, const N: usize>(data: &[u8], swap: bool) -> Option<f64
     (n > 0).then(|| total / n as f64)
 }
 
-/// Regions of neighbouring elements within bounds, in a C-order array of these extents.
+/// Regions of neighbouring elements in bounds, in a C-order array of these extents.
 pub fn regions(dtype: DType, data: &[u8], count: &[u64], bounds: &Bounds) -> Vec<Region> {
     with_type!(dtype, label(data, !dtype.is_native(), count, bounds), Vec::new())
 }

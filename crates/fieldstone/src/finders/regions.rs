@@ -31,7 +31,7 @@ struct RowRun {
     most: f64,
 }
 
-/// Sets that are joined: each run's parent, itself for the one that stands for its set.
+/// Joined sets: each run's parent; the representative of a set is its own parent.
 struct Sets(Vec<usize>);
 
 impl Sets {
@@ -51,7 +51,7 @@ impl Sets {
     }
 }
 
-/// Regions of elements within bounds, in the order of their first element.
+/// Regions of elements in bounds, in the order of their first element.
 pub fn label<T: Element<N>, const N: usize>(
     data: &[u8],
     swap: bool,

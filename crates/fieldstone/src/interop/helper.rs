@@ -367,8 +367,7 @@ fn keep_last(mut from: impl Read, kept: &Mutex<Vec<u8>>) {
     }
 }
 
-/// `FIELDSTONE_PYTHON`, else the Python next to this program, else `python3`. The default Python for helpers: a program
-/// that embeds one sets it.
+/// The default Python for helpers, which a program that embeds Python sets.
 static OWN_PYTHON: OnceLock<PathBuf> = OnceLock::new();
 
 /// Sets the Python for helpers if neither their options nor `FIELDSTONE_PYTHON` name one. The first call counts.
@@ -376,6 +375,7 @@ pub fn use_python(python: PathBuf) {
     let _ = OWN_PYTHON.set(python);
 }
 
+/// `FIELDSTONE_PYTHON`, else the default one, else the Python next to this program, else `python3`.
 fn find_python() -> PathBuf {
     if let Some(named) = std::env::var_os("FIELDSTONE_PYTHON").filter(|name| !name.is_empty()) {
         return named.into();

@@ -1,14 +1,13 @@
-//! What comes from other formats and goes to them: netCDF, GRIB, FDB, files outside a store, provenance.
+//! Other formats, in and out: netCDF, GRIB, FDB, files outside a store, provenance.
 //!
-//! `ingest` finds out what a file is and archives its fields; [`export`] writes fields as
-//! files; `grib` archives messages by their MARS keys; [`outside`] names the files that a run's data stay in; [`helper`]
-//! is the Python process that does what needs a library of the field; [`lineage`] turns provenance that others recorded
-//! into rows of the graph.
+//! `ingest` recognises a file and archives its fields; [`export`] writes fields as files; `grib` archives messages by
+//! their MARS keys; [`outside`] names the files that hold a run's data; [`helper`] is the Python process for work that
+//! needs a domain library; [`lineage`] turns external provenance into rows of the graph.
 //!
 //! Invariants:
-//! * no library of another format is linked: what we cannot read ourselves goes through the helper;
-//! * a store knows nothing of this: it is given keys and bytes by the calls that everybody has;
-//! * where a file is refused nothing of it is archived, and the report says why.
+//! * no library of another format is linked: formats that we cannot read ourselves go through the helper;
+//! * a store knows nothing of this: it receives keys and bytes through its public calls;
+//! * a refused file archives nothing, and the report gives the reason.
 //!
 //! ```
 //! use fieldstone::export::{ExportOptions, export};

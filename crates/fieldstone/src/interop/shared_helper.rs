@@ -1,8 +1,9 @@
-//! The helper process that one call leaves to the next, so that a call for one message or file does not start Python (B-5).
+//! The helper process that one call leaves for the next, so that a call for one message or file need not start Python
+//! (B-5).
 //!
-//! Invariants: one helper waits at most; it serves the process that started it, with the Python and the environment that
-//! it was started with; one that may be in the middle of an answer is not left (its user sets [`SharedHelper::helper`] to
-//! `None`).
+//! Invariants: at most one helper waits; it only serves the process that started it, with the Python and the
+//! environment of its start; a helper that may be in the middle of an answer is not left (its user sets
+//! [`SharedHelper::helper`] to `None`).
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,27 +23,27 @@ struct IdleHelper {
     origin: Origin,
 }
 
-/// What a helper was started with: one that was started with anything else may answer otherwise.
+/// The settings that a helper was started with: one with other settings may answer differently.
 #[derive(Clone, PartialEq, Eq)]
 struct Origin {
     python: Option<PathBuf>,
     environment: Vec<(OsString, OsString)>,
 }
 
-/// A helper that is started when it is first needed, and again after it died. In the end it waits for the next one.
+/// A helper that is started when first needed, and again after it died. At the end it waits for the next call.
 pub struct SharedHelper<'a> {
     pub options: &'a HelperOptions,
     pub helper: Option<Helper>,
-    /// Whether a helper has ever answered: where none can start, no file can be read.
+    /// Whether a helper has ever answered: if none can start, no file can be read.
     pub answered: bool,
-    /// Of the helper.
+    /// Settings of the helper.
     origin: Option<Origin>,
-    /// Whether another one left the helper, and it has not answered yet: it may have ended meanwhile.
+    /// Whether an earlier call left the helper, and it has not answered yet: it may have ended since.
     pub reused: bool,
 }
 
 impl<'a> SharedHelper<'a> {
-    /// With the helper that another one left, so that a call for one message or file does not start Python.
+    /// Uses the helper of an earlier call, so that a call for one message or file need not start Python.
     pub fn new(options: &'a HelperOptions) -> SharedHelper<'a> {
         SharedHelper { options, helper: None, answered: false, origin: None, reused: false }
     }
@@ -55,7 +56,7 @@ impl<'a> SharedHelper<'a> {
             let idle = IDLE.lock().take();
             if let Some(mut idle) = idle {
                 if idle.process != std::process::id() {
-                    // A forked child: the helper is its parent's, who alone may talk to it and end it.
+                    // A forked child: the helper belongs to its parent, which alone may talk to it and end it.
                     std::mem::forget(idle.helper);
                 } else if Some(&idle.origin) == self.origin.as_ref() && idle.helper.is_running() {
                     idle.helper.patience = self.options.patience;

@@ -1,4 +1,4 @@
-//! Distributed arrays of runs, the meshes that they are on, and the files that they stand in.
+//! Distributed arrays of runs, their meshes, and their files.
 
 use fieldstone_core::geometry::IndexBox;
 use serde_json::{Map, Value as Json, json};
@@ -8,7 +8,7 @@ use crate::arrays::{ArrayFile, GroupInventory, RewrittenGroup, ShownFiles, Store
 use crate::catalog::{ArrayLayout, ArraySet, MeshDecl, MeshLocation, RunName};
 use crate::outside::ObjectRead;
 
-/// A group of a run; `opens` says whether other programs can open a file, where that was looked at.
+/// A group of a run; `opens` says whether other programs can open a file, if that was checked.
 pub fn group(run: &RunName, found: &GroupInventory, opens: &dyn Fn(&str) -> Option<bool>) -> Json {
     let group = &found.group;
     json!({
@@ -48,7 +48,7 @@ fn file(file: &ArrayFile, opens: Option<bool>) -> Json {
     object
 }
 
-/// A group that was written again.
+/// A group that was rewritten.
 pub fn rewritten(group: &RewrittenGroup) -> Json {
     json!({
         "name": group.name,
@@ -60,7 +60,7 @@ pub fn rewritten(group: &RewrittenGroup) -> Json {
     })
 }
 
-/// Files that show now all that is flushed into them, and those that could not be changed.
+/// Files that now show everything, and those that could not be changed.
 pub fn shown(shown: &ShownFiles) -> Json {
     let left = shown.left.iter().map(|(path, why)| json!({"path": path, "why": why}));
     json!({"files": shown.files, "left": left.collect::<Vec<_>>()})
@@ -91,7 +91,7 @@ pub fn whole_mesh(mesh: &StoredMesh, path: &str, runs: &[RunName], bounds: &[(&s
     whole
 }
 
-/// XDMF that was written.
+/// The report of a written XDMF text.
 pub fn xdmf(report: &XdmfReport) -> Json {
     let left_out = report.left_out.iter().map(|(what, why)| json!({"what": what, "why": why}));
     json!({
@@ -102,7 +102,7 @@ pub fn xdmf(report: &XdmfReport) -> Json {
     })
 }
 
-/// A file outside of the store in which a part of a box lies.
+/// A file outside the store that holds a part of a box.
 pub fn object(read: &ObjectRead) -> Json {
     let ends = |region: &IndexBox| json!({"start": region.start(), "count": region.count()});
     json!({"path": read.path, "dataset": read.dataset, "piece": ends(&read.piece), "part": ends(&read.part)})

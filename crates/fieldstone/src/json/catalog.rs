@@ -1,4 +1,4 @@
-//! The catalog: runs, steps, variables, tags, and attributes that were found, grouped and counted.
+//! The catalog: runs, steps, variables, tags, and attributes, single, grouped and counted.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::catalog::{
 };
 use crate::facts::CatalogFacts;
 
-/// Names of users, and processes that wrote logs: each is asked for once.
+/// Names of users, and processes that wrote logs: each is looked up once.
 pub struct Users<'a> {
     catalog: &'a dyn CatalogAccess,
     names: RefCell<HashMap<u32, Rc<str>>>,
@@ -34,7 +34,7 @@ impl<'a> Users<'a> {
         self.names.borrow_mut().entry(user).or_insert_with(name).clone()
     }
 
-    /// The process that wrote a hit; `None` where the header of its log is damaged, or cannot be read any more.
+    /// The process that wrote a hit; `None` if the header of its log is damaged, or unreadable by now.
     pub fn writer(&self, hit: &Hit) -> Option<Rc<Writer>> {
         let log = hit.id.writer;
         let writer = || self.catalog.writer(log).ok().flatten().map(Rc::new);
@@ -47,7 +47,7 @@ pub fn hit(hit: &Hit, users: &Users<'_>) -> Json {
     Json::Object(hit_object(hit, users))
 }
 
-/// An attribute that was found, and under `also` those that `with …` found beside it.
+/// An attribute that was found, with those found by `with …` under `also`.
 pub fn hit_beside(hit: &Hit, beside: &[Hit], users: &Users<'_>) -> Json {
     let mut object = hit_object(hit, users);
     let also: Vec<Json> = beside.iter().map(|mate| self::hit(mate, users)).collect();
@@ -92,12 +92,12 @@ pub fn writer(writer: &Writer) -> Json {
     })
 }
 
-/// How many attributes there are.
+/// The number of attributes.
 pub fn count(count: u64) -> Json {
     json!({"count": count})
 }
 
-/// A group of attributes: what all have in common, by which they were grouped, and the numbers.
+/// A group of attributes: their common values, the values that group them, and the numbers.
 pub fn group(group: &Aggregate, by: &[By]) -> Json {
     let mut object = Map::new();
     for part in by {
@@ -121,19 +121,19 @@ pub fn group(group: &Aggregate, by: &[By]) -> Json {
     Json::Object(object)
 }
 
-/// How many attributes each tag has, of attributes that were grouped by their tag.
+/// The number of attributes of each tag.
 pub fn tag_counts(tags: &[Aggregate]) -> Json {
     let pair = |tag: &Aggregate| Some((tag.tag.as_deref()?.to_owned(), Json::from(tag.count)));
     Json::Object(tags.iter().filter_map(pair).collect())
 }
 
-/// An overview of a catalog: how many runs it has, the first and the last time of their steps, and tags.
+/// An overview of a catalog: the number of runs, the first and the last time of their steps, and tags.
 pub fn overview(catalog: &CatalogFacts) -> Json {
     let times = catalog.times.map(|(first, last)| json!([first, last]));
     json!({"runs": catalog.runs, "times": times, "tags": tag_counts(&catalog.tags)})
 }
 
-/// A box on which attributes stand.
+/// A box with attributes.
 pub fn region(found: &BoxInfo) -> Json {
     json!({
         "project": project(&found.run),
@@ -198,17 +198,17 @@ pub fn tag(tag: &TagInfo) -> Json {
     })
 }
 
-/// A row that a statement of SQL gave, by the names of its columns.
+/// A row of an SQL statement's result, by the names of its columns.
 pub fn row(names: &[String], row: &[Value]) -> Json {
     Json::Object(names.iter().zip(row).map(|(name, cell)| (name.clone(), value(cell))).collect())
 }
 
-/// The result of annotating: how many attributes, runs and tags, and the version of the store since.
+/// The result of annotating: the numbers of attributes, runs and tags, and the store's new version.
 pub fn annotated(attributes: u64, runs: usize, tags: usize, version: &str) -> Json {
     json!({"attributes": attributes, "runs": runs, "tags": tags, "version": version})
 }
 
-/// How much a deletion took, or would take.
+/// The counts of a deletion, or of one that would take place.
 pub fn deleted(report: &DeleteReport) -> Json {
     json!({
         "runs": report.runs,
@@ -222,7 +222,7 @@ pub fn deleted(report: &DeleteReport) -> Json {
     })
 }
 
-/// How much a rebuild read out of the logs: for the catalog's engine, and `relations` of the graph.
+/// The counts of a rebuild from the logs: for the catalog's engine, and `relations` of the graph.
 pub fn rebuilt(report: &RebuildReport, relations: u64) -> Json {
     json!({
         "logs": report.logs,

@@ -1,4 +1,4 @@
-//! Containers: headers, variables and where they lie, counts by path, findings of a check.
+//! Containers: headers, variables and their places, counts by path, findings of a check.
 
 use fieldstone_core::Result;
 use fieldstone_format::netcdf::parse::Finding;
@@ -10,10 +10,10 @@ use crate::container::stats::{PathStats, Stats, Totals};
 use crate::container::validate::Report;
 use crate::container::{Attrs, Converted, Counts, DimInfo, Format, Metadata, NcType, VarInfo};
 
-/// Objects asked for at once.
+/// Objects per request.
 const BATCH: usize = 256;
 
-/// The name that people have for a format.
+/// The usual name of a format.
 pub fn format(format: Format) -> &'static str {
     match format {
         Format::Classic(version) => version.name(),
@@ -21,7 +21,7 @@ pub fn format(format: Format) -> &'static str {
     }
 }
 
-/// The shapes of all that `next` gives, batch after batch; it gets the number of those that came before.
+/// The shapes of all items of `next`, batch after batch; it gets the number of earlier items.
 fn each<T>(next: impl Fn(u64) -> Result<Vec<T>>, shape: impl Fn(&T) -> Value) -> Result<Vec<Value>> {
     let mut shapes = Vec::new();
     loop {
@@ -33,7 +33,7 @@ fn each<T>(next: impl Fn(u64) -> Result<Vec<T>>, shape: impl Fn(&T) -> Value) ->
     }
 }
 
-/// A header; with `name` of the container, where one is given.
+/// A header; with `name` of the container, if given.
 pub fn header(metadata: &dyn Metadata, name: Option<&str>) -> Result<Value> {
     let mut object = Map::new();
     let dims = each(|from| metadata.dims(from, BATCH), dimension)?;
@@ -85,7 +85,7 @@ pub fn attributes(attrs: &Attrs) -> Value {
     Value::Object(pairs.collect())
 }
 
-/// One element out of its bytes in the file.
+/// One element, from its bytes in the file.
 fn element(ty: NcType, bytes: &[u8]) -> Value {
     let raw = bytes.iter().fold(0_u64, |raw, byte| raw << 8 | u64::from(*byte));
     match ty {
@@ -99,7 +99,7 @@ fn element(ty: NcType, bytes: &[u8]) -> Value {
     }
 }
 
-/// JSON has no NaN and no infinity: a text, rather than nothing.
+/// JSON has neither NaN nor infinity: use a text.
 fn real(value: f64) -> Value {
     Number::from_f64(value).map_or_else(|| value.to_string().into(), Value::Number)
 }
@@ -191,7 +191,7 @@ fn finding(finding: &Finding) -> Value {
     })
 }
 
-/// A container that was written in another format.
+/// A container that was converted to another format.
 pub fn converted(done: &Converted) -> Value {
     json!({"vars": done.vars, "bytes": done.bytes})
 }

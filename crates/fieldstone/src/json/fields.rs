@@ -18,7 +18,7 @@ pub fn key(key: &FieldKey, depth: u8) -> Value {
     Value::Object(levels.flat_map(|level| pairs(level)).collect())
 }
 
-/// A key as a whole, and each of its levels by itself.
+/// A key as a whole, and each of its levels separately.
 pub fn key_in_levels(key: &FieldKey) -> Value {
     let levels = key.levels.iter().map(|level| Value::Object(pairs(level).collect()));
     json!({"key": self::key(key, 3), "levels": levels.collect::<Vec<_>>()})
@@ -30,7 +30,7 @@ fn pairs(level: &Level) -> impl Iterator<Item = (String, Value)> {
     pairs.map(|(name, value)| (name.to_string(), Value::from(value.text())))
 }
 
-/// An entry of a list; above the fields its key alone.
+/// An entry of a list; for levels above fields, its key alone.
 pub fn entry(entry: &ListEntry) -> Value {
     let mut object = Map::new();
     object.insert("key".into(), key(&entry.key, entry.depth));
@@ -54,7 +54,7 @@ pub fn entry(entry: &ListEntry) -> Value {
     Value::Object(object)
 }
 
-/// The facts of one field: its entry, and what was found out beside that.
+/// The facts of one field: its entry, and further facts.
 pub fn field(facts: &FieldFacts) -> Value {
     let content = &facts.content;
     let mut object = entry(&facts.entry);
@@ -77,7 +77,7 @@ pub fn version(entry: &ListEntry) -> Value {
     })
 }
 
-/// The place where the bytes of a field begin; null where there is none.
+/// The place where the bytes of a field begin; null if there is none.
 pub fn location(place: Option<&FieldLocation>) -> Value {
     place.map_or(Value::Null, |p| json!({"file": p.file.to_string(), "offset": p.offset, "length": p.length}))
 }
@@ -87,25 +87,25 @@ pub fn located(entry: &ListEntry) -> Value {
     json!({"key": key(&entry.key, 3), "location": location(entry.place.as_ref())})
 }
 
-/// Keywords with the values that they have.
+/// Keywords with their values.
 pub fn axes(axes: &[(Arc<str>, Vec<KeyValue>)]) -> Value {
     Value::Object(axes.iter().map(|(name, values)| (name.to_string(), texts(values))).collect())
 }
 
-/// A keyword with the values that it has, where each stands by itself.
+/// A keyword with its values, each as an item of its own.
 pub fn axis((name, values): &(Arc<str>, Vec<KeyValue>)) -> Value {
     json!({"keyword": **name, "values": texts(values)})
 }
 
-/// Keywords with how many values they have, the first one and the last.
+/// Keywords with the number of their values, the first and the last.
 pub fn axes_ends(axes: &[(Arc<str>, Vec<KeyValue>)]) -> Value {
     let text = |value: Option<&KeyValue>| value.map(|value| value.text().into_owned());
     let ends = |values: &[KeyValue]| json!({"count": values.len(), "first": text(values.first()), "last": text(values.last())});
     Value::Object(axes.iter().map(|(name, values)| (name.to_string(), ends(values))).collect())
 }
 
-/// A request that names fields of a list exactly: its text, the values of each keyword, how many fields they are, and
-/// their bytes.
+/// A request that names fields of a list exactly: its text, the values of each keyword, the number of fields, and their
+/// bytes.
 pub fn compact<'a>(
     request: &str,
     keywords: impl Iterator<Item = (&'a str, &'a [KeyValue])>,
@@ -116,7 +116,7 @@ pub fn compact<'a>(
     json!({"request": request, "key": key, "fields": fields, "nbytes": nbytes})
 }
 
-/// The counts of what a request selects, and of the store's files.
+/// The counts of the fields that a request selects, and of the store's files.
 pub fn stats(stats: &Stats) -> Value {
     json!({
         "datasets": stats.datasets,
@@ -132,7 +132,7 @@ pub fn stats(stats: &Stats) -> Value {
     })
 }
 
-/// A schema: its text, and its rules with all that they say of keywords.
+/// A schema: its text, and its rules with all their keywords' properties.
 pub fn schema(schema: &Schema) -> Value {
     json!({
         "name": schema.name(),
@@ -161,7 +161,7 @@ fn keyword(keyword: &KeywordView) -> Value {
     })
 }
 
-/// Keywords that are the run, the step and the variable of the catalog.
+/// Keywords for the run, the step and the variable of the catalog.
 fn roles(roles: &CatalogRoles) -> Value {
     let run: Vec<&str> = roles.run.iter().map(|keyword| &**keyword).collect();
     json!({
@@ -177,14 +177,14 @@ pub fn schema_checked(rules: usize, warnings: &[String]) -> Value {
     json!({"ok": true, "errors": [], "warnings": warnings, "rules": rules})
 }
 
-/// A schema that cannot be used: `place` is the line and column where the error stands, and the message without them.
+/// A schema that cannot be used: `place` has the line and column of the error, and the message without them.
 pub fn schema_refused(error: &Error, place: Option<(usize, usize, &str)>) -> Value {
     let (line, column, message) = place.unwrap_or((0, 0, error.message()));
     let finding = json!({"line": line, "column": column, "message": message, "hint": error.hint()});
     json!({"ok": false, "errors": [finding], "warnings": [], "rules": 0})
 }
 
-/// The schema of a store that was extended: how many rules it has now, and those that were added.
+/// The schema of a store that was extended: its number of rules, and the added ones.
 pub fn schema_extended(url: &str, rules: usize, added: &[String]) -> Value {
     json!({"url": url, "rules": rules, "added": added})
 }

@@ -57,7 +57,7 @@ fn relations(all: &[Relation], users: &dyn Fn(u32) -> String) -> Vec<Json> {
     all.iter().map(|one| relation(one, &users(one.user))).collect()
 }
 
-/// A lineage, and the other stores that it leads into; `users` gives the name of a user.
+/// A lineage, and the other stores that it leads to; `users` maps a user to a name.
 pub fn lineage(lineage: &Lineage, stores: &[LineageStore], users: &dyn Fn(u32) -> String) -> Json {
     let vertices = lineage
         .vertices
@@ -72,7 +72,7 @@ pub fn lineage(lineage: &Lineage, stores: &[LineageStore], users: &dyn Fn(u32) -
     })
 }
 
-/// A store that a lineage leads into.
+/// A store that a lineage leads to.
 pub fn lineage_store(store: &LineageStore) -> Json {
     json!({"id": store.id.to_string(), "url": store.url, "commits": store.commits, "left": store.left})
 }
@@ -106,7 +106,7 @@ fn audit_row(row: &AuditRow) -> Json {
     })
 }
 
-/// The vertices that a traversal came to; several sets where it returns some on its way.
+/// The vertices that a traversal reached; several sets if it returns some on its way.
 pub fn travelled(travelled: &Traversal) -> Result<Json> {
     let set = |set| Ok(Json::Array(names(&travelled.names(set, 0, usize::MAX)?)));
     let sets = (0..travelled.summary().sets.len()).map(set).collect::<Result<Vec<Json>>>()?;
@@ -117,17 +117,17 @@ pub fn travelled(travelled: &Traversal) -> Result<Json> {
     })
 }
 
-/// A whole path of a traversal; `users` gives the name of a user.
+/// A whole path of a traversal; `users` maps a user to a name.
 pub fn path(path: &Path, users: &dyn Fn(u32) -> String) -> Json {
     json!({"vertices": names(&path.vertices), "edges": relations(&path.edges, users)})
 }
 
-/// The paths of a traversal, each as [`path`] gives it.
+/// The paths of a traversal, each from [`path`].
 pub fn paths(paths: Vec<Json>, truncated: bool) -> Json {
     json!({"paths": paths, "truncated": truncated})
 }
 
-/// The figures of each hop of a traversal; of a view that is cut into slots, slot by slot.
+/// The figures of each hop of a traversal; for a view that is divided into slots, slot by slot.
 pub fn figures(travelled: &Traversal) -> Json {
     let steps: Vec<Json> = travelled.summary().figures.iter().map(step_figures).collect();
     match &travelled.summary().slots {
@@ -192,12 +192,12 @@ pub fn stats(stats: &Stats) -> Json {
     })
 }
 
-/// Whether the view says what the logs say.
+/// Whether the view agrees with the logs.
 pub fn check(check: &Check) -> Json {
     json!({"ok": check.ok(), "lines": check.lines, "different": check.different, "damaged": check.damaged})
 }
 
-/// How the view is cut into slots.
+/// The slots of the view.
 pub fn partitions(partitions: &Partitions) -> Json {
     let slots = partitions.slots.iter().map(|slot| {
         json!({
@@ -217,7 +217,7 @@ pub fn partitions(partitions: &Partitions) -> Json {
     })
 }
 
-/// How much was moved to another store, or would be.
+/// The counts of a move to another store, or of one that would take place.
 pub fn archived(report: &ArchiveReport) -> Json {
     json!({
         "vertices": report.vertices,
@@ -228,12 +228,12 @@ pub fn archived(report: &ArchiveReport) -> Json {
     })
 }
 
-/// A lineage that was written into a file, in a form for others.
+/// A lineage that was exported to a file.
 pub fn exported(path: &FilePath, format: LineageFormat, bytes: usize) -> Json {
     json!({"path": path.to_string_lossy(), "format": format.name(), "bytes": bytes})
 }
 
-/// A file with the checksum that the graph has it under.
+/// A file with its checksum in the graph.
 pub fn checksum(path: &FilePath, checksum: &str) -> Json {
     json!({"path": path.to_string_lossy(), "checksum": checksum})
 }

@@ -1,11 +1,11 @@
-//! The answers of a store as JSON: the shapes that the program prints with `--json`, for whatever else hands them out,
-//! such as a server or a page in a browser.
+//! The answers of a store as JSON: the shapes that the program prints with `--json`, also for other interfaces, such as
+//! a server or a page in a browser.
 //!
-//! A module holds one subject, and a function of it one shape. A function takes what the crate's own calls return, and
-//! beside it only what these do not know, such as the names of users; it reads nothing from a store. How rows of a list
-//! follow one another, within a document or a line each, is up to the caller.
+//! A module covers one subject, and each of its functions one shape. A function takes the result of the crate's own
+//! calls, plus facts that these lack, such as the names of users; it reads nothing from a store. The caller decides how
+//! the rows of a list follow one another, in a document or one per line.
 //!
-//! Invariant: these shapes, down to the order of their members, are those of `docs/guide/cli.md`; they change only
+//! Invariant: these shapes, down to the order of their members, are those of `docs/guide/cli.md`; they only change
 //! together with it.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! Reports of fields and files that went into a store, out of one, or from one to another.
+//! Reports of fields and files that were moved into a store, out of one, or between stores.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::export::ExportReport;
 use crate::transfer::{LeftBehind, TransferReport, Unreadable};
 use crate::{IngestReport, Reason, Skipped, Taken};
 
-/// A field that was archived: its key, how many bytes it has, and the version of the store since.
+/// A field that was archived: its key, its number of bytes, and the store's new version.
 pub fn archived(key: &FieldKey, nbytes: usize, version: &str) -> Value {
     json!({"key": self::key(key, 3), "nbytes": nbytes, "version": version})
 }
@@ -29,7 +29,7 @@ pub fn written(fields: &Fields, nbytes: u64, path: &Path) -> Value {
     })
 }
 
-/// The report of an ingest: what it took, and what it left out; `interrupted` says whether somebody stopped it.
+/// The report of an ingest: files taken and left out; `interrupted` says whether it was stopped.
 pub fn ingested(report: &IngestReport, interrupted: bool) -> Value {
     json!({
         "taken": report.taken.iter().map(taken).collect::<Vec<_>>(),
@@ -70,7 +70,7 @@ fn reason(reason: &Reason<'_>) -> Value {
     json!({"why": reason.why, "count": reason.skipped.len(), "whole": whole})
 }
 
-/// Files that an export wrote, and what they lack.
+/// Files that an export wrote, and their omissions.
 pub fn exported(report: &ExportReport) -> Value {
     json!({
         "files": report.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
@@ -86,8 +86,8 @@ pub fn copied(report: &TransferReport) -> Value {
     transferred(report, Map::new())
 }
 
-/// The report of a move into another store, with how many fields were removed here, and those that somebody wrote again
-/// meanwhile.
+/// The report of a move into another store, with the number of fields removed here, and those that were written again
+/// during the move.
 pub fn moved(report: &TransferReport) -> Value {
     let removed = [("removed", report.removed.into()), ("kept", report.kept.clone().into())];
     transferred(report, removed.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
@@ -113,7 +113,7 @@ fn unreadable(field: &Unreadable) -> Value {
     json!({"key": field.key, "why": field.why})
 }
 
-/// Runs whose data outside of the store lie in another folder now.
+/// Runs whose data outside the store are now in another folder.
 pub fn repointed(runs: &[RunName]) -> Value {
     json!({"runs": runs.iter().map(values::run).collect::<Vec<_>>()})
 }

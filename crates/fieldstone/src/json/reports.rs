@@ -11,12 +11,12 @@ use super::fields::axes_ends;
 use super::values::{text, time};
 use crate::facts::Overview;
 
-/// Most entries of one list of a status.
+/// Maximum number of entries in one list of a status.
 const BOUND: usize = 100;
-/// Bytes of a version that a status holds.
+/// Maximum number of bytes of a version in a status.
 const VERSION_MAX: usize = 1024;
 
-/// An error, for those who do not read its text.
+/// An error, for programs that do not read its text.
 pub fn error(error: &Error) -> Value {
     json!({
         "kind": error.kind().name(),
@@ -27,8 +27,8 @@ pub fn error(error: &Error) -> Value {
     })
 }
 
-/// The state of a store; with `every`, also all writers that there ever were. Of owners, transactions, problems and
-/// losses it has the first hundred, and under `totals` how many there are.
+/// The state of a store; with `every`, also all earlier writers. Of owners, transactions, problems and losses it has
+/// the first hundred, and their numbers under `totals`.
 pub fn status(status: &Status, every: bool) -> Value {
     let bytes = status.bytes_by_user.iter().map(|(user, bytes)| (user.clone(), json!(bytes)));
     let mut document = json!({
@@ -97,7 +97,7 @@ fn pin(pin: &FormatPin) -> Value {
     json!({"user": pin.user, "time": time(pin.time)})
 }
 
-/// A transaction that nobody has decided, with all its owners.
+/// An undecided transaction, with all its owners.
 pub fn transaction(transaction: &TransactionStatus) -> Value {
     json!({
         "id": transaction.id.to_string(),
@@ -112,7 +112,7 @@ pub fn begun(id: &Id) -> Value {
     json!({"id": id.to_string()})
 }
 
-/// A transaction that was committed or aborted, and how many fields it had.
+/// A transaction that was committed or aborted, and its number of fields.
 pub fn decided(id: &Id, fields: u64) -> Value {
     json!({"id": id.to_string(), "fields": fields})
 }
@@ -130,7 +130,7 @@ pub fn accepted(report: &AcceptanceReport) -> Value {
     })
 }
 
-/// How much a verification read and checked, and what is damaged.
+/// The counts of a verification, and the damage that it found.
 pub fn verified(report: &VerifyReport) -> Value {
     let damage = |damage: &Damage| json!({"key": damage.key, "file": damage.file, "why": damage.why});
     json!({
@@ -144,7 +144,7 @@ pub fn verified(report: &VerifyReport) -> Value {
     })
 }
 
-/// An overview of a store, or of what a request selects in it.
+/// An overview of a store, or of the fields that a request selects.
 pub fn overview(overview: &Overview) -> Value {
     json!({
         "url": overview.url,

@@ -1,4 +1,4 @@
-//! The parts that shapes of all subjects are made of: values, times, steps, names.
+//! The common parts of the shapes: values, times, steps, names.
 
 use fieldstone_core::geometry::Scalar;
 use fieldstone_core::key::KeyValue;
@@ -25,12 +25,12 @@ fn whole_seconds(nanoseconds: i64) -> String {
     text.split(['.', 'Z']).next().unwrap_or_default().to_owned()
 }
 
-/// A moment with as much of a fraction as it has; `-` for 0, which stands for none.
+/// A time with as many digits of a fraction as it has; `-` for 0, which means none.
 pub fn moment(nanoseconds: i64) -> String {
     if nanoseconds == 0 { "-".to_owned() } else { moment_text(nanoseconds) }
 }
 
-/// A number out of an array; null where JSON has no number for it.
+/// An element of an array; null if JSON has no number for it.
 pub fn scalar(value: Scalar) -> Json {
     match value {
         Scalar::Int(i) => i.into(),
@@ -39,7 +39,7 @@ pub fn scalar(value: Scalar) -> Json {
     }
 }
 
-/// A step: a number of hours, else the text that keys have (`15m`); null for none.
+/// A step: a number of hours, else its text in keys (`15m`); null for none.
 pub fn step(step: Option<i64>) -> Json {
     step.map_or(Json::Null, |step| {
         step_number::whole(step).map_or_else(|| step_number::text(step).into(), Json::from)
@@ -51,12 +51,12 @@ pub fn project(run: &RunName) -> Json {
     text(&run.project)
 }
 
-/// A run in one text, with its project in front: `weather:a`.
+/// A run as one text, with its project in front: `weather:a`.
 pub fn run(run: &RunName) -> String {
     if run.project.is_empty() { run.name.clone() } else { format!("{}:{}", run.project, run.name) }
 }
 
-/// A text; null where it is empty.
+/// A text; null if it is empty.
 pub fn text(text: &str) -> Json {
     Some(text).filter(|text| !text.is_empty()).into()
 }

@@ -1,5 +1,5 @@
-//! How an argument crosses: as the bytes of what it is, or borrows. The server reads the owned form and lends it to the
-//! method.
+//! How an argument crosses a connection: as the bytes of its value, or of a borrowed one. The server reads the owned
+//! form and lends it to the method.
 
 use std::path::{Path, PathBuf};
 
@@ -23,10 +23,10 @@ pub trait Argument<'a>: Sized {
     /// The form that the server reads.
     type Owned: Wire + 'a;
 
-    /// Appends the bytes that the owned form is read from.
+    /// Appends the bytes of the owned form.
     fn send(&self, out: &mut Out<'_>);
 
-    /// The argument, of its owned form.
+    /// The argument, from its owned form.
     fn lend(owned: &'a Self::Owned) -> Self;
 }
 
@@ -103,7 +103,7 @@ impl<'a> Argument<'a> for Option<&'a Interrupt> {
     }
 }
 
-/// Arguments that a method takes as its own.
+/// Arguments that a method takes by value.
 macro_rules! owned {
     ($($kind:ty),* $(,)?) => {$(
         impl<'a> Argument<'a> for $kind {

@@ -1,4 +1,4 @@
-//! The client's end of a connection: frames out, answers in, and a thread that reads what the server sends.
+//! The client's end of a connection: sends frames, receives answers, and has a thread that reads the server's frames.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,10 +23,10 @@ use super::frame::{BACKEND, Call, NOWHERE, Question, Request, Response, decoded,
 use super::served::Served;
 use crate::execution::current::current;
 
-/// How often a caller that may cancel looks whether it does.
+/// Interval at which a caller that may cancel checks whether it does.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Numbers of threads, for the lanes in which their calls are served.
+/// Numbers of threads, for the lanes that serve their calls.
 static LANES: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -37,7 +37,7 @@ fn another_lane() -> u64 {
     LANES.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A server's frame, for the caller that waits.
+/// A server's frame, for the waiting caller.
 enum Event {
     Answer(bool, Vec<u8>),
     Portion(u64, Vec<u8>),
@@ -46,7 +46,7 @@ enum Event {
 /// Takes a portion of an answer.
 type Take<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
-/// A connection to a served store, as the client has it.
+/// The client's end of a connection to a served store.
 pub struct Connection {
     requests: Mutex<Option<Sender<Vec<u8>>>>,
     shared: Arc<Inbox>,
@@ -58,7 +58,7 @@ pub struct Connection {
 /// The state that callers share with the reading thread.
 struct Inbox {
     pending: Mutex<HashMap<u64, Sender<Event>>>,
-    /// Authors by number: place in the list.
+    /// Authors by number: index in the list.
     authors: Mutex<Vec<Arc<dyn CommitAuthor>>>,
 }
 
@@ -97,7 +97,7 @@ impl Connection {
         if sent { Ok(()) } else { Err(gone()) }
     }
 
-    /// Calls a method; gives the answer's bytes, and hands portions that come before it to `take`.
+    /// Calls a method; returns the answer's bytes, and passes earlier portions to `take`.
     fn ask(&self, far: &Far, method: u16, put: &dyn Fn(&mut Out<'_>), take: Take<'_>) -> Result<Answered> {
         let caller = Caller { connection: self, watched: RefCell::default() };
         let mut out = Out::new(&caller);
@@ -144,7 +144,7 @@ impl Connection {
                 Event::Answer(true, bytes) => return Ok(bytes),
                 Event::Answer(false, bytes) => return Err(decoded::<Error>(&bytes)?),
                 Event::Portion(question, bytes) => {
-                    // The lane is taken up by the call that waits: what is called meanwhile needs another.
+                    // The waiting call occupies the lane: calls during it need another.
                     let lane = LANE.replace(another_lane());
                     let taken: std::result::Result<(), Error> = take(&bytes);
                     LANE.set(lane);
@@ -168,7 +168,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         *self.requests.lock() = None;
-        // The reading thread itself may be the last that holds this.
+        // The reading thread itself may be the last holder.
         let own = thread::current().id();
         for one in self.threads.lock().drain(..).filter(|one| one.thread().id() != own) {
             let _ = one.join();
@@ -177,7 +177,7 @@ impl Drop for Connection {
 }
 
 impl Inbox {
-    /// Reads what the server sends, until it is gone.
+    /// Reads the server's frames until the server ends.
     fn read(&self, responses: &Receiver<Vec<u8>>, connection: &Weak<Connection>) {
         for frame in responses {
             match decoded(&frame) {
@@ -199,7 +199,7 @@ impl Inbox {
                 Err(error) => tracing::error!(%error, "the server sent an invalid frame"),
             }
         }
-        // Callers that still wait learn that nobody answers.
+        // Callers that still wait get an error: no answer will come.
         self.pending.lock().clear();
     }
 
@@ -228,7 +228,7 @@ fn gone() -> Error {
     Code::Unavailable.error("the connection to the store is gone").with_hint("open the store again")
 }
 
-/// The client's end while a call is made: sessions without an author get the one that the thread belongs to.
+/// The client's end during a call: sessions without an author get the thread's.
 struct Caller<'a> {
     connection: &'a Connection,
     watched: RefCell<Vec<Interrupt>>,
@@ -258,14 +258,14 @@ impl Ends for Caller<'_> {
     }
 }
 
-/// An answer's bytes, and what may cancel the calls that go on from it.
+/// An answer's bytes, and the cancellation of later calls on its objects.
 pub struct Answered {
     bytes: Vec<u8>,
     watched: Vec<Interrupt>,
 }
 
-/// A served store, and the connection that each process has to it: a forked child serves the store, as its memory has
-/// it, by threads of its own.
+/// A served store, and each process's connection to it: a forked child serves the copy in its own memory with its own
+/// threads.
 #[derive(Debug)]
 pub struct Link {
     served: Arc<Served>,
@@ -299,7 +299,7 @@ pub struct Far {
     _release: Option<Arc<Release>>,
 }
 
-/// Says to the server, when it is dropped, that an object is held no more.
+/// Releases an object on the server when it is dropped.
 #[derive(Debug)]
 struct Release {
     link: Weak<Link>,
@@ -309,7 +309,7 @@ struct Release {
 
 impl Drop for Release {
     fn drop(&mut self) {
-        // A forked child opens no connection for it: its copy of the object goes with its memory.
+        // A forked child opens no connection for this: its copy of the object ends with its memory.
         if let Some(link) = self.link.upgrade().filter(|_| self.process == std::process::id()) {
             let _ = link.connection().send(&Request::Release(self.object));
         }
@@ -322,7 +322,7 @@ impl Far {
         Far { link: Arc::new(Link::to(served)), object: BACKEND, watched: Vec::new(), _release: None }
     }
 
-    /// An object that nobody has: whoever calls it learns so.
+    /// An object that does not exist: calls to it fail with that error.
     pub fn nowhere(&self) -> Far {
         Far { object: NOWHERE, ..self.clone() }
     }
@@ -336,7 +336,7 @@ impl Far {
         self.call_in_portions(method, put, &mut |_| Err(in_portions()))
     }
 
-    /// The same, whose answer comes after portions.
+    /// The same, for an answer that comes after portions.
     pub fn call_in_portions<T: Wire>(
         &self,
         method: u16,
@@ -346,12 +346,12 @@ impl Far {
         decoded(&self.ask(method, &put, take)?.bytes)
     }
 
-    /// Calls a method whose answer is bytes, and nothing else.
+    /// Calls a method whose answer consists of bytes only.
     pub fn call_for_bytes(&self, method: u16, put: impl Fn(&mut Out<'_>)) -> Result<Vec<u8>> {
         Ok(self.ask(method, &put, &mut |_| Err(in_portions()))?.bytes)
     }
 
-    /// Calls a method that cannot fail beside the store.
+    /// Calls a method that cannot fail in a local store.
     pub fn call_or_default<T: Wire + Default>(&self, method: u16, put: impl Fn(&mut Out<'_>)) -> T {
         self.call(method, put).unwrap_or_else(|error| {
             tracing::warn!(%error, method, "a call got no answer");
@@ -359,7 +359,7 @@ impl Far {
         })
     }
 
-    /// Calls a method whose answer begins with the number of an object that stays there.
+    /// Calls a method whose answer begins with the number of an object that stays on the server.
     pub fn call_for_object<T: Wire>(&self, method: u16, put: impl Fn(&mut Out<'_>)) -> Result<(Far, T)> {
         let Answered { bytes, watched } = self.ask(method, &put, &mut |_| Err(in_portions()))?;
         let (object, rest) = decoded(&bytes)?;

@@ -22,14 +22,14 @@ struct RemoteField {
     facts: FieldFacts,
 }
 
-/// The field that a call answered with.
+/// The field in a call's answer.
 pub fn field((far, facts): (Far, FieldFacts)) -> Field {
     let lenient = facts.lenient;
     let field = Field::new(Arc::new(RemoteField { far, facts }));
     if lenient { field.lenient() } else { field }
 }
 
-/// An outcome that is kept, for each who asks.
+/// A kept outcome, for each caller.
 fn again<T>(outcome: &Outcome<T>) -> Result<&T> {
     outcome.as_ref().map_err(Error::replicate)
 }
@@ -131,7 +131,7 @@ pub struct RemoteFields {
 }
 
 impl RemoteFields {
-    /// The fields that a call answered with.
+    /// The fields in a call's answer.
     pub fn of((far, (count, missing_count, version)): (Far, (usize, u64, String))) -> Fields {
         Fields::new(Arc::new(RemoteFields { far, count, missing_count, version }))
     }
@@ -168,7 +168,7 @@ pub struct Stream<T> {
 }
 
 impl<T> Stream<T> {
-    /// The stream that a call answered with.
+    /// The stream in a call's answer.
     pub fn of(far: Far) -> Stream<T> {
         Stream { far, ready: VecDeque::new(), is_over: false }
     }

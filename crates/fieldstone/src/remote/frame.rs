@@ -1,4 +1,4 @@
-//! Frames: what the two ends of a connection send one another.
+//! Frames that the two ends of a connection exchange.
 
 use fieldstone_core::Result;
 use fieldstone_wire::{In, NoEnds, Out, Wire, wire_enum, wire_struct};
@@ -28,9 +28,9 @@ pub struct Call {
 pub enum Request {
     /// A call.
     Call(Call),
-    /// A call is to end early.
+    /// Ends a call early.
     Cancel(u64),
-    /// The client holds an object no more.
+    /// The client has released an object.
     Release(u64),
     /// A reply to a question.
     Reply(u64, Vec<u8>),
@@ -39,11 +39,11 @@ pub enum Request {
 /// A question that the server asks while it serves a call.
 #[derive(Debug)]
 pub enum Question {
-    /// Which part of a commit to a store is an author's? The reply is an `AuthorPart`.
+    /// Asks for an author's part of a commit to a store. The reply is an `AuthorPart`.
     HandIn(u64, Vec<u8>),
-    /// A part of an author is durable. The reply is empty.
+    /// Reports that an author's part is durable. The reply is empty.
     Landed(u64, Vec<u8>),
-    /// Takes the caller a portion of an answer? The reply is an outcome.
+    /// Offers a portion of an answer to the caller. The reply is an outcome.
     Portion(Vec<u8>),
 }
 
@@ -66,14 +66,14 @@ wire_struct! {
     Call { id, lane, object, method, arguments }
 }
 
-/// The bytes of something that refers to neither end.
+/// The bytes of an item that refers to neither end.
 pub fn encoded(item: &impl Wire) -> Vec<u8> {
     let mut out = Out::new(&NoEnds);
     item.put(&mut out);
     out.into_bytes()
 }
 
-/// The whole of some bytes, read.
+/// Reads an item from all of some bytes.
 pub fn decoded<T: Wire>(bytes: &[u8]) -> Result<T> {
     let mut input = In::new(bytes, &NoEnds);
     let item = T::read(&mut input)?;

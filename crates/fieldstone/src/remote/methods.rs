@@ -1,9 +1,9 @@
-//! The methods by number, once for both ends: [`client_methods`] makes the client's calls of a list, [`server_arms`] the
-//! server's. `try` methods fail as they do beside the store; `plain` ones, which cannot fail there, give their type's default
-//! where the connection is gone.
+//! The methods by number, once for both ends: [`client_methods`] turns a list into the client's calls, [`server_arms`]
+//! into the server's. `try` methods fail as in a local store; `plain` methods, which cannot fail there, return their
+//! type's default if the connection is lost.
 //!
-//! Methods that stand alone, since their answers stay with the store or their arguments borrow in several places, have
-//! their numbers in [`alone`].
+//! Methods with separate code, because their answers stay with the store or their arguments borrow in several places,
+//! have their numbers in [`alone`].
 
 macro_rules! fields {
     ($with:ident!($($context:tt)*)) => {
@@ -239,7 +239,7 @@ macro_rules! graph_admin {
     };
 }
 
-/// Methods that stand alone.
+/// Methods with separate code.
 pub mod alone {
     macro_rules! numbers {
         ($($name:ident = $number:literal;)*) => {
@@ -272,7 +272,7 @@ pub mod alone {
         STREAM = 0x06b0;
         HIDDEN = 0x0770;
         TRAVEL = 0x07b0;
-        // Of objects: fields, sets of fields, streams, traversals.
+        // Methods of objects: fields, sets of fields, streams, traversals.
         FIELD_MISSING = 0x0800;
         FIELD_HOLES = 0x0801;
         FIELD_OUTLINE = 0x0802;
@@ -315,7 +315,7 @@ macro_rules! client_method {
     };
 }
 
-/// Serves a method where its number is in the list: returns its answer's bytes from the function that this stands in.
+/// Serves a method if its number is in the list: returns its answer's bytes from the enclosing function.
 macro_rules! server_arms {
     (($target:expr, $method:expr, $input:expr) $($number:literal $kind:ident $name:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
         match $method {

@@ -16,13 +16,13 @@
 //! | `store`, `views`, `fields`, `named` | the backend, its catalog and graph, its fields and streams, as the client has them |
 //! | `served`, `serving` | the server's end: threads; methods |
 //!
-//! [`loopback`] connects a store with a thread of the same process. `FIELDSTONE_LOOPBACK=1` opens every store so: it shows
-//! that nothing above a [`Backend`] needs the store beside it.
+//! [`loopback`] connects a store with a thread of the same process. `FIELDSTONE_LOOPBACK=1` opens every store this way:
+//! it shows that nothing above a [`Backend`] needs a local store.
 //!
 //! Invariants:
 //! * an object that stays with the store (a field, a stream, a traversal) has a number while the client holds it;
-//! * calls of one thread are served by one worker, in their order: what a thread archived is its own to lose;
-//! * authors stay with the client, and are asked for their part of a commit when it is made.
+//! * one worker serves the calls of one thread, in their order: a thread can only lose its own archived data;
+//! * authors stay with the client; the server asks for their part of a commit when it makes the commit.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -53,15 +53,15 @@ use std::sync::Arc;
 
 use crate::backend::Backend;
 
-/// The variable that makes every store that this process opens one at the far end of a loopback.
+/// The variable that makes this process open every store at the far end of a loopback.
 const VARIABLE: &str = "FIELDSTONE_LOOPBACK";
 
-/// A backend at the far end of a connection within this process: a thread serves it.
+/// A backend at the far end of a connection inside this process: a thread serves it.
 pub fn loopback(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
     Arc::new(store::RemoteStore::to(served::Served::new(backend, serving::serve)))
 }
 
-/// The same where the environment asks for it; else the backend itself.
+/// The same if the environment asks for it; else the backend itself.
 pub(crate) fn as_asked(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
     match std::env::var_os(VARIABLE).is_some_and(|value| value == "1") {
         true => loopback(backend),

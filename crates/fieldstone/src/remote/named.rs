@@ -1,4 +1,4 @@
-//! Fields by their names alone: a removal of very versions asks for no more.
+//! Fields by their names alone: enough to remove specific versions.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::entry::EntryId;
 use fieldstone_store::{Field, FieldId, FieldSource, Outline};
 
-/// A field by its name alone, for a call that asks for no more.
+/// A field by its name alone, for a call that needs no more.
 #[derive(Debug)]
 pub struct Named {
     store: PathBuf,
@@ -25,7 +25,7 @@ impl Named {
     }
 }
 
-/// Nothing but its name crossed.
+/// Only its name crossed the connection.
 fn unnamed<T>() -> Result<T> {
     Err(Error::internal("a field that has only a name was asked for its content"))
 }

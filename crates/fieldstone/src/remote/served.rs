@@ -49,10 +49,10 @@ pub enum Exported {
     Paths(Arc<Mutex<PathStream>>),
 }
 
-/// Calls a method of an object; gives the answer's bytes.
+/// Calls a method of an object; returns the answer's bytes.
 pub type Serve = fn(&Serving<'_>, &Exported, u16, &[u8]) -> Result<Vec<u8>>;
 
-/// A store, and what its clients hold of it.
+/// A store, and the objects that its clients hold.
 pub struct Served {
     backend: Arc<dyn Backend>,
     serve: Serve,
@@ -68,7 +68,7 @@ impl fmt::Debug for Served {
 }
 
 impl Served {
-    /// A store that nobody has called yet, and the way in which its methods are called.
+    /// A store without clients yet, and the function that calls its methods.
     pub fn new(backend: Arc<dyn Backend>, serve: Serve) -> Arc<Served> {
         let clock = backend.env().clock.clone();
         Arc::new(Served {
@@ -85,7 +85,7 @@ impl Served {
         &self.backend
     }
 
-    /// Serves a client: gives the channel for its requests, that of the responses, and the thread that serves it.
+    /// Serves a client: returns the channel for its requests, that of the responses, and the thread that serves it.
     pub fn connect(self: &Arc<Self>) -> (Sender<Vec<u8>>, Receiver<Vec<u8>>, JoinHandle<()>) {
         let (requests, frames) = channel();
         let (responses, answers) = channel();
@@ -101,12 +101,12 @@ impl Served {
     }
 }
 
-/// One connection, as the server has it.
+/// The server's end of one connection.
 pub struct Client {
     /// The store.
     pub served: Arc<Served>,
     responses: Mutex<Sender<Vec<u8>>>,
-    /// Switches that end the calls being served: each call's own, and that of the object it goes on with.
+    /// Switches that end running calls: each call's own, and that of the object that it continues.
     running: Mutex<HashMap<u64, Vec<Cancel>>>,
     questions: Mutex<HashMap<u64, Sender<Vec<u8>>>>,
     authors: Mutex<HashMap<u64, Arc<dyn CommitAuthor>>>,
@@ -120,7 +120,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Reads frames until the client is gone, and waits for the calls that it made.
+    /// Reads frames until the client has ended, and waits for the client's calls.
     fn read(self: Arc<Self>, frames: &Receiver<Vec<u8>>) {
         let mut lanes: HashMap<u64, (Sender<Call>, JoinHandle<()>)> = HashMap::new();
         for frame in frames {
@@ -148,7 +148,7 @@ impl Client {
                 Err(error) => tracing::error!(%error, "a client sent an invalid frame"),
             }
         }
-        // Nobody replies any more: whoever still asks goes on without.
+        // No more replies will come: callers that still wait continue without one.
         self.questions.lock().clear();
         for (calls, worker) in lanes.into_values() {
             drop(calls);
@@ -181,11 +181,11 @@ impl Client {
     }
 
     fn send(&self, response: &Response) {
-        // A client that is gone misses nothing.
+        // A client that has ended misses nothing.
         let _ = self.responses.lock().send(encoded(response));
     }
 
-    /// Asks the client; `None` where it is gone.
+    /// Asks the client; `None` if it has ended.
     fn ask(&self, call: u64, question: Question) -> Option<Vec<u8>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (reply, replied) = channel();
@@ -195,7 +195,7 @@ impl Client {
     }
 }
 
-/// Answers a call, also where serving it panicked.
+/// Answers a call, even if serving it panicked.
 struct Answering<'a> {
     client: &'a Client,
     call: u64,
@@ -216,7 +216,7 @@ fn unanswered() -> Error {
     Error::internal("the store failed while serving a call")
 }
 
-/// A call that is being served: the server's end of its arguments.
+/// A call while it is served: the server's end of its arguments.
 pub struct Serving<'a> {
     client: &'a Arc<Client>,
     call: u64,
@@ -224,7 +224,7 @@ pub struct Serving<'a> {
 }
 
 impl Serving<'_> {
-    /// Keeps an object for the client; gives its number.
+    /// Keeps an object for the client; returns its number.
     pub fn keep(&self, object: Exported) -> u64 {
         let served = &self.client.served;
         let number = served.next.fetch_add(1, Ordering::Relaxed);
@@ -264,7 +264,7 @@ impl Ends for Serving<'_> {
     }
 }
 
-/// An author who stays with the client.
+/// An author that stays with the client.
 #[derive(Debug)]
 struct FarAuthor {
     client: Weak<Client>,

@@ -49,13 +49,13 @@ use super::named::Named;
 use super::served::{Exported, Serving};
 use crate::backend::{Backend, GraphPlace};
 
-/// Items of a stream that cross at once.
+/// Items of a stream in one portion.
 const PORTION: usize = 256;
 
 /// A key, as it is read.
 type Pairs = Vec<(String, String)>;
 
-/// Calls a method of an object; gives the answer's bytes.
+/// Calls a method of an object; returns the answer's bytes.
 pub fn serve(serving: &Serving<'_>, object: &Exported, method: u16, arguments: &[u8]) -> Result<Vec<u8>> {
     let input = &mut In::new(arguments, serving);
     match object {
@@ -75,7 +75,7 @@ fn unknown(method: u16) -> Error {
     Error::corrupt(format!("the object has no method {method:#06x}"))
 }
 
-/// The next items of a stream; fewer than a portion's behind the last.
+/// The next items of a stream; fewer than a portion's at the end.
 fn portion<T>(stream: &mut dyn Iterator<Item = Result<T>>) -> Vec<Outcome<T>> {
     stream.take(PORTION).collect()
 }
@@ -202,7 +202,7 @@ fn reading(
     }
 }
 
-/// A field that the client holds from here on, with its facts.
+/// A field that the client now holds, with its facts.
 fn held(serving: &Serving<'_>, field: Field) -> Vec<u8> {
     let id = field.id();
     let array = field.source().array();
@@ -318,7 +318,7 @@ fn of_field(field: &Field, method: u16, input: &mut In<'_>) -> Result<Vec<u8>> {
         alone::FIELD_STORED => Ok(encoded(&source.stored_array()?)),
         alone::FIELD_BLOCK => {
             let region = IndexBox::read(input)?;
-            // The checks of a field stand before its source.
+            // A field checks its arguments before it asks its source.
             Ok(encoded(&field.stored_block(&region)?.map(|block| *block.place())))
         }
         alone::FIELD_READ_BLOCK => {

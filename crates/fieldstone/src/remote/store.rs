@@ -42,14 +42,14 @@ pub struct RemoteStore {
     far: Far,
     env: Env,
     url: String,
-    /// The URL by which others open it, where they can.
+    /// The URL by which other processes open it, if they can.
     reachable: Option<Arc<str>>,
-    /// The schema as it was read last, by its text.
+    /// The schema as of the last read, by its text.
     schema: Mutex<Schema>,
 }
 
 impl RemoteStore {
-    /// The store that a thread of this process serves from here on.
+    /// A store that a thread of this process serves from here on.
     pub fn to(served: Arc<Served>) -> RemoteStore {
         let backend = served.backend();
         let env = backend.env().clone();
@@ -58,7 +58,7 @@ impl RemoteStore {
         RemoteStore { far: Far::to(served), env, url, reachable, schema }
     }
 
-    /// The request that the execution of this thread makes of the store.
+    /// The request that this thread's execution makes to the store.
     fn asked(&self, request: String) -> Option<Arc<Asked>> {
         current().map(|by| Arc::new(Asked { by, request: request.into(), url: self.reachable.clone() }))
     }
@@ -68,7 +68,7 @@ impl RemoteStore {
         Ok(Box::new(Stream::of(far)))
     }
 
-    /// An object that is made at the far end; one that answers nothing where the connection is gone.
+    /// An object that the far end makes; if the connection is lost, one without answers.
     fn object(&self, method: u16, put: impl Fn(&mut Out<'_>)) -> Far {
         match self.far.call_for_object(method, put) {
             Ok((far, ())) => far,
@@ -225,7 +225,7 @@ impl Admin for RemoteStore {
 
     fn close(&self, session: &Session) -> Result<()> {
         let closed = self.far.call(alone::CLOSE, |out| session.put(out));
-        // A reader must not fail for the record of its reads.
+        // A reader must not fail because its reads cannot be recorded.
         if let Err(error) = settle() {
             tracing::warn!(%error, "cannot record a read");
         }

@@ -137,7 +137,7 @@ impl GraphAdmin for RemoteGraph {
     graph_admin!(client_methods!());
 }
 
-/// Vertices and ways that stay with the store.
+/// Vertices and paths that stay with the store.
 #[derive(Debug)]
 struct RemoteTraversal {
     far: Far,

@@ -8,12 +8,12 @@ use super::cells::boxes_of;
 use super::{Run, Target};
 use crate::catalog::TagInfo;
 
-/// A tag as a call names it.
+/// A tag as an argument of a call.
 #[derive(Debug, Clone)]
 pub enum TagRef {
-    /// By name, and version where one is given. Made with the type of the values where nobody declared it.
+    /// By name, with a version if given. An undeclared tag is made with the type of the values.
     Name(String, Option<i64>),
-    /// As it was declared.
+    /// A declared tag.
     Declared(TagDecl),
 }
 
@@ -35,7 +35,7 @@ impl From<&TagInfo> for TagRef {
     }
 }
 
-/// The type of a value as it was given: lists and maps are json.
+/// The type of a given value: lists and maps are json.
 fn kind_of(value: &Value) -> ValueType {
     match value {
         Value::List(_) | Value::Map(_) => ValueType::Json,
@@ -43,19 +43,19 @@ fn kind_of(value: &Value) -> ValueType {
     }
 }
 
-/// How rows belong to calls.
+/// How rows form calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
-    /// Each is one.
+    /// Each row is one call.
     One,
-    /// All are one.
+    /// All rows are one call.
     Many,
-    /// All belong to the one before.
+    /// All rows belong to the previous call.
     More,
 }
 
 impl Run {
-    /// The tag that a call means, for values of this kind.
+    /// The tag of a call, for values of this kind.
     pub fn tag(&self, tag: TagRef, kind: ValueType) -> Result<TagDecl> {
         match tag {
             TagRef::Name(name, version) => self.store.catalog().tag_for(&name, version, kind, &self.session),
@@ -63,8 +63,8 @@ impl Run {
         }
     }
 
-    /// Takes one attribute: a value under a tag, on a target. Annotating the same target again is a correction: the
-    /// newer value counts. Visible to this process at once, to all at flush.
+    /// Adds one attribute: a value under a tag, on a target. Annotating the same target again corrects it: the newer
+    /// value counts. This process sees it at once, all others after a flush.
     pub fn annotate(&self, tag: impl Into<TagRef>, value: impl Into<Value>, on: &Target) -> Result<()> {
         let value = value.into();
         let tag = self.tag(tag.into(), kind_of(&value))?;
@@ -72,14 +72,14 @@ impl Run {
         self.annotate_one(tag.clone(), Values::of(tag.kind, vec![value]), on)
     }
 
-    /// Takes one attribute whose value is of the tag's type already.
+    /// Adds one attribute whose value already has the tag's type.
     pub fn annotate_one(&self, tag: TagDecl, value: Values, on: &Target) -> Result<()> {
         on.check_single()?;
         self.take(tag, value, true, on, Call::One)
     }
 
-    /// Takes many attributes of one tag, by columns. All rows are kept, also several on one target. One call is all
-    /// or nothing. `values` has one a row; a single value is one for all.
+    /// Adds many attributes of one tag, by columns. All rows are kept, even several on one target. A call succeeds as a
+    /// whole or not at all. `values` has one value per row; a single value applies to all.
     pub fn annotate_many(&self, tag: impl Into<TagRef>, values: Values, on: &Target) -> Result<()> {
         let kind = match &values {
             Values::Bool(_) => ValueType::Bool,
@@ -94,12 +94,12 @@ impl Run {
         self.annotate_rows(tag, values, one_value, on)
     }
 
-    /// The same with a tag that is known; `one_value`: the only value is one for all rows.
+    /// The same with a known tag; `one_value`: the only value applies to all rows.
     pub fn annotate_rows(&self, tag: TagDecl, values: Values, one_value: bool, on: &Target) -> Result<()> {
         self.take(tag, values, one_value, on, Call::Many)
     }
 
-    /// Rows that go on with the call before: they replace none of its attributes.
+    /// Rows that continue the previous call: they replace none of its attributes.
     pub fn annotate_more(&self, tag: TagDecl, values: Values, on: &Target) -> Result<()> {
         self.take(tag, values, false, on, Call::More)
     }

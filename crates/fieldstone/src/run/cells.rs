@@ -9,11 +9,11 @@ use fieldstone_format::catalog::{Boxes, CellSets, Column, MeshLocation, Variable
 
 use super::{Run, Target};
 
-/// A variable as cells need it.
+/// The facts of a variable that cells need.
 struct CellVariable {
     name: String,
     shape: Vec<i64>,
-    /// Which dimension the cells lie along.
+    /// The dimension of the cells.
     along: usize,
 }
 
@@ -29,7 +29,7 @@ impl CellVariable {
         Ok(CellVariable { along: mesh_dimension(decl).unwrap_or(0), name, shape })
     }
 
-    /// Refuses cells that it has not.
+    /// Refuses cells that the variable lacks.
     fn check(&self, set: &[i64], row: usize) -> Result<()> {
         let count = self.shape[self.along];
         let row = if row > 0 { format!(", row {row}") } else { String::new() };
@@ -47,7 +47,7 @@ impl CellVariable {
     }
 }
 
-/// The dimension that is named for the mesh that a variable says it stands on.
+/// The dimension with the name of the variable's mesh.
 fn mesh_dimension(decl: &VariableDecl) -> Option<usize> {
     let text = |wanted: &str| {
         decl.attrs.iter().find_map(|(name, value)| match value {
@@ -62,7 +62,7 @@ fn mesh_dimension(decl: &VariableDecl) -> Option<usize> {
     decl.dims.iter().position(|own| *own == wanted)
 }
 
-/// The boxes of a target: those that it has, or the least that hold its cells.
+/// The boxes of a target: given ones, or the smallest that hold its cells.
 pub(super) fn boxes_of(run: &Run, on: &Target, rows: usize) -> Result<Option<Boxes>> {
     let Some(sets) = &on.cells else { return Ok(on.boxes.clone()) };
     if on.variables.is_empty() {
@@ -105,7 +105,7 @@ pub(super) fn boxes_of(run: &Run, on: &Target, rows: usize) -> Result<Option<Box
     Ok(Some(boxes))
 }
 
-/// Adds the least box that holds a set of cells which [`CellVariable::check`] passed.
+/// Adds the smallest box that holds a set of cells which [`CellVariable::check`] passed.
 fn push(boxes: &mut Boxes, variable: &CellVariable, set: &Arc<[i64]>) {
     for (dim, extent) in variable.shape.iter().enumerate() {
         let (first, count) = match (dim == variable.along, set.first(), set.last()) {

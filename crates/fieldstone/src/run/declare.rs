@@ -17,7 +17,7 @@ use crate::catalog::VariableInfo;
 use crate::finders::{Finder, check_dtype};
 use crate::outside::Outside;
 
-/// A run that is to be declared. Made by [`Store::create_run`].
+/// A run to declare. [`Store::create_run`] makes it.
 #[derive(Debug, Clone)]
 #[must_use = "a run is declared by create()"]
 pub struct NewRun {
@@ -33,74 +33,74 @@ impl NewRun {
         NewRun { store, decl, exist_ok: false, session: Session::default() }
     }
 
-    /// The project within which its name is unique.
+    /// The project in which its name is unique.
     pub fn project(mut self, project: &str) -> NewRun {
         self.decl.run.project = project.to_owned();
         self
     }
 
-    /// A parameter more.
+    /// Adds a parameter.
     pub fn param(mut self, name: &str, value: impl Into<Value>) -> NewRun {
         self.decl.params.push((name.to_owned(), value.into()));
         self
     }
 
-    /// The job that makes it, as the batch system names it.
+    /// The job that makes it, by the batch system's name.
     pub fn job(mut self, job: &str) -> NewRun {
         self.decl.job = Some(job.to_owned());
         self
     }
 
-    /// When it was created, nanoseconds since 1970; now where absent.
+    /// Time of creation, nanoseconds since 1970; now if absent.
     pub fn created(mut self, created: i64) -> NewRun {
         self.decl.created = created;
         self
     }
 
-    /// What its grid is; free.
+    /// A description of its grid; free form.
     pub fn grid(mut self, grid: impl Into<Value>) -> NewRun {
         self.decl.grid = Some(grid.into());
         self
     }
 
-    /// Notes; free.
+    /// Notes; free form.
     pub fn notes(mut self, notes: &str) -> NewRun {
         self.decl.notes = Some(notes.to_owned());
         self
     }
 
-    /// Where its data lie, if not in the store.
+    /// The place of its data, if not in the store.
     pub fn outside(mut self, outside: impl Into<Value>) -> NewRun {
         self.decl.outside = Some(outside.into());
         self
     }
 
-    /// Lets nobody but the owner annotate it.
+    /// Lets only the owner annotate it.
     pub fn annotated_by_owner(mut self) -> NewRun {
         self.decl.annotate = Annotate::Owner;
         self
     }
 
-    /// What writes to it do where their field is there; else as the store says.
+    /// How its writes treat existing fields; otherwise as the store says.
     pub fn exist(mut self, exist: Exist) -> NewRun {
         self.decl.exist = Some(exist);
         self
     }
 
-    /// Belongs to this transaction, by its id.
+    /// Makes it part of this session's transaction.
     pub fn within(mut self, session: &Session) -> NewRun {
         self.session = session.clone();
         self
     }
 
-    /// Takes the run that is there where it says the same.
+    /// Accepts an existing run with the same declaration.
     pub fn exist_ok(mut self) -> NewRun {
         self.exist_ok = true;
         self
     }
 
-    /// Declares it; visible to this process at once, to all at flush. Conflict where it is there; Denied where
-    /// its fields are another user's.
+    /// Declares it; this process sees it at once, all others after a flush. Conflict if it exists; Denied if its fields
+    /// belong to another user.
     pub fn create(self) -> Result<Run> {
         if let Some(outside) = &self.decl.outside {
             Outside::parse(outside)?;
@@ -111,7 +111,7 @@ impl NewRun {
     }
 }
 
-/// A variable that is to be declared. Made by [`Run::create_variable`].
+/// A variable to declare. [`Run::create_variable`] makes it.
 #[derive(Debug, Clone)]
 #[must_use = "a variable is declared by create()"]
 pub struct NewVariable<'a> {
@@ -145,19 +145,19 @@ impl NewVariable<'_> {
         self
     }
 
-    /// The extents in which it is written.
+    /// The extents of the pieces in which it is written.
     pub fn decomposition(mut self, extents: &[u64]) -> Self {
         self.decl.decomposition = Some(extents.to_vec());
         self
     }
 
-    /// A feature that [`Run::write`] looks for in each piece.
+    /// A feature that [`Run::write`] searches in each piece.
     pub fn find(mut self, finder: Finder) -> Self {
         self.finders.push(finder);
         self
     }
 
-    /// Declares it. The same again is no error; other content is Conflict.
+    /// Declares it. Declaring the same again is fine; other content is Conflict.
     pub fn create(mut self) -> Result<VariableInfo> {
         if !self.finders.is_empty() {
             if let Some(dtype) = self.decl.dtype {
@@ -172,7 +172,7 @@ impl NewVariable<'_> {
 }
 
 impl Run {
-    /// Declares a variable, by [`NewVariable::create`]: its element type and global shape.
+    /// Declares a variable with its element type and global shape, by [`NewVariable::create`].
     pub fn create_variable(&self, name: &str, dtype: DType, shape: &[u64]) -> NewVariable<'_> {
         let decl = VariableDecl {
             variable: VariableName { name: name.to_owned(), version: 0 },
@@ -192,7 +192,7 @@ impl Run {
         self.store.catalog().create_variables(&self.name, variables, &self.session)
     }
 
-    /// A variable; its newest version where none is given.
+    /// A variable; its newest version if `version` is absent.
     pub fn variable(&self, name: &str, version: Option<i64>) -> Result<VariableInfo> {
         self.store.catalog().variable(&self.name, name, version, &self.session)
     }
@@ -202,7 +202,7 @@ impl Run {
         self.create_steps(vec![number], time.map(|time| vec![time]))
     }
 
-    /// Declares many steps and, where given, as many times.
+    /// Declares many steps and, if given, their times, as many as steps.
     pub fn create_steps(&self, numbers: Vec<i64>, times: Option<Vec<f64>>) -> Result<()> {
         if let Some(times) = times.as_ref().filter(|times| times.len() != numbers.len()) {
             let (numbers, times) = (numbers.len(), times.len());
@@ -215,13 +215,13 @@ impl Run {
         self.store.catalog().create_steps(&self.name, steps, &self.session)
     }
 
-    /// Declares a group of distributed arrays. A group that is there takes the sets that it has not; its properties and
-    /// the sets that it has must be equal, else Conflict.
+    /// Declares a group of distributed arrays. An existing group takes the sets that it lacks; its properties and
+    /// existing sets must be equal, else Conflict.
     pub fn create_array_group(&self, group: ArrayGroup) -> Result<()> {
         self.store.catalog().create_groups(&self.name, vec![group], &self.session)
     }
 
-    /// A group with all its sets, as it was declared; NotFound where there is none of the name.
+    /// A declared group with all its sets; NotFound if there is none of this name.
     pub fn array_group(&self, name: &str) -> Result<ArrayGroup> {
         self.store.catalog().array_group(&self.name, name, &self.session)
     }
@@ -231,7 +231,7 @@ impl Run {
         self.store.catalog().array_groups(&self.name, &self.session)
     }
 
-    /// Declares a file from outside, and what this run takes from it. Conflict where the name is of another file.
+    /// Declares an external file, and the variables that this run takes from it. Conflict if another file has the name.
     pub fn create_import(&self, import: ImportDecl) -> Result<()> {
         self.store.catalog().create_imports(&self.name, vec![import], &self.session)
     }
@@ -241,7 +241,7 @@ impl Run {
         self.store.catalog().imports(&self.name, &self.session)
     }
 
-    /// The mesh that a variable stands on, by its group, and what of it; nothing where it stands on none.
+    /// The mesh of a variable, from its group, and the location on it; nothing for a variable without a mesh.
     pub fn mesh_of(&self, variable: &str) -> Result<Option<(String, MeshLocation)>> {
         let groups = self.array_groups()?;
         let group = groups.into_iter().find(|group| group.sets.iter().any(|s| s.variable.name == variable));

@@ -1,4 +1,4 @@
-//! Arrays of a run's variables: written as they were declared, and read.
+//! Arrays of a run's variables: writes them as declared, and reads them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// An array of these elements; Invalid where the bytes are more or fewer.
+    /// An array of these elements; Invalid if the number of bytes is wrong.
     pub fn new(data: &'a [u8], dtype: DType, shape: &'a [u64]) -> Result<Array<'a>> {
         let expected = element_count(shape)?.checked_mul(dtype.size() as u64);
         if expected != Some(data.len() as u64) {
@@ -35,20 +35,20 @@ impl<'a> Array<'a> {
     }
 }
 
-/// How [`Run::write`] writes.
+/// Options of [`Run::write`].
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
-    /// Where the piece begins; the array is the whole variable where absent.
+    /// The start of the piece; if absent, the array is the whole variable.
     pub start: Option<Vec<u64>>,
-    /// Extents of the chunks; chosen by size where absent.
+    /// Extents of the chunks; if absent, chosen by size.
     pub chunks: Option<Vec<u64>>,
-    /// Compression; the store's where absent.
+    /// Compression; if absent, the store's.
     pub compression: Option<Compression>,
-    /// What it does where the field is there; as the run says where absent, or else the store.
+    /// How to treat an existing field; if absent, as the run says, or else the store.
     pub exist: Option<Exist>,
 }
 
-/// Whether the attributes of a variable say that its elements stand for other numbers.
+/// Whether the attributes of a variable define a packing of its elements.
 fn is_packed(variable: &VariableInfo) -> bool {
     variable.decl.attrs.iter().any(|(name, _)| name == "scale_factor" || name == "add_offset")
 }
@@ -62,12 +62,12 @@ fn shape_text(shape: &[u64]) -> String {
 }
 
 impl Run {
-    /// Takes an array as a variable at a step: the whole, or the piece that begins at `start`. Visible after a
+    /// Archives an array as a variable at a step: the whole, or the piece that begins at `start`. Visible after a
     /// flush.
     ///
-    /// The array has the declared element type (in either byte order) and, without `start`, the declared shape;
-    /// Invalid otherwise. A variable that was not declared is as its first array is. Where it was declared with
-    /// finders, what they find in the array is annotated in the same commit.
+    /// The array has the declared element type (in either byte order) and, without `start`, the declared shape; Invalid
+    /// otherwise. An undeclared variable gets the type and shape of its first array. If it was declared with finders,
+    /// the features that they find in the array are annotated in the same commit.
     pub fn write(
         &self,
         variable: &str,
@@ -88,7 +88,7 @@ impl Run {
         let value = self.value(variable, &array, options.start.as_deref(), shape)?;
         let key = self.store.catalog().key_of(&self.name, Some(variable), step)?;
         let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        // Regions found in what stood there before need not lie where the new ones do.
+        // Regions that an earlier write left need not lie where the new ones do.
         let again =
             finders.iter().any(|finder| matches!(finder, Finder::Region { .. })) && self.holds(&key)?;
         let archive = ArchiveOptions {
@@ -146,7 +146,7 @@ impl Run {
         }))
     }
 
-    /// What is archived: the whole array, or a piece of the declared shape.
+    /// The value to archive: the whole array, or a piece of the declared shape.
     fn value<'a>(
         &self,
         variable: &str,
@@ -192,11 +192,11 @@ impl Run {
         self.store.get(&key, &ReadOptions { session: self.session.clone() })
     }
 
-    /// The newest step that is whole: at which each of these variables has a field, all of it is there, and no two are
-    /// of different attempts of a job. `None` where there is none.
+    /// The newest complete step: each of these variables has a field there, all fields are complete, and no two come
+    /// from different attempts of a job. `None` if there is none.
     ///
-    /// Without `variables` those that were declared, or, where none was, those of the run's fields; variables that have
-    /// a field without a step and none with one are left out.
+    /// Without `variables`, the declared ones, or, if none was declared, those of the run's fields; variables whose
+    /// only fields have no step are left out.
     pub fn last_step(&self, variables: Option<&[String]>) -> Result<Option<i64>> {
         let variables = match variables {
             Some(variables) => variables.to_vec(),

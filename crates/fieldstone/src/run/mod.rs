@@ -1,10 +1,11 @@
-//! Runs: what a simulation declares, writes, tags and reads, by one handle. Its rules hold for every language (B-10).
+//! Runs: one handle to declare, write, tag and read a simulation's data. Its rules are the same in every language
+//! (B-10).
 //!
 //! * `declare`: runs, variables and steps, each by a builder that ends in `create()`; groups and imports of arrays;
-//! * `fields`: arrays of variables at steps, checked against what is declared, with their features found;
-//! * `target`: what attributes stand on, one or many;
+//! * `fields`: arrays of variables at steps, checked against declarations, and searched for features;
+//! * `target`: the target of one attribute or many;
 //! * `annotate`: attributes; `cells`: sets of cells as the catalog keeps them;
-//! * `state`: how a run goes.
+//! * `state`: the state of a run.
 //!
 //! ```
 //! use fieldstone::{Array, DType, OpenOptions, Target, WriteOptions};
@@ -43,7 +44,7 @@ use crate::Session;
 use crate::Store;
 use crate::catalog::RunInfo;
 
-/// A run of an open store. Of a transaction's run all calls belong to it.
+/// A run of an open store. If it belongs to a transaction, so do all its calls.
 #[derive(Debug, Clone)]
 pub struct Run {
     store: Store,
@@ -52,12 +53,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run that is known to be there.
+    /// A run that is known to exist.
     pub fn new(store: &Store, name: RunName, session: &Session) -> Run {
         Run { store: store.clone(), name, session: session.clone() }
     }
 
-    /// The run of a name; NotFound, or Invalid where several projects have one and none is given.
+    /// The run of a name; NotFound, or Invalid if several projects have one and `project` is absent.
     pub(crate) fn find(store: &Store, project: Option<&str>, name: &str, session: &Session) -> Result<Run> {
         let info = store.catalog().run(project, name, session)?;
         Ok(Run::new(store, info.decl.run, session))
@@ -78,18 +79,18 @@ impl Run {
         &self.session
     }
 
-    /// What was declared of it.
+    /// Its declaration.
     pub fn info(&self) -> Result<RunInfo> {
         self.store.catalog().run(Some(&self.name.project), &self.name.name, &self.session)
     }
 
-    /// How it goes.
+    /// Its state.
     pub fn state(&self) -> Result<RunStatus> {
         let Some(said) = self.info()?.decl.state else { return Ok(RunStatus::Unknown) };
         Ok(match said.phase {
             RunPhase::Finished => RunStatus::Finished,
             RunPhase::Failed => RunStatus::Failed(said.note),
-            // What this handle has not flushed yet is its own.
+            // Unflushed data of this handle are its own.
             RunPhase::Running if said.writer.is_none() => RunStatus::Running,
             RunPhase::Running => {
                 let writers = self.store.status()?.writers;
@@ -100,20 +101,19 @@ impl Run {
         })
     }
 
-    /// Says that it is being written, and flushes: visible to all when this returns.
+    /// Marks it as running, and flushes: visible to all when this returns.
     pub fn begin(&self) -> Result<()> {
         self.say(RunPhase::Running, "")?;
         self.flush()
     }
 
-    /// Says that it came to its end, and flushes.
+    /// Marks it as finished, and flushes.
     pub fn finish(&self) -> Result<()> {
         self.say(RunPhase::Finished, "")?;
         self.flush()
     }
 
-    /// Says that it failed, and why. Visible to all when this returns; what was archived and not flushed is not
-    /// flushed by it.
+    /// Marks it as failed, with the reason. Visible to all when this returns; this does not flush archived data.
     pub fn fail(&self, why: &str) -> Result<()> {
         if self.session.transaction().is_some() {
             return self.say(RunPhase::Failed, why);
@@ -129,7 +129,7 @@ impl Run {
         self.store.catalog().set_state(&self.name, state, &self.session)
     }
 
-    /// Flushes, but for a run of a transaction, which whoever has that decides.
+    /// Flushes, except for a run of a transaction, which its holder decides.
     fn flush(&self) -> Result<()> {
         match self.session.transaction() {
             None => self.store.flush(self.session.clone()),

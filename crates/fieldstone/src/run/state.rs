@@ -1,15 +1,15 @@
-//! How a run goes: as its writers said last, and as their logs show.
+//! The state of a run: from its writers' last word, and from their logs.
 
-/// How a run goes.
+/// The state of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunStatus {
-    /// Its writer said so, and has its log open.
+    /// Its writer marked it as running, and has its log open.
     Running,
-    /// It came to its end.
+    /// It finished.
     Finished,
-    /// It came to none, for this reason.
+    /// It failed, for this reason.
     Failed(String),
-    /// Nobody said anything, or who said that it runs is gone.
+    /// No writer marked it, or the one that marked it as running has ended.
     Unknown,
 }
 

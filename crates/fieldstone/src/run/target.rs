@@ -1,14 +1,14 @@
-//! What attributes stand on: the run, a step, a variable, a box of it; for one attribute, or in columns for many.
+//! Targets of attributes: the run, a step, a variable, a box of it; for one attribute, or in columns for many.
 
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{Boxes, Column, KeywordColumn, VariableName};
 
-/// What attributes stand on. Without a variable: on the step; without a step: on the run; without a box: on the
-/// whole variable.
+/// The target of attributes. Without a variable it is the step; without a step, the run; without a box, the whole
+/// variable.
 ///
-/// Each part is one for all rows, or a column with one a row; all columns have equal lengths.
+/// Each part is one value for all rows, or a column with one per row; all columns have equal lengths.
 ///
 /// ```
 /// use fieldstone::Target;
@@ -23,15 +23,16 @@ pub struct Target {
     pub(super) variables: Vec<VariableName>,
     pub(super) variable: Option<Column<u32>>,
     pub(super) boxes: Option<Boxes>,
-    /// Rows of the boxes or cells, where they are a column.
+    /// Number of rows of boxes or cells, if they are a column.
     box_rows: Option<usize>,
-    /// Cells of the variables, a set for all rows or one a row; they become boxes once the variables' shapes are known.
+    /// Cells of the variables, a set for all rows or one per row; they become boxes once the variables' shapes are
+    /// known.
     pub(super) cells: Option<Vec<Arc<[i64]>>>,
     /// Further keywords of the field.
     pub(super) keywords: Vec<KeywordColumn>,
 }
 
-/// Ascending; what comes twice stays, so that it is refused.
+/// In ascending order; duplicates stay, so that the check finds them.
 fn sorted(cells: impl IntoIterator<Item = i64>) -> Arc<[i64]> {
     let mut cells: Vec<i64> = cells.into_iter().collect();
     cells.sort_unstable();
@@ -49,7 +50,7 @@ impl Target {
         Target::variables(vec![VariableName { name: name.to_owned(), version: 0 }], None)
     }
 
-    /// Variables: the only one, or the one that `of_row` names by index, a row.
+    /// Variables: the only one, or for each row the one at an index from `of_row`.
     pub fn variables(names: Vec<VariableName>, of_row: Option<Vec<u32>>) -> Target {
         let variable = of_row.map_or(Column::One(0), Column::Each);
         Target { variables: names, variable: Some(variable), ..Target::default() }
@@ -67,7 +68,7 @@ impl Target {
         self
     }
 
-    /// At steps, one a row.
+    /// At steps, one per row.
     pub fn steps(mut self, steps: Vec<i64>) -> Target {
         self.step = Some(Column::Each(steps));
         self
@@ -81,7 +82,7 @@ impl Target {
         self
     }
 
-    /// In boxes, one a row: `rank` numbers of `start` and of `count` each.
+    /// In boxes, one per row: each has `rank` numbers of `start` and of `count`.
     pub fn within_each(mut self, rank: usize, start: Vec<i64>, count: Vec<i64>) -> Target {
         self.box_rows = Some(start.len().checked_div(rank).unwrap_or(0));
         self.boxes = Some(Boxes { rank, start, count, cells: None });
@@ -89,8 +90,8 @@ impl Target {
         self
     }
 
-    /// On a set of cells: indices along the dimension of the variable's mesh, or along its first one where it stands on
-    /// none; in any order, each once. Of other dimensions all elements. The variable's shape has to be known.
+    /// On a set of cells: indices along the dimension of the variable's mesh, or along its first one if it has no mesh;
+    /// in any order, each once. Other dimensions are covered entirely. The variable's shape must be known.
     ///
     /// ```
     /// use fieldstone::Target;
@@ -102,7 +103,7 @@ impl Target {
         self
     }
 
-    /// On sets of cells, one a row; see [`on_cells`](Self::on_cells).
+    /// On sets of cells, one per row; see [`on_cells`](Self::on_cells).
     pub fn on_cells_each<C: IntoIterator<Item = i64>>(mut self, sets: impl IntoIterator<Item = C>) -> Target {
         let sets: Vec<Arc<[i64]>> = sets.into_iter().map(sorted).collect();
         self.box_rows = Some(sets.len());
@@ -110,7 +111,7 @@ impl Target {
         self
     }
 
-    /// With a further keyword of the schema, such as the member of an ensemble: the key of the field has it.
+    /// With a further keyword of the schema, such as the member of an ensemble, that is part of the field's key.
     ///
     /// ```
     /// use fieldstone::Target;
@@ -120,7 +121,7 @@ impl Target {
         self.with_keyword(keyword, vec![value.into()])
     }
 
-    /// With a further keyword, one value a row; empty where a row has not the keyword.
+    /// With a further keyword, one value per row; empty if a row lacks the keyword.
     pub fn keyword_each<T: AsRef<str>>(self, keyword: &str, values: impl IntoIterator<Item = T>) -> Target {
         self.with_keyword(keyword, values.into_iter().map(|value| value.as_ref().into()).collect())
     }
@@ -131,7 +132,7 @@ impl Target {
         self
     }
 
-    /// Rows of the columns, by the name of the part.
+    /// Numbers of rows of the columns, by the name of the part.
     fn columns(&self) -> Vec<(&str, Option<usize>)> {
         fn each<T>(column: Option<&Column<T>>) -> Option<usize> {
             match column {
@@ -151,12 +152,12 @@ impl Target {
         parts.into_iter().chain(keywords).collect()
     }
 
-    /// The number of rows that its columns agree on; `None` where each part is one for all.
+    /// The number of rows that its columns agree on; `None` if no part is a column.
     pub fn rows(&self) -> Result<Option<usize>> {
         self.rows_with(None)
     }
 
-    /// The same with a column of so many values.
+    /// The same with a column of `values` values.
     pub(super) fn rows_with(&self, values: Option<usize>) -> Result<Option<usize>> {
         let mut first: Option<(&str, usize)> = None;
         for (name, rows) in [("values", values)].into_iter().chain(self.columns()) {
@@ -172,7 +173,7 @@ impl Target {
         Ok(first.map(|(_, rows)| rows))
     }
 
-    /// Refuses columns, where one attribute is taken.
+    /// Refuses columns for a single attribute.
     pub(super) fn check_single(&self) -> Result<()> {
         match self.columns().into_iter().find(|(_, rows)| rows.is_some()) {
             Some((name, _)) => Err(Error::invalid(format!("{name} is a column"))

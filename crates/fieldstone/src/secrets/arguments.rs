@@ -1,29 +1,29 @@
-//! Options whose values are secrets: by their names, and of the programs that have such.
+//! Options whose values are secrets: by their names, and by the programs that take them.
 
 use std::ops::Range;
 
 use super::names::{self, Suspicion, is_one, suspicion};
 
-/// Where an option has its secret.
+/// The place of an option's secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
-    /// The next argument, or what is glued to the option.
+    /// The next argument, or the text joined to the option.
     Value,
-    /// What is glued to the option.
+    /// The text joined to the option.
     Glued,
-    /// What stands behind the first such sign of either.
+    /// In either, the text after the first such character.
     Behind(char),
 }
 
-/// Programs that have options for secrets.
+/// A program with options for secrets.
 struct Program {
     names: &'static [&'static str],
-    /// A word that must have come before.
+    /// A word that must precede.
     when: &'static str,
     options: &'static [(&'static str, Takes)],
 }
 
-/// Programs with options that do not say by their names that they take a secret.
+/// Programs with options whose names do not reveal that they take a secret.
 const PROGRAMS: [Program; 22] = [
     Program {
         names: &[
@@ -176,7 +176,7 @@ const PROGRAMS: [Program; 22] = [
 /// Options of many programs whose value is `user:password`.
 const PAIRS: [&str; 9] =
     ["-u", "-U", "--user", "--username", "--login", "--auth", "--proxy-user", "--userpwd", "--basic-auth"];
-/// Programs whose `-u` or `--user` is a user and a group, or something else.
+/// Programs whose `-u` or `--user` is a user and a group, or another value.
 const GROUPS: [&str; 25] = [
     "sort",
     "date",
@@ -218,7 +218,7 @@ enum Pending<'a> {
     Pair(bool),
 }
 
-/// What is known of the words so far.
+/// The known context of the words so far.
 #[derive(Default)]
 struct ProgramContext<'a> {
     program: &'a str,
@@ -232,7 +232,7 @@ impl<'a> ProgramContext<'a> {
             || GROUPS.contains(&base)
             || ORACLE.contains(&base)
             || matches!(base, "htpasswd" | "mc" | "vault" | "pdftk");
-        // A user may be called as a program is.
+        // A user may have the name of a program.
         let is_value = self.words.last().is_some_and(|before| PAIRS.contains(before));
         if is_known && (base == word || word.starts_with('/')) && !is_value {
             *self = ProgramContext { program: base, words: Vec::new() };
@@ -241,7 +241,7 @@ impl<'a> ProgramContext<'a> {
         }
     }
 
-    /// What an option takes, by the program; with what is glued to it.
+    /// The kind of an option's value, by the program; with the text joined to it.
     fn option<'w>(&self, word: &'w str) -> Option<(Takes, Option<&'w str>)> {
         let own = PROGRAMS.iter().filter(|program| program.names.contains(&self.program));
         let ready = own.filter(|program| program.when.is_empty() || self.words.contains(&program.when));
@@ -260,7 +260,7 @@ impl<'a> ProgramContext<'a> {
     }
 }
 
-/// The secrets of each of some words. `first`: the first that may be an option, since before it stands a program.
+/// The secrets of each of some words. `first`: the first word that may be an option, because a program precedes it.
 pub fn secrets(words: &[&str], first: usize) -> Vec<Vec<Range<usize>>> {
     let mut all = vec![Vec::new(); words.len()];
     let (mut seen, mut pending) = (ProgramContext::default(), None);
@@ -297,7 +297,7 @@ fn is_setting(word: &str, sets: bool) -> bool {
     sets && !name.is_empty() && name.chars().all(plain) && suspicion(name) >= Suspicion::Likely
 }
 
-/// The value that an option takes of its next word.
+/// The secret of an option in its next word.
 fn value(pending: Pending<'_>, word: &str) -> Option<Range<usize>> {
     let whole = 0..word.len();
     let taken = match pending {
@@ -311,7 +311,7 @@ fn value(pending: Pending<'_>, word: &str) -> Option<Range<usize>> {
     taken.filter(|range| !range.is_empty())
 }
 
-/// Whether a word is an option, and no value that begins like one.
+/// Whether a word is an option, rather than a value that begins like one.
 fn is_option(word: &str) -> bool {
     let Some(name) = word.strip_prefix("--") else {
         return word.starts_with('-') && word.chars().count() <= 2;
@@ -320,7 +320,7 @@ fn is_option(word: &str) -> bool {
     name.chars().all(|c| c.is_ascii_lowercase() || c == '-')
 }
 
-/// What of an option is a secret, and what of the next word is to be one; `None` for one that has none.
+/// The secret in an option, and the kind of secret expected in the next word; `None` for an option without one.
 fn option<'w>(
     seen: &ProgramContext<'_>,
     word: &'w str,
@@ -350,12 +350,12 @@ fn option<'w>(
             None => (None, Some(Pending::Pair(certain))),
         });
     }
-    // curl's options of one letter may stand together.
+    // curl's one-letter options may be joined.
     let flags = word.strip_prefix('-').and_then(|flags| flags.strip_suffix(['u', 'U']));
     if seen.program == "curl" && flags.is_some_and(|flags| flags.chars().all(|c| c.is_ascii_alphabetic())) {
         return Some((None, Some(Pending::Pair(true))));
     }
-    // `-pX`, whichever program it is of.
+    // `-pX`, of any program.
     if let Some(value) = word.strip_prefix("-p").filter(|value| names::is_random(value)) {
         return Some((Some(rest(value)..word.len()), None));
     }
@@ -371,7 +371,7 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// The password of `user:password`; the user where there is none, since it may be a token then.
+/// The password of `user:password`; without one the user, which may then be a token.
 fn pair(value: &str, certain: bool) -> Option<Range<usize>> {
     let (user, password) = value.split_once(':')?;
     if value.contains("://") || user.contains('/') {
@@ -389,7 +389,7 @@ fn behind(value: &str, sign: char) -> Option<Range<usize>> {
     value.find(sign).map(|at| at + sign.len_utf8()..value.len())
 }
 
-/// Words that are secrets by their place.
+/// Words that are secrets by their position.
 fn plain(seen: &ProgramContext<'_>, words: &[&str], i: usize) -> Option<Range<usize>> {
     let (word, last) = (words[i], i + 1 == words.len());
     let whole = 0..word.len();

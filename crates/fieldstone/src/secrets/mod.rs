@@ -1,22 +1,21 @@
-//! Secrets in a command line, an environment, a parameter or an imported record, which are masked so that none is ever
-//! written.
+//! Masks secrets in command lines, environments, parameters and imported records, so that none is ever written.
 //!
-//! A secret is known by the name before it (`--password=X`, `API_KEY=X`, `"secret": "X"`), by the option of a program
-//! that takes one (`curl -u user:X`, `mysql -pX`), by where it stands (`https://user:X@host`, `Authorization: token X`,
-//! `echo X | sudo -S`), by its shape (keys of AWS, tokens of GitHub and others, JSON web tokens, private keys), or
-//! because a variable of the environment with such a name has it as its value.
+//! Signs of a secret are the name before it (`--password=X`, `API_KEY=X`, `"secret": "X"`), a program's option that
+//! takes one (`curl -u user:X`, `mysql -pX`), its position (`https://user:X@host`, `Authorization: token X`, `echo X |
+//! sudo -S`), its shape (keys of AWS, tokens of GitHub and others, JSON web tokens, private keys), or an environment
+//! variable with a secret's name and the same value.
 //!
 //! | module | |
 //! |---|---|
-//! | here | [`mask`] for arguments, [`hide`] for a text, [`shown`] for properties: all that is written passes one of them |
-//! | `names` | which names are of secrets |
+//! | here | [`mask`] for arguments, [`hide`] for a text, [`shown`] for properties: all written data pass one of them |
+//! | `names` | names of secrets |
 //! | `arguments`, `words` | options of programs; a text as words of a shell |
-//! | `text`, `shapes` | what stands within a text |
+//! | `text`, `shapes` | secrets inside a text |
 //!
 //! Invariants:
-//! * it is a guess: when in doubt something is a secret, and a script that asks for it once is the price (G-33);
-//! * of a secret nothing is kept, neither its length nor a digest;
-//! * what is masked stays as it is when it is masked again.
+//! * it is a guess: in doubt a text is a secret; the price is a script that asks for it once (G-33);
+//! * nothing of a secret is kept, neither its length nor a digest;
+//! * masking a masked text again changes nothing.
 
 mod arguments;
 mod names;
@@ -31,25 +30,25 @@ use fieldstone_core::value::Value;
 pub use names::is_secret;
 use text::TextKind;
 
-/// Stands for a secret that is not an argument.
+/// The replacement for a secret that is not an argument.
 pub const HIDDEN: &str = "***";
-/// What a placeholder of an argument begins with.
+/// Prefix of an argument's placeholder.
 const PLACEHOLDER: &str = "${FIELDSTONE_SECRET_";
-/// Values of the environment that are shorter may stand in an argument by chance.
+/// Shorter values of the environment may appear in an argument by chance.
 const VALUE_MIN: usize = 6;
-/// Texts in quotes within texts in quotes, at most.
+/// Maximum nesting of quoted texts.
 const QUOTES: u32 = 5;
 
-/// Arguments with what stands for their secrets.
+/// Arguments with placeholders for their secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MaskedArguments {
-    /// The arguments; the k-th secret stands as `${FIELDSTONE_SECRET_k}`.
+    /// The arguments; `${FIELDSTONE_SECRET_k}` replaces the k-th secret.
     pub argv: Vec<String>,
-    /// Which arguments have any, from 0.
+    /// Indices of the arguments with secrets, from 0.
     pub masked: Vec<usize>,
 }
 
-/// Masks secrets in arguments. `known`: values that are secrets wherever they stand.
+/// Masks secrets in arguments. `known`: values that are secrets anywhere.
 pub fn mask(argv: &[String], known: &[String]) -> MaskedArguments {
     let mut out = MaskedArguments::default();
     let mut number = argv.iter().flat_map(|argument| placeholders(argument)).max().unwrap_or(0);
@@ -66,18 +65,18 @@ pub fn mask(argv: &[String], known: &[String]) -> MaskedArguments {
     out
 }
 
-/// A text in which secrets are hidden.
+/// A text with its secrets hidden.
 pub fn hide(text: &str) -> String {
     replaced(text, &secrets(text, &[], TextKind::Line), &mut || HIDDEN.to_owned())
 }
 
-/// Values of variables of the environment whose names are of secrets.
+/// Values of environment variables with names of secrets.
 pub fn values(environment: &[(String, String)]) -> Vec<String> {
     let secret = |(name, value): &&(String, String)| value.len() >= VALUE_MIN && is_secret(name, value);
     environment.iter().filter(secret).map(|(_, value)| value.clone()).collect()
 }
 
-/// Properties without the secrets among them: of `argv` as arguments, whose numbers `masked` gets.
+/// Properties without their secrets: `argv` is masked as arguments, with their indices in `masked`.
 pub fn shown(props: &[(String, Value)]) -> Vec<(String, Value)> {
     let mut out: Vec<(String, Value)> = Vec::with_capacity(props.len());
     let mut more = Vec::new();
@@ -106,7 +105,7 @@ pub fn shown(props: &[(String, Value)]) -> Vec<(String, Value)> {
     out
 }
 
-/// A value that has this name, without the secrets in it.
+/// A value with this name, without the secrets in it.
 pub fn shown_value(name: &str, value: &Value) -> Value {
     let hidden = || Value::Text(HIDDEN.to_owned());
     match value {
@@ -114,7 +113,7 @@ pub fn shown_value(name: &str, value: &Value) -> Value {
         Value::Text(text) if is_secret(name, text) && !is_placeholder(text) => hidden(),
         Value::Text(text) => Value::Text(hide(text)),
         Value::Map(pairs) => {
-            // A list of variables has a name and a value each.
+            // A list of variables has a name and a value for each.
             let pair = |member: &str| pairs.iter().find(|(known, _)| known == member).map(|(_, value)| value);
             let named = match (pair("name").or(pair("key")), pair("value")) {
                 (Some(Value::Text(named)), Some(_)) => Some(named.as_str()),
@@ -146,14 +145,14 @@ pub fn shown_value(name: &str, value: &Value) -> Value {
     }
 }
 
-/// A list that holds texts alone.
+/// A list that only holds texts.
 fn texts(value: &Value) -> Option<Vec<String>> {
     let (Value::List(items) | Value::Array(items)) = value else { return None };
     let text = |item: &Value| if let Value::Text(text) = item { Some(text.clone()) } else { None };
     items.iter().map(text).collect()
 }
 
-/// The secrets of each argument, of which the first that may be an option is given.
+/// The secrets of each argument; `first` is the first one that may be an option.
 fn of_arguments(argv: &[String], first: usize, known: &[String]) -> Vec<Vec<Range<usize>>> {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     let mut all = arguments::secrets(&words, first);
@@ -164,12 +163,12 @@ fn of_arguments(argv: &[String], first: usize, known: &[String]) -> Vec<Vec<Rang
     all
 }
 
-/// The secrets of a text, in order and apart from one another.
+/// The secrets of a text, in order and without overlaps.
 fn secrets(text: &str, known: &[String], kind: TextKind) -> Vec<Range<usize>> {
     within(text, known, kind, QUOTES)
 }
 
-/// The same, where the text stands in quotes within another one, and this many levels are left.
+/// The same for a text in quotes inside another one, with this many levels left.
 fn within(text: &str, known: &[String], kind: TextKind, levels: u32) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     text::secrets(text, kind, &mut found);
@@ -183,7 +182,7 @@ fn within(text: &str, known: &[String], kind: TextKind, levels: u32) -> Vec<Rang
     apart(text, found)
 }
 
-/// Ranges in order, joined where they touch; without those that are masked.
+/// Ranges in order, joined if they touch; without those that are masked already.
 fn apart(text: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
     found.retain(|range| {
         let part = text.get(range.clone()).unwrap_or_default();
@@ -200,7 +199,7 @@ fn apart(text: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
     apart
 }
 
-/// A text with something else in place of ranges.
+/// A text with replacements for ranges.
 fn replaced(text: &str, ranges: &[Range<usize>], instead: &mut dyn FnMut() -> String) -> String {
     let (mut out, mut at) = (String::with_capacity(text.len()), 0);
     for range in ranges {
@@ -218,7 +217,7 @@ fn placeholders(text: &str) -> impl Iterator<Item = usize> + '_ {
     behind.filter_map(|rest| rest.split_once('}')?.0.parse().ok())
 }
 
-/// Whether nothing of a text is left but what stands for secrets.
+/// Whether a text consists of placeholders only.
 fn is_placeholder(text: &str) -> bool {
     if !text.contains(PLACEHOLDER) {
         return text.contains(HIDDEN) && !text.contains(char::is_alphanumeric);

@@ -1,9 +1,9 @@
-//! Names that secrets have: `--password`, `DB_PW`, `apiKey`, `X-Amz-Signature`.
+//! Names of secrets: `--password`, `DB_PW`, `apiKey`, `X-Amz-Signature`.
 //!
-//! Some are of nothing else, and of some what stands behind them has to be looked at, since `--pass 2`, `sort_key=step`
-//! and `SSH_KEY=/home/me/.ssh/id` are ordinary words.
+//! Some names only denote secrets; for others the value decides, since `--pass 2`, `sort_key=step` and
+//! `SSH_KEY=/home/me/.ssh/id` are ordinary words.
 
-/// Names that hold one of these, without separators, are of secrets.
+/// Names that contain one of these, without separators, denote secrets.
 const PARTS: [&str; 13] = [
     "password",
     "passwd",
@@ -19,13 +19,13 @@ const PARTS: [&str; 13] = [
     "encryptionkey",
     "jwt",
 ];
-/// So are those of which one of these is a word.
+/// So do names with one of these words.
 const WORDS: [&str; 8] = ["token", "tokens", "bearer", "creds", "psk", "userpwd", "sastoken", "passw"];
-/// So are those that end in one of these words, unless a plain value stands behind them.
+/// So do names that end in one of these words, unless the value is plain.
 const LIKELY: [&str; 7] = ["pass", "pw", "pwd", "auth", "authorization", "cookie", "cred"];
-/// So are those that end in one of these words, where a value behind them is no ordinary word.
+/// So do names that end in one of these words, if the value is not an ordinary word.
 const POSSIBLE: [&str; 8] = ["key", "pat", "sig", "signature", "sas", "otp", "sessionid", "jsessionid"];
-/// Names that end in one of these say something about a secret, and not the secret.
+/// Names that end in one of these describe a secret, but are not one.
 const ABOUT: [&str; 58] = [
     "manager",
     "store",
@@ -86,9 +86,9 @@ const ABOUT: [&str; 58] = [
     "axis",
     "scope",
 ];
-/// Ends of names that say where a secret is.
+/// Last words of names that give the place of a secret.
 const PLACES: [&str; 5] = ["file", "path", "dir", "folder", "directory"];
-/// Ends of ordinary words that are no pass of a secret.
+/// Ordinary words that end in `pass`.
 const PASSES: [&str; 14] = [
     "compass",
     "bypass",
@@ -105,12 +105,12 @@ const PASSES: [&str; 14] = [
     "npass",
     "onepass",
 ];
-/// Words before `pass` of filters and of what runs several times.
+/// Words before `pass` of filters and of repeated steps.
 const KINDS_OF_PASS: [&str; 21] = [
     "low", "high", "band", "all", "by", "com", "one", "two", "three", "multi", "single", "first", "second",
     "third", "last", "n", "num", "per", "max", "forward", "backward",
 ];
-/// Words before `key` that make it a secret's.
+/// Words before `key` that make it a secret.
 const SECRET_KEYS: [&str; 24] = [
     "api",
     "access",
@@ -163,7 +163,7 @@ const PLAIN_KEYS: [&str; 21] = [
 ];
 /// Ordinary words that end in `key`.
 const KEY_WORDS: [&str; 7] = ["monkey", "hotkey", "turkey", "donkey", "hockey", "jockey", "whiskey"];
-/// Values that name a way of authentication, or say yes or no.
+/// Values that name an authentication scheme, or mean yes or no.
 const WAYS: [&str; 22] = [
     "true",
     "false",
@@ -194,30 +194,30 @@ const SUFFIXES: [&str; 20] = [
     "ini", "conf", "dat", "nc", "csv", "toml",
 ];
 
-/// How much a name says.
+/// How strongly a name suggests a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Suspicion {
-    /// It is of nothing that is secret.
+    /// It does not.
     None,
-    /// What it names is a secret where it looks like one.
+    /// The value is a secret if it looks like one.
     Possible,
-    /// What it names is a secret unless it is a number, a path or a way of authentication.
+    /// The value is a secret unless it is a number, a path or an authentication scheme.
     Likely,
-    /// What it names is a secret.
+    /// The value is a secret.
     Certain,
 }
 
-/// Whether what has this name is a secret whatever it is.
+/// Whether any value with this name is a secret.
 pub fn is_strong(name: &str) -> bool {
     suspicion(name) == Suspicion::Certain
 }
 
-/// Whether a value that has this name is a secret.
+/// Whether a value with this name is a secret.
 pub fn is_secret(name: &str, value: &str) -> bool {
     is_one(suspicion(name), name, value)
 }
 
-/// The same, where the name's suspicion is known.
+/// The same, if the name's suspicion is known.
 pub fn is_one(suspicion: Suspicion, name: &str, value: &str) -> bool {
     if value.is_empty() || is_count(name, value) {
         return false;
@@ -230,7 +230,7 @@ pub fn is_one(suspicion: Suspicion, name: &str, value: &str) -> bool {
     }
 }
 
-/// What a name says.
+/// The suspicion that a name raises.
 pub fn suspicion(name: &str) -> Suspicion {
     let words = words(name);
     let Some(last) = words.last().map(String::as_str) else { return Suspicion::None };
@@ -267,7 +267,7 @@ pub fn suspicion(name: &str) -> Suspicion {
     }
 }
 
-/// What a name says that ends in the word `key`.
+/// The suspicion of a name that ends in the word `key`.
 fn key(before: Option<&str>, is_variable: bool) -> Suspicion {
     match before {
         Some(before) if PLAIN_KEYS.contains(&before) => Suspicion::None,
@@ -301,12 +301,12 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether a value says how many tokens there may be.
+/// Whether a value is a number of tokens.
 fn is_count(name: &str, value: &str) -> bool {
     name.to_lowercase().ends_with("tokens") && value.chars().all(|c| c.is_ascii_digit())
 }
 
-/// A number that is no password, a path, or a way of authentication.
+/// A number that is not a password, a path, or an authentication scheme.
 fn is_plain(value: &str) -> bool {
     let short_number = value.parse::<f64>().is_ok() && (value.len() < 5 || value.contains('.'));
     short_number || is_path(value) || WAYS.contains(&value.to_ascii_lowercase().as_str())
@@ -319,14 +319,14 @@ pub fn is_path(value: &str) -> bool {
     begins || value == "." || SUFFIXES.contains(&suffix)
 }
 
-/// Whether a value has letters and digits, as keys and tokens have, and is no word.
+/// Whether a value has letters and digits, like keys and tokens, and is not a word.
 fn is_mixed(value: &str) -> bool {
     let has = |of: fn(&char) -> bool| value.chars().any(|c| of(&c));
     value.len() >= 8 && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
         || value.len() >= 20 && has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase)
 }
 
-/// Whether a word has small and great letters and digits: no option, and no word of a language.
+/// Whether a word has lower-case and upper-case letters and digits: neither an option nor a word of a language.
 pub fn is_random(value: &str) -> bool {
     let has = |of: fn(&char) -> bool| value.chars().any(|c| of(&c));
     value.len() >= 8

@@ -1,8 +1,8 @@
-//! Secrets that are known by their shape, wherever they stand.
+//! Secrets with a known shape, anywhere in a text.
 
 use std::ops::Range;
 
-/// What tokens and keys of services begin with, and how many letters, digits and signs are behind it at least.
+/// Prefixes of tokens and keys of services, and the minimum number of characters after them.
 const PREFIXES: [(&str, usize); 45] = [
     ("ghp_", 20),
     ("gho_", 20),
@@ -53,13 +53,13 @@ const PREFIXES: [(&str, usize); 45] = [
 /// Keys of AWS.
 const AWS: [&str; 4] = ["AKIA", "ASIA", "ABIA", "ACCA"];
 
-/// What has the shape of a secret.
+/// Texts with the shape of a secret.
 pub fn secrets(text: &str, found: &mut Vec<Range<usize>>) {
     private_keys(text, found);
     for (prefix, least) in PREFIXES {
         for (begin, _) in text.match_indices(prefix).filter(|(begin, _)| is_begin(text, *begin)) {
             let end = run(text, begin, |c| c.is_ascii_alphanumeric() || "_-./+=~".contains(c));
-            // Ordinary words begin so, too.
+            // Ordinary words may begin like this, too.
             let is_word = prefix.len() < 4 && !text[begin..end].contains(|c: char| c.is_ascii_digit());
             if end - begin >= prefix.len() + least && !is_word {
                 found.push(begin..end);
@@ -100,7 +100,7 @@ fn private_keys(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// What stands behind the name of a way of authentication, where it is no word of a language.
+/// The word after an authentication scheme, unless it is a word of a language.
 fn schemes(text: &str, found: &mut Vec<Range<usize>>) {
     let mut before = "";
     for word in text.split_whitespace() {
@@ -114,7 +114,7 @@ fn schemes(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Whether a word has digits, great letters behind small ones, or the padding of base64.
+/// Whether a word has digits, upper-case letters after lower-case ones, or the padding of base64.
 fn is_code(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.+/=~".contains(c);
     let mixed = word.chars().skip(1).any(|c| c.is_ascii_uppercase()) && word.contains(char::is_lowercase);
@@ -126,7 +126,7 @@ fn is_begin(text: &str, at: usize) -> bool {
     !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Where a run of such characters ends.
+/// The end of a run of such characters.
 fn run(text: &str, begin: usize, of: impl Fn(char) -> bool) -> usize {
     text[begin..].find(|c: char| !of(c)).map_or(text.len(), |length| begin + length)
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Command lines with a secret at `@@`. Blanks separate arguments; `␣` is a blank within one.
+/// Command lines with a secret at `@@`. Blanks separate arguments; `␣` is a blank inside one.
 const SECRET_LINES: &[&str] = &[
     "curl -u bob:@@ https://h/x",
     "curl -ubob:@@ https://h/x",
@@ -107,7 +107,7 @@ const SECRET_LINES: &[&str] = &[
     "Rscript -e Sys.setenv(TOKEN␣=␣\"@@\")",
 ];
 
-/// Secrets that are known by themselves.
+/// Secrets known by their shape.
 const SHAPES: &[&str] = &[
     "AKIAABCDEFGHIJKLMNOP",
     "ghp_abcdefghijklmnopqrstuvwxyz",
@@ -121,7 +121,7 @@ const SHAPES: &[&str] = &[
     "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
 ];
 
-/// Command lines in which nothing is a secret.
+/// Command lines without a secret.
 const PLAIN_LINES: &[&str] = &[
     "model --author me --tokenizer bpe --max-tokens 512 --max-tokens=512",
     "model --password-file=/p --no-password x -o git@host:repo",
@@ -305,7 +305,7 @@ fn texts_are_hidden_whatever_they_hold() {
     }
 }
 
-/// Properties, each with what is left of it.
+/// Properties, each with its remaining text.
 #[test]
 fn of_properties_the_secrets_are_hidden_and_the_rest_stays() {
     let text = |text: &str| Value::Text(text.to_owned());

@@ -1,12 +1,12 @@
-//! Secrets within a text: behind names, in headers, in URLs.
+//! Secrets inside a text: after names, in headers, in URLs.
 
 use std::ops::Range;
 
 use super::names::{Suspicion, is_one, suspicion};
 
-/// User names in URLs from this length on may be tokens.
+/// Minimum length of a user name in a URL that may be a token.
 const TOKEN_MIN: usize = 16;
-/// Ways of authentication, which stand between the name of a header and what is secret.
+/// Authentication schemes, which stand between the name of a header and the secret.
 const SCHEMES: [&str; 12] = [
     "bearer",
     "basic",
@@ -21,20 +21,20 @@ const SCHEMES: [&str; 12] = [
     "bot",
     "aws4-hmac-sha256",
 ];
-/// Words before `:` that are no users.
+/// Words before `:` that are not users.
 const NO_USERS: [&str; 12] =
     ["mailto", "acct", "sip", "sips", "xmpp", "npm", "doi", "urn", "pkg", "file", "tag", "cid"];
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextKind {
-    /// One argument: what stands behind `name=` at its beginning is one value, spaces and all.
+    /// One argument: the text after `name=` at its beginning is one value, including spaces.
     Argument,
     /// A line, code or prose: `$NAME` and `$(…)` are references there.
     Line,
 }
 
-/// The secrets of a text that are known by what stands before them.
+/// The secrets of a text that follow a telling name.
 pub fn secrets(text: &str, kind: TextKind, found: &mut Vec<Range<usize>>) {
     named(text, kind, found);
     identified(text, found);
@@ -46,12 +46,12 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// Where a value in the midst of a text ends.
+/// Whether a character ends a value in a text.
 fn ends_value(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '&' | ';' | ',' | ')' | '}' | ']' | '|' | '<' | '>')
 }
 
-/// What stands behind a name of a secret.
+/// The values after names of secrets.
 fn named(text: &str, kind: TextKind, found: &mut Vec<Range<usize>>) {
     let mut at = 0;
     while let Some(begin) = text[at..].find(is_name).map(|offset| at + offset) {
@@ -61,7 +61,7 @@ fn named(text: &str, kind: TextKind, found: &mut Vec<Range<usize>>) {
         let in_query = text[..begin].ends_with(['?', '&']);
         let suspicion = match suspicion(name) {
             Suspicion::None => continue,
-            // A name in a URL's query is no word of a language.
+            // A name in a URL's query is not a word of a language.
             Suspicion::Possible if in_query && !name.eq_ignore_ascii_case("key") => Suspicion::Likely,
             known => known,
         };
@@ -91,7 +91,7 @@ fn identified(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// What a header of HTTP says behind its name: all of it, but for the way of authentication.
+/// The value of an HTTP header after its name: all of it, except the authentication scheme.
 fn header(text: &str, name: &str, end: usize) -> Option<Range<usize>> {
     let name = name.to_ascii_lowercase();
     if !(name.ends_with("authorization") || name.ends_with("cookie")) {
@@ -99,7 +99,7 @@ fn header(text: &str, name: &str, end: usize) -> Option<Range<usize>> {
     }
     let value = text[end..].strip_prefix(':')?.trim_start();
     let begin = text.len() - value.len();
-    // It ends with the line, or with the quote that it began behind.
+    // It ends with the line, or with the quote that encloses the header.
     let length = value.find(['"', '\'', '\n', '\r', '`']).unwrap_or(value.len());
     let value = value[..length].trim_end();
     let first = value.split_whitespace().next().unwrap_or_default();
@@ -109,19 +109,19 @@ fn header(text: &str, name: &str, end: usize) -> Option<Range<usize>> {
     (!rest.is_empty()).then_some(stop - rest.len()..stop)
 }
 
-/// The value of a name that stands at `begin..end`.
+/// The value of a name at `begin..end`.
 fn value_behind(text: &str, (begin, end): (usize, usize), kind: TextKind) -> Option<Range<usize>> {
     let rest = &text[end..];
     if begin == 0 && rest.starts_with('=') && kind == TextKind::Argument {
-        // The rest of the argument, spaces and all.
+        // The rest of the argument, including spaces.
         return Some(end + 1..text.len());
     }
-    // "name": "value" has a quote before the sign, which a backslash may escape.
+    // "name": "value" has a quote before the colon, which a backslash may escape.
     let behind = rest.trim_start_matches(['"', '\'', '\\', ']']);
     let quoted = behind.len() < rest.len();
     let spaced = behind.trim_start_matches([' ', '\t']);
     let value = match spaced.chars().next()? {
-        // `==`, `=>` and `:=` are signs, too.
+        // `==`, `=>` and `:=` also introduce values.
         '=' => spaced.trim_start_matches(['=', '>', '~']).trim_start_matches([' ', '\t']),
         ':' if quoted || spaced.len() == behind.len() || spaced[1..].starts_with('=') => {
             spaced[1..].trim_start_matches('=').trim_start()
@@ -135,7 +135,7 @@ fn value_behind(text: &str, (begin, end): (usize, usize), kind: TextKind) -> Opt
         '"' | '\'' if !quoted && spaced.len() < behind.len() => spaced,
         _ => return None,
     };
-    // `::` separates names, and a URL's scheme is no name of a secret.
+    // `::` separates names, and a URL's scheme is not the name of a secret.
     if value.starts_with(':') || value.starts_with("//") {
         return None;
     }
@@ -151,7 +151,7 @@ fn value_behind(text: &str, (begin, end): (usize, usize), kind: TextKind) -> Opt
     Some(start..start + length)
 }
 
-/// How much stands before a value, and its length: to the quote or bracket that closes it, else to the end of the word.
+/// Number of bytes before a value, and its length: to the closing quote or bracket, else to the end of the word.
 fn length_of(value: &str, escaped: bool) -> (usize, usize) {
     let open = value.chars().next().unwrap_or(' ');
     let close = match open {
@@ -177,7 +177,7 @@ fn length_of(value: &str, escaped: bool) -> (usize, usize) {
     (1, value[1..].find(close).unwrap_or(value.len() - 1))
 }
 
-/// Where a quote closes; a backslash before one escapes it, unless the quotes are escaped themselves.
+/// The place where a quote closes; a backslash before one escapes it, unless the quotes are escaped themselves.
 fn quoted(value: &str, quote: char, escaped: bool) -> usize {
     let mut before = ' ';
     for (at, c) in value.char_indices() {
@@ -189,7 +189,7 @@ fn quoted(value: &str, quote: char, escaped: bool) -> usize {
     value.len()
 }
 
-/// Whether code says where a value is, and not the value: `$NAME`, `${NAME}`, `$(command)`.
+/// Whether a value is a reference in code: `$NAME`, `${NAME}`, `$(command)`.
 pub fn is_reference(value: &str) -> bool {
     let Some(rest) = value.strip_prefix('$') else { return false };
     let named = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';

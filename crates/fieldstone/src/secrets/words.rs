@@ -1,23 +1,23 @@
-//! A text as the words of a shell, so that options of the programs in it are seen, and what is piped to one that reads a
-//! password.
+//! Splits a text into the words of a shell, to find options of the programs in it, and text piped to a program that
+//! reads a password.
 //!
-//! What is no code of a shell has words, too; of quotes that nobody closes each is a character.
+//! Other text has words, too; a quote that is never closed is an ordinary character.
 
 use std::ops::Range;
 
 use super::text::{TextKind, is_reference};
 use super::{arguments, names};
 
-/// A word: its text without quotes, and where each byte of it stands.
+/// A word: its text without quotes, and the position of each byte.
 #[derive(Debug, Default)]
 struct Word {
     text: String,
     at: Vec<usize>,
-    /// Whether it began with a quote in which nothing is a reference.
+    /// Whether it began with a quote that disables references.
     quoted: bool,
 }
 
-/// Words up to a sign that ends a command, and whether its output goes to the next one.
+/// Words up to a sign that ends a command, and whether a pipe passes its output on.
 #[derive(Debug, Default)]
 struct Command {
     words: Vec<Word>,
@@ -30,7 +30,7 @@ impl Word {
         self.at.extend(at..at + c.len_utf8());
     }
 
-    /// Where a part of the word stands in the text.
+    /// The position of a part of the word in the text.
     fn place(&self, part: &Range<usize>) -> Option<Range<usize>> {
         let last = part.end.checked_sub(1).and_then(|last| self.at.get(last))?;
         Some(*self.at.get(part.start)?..last + 1)
@@ -41,7 +41,7 @@ impl Word {
     }
 }
 
-/// The secrets of a text with spaces in it, whose words may have texts of so many more levels of quotes in them.
+/// The secrets of a text with spaces; its words may contain `levels` more levels of quoted texts.
 pub fn secrets(text: &str, levels: u32, found: &mut Vec<Range<usize>>) {
     let commands = commands(text);
     for (i, command) in commands.iter().enumerate() {
@@ -60,7 +60,7 @@ pub fn secrets(text: &str, levels: u32, found: &mut Vec<Range<usize>>) {
     here_documents(text, found);
 }
 
-/// What a command that only says something says.
+/// The output of a command that only prints.
 fn said(words: &[Word], found: &mut Vec<Range<usize>>) {
     let Some(at) =
         words.iter().position(|word| matches!(base(&word.text), "echo" | "printf" | "print" | "yes"))
@@ -74,7 +74,7 @@ fn said(words: &[Word], found: &mut Vec<Range<usize>>) {
     found.extend(words[at + 1..].iter().filter(is_said).filter_map(Word::whole));
 }
 
-/// What stands behind `<<<` of a command that reads a secret.
+/// The text after `<<<` for a command that reads a secret.
 fn here_string(words: &[Word], found: &mut Vec<Range<usize>>) {
     let Some(at) = words.iter().position(|word| word.text == "<<<") else { return };
     let reads = words.first().is_some_and(|word| word.text == "read")
@@ -84,7 +84,7 @@ fn here_string(words: &[Word], found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// The lines between `<<NAME` and `NAME`, where a command of the first line reads a secret.
+/// The lines between `<<NAME` and `NAME`, if a command of the first line reads a secret.
 fn here_documents(text: &str, found: &mut Vec<Range<usize>>) {
     for (at, sign) in text.match_indices("<<") {
         let begin = text[..at].rfind('\n').map_or(0, |before| before + 1);
@@ -134,7 +134,7 @@ fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// A text cut into words, and these into commands.
+/// Splits a text into words, and these into commands.
 fn commands(text: &str) -> Vec<Command> {
     let (mut commands, mut command, mut word) = (Vec::new(), Command::default(), None::<Word>);
     let mut chars = text.char_indices().peekable();
@@ -182,7 +182,7 @@ fn commands(text: &str) -> Vec<Command> {
     commands
 }
 
-/// Whether a quote is closed in what follows it.
+/// Whether the following text closes a quote.
 fn closes(rest: &str, quote: char) -> bool {
     let mut before = ' ';
     rest.chars().any(|c| {

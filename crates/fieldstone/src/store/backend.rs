@@ -70,7 +70,7 @@ impl Backend for Composed {
     fn origins(&self, request: &Request, session: &Session) -> Result<Vec<(CommitId, u64)>> {
         let options = RetrieveOptions { strict: false, session: session.clone() };
         let mut commits = BTreeMap::new();
-        // Not by way of the execution that asks.
+        // Bypass the calling execution: this does not count as a read.
         for field in self.fields.retrieve(request, &options)?.iter() {
             commits.extend(field?.commits());
         }

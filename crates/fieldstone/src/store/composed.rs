@@ -1,12 +1,12 @@
 //! Fields, the journal that holds them, and the participants that keep records for its commits.
 //!
-//! Before a flush it asks the participants that were made of it for what they keep, such as batches that still grow,
-//! so that fields and attributes are one commit, and who writes fields alone loses no attribute (B-1). Below, nobody
-//! knows of that: the journal takes records and counts what a session has lost, and the participants compare that
-//! number when they are used next.
+//! Before a flush it collects the participants' records, such as batches that still grow, so that fields and attributes
+//! are one commit, and a writer that only writes fields loses no attribute (B-1). The layers below do not know
+//! participants: the journal takes records and counts a session's losses, and participants compare that number at their
+//! next use.
 //!
 //! Invariants:
-//! * what a catalog took for a session before a flush of it was called is in the commit of that flush;
+//! * records that a catalog took for a session before a flush was called are in the commit of that flush;
 //! * no lock is held across a call of the journal or of a catalog;
 //! * after a fork the child has no catalog until it uses one.
 
@@ -37,10 +37,10 @@ use crate::execution::current::current;
 use crate::execution::{reachable, settle};
 use crate::own_files::OwnFiles;
 
-/// Those who take part in flushes of one process.
+/// Participants in flushes of one process.
 pub type Participants = PerProcess<Mutex<Vec<Weak<dyn FlushParticipant>>>>;
 
-/// Whether a field was archived without the date that its run is named by, which its user is to hear of once.
+/// Whether a field was archived without the date that names its run; its user is notified once.
 #[derive(Debug, Default)]
 pub(super) struct Undated {
     is_known: AtomicBool,
@@ -48,7 +48,7 @@ pub(super) struct Undated {
 }
 
 impl Undated {
-    /// Looks at a key, unless one without a date was seen before.
+    /// Checks a key, unless one without a date was seen before.
     pub(super) fn look(&self, schema: &Schema, key: &Pairs<'_>) {
         if self.is_known.load(Ordering::Relaxed) {
             return;
@@ -65,30 +65,30 @@ impl Undated {
     }
 }
 
-/// A store of fields, with the participants that are joined to it. See the module.
+/// A store of fields, with its participants. See the module.
 #[derive(Debug)]
 pub struct Composed {
     pub(super) fields: LocalStore,
     pub(super) journal: Arc<Journal>,
-    /// Whether every change outside of transactions is durable before its call returns.
+    /// Whether every change outside transactions is durable before its call returns.
     pub(super) durable: bool,
-    /// The URL by which others open it, where they can.
+    /// The URL by which other processes open it, if they can.
     pub(super) reachable: Option<Arc<str>>,
-    /// Who keeps records for flushes of this process.
+    /// Participants in flushes of this process.
     pub(super) participants: Participants,
-    /// Keywords of fields that look like slips of the schema's; see [`fields`](super::fields).
+    /// Used keywords that resemble mistyped ones of the schema; see [`fields`](super::fields).
     pub(super) used_keywords: PerProcess<Mutex<HashSet<Arc<str>>>>,
-    /// A keyword of dates that a field lacked, until its name is taken.
+    /// A keyword of dates that a field lacked, until it is taken.
     pub(super) undated: Undated,
-    /// Where meshes lie that queries asked for.
+    /// Points of the meshes that queries used.
     pub(super) mesh_points: KnownPoints,
-    /// Where grids lie that queries asked for.
+    /// Points of the grids that queries used.
     pub(super) grids: KnownGrids,
 }
 
 impl Composed {
-    /// These fields, without a catalog yet. `durable`: every change outside of transactions is durable before its call
-    /// returns; threads that change something at once share a commit.
+    /// A store of these fields, without a catalog yet. `durable`: every change outside transactions is durable before
+    /// its call returns; concurrent changes of several threads share a commit.
     pub fn new(fields: LocalStore, durable: bool) -> Arc<Composed> {
         let journal = fields.journal().clone();
         let participants = PerProcess::new(journal.env().identity.clone(), Mutex::default());
@@ -108,7 +108,7 @@ impl Composed {
         })
     }
 
-    /// Flushes a change that was just taken, where that is asked for.
+    /// Flushes a change that was just taken, if `durable` is set.
     pub(super) fn note_change(&self, session: &Session) -> Result<()> {
         match session.transaction().is_none() && self.durable {
             true => self.flush(session),
@@ -116,7 +116,7 @@ impl Composed {
         }
     }
 
-    /// A caller's session, on behalf of the execution that its thread belongs to.
+    /// A caller's session, on behalf of its thread's execution.
     pub(super) fn session<'a>(&self, session: &'a Session) -> Cow<'a, Session> {
         match current() {
             Some(execution) if session.author().is_none() => Cow::Owned(session.by(execution)),
@@ -124,7 +124,7 @@ impl Composed {
         }
     }
 
-    /// Closes the store without a look at what this process has read.
+    /// Closes the store without recording this process's reads.
     pub(super) fn end(&self, session: &Session) -> Result<()> {
         let session = &*self.session(session);
         self.gather(session);
@@ -136,7 +136,7 @@ impl Composed {
         closed
     }
 
-    /// The participants that still live.
+    /// The participants that still exist.
     fn participants(&self) -> Vec<Arc<dyn FlushParticipant>> {
         let participants = self.participants.get(Mutex::default);
         let mut participants = participants.lock();
@@ -144,7 +144,7 @@ impl Composed {
         participants.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Puts what participants keep for a session into its next commit.
+    /// Moves participants' records for a session into its next commit.
     fn gather(&self, session: &Session) {
         self.participants().iter().for_each(|one| one.hand_over(session));
     }
@@ -209,7 +209,7 @@ impl Transactions for Composed {
 
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
         let session = &*self.session(session);
-        // What is asked for in contradiction is refused before anything is flushed.
+        // Contradictory requests fail before anything is flushed.
         if on != 0 && on & off == 0 {
             self.flush(&session.within(transaction))?;
         }
@@ -253,7 +253,7 @@ impl Admin for Composed {
         options: &CheckpointOptions,
         session: &Session,
     ) -> Result<CheckpointReport> {
-        // It flushes by itself.
+        // This call flushes by itself.
         let session = &*self.session(session);
         self.gather(session);
         let report = self.fields.checkpoint(folder, options, session)?;
@@ -263,7 +263,7 @@ impl Admin for Composed {
 
     fn close(&self, session: &Session) -> Result<()> {
         let closed = self.end(session);
-        // Who only reads must not fail for the record of it.
+        // A reader must not fail because its reads cannot be recorded.
         if let Err(error) = settle() {
             tracing::warn!(%error, "cannot record a read");
         }

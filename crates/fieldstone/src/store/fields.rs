@@ -1,4 +1,4 @@
-//! Fields in and out: the calls of the field store, as they are. What reads says where no store is, in every mode.
+//! The field store's calls for reading and writing fields. Reads report a missing store, in every mode.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::execution::Asked;
 use crate::execution::current::{ExecutionInner, current};
 
 impl Composed {
-    /// What an execution asks of this store.
+    /// An execution's request to this store.
     fn asked(&self, by: Arc<ExecutionInner>, request: String) -> Arc<Asked> {
         Arc::new(Asked { by, request: request.into(), url: self.reachable.clone() })
     }
@@ -33,7 +33,7 @@ impl Composed {
         }
     }
 
-    /// Refuses a mistyped keyword, unless fields have it: what an earlier release took goes on.
+    /// Refuses a mistyped keyword, unless fields have it: data of an earlier release stay usable.
     fn check_slips(&self, key: &Pairs<'_>, options: &ArchiveOptions) -> Result<()> {
         if options.verbatim {
             return Ok(());
@@ -44,7 +44,7 @@ impl Composed {
         })
     }
 
-    /// Whether fields have a keyword. That they do is looked for once: it stays so.
+    /// Whether fields have a keyword. A positive answer is kept: it stays true.
     fn is_used(&self, keyword: &str) -> Result<bool> {
         let used = || self.used_keywords.get(Mutex::default).lock();
         if used().contains(keyword) {

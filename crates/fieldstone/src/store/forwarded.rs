@@ -1,5 +1,5 @@
-//! A store as a field store: each call goes on to the backend. The check of the store alone does more, since the store knows
-//! what its folder holds beside fields.
+//! A store as a field store: each call goes to the backend. Only the check does more, since the store knows the other
+//! files of its folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl Transactions for Store {
 }
 
 impl Admin for Store {
-    /// For the empty request the store also checks meshes and kept partitions, and names files that nothing refers to.
+    /// For the empty request the store also checks meshes and kept partitions, and lists unreferenced files.
     fn verify(&self, request: &Request) -> Result<VerifyReport> {
         verify::verify(self, request)
     }

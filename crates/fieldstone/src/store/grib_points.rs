@@ -1,4 +1,4 @@
-//! Where the points of a GRIB grid lie: eccodes says it of one message, in the helper process.
+//! The points of a GRIB grid: eccodes reads them from one message, in the helper process.
 
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
@@ -11,11 +11,10 @@ use crate::interop::grib::grid_name;
 use crate::interop::helper::HelperOptions;
 use crate::interop::shared_helper::SharedHelper;
 
-/// Latitudes and longitudes of a grid, by the digest that its variables are declared with: from the first message that a
-/// request names and that stands on it. `None` where there is none; none of either where eccodes does not know where the
-/// points lie.
+/// Latitudes and longitudes of a grid, by the digest in its variables' declarations: from the first message on it that
+/// a request selects. `None` if there is no such message; both are empty if eccodes cannot compute the points.
 ///
-/// Errors: `Unavailable` where there is no eccodes, `Corrupt` for a damaged message.
+/// Errors: `Unavailable` without eccodes, `Corrupt` for a damaged message.
 pub fn points_of(fields: &dyn FieldAccess, request: &Request, grid: &str) -> Result<Option<[Vec<f64>; 2]>> {
     let all = RetrieveOptions { strict: false, ..RetrieveOptions::default() };
     for field in fields.retrieve(request, &all)?.iter() {
@@ -54,7 +53,7 @@ fn decoded(message: &[u8]) -> Result<Option<[Vec<f64>; 2]>> {
     let points = element_count(&facts.shape)?;
     Ok(latitudes.zip(longitudes).and_then(|both| match (both.0.len() as u64, both.1.len() as u64) {
         (a, b) if a == points && b == points => Some([both.0, both.1]),
-        // A regular grid: its longitudes go around within a row, so that they are no coordinate by themselves.
+        // A regular grid: longitudes wrap around in a row, so that they are not a coordinate on their own.
         (rows, columns) if rows.checked_mul(columns) == Some(points) => {
             let latitudes = both.0.iter().flat_map(|at| std::iter::repeat_n(*at, both.1.len())).collect();
             let longitudes = both.0.iter().flat_map(|_| both.1.iter().copied()).collect();

@@ -1,4 +1,4 @@
-//! Calls with a list of requests: what each selects, one request after another.
+//! Calls with a list of requests: each selects its fields, one request after another.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -34,7 +34,7 @@ pub struct AllOf<'a> {
 }
 
 impl AllOf<'_> {
-    /// What exists of what the requests select, request by request; each is listed when the one before it has ended.
+    /// The fields that the requests select, request by request; a list begins when the one before it has ended.
     pub fn list(&self, options: &ListOptions) -> Result<Listing> {
         let requests = self.requests;
         if let [one] = requests {
@@ -49,14 +49,14 @@ impl AllOf<'_> {
         Ok(Box::new(requests.into_iter().flat_map(listed)))
     }
 
-    /// What the requests select of what became visible after a version, and the version at which this was so.
+    /// The selected fields that became visible after a version, and the version of this answer.
     pub fn list_since(&self, since: &str, options: &ListOptions) -> Result<(Listing, String)> {
         let mut lists = Vec::with_capacity(self.requests.len());
         let mut now = None;
         for request in self.requests {
             let (list, version) = self.store.list_since(request, since, options)?;
             lists.push(list);
-            // What comes between two looks comes again with the next call, and is not passed over.
+            // Changes between two looks come again with the next call, and are not skipped.
             now.get_or_insert(version);
         }
         Ok((Box::new(lists.into_iter().flatten()), now.unwrap_or_else(|| since.to_owned())))
@@ -82,7 +82,7 @@ impl AllOf<'_> {
         Ok(all)
     }
 
-    /// Counts of what the requests select; a field that two of them select is counted twice.
+    /// Counts of the selected fields; a field that two requests select is counted twice.
     pub fn stats(&self) -> Result<Stats> {
         let mut all = Stats::default();
         for request in self.requests {
@@ -104,7 +104,7 @@ impl AllOf<'_> {
         Ok(all)
     }
 
-    /// How many datasets or indexes the requests select, each counted once.
+    /// Number of selected datasets or indexes, each counted once.
     fn levels(&self, depth: u8) -> Result<u64> {
         let mut known = HashSet::new();
         for entry in self.list(&ListOptions { depth, ..ListOptions::default() })? {
@@ -114,7 +114,7 @@ impl AllOf<'_> {
         Ok(known.len() as u64)
     }
 
-    /// Verifies what the requests select.
+    /// Verifies the selected fields.
     pub fn verify(&self) -> Result<VerifyReport> {
         let mut all = VerifyReport::default();
         for request in self.requests {

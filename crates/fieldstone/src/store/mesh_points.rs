@@ -1,4 +1,4 @@
-//! Where the meshes of a store lie, for queries by coordinates: read from their files once, and kept.
+//! The points of a store's meshes, for queries by coordinates: read once from their files, and cached.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -13,10 +13,10 @@ use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_core::sync::Mutex;
 use fieldstone_format::catalog::{MeshDecl, MeshLocation};
 
-/// Bytes of coordinates that are kept; the mesh asked for last is kept whatever it takes.
+/// Bytes of cached coordinates; the last mesh stays whatever its size.
 const KEPT: usize = 256 << 20;
 
-/// The points of one location of a mesh, and the dimension along which they stand.
+/// The points of one location of a mesh, and their dimension.
 #[derive(Debug)]
 pub struct LocatedMesh {
     checksum: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct LocatedMesh {
     points: MeshPoints,
 }
 
-/// What was asked for, the latest first.
+/// The entries last used, the latest first.
 #[derive(Debug, Default)]
 pub struct KnownPoints(Mutex<VecDeque<Arc<LocatedMesh>>>);
 
@@ -38,9 +38,9 @@ impl KnownPoints {
         Some(found)
     }
 
-    /// Where a mesh of the store in the folder `root` lies.
+    /// The points of a mesh of the store in the folder `root`.
     ///
-    /// Errors: `NotFound` where its file is gone, `Corrupt` where it is damaged or another one.
+    /// Errors: `NotFound` if its file is missing, `Corrupt` if it is damaged or another one.
     pub fn located(
         &self,
         disk: &Arc<dyn Disk>,
@@ -80,7 +80,7 @@ impl KnownPoints {
 }
 
 impl LocatedMesh {
-    /// What of it lies in ranges; `None` where none of them is a coordinate that it has.
+    /// The part of it that lies in ranges; `None` if it has none of their coordinates.
     pub fn region(&self, ranges: &[CoordinateRange]) -> Option<MeshRegion> {
         self.points.within(ranges).map(|(decided, elements)| MeshRegion {
             dimension: self.dimension.clone(),

@@ -1,10 +1,10 @@
 //! The handle on an open store: its fields, its catalog, its runs and transactions.
 //!
 //! * `composed`: the first [backend](crate::Backend): fields, journal and catalogs, flushed together; `fields`, `port`,
-//!   `backend`: its calls as a field store, what catalogs ask of it, and the rest of its calls; `mesh_points`, `grids`,
-//!   `grib_points`: where meshes and grids lie;
-//! * `forwarded`: the handle as a field store; `many`: calls with a list of requests; `verify`: the check of fields, arrays,
-//!   meshes and kept partitions.
+//!   `backend`: its calls as a field store, those for catalogs, and the rest; `mesh_points`, `grids`, `grib_points`:
+//!   the points of meshes and grids;
+//! * `forwarded`: the handle as a field store; `many`: calls with a list of requests; `verify`: the check of fields,
+//!   arrays, meshes and kept partitions.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -50,8 +50,8 @@ use crate::transaction::Transaction;
 
 pub use many::AllOf;
 
-/// An open store. Clones are the same handle. Calls on fields are those of the traits of a [`FieldStore`], which the
-/// [`prelude`](crate::prelude) has.
+/// An open store. Clones are the same handle. The traits of a [`FieldStore`], which the [`prelude`](crate::prelude)
+/// brings into scope, have the calls on fields.
 #[derive(Debug, Clone)]
 pub struct Store {
     backend: Arc<dyn Backend>,
@@ -67,24 +67,24 @@ impl From<Store> for Arc<dyn FieldStore> {
 }
 
 impl Store {
-    /// The store of these fields, with its catalog as these settings say. `durable`: every change outside of transactions is
-    /// durable before its call returns.
+    /// A store of these fields, with a catalog according to these settings. `durable`: every change outside
+    /// transactions is durable before its call returns.
     pub fn of(fields: LocalStore, settings: CatalogSettings, durable: bool) -> Store {
         Store::over(remote::as_asked(Composed::new(fields, durable)), settings)
     }
 
-    /// The store that a backend is.
+    /// A store over a backend.
     pub fn over(backend: Arc<dyn Backend>, settings: CatalogSettings) -> Store {
         Store { backend, catalog: Arc::default(), graph: Arc::default(), settings }
     }
 
-    /// The backend that it stands on.
+    /// Its backend.
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.backend
     }
 
-    /// What to tell the user, once, where a field was archived without one that its schema lets it lack: fields of two
-    /// days are one field then.
+    /// A warning for the user, returned once, if a field was archived without a keyword of dates that the schema makes
+    /// optional: fields of two days then share one key.
     pub fn undated(&self) -> Option<String> {
         let keyword = self.backend.take_undated()?;
         Some(format!(
@@ -93,8 +93,8 @@ impl Store {
         ))
     }
 
-    /// This store with those fields alone that a request selects; catalog and graph are the whole store's. `Invalid` for a
-    /// request that the schema does not take, and for days relative to today.
+    /// This store, restricted to the fields that a request selects; catalog and graph are the whole store's. `Invalid`
+    /// for a request that does not fit the schema, and for days relative to today.
     pub fn filtered(&self, request: Request) -> Result<Store> {
         let filter: FilterStore<dyn Backend> = FilterStore::new(self.backend.clone(), request)?;
         Ok(Store::over(Arc::new(filter), self.settings.clone()))
@@ -110,12 +110,12 @@ impl Store {
         &**self.catalog.get_or_init(|| self.catalog_with(self.settings.clone()))
     }
 
-    /// The catalog once more, with an engine of its own as these settings say. Nothing is opened before it is needed.
+    /// Another catalog with an engine of its own, according to these settings. It opens nothing before the first use.
     pub fn catalog_with(&self, settings: CatalogSettings) -> Arc<dyn CatalogAccess> {
         self.backend.clone().catalog(settings)
     }
 
-    /// The provenance graph: users, executions and data, and how they are related.
+    /// The provenance graph: users, executions and data, and their relations.
     pub fn graph(&self) -> &dyn GraphAccess {
         &**self.graph.get_or_init(|| self.backend.clone().graph())
     }
@@ -130,10 +130,10 @@ impl Store {
         AllOf { store: self, requests }
     }
 
-    /// The graph with its segments in a folder that the caller chose, and slots that run as he says: on a network of their own,
-    /// with slow disks, or plainly. There every close writes whatever is in memory.
+    /// The graph with its segments in a folder that the caller chose, and slots that run as the options say: on a
+    /// network of their own, with slow disks, or plainly. Each of its closes writes its memory out.
     ///
-    /// Errors: `Invalid` where a call before has asked for the graph.
+    /// Errors: `Invalid` if an earlier call opened the graph.
     pub fn graph_with_slots(
         &self,
         folder: &std::path::Path,
@@ -148,13 +148,13 @@ impl Store {
         Ok(self.graph())
     }
 
-    /// Makes what a session archived durable and visible: `None` flushes what is outside of transactions, an id what is in
+    /// Makes a session's archived data durable and visible: `None` flushes data outside transactions, an id the data of
     /// that transaction. See [`Transactions::flush`].
     pub fn flush(&self, session: impl Into<Session>) -> Result<()> {
         self.backend.flush(&session.into())
     }
 
-    /// Forgets what a session archived and did not flush.
+    /// Forgets a session's archived data that were not flushed.
     pub fn discard(&self, session: impl Into<Session>) -> Result<()> {
         self.backend.discard(&session.into())
     }
@@ -164,37 +164,38 @@ impl Store {
         self.backend.decide(transaction, commit, &Session::default())
     }
 
-    /// Flushes what is outside of transactions, and says that this handle writes no more.
+    /// Flushes data outside transactions, and ends the writes of this handle.
     pub fn close(&self) -> Result<()> {
         self.backend.close(&Session::default())
     }
 
-    /// Says for the whole store what an archive does where its key has a field, if neither call, run nor handle does; durably.
-    /// Denied for others than the store's owner.
+    /// Sets for the whole store how to archive a key that has a field, unless call, run or handle decide; durably.
+    /// Denied for users other than the store's owner.
     pub fn set_exist(&self, exist: Exist) -> Result<()> {
         self.backend.set_exist(exist, &Session::default())
     }
 
-    /// Accepts what a log or data log lost, named as messages name it: of a log that is missing or shorter than it was, all
-    /// commits that cannot be read; of a data log that is missing, all fields with bytes in it; else the fields of the file
-    /// that are damaged. It is on record, with who accepted it, when and `why`, and it is final: what is given up never
-    /// counts again, also where the file comes back. Reads, [`verify`](fieldstone_store::api::Admin::verify) and
-    /// [`status`](fieldstone_store::api::Admin::status) go on without it, and these two list it.
+    /// Accepts the loss of a log or data log, named as in messages: for a log that is missing or shorter than before,
+    /// all commits that cannot be read; for a data log that is missing, all fields with bytes in it; otherwise the
+    /// damaged fields of the file. The store records who accepted it, when and `why`, and it is final: accepted losses
+    /// never count again, even if the file comes back. Reads, [`verify`](fieldstone_store::api::Admin::verify) and
+    /// [`status`](fieldstone_store::api::Admin::status) go on without the lost data, and these two list the loss.
     ///
-    /// Errors: `Invalid` where nothing of the file is lost; `Denied` for others than its owner, the store's, and root, and
-    /// in a store of format 1; `Conflict` where the log's writer lives and may go on.
+    /// Errors: `Invalid` if the file lost nothing; `Denied` for users other than its owner, the store's owner, and
+    /// root, and in a store of format 1; `Conflict` if the log's writer is alive and may continue.
     pub fn accept(&self, name: &str, why: &str) -> Result<AcceptanceReport> {
         self.backend.accept(name, why, &Session::default())
     }
 
-    /// Raises the store to the newest version of the format that this release writes, durably: older releases read on
-    /// what they know, and write nothing. Gives the versions before and after. Denied for others than the store's owner.
+    /// Upgrades the store to the newest format version that this release writes, durably: older releases can read what
+    /// they know, and write nothing. Returns the versions before and after. Denied for users other than the store's
+    /// owner.
     pub fn upgrade(&self) -> Result<(u32, u32)> {
         self.backend.upgrade(&Session::default())
     }
 
-    /// What a request selects of what became visible after a version, and the version at which this was so: the `since`
-    /// of the next call. NotFound where the version is gone.
+    /// The selected fields that became visible after a version, and the version of this answer: the `since` of the next
+    /// call. NotFound if the version no longer exists.
     pub fn list_since(
         &self,
         request: &Request,
@@ -204,19 +205,19 @@ impl Store {
         self.backend.list_since(request, since, options)
     }
 
-    /// Waits until something was flushed after a version, by anybody; `false` where nothing was in that time. What was
-    /// flushed may be invisible yet, in a transaction.
+    /// Waits for a flush after a version, by any process; `false` if there was none in that time. Flushed data may
+    /// still be invisible, in a transaction.
     pub fn wait(&self, since: &str, timeout: Duration) -> Result<bool> {
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         self.backend.wait(since, timeout, &Session::default())
     }
 
-    /// Whether somebody has decided about a transaction, in any way.
+    /// Whether any user has decided about a transaction.
     pub fn is_decided(&self, transaction: Id) -> Result<bool> {
         self.backend.is_decided(transaction)
     }
 
-    /// Whether the catalog was asked for: then it may hold what is not flushed yet.
+    /// Whether the catalog was used: then it may hold unflushed data.
     pub fn uses_catalog(&self) -> bool {
         self.catalog.get().is_some()
     }
@@ -226,18 +227,18 @@ impl Store {
         NewRun::new(self.clone(), name)
     }
 
-    /// The run of this name, declared or named by fields. NotFound where there is none, Invalid where several
-    /// projects have one.
+    /// The run of this name, declared or named by fields. NotFound if there is none, Invalid if several projects have
+    /// one.
     pub fn run(&self, name: &str) -> Result<Run> {
         Run::find(self, None, name, &Session::default())
     }
 
-    /// The run of this name in a project; `""` is no project.
+    /// The run of this name in a project; `""` means no project.
     pub fn run_of_project(&self, project: &str, name: &str) -> Result<Run> {
         Run::find(self, Some(project), name, &Session::default())
     }
 
-    /// Declares a tag, a named kind of metadata that all runs share. The same again is no error; a tag of the
+    /// Declares a tag, a named kind of metadata that all runs share. Declaring the same again is fine; a tag of this
     /// name with another type or unit stays, and this one gets a version of its own.
     pub fn create_tag(&self, name: &str, kind: ValueType, unit: Option<&str>) -> Result<TagInfo> {
         let unit = unit.unwrap_or_default().to_owned();
@@ -246,7 +247,7 @@ impl Store {
         made.pop().ok_or_else(|| fieldstone_core::Error::internal("a tag was not made"))
     }
 
-    /// Begins a transaction; what is written through it becomes visible together, or not at all.
+    /// Begins a transaction; its writes become visible together, or not at all.
     pub fn transaction(&self) -> Result<Transaction> {
         Ok(Transaction::new(self.clone(), self.backend.begin()?, false))
     }

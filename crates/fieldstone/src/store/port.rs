@@ -1,4 +1,4 @@
-//! What catalog and graph ask of the store that they are joined to.
+//! The calls that catalog and graph make to their store.
 
 use std::sync::{Arc, Weak};
 
@@ -22,7 +22,7 @@ use super::composed::Composed;
 use crate::Session;
 
 impl Composed {
-    /// Lets one who has records for flushes take part in those of this process.
+    /// Adds a participant with records for this process's flushes.
     fn take_part(&self, participant: Weak<dyn FlushParticipant>) {
         let participants = self.participants.get(Mutex::default);
         participants.lock().push(participant);

@@ -1,4 +1,4 @@
-//! The check of a store as a whole: of its fields, and of the files that it owns beside its logs.
+//! The check of a whole store: its fields, and the files that it owns besides its logs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,20 +13,20 @@ use crate::Session;
 use crate::arrays::check_mesh_of;
 use crate::own_files::{ARRAYS, OwnFiles, PART, is_mark, shows_nothing};
 
-/// Verifies what a request selects; for the empty request also meshes and kept partitions, and names the files that nothing
-/// refers to.
+/// Verifies the fields that a request selects; for the empty request also meshes and kept partitions, and lists
+/// unreferenced files.
 pub fn verify(store: &Store, request: &Request) -> Result<VerifyReport> {
     let mut report = store.backend().verify(request)?;
     let Some(root) = store.backend().folder().filter(|_| request.is_empty()) else { return Ok(report) };
     let found = OwnFiles::of(&*store.backend().env().disk, &root);
-    // A store of fields alone is verified without its catalog.
+    // A store with only fields is verified without its catalog.
     if !found.exist && found.unread.is_empty() && !store.uses_catalog() {
         return Ok(report);
     }
     let mut named = report.array_files.clone();
     match verify_declared(store, &root, &mut report) {
         Ok(mut declared) => named.append(&mut declared),
-        // Damage that keeps the catalog from answering is named by the logs.
+        // The logs report damage that keeps the catalog from answering.
         Err(error) => {
             report.notes.push(format!("cannot read meshes and kept partitions: {}", error.message()));
             named.extend(
@@ -38,13 +38,13 @@ pub fn verify(store: &Store, request: &Request) -> Result<VerifyReport> {
     Ok(report)
 }
 
-/// Reads all meshes and kept partitions; the paths of their files.
+/// Reads all meshes and kept partitions; returns the paths of their files.
 fn verify_declared(store: &Store, root: &Path, report: &mut VerifyReport) -> Result<BTreeSet<String>> {
     let disk = &*store.backend().env().disk;
     let (catalog, session) = (store.catalog(), Session::default());
     let (meshes, histories) = (catalog.meshes(&session)?, catalog.histories(&session)?);
     let mut named = BTreeSet::new();
-    // A mesh of two names is one file.
+    // A mesh with two names is one file.
     for decl in meshes.into_iter().filter(|decl| named.insert(decl.path.clone())) {
         note(report, &decl.path, check_mesh_of(store, &decl))?;
         if decl.sums.is_none() {
@@ -66,8 +66,7 @@ fn verify_declared(store: &Store, root: &Path, report: &mut VerifyReport) -> Res
     Ok(named)
 }
 
-/// Names what stands in the folders of own files and is not one of those that something refers to, and files that show
-/// nothing.
+/// Notes files in the folders of own files that nothing refers to, and files that show nothing.
 fn note_own_files(store: &Store, found: OwnFiles, named: &BTreeSet<String>, report: &mut VerifyReport) {
     let (disk, root) = (&*store.backend().env().disk, store.backend().folder());
     for (path, bytes) in &found.files {
@@ -99,7 +98,7 @@ fn unnamed(path: &str, bytes: u64) -> String {
     }
 }
 
-/// Counts what was read of a file, and keeps what is wrong with it.
+/// Counts the bytes read of a file, and keeps its error.
 fn note(report: &mut VerifyReport, path: &str, outcome: Result<u64>) -> Result<()> {
     report.files += 1;
     match outcome {

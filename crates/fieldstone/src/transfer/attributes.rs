@@ -1,15 +1,15 @@
-//! Attributes of a transfer: which the target has already, and how the others go there.
+//! Attributes of a transfer: finds those that the target has, and carries the others over.
 //!
-//! They are read run by run and tag by tag, in the order of their places, and written in records of many rows. Of what
-//! stands at one place either all goes or nothing: it is of one call and one commit, so that several values that stand
-//! there do not hide one another.
+//! They are read run by run and tag by tag, in the order of their places, and written in records of many rows. The
+//! attributes of one place go together or not at all: they belong to one call and one commit, so that several values at
+//! one place do not hide one another.
 //!
 //! Invariants:
-//! * a copy does not write a place again whose values are all in the target, whoever wrote them there;
+//! * a copy skips a place whose values are all in the target, whoever wrote them;
 //! * a move writes each place: an older attribute in the target may be on its way elsewhere, by another move, which
-//!   removes that one and no newer one. What else the caller said at that place is written with it;
-//! * memory holds a page of rows, 100 bytes for each attribute that the target has of a tag in a run, and, as bytes of
-//!   records, what one tag says of one variable at one step.
+//!   removes that one and no newer one. The caller's other attributes at that place are written with it;
+//! * memory holds a page of rows, 100 bytes for each attribute of one tag in one run of the target, and, as bytes of
+//!   records, the attributes of one tag at one variable and step.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -34,10 +34,10 @@ const ROWS: usize = 8192;
 /// Variables, and cells, of one record.
 const VARIABLES: usize = 64;
 const CELLS: usize = 1 << 20;
-/// Rows of one commit, about.
+/// Approximate number of rows of one commit.
 const COMMIT: usize = 50_000;
 
-/// Carries attributes over, within a transaction of the target.
+/// Carries attributes over, in a transaction of the target.
 pub struct Carrier<'a> {
     pub from: &'a Store,
     pub to: &'a Store,
@@ -46,15 +46,15 @@ pub struct Carrier<'a> {
     pub transaction: Id,
     /// Whether they leave the source.
     moving: bool,
-    /// How many of the source come along, and how many of them the target had not.
+    /// Number of the source's attributes that are taken, and of those that the target lacked.
     pub taken: u64,
     pub written: u64,
-    /// How many of them are not flushed.
+    /// Number of unflushed ones.
     pub pending: usize,
 }
 
 impl<'a> Carrier<'a> {
-    /// Nothing is carried yet.
+    /// A carrier that has not carried anything yet.
     pub fn new(
         from: &'a Store,
         to: &'a Store,
@@ -66,8 +66,8 @@ impl<'a> Carrier<'a> {
         Carrier { from, to, chosen, tags, transaction, moving, taken: 0, written: 0, pending: 0 }
     }
 
-    /// The attributes of one run; `heard` learns of each attribute, and whether it comes along: on a move of all there
-    /// are.
+    /// Carries the attributes of one run; `heard` receives each attribute, and whether it is taken: in a move, all
+    /// attributes.
     pub fn carry(
         &mut self,
         run: &RunName,
@@ -138,7 +138,7 @@ impl<'a> Carrier<'a> {
         Ok(())
     }
 
-    /// How the places of one tag stand in the target; `None` where it has nothing of the tag in the run.
+    /// The state of one tag's places in the target; `None` if it has none of the tag's attributes in the run.
     fn there(
         &self,
         asked: &crate::catalog::Query,
@@ -180,7 +180,7 @@ impl<'a> Carrier<'a> {
         Ok(Some(found))
     }
 
-    /// What the caller says at these places in the target, and the source does not.
+    /// The caller's attributes at these places in the target that the source lacks.
     fn more(
         &self,
         there: &crate::catalog::Query,
@@ -205,14 +205,14 @@ impl<'a> Carrier<'a> {
     }
 }
 
-/// How the places of one tag in a run stand in the target.
+/// The state of the target for one tag in a run.
 #[derive(Default)]
 struct There {
-    /// Places of which it lacks a value.
+    /// Places at which it lacks a value.
     missing: HashSet<u128>,
-    /// How many attributes of the source come along.
+    /// Number of the source's attributes that are taken.
     taken: u64,
-    /// What else the caller says there, by place, where it lacks nothing.
+    /// The caller's other attributes there, by place, if it lacks nothing.
     more: HashMap<u128, Vec<Hit>>,
 }
 
@@ -259,14 +259,14 @@ fn keywords_of(hit: &Hit) -> Vec<Arc<str>> {
     hit.keywords.iter().flat_map(|all| all.iter()).map(|(keyword, _)| keyword.clone()).collect()
 }
 
-/// Rows on their way into a record: of one tag, all with the same parts.
+/// Rows for a record: of one tag, all with the same parts.
 #[derive(Default)]
 pub struct Rows {
     tag: Option<TagDecl>,
     hits: Vec<Hit>,
     variables: HashMap<(Arc<str>, i64), u32>,
     cells: usize,
-    /// Whether a record of the tag is in the commit.
+    /// Whether the commit already has a record of the tag.
     continues: bool,
 }
 
@@ -274,7 +274,7 @@ pub struct Rows {
 type Give<'a> = dyn FnMut(AttributeBatch) -> Result<()> + 'a;
 
 impl Rows {
-    /// Adds an attribute; where it does not fit those before it these are given away first.
+    /// Adds an attribute; if it does not fit the rows before it, passes these on first.
     pub fn push(&mut self, run: &RunName, tag: TagDecl, hit: Hit, give: &mut Give<'_>) -> Result<()> {
         let parts = |hit: &Hit| {
             let rank = hit.region.as_ref().map(|(start, _)| start.len());
@@ -297,7 +297,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Gives the rows away as a record.
+    /// Passes the rows on as a record.
     pub fn give(&mut self, run: &RunName, give: &mut Give<'_>) -> Result<()> {
         let hits = std::mem::take(&mut self.hits);
         let known = std::mem::take(&mut self.variables);

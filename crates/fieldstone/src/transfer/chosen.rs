@@ -1,12 +1,13 @@
-//! What of the catalog a transfer takes along.
+//! The catalog's share of a transfer.
 //!
-//! By request: all that stands on the fields selected, and on the steps, variables and runs of which one is. What is
-//! declared or annotated where the store has no field (data outside, a step with nothing but an attribute) is selected
-//! by the keywords of run, variable and step alone. By hits: these attributes, and what they stand on.
+//! By request: everything on the selected fields, and on the steps, variables and runs with a selected field.
+//! Declarations and attributes without a field (external data, a step with only an attribute) are selected by the
+//! keywords of run, variable and step alone. By hits: these attributes, and their targets.
 //!
-//! An attribute that names further keywords (a member, a level) stands on the fields that have these values.
+//! An attribute that names further keywords (a member, a level) belongs to the fields with these values.
 //!
-//! Invariant: memory holds the place of each field (`places`), 50 bytes per hit, and the names of runs, variables and steps.
+//! Invariant: memory holds the place of each field (`places`), 50 bytes per hit, and the names of runs, variables and
+//! steps.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -26,29 +27,29 @@ use crate::catalog::{Hit, Query};
 
 /// Ranges of steps that a query names; beyond them the whole run is read.
 const RANGES: usize = 128;
-/// Runs that are asked for by name; where a request lists more, all are.
+/// Maximum number of runs queried by name; if a request lists more, all are queried.
 const NAMED: usize = 1000;
 
-/// What is taken along, by run.
+/// The share of each run.
 #[derive(Default)]
 pub struct Chosen {
     pub runs: BTreeMap<RunName, OfRun>,
-    /// By hits: these.
+    /// By hits: their ids.
     ids: Option<HashSet<AttributeId>>,
-    /// By request: whether the whole store is asked for.
+    /// By request: whether it selects the whole store.
     pub everything: bool,
-    /// Requests that select a run by its name, field or not.
+    /// Requests that select a run by its name, with or without a field.
     matching: HashSet<usize>,
 }
 
-/// What is taken along of one run.
+/// The share of one run.
 #[derive(Default)]
 pub struct OfRun {
     /// All of it.
     whole: bool,
-    /// Where its fields are; by hits, where these stand.
+    /// Places of its fields; by hits, places of the hits.
     places: Places,
-    /// Variables and steps that a request names, where there may be no field.
+    /// Variables and steps that a request names, possibly without a field.
     named: Vec<Named>,
     /// Its variables.
     pub variables: BTreeSet<String>,
@@ -76,7 +77,7 @@ impl OfRun {
         self.places.steps()
     }
 
-    /// Whether an attribute comes along.
+    /// Whether an attribute is taken.
     fn takes(&self, hit: &Hit) -> bool {
         match (hit.variable.as_deref(), hit.step) {
             _ if self.whole => true,
@@ -93,7 +94,7 @@ impl OfRun {
         }
     }
 
-    /// A term that attributes satisfy which come along, where it is short.
+    /// A condition that all taken attributes satisfy, if it is short.
     fn narrow(&self) -> Option<Expr> {
         let mut ranges: Vec<(i64, i64)> = Vec::new();
         for step in &self.steps {
@@ -112,7 +113,7 @@ impl OfRun {
 }
 
 impl Chosen {
-    /// What requests name, field or not.
+    /// The share that requests name, with or without fields.
     pub fn of_requests(from: &Store, requests: &[Request]) -> Result<Chosen> {
         let mut chosen = Chosen::default();
         let schema = from.schema();
@@ -168,13 +169,13 @@ impl Chosen {
         Ok(any)
     }
 
-    /// All of these runs.
+    /// The whole of these runs.
     pub fn of_runs(runs: impl IntoIterator<Item = RunName>) -> Chosen {
         let whole = || OfRun { whole: true, ..OfRun::default() };
         Chosen { runs: runs.into_iter().map(|run| (run, whole())).collect(), ..Chosen::default() }
     }
 
-    /// A field that comes along.
+    /// Adds a field of the transfer.
     pub fn add_field(&mut self, schema: &Schema, key: &FieldKey) {
         let Some((project, name)) = schema.run_of(key) else { return };
         let run = RunName { project, name };
@@ -183,12 +184,12 @@ impl Chosen {
         own.add(schema.variable_of(key).as_deref(), schema.step_of(key), further);
     }
 
-    /// Whether a request selects something besides fields.
+    /// Whether a request selects more than fields.
     pub fn is_named(&self, request: usize) -> bool {
         self.matching.contains(&request)
     }
 
-    /// Hits, and what they stand on.
+    /// Hits, and their targets.
     pub fn of_hits(from: &Store, what: &What) -> Result<Chosen> {
         let mut chosen = Chosen { ids: Some(HashSet::new()), ..Chosen::default() };
         match what {
@@ -217,12 +218,12 @@ impl Chosen {
         self.ids.get_or_insert_default().insert(hit.id);
     }
 
-    /// Attributes that were chosen one by one.
+    /// Number of attributes that were chosen one by one.
     pub fn hits(&self) -> Option<u64> {
         self.ids.as_ref().map(|ids| ids.len() as u64)
     }
 
-    /// Whether the field of a key lies under a hit.
+    /// Whether a key's field lies under a hit.
     pub fn is_under(&self, schema: &Schema, key: &FieldKey) -> bool {
         let Some((project, name)) = schema.run_of(key) else { return false };
         let run = RunName { project, name };
@@ -231,7 +232,7 @@ impl Chosen {
         own.places.has_within(schema.variable_of(key).as_deref(), schema.step_of(key), &further)
     }
 
-    /// Requests that select the fields under hits, and maybe others.
+    /// Requests that select the fields under hits, and possibly others.
     pub fn fields_under(&self, from: &Store) -> Result<Vec<Request>> {
         let mut requests = Vec::new();
         let schema = from.schema();
@@ -240,7 +241,7 @@ impl Chosen {
                 schema.roles_of_run(&run.project, &run.name).ok().and_then(|roles| roles.step.as_ref());
             for (name, steps) in own.places.variables() {
                 let pairs = match from.catalog().key_of(run, Some(name), None) {
-                    // No key has such a run, by this schema.
+                    // This schema has no key with such a run.
                     Err(e) if e.kind() == ErrorKind::Invalid => continue,
                     pairs => pairs?,
                 };
@@ -260,7 +261,7 @@ impl Chosen {
         Ok(requests)
     }
 
-    /// Whether an attribute of a run comes along.
+    /// Whether an attribute of a run is taken.
     pub fn takes(&self, own: &OfRun, hit: &Hit) -> bool {
         match &self.ids {
             Some(ids) => ids.contains(&hit.id),
@@ -268,7 +269,7 @@ impl Chosen {
         }
     }
 
-    /// What finds the attributes of a run that come along, and maybe others; `all`: all others.
+    /// Conditions for the run's taken attributes, and possibly others; `all`: without restriction.
     pub fn attributes(&self, run: &RunName, own: &OfRun, all: bool) -> Vec<Expr> {
         let mut expr = of_run(run);
         expr.extend(own.narrow().filter(|_| !all));
@@ -276,7 +277,7 @@ impl Chosen {
     }
 }
 
-/// What finds what stands in a run.
+/// Conditions for the attributes of a run.
 pub fn of_run(run: &RunName) -> Vec<Expr> {
     vec![
         Expr::Term(Term::Run(NameTest::Is(run.name.clone()))),
@@ -284,7 +285,7 @@ pub fn of_run(run: &RunName) -> Vec<Expr> {
     ]
 }
 
-/// The query for what satisfies all of these.
+/// The query for attributes that satisfy all of these.
 pub fn query(expr: Vec<Expr>) -> Query {
     Query { expr: Expr::All(expr), ..Query::all() }
 }
@@ -293,7 +294,7 @@ fn texts(values: &Arc<OneOf>) -> HashSet<String> {
     values.values().map(|value| value.text().into_owned()).collect()
 }
 
-/// A request that names nothing but run, variable and step, by one set of the schema's roles.
+/// A request that only names run, variable and step, by one set of the schema's roles.
 struct RunRequest<'a> {
     schema: &'a Schema,
     roles: &'a CatalogRoles,
@@ -312,7 +313,7 @@ impl RunRequest<'_> {
             let mut asked = RunRequest::by(schema, roles, &selection)?;
             for bound in &bounds {
                 let bound = RunRequest::by(schema, roles, bound)?;
-                // Of runs alone: other keywords that are bound are matched by keys, and so by fields.
+                // For runs alone: keys, and so fields, match other bound keywords.
                 if bound.variable.is_some() || bound.step.is_some() {
                     return None;
                 }
@@ -344,9 +345,9 @@ impl RunRequest<'_> {
         self.run.is_empty() && self.variable.is_none() && self.step.is_none()
     }
 
-    /// What finds the runs, and maybe others.
+    /// Finds the runs, and possibly others.
     fn runs(&self) -> Query {
-        // A value that another section's names look like is written otherwise in a name.
+        // A value that looks like the name of another section is spelled differently in a name.
         let single = self.roles.run.len() == 1 && self.schema.catalog_roles().len() == 1;
         let names = self.run.iter().find(|(keyword, _)| self.roles.run.contains(keyword));
         match names {

@@ -1,8 +1,8 @@
-//! What a field holds, carried over and compared in parts of bounded size.
+//! A field's content, carried over and compared in parts of bounded size.
 //!
-//! An array is cut into boxes of at most [`PART`] bytes along its chunks (or of one chunk, where that is
-//! longer), so that no chunk is read twice; opaque bytes into ranges. The digest of a field is that of
-//! its written elements in the order of these parts, which follows from the source alone.
+//! An array is cut into boxes of at most [`PART`] bytes along its chunks (or of one chunk, if that is longer), so that
+//! no chunk is read twice; opaque bytes into ranges. The digest of a field covers its written elements in the order of
+//! these parts, which depends on the source alone.
 
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::{Error, ErrorKind, Result};
@@ -13,30 +13,30 @@ use xxhash_rust::xxh3::Xxh3;
 /// Bytes of an array that are in memory at once.
 const PART: u64 = 16 << 20;
 
-/// The level at which a field is compressed that was compressed before.
+/// The compression level for a field that was compressed before.
 const LEVEL: i32 = 3;
 
-/// What archiving a field elsewhere came to.
+/// The result of archiving a field elsewhere.
 pub enum Archived {
-    /// It is there; the digest of what was read.
+    /// It was archived; the digest of the bytes read.
     Whole(u128),
-    /// It cannot be read, and nothing was written.
+    /// The source cannot be read, and nothing was written.
     Unreadable(Error),
-    /// A part of it cannot be read, and others were written.
+    /// A part of the source cannot be read, and others were written.
     Torn(Error),
 }
 
-/// Whether an error says that what a store holds cannot be read: damage, or pieces that disagree.
+/// Whether an error means that stored data cannot be read: damage, or pieces that disagree.
 pub fn is_damage(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Conflict)
 }
 
-/// A field of the source, and how it is cut.
+/// A field of the source, and its division into parts.
 pub struct Content {
     field: Field,
     /// `None` for opaque bytes.
     outline: Option<Outline>,
-    /// Boxes that somebody wrote.
+    /// Boxes with written elements.
     written: Vec<IndexBox>,
     complete: bool,
 }
@@ -48,7 +48,7 @@ impl Content {
         Ok(Content { complete: field.is_complete()?, field: field.lenient(), outline, written })
     }
 
-    /// Bytes that are carried over.
+    /// Number of bytes to carry over.
     pub fn nbytes(&self) -> Result<u64> {
         let Some(outline) = &self.outline else { return self.field.nbytes() };
         let item = outline.dtype.size() as u64;
@@ -83,7 +83,7 @@ impl Content {
         }
         let mut digest = Xxh3::new();
         let mut created = false;
-        // The first part is read before anything is written.
+        // Read the first part before anything is written.
         for part in &parts {
             let data = match self.field.read_box(Some(part)) {
                 Err(e) if is_damage(&e) && created => return Ok(Archived::Torn(e)),
@@ -121,8 +121,8 @@ impl Content {
         to.create_field(key, &spec, options)
     }
 
-    /// The digest of a field that is to be like this one; `None` where type, shape, or which elements
-    /// were written show that it is not.
+    /// The digest of a field that should equal this one; `None` if type, shape, or the set of written elements show
+    /// that it does not.
     pub fn digest_of(&self, other: &Field) -> Result<Option<u128>> {
         let mut digest = Xxh3::new();
         let Some(outline) = &self.outline else {
@@ -199,7 +199,7 @@ fn cut(region: &IndexBox, d: usize, chunks: &[u64], item: u64, parts: &mut Vec<I
         start[d] += at;
         extent[d] = step.min(count[d] - at);
         at = at.saturating_add(step);
-        // The parts of a box that exists lie within it.
+        // The parts of a valid box lie inside it.
         if let Ok(part) = IndexBox::unbounded(start, extent) {
             cut(&part, d + 1, chunks, item, parts);
         }

@@ -1,9 +1,9 @@
-//! What is declared of what a transfer takes along: runs with their parameters, steps with their times, variables, tags.
+//! Declarations of a transfer: runs with their parameters, steps with their times, variables, tags.
 //!
 //! Invariants:
-//! * the target's own declarations hold. What it declares otherwise is Conflict, before any field moves;
-//! * a move declares all of it again, also what the target declares alike, and removes from the source the very
-//!   declarations that it saw before it read what they say.
+//! * the target's own declarations count. A contradiction is Conflict, before any field moves;
+//! * a move declares all of it again, including equal declarations of the target, and removes from the source exactly
+//!   the declarations that it saw before it read their content.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -19,30 +19,30 @@ use crate::Session;
 use crate::Store;
 use crate::catalog::{DeclarationRow, Query, TagInfo};
 
-/// Steps that one record declares.
+/// Maximum number of steps in one record.
 pub const STEPS: usize = 50_000;
 
-/// What is declared of one run.
+/// The declarations of one run.
 #[derive(Debug)]
 pub struct DeclaredRun {
     pub run: RunName,
-    /// `None` where fields alone name it.
+    /// `None` if only fields name it.
     pub decl: Option<RunDecl>,
-    /// Those that fields of the transfer do not show.
+    /// The steps without a field in the transfer.
     pub steps: Vec<StepDecl>,
     pub variables: Vec<VariableDecl>,
-    /// Where all that is declared of the run was written.
+    /// The places of all declarations of the run.
     pub rows: Vec<DeclarationRow>,
 }
 
-/// What is declared of all runs of a transfer.
+/// The declarations of all runs of a transfer.
 pub fn declared(from: &Store, chosen: &Chosen) -> Result<Vec<DeclaredRun>> {
     let catalog = from.catalog();
     let mut all = Vec::with_capacity(chosen.runs.len());
     for (run, own) in &chosen.runs {
         let rows = catalog.declarations(run, &Session::default())?;
         let info = match catalog.run(Some(&run.project), &run.name, &Session::default()) {
-            // Removed meanwhile; its fields are in the snapshot.
+            // Removed in between; its fields are in the snapshot.
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             info => Some(info?),
         };
@@ -65,19 +65,19 @@ pub fn declared(from: &Store, chosen: &Chosen) -> Result<Vec<DeclaredRun>> {
     Ok(all)
 }
 
-/// What became of declarations in the target.
+/// The result of declarations in the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// They are there.
+    /// The target has them.
     Declared,
-    /// Their run is not there before its fields are.
+    /// Their run does not exist before its fields do.
     Later,
-    /// They are there, as those of another user, who may take them away.
+    /// Another user has declared them, and may remove them.
     Foreign,
 }
 
 impl DeclaredRun {
-    /// Declares it in the target, too. `again`: also what is declared there alike.
+    /// Declares it in the target, too. `again`: including declarations that the target has.
     pub fn put(&self, to: &Store, transaction: Id, again: bool) -> Result<Outcome> {
         let catalog = to.catalog();
         let known = match catalog.run(Some(&self.run.project), &self.run.name, &Session::from(transaction)) {
@@ -124,14 +124,14 @@ impl DeclaredRun {
         }
     }
 
-    /// How the run ended, where the target does not say so. That it is running is said by its writer alone.
+    /// The run's end, if the target does not record it. Only its writer can mark it as running.
     fn put_state(&self, to: &Store, transaction: Id, alike: &mut Vec<Record>) -> Result<()> {
         let state = self.decl.as_ref().and_then(|decl| decl.state.clone());
         let Some(state) = state.filter(|state| state.phase != RunPhase::Running) else { return Ok(()) };
         let there = to.catalog().run(Some(&self.run.project), &self.run.name, &Session::from(transaction))?;
         match there.decl.state {
             None => match to.catalog().set_state(&self.run, state, &Session::from(transaction)) {
-                // Another's run: attributes come along all the same.
+                // Another user's run: its attributes are still taken.
                 Err(e) if e.kind() == ErrorKind::Denied => {}
                 said => said?,
             },
@@ -148,7 +148,7 @@ impl DeclaredRun {
 pub struct Tags {
     ours: BTreeMap<String, Vec<TagInfo>>,
     theirs: BTreeMap<String, Vec<TagInfo>>,
-    /// Names whose tags the target has all.
+    /// Names whose tags are all in the target.
     there: HashSet<String>,
 }
 
@@ -162,7 +162,7 @@ impl Tags {
         self.ours.keys().cloned().collect()
     }
 
-    /// The tag that is shown under a name and a number in the source, or in the target.
+    /// The tag with a name and a number in the source, or in the target.
     pub fn get(&self, name: &str, version: i64, in_source: bool) -> Option<&TagDecl> {
         let tags = if in_source { &self.ours } else { &self.theirs };
         tags.get(name)?.iter().find(|tag| tag.version == version).map(|tag| &tag.decl)
@@ -173,7 +173,7 @@ impl Tags {
         self.ours.get(name).into_iter().flatten().map(|tag| tag.decl.clone()).collect()
     }
 
-    /// Gives the target all tags of a name. Conflict where it shows another one under such a number.
+    /// Gives the target all tags of a name. Conflict if it has a different one under such a number.
     pub fn put(&mut self, from: &Store, to: &Store, transaction: Id, name: &str) -> Result<()> {
         if !self.there.insert(name.to_owned()) {
             return Ok(());

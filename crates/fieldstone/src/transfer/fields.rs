@@ -1,11 +1,11 @@
-//! The fields of a transfer: which they are, that each has a place in the target, and how they go there.
+//! The fields of a transfer: finds them, checks that each has a place in the target, and carries them over.
 //!
 //! Invariants:
-//! * a field that cannot be read is passed over and named; nothing of it is in the target, and it stays in the source;
-//! * a move archives also what the target has already: the version there may be on its way elsewhere, by another move,
+//! * a field that cannot be read is skipped and named; nothing of it is in the target, and it stays in the source;
+//! * a move also archives fields that the target has: the version there may be on its way elsewhere, by another move,
 //!   which removes that one and no newer one (F-8);
-//! * what others wrote in the target under a key of the transfer, between the look at it and the decision, is not hidden:
-//!   the transfer is a Conflict then, unless it is the same value.
+//! * writes of others in the target under a key of the transfer, between the look at it and the decision, are not
+//!   hidden: the transfer then fails with Conflict, unless the value is the same.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,50 +26,50 @@ use super::content::{Archived, Content, is_damage};
 use super::{TransferOptions, TransferReport, Unreadable};
 use crate::Session;
 
-/// Fields of one commit at the target; what they hold is in its data log by then.
+/// Number of fields of one commit at the target; their content is in its data log by then.
 const COMMIT_FIELDS: usize = 20_000;
 /// Fields removed by one call.
 const REMOVE_FIELDS: usize = 1024;
-/// Most missing combinations that are named.
+/// Maximum number of missing combinations that are named.
 const NAMED: usize = 5;
 
-/// What a search for the fields of a transfer keeps to.
+/// Conditions of a search for the fields of a transfer.
 pub struct Search<'a> {
     /// Whether a listed value of this request without a field is an error.
     pub strict: &'a dyn Fn(usize, &Fields) -> bool,
-    /// Whether the field of this key is one.
+    /// Whether the field of this key belongs to the transfer.
     pub wanted: &'a dyn Fn(&FieldKey) -> bool,
 }
 
 /// The fields of a transfer, each with a place in the target.
 pub struct FieldPlan {
-    /// `None` where no request asks for any.
+    /// `None` if no request selects any.
     fields: Option<Fields>,
     /// Digests of the source's keys by those of the target's.
     places: HashMap<u128, u128>,
     /// Digests of the source's keys.
     keys: HashSet<u128>,
-    /// Indexes of fields that requests name again, and of those that are none of the transfer; ascending.
+    /// Indexes of fields that requests name again, and of those outside the transfer; ascending.
     passed: Vec<usize>,
-    /// What cannot be read, each with its digest.
+    /// Unreadable fields, each with its digest.
     damaged: Vec<(u128, FieldKey, Unreadable)>,
 }
 
-/// How a field went into the target.
+/// A field that was carried into the target.
 pub struct CarriedField {
     /// Its index in the plan.
     index: usize,
-    /// The digest of what was read.
+    /// The digest of the bytes read.
     sum: u128,
-    /// What the target had under its key.
+    /// The target's entry under its key at that time.
     seen: Option<EntryId>,
 }
 
-/// How carrying fields ended.
+/// The end of carrying fields over.
 pub enum Carrying {
-    /// All that can be read is in the transaction.
+    /// All readable fields are in the transaction.
     Done(Vec<CarriedField>),
-    /// Of a field that cannot be read parts are in the transaction: it is no good, and another one may do.
+    /// The transaction has parts of an unreadable field: it is useless, and another one may succeed.
     Again,
 }
 
@@ -81,7 +81,7 @@ impl FieldPlan {
         to: &dyn FieldStore,
         search: &Search<'_>,
     ) -> Result<FieldPlan> {
-        // Lenient, since what is not complete is carried over as it is.
+        // Lenient, since incomplete fields are carried over as they are.
         let lenient = RetrieveOptions { strict: false, session: Session::default() };
         let mut all: Option<Fields> = None;
         for (number, request) in requests.iter().enumerate() {
@@ -154,7 +154,7 @@ impl FieldPlan {
         self.each().map(|(_, field)| field?.key())
     }
 
-    /// How many there are.
+    /// Their number.
     pub fn count(&self) -> u64 {
         self.keys.len() as u64
     }
@@ -164,7 +164,7 @@ impl FieldPlan {
         self.keys.contains(&digest(key))
     }
 
-    /// Notes that a field cannot be read, where that is what the error says.
+    /// Records a field that cannot be read, if the error says so.
     fn note_damage(&mut self, key: &FieldKey, error: Error) -> Result<()> {
         if !is_damage(&error) {
             return Err(error);
@@ -177,7 +177,7 @@ impl FieldPlan {
         Ok(())
     }
 
-    /// A field that is passed over, as it cannot be read.
+    /// Skips a field that cannot be read.
     fn pass(&mut self, index: usize, key: &FieldKey, error: Error) -> Result<()> {
         self.note_damage(key, error)?;
         if let Err(place) = self.passed.binary_search(&index) {
@@ -191,7 +191,8 @@ impl FieldPlan {
         self.damaged.iter().map(|(_, key, unreadable)| (key, unreadable))
     }
 
-    /// Archives what the target has not, makes it durable, and compares what it then has. `moving`: also what it has.
+    /// Archives the fields that the target lacks, makes them durable, and compares them. `moving`: also those that it
+    /// has.
     pub fn carry(
         &mut self,
         to: &dyn FieldStore,
@@ -244,7 +245,7 @@ impl FieldPlan {
         Ok(Carrying::Done(carried))
     }
 
-    /// Compares what the target has of a field, durably and within the transaction, with what was read.
+    /// Compares the target's durable field, in the transaction, with the bytes read.
     fn compare(&self, to: &dyn FieldStore, transaction: Id, one: &CarriedField) -> Result<()> {
         let Some(fields) = &self.fields else { return Ok(()) };
         let field = fields.get(one.index)?;
@@ -269,7 +270,7 @@ impl FieldPlan {
         Ok(())
     }
 
-    /// Conflict where the target has by now something else under a key than what was seen there.
+    /// Fails with Conflict if the target's entry under a key differs from the one seen.
     pub fn check_unchanged(&self, to: &dyn FieldStore, carried: &[CarriedField]) -> Result<()> {
         let Some(fields) = self.fields.as_ref().filter(|_| !carried.is_empty()) else { return Ok(()) };
         to.refresh()?;
@@ -291,7 +292,8 @@ impl FieldPlan {
         Ok(())
     }
 
-    /// Refuses who may not remove what the plan holds, before anything is copied: a field of each dataset is asked about.
+    /// Fails before anything is copied if the caller may not remove the plan's fields: checks one field of each
+    /// dataset.
     pub fn check_removable(&self, from: &dyn FieldStore) -> Result<()> {
         let mut datasets = HashSet::new();
         let mut some = Vec::new();
@@ -311,7 +313,7 @@ impl FieldPlan {
         refused
     }
 
-    /// Removes the very versions of the plan, within a transaction.
+    /// Removes exactly the versions of the plan, in a transaction.
     pub fn remove(&self, from: &dyn FieldStore, transaction: Id) -> Result<()> {
         let options = RemoveOptions { session: Session::from(transaction) };
         let mut some = Vec::with_capacity(REMOVE_FIELDS);
@@ -325,7 +327,7 @@ impl FieldPlan {
         from.remove_fields(&some, &options)
     }
 
-    /// The keys of the plan that have a field all the same.
+    /// The keys of the plan that still have a field.
     pub fn kept(&self, from: &dyn FieldStore, requests: &[Request]) -> Result<Vec<String>> {
         let mut kept = Vec::new();
         for request in requests {
@@ -340,15 +342,15 @@ impl FieldPlan {
     }
 }
 
-/// How one field went.
+/// The result for one field.
 enum Carriage {
-    /// The target has it already.
+    /// The target already has it.
     There,
-    /// It was archived: the digest of what was read, and what the target had there.
+    /// It was archived: the digest of the bytes read, and the target's entry before.
     Archived(u128, Option<EntryId>),
     /// It cannot be read.
     Unreadable(Error),
-    /// The same, and parts of it were archived.
+    /// The same, and parts of it were written.
     Torn(Error),
 }
 
@@ -380,7 +382,7 @@ fn carry_one(
         report.unchanged += 1;
         return Ok(Carriage::There);
     }
-    // What is there alike is not replaced by something else.
+    // An equal field must not be replaced by a different one.
     let exist = equal.then_some(Exist::New);
     let archive = ArchiveOptions { exist, ..archive.clone() };
     let sum = match content.archive(to, &borrowed(&pairs), &archive)? {
@@ -397,14 +399,14 @@ fn carry_one(
     Ok(Carriage::Archived(sum, there.map(|there| there.id().entry)))
 }
 
-/// The field under this very key.
+/// The field under exactly this key.
 fn exactly(store: &dyn FieldStore, pairs: &Texts, session: &Session) -> Result<Option<Field>> {
     let pairs = borrowed(pairs);
     let key = store.schema().resolve(&pairs)?;
     match store.get(&pairs, &ReadOptions { session: session.clone() }) {
         Ok(field) if field.key()? == key => Ok(Some(field.lenient())),
         Ok(_) => Ok(None),
-        // Conflict: pieces that disagree, which are not what is to be there.
+        // Conflict: pieces that disagree, so the field is not the expected one.
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid | ErrorKind::Conflict) => {
             Ok(None)
         }
@@ -412,7 +414,7 @@ fn exactly(store: &dyn FieldStore, pairs: &Texts, session: &Session) -> Result<O
     }
 }
 
-/// What is damaged in the target is not equal: it is archived again.
+/// A damaged field of the target is not equal: it is archived again.
 fn readable<T>(outcome: Result<Option<T>>) -> Result<Option<T>> {
     match outcome {
         Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Conflict) => Ok(None),

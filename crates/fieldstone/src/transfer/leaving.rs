@@ -1,11 +1,12 @@
-//! What goes from the catalog of a store whose fields were moved away.
+//! Removes catalog entries from a store whose fields were moved away.
 //!
 //! By request: attributes on a variable at a step go with the last field there; those on a step, a whole variable or
-//! the run go with it, when nothing of it stays. By hits: these attributes go. A run, step or variable whose last field
-//! and attribute went is removed with its declaration, by who owns it; a run with groups of arrays or imports stays.
+//! the run go with it, when nothing of it stays. By hits: these attributes go. A run, step or variable that lost its
+//! last field and attribute is removed with its declaration, if the caller owns it; a run with groups of arrays or
+//! imports stays.
 //!
-//! Invariant: attributes and declarations are removed by where they were written, so that what was written or declared
-//! meanwhile stays, also by a move that brings the run back.
+//! Invariant: attributes and declarations are identified by the place where they were written, so that later writes and
+//! declarations stay, even those of a move that brings the run back.
 
 use std::collections::BTreeSet;
 
@@ -23,27 +24,27 @@ use crate::Session;
 use crate::Store;
 use crate::catalog::{DeclarationRow, Declared, Hit};
 
-/// Attributes that are removed by one flush.
+/// Number of attributes removed by one flush.
 const FLUSH: usize = 65_536;
 
-/// What goes from one run, and what stays.
+/// The part of one run that goes, and the part that stays.
 pub struct Leaving<'a> {
     from: &'a Store,
     run: &'a RunName,
     transaction: Id,
     by_hits: bool,
-    /// Where fields stay.
+    /// Places at which fields stay.
     fields: Places,
     variables: BTreeSet<String>,
     steps: BTreeSet<i64>,
     any: bool,
     gone: Vec<(AttributeId, u32)>,
-    /// Those that go with a step, a variable or the run.
+    /// Attributes that go with a step, a variable or the run.
     later: Vec<(Option<String>, Option<i64>, AttributeId, u32)>,
 }
 
 impl<'a> Leaving<'a> {
-    /// Looks for the fields of a run that stay.
+    /// Finds the fields of a run that stay.
     pub fn new(
         from: &'a Store,
         run: &'a RunName,
@@ -65,7 +66,7 @@ impl<'a> Leaving<'a> {
         };
         let schema = from.schema();
         let pairs = match from.catalog().key_of(run, None, None) {
-            // No key has such a run, by this schema.
+            // This schema has no key with such a run.
             Err(e) if e.kind() == ErrorKind::Invalid => return Ok(leaving),
             pairs => pairs?,
         };
@@ -85,7 +86,7 @@ impl<'a> Leaving<'a> {
         Ok(leaving)
     }
 
-    /// Fields of these keys stay, as far as they are of the run.
+    /// Records that fields of these keys stay, if they belong to the run.
     pub fn fields_stay<'k>(&mut self, keys: impl Iterator<Item = &'k FieldKey>) {
         let schema = self.from.schema();
         for key in keys {
@@ -96,7 +97,7 @@ impl<'a> Leaving<'a> {
         }
     }
 
-    /// The field of a key of the run stays.
+    /// Records that the field of a key of the run stays.
     fn field_stays(&mut self, key: &FieldKey) {
         let schema = self.from.schema();
         let (variable, step) = (schema.variable_of(key), schema.step_of(key));
@@ -114,7 +115,7 @@ impl<'a> Leaving<'a> {
         }
     }
 
-    /// An attribute of the run, and whether it was carried over.
+    /// Takes an attribute of the run, and whether it was carried over.
     pub fn hear(&mut self, hit: &Hit, taken: bool) -> Result<()> {
         let variable = hit.variable.as_deref();
         let place = || (variable.map(str::to_owned), hit.step);
@@ -145,8 +146,8 @@ impl<'a> Leaving<'a> {
         self.from.flush(Some(self.transaction))
     }
 
-    /// Removes the rest, once all attributes of the run were passed, and the target has all fields. `rows`: what the
-    /// target was given of what is declared; `None` where nothing of that goes.
+    /// Removes the rest, after all attributes of the run were passed, and the target has all fields. `rows`: the
+    /// declarations that the target received; `None` if none of them go.
     pub fn end(mut self, own: &OfRun, rows: Option<&[DeclarationRow]>) -> Result<()> {
         let catalog = self.from.catalog();
         let groups = catalog.array_groups(self.run, &Session::default())?;
@@ -188,13 +189,13 @@ impl<'a> Leaving<'a> {
             return Ok(());
         }
         match catalog.remove_declarations(self.run, &rows, &Session::from(self.transaction)) {
-            // Somebody moved what he wrote in another's run.
+            // The caller moved attributes in another user's run.
             Err(e) if e.kind() == ErrorKind::Denied && self.by_hits => Ok(()),
             removed => removed,
         }
     }
 
-    /// The run that it is about.
+    /// Its run.
     pub fn run(&self) -> &RunName {
         self.run
     }

@@ -1,4 +1,4 @@
-//! What stays behind: said in a report, by kind, with counts and some names.
+//! The part of a transfer that stays behind: for the report, by kind, with counts and some names.
 
 use std::collections::BTreeSet;
 
@@ -13,31 +13,31 @@ use super::declared::DeclaredRun;
 use crate::Session;
 use crate::Store;
 
-/// Names of one kind that a report has.
+/// Number of names of one kind in a report.
 const NAMED: usize = 5;
 
-/// What of one kind a transfer left where it was.
+/// Items of one kind that stayed behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftBehind {
     /// "run", "step", "variable", "tag", "attribute", "group", "import" or "mesh".
     pub kind: &'static str,
-    /// How many there are.
+    /// Their number.
     pub count: u64,
-    /// The first of their names: of steps their numbers, of attributes their tags.
+    /// The first of their names: for steps their numbers, for attributes their tags.
     pub names: Vec<String>,
     /// Why.
     pub why: &'static str,
 }
 
-/// What stays of arrays, though the rest comes along.
+/// The part of arrays that stays, though the rest is taken.
 const ARRAYS: &str = "declarations of distributed arrays stay with their job's files";
-/// The caller wants fields alone.
+/// The caller wants only fields.
 pub const FIELDS_ONLY: &str = "only fields were asked for";
 /// Names of runs, steps and variables mean something else there.
 const OTHER_NAMES: &str = "the target's schema names runs, steps and variables by other keywords";
 
-/// Why a target cannot take what stands on these runs of a source, their steps and variables; `None` where it can: it
-/// gives the keywords the same roles, and each run its name.
+/// Why a target cannot take the attributes of these runs of a source, their steps and variables; `None` if it can,
+/// because it gives the keywords the same roles, and each run its name.
 pub fn why_not<'r>(
     from: &Schema,
     to: &Schema,
@@ -49,7 +49,7 @@ pub fn why_not<'r>(
     (!same).then_some(OTHER_NAMES)
 }
 
-/// Gathers what stays.
+/// Gathers items that stay behind.
 #[derive(Default)]
 pub struct Left(Vec<LeftBehind>);
 
@@ -61,7 +61,7 @@ impl Left {
         }
     }
 
-    /// All that would come along, by kind.
+    /// Everything that would be taken, by kind.
     pub fn all(
         from: &Store,
         chosen: &Chosen,
@@ -101,7 +101,7 @@ impl Left {
         Ok(left.0)
     }
 
-    /// What stays although the rest comes along.
+    /// Items that stay although the rest is taken.
     pub fn of_arrays(
         from: &Store,
         to: &Store,

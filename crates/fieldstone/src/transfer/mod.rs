@@ -1,39 +1,39 @@
-//! Handing over to another store: `copy` and `move_to`.
+//! Transfers to another store: `copy` and `move_to`.
 //!
-//! By request fields go with all that stands on them: parameters of their runs, steps with their times, declarations of
-//! variables, tags and attributes. By hits these attributes go, with the fields under them.
+//! By request, fields go with everything on them: parameters of their runs, steps with their times, declarations of
+//! variables, tags and attributes. By hits, these attributes go, with the fields under them.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `fields`, `content` | the fields: found, archived, compared, removed |
-//! | `chosen` | what of the catalog comes along |
+//! | `chosen` | the catalog's share |
 //! | `declared` | runs, steps, variables and tags |
 //! | `attributes` | attributes, page by page |
 //! | `places` | variables and steps, with further keywords |
-//! | `leaving` | what goes from the source on a move |
-//! | `left` | what stays behind, as the report says it |
-//! | `written` | what stands on fields as lines that an exported file has |
+//! | `leaving` | the entries that a move removes from the source |
+//! | `left` | the items that stay behind, for the report |
+//! | `written` | declarations and attributes as lines of an exported file |
 //!
 //! Invariants:
-//! * the target has all of what a call carries over, or nothing of it: it is one transaction there;
-//! * what the target declares otherwise is Conflict, before any field moves;
-//! * what the target has durably (F-8) is read back and compared with what was read from the source before
-//!   anything is visible or reported;
-//! * a move removes from the source only after that, and only the very versions, attributes and declarations that were
-//!   carried over: a newer one that was written meanwhile stays. A crash leaves a field in the source, in the target, or
-//!   in both, and never in neither;
-//! * a move writes all that it removes into the target, also what the target has already: other moves that run at the
-//!   same time remove older versions there, and not this one. So no two moves, whatever their directions, and no ring of
+//! * the target has everything of a call, or nothing: it is one transaction there;
+//! * a declaration of the target that contradicts one of the call is Conflict, before any field moves;
+//! * the target's durable fields (F-8) are read back and compared with those of the source before anything is visible
+//!   or reported;
+//! * a move removes from the source only after that, and exactly the versions, attributes and declarations that were
+//!   carried over: a newer one stays. A crash leaves a field in the source, in the target, or in both, and never in
+//!   neither;
+//! * a move writes everything that it removes into the target, including data that the target already has: concurrent
+//!   moves remove older versions there, and not this one. So no two moves, whatever their directions, and no ring of
 //!   them, take each the copy that the other relies on;
-//! * a copy does not write again what the target has already, equal in type, shape and every element;
-//! * a field that cannot be read is passed over, named in the report, and not removed;
-//! * memory holds a part of one array (16 MiB, or a chunk where that is longer) or one opaque field, and
-//!   about 200 bytes per field; of attributes a page, and 100 bytes for each that the target has of one tag in a run.
+//! * a copy skips fields that the target already has, equal in type, shape and every element;
+//! * a field that cannot be read is skipped, named in the report, and not removed;
+//! * memory holds a part of one array (16 MiB, or a chunk if that is longer) or one opaque field, and about 200 bytes
+//!   per field; of attributes a page, and 100 bytes for each attribute of one tag in a run of the target.
 //!
-//! Arrays keep type, byte order, shape, chunks, and whether they are compressed. A field that is not
-//! complete is copied as it is: what was written, and the fill of what was not. The target keeps its own
-//! schema: where it has no place for a key the call is Invalid before any byte moves. An attribute is the caller's in
-//! the target, as whatever he writes: records say nothing of a user, their log does.
+//! Arrays keep type, byte order, shape, chunks, and whether they are compressed. An incomplete field is copied as it
+//! is: the written elements, and the fill for the others. The target keeps its own schema: if a key does not fit it,
+//! the call is Invalid before any byte moves. In the target an attribute belongs to the caller, as all writes do:
+//! records do not name a user, their log does.
 //!
 //! ```
 //! use fieldstone::transfer::{TransferOptions, copy};
@@ -88,7 +88,7 @@ use fields::{Carrying, FieldPlan, Search};
 use leaving::Leaving;
 use left::{FIELDS_ONLY, Left, why_not};
 
-/// Called with the fields done and all of them; an error ends the transfer, and nothing of it stays.
+/// Called with the number of fields done and the total; an error ends the transfer, and nothing of it stays.
 pub type OnProgress<'a> = dyn Fn(u64, u64) -> Result<()> + 'a;
 
 /// Options of [`copy`] and [`move_to`].
@@ -96,9 +96,9 @@ pub type OnProgress<'a> = dyn Fn(u64, u64) -> Result<()> + 'a;
 pub struct TransferOptions<'a> {
     /// Whether a listed value or combination without a field is an error.
     pub strict: bool,
-    /// Fields alone; the report says what stays.
+    /// Only fields; the report lists what stays.
     pub fields_only: bool,
-    /// What is reported about progress.
+    /// Receives progress reports.
     pub progress: Option<&'a OnProgress<'a>>,
 }
 
@@ -118,10 +118,10 @@ impl fmt::Debug for TransferOptions<'_> {
     }
 }
 
-/// What is handed over.
+/// The subject of a transfer.
 #[derive(Debug, Clone)]
 pub enum What {
-    /// The fields that requests name, and all that stands on them.
+    /// The fields that requests name, and everything on them.
     Requests(Vec<Request>),
     /// The attributes that a query finds, and the fields under them.
     Query(Query),
@@ -147,24 +147,24 @@ impl From<Vec<Hit>> for What {
     }
 }
 
-/// What a transfer did.
+/// Report of a transfer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TransferReport {
-    /// Fields that the target has now and had not before.
+    /// Fields that the target has now and lacked before.
     pub fields: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Fields that the target had already, equal in every element. A move has written them there again.
+    /// Fields that the target already had, equal in every element. A move has written them there again.
     pub unchanged: u64,
-    /// Attributes that the target has now and had not before.
+    /// Attributes that the target has now and lacked before.
     pub attributes: u64,
-    /// Fields that the source has no more.
+    /// Fields removed from the source.
     pub removed: u64,
-    /// Keys under which the source has a newer version, written meanwhile, that stayed there.
+    /// Keys under which the source keeps a newer version, written during the move.
     pub kept: Vec<String>,
-    /// What stands on the fields and stayed behind.
+    /// Items on the fields that stayed behind.
     pub left: Vec<LeftBehind>,
-    /// Fields that cannot be read: they are not in the target, and a move has not removed them.
+    /// Fields that cannot be read: they are not in the target, and a move did not remove them.
     pub damaged: Vec<Unreadable>,
 }
 
@@ -173,11 +173,11 @@ pub struct TransferReport {
 pub struct Unreadable {
     /// Its key.
     pub key: String,
-    /// Why, with the file at fault.
+    /// The reason, with the file at fault.
     pub why: String,
 }
 
-/// Copies what was asked for from one store to another.
+/// Copies from one store to another.
 pub fn copy(
     from: &Store,
     what: impl Into<What>,
@@ -187,7 +187,7 @@ pub fn copy(
     Transfer::plan(from, &what.into(), to, options)?.transfer(false)
 }
 
-/// Moves what was asked for from one store to another: copies it, then removes it from the source.
+/// Moves from one store to another: copies, then removes from the source.
 pub fn move_to(
     from: &Store,
     what: impl Into<What>,
@@ -205,7 +205,7 @@ pub fn move_to(
             .with_hint("move into another store"));
     }
     let mut transfer = Transfer::plan(from, &what.into(), to, options)?;
-    // Who may not remove is refused before anything is copied.
+    // A caller who may not remove is refused before anything is copied.
     transfer.fields.check_removable(from)?;
     let mut report = transfer.transfer(true)?;
     report.kept = transfer.fields.kept(from, &transfer.requests)?;
@@ -213,7 +213,7 @@ pub fn move_to(
     Ok(report)
 }
 
-/// Opens the store that is to receive fields; one that is not there yet gets the source's schema.
+/// Opens the store that receives fields; a new one gets the source's schema.
 pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<Store> {
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
     let schema = match crate::open(url, &reading) {
@@ -223,7 +223,7 @@ pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<Store> {
     crate::open(url, &OpenOptions { schema, ..OpenOptions::default() })
 }
 
-/// A transfer that was looked at and not begun.
+/// A planned transfer.
 struct Transfer<'a> {
     from: &'a Store,
     to: &'a Store,
@@ -231,13 +231,13 @@ struct Transfer<'a> {
     requests: Vec<Request>,
     fields: FieldPlan,
     chosen: Chosen,
-    /// What is declared of the runs, where it comes along.
+    /// The declarations of the runs, if they are taken.
     declared: Option<Vec<DeclaredRun>>,
     left: Vec<LeftBehind>,
 }
 
 impl<'a> Transfer<'a> {
-    /// Finds all that is to be carried over, and checks that the target has a place for it.
+    /// Finds everything to carry over, and checks that it fits the target.
     fn plan(
         from: &'a Store,
         what: &What,
@@ -245,7 +245,7 @@ impl<'a> Transfer<'a> {
         options: &'a TransferOptions<'a>,
     ) -> Result<Transfer<'a>> {
         to.will_write();
-        // A store of fields alone gets no engine for the sake of a copy.
+        // A store with only fields gets no engine just for a copy.
         let has_catalog = from.catalog().has_records()?;
         let (mut chosen, requests) = match what {
             What::Requests(requests) if requests.is_empty() => {
@@ -264,7 +264,7 @@ impl<'a> Transfer<'a> {
         let by_hits = chosen.hits().is_some();
         let schema = from.schema();
         let search = Search {
-            // What is declared or annotated where there is no field is something to carry over, too.
+            // Declarations and attributes without a field also count as found.
             strict: &|request, found| {
                 options.strict
                     && !by_hits
@@ -302,11 +302,11 @@ impl<'a> Transfer<'a> {
         Ok(transfer)
     }
 
-    /// Carries everything over, and on a move removes it then from the source. Where parts of a field were written that
-    /// cannot be read to its end, all is begun again without that field.
+    /// Carries everything over, and in a move then removes it from the source. If parts of a field were written that
+    /// cannot be read to its end, starts again without that field.
     fn transfer(&mut self, moving: bool) -> Result<TransferReport> {
         loop {
-            // The removal is another transaction, of the source.
+            // The removal is a separate transaction, of the source.
             let removal = moving.then(|| self.from.begin()).transpose()?;
             let report = match self.copy(removal) {
                 Ok(Some(report)) => report,
@@ -327,8 +327,8 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Carries everything over, in one transaction of the target; what was carried is removed from the source within
-    /// another one, `leaving`, if there is one. `None`: it is to be done again.
+    /// Carries everything over, in one transaction of the target; with `leaving`, another one, removes it from the
+    /// source. `None`: it must be repeated.
     fn copy(&mut self, leaving: Option<Id>) -> Result<Option<TransferReport>> {
         let transaction = self.to.begin()?;
         match self.carry(transaction, leaving) {
@@ -343,7 +343,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// What was done, and whether the target has anything of it that it had not.
+    /// The report, and whether the target received anything new.
     fn carry(&mut self, transaction: Id, leaving: Option<Id>) -> Result<Option<(TransferReport, bool)>> {
         let Transfer { from, to, options, fields, chosen, declared, left, .. } = self;
         let moving = leaving.is_some();
@@ -387,8 +387,8 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Carries attributes over, in a transaction; on a move what was carried goes in another one, and `going` has what is
-/// to be reported once the fields are there.
+/// Carries attributes over, in a transaction; in a move another one removes them, and `going` has those to report once
+/// the fields are there.
 fn carried_attributes<'c>(
     from: &'c Store,
     to: &'c Store,

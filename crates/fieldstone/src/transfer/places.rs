@@ -1,7 +1,6 @@
-//! Variables and steps of a run, and for each the further keywords (member, level) of what stands there.
+//! Variables and steps of a run, and for each the further keywords (member, level) of its fields and attributes.
 //!
-//! Fields have a value of each further keyword, attributes of some: an attribute stands on the fields whose values it
-//! has.
+//! Fields have a value of each further keyword, attributes of some: an attribute belongs to the fields with its values.
 //!
 //! Invariant: memory holds about 50 bytes per field, and each combination of further keywords once.
 
@@ -15,7 +14,7 @@ use fieldstone_format::catalog::RunName;
 
 use crate::catalog::Hit;
 
-/// Stands for no variable.
+/// Means no variable.
 const NONE: u32 = u32::MAX;
 
 /// Further keywords with their values, by keyword.
@@ -57,7 +56,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Something stands there.
+    /// Adds a field or attribute at a place.
     pub fn add(&mut self, variable: Option<&str>, step: Option<i64>, further: Further) {
         let name = match variable {
             None => NONE,
@@ -92,22 +91,22 @@ impl Places {
         numbers.filter_map(|number| self.combinations.get(*number as usize))
     }
 
-    /// Whether something there has these values, and maybe others.
+    /// Whether something there has these values, and possibly others.
     pub fn has(&self, variable: Option<&str>, step: Option<i64>, values: &[(Arc<str>, Arc<str>)]) -> bool {
         self.there(variable, step).any(|there| values.iter().all(|value| there.contains(value)))
     }
 
-    /// Whether something there has none but some of these values.
+    /// Whether something there has only values from these.
     pub fn has_within(&self, variable: Option<&str>, step: Option<i64>, values: &Further) -> bool {
         self.there(variable, step).any(|there| there.iter().all(|value| values.contains(value)))
     }
 
-    /// Steps of what is there.
+    /// Steps of all places.
     pub fn steps(&self) -> BTreeSet<i64> {
         self.at.keys().filter_map(|(_, step)| *step).collect()
     }
 
-    /// Variables, each with the steps of what is there.
+    /// Variables, each with the steps of its places.
     pub fn variables(&self) -> impl Iterator<Item = (&str, BTreeSet<Option<i64>>)> {
         self.names.iter().map(|(name, number)| {
             let of = self.at.keys().filter(|(variable, _)| variable == number);
@@ -127,7 +126,7 @@ pub fn further_of(schema: &Schema, run: &RunName, key: &FieldKey) -> Further {
     };
     let mut further: Further = Vec::new();
     for (keyword, value) in key.iter().filter(|(keyword, value)| !value.is_absent() && is_further(keyword)) {
-        // Of a keyword at several levels the deepest.
+        // If a keyword is at several levels, the deepest counts.
         further.retain(|(known, _)| **known != **keyword);
         further.push((Arc::from(&**keyword), Arc::from(&*value.text())));
     }

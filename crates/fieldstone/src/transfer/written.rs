@@ -1,11 +1,11 @@
-//! What stands on fields as lines of text that a file has beside them, and from such lines into a store
+//! Declarations and attributes of fields as lines of text in a file, and from such lines into a store
 //! (`spec/exported-metadata.md`).
 //!
 //! Invariants:
-//! * by request as much comes along as with [`copy`](super::copy);
-//! * what lines say is read and checked whole before any of it is in a target, and goes there by the rules of a copy:
-//!   what the target declares otherwise is Conflict, what it has already is not written again;
-//! * memory holds the lines, and what they say in a store of its own.
+//! * by request the share is the same as with [`copy`](super::copy);
+//! * lines are read and checked completely before any of them reaches a target, and follow the rules of a copy: a
+//!   contradiction of the target's declarations is Conflict, facts that it already has are not written again;
+//! * memory holds the lines, and their content in a store of its own.
 //!
 //! ```
 //! use fieldstone::{OpenOptions, Request, transfer};
@@ -35,7 +35,7 @@ use crate::catalog::Query;
 use crate::catalog::query::{Expr, NameTest, Term};
 use crate::open::OpenOptions;
 
-/// All that stands on the fields that requests select, and on the steps, variables and runs of which one is.
+/// Everything on the fields that requests select, and on the steps, variables and runs with a selected field.
 pub fn written(from: &Store, requests: &[Request]) -> Result<Vec<String>> {
     if !from.catalog().has_records()? {
         return Ok(Vec::new());
@@ -49,7 +49,7 @@ pub fn written(from: &Store, requests: &[Request]) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     for of in declared(from, &chosen)? {
         let state = of.decl.as_ref().and_then(|decl| decl.state.clone());
-        // That it is running is said by its writer alone, as long as that runs.
+        // Only its writer can mark it as running, while that runs.
         let state = state.filter(|state| state.phase != RunPhase::Running);
         let DeclaredRun { run, decl, steps, variables, .. } = of;
         lines.extend(line_of(&Record::Runs(decl.into_iter().collect())));
@@ -63,7 +63,7 @@ pub fn written(from: &Store, requests: &[Request]) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Attributes, each tag before the first of them.
+/// Attributes, each tag before its first one.
 fn attributes(from: &Store, chosen: &Chosen, lines: &mut Vec<String>) -> Result<()> {
     let tags = Tags::of(from, from)?;
     let mut named = BTreeSet::new();
@@ -86,7 +86,7 @@ fn attributes(from: &Store, chosen: &Chosen, lines: &mut Vec<String>) -> Result<
                 }
             }
             rows.give(run, &mut keep)?;
-            // All of the name, so that each is shown under the number that it has here.
+            // All tags of the name, so that each keeps its number.
             if !some.is_empty() && named.insert(name.clone()) {
                 lines.extend(line_of(&Record::Tags(tags.of_name(&name))));
             }
@@ -96,7 +96,7 @@ fn attributes(from: &Store, chosen: &Chosen, lines: &mut Vec<String>) -> Result<
     Ok(())
 }
 
-/// What lines say, checked, on its way into a store.
+/// The checked content of lines, on its way into a store.
 #[derive(Debug)]
 pub struct Written {
     runs: BTreeMap<RunName, DeclaredRun>,
@@ -105,12 +105,12 @@ pub struct Written {
     held: Store,
     /// Runs that attributes name.
     annotated: BTreeSet<RunName>,
-    /// Runs that are not there before their fields are.
+    /// Runs that do not exist before their fields do.
     late: Vec<RunName>,
 }
 
 impl Written {
-    /// Reads lines; `place` says what a run is called in the target. Corrupt where one is damaged.
+    /// Reads lines; `place` gives a run's name in the target. Corrupt if one is damaged.
     pub fn read(text: &str, to: &Store, place: &dyn Fn(RunName) -> Result<RunName>) -> Result<Written> {
         let options = OpenOptions { schema: Some(to.schema().text().to_owned()), ..OpenOptions::default() };
         let mut written = Written {
@@ -182,7 +182,7 @@ impl Written {
         self.runs.get(run).is_some_and(|of| of.variables.iter().any(|decl| decl.variable.name == variable))
     }
 
-    /// Declares runs, steps and variables, before the fields come.
+    /// Declares runs, steps and variables, before the fields.
     pub fn declare(&mut self, to: &Store, transaction: Id) -> Result<()> {
         for (run, of) in &self.runs {
             if of.put(to, transaction, false)? == Outcome::Later {
@@ -192,7 +192,7 @@ impl Written {
         Ok(())
     }
 
-    /// The rest, once the fields are there; the number of attributes that the target had not.
+    /// Carries the rest over, once the fields exist; returns the number of attributes that the target lacked.
     pub fn carry(self, to: &Store, transaction: Id) -> Result<u64> {
         for run in &self.late {
             if let Some(of) = self.runs.get(run) {

@@ -1,6 +1,6 @@
-//! Jobs of distributed arrays in the simulated world: killed in a system call, cut off the power, on a disk that fails or is
-//! full. Each step that was flushed is whole, no other one is there by half, and the run goes on. `array_ranks.rs` does the
-//! same to single ranks.
+//! Jobs of distributed arrays in the simulated world: killed in a system call, by a power cut, on a disk that fails or
+//! is full. Each flushed step is complete, no other step is there in part, and the run goes on. `array_ranks.rs` does
+//! the same to single ranks.
 //!
 //! `FIELDSTONE_CRASH=full` makes 1,000 kills, otherwise 40.
 
@@ -27,7 +27,7 @@ fn count(scene: Scene) -> BTreeMap<OpKind, u64> {
     OpKind::ALL.map(|kind| (kind, calls.count(kind))).into_iter().collect()
 }
 
-/// A kind of call and the how manieth, drawn so that rare kinds come, too.
+/// A kind of call and its number, drawn so that rare kinds also come.
 fn draw(dice: &mut Random, calls: &BTreeMap<OpKind, u64>) -> (OpKind, u64) {
     let kinds: Vec<(OpKind, u64)> =
         calls.iter().filter(|(_, n)| **n > 0).map(|(kind, n)| (*kind, *n)).collect();
@@ -35,7 +35,7 @@ fn draw(dice: &mut Random, calls: &BTreeMap<OpKind, u64>) -> (OpKind, u64) {
     (kind, 1 + dice.below(most))
 }
 
-/// Lets a job work under a plan of faults: the world, its process, and what was flushed.
+/// Runs a job under a plan of faults: the world, its process, and its flushes.
 fn disturbed(seed: u64, scene: Scene, plan: impl FnOnce(&SimWorld, &Env)) -> (SimWorld, Env, BTreeSet<i64>) {
     let (world, flushed) = (SimWorld::new(seed), SharedTold::default());
     world.set_tracing(false);
@@ -63,7 +63,7 @@ fn a_kill_in_any_call_leaves_each_step_whole_or_away() {
         all += 1;
         check(&world, scene, &flushed, &format!("{scene:?} killed at {kind:?} {n}"));
     }
-    // Ranks are threads: which call is the n-th is another one each time, and a few are not made.
+    // Ranks are threads: the n-th call differs from run to run, and a few are not made.
     assert!(10 * kills >= 8 * all, "{kills} kills of {all}");
 }
 

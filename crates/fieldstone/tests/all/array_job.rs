@@ -1,4 +1,4 @@
-//! The job whose processes and ranks fail in `array_faults.rs` and `array_ranks.rs`, and what has to be there afterwards.
+//! The job whose processes and ranks fail in `array_faults.rs` and `array_ranks.rs`, and the expected state afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ use fieldstone_format::netcdf::NcType;
 pub const NODES: u64 = 24;
 pub const STEPS: i64 = 3;
 
-/// The layout of arrays, and their level.
+/// The layout and level of the arrays.
 pub type Scene = (ArrayLayout, u64);
 
 pub const SCENES: [Scene; 4] =
     [(ArrayLayout::Files, 1), (ArrayLayout::Files, 2), (ArrayLayout::Files, 3), (ArrayLayout::Fields, 0)];
 
-/// Sets of group `g`, then the one of group `h`, whose length is another one at each step.
+/// Sets of group `g`, then the one of group `h`, whose length differs at each step.
 const SETS: [&str; 3] = ["p", "q", "r"];
 
 pub fn open(env: &Env) -> Result<Store> {
@@ -44,7 +44,7 @@ fn len(set: usize, step: i64) -> u64 {
     if set == 2 { 9 + step as u64 } else { NODES }
 }
 
-/// The reports of a job's ranks.
+/// Reports of a job's ranks.
 #[derive(Debug, Default)]
 pub struct Told {
     /// Steps whose flush returned, on any rank.
@@ -60,8 +60,8 @@ pub fn told(told: &SharedTold) -> MutexGuard<'_, Told> {
 }
 
 /// One rank's part in a job that writes some steps: a set by blocks, one by a map, and one whose ranks join their
-/// parts; each step is a flush; and partitions, which threads keep. A thread writes every other step. If something
-/// fails, the job goes on with the next step, as long as its process lives.
+/// parts; each step is a flush; and partitions, which threads keep. A thread writes every other step. After a failure
+/// the job goes on with the next step, as long as its process lives.
 fn rank(
     env: &Env,
     comm: Arc<dyn Comm>,
@@ -101,7 +101,7 @@ fn rank(
                 if !env.identity.alive(env.identity.process()) {
                     return Err(error);
                 }
-                // The rest of it is forgotten; the part that failed in a flush is gone already.
+                // Forget the rest of the step; a failed flush has dropped its writes already.
                 job.discard()?;
             }
         }
@@ -118,7 +118,7 @@ fn put(group: &ArrayGroup, set: usize, step: i64, part: &[u64]) -> Result<()> {
     group.write_with(SETS[set], step, Ok(memory), &how).map(drop)
 }
 
-/// A ring of nodes, of which each rank has a share of the edges.
+/// A ring of nodes; each rank has a share of the edges.
 fn partition(job: &ArrayJob, step: i64) -> Result<()> {
     let (rank, size) = (job.rank() as u64, job.size() as u64);
     let edges: Vec<i64> = (rank * NODES / size..(rank + 1) * NODES / size).map(|edge| edge as i64).collect();
@@ -131,7 +131,7 @@ fn partition(job: &ArrayJob, step: i64) -> Result<()> {
     Ok(())
 }
 
-/// How the ranks of a job run: threads of one process, freely or as a seed says, which fail as it is said.
+/// Runs the ranks of a job as threads of one process, freely or in the order of a seed, with the planned failures.
 #[derive(Debug, Clone)]
 pub struct Ranks {
     pub count: usize,
@@ -156,7 +156,7 @@ pub fn job(
     threads::run(ranks.count, ranks.seed, disk, faults, |comm| rank(env, comm, scene, steps.clone(), told))
 }
 
-/// The steps that are there, whole; nothing else may be there of a step.
+/// The complete steps; fails if there is a partial one.
 fn visible(store: &Store, place: &str) -> BTreeSet<i64> {
     let mut seen = BTreeSet::new();
     for step in 0..STEPS + 2 {
@@ -171,7 +171,7 @@ fn visible(store: &Store, place: &str) -> BTreeSet<i64> {
     seen
 }
 
-/// Whether a set has a step; if it does, its content is right.
+/// Whether a set has a step; if so, its elements must be right.
 fn is_there(store: &Store, set: usize, name: &str, step: i64, place: &str) -> bool {
     let key = [("run", "r"), ("variable", name), ("step", &step.to_string())];
     let Ok(field) = store.get(&key, &ReadOptions::default()) else { return false };
@@ -197,7 +197,7 @@ fn files(env: &Env, folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Steps that files show, each with a value of every set that is in the file; a file that is not finished says so, and shows
+/// Steps that files show, each with a value of every set in the file; an unfinished file is marked so, and shows
 /// nothing.
 fn shown(env: &Env, place: &str) -> BTreeMap<i64, PathBuf> {
     let (mut all, mut found) = (BTreeMap::new(), Vec::new());
@@ -216,7 +216,7 @@ fn shown(env: &Env, place: &str) -> BTreeMap<i64, PathBuf> {
     all
 }
 
-/// Holds what a fresh process sees to what was flushed; then a job of other ranks goes on.
+/// Compares a fresh process's view with the flushes; then a job with other ranks goes on.
 pub fn check(world: &SimWorld, scene: Scene, flushed: &BTreeSet<i64>, place: &str) {
     let env = world.process("a");
     let verified = |store: &Store| {
@@ -248,7 +248,7 @@ pub fn check(world: &SimWorld, scene: Scene, flushed: &BTreeSet<i64>, place: &st
     expected.extend([STEPS, STEPS + 1]);
     assert_eq!(visible(&store, place), expected, "{place}");
     in_files(&expected);
-    // The last job's flushes are in its files, too.
+    // Files also show the last job's flushes.
     let last: BTreeSet<i64> = shown(&env, place).into_keys().filter(|step| *step >= STEPS).collect();
     let in_logs = scene.0 == ArrayLayout::Fields;
     assert_eq!(last.len(), if in_logs { 0 } else { 2 }, "{place}: files show {last:?}");

@@ -1,8 +1,9 @@
-//! Ranks of a job that fail: each rank at each of its collectives, before it, in it, or for good. All ranks have an error that
-//! names the rank, or none has; each step is whole or away, in store and files; and the run goes on.
+//! Ranks of a job that fail: each rank at each of its collectives, before it, in it, or for good. All ranks get an
+//! error that names the rank, or none does; each step is complete or absent, in store and files; and the run goes on.
 //!
-//! Ranks take turns as a seed says. `FIELDSTONE_CRASH=full` tries 200 seeds at each collective, dealt over ranks, kinds of
-//! failure, layouts and levels; otherwise each is tried once with a failure that ranks agree upon, and every fifth with another.
+//! A seed decides the order of ranks. `FIELDSTONE_CRASH=full` tries 200 seeds at each collective, spread over ranks,
+//! kinds of failure, layouts and levels; otherwise each is tried once with a failure that ranks agree upon, and every
+//! fifth with another.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -25,7 +26,7 @@ enum Kind {
     Death,
 }
 
-/// A failure of one rank, and where the arrays lie.
+/// A failure of one rank, and the layout of the arrays.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     kind: Kind,
@@ -43,7 +44,7 @@ fn cases() -> Vec<Case> {
     all
 }
 
-/// The first error of each rank; one that has none says nothing.
+/// The first error of each rank; the text is empty for a rank without one.
 fn first_errors(told: &Told, outcomes: &[Result<()>]) -> Vec<String> {
     let of = |rank: usize| {
         let noted = told.errors.iter().find(|(of, ..)| *of == rank).map(|(.., error)| error.clone());
@@ -52,7 +53,7 @@ fn first_errors(told: &Told, outcomes: &[Result<()>]) -> Vec<String> {
     (0..RANKS).filter_map(of).collect()
 }
 
-/// One job in which a rank fails at its n-th collective; whether it came to that.
+/// One job in which a rank fails at its n-th collective; whether the failure happened.
 fn fails(case: Case, nth: u64, seed: u64) -> bool {
     let Case { kind, rank, scene } = case;
     let faults = match kind {
@@ -75,7 +76,7 @@ fn fails(case: Case, nth: u64, seed: u64) -> bool {
     assert!(errors.iter().all(names), "{place}: {errors:?}");
     let began = outcomes.iter().all(Result::is_ok);
     if kind == Kind::Step && began {
-        // A failure costs one step at most, and the ranks go on together.
+        // A failure costs at most one step, and the ranks go on together.
         let lost = STEPS as usize - all.flushed.len();
         assert_eq!(
             lost,
@@ -88,10 +89,10 @@ fn fails(case: Case, nth: u64, seed: u64) -> bool {
     faults.struck()
 }
 
-/// The fault to try at the n-th collective.
+/// The case for the n-th collective.
 fn tried(all: &[Case], nth: u64) -> Vec<Case> {
     if full() {
-        // If 200 is not a multiple of their number, another collective begins with the next one.
+        // If 200 is not a multiple of the cases, the next collective begins with another one.
         return all.iter().cycle().skip(nth as usize * 200 % all.len()).take(200).copied().collect();
     }
     let pick = |kinds: std::ops::Range<usize>| {
@@ -103,12 +104,12 @@ fn tried(all: &[Case], nth: u64) -> Vec<Case> {
     std::iter::once(pick(0..of_kind)).chain(other).collect()
 }
 
-/// The outcome of the jobs so far.
+/// Results of the jobs so far.
 #[derive(Debug, Default)]
 struct Tally {
     runs: u64,
     struck: u64,
-    /// Of each kind of failure the last collective in which one struck.
+    /// For each kind of failure, the last collective in which one happened.
     last: BTreeMap<String, u64>,
 }
 
@@ -134,7 +135,7 @@ fn a_rank_that_fails_or_dies_in_any_collective_fails_all_and_leaves_each_step_wh
             if full() && nth.is_multiple_of(10) {
                 println!("collective {nth}: {} jobs, {} with a failure", tally.runs, tally.struck);
             }
-            // No job has that many.
+            // No job has this many collectives.
             if struck.is_empty() && nth > 100 {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Sets of groups: declared at once or later, by this job or the next, written or not; and the attributes that they have.
+//! Sets of groups: declared at once or later, by this job or the next, written or not; and their attributes.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ fn an_open_group_takes_further_sets_or_says_what_contradicts() {
             both.write_dense("a", 1, &half(3.0))?;
             first.write_dense("b", 1, &half(4.0))?;
             job.flush()?;
-            // The same declaration again changes nothing; a different one is a Conflict, and adds nothing.
+            // An equal declaration changes nothing; a different one is a Conflict, and adds nothing.
             job.group("g", &sets(&["b", "a"]))?;
             let mut other = sets(&["c", "b"]);
             other.sets[1].dtype = DType::F4;
@@ -155,7 +155,7 @@ fn attributes_of_a_group_are_those_of_its_sets() {
         let group = job.group("g", &options).unwrap();
         group.write_dense("a", 0, &doubles(1.0)).unwrap();
         job.flush().unwrap();
-        // Nothing is restated: attributes are as they were, and what is new has those of the group.
+        // An omitted attribute stays as it was, and new sets get those of the group.
         job.group("g", &sets(&["a", "c"])).unwrap();
         job.close().unwrap();
     }
@@ -165,7 +165,7 @@ fn attributes_of_a_group_are_those_of_its_sets() {
         info.decl.attrs.iter().find(|(name, _)| name == "units").map(|(_, value)| value.to_string())
     };
     assert_eq!(["a", "b", "c"].map(units), ["K", "Pa", "K"].map(|text| Some(format!("{text:?}"))));
-    // The next job says the same, whatever it restates.
+    // The next job gets the same result, whatever it restates.
     let job = job(&store, ArrayLayout::Files);
     job.group("g", &options).unwrap();
     let mut other = with_attrs(&["a"]);
@@ -182,7 +182,7 @@ fn attributes_of_a_group_are_those_of_its_sets() {
     }
 }
 
-/// Sets that an earlier release declared have not the attributes of their group.
+/// Sets that an earlier release declared lack the attributes of their group.
 #[test]
 fn a_run_of_an_earlier_release_goes_on_with_the_attributes_that_it_has() {
     let folder = tempfile::tempdir().unwrap();

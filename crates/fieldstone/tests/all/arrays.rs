@@ -1,5 +1,5 @@
-//! Distributed arrays of a store: whatever ranks write together, all see after a flush, as fields and in files, and a run
-//! goes on with any number of ranks.
+//! Distributed arrays of a store: after a flush, everyone sees the ranks' joint writes, as fields and in files, and a
+//! run goes on with any number of ranks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn bytes_of(values: impl IntoIterator<Item = f64>) -> Vec<u8> {
     values.into_iter().flat_map(f64::to_ne_bytes).collect()
 }
 
-/// The content of a field of doubles, in this machine's byte order.
+/// The bytes of a field of doubles, in this machine's byte order.
 fn native(field: &Field) -> Vec<u8> {
     let (mut bytes, dtype) = (field.read().unwrap(), field.dtype().unwrap().unwrap());
     if !dtype.is_native() {
@@ -100,7 +100,7 @@ fn what_ranks_write_is_fields_and_is_read_by_any_number_of_ranks() {
             for step in step0..step0 + 3 {
                 group.write_dense("p", step, &part(&group, &job, 0, step, &view))?;
                 group.write_dense("q", step, &part(&group, &job, 1, step, &view))?;
-                // Before the flush the job reads it, and nobody else.
+                // Before the flush only the job reads it.
                 let rows = View::block(&[job.rank() as u64, 0], &[1, 10]);
                 let read = group.read_dense("q", step, Some(&rows))?;
                 let first = job.rank() as u64 * 10;
@@ -122,7 +122,7 @@ fn what_ranks_write_is_fields_and_is_read_by_any_number_of_ranks() {
             }
         }
         assert!(store.verify(&Request::new()).unwrap().damaged.is_empty());
-        // Three ranks go on, by another view, and read what four have written.
+        // Three ranks go on, with another view, and read the writes of four.
         whole(ranks(folder.path(), 3, |job| {
             let group = job.declared_group(&name)?;
             assert_eq!(group.last_step()?, Some(step0 + 2));
@@ -140,10 +140,10 @@ fn what_ranks_write_is_fields_and_is_read_by_any_number_of_ranks() {
     assert!(store.verify(&Request::new()).unwrap().damaged.is_empty());
 }
 
-/// The actions of ranks in a random run, in this order.
+/// The acts of ranks in a random run, in this order.
 #[derive(Debug, Clone, Copy)]
 enum Act {
-    /// A set and a step; the number that its elements are made of; whether it waits.
+    /// A set and a step; the number that determines its elements; whether it waits.
     Write(u64, i64, u64, bool),
     Flush,
     Discard,
@@ -157,9 +157,9 @@ struct WriteScript {
     method: Method,
     order: StorageOrder,
     shape: Vec<u64>,
-    /// Of each set a seed of the map, or a grid.
+    /// For each set a seed of the map, or a grid.
     maps: [Option<u64>; 2],
-    /// Of the job, the group and its calls.
+    /// Hints of the job, the group and its calls.
     hints: [Hints; 3],
     acts: Vec<Act>,
 }
@@ -196,7 +196,7 @@ impl WriteScript {
         WriteScript { ranks, layout, level, method, order, shape, maps, hints, acts }
     }
 
-    /// Whether nothing was written before an act: files are made by it, with its hints.
+    /// Whether an act is the first write: then it makes files, with its hints.
     fn is_first(&self, act: &Act) -> bool {
         let mut writes = self.acts.iter().filter(|act| matches!(act, Act::Write(..)));
         writes.next().is_some_and(|first| std::ptr::eq(first, act))
@@ -206,7 +206,7 @@ impl WriteScript {
         self.shape.iter().product()
     }
 
-    /// Every third element is nobody's where the map says so.
+    /// If the map says so, no rank has every third element.
     fn view(&self, set: usize, rank: usize) -> View {
         match self.maps[set] {
             None => View::grid(&[1, self.ranks as u64, 1]),
@@ -227,7 +227,7 @@ impl WriteScript {
         }
     }
 
-    /// Elements of a step in the order of files, and how many nobody wrote.
+    /// Elements of a step in the order of files, and the number of unwritten ones.
     fn stored(&self, set: usize, mark: u64) -> (Vec<f64>, u64) {
         let hole = |n: u64| self.maps[set].is_some() && n.is_multiple_of(3);
         let value = |n: u64| if hole(n) { f64::NAN } else { (mark * 10_000 + n) as f64 };
@@ -271,7 +271,7 @@ impl WriteScript {
                     let how = WriteOptions { wait, hints: self.hints[2].clone() };
                     group.write_with(name, step, Ok(memory), &how)?;
                     if mark.is_multiple_of(4) {
-                        // The job reads its unflushed content.
+                        // The job reads its unflushed writes.
                         let read = group.read_dense(name, step, None)?;
                         assert!(read == bytes, "{:?} and not {:?}", read, bytes);
                     }
@@ -299,7 +299,7 @@ impl WriteScript {
         part
     }
 
-    /// The position of an element of the declared shape in files; flat maps count as files do.
+    /// The place in files of an element of the declared shape; flat maps count like files.
     fn in_file(&self, at: u64, set: usize) -> u64 {
         if self.order == StorageOrder::C || self.maps[set].is_some() {
             return at;
@@ -309,7 +309,7 @@ impl WriteScript {
         (k * y + j) * x + i
     }
 
-    /// The steps that are there in the end: of each set the number that its elements are made of.
+    /// The final steps: for each set the number that determines its elements.
     fn expected(&self) -> BTreeMap<(u64, i64), u64> {
         let (mut shown, mut waiting) = (BTreeMap::new(), BTreeMap::new());
         for act in self.acts.iter().chain([&Act::Flush]) {
@@ -360,7 +360,7 @@ fn random_runs_leave_what_the_model_says() {
     }
 }
 
-/// A job of three ranks in which something fails: what each rank raised, and what the store has afterwards.
+/// A job of three ranks in which a call fails: the errors of each rank, and the store's state afterwards.
 fn failing(folder: &Path, layout: ArrayLayout, faults: Faults) -> Vec<Result<()>> {
     let path = folder.join("store").display().to_string();
     let body = |comm: Arc<dyn Comm>| {
@@ -381,7 +381,7 @@ fn failing(folder: &Path, layout: ArrayLayout, faults: Faults) -> Vec<Result<()>
     threads::run(3, None, Env::real().disk, faults, body)
 }
 
-/// The store's content from the job: each step whole with both sets, or not at all.
+/// The job's steps in the store: each complete with both sets, or absent.
 fn check_steps(folder: &Path, context: &str) -> usize {
     let store = match fieldstone::open(
         &folder.join("store").display().to_string(),
@@ -462,7 +462,7 @@ fn a_step_in_the_logs_that_is_written_again_has_nothing_of_the_older_one() {
         job.flush()?;
         group.view(&View::block(&[first], &[2]), None)?;
         group.write_dense("p", 0, &ones[..16])?;
-        // A rank of the job that reads before the flush sees it; no one else does.
+        // Before the flush a handle of the same session sees it, as its ranks do; others do not.
         let error = group.read_dense("p", 1, None).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         group.view(&View::block(&[0], &[0]), None)?;
@@ -506,7 +506,7 @@ fn a_step_in_the_logs_that_is_there_is_refused_before_anything_is_taken() {
             assert_eq!(error.code(), Code::FieldExists, "{size} ranks: {error}");
             job.close() // what was written beside it is kept
         }));
-        // So it is for the next job.
+        // The next job sees the same.
         let again = ranks_with(folder.path(), size, &options, |job| {
             let group = job.group("g", &GroupOptions::new([SetOptions::new("p", DType::F8, &[12])]))?;
             group.view(&View::block(&[job.rank() as u64 * part], &[part]), None)?;
@@ -547,7 +547,7 @@ fn what_files_have_and_logs_have_not_is_refused_and_the_other_way_round() {
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(error.message().contains(expected), "{error}");
     }
-    // A type that netCDF has not goes to the logs; another layout is another declaration.
+    // A type that netCDF lacks goes to the logs; another layout is another declaration.
     let options = JobOptions { layout: fields, ..JobOptions::default() };
     whole(ranks_with(folder.path(), 1, &options, |job| {
         job.group("g", &group)?.write_dense("h", 0, &[1; 8])?;

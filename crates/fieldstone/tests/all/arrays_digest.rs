@@ -1,5 +1,5 @@
-//! One group, written by every method, by 1 to 64 ranks that hold it by other views: its files have the sum that those of
-//! Python and C have under MPI.
+//! One group, written by every method, by 1 to 64 ranks with different views: its files have the same checksum as those
+//! of Python and C under MPI.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::arrays_random::{open, read_file};
 const SHAPE: [u64; 2] = [24, 10];
 const KINDS: usize = 5;
 
-/// A rank's part of `a`, and the number of each element in its memory.
+/// A rank's view of `a`, and the number of each element in its memory.
 fn held(kind: usize, rank: usize, ranks: usize) -> (View, Vec<Option<u64>>) {
     let (size, [rows, columns]) = (ranks as u64, SHAPE);
     let numbers = |view: View| {

@@ -1,6 +1,7 @@
-//! Random jobs of arrays in a store, element by element against a model: views of all kinds, every type, levels and layouts,
-//! both orders, holes with and without a fill, sets and steps that are written again, 1 to 64 ranks. Other ranks read what is
-//! there by other views, programs read it as fields, and the same elements leave the same files however they are dealt out.
+//! Random jobs of arrays in a store, compared element by element with a model: views of all kinds, every type, levels
+//! and layouts, both orders, holes with and without a fill, sets and steps that are written again, 1 to 64 ranks. Other
+//! ranks read the result by other views, programs read it as fields, and the same elements leave the same files however
+//! they are distributed.
 //!
 //! `FIELDSTONE_CRASH=full` makes it 3,000 cases, and `FIELDSTONE_SEED` one.
 
@@ -26,7 +27,7 @@ use crate::arrays_random_case::{Act, Case, Job, Shown, Stored, Write};
 use crate::distributed_memory::{OwnMemory, Strided, turn};
 use crate::distributed_model::{Spec, number_of_ranks, reading};
 
-/// Names of files and their bytes, of each job.
+/// Names of files and their bytes, for each job.
 type Files = Vec<Vec<(String, Vec<u8>)>>;
 
 pub fn open(env: &Env, mode: Mode) -> Result<Store> {
@@ -49,7 +50,7 @@ impl Job {
         ArrayJob::open(store, Some(comm), Some("r"), &options)
     }
 
-    /// The actions of one rank; the files of the job.
+    /// One rank's acts; returns the files of the job.
     fn perform(&self, case: &Case, env: &Env, comm: Arc<dyn Comm>) -> Result<Vec<PathBuf>> {
         let store = open(env, Mode::Append)?;
         let job = self.open(case, &store, comm)?;
@@ -89,7 +90,7 @@ impl Job {
     }
 }
 
-/// Reads an array by a view of its own, and compares all memory, also what is not the view's.
+/// Reads an array by a view of its own, and compares all memory, including elements outside the view.
 fn read(
     case: &Case,
     group: &ArrayGroup,
@@ -116,14 +117,14 @@ fn read(
     Ok(())
 }
 
-/// Lets the jobs of a case write, one after another, into a store of their own.
+/// Runs the jobs of a case, one after another, in a store of their own.
 fn run(case: &Case) -> (Env, Files) {
     let env = SimWorld::memory();
     let each = |job: &Job| {
         let on_rank = |comm: Arc<dyn Comm>| job.perform(case, &env, comm);
         let all = threads::run(job.ranks, None, env.disk.clone(), Faults::none(), on_rank);
         let paths = all.into_iter().map(|paths| paths.unwrap()).next().unwrap();
-        // One in which no step was flushed went when the job closed it.
+        // A job that flushed no step into a file removes the file when it closes.
         let left = paths.iter().filter(|path| env.disk.stat(path).is_ok());
         left.map(|path| read_file(&*env.disk, path)).collect()
     };
@@ -131,7 +132,7 @@ fn run(case: &Case) -> (Env, Files) {
     (env, files)
 }
 
-/// The content that programs find in the store.
+/// Checks the store as programs see it.
 fn check_fields(case: &Case, env: &Env, shown: &Shown) {
     let store = open(env, Mode::Read).unwrap();
     let listed = store.list(&Request::new(), &ListOptions::default()).unwrap();
@@ -158,7 +159,7 @@ fn check_fields(case: &Case, env: &Env, shown: &Shown) {
     assert!(store.verify(&Request::new()).unwrap().damaged.is_empty());
 }
 
-/// Other ranks, with views of their own, read what is there.
+/// Other ranks, with views of their own, read the result.
 fn read_back(random: &mut Random, case: &Case, env: &Env, shown: &Shown) {
     let job = Job { ranks: number_of_ranks(random), writers: None, declares: false, ..case.jobs[0].clone() };
     let mode = if random.coin() { Mode::Read } else { Mode::Append };
@@ -186,7 +187,7 @@ fn one_case(seed: u64) -> (usize, usize) {
     if !shown.is_empty() {
         read_back(random, &case, &env, &shown);
     }
-    // A level that the library chooses depends on the cost of an open at this moment.
+    // The library chooses a level by the present cost of an open.
     if case.layout == ArrayLayout::Files && case.level > 0 {
         let other = case.dealt_anew(random);
         let (_, found) = run(&other);

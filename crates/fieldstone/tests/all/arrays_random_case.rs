@@ -1,4 +1,4 @@
-//! A random run of a group: its sets, the jobs that write them one after another, and the final content, computed
+//! A random run of a group: its sets, the jobs that write them one after another, and the final state, computed
 //! separately, element by element.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,14 +14,14 @@ use crate::distributed_model::{
     Spec, dealt_anew, exclusive, irregular, joined, number_of_ranks, reading, stored,
 };
 
-/// The content of files and, after it, the content of the logs.
+/// Types that files can hold, then those that only logs can hold.
 const TYPES: [&str; 21] = [
     "bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "c8", "c16", "S1", "S5", "S16",
     ">i4", "f2", "U3", "M8[ns]", "m8[s]",
 ];
 const IN_FILES: usize = 17;
 
-/// A set, as callers say it; the first extent is another one at each write where it varies.
+/// A set, as callers declare it; a first extent that varies differs at each write.
 #[derive(Debug)]
 pub struct Set {
     pub name: String,
@@ -35,14 +35,14 @@ pub struct Set {
 /// An array as it is in files: big-endian, in their order.
 #[derive(Debug)]
 pub struct Stored {
-    /// As callers say it.
+    /// In the callers' order.
     pub shape: Vec<u64>,
     pub bytes: Vec<u8>,
-    /// Elements that nobody writes.
+    /// Unwritten elements.
     pub missing: u64,
 }
 
-/// A write of all ranks, what each of them has of the array, and by what they read it at once.
+/// A write of all ranks, each rank's elements, and the views of the read that follows.
 #[derive(Debug, Clone)]
 pub struct Write {
     pub set: usize,
@@ -54,7 +54,7 @@ pub struct Write {
     pub stored: Arc<Stored>,
 }
 
-/// The actions of all ranks, in this order.
+/// The acts of all ranks, in this order.
 #[derive(Debug, Clone)]
 pub enum Act {
     Write(Write),
@@ -62,14 +62,14 @@ pub enum Act {
     Discard,
 }
 
-/// The ranks of a job, and what they do.
+/// The ranks of a job, and their acts.
 #[derive(Debug, Clone)]
 pub struct Job {
     pub ranks: usize,
     pub writers: Option<usize>,
     pub buffer: usize,
     pub seed: u64,
-    /// Else it takes the group as another job has declared it.
+    /// Otherwise it takes the group that another job declared.
     pub declares: bool,
     pub acts: Vec<Act>,
 }
@@ -81,7 +81,7 @@ pub type Shown = BTreeMap<(usize, i64), Arc<Stored>>;
 #[derive(Debug)]
 pub struct Case {
     pub layout: ArrayLayout,
-    /// Of files; 0 where the library may choose.
+    /// Level of files; 0 if the library may choose.
     pub level: u64,
     pub method: Method,
     pub order: StorageOrder,
@@ -135,7 +135,7 @@ impl Case {
         Job { ranks, writers, buffer, seed: random.next_u64() >> 8, declares, acts }
     }
 
-    /// `said`: the views of each set, which mostly serve the next write, too.
+    /// `said`: the views of each set, which usually also serve the next write.
     fn write(&self, random: &mut Random, ranks: usize, said: &mut BTreeMap<usize, Vec<Spec>>) -> Write {
         let (set, step, salt) =
             (random.index(self.sets.len()), random.below(4) as i64 - 1, random.below(1000));
@@ -155,7 +155,7 @@ impl Case {
         Write { set, step, salt, wait: random.coin(), held, asked, stored }
     }
 
-    /// The same writes by other ranks, which have the same elements otherwise, by another method.
+    /// The same writes by other ranks, with the elements distributed differently, by another method.
     pub fn dealt_anew(&self, random: &mut Random) -> Case {
         let mut jobs = self.jobs.clone();
         for job in &mut jobs {
@@ -186,12 +186,12 @@ impl Case {
         }
     }
 
-    /// The position of an element of a view in the array as files have it.
+    /// The place of a view's element in the array of a file.
     pub fn place(&self, spec: &Spec, shape: &[u64], at: u64) -> u64 {
         if self.order == StorageOrder::Fortran { stored(spec, shape, at) } else { at }
     }
 
-    /// An element as files have it.
+    /// An element in a file's byte order.
     pub fn element(&self, set: usize, salt: u64, at: u64) -> Vec<u8> {
         let dtype = self.sets[set].dtype;
         let mut bytes = value(at + salt * 1009 + set as u64, dtype.size());
@@ -201,7 +201,7 @@ impl Case {
         bytes
     }
 
-    /// The elements that some rank writes, as files have them.
+    /// The elements that some rank writes, in a file's byte order.
     fn written(&self, shape: &[u64], specs: &[Spec]) -> BTreeSet<u64> {
         let mut written = BTreeSet::new();
         for (rank, spec) in specs.iter().enumerate() {
@@ -236,7 +236,7 @@ impl Case {
         }
     }
 
-    /// The content after all jobs: each ends with a flush.
+    /// The state after all jobs: each ends with a flush.
     pub fn shown(&self) -> Shown {
         let (mut shown, mut waiting) = (Shown::new(), Shown::new());
         for job in &self.jobs {
@@ -257,7 +257,7 @@ impl Set {
         let dtype = DType::parse(TYPES[random.index(if in_files { IN_FILES } else { TYPES.len() })]).unwrap();
         let dims = 1 + random.index(3);
         let shape = (0..dims).map(|_| 1 + random.below([300, 24, 8][dims - 1])).collect();
-        // Both parts of a complex number, and all characters, are what one value of netCDF says.
+        // One value of netCDF is a part of a complex number, or a single character.
         let word = dtype.word();
         let fill = random.coin().then(|| vec![1; word].repeat(dtype.size() / word));
         let varies = order == StorageOrder::C && random.one_in(4);

@@ -1,4 +1,4 @@
-//! Rewriting a run's arrays: the same fields in fewer files, or nothing has changed.
+//! Rewriting a run's arrays: the same fields in fewer files, or no change.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ fn write(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Of a field its key, its bytes, its type and shape, and whether it is whole.
+/// For each field its key, bytes, type and shape, and whether it is complete.
 type Content = (String, Vec<u8>, Option<DType>, Option<Vec<u64>>, bool);
 
 fn contents(store: &Store) -> Vec<Content> {
@@ -93,7 +93,7 @@ fn arrays_that_are_written_anew_are_the_same_in_fewer_files() {
         assert_eq!(contents(&store), before, "level {level:?}");
         assert!(store.verify(&Request::new()).unwrap().damaged.is_empty());
         let now = files(&store);
-        // A set that is not there at a step has a file of its own at level 3.
+        // A set that lacks a step has a file of its own at level 3.
         assert_eq!(now[1].1, pairs, "{now:?}");
         let paths: Vec<String> = written.iter().flat_map(|group| group.files.clone()).collect();
         let known = groups_of(&store, &run()).unwrap();
@@ -119,7 +119,7 @@ fn what_cannot_be_written_anew_changes_nothing() {
     store.create_run("other").create().unwrap();
     let error = rewrite(&store, &other, None).unwrap_err();
     assert!(error.message().contains("no distributed arrays in files"), "{error}");
-    // One array is damaged: the rest is not touched.
+    // One array is damaged: the rest is unchanged.
     let found = groups_of(&store, &run()).unwrap();
     let path = folder.path().join("store").join(&found[1].files.last().unwrap().path);
     let mut bytes = std::fs::read(&path).unwrap();

@@ -1,4 +1,4 @@
-//! The catalog end to end: what is declared and annotated is found, by whom and when.
+//! The catalog end to end: declarations and annotations are found, with user and time.
 
 use crate::shared::*;
 use fieldstone::Session;
@@ -136,7 +136,7 @@ fn attributes_stand_on_what_is_there() {
     batch.tag.kind = ValueType::Int;
     let error = both.catalog.annotate(batch, &Session::default()).unwrap_err();
     assert_eq!(error.message(), "tag 'max' takes int, not 1.0 (float)");
-    assert!(both.hits(vec![]).is_empty(), "what is refused leaves nothing behind");
+    assert!(both.hits(vec![]).is_empty(), "a refused call leaves nothing");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn deletions_take_what_stands_below_and_leave_older_versions() {
     assert_eq!(both.catalog.delete(&tags, false, true, &Session::default()).unwrap().tags, 1);
     both.flush();
     assert_eq!(both.catalog.count(&Query::all()).unwrap(), 0);
-    // Made again later, it lives.
+    // Made again later, it exists again.
     both.prepare("a");
     both.annotate("a", "max", 1, [0, 0], 8.0);
     both.flush();

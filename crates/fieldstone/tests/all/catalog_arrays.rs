@@ -1,5 +1,5 @@
-//! Distributed arrays in the catalog: declared, read back by their process at once and by others after a flush, in
-//! transactions, against owners and deletions; SDM's six tables over them.
+//! Distributed arrays in the catalog: declared; read back by their process at once and by others after a flush; in
+//! transactions; against owners and deletions; with SDM's six tables over them.
 
 use fieldstone::Session;
 use fieldstone::catalog::query::text::parse;
@@ -114,7 +114,7 @@ fn what_is_declared_is_there_at_once_and_for_others_after_a_flush() {
     store.flush(None).unwrap();
     let other = open(&url);
     see(&other);
-    // Not flushed: nobody else has it.
+    // Not flushed: other handles do not see it.
     run.create_array_group(group("flow", vec![set("u", &[Some(8)])])).unwrap();
     assert_eq!(names(&run.array_group("flow").unwrap()), ["t", "u"]);
     assert_eq!(names(&other.run("a").unwrap().array_group("flow").unwrap()), ["t"]);
@@ -210,7 +210,7 @@ fn they_go_with_their_run() {
     }
 }
 
-/// The content of the views, on any engine.
+/// The content of the views, in any engine.
 fn check_tables(store: &Store) {
     for table in ARRAY_TABLES {
         assert!(rows(store, table).is_empty(), "{table}");

@@ -1,5 +1,5 @@
-//! The engine is an index and no more: deleted, damaged, stale, held by others or out of reach, it changes
-//! no answer and delays no flush.
+//! The engine is only an index: deleted, damaged, stale, locked by others or out of reach, it changes no answer and
+//! delays no flush.
 
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -16,7 +16,7 @@ use fieldstone_catalog::engine::{Database as _, Sqlite};
 /// Names the store to a child that only reads it.
 const CHILD: &str = "FIELDSTONE_TEST_CATALOG_STORE";
 
-/// A store with some of everything, flushed.
+/// A store with data of every kind, flushed.
 fn filled(folder: &Path) -> Both {
     let both = Both::at(folder);
     for name in ["a", "b"] {
@@ -51,7 +51,7 @@ fn deleting_the_engine_changes_no_answer() {
     assert_eq!(both.answers(), answers, "deleted while it was open");
     assert!(Both::engine(folder.path()).exists());
     assert_eq!(Both::at(folder.path()).answers(), answers);
-    // Only the file itself, so that its journal is left behind.
+    // Only the file itself, so that its journal stays.
     fs::remove_file(Both::engine(folder.path())).unwrap();
     assert_eq!(Both::at(folder.path()).answers(), answers);
     assert_eq!(both.answers(), answers);
@@ -77,7 +77,7 @@ fn a_damaged_engine_is_set_aside_and_made_again() {
         let length = file.metadata().unwrap().len();
         match damage {
             0 => file.set_len(length / 3).unwrap(),
-            1 => file.write_all(b"not a database file").unwrap(),
+            1 => file.write_all(b"this is not a database").unwrap(),
             _ => {
                 file.seek(SeekFrom::Start(4096)).unwrap();
                 file.write_all(&vec![0xa5; length as usize - 4096]).unwrap();
@@ -134,7 +134,7 @@ fn a_busy_engine_delays_no_flush() {
     let both = filled(folder.path());
     assert!(!both.hits(vec![]).is_empty());
     let path = Both::engine(folder.path());
-    // Another process that applies for long: it holds SQLite's write lock.
+    // Another process that applies commits for a long time: it holds SQLite's write lock.
     let mut script = std::process::Command::new("python3");
     script.arg("-c").arg(
         "import sqlite3, sys\n\
@@ -173,14 +173,14 @@ fn many_attributes_are_applied_beside_their_flush() {
     let before = applied(&both);
     both.catalog.annotate(columns("a", "more", 50_000), &Session::default()).unwrap();
     both.flush();
-    // Nobody reads, and a thread of its own is at it.
+    // No handle reads, but a background thread applies commits.
     let clock = fieldstone::Env::real().clock;
     let begun = clock.monotonic();
     while applied(&both) <= before + 500_000 || !both.catalog.catch_up().unwrap() {
         assert!(clock.monotonic() - begun < 30_000_000_000, "{before} and then {}", applied(&both));
         clock.sleep(5_000_000);
     }
-    // Lengths do not tell: a journal of SQLite's whose pages are all in the file begins again at its start.
+    // The length is not a sign: SQLite's journal begins again at its start once all its pages are in the file.
     let content = || {
         let of = |name: &str| fs::read(folder.path().join("catalog").join(name)).unwrap_or_default();
         (of("index.sqlite"), of("index.sqlite-wal"))
@@ -238,7 +238,7 @@ fn a_reader_needs_read_permission_only() {
     delete_engine(folder.path());
     let cache = tempfile::tempdir().unwrap();
     if fieldstone::Env::real().identity.uid() == 0 {
-        // Root may write anywhere: as for a store of another user, which a reader leaves alone.
+        // Root may write anywhere: simulate a store of another user, which a reader leaves alone.
         for path in [folder.path().to_owned(), folder.path().join("logs")] {
             std::os::unix::fs::chown(path, Some(4321), Some(4321)).unwrap();
         }
@@ -246,7 +246,7 @@ fn a_reader_needs_read_permission_only() {
         let read_only = std::os::unix::fs::PermissionsExt::from_mode(0o555);
         fs::set_permissions(folder.path(), read_only).unwrap();
     }
-    // A process of its own, because it must have another cache.
+    // A process of its own, because it needs another cache.
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "--nocapture", "catalog_engine::a_reader_needs_read_permission_only"]);
     child.env(CHILD, folder.path()).env("XDG_CACHE_HOME", cache.path());
@@ -297,7 +297,7 @@ fn what_no_checksum_tells_is_found_and_mended() {
     let both = filled(folder.path());
     let answers = both.answers();
     drop(both);
-    // Written as the engine itself writes.
+    // Written as the engine itself does.
     let mut engine = Sqlite::open(&Both::engine(folder.path())).unwrap();
     engine.execute("UPDATE attr SET num = num + 1 WHERE num = 0.25", &[]).unwrap();
     drop(engine);
@@ -324,7 +324,7 @@ fn other_programs_may_read_the_file_and_what_they_write_is_not_believed() {
     };
     let count = "print(c.execute('SELECT count(*) FROM attributes').fetchone()[0])";
     let rows = both.catalog.count(&Query::all()).unwrap().to_string();
-    assert_eq!(python(count), rows, "beside an open engine");
+    assert_eq!(python(count), rows, "next to an open engine");
     drop(both);
     assert_eq!(python(count), rows);
     assert_eq!(python("print(c.execute('PRAGMA integrity_check').fetchone()[0])"), "ok");
@@ -381,7 +381,7 @@ fn delete_engine_if_there(folder: &Path) {
     let _ = fs::remove_dir_all(folder.join("catalog"));
 }
 
-/// Calls of the system, on a simulated machine where all of them are counted, and the engine makes none.
+/// System calls on a simulated machine that counts all of them; the engine makes none.
 #[test]
 fn a_query_looks_at_the_logs_once() {
     let world = SimWorld::new(1);
@@ -413,7 +413,7 @@ fn a_query_looks_at_the_logs_once() {
     for (name, ask) in asked {
         assert_eq!(calls(ask), look, "{name}");
     }
-    // Also where this handle has something that is not flushed.
+    // Also if this handle has unflushed data.
     reader.catalog.create_tags(vec![float_tag("min")], &Session::default()).unwrap();
     assert_eq!(calls(&|| assert_eq!(reader.catalog.tags(&query).unwrap().len(), 2)), look);
 }

@@ -1,5 +1,4 @@
-//! Fields make runs, steps and variables of their own, and what the catalog says of them never
-//! contradicts what the store lists.
+//! Fields make runs, steps and variables of their own, and the catalog never contradicts the store's lists about them.
 
 use crate::shared::*;
 use fieldstone::Session;
@@ -29,7 +28,7 @@ fn fields_can_be_tagged() {
     let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     assert_eq!(key, T1);
     both.store.get(&key, &Default::default()).unwrap();
-    // Declared now: in agreement with its fields, or not at all.
+    // Declared now: consistent with its fields, or not declared.
     both.create_run("a");
     let declare = |shape: &[u64]| {
         both.catalog.create_variables(&run("a"), vec![variable("t", shape)], &Session::default())
@@ -51,7 +50,7 @@ fn removed_fields_are_held_no_more() {
     assert_eq!(both.variables(), ["a t Some([4]) [1, 2]", "b u Some([4]) [2]"]);
     assert_eq!(both.remove("run=a,member=1"), 1);
     both.flush();
-    assert_eq!(both.variables()[0], "a t Some([4]) [1, 2]", "another member stands there");
+    assert_eq!(both.variables()[0], "a t Some([4]) [1, 2]", "another member is there");
     assert_eq!(both.remove("run=a,member=2"), 1);
     both.flush();
     assert_eq!(both.variables()[0], "a t Some([4]) [2]");
@@ -68,7 +67,7 @@ fn removed_fields_are_held_no_more() {
 
 #[test]
 fn logs_may_be_read_in_any_order() {
-    // The removal stands in another log than the field, and is applied before or after it.
+    // The removal is in another log than the field, and is applied before or after it.
     for first in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let (one, other) = (Both::at(folder.path()), Both::at(folder.path()));
@@ -114,7 +113,7 @@ fn fields_go_with_their_run() {
     let listed = both.store.list(&Request::new(), &ListOptions::default()).unwrap();
     assert_eq!(listed.count(), 1);
     assert_eq!(both.variables(), ["b t Some([8, 8]) [1]"]);
-    // Without its fields, a run is still there: they name it.
+    // The deletion leaves the fields, which still name the run.
     let runs = Deletion::Runs(all_of(vec![run_is("b")]));
     both.catalog.delete(&runs, false, true, &Session::default()).unwrap();
     both.flush();

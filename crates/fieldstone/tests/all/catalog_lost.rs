@@ -1,4 +1,4 @@
-//! Losses of the catalog in a failed flush: they are counted, forgotten, and declared again when they are used again.
+//! Catalog records lost in a failed flush: they are counted, forgotten, and declared again at their next use.
 
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -23,7 +23,7 @@ fn failed(outcome: fieldstone::Result<()>, part: &str) {
     assert!(output.message().contains(part), "{output}");
 }
 
-/// A handle that has a log, and another that sees what is flushed.
+/// A handle that has a log, and another that sees flushed data.
 fn begun() -> (tempfile::TempDir, Both, Both) {
     let folder = tempfile::tempdir().unwrap();
     let (both, reader) = (Both::at(folder.path()), Both::at(folder.path()));
@@ -48,7 +48,7 @@ fn attributes_are_counted_and_what_they_declared_is_declared_again() {
     assert_eq!(output.kind(), ErrorKind::Unavailable, "{output}");
     assert!(output.message().contains("3 attributes, and 2 other records of the catalog"), "{output}");
     assert_eq!(both.hits(vec![]).len(), 0);
-    // The run is not there any more, for this handle neither.
+    // The run no longer exists, for this handle neither.
     let unknown = both.try_annotate("a", "max", 1, [0, 0], 1.0, None).unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::NotFound, "{unknown}");
     both.prepare("a");
@@ -60,7 +60,7 @@ fn attributes_are_counted_and_what_they_declared_is_declared_again() {
     }
 }
 
-/// A declaration that this handle believes to have made, and has lost, is made again when it is needed.
+/// A handle declares a tag again at its next use if a failed flush lost the declaration.
 #[test]
 fn a_tag_that_was_lost_is_declared_again() {
     let (folder, both, _) = begun();
@@ -72,7 +72,7 @@ fn a_tag_that_was_lost_is_declared_again() {
     assert_eq!(tags(&Both::at(folder.path())), ["max"]);
 }
 
-/// Attributes that were not given to the store yet are lost with a session that was robbed, and counted.
+/// Attributes that were not given to the store yet are lost with the session's log, and counted.
 #[test]
 fn a_robbed_transaction_loses_what_was_gathered() {
     let (folder, both, reader) = begun();
@@ -99,7 +99,7 @@ fn a_robbed_transaction_loses_what_was_gathered() {
     assert!(runs.contains(&"b".to_owned()) && !runs.contains(&"a".to_owned()), "{runs:?}");
 }
 
-/// A thread that only annotated learns of it.
+/// A thread that only annotated gets an error.
 #[test]
 fn a_thread_that_annotates_is_told() {
     let (folder, both, _) = begun();

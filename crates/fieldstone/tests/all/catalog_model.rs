@@ -1,7 +1,7 @@
-//! Random calls of several handles on one store, compared with a plain model that is computed from the calls alone:
-//! an engine that followed them one by one, one that is asked now and then, one that is rebuilt and one in memory all
-//! agree with the model. Unflushed content is compared with a catalog that is made for the question and overlays all
-//! of it at once.
+//! Random calls of several handles on one store, compared with a plain model that is computed from the calls alone: an
+//! engine that followed them one by one, one that is queried now and then, one rebuilt from scratch and one in memory
+//! must all agree with the model. Unflushed data are compared with a new catalog made for the question, which overlays
+//! all of it at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,7 +27,7 @@ type CellKey = (String, String, Option<i64>, Option<String>);
 enum Call {
     Opaque(Key),
     Array(Key, DType, Vec<u64>),
-    /// Run, and variable, step and member where they are named.
+    /// Run, and variable, step and member if named.
     Remove(String, [Option<String>; 3]),
     Annotate(CellKey, f64),
     CreateRun(String),
@@ -67,7 +67,7 @@ fn call(dice: &mut Random) -> Call {
     }
 }
 
-/// The content of the model.
+/// The state of the model.
 #[derive(Debug, Default, Clone)]
 struct Model {
     fields: BTreeMap<Key, Option<(DType, Vec<u64>)>>,
@@ -102,7 +102,7 @@ impl Model {
         self.runs.iter().cloned().chain(fields).chain(cells).chain(steps).chain(variables).collect()
     }
 
-    /// The array of a variable at its last step, of several the last by key.
+    /// The array of a variable at its last step; of several the last by key.
     fn array(&self, run: &str, variable: &str) -> Option<(DType, Vec<u64>)> {
         let of = self.fields.iter().filter(|(key, _)| key.0 == run && key.1 == variable);
         let arrays = of.filter_map(|(key, says)| Some(((number(&key.2), key.3.clone()), says.clone()?)));
@@ -117,7 +117,7 @@ impl Model {
         self.fields.keys().filter(named).cloned().collect()
     }
 
-    /// Whether a call makes sense now: what it stands on is there, and what it declares is not.
+    /// Whether a call is valid now: its targets exist, and its declarations do not.
     fn takes(&self, call: &Call) -> bool {
         match call {
             Call::Annotate((run, _, _, variable), _) => {
@@ -204,12 +204,12 @@ impl Model {
     }
 }
 
-/// The answers of a catalog.
+/// A catalog's answers.
 fn said(catalog: &dyn CatalogAccess) -> BTreeSet<String> {
     said_in(catalog, None)
 }
 
-/// The answers of a catalog to a session that names a transaction.
+/// A catalog's answers to callers that name a transaction.
 fn said_in(catalog: &dyn CatalogAccess, transaction: Option<Id>) -> BTreeSet<String> {
     let all = Query { session: Session::from(transaction), ..Query::all() };
     let hits = lines(&catalog.attributes(&all).unwrap()).into_iter();
@@ -306,23 +306,23 @@ fn history(seed: u64, folder: &Path) {
     let mut dice = seeded(seed);
     let mut model = Model::default();
     let mut calls: Vec<Call> = Vec::new();
-    // This one is asked after each call, so its engine in memory has followed them one by one.
+    // This one is queried after each call, so its engine in memory has followed them one by one.
     let first = Both::at(folder);
     let stepwise = replayed(&first);
     for round in 0..60 {
-        // A new handle believes nothing that another one has changed.
+        // A new handle has no outdated beliefs.
         let both = Both::at(folder);
         let mut batch = Vec::new();
         for _ in 0..1 + dice.below(3) {
             let next = call(&mut dice);
-            // Declarations and attributes of one batch are checked against what is flushed.
+            // Declarations and attributes of one batch are checked against flushed data.
             let fits =
                 batch.is_empty() || matches!(next, Call::Opaque(_) | Call::Array(..) | Call::Remove(..));
             if fits && model.takes(&next) {
                 batch.push(next);
             }
         }
-        // Fields of one flush: a removal removes those that existed before it.
+        // Fields of one flush: a removal only covers earlier fields.
         batch.truncate(batch.iter().position(|call| matches!(call, Call::Remove(..))).map_or(9, |at| at + 1));
         if matches!(batch.last(), Some(Call::Remove(..))) && batch.len() > 1 {
             batch.pop();
@@ -388,9 +388,9 @@ fn every_engine_says_what_follows_from_the_calls() {
     }
 }
 
-/// Unflushed content of one handle, its threads and its transactions: each time it is read over a copy of the engine
-/// that has had part of it before, it equals the answer of a new catalog that overlays all of it. Meanwhile the
-/// handle flushes, discards, aborts and commits, and another handle goes on.
+/// Unflushed data of one handle, its threads and its transactions: each answer comes from a copy of the engine that
+/// already had a part of them, and equals that of a new catalog that overlays all of them. In between the handle
+/// flushes, discards, aborts and commits, and another handle goes on.
 fn unflushed(seed: u64, folder: &Path) {
     let mut dice = seeded(seed);
     let other = Both::at(folder);
@@ -426,7 +426,7 @@ fn unflushed(seed: u64, folder: &Path) {
             _ => {
                 let calls: Vec<Call> = (0..1 + dice.below(3)).map(|_| call(&mut dice)).collect();
                 what += &format!("{calls:?} in {session:?} ");
-                // Calls that make no sense now are refused.
+                // An invalid call is refused.
                 let all = || calls.iter().for_each(|call| drop(perform(&both, call, session)));
                 if dice.below(4) == 0 {
                     std::thread::scope(|scope| scope.spawn(all).join().unwrap());

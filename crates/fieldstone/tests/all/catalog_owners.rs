@@ -1,4 +1,4 @@
-//! A run belongs to the user who made it; others annotate it under their own names, and that is all.
+//! A run belongs to the user who made it; others may only annotate it under their own names.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn open(world: &SimWorld, host: &str) -> Both {
     with_journal(world, host).0
 }
 
-/// A handle, and its journal, which takes records past all checks.
+/// A handle, and its journal, which takes records without any checks.
 fn with_journal(world: &SimWorld, host: &str) -> (Both, Arc<Journal>) {
     let options = LocalOptions { url: "/s".into(), writable: true, ..LocalOptions::default() };
     let local = LocalStore::open(world.process(host), Path::new("/s"), options).unwrap();
@@ -92,7 +92,7 @@ fn two_users_at_one_place_say_two_things() {
     for both in [&alice, &bob, &open(&world, "carol")] {
         assert_eq!(said(both), all);
     }
-    // Each corrects what is his.
+    // Each user corrects only his own.
     alice.catalog.annotate(on_run("a", "q", 1.25), &Session::default()).unwrap();
     alice.flush();
     bob.catalog.annotate(on_run("a", "q", 98.0), &Session::default()).unwrap();
@@ -119,7 +119,7 @@ fn what_stands_in_a_run_is_declared_by_its_owner() {
             bob.catalog.create_variables(&run("a"), vec![variable("u", &[2])], &Session::from(session)),
             "user501",
         );
-        // An existing declaration may be repeated.
+        // Declaring it again unchanged is allowed.
         bob.catalog
             .create_variables(&run("a"), vec![variable("t", &[8, 8])], &Session::from(session))
             .unwrap();
@@ -130,7 +130,7 @@ fn what_stands_in_a_run_is_declared_by_its_owner() {
         let more = RunDecl { params: vec![("nx".into(), Value::Int(1))], ..RunDecl::named(run("a")) };
         assert!(bob.catalog.create_run(more, true, &Session::from(session)).is_err());
     }
-    // A run is its owner's also where only fields name it.
+    // A run also belongs to its owner if only fields name it.
     alice.archive(&[("run", "fields"), ("variable", "t"), ("step", "1")], &[2, 2], None);
     alice.flush();
     denied(bob.catalog.create_run(RunDecl::named(run("fields")), false, &Session::default()), "user501");
@@ -163,7 +163,7 @@ fn a_run_may_be_annotated_by_its_owner_alone() {
         let error = denied(bob.catalog.annotate(on_run("a", "q", 9.0), &Session::from(session)), "user501");
         assert!(error.message().contains("run 'a'"), "{error}");
     }
-    // Said again it is the same; said otherwise it contradicts.
+    // Declared again unchanged it is the same; a change is a contradiction.
     alice.catalog.create_run(closed.clone(), true, &Session::default()).unwrap();
     alice.catalog.create_run(RunDecl::named(run("a")), true, &Session::default()).unwrap();
     alice.create_run("open");
@@ -212,7 +212,7 @@ fn everybody_deletes_what_is_his() {
     for both in [&alice, &bob] {
         assert_eq!(said(both), [pair(ALICE, "1.5"), pair(ALICE, "2.0")]);
     }
-    // The owner of a run deletes what others said of it.
+    // The owner of a run deletes others' attributes of it.
     bob.catalog.annotate(on_run("a", "q", 7.0), &Session::default()).unwrap();
     bob.flush();
     let q = || Deletion::Attributes(all_of(vec![tag_is("q"), above(5.0)]));
@@ -229,13 +229,13 @@ fn everybody_deletes_what_is_his() {
     for both in [&alice, &bob] {
         assert_eq!((said(both).len(), both.catalog.runs(&everything()).unwrap().len()), (0, 0));
     }
-    // The name stays its owner's.
+    // The name still belongs to its owner.
     let again = open(&world, "bob");
     denied(again.catalog.create_run(RunDecl::named(run("a")), false, &Session::default()), "user501");
     check(&[&alice, &bob]);
 }
 
-/// Content that the calls refuse does not count, even if it is in a log.
+/// Records that calls would refuse do not count even if they are in a log.
 #[test]
 fn what_others_write_past_the_calls_does_not_count() {
     let world = world();
@@ -276,7 +276,7 @@ fn what_others_write_past_the_calls_does_not_count() {
     let conflicts = alice.catalog.conflicts().unwrap();
     assert_eq!(conflicts.len(), 3, "{conflicts:#?}");
     assert!(conflicts.iter().all(|text| text.contains("user 502, who does not own")), "{conflicts:#?}");
-    // The run's deletion takes bob's attribute of it, which he may delete.
+    // The run's deletion removes bob's attribute of it, which he may delete.
     journal
         .unflushed()
         .add(vec![Record::Remove(vec![Removal::Run(run("a"))]).encode()], &Session::default())
@@ -288,7 +288,7 @@ fn what_others_write_past_the_calls_does_not_count() {
     check(&[&alice, &bob]);
 }
 
-/// A log that comes late and is older makes another owner, and all is as if it had been known before.
+/// A log that comes late and is older makes another owner, and the result is as if it had been known before.
 #[test]
 fn an_older_log_that_comes_late_changes_the_owner() {
     let world = world();
@@ -305,7 +305,7 @@ fn an_older_log_that_comes_late_changes_the_owner() {
     for board in world.files().into_iter().filter(|file| file.starts_with("/s/boards")) {
         disk.unlink(&board).unwrap();
     }
-    // Nobody but bob made the run, as far as anybody sees.
+    // As far as anyone sees, only bob made the run.
     let bob = open(&world, "bob");
     bob.prepare("a");
     bob.catalog
@@ -327,7 +327,7 @@ fn an_older_log_that_comes_late_changes_the_owner() {
     disk.rename(Path::new("/aside"), &log).unwrap();
     for both in [&bob, &dave, &carol, &open(&world, "eve")] {
         both.store.refresh().unwrap();
-        // Bob deleted what was his own; dave's stays, and the step does not count.
+        // Bob deleted his own data; dave's stay, and the step does not count.
         assert_eq!(said(both), [pair(ALICE, "1.5"), pair(DAVE, "7.0")]);
         assert_eq!(both.catalog.steps(&Query::all()).unwrap().len(), 0);
     }
@@ -339,7 +339,7 @@ fn steps_of(both: &Both) -> Result<()> {
     both.catalog.create_steps(&run("a"), vec![StepDecl { number: 6, time: None }], &Session::default())
 }
 
-/// Everybody may add files to the folders, and nobody removes another's.
+/// Everybody may add files to the folders, and only a file's owner may remove it.
 fn share(world: &SimWorld, host: &str) {
     let disk = world.process(host).disk;
     for folder in ["/s", "/s/logs", "/s/data", "/s/boards"] {
@@ -356,7 +356,7 @@ fn no_date_makes_an_owner_where_others_may_write() {
     let alice = open(&world, "alice");
     alice.prepare("a");
     alice.catalog.annotate(on_run("a", "q", 1.5), &Session::default()).unwrap();
-    // Bob declares the same run, forty years before, and says so past the calls, too.
+    // Bob declares the same run, forty years earlier, also directly in the journal.
     let (bob, journal) = with_journal(&world, "bob");
     let older = RunDecl { params: vec![("nx".into(), Value::Int(7))], ..RunDecl::named(run("a")) };
     journal.unflushed().add(vec![Record::Runs(vec![older]).encode()], &Session::default()).unwrap();
@@ -377,7 +377,7 @@ fn no_date_makes_an_owner_where_others_may_write() {
         assert_eq!((runs.len(), runs[0].decl.params.len()), (1, 0));
         assert_eq!(both.catalog.steps(&Query::all()).unwrap().len(), 0);
     }
-    // The first flush settles the owner of the name.
+    // The first flush decides the owner of the name.
     let (first, second) = (open(&world, "alice"), open(&world, "bob"));
     first.create_run("c");
     second.create_run("c");

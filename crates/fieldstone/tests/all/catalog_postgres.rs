@@ -1,5 +1,5 @@
-//! A catalog in PostgreSQL gives the answers of the file beside the store, and what happens to the server
-//! changes none of them and delays no flush.
+//! A catalog in PostgreSQL gives the same answers as the file next to the store; faults of the server change no answer
+//! and delay no flush.
 
 use std::path::Path;
 
@@ -38,8 +38,7 @@ fn the_answers_are_those_of_the_file() {
     assert!(answers.lines().count() > 800, "{answers}");
     assert!(!Both::engine(folder.path()).exists(), "the engine is the server alone");
     assert_eq!(Both::at(folder.path()).answers(), answers);
-    // Another handle, like one of another process, sees the same; unflushed content is visible only to its own
-    // handle.
+    // Another handle, as of another process, sees the same; unflushed data are a handle's own.
     let other = on(server, folder.path());
     assert_eq!(other.answers(), answers);
     both.annotate("a", "min", 4, [2, 2], -1.0);
@@ -77,7 +76,7 @@ fn a_server_that_comes_and_goes_changes_no_answer() {
     let later = both.answers();
     assert!(later.len() > answers.len());
     assert_eq!(Both::at(folder.path()).answers(), later);
-    // Somebody drops all schemas.
+    // An administrator drops all schemas.
     let url = server.url();
     let mut other = fieldstone_catalog::engine::Postgres::open(&url, fieldstone::Id([9; 16])).unwrap();
     let drop = format!("DROP SCHEMA fieldstone_{} CASCADE", both.store.status().unwrap().id.unwrap());

@@ -1,5 +1,5 @@
-//! The bytes of the engine's files change on their own: every answer stays right, because what is read is
-//! compared with checksums, and what is damaged is made again from the logs.
+//! The bytes of the engine's files change on their own: every answer stays right, because reads compare checksums, and
+//! damaged parts are rebuilt from the logs.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -10,7 +10,7 @@ use fieldstone::Session;
 use fieldstone::catalog::{CatalogSettings, Query};
 use fieldstone_testkit::{Random, seeded};
 
-/// A store with thousands of attributes, in many commits that were followed one by one.
+/// A store with thousands of attributes, in many commits that the engine followed one by one.
 fn filled(folder: &Path) -> Both {
     let both = Both::at(folder);
     for name in ["a", "b", "c"] {
@@ -26,7 +26,7 @@ fn filled(folder: &Path) -> Both {
     both
 }
 
-/// The questions: everything, by value, and as a stream.
+/// The queries: everything, by value, and as a stream.
 fn answers(both: &Both) -> String {
     let high = lines(&both.catalog.attributes(&all_of(vec![above(140.0)])).unwrap()).join("\n");
     let low = both.catalog.count(&all_of(vec![tag_is("min"), run_is("b")])).unwrap();
@@ -62,7 +62,7 @@ fn change(dice: &mut Random, folder: &Path) -> String {
     format!("{}, bytes {at} to {to}", path.display())
 }
 
-/// The engine's folder as a killed process leaves it.
+/// The engine's folder after its process was killed.
 fn copy(from: &Path, to: &Path) {
     let to = to.join("catalog");
     fs::remove_dir_all(&to).unwrap();
@@ -88,7 +88,7 @@ fn an_engine_whose_bytes_have_changed_gives_right_answers() {
     let truth = answers(&both);
     assert!(truth.lines().count() > 3600);
     fs::create_dir(kept.path().join("catalog")).unwrap();
-    // With what the log still holds, and without.
+    // With the content of the log, and without.
     copy(folder.path(), kept.path());
     let mut dice = seeded(1);
     drop(both);
@@ -114,7 +114,7 @@ fn bytes_that_change_under_open_handles_change_no_answer() {
     let mut dice = seeded(2);
     let (mut noticed, mut step) = (0, 100);
     for round in 0..40 {
-        // Most of the log is pages that newer ones stand for.
+        // Most pages of the log have newer versions.
         let what: Vec<String> = (0..8).map(|_| change(&mut dice, folder.path())).collect();
         let which = dice.index(handles.len());
         if dice.index(2) == 0 {
@@ -125,7 +125,7 @@ fn bytes_that_change_under_open_handles_change_no_answer() {
         let memory = CatalogSettings { engine: Some("memory:".to_owned()) };
         let store = handles[which].store.clone();
         let truth = answers(&Both { catalog: store.catalog_with(memory), store });
-        // One that has read much of it, and one that reads all of it now.
+        // A handle that has read much of it, and one that now reads all of it.
         let reader = dice.index(3);
         assert!(answers(&handles[reader]) == truth, "round {round}: {what:?}");
         handles[reader] = Both::at(folder.path());
@@ -144,7 +144,7 @@ fn a_stream_goes_on_where_its_engine_breaks() {
         both.catalog.stream(&all).unwrap().map(|hit| format!("{:?}", hit.unwrap().id)).collect();
     truth.sort();
     drop(both);
-    // Every page behind the first ones: some hits come before the damage, some do not.
+    // Every page after the first ones: some hits come before the damage, some do not.
     let path = Both::engine(folder.path());
     let length = fs::metadata(&path).unwrap().len();
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();

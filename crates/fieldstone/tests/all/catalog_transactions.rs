@@ -1,5 +1,5 @@
-//! One transaction over fields and catalog: seen by those who name it, by all at its decision or never,
-//! and by kind where that is asked for.
+//! One transaction over fields and catalog: visible to callers that name it, to all at its decision or never, and by
+//! kind if requested.
 
 use crate::shared::*;
 use fieldstone::Session;

@@ -1,5 +1,5 @@
-//! Reading unflushed content costs only its new part, a query looks at the logs once, and the next read reports
-//! errors that happened in the background.
+//! The cost of reading unflushed data depends on the new ones alone, a query looks at the logs once, and the next read
+//! reports a background failure.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn all_in(transaction: Option<Id>) -> Query {
     Query { session: Session::from(transaction), ..Query::all() }
 }
 
-/// Records that are overlaid on the engine while a run is looked up, annotated and counted again and again.
+/// Records that are overlaid on the engine while a run is repeatedly looked up, annotated and counted.
 fn overlaid(both: &Both, rounds: u64, transaction: Option<Id>) -> u64 {
     let before = both.catalog.overlaid();
     let found = both.catalog.count(&all_in(transaction)).unwrap();
@@ -56,7 +56,7 @@ fn what_was_read_before_is_not_laid_over_again() {
             both.store.discard(transaction).unwrap();
             laid
         });
-        // Until a copy of the engine pays, all is overlaid again: fewer records than the engine has pages.
+        // Until a copy of the engine pays off, everything is overlaid again: fewer records than the engine has pages.
         assert!(laid[1] - laid[0] <= 200 + 20, "{laid:?} records in 100 and in 300 rounds, {transaction:?}");
         assert!(laid[0] < 100 + 200, "{laid:?}");
     }
@@ -113,7 +113,7 @@ fn a_run_that_was_asked_for_is_known_until_something_may_have_changed_it() {
     );
 }
 
-/// A call that asks the catalog.
+/// A call that uses the catalog.
 type Ask<'a> = &'a dyn Fn(&Query);
 
 #[test]
@@ -139,7 +139,7 @@ fn a_query_looks_at_the_logs_once() {
         ("explain", &|query| drop(catalog.explain(query).unwrap())),
         ("run", &|query| drop(catalog.run(None, "a", &query.session).unwrap())),
     ];
-    // With nothing that is not flushed, with something, in a transaction; the second time over a copy.
+    // Without unflushed data, with them, in a transaction; the second time over a copy.
     for round in 0..4 {
         let query = all_in((round >= 2).then_some(transaction));
         for (name, ask) in &kinds {
@@ -150,8 +150,8 @@ fn a_query_looks_at_the_logs_once() {
         both.try_annotate("a", "max", 2, [0, 0], 1.0, query.session.transaction()).unwrap();
         catalog.copy_overlays_at(0);
     }
-    // The owner of a run is asked at the moment of the look-up; claiming a run without an owner looks again, because
-    // others may claim it meanwhile.
+    // The owner of a run is taken from the moment of its lookup; the claim of a run without an owner looks again,
+    // because others may claim it in between.
     let claim = {
         let before = journal.looks().count();
         journal.datasets().claim(b"some level".to_vec(), &Session::default()).unwrap();
@@ -191,7 +191,7 @@ fn what_goes_wrong_beside_the_caller_is_told_by_the_next_read_once() {
     ];
     let mut rows = both.catalog.count(&Query::all()).unwrap();
     for (n, ask) in asks.iter().enumerate() {
-        // The engine refuses to take attributes, for as long as the thread beside is at work.
+        // The engine refuses attributes while the background thread is at work.
         let mut engine = Sqlite::open(&Both::engine(folder.path())).unwrap();
         engine
             .batch("CREATE TRIGGER fault BEFORE INSERT ON attr BEGIN SELECT RAISE(ABORT, 'a fault'); END")
@@ -202,7 +202,7 @@ fn what_goes_wrong_beside_the_caller_is_told_by_the_next_read_once() {
         engine.batch("DROP TRIGGER fault").unwrap();
         drop(engine);
         rows += 20_000;
-        // The writer goes on.
+        // Writers go on.
         both.annotate("a", "min", n as i64, [0, 0], 1.0);
         rows += 1;
         let error = ask().unwrap_err();
@@ -211,14 +211,14 @@ fn what_goes_wrong_beside_the_caller_is_told_by_the_next_read_once() {
         ask().unwrap();
         assert_eq!(both.catalog.count(&Query::all()).unwrap(), rows, "it follows again");
     }
-    // Success is not reported, and a rebuild has forgotten it.
+    // A success is not reported, and a retry clears the earlier failure.
     both.catalog.annotate(columns("a", "fine", 20_000), &Session::default()).unwrap();
     both.flush();
     both.catalog.join_applying();
     assert_eq!(both.catalog.count(&Query::all()).unwrap(), rows + 20_000);
 }
 
-/// This machine, where a process may be forked without the tests being it.
+/// This machine, on which tests simulate a forked process.
 #[derive(Debug)]
 struct Forked(Arc<dyn Identity>, AtomicU32);
 
@@ -269,8 +269,8 @@ fn a_child_has_nothing_of_what_its_parent_has_not_flushed() {
     assert_eq!(both.hits(vec![]).len(), 6);
 }
 
-/// Content that a session lost to a failure, or discarded, is not read from an earlier overlay; nor in another
-/// session, whose overlay holds it, too.
+/// Data that a session lost in a failure, or discarded, are not read from an earlier overlay; nor in another session
+/// whose overlay also holds them.
 #[test]
 fn what_was_lost_or_discarded_is_gone_from_every_overlay() {
     for fails in [false, true] {
@@ -310,11 +310,11 @@ fn what_was_lost_or_discarded_is_gone_from_every_overlay() {
     }
 }
 
-/// A reader next to a thread that flushes again and again sees each attribute once, misses none that existed when it
-/// asked, and does not wait until the other thread rests.
+/// A reader next to a thread that flushes repeatedly sees each attribute once, misses none that existed when it began,
+/// and does not wait until the other one rests.
 #[test]
 fn a_reader_beside_a_thread_that_flushes_sees_everything_once() {
-    // In memory a flush takes a fraction of the time that following the logs takes.
+    // In memory a flush is much faster than following the logs.
     let both = Both::memory();
     both.prepare("a");
     both.flush();
@@ -346,7 +346,7 @@ fn a_reader_beside_a_thread_that_flushes_sees_everything_once() {
                 let all = steps.iter().copied().eq(0..steps.len() as i64);
                 let right = all && (before..=after + 1).contains(&(steps.len() as u32));
                 done.fetch_add(u32::from(!right), Ordering::Relaxed);
-                // Attributes of the flushing thread that follow the missing one, or that appear twice.
+                // Attributes of the flushing thread after a missing one, or duplicates.
                 let odd = steps.iter().zip(0..).find(|(step, due)| **step != *due);
                 assert!(
                     right,

@@ -1,6 +1,5 @@
-//! Other processes that have the catalog's engine, or a lock of it, and do not get on: every call goes on
-//! without them. They hold on until a test says otherwise, so an answer is the proof that nobody waited
-//! for them.
+//! Other processes that hold the catalog's engine, or a lock of it, and make no progress: every call goes on without
+//! them. They hold on until a test releases them, so an answer is the proof that no call waited for them.
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +9,7 @@ use fieldstone::ErrorKind;
 use fieldstone::Session;
 use fieldstone::catalog::{Deletion, Query};
 
-/// A process that does something with a file, and then nothing until it is dropped.
+/// A process that uses a file, and then does nothing until it is dropped.
 struct Holder(Child);
 
 impl Holder {
@@ -40,8 +39,7 @@ impl Drop for Holder {
 
 const WRITES: &str = "c = sqlite3.connect(sys.argv[1], isolation_level=None)\nc.execute('BEGIN IMMEDIATE')";
 const LOCKS: &str = "f = open(sys.argv[1])\nfcntl.flock(f, fcntl.LOCK_EX)";
-/// A process that may read `-shm` could keep all others from writing; the connection keeps them from creating a new
-/// one.
+/// A user who may read `-shm` may keep all others from writing; the connection keeps them from making a new one.
 const READS_SHM: &str = "c = sqlite3.connect(sys.argv[1])\nc.execute('SELECT 1 FROM sqlite_schema').fetchone()\n\
                          f = open(sys.argv[1] + '-shm', 'rb')\nfcntl.lockf(f, fcntl.LOCK_SH, 8, 120)";
 
@@ -55,7 +53,7 @@ fn store(folder: &Path) -> Both {
     both
 }
 
-/// Everything that one does with a catalog, through a handle that was open and through a new one.
+/// All uses of a catalog, through a handle that was open and through a new one.
 fn all_goes_on(folder: &Path, open: &Both) {
     let other = Both::at(folder);
     let before = open.hits(vec![]).len();
@@ -69,7 +67,7 @@ fn all_goes_on(folder: &Path, open: &Both) {
         assert!(!both.catalog.catch_up().unwrap());
         assert!(both.catalog.verify().unwrap().ok());
         assert!(both.catalog.explain(&Query::all()).unwrap().starts_with("engine: memory\n"));
-        // The other handle goes on from one of its own.
+        // The other handle goes on from its own engine.
         both.annotate("a", "min", step, [0, 0], 2.0);
         for term in [tag_is("min"), above(1.5)] {
             let query = all_of(vec![term]);
@@ -163,7 +161,7 @@ fn a_stopped_process_that_applies_holds_nobody_up() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // As soon as it has begun to apply.
+    // As soon as it has begun to apply commits.
     let wal = folder.path().join("catalog/index.sqlite-wal");
     while std::fs::metadata(&wal).map_or(0, |facts| facts.len()) < 100_000 {
         if reader.try_wait().unwrap().is_some() {
@@ -182,7 +180,7 @@ fn a_stopped_process_that_applies_holds_nobody_up() {
     assert!(Both::at(folder.path()).catalog.verify().unwrap().ok());
 }
 
-/// The other process of the test above; nothing else asks for it.
+/// The other process of the test above; it only runs for that test.
 #[test]
 fn reads_for_a_while() {
     if let Some(folder) = std::env::var_os("FIELDSTONE_TEST_STOPPED") {

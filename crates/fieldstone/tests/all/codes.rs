@@ -1,5 +1,5 @@
-//! The codes of errors in the guide and in C's header are those of `fieldstone::Code`; Python's are compared with the
-//! guide's by `python/tests/test_errors.py`. And: the calls that the guide names have the codes that it says.
+//! The codes of errors in the guide and in C's header are those of `fieldstone::Code`; `python/tests/test_errors.py`
+//! compares Python's with the guide's. And the calls that the guide names fail with its codes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
-/// The page's table, as it is to be.
+/// The expected table of the page.
 fn table() -> String {
     let row = |code: &Code| {
         let again = if code.is_retryable() { "yes" } else { "" };
@@ -33,7 +33,7 @@ fn the_guides_page_has_every_code() {
     }
     assert!(
         fs::read_to_string(&path).unwrap() == due,
-        "the table differs from crates/core/src/error/code.rs; write it again with \
+        "the table differs from crates/core/src/error/code.rs; rewrite it with \
          UPDATE_CODES=1 cargo test -p fieldstone --test all codes::"
     );
 }

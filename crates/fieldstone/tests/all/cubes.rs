@@ -1,4 +1,4 @@
-//! Cubes against what `list` gives, on stores with gaps, absent keywords and fields that differ.
+//! Cubes compared with the answers of `list`, on stores with gaps, absent keywords and fields that differ.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn found(store: &dyn FieldStore, requests: &[&str], grouping: Grouping<'_>) -> V
     cubes(store, &requests, grouping, &ReadOptions::default()).unwrap().cubes
 }
 
-/// The keys that a cube says it has, as sorted pairs.
+/// The keys of a cube, as sorted pairs.
 fn keys(cube: &Cube) -> Vec<Vec<(String, String)>> {
     let sizes: Vec<u64> = cube.axes.iter().map(|axis| axis.values.len() as u64).collect();
     let all = || (0..sizes.iter().product()).collect();

@@ -1,6 +1,6 @@
-//! Faults of the disk under the catalog's engine, which SQLite reaches by itself: kill, power cut, I/O
-//! errors and a full disk at each of its changing calls. The engine is only an index: nothing that was
-//! flushed may be lost or doubled, no flush may fail, and an answer is right or an error.
+//! Faults of the disk under the catalog's engine, which SQLite uses directly: kill, power cut, I/O errors and a full
+//! disk at each of its changing calls. The engine is only an index: no flushed data may be lost or doubled, no flush
+//! may fail, and an answer is right or an error.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -43,14 +43,14 @@ fn run(shim: &Path, folder: &Path, kind: &str, at: u64) -> Output {
         .unwrap()
 }
 
-/// Lines of the output that begin with a word, without it.
+/// The rest of output lines that begin with a word.
 fn lines(output: &Output, word: &str) -> Vec<String> {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     let whole = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
     whole.filter_map(|line| line.strip_prefix(word)).map(|rest| rest.trim().to_owned()).collect()
 }
 
-/// The catalog must have all rows of whole flushes, each once, and at least the acknowledged ones.
+/// Expected answers of the catalog: all rows of complete flushes, each once; at least the acknowledged ones.
 fn check(folder: &Path, acknowledged: u64, context: &str) {
     let url = folder.join("store").to_str().unwrap().to_owned();
     let options = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
@@ -81,7 +81,7 @@ fn check(folder: &Path, acknowledged: u64, context: &str) {
     assert_eq!(fields, flushes, "{context}: fields and attributes");
     catalog.rebuild().unwrap();
     drop(catalog);
-    assert_eq!(answer().1, found, "{context}: a rebuilt engine answers otherwise");
+    assert_eq!(answer().1, found, "{context}: the rebuilt engine gives another answer");
 }
 
 fn at_every_call(kind: &str, after: impl Fn(&Path, &Output, &str)) {
@@ -124,7 +124,7 @@ fn after_a_power_cut_the_engine_is_mended_or_made_again() {
     });
 }
 
-/// The log is on a disk that works: every flush succeeds, and what the catalog says is right.
+/// The log is on a disk that works: every flush succeeds, and the catalog's answers are right.
 fn goes_on(kind: &str) {
     at_every_call(kind, |_, output, context| {
         let error = String::from_utf8_lossy(&output.stderr);

@@ -1,5 +1,5 @@
-//! Finders against a plain reference: elements one by one, by the tests that queries use, and regions by
-//! flooding.
+//! Finders compared with a plain reference: elements one by one, by the tests that queries use, and regions by flood
+//! fill.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,7 +105,7 @@ fn float(value: &Value) -> f64 {
     }
 }
 
-/// The value at a position in C order.
+/// The element at a place in C order.
 fn place(mut at: usize, shape: &[u64]) -> Vec<u64> {
     let mut place = vec![0; shape.len()];
     for d in (0..shape.len()).rev() {
@@ -118,7 +118,7 @@ fn place(mut at: usize, shape: &[u64]) -> Vec<u64> {
 /// First and last corner, elements, least and greatest value.
 type Flooded = (Vec<u64>, Vec<u64>, usize, f64, f64);
 
-/// Regions by flooding.
+/// Regions by flood fill.
 fn flood(values: &[Value], shape: &[u64], test: &Test) -> Vec<Flooded> {
     let at: BTreeMap<Vec<u64>, &Value> =
         values.iter().enumerate().map(|(i, value)| (place(i, shape), value)).collect();

@@ -1,7 +1,7 @@
 //! 64 processes, as if on two hosts with clocks two hours apart, archive fields and annotate them in one folder,
-//! without a server; many are killed, at random moments and in system calls of every kind. Each field is there with
-//! its attribute or not at all, everything acknowledged is there, nothing is there twice, and the engine that they
-//! left behind agrees with a rebuilt one.
+//! without a server; many are killed, at random moments and in system calls of every kind. Field and attribute are both
+//! there or neither, acknowledged data are there, nothing is there twice, and the engine that they left agrees with one
+//! rebuilt from scratch.
 //!
 //! `FIELDSTONE_CRASH=full` makes ten rounds of longer work.
 
@@ -45,9 +45,9 @@ const CALLS: [&str; 21] = [
 /// How a process ends.
 #[derive(Debug, Clone, Copy)]
 enum End {
-    /// By itself.
+    /// On its own.
     Done,
-    /// Killed after this number of milliseconds.
+    /// Killed after this many milliseconds.
     After(u64),
     /// Killed in a system call, the n-th of its kind.
     In(&'static str, u64),
@@ -77,7 +77,7 @@ fn start(url: &str, name: &str, flushes: u64, number: u64, end: End) -> Child {
         .unwrap()
 }
 
-/// Runs all processes of a round at once; returns the number of acknowledged flushes of each, by name.
+/// Runs all processes of a round at once; returns each one's number of acknowledged flushes, by name.
 fn round(
     url: &str,
     round: u64,
@@ -94,7 +94,7 @@ fn round(
                 _ => {
                     let call =
                         CALLS[((round * PROCESSES + number) / 4 * 2 + number % 2) as usize % CALLS.len()];
-                    // Most calls are many; the rare ones are struck at the first.
+                    // Most calls are frequent; faults strike the rare ones at their first.
                     let most = 1 << random.below(6);
                     End::In(call, 1 + random.below(most))
                 }
@@ -124,14 +124,14 @@ fn count_acknowledged(child: Child, end: End) -> u64 {
         End::Done => {
             let output = child.wait_with_output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "a process that nobody killed failed: {said}");
+            assert!(output.status.success(), "a process that was not killed failed: {said}");
             String::from_utf8(output.stdout).unwrap().lines().count() as u64
         }
         _ => acknowledged(child),
     }
 }
 
-/// Everything that the catalog answers, as sorted lines.
+/// All answers of the catalog, as sorted lines.
 fn answers(catalog: &dyn CatalogAccess) -> Vec<String> {
     let all = Query::all();
     let hits = catalog.attributes(&all).unwrap();

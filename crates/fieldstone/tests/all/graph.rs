@@ -1,4 +1,4 @@
-//! The graph of a store: what whom shows when, whose it is, and what becomes of its segments on disk.
+//! The graph of a store: its answers over time, its owners, and its segments on disk.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn writers(store: &Store, file_id: &str) -> Vec<String> {
 
 fn simulated(world: &SimWorld, host: &str, options: &OpenOptions) -> Store {
     let store = fieldstone::open_in(world.process(host), "/s", Path::new("/s"), options).unwrap();
-    // A process that looks before the first flush finds nothing.
+    // A reader before the first flush finds nothing.
     store.will_write();
     store
 }
@@ -116,7 +116,7 @@ fn nobody_deletes_what_another_put() {
         let error = bob.graph().delete(vec![what], None, &Session::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     }
-    // A version of his own is his, and what he deletes then is that alone.
+    // A user owns his own versions, and deletes only those.
     write(&bob, "1", "x");
     bob.flush(None).unwrap();
     bob.graph()
@@ -230,7 +230,7 @@ fn segments_on_disk_are_read_by_others_and_made_anew_where_they_are_damaged() {
         for n in [0, 17, 4_711, 19_999] {
             assert_eq!(writers(&reader, &format!("/data/{n}")), [(n % 50).to_string()], "byte {at}");
         }
-        // A page that nobody read yet is found to be damaged when all of them are.
+        // Damage of a page that was never read is found when all pages are read.
         let check = reader.graph().verify().unwrap();
         assert!(check.ok() || check.different[0].starts_with("the view cannot be read"), "{check:?}");
         reader.graph().rebuild().unwrap();

@@ -1,4 +1,4 @@
-//! Archives of the graph: two stores, killed in between, of several users, and what is read of them.
+//! Archives of the graph: two stores, kills in between, several users, and reads of the moved versions.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn define(store: &Store) {
     store.graph().define(vec![TypeDecl::Edge(edge), TypeDecl::Vertex(vertex)], &Session::default()).unwrap();
 }
 
-/// Versions here by stamp, each with its note; one without is looked up there.
+/// Versions here by stamp, each with its note; one without is read from the archive.
 fn notes(store: &Store, there: Option<&Store>) -> Vec<(u64, String)> {
     let mut all = Vec::new();
     for n in 0..10 {
@@ -91,7 +91,7 @@ fn both_stores_together_have_everything_and_the_view_is_smaller() {
     let done = archive_into(&store, 1_000, &cold, "/cold").unwrap();
     assert_eq!((done.vertices, done.relations, done.done), (90, 90, true));
     assert_eq!(notes(&store, Some(&cold)), all);
-    // The types went along.
+    // The types moved, too.
     assert_eq!(
         cold.graph().edges(&file(1), Some("madeBy"), Versions::NOW, None, &Session::default()).unwrap().len(),
         1
@@ -110,7 +110,7 @@ fn both_stores_together_have_everything_and_the_view_is_smaller() {
     }
     let again = archive_into(&store, 1_000, &cold, "/cold").unwrap();
     assert_eq!((again.vertices, again.relations), (0, 0));
-    // Versions that are hidden by now move elsewhere, and each names its place.
+    // Versions hidden by now move to another archive, and each names its archive.
     put(&store);
     let time = Some(2_000);
     store
@@ -119,14 +119,14 @@ fn both_stores_together_have_everything_and_the_view_is_smaller() {
         .unwrap();
     let cellar = open(&env, "/cellar").unwrap();
     archive_into(&store, 3_000, &cellar, "/cellar").unwrap();
-    let archived: Vec<Option<String>> = store
+    let urls: Vec<Option<String>> = store
         .graph()
         .versions(&file(3), &Session::default())
         .unwrap()
         .into_iter()
         .map(|version| version.archived.map(|url| url.to_string()))
         .collect();
-    assert!(archived.contains(&Some("/cellar".into())), "{archived:?}");
+    assert!(urls.contains(&Some("/cellar".into())), "{urls:?}");
 }
 
 #[test]

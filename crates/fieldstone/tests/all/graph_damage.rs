@@ -1,5 +1,5 @@
-//! A traversal whose result lies in a damaged part of the graph's view: it is read all the same, each vertex and way once, as of
-//! the moment of the traversal.
+//! A traversal whose result lies in a damaged part of the graph's view: it is still read, each vertex and path once, as
+//! of the moment of the traversal.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ fn travel(store: &Store, text: &str) -> Traversal {
     store.graph().travel(&travel, Engine::default(), &Session::default()).unwrap()
 }
 
-/// Names of the last set, in pieces, each once; `between` is called behind the first piece.
+/// Names of the last set, in portions, each once; `between` is called after the first portion.
 fn names(travelled: &Traversal, between: impl FnOnce()) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     let set = travelled.summary().sets.len() - 1;
@@ -75,7 +75,7 @@ fn view(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// Puts the files of the view back, its largest with a bit changed.
+/// Restores the files of the view, the largest with a bit changed.
 fn damage(folder: &Path, files: &[(PathBuf, Vec<u8>)], at: usize) {
     std::fs::remove_dir_all(folder.join("store/graph")).unwrap();
     let largest = files.iter().map(|(_, bytes)| bytes.len()).max().unwrap();
@@ -112,7 +112,7 @@ fn try_damages(slots: u16) {
         damage(folder.path(), &files, at);
         let reader = open(folder.path(), Mode::Read);
         let travelled = travel(&reader, sets);
-        // Relations that are flushed while the result is read are not in it.
+        // Relations flushed while the result is read are not in it.
         let found = names(&travelled, || put(&open(folder.path(), Mode::Append), more..more + 1));
         let after = (more - 100_003) / JOBS;
         let known =

@@ -1,8 +1,8 @@
-//! The graph in the simulated world: killed in a system call, after a power cut, and on a disk that fails. Flushed
-//! relations are there in both directions, no relation is torn, nothing else shows, and the index agrees with a
-//! replay of the logs.
+//! The graph in the simulated world: killed in a system call, by a power cut, and on a disk that fails. Flushed
+//! relations are there in both directions, none is torn, no others appear, and the view agrees with a replay of the
+//! logs.
 //!
-//! Half of the seeds cut the view into slots on the way, which split and are walked.
+//! Half of the seeds divide the view into slots on the way, which split and are walked.
 //!
 //! `FIELDSTONE_CRASH=full` makes 1,000 kills, otherwise 40.
 
@@ -24,13 +24,13 @@ use fieldstone_testkit::random::Seeded;
 use fieldstone_testkit::require::full;
 use fieldstone_testkit::{Random, seeded};
 
-/// The folder of the index's segments.
+/// The folder of the view's segments.
 const VIEW: &str = "/s/graph";
 
 /// Opens the store, with its view on the simulated disk.
 fn open(env: &Env) -> Result<Store> {
     let store = fieldstone::open_in(env.clone(), "/s", Path::new("/s"), &OpenOptions::default())?;
-    // If it cannot be created, the index stays in memory.
+    // If the folder cannot be made, the view stays in memory.
     let _ = env.disk.create_dir_all(Path::new(VIEW));
     // A kill may come before there is anything else.
     store.will_write();
@@ -53,7 +53,7 @@ fn props(n: u64) -> Props {
 /// A version of a relation: its type, ends, stamp, whether it is a deletion, and its note.
 type Line = (String, String, String, u64, bool, String);
 
-/// Everything that a graph shows, forwards; that both directions say the same is checked.
+/// The whole content of a graph, forwards; checks that both directions agree.
 fn visible(store: &Store, vertices: &BTreeSet<VertexName>) -> Result<BTreeSet<Line>> {
     let (mut forward, mut back) = (BTreeSet::new(), BTreeSet::new());
     for vertex in vertices {
@@ -81,12 +81,12 @@ fn visible(store: &Store, vertices: &BTreeSet<VertexName>) -> Result<BTreeSet<Li
     Ok(forward)
 }
 
-/// The relations that must be there, and those that may: each flush whole or not at all.
+/// The required content, and the possible one: each flush completely or not at all.
 #[derive(Debug, Default, Clone)]
 struct Model {
     vertices: BTreeSet<VertexName>,
     flushed: BTreeSet<Line>,
-    /// Put and not flushed yet, or in flushes that nobody heard the end of.
+    /// Put and not flushed yet, or in flushes without a result.
     open: Vec<BTreeSet<Line>>,
 }
 
@@ -110,7 +110,7 @@ impl Model {
         self.flushed.extend(self.open.pop().unwrap_or_default());
     }
 
-    /// Nobody knows whether the flush was made.
+    /// The outcome of the flush is unknown.
     fn leave(&mut self) {
         self.open.push(BTreeSet::new());
     }
@@ -124,7 +124,7 @@ impl Model {
             let there = flush.iter().filter(|line| beyond.remove(*line)).count();
             assert!(there == 0 || there == flush.len(), "{place}: {there} of {} of a flush", flush.len());
         }
-        assert!(beyond.is_empty(), "{place}: nobody put {beyond:?}");
+        assert!(beyond.is_empty(), "{place}: no process put {beyond:?}");
     }
 }
 
@@ -142,16 +142,16 @@ fn is_many(seed: u64) -> bool {
     seed % 2 == 1
 }
 
-/// Whether it cuts the view into slots.
+/// Whether it divides the view into slots.
 fn is_cut(seed: u64) -> bool {
     seed >= 2
 }
 
-/// Cuts of the view, by seed.
+/// Divisions of the view, by seed.
 const SEEDS: u64 = 4;
 
 impl Work<'_> {
-    /// Flushes; on an error nobody knows what became of it.
+    /// Flushes; after an error the outcome is unknown.
     fn flush(&mut self) -> Result<()> {
         let flushed = self.store.flush(None);
         match &flushed {
@@ -177,7 +177,7 @@ impl Work<'_> {
         self.flush()
     }
 
-    /// Columns that are one record by themselves.
+    /// Columns that form one record on their own.
     fn columns(&mut self) -> Result<()> {
         let one = |text: &str| TextColumn::One(text.as_bytes().to_vec());
         let rows = 4_200;
@@ -245,7 +245,7 @@ impl Work<'_> {
         })?;
         for rows in taken {
             let mut relations = rows.relations;
-            // With a time of each, it is known what is to be seen.
+            // With a time of each, the expected content is known.
             relations
                 .iter_mut()
                 .for_each(|put| put.time = put.time.or_else(|| Some(self.store.graph().now())));
@@ -262,7 +262,7 @@ impl Work<'_> {
         self.walk(&seen)
     }
 
-    /// The result of one hop from each job, by one of the three engines.
+    /// The result of one hop from each job, by one of three engines.
     fn walk(&mut self, seen: &BTreeSet<Line>) -> Result<()> {
         let starts = (0..12).map(job).collect();
         let start = VertexTest { named: Some(starts), ..VertexTest::default() };
@@ -277,7 +277,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Rebuilds the index, in slots if the seed says so.
+    /// Rebuilds the view, in slots if the seed says so.
     fn anew(&mut self) -> Result<()> {
         if !is_cut(self.seed) {
             return self.store.graph().rebuild().map(drop);
@@ -321,7 +321,7 @@ fn tree() -> tempfile::TempDir {
     folder
 }
 
-/// A world in which a process worked before, whose view is on the disk.
+/// A world in which an earlier process worked, whose view is on the disk.
 fn stage(seed: u64, tree: &Path) -> (SimWorld, Model) {
     let world = SimWorld::new(seed);
     world.set_tracing(false);
@@ -337,14 +337,14 @@ fn stage(seed: u64, tree: &Path) -> (SimWorld, Model) {
     (world, model)
 }
 
-/// Holds what fresh processes see to the model: one that finds the view as it is, and after its close another.
+/// Compares fresh processes' views with the model: one that finds the view as it is, and, after its close, another.
 fn check(world: &SimWorld, model: &Model, place: &str) {
     let mut model = model.clone();
     for round in 0..2 {
         let store = open(&world.process("a")).unwrap_or_else(|e| panic!("{place}: {e}"));
         let seen = visible(&store, &model.vertices).unwrap_or_else(|e| panic!("{place}: {e}"));
         model.check(&seen, &format!("{place}, round {round}"));
-        // Present relations stay; absent ones do not appear.
+        // Relations that exist now stay; no others appear.
         model.flushed = seen;
         model.open.clear();
         let check = store.graph().verify().unwrap_or_else(|e| panic!("{place}: {e}"));
@@ -373,7 +373,7 @@ fn count(seed: u64, tree: &Path) -> BTreeMap<OpKind, u64> {
     OpKind::ALL.map(|kind| (kind, calls.count(kind) - before.count(kind))).into_iter().collect()
 }
 
-/// Lets a process work under a plan of faults; returns the state in which it ended.
+/// Runs a process under a plan of faults; returns its result.
 fn disturbed(
     seed: u64,
     tree: &Path,
@@ -390,7 +390,7 @@ fn disturbed(
     (world, env, model, outcome)
 }
 
-/// A kind of call and the how manieth, drawn so that rare kinds come, too.
+/// A kind of call and its number, drawn so that rare kinds also come.
 fn draw(dice: &mut Random, calls: &BTreeMap<OpKind, u64>) -> (OpKind, u64) {
     let kinds: Vec<(OpKind, u64)> =
         calls.iter().filter(|(_, n)| **n > 0).map(|(kind, n)| (*kind, *n)).collect();
@@ -410,7 +410,7 @@ fn a_kill_in_any_call_tears_no_relation_and_loses_none_that_was_flushed() {
         let (world, env, model, outcome) =
             disturbed(seed, tree.path(), |world, env| world.kill_nth(env, Some(kind), n));
         let place = format!("killed at {kind:?} {n}, seed {seed}");
-        // If slots split at the same time, it may get by with one call fewer.
+        // If slots split at the same time, one call fewer may be enough.
         let survived = env.identity.alive(env.identity.process());
         assert!(!survived || is_cut(seed), "{place}: it survived: {outcome:?}");
         check(&world, &model, &place);
@@ -441,7 +441,7 @@ fn after_a_power_cut_the_view_is_whole_or_made_anew() {
     }
 }
 
-/// The folder of the index is on a disk that fails: no put, flush or read reports it, and no answer is wrong.
+/// The folder of the view is on a disk that fails: no put, flush or read fails for it, and no answer is wrong.
 #[test]
 fn a_view_whose_disk_fails_delays_nothing_and_says_nothing_wrong() {
     let tree = tree();
@@ -470,7 +470,7 @@ fn a_view_whose_disk_fails_delays_nothing_and_says_nothing_wrong() {
                 world.schedule(Plan::new(fault).path(VIEW).nth(n));
             }
         });
-        // A rebuild reports a list that cannot be removed; all else goes on in memory.
+        // A rebuild reports a list that cannot be removed; all other calls go on in memory.
         if let Err(error) = outcome {
             assert!(error.kind() != ErrorKind::Corrupt && error.message().contains(VIEW), "{place}: {error}");
         }
@@ -479,7 +479,7 @@ fn a_view_whose_disk_fails_delays_nothing_and_says_nothing_wrong() {
     }
 }
 
-/// Faults anywhere, also in the logs: acknowledged flushes are there, failed ones may be.
+/// Faults anywhere, also in the logs: acknowledged relations are there, those of a failed flush may be.
 #[test]
 fn a_disk_that_fails_tears_no_relation() {
     let tree = tree();

@@ -1,5 +1,5 @@
-//! Two processes put relations while two read, one of them a user who may not write to the store: nobody is refused,
-//! what is flushed is found by both within a second, no count falls, and nobody writes where the others do.
+//! Two processes put relations while two read, one of them a user who may not write to the store: no call is refused,
+//! both find flushed relations in a second, no count falls, and no process writes another one's files.
 //!
 //! `FIELDSTONE_CRASH=full` goes on for a minute.
 
@@ -37,7 +37,7 @@ fn start(trace: Option<&Path>, user: Option<(u32, &Path)>, arguments: &[&str]) -
     command.spawn().unwrap()
 }
 
-/// The lines that a process said, in words; it must have ended well.
+/// The lines that a process printed, in words; it must have succeeded.
 fn said(child: Child, who: &str) -> Vec<Vec<String>> {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{who}: {}", String::from_utf8_lossy(&output.stderr));
@@ -49,7 +49,7 @@ fn number(word: &str) -> u64 {
     word.parse().unwrap()
 }
 
-/// A home for another user; `None` where we may not act as one, or he may not reach it.
+/// A home for another user; `None` if this process may not act as one, or that user may not reach it.
 fn other_user(folder: &Folder) -> Option<std::path::PathBuf> {
     let home = folder.0.join("home");
     std::fs::create_dir(&home).unwrap();
@@ -90,7 +90,7 @@ fn two_writers_and_two_readers_one_of_them_without_rights_hear_of_each_other_wit
                 .filter(|line| line[0] == *name)
                 .map(|line| (number(&line[1]), number(&line[2])))
                 .collect();
-            assert!(own.len() > 10, "reader {i} heard {} times of {name}", own.len());
+            assert!(own.len() > 10, "reader {i} saw {name} {} times", own.len());
             let last = own.last().unwrap().0;
             for (count, moment) in flushes.iter().filter(|(count, _)| *count <= last) {
                 let (_, found) = own.iter().find(|(found, _)| found >= count).unwrap();
@@ -104,7 +104,7 @@ fn two_writers_and_two_readers_one_of_them_without_rights_hear_of_each_other_wit
     }
     let flushes: usize = flushed.values().map(Vec::len).sum();
     println!("{flushes} flushes of two writers; the slowest was found after {} ms", slowest / 1_000_000);
-    // A loaded machine may take longer, where the short form runs beside other tests.
+    // A loaded machine may take longer, if the short form runs next to other tests.
     assert!(slowest < if full() { 1 } else { 3 } * 1_000_000_000, "found after {} ms", slowest / 1_000_000);
     let store = open(&url);
     check_clean(&store);
@@ -112,7 +112,7 @@ fn two_writers_and_two_readers_one_of_them_without_rights_hear_of_each_other_wit
     assert!(check.ok(), "{check:?}");
 }
 
-/// A user who puts and reads writes own files below the index's folder, which get their names when they are whole; a
+/// A process that puts and reads writes its own files in the view's folder, which are renamed when they are complete; a
 /// reader without rights writes nothing into the store.
 #[test]
 fn segments_are_files_of_one_process_and_nobody_writes_to_one_that_has_its_name() {
@@ -147,7 +147,7 @@ fn segments_are_files_of_one_process_and_nobody_writes_to_one_that_has_its_name(
         }
     }
     assert!(makers.values().all(|who| who.len() == 1), "{makers:?}");
-    assert!(makers.keys().any(|path| path.ends_with(".segment")), "nobody wrote the view: {makers:?}");
+    assert!(makers.keys().any(|path| path.ends_with(".segment")), "no process wrote the view: {makers:?}");
     assert!(makers.values().flatten().all(|who| *who >= 2), "who only puts needs no view: {makers:?}");
     println!("files made in the view's folder: {}", makers.len());
 }

@@ -1,5 +1,5 @@
-//! The view of the graph cut into slots, in a store: it answers as in one piece, is found so by whoever opens the store
-//! next, and a slot that is lost in the middle of a traversal changes no answer.
+//! The view of the graph divided into slots, in a store: it gives the same answers as one piece, the next handle finds
+//! it divided, and losing a slot during a traversal changes no answer.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn name(kind: &str, n: u64) -> VertexName {
     VertexName::new(kind, &n.to_string())
 }
 
-/// A relation of a workflow in which one job writes, and one file is read by, very much.
+/// A relation of a workflow with one job that writes very much, and one file that very many read.
 fn relation(dice: &mut Random) -> RelationPut {
     let job = if dice.one_in(3) { name("job", 0) } else { name("job", dice.below(12)) };
     let file = if dice.one_in(3) { name("file", 0) } else { name("file", dice.below(60)) };
@@ -97,7 +97,7 @@ fn a_view_in_slots_answers_as_one_in_one_piece() {
         }
         assert!(store.graph().verify().unwrap().ok());
         store.flush(None).unwrap();
-        // The next process that opens it finds it in this state, and restores it.
+        // The next handle finds the slots, and keeps them.
         let other = open(folder.path());
         for _ in 0..2 {
             let found = other.graph().partitions().unwrap();
@@ -134,7 +134,7 @@ fn a_transaction_is_walked_by_who_names_it_alone() {
     store.close().unwrap();
 }
 
-/// Networks on the first of which a slot is lost when it is to begin its third step.
+/// Networks; on the first a slot is lost before its third step.
 #[derive(Debug, Default)]
 struct Losing {
     made: AtomicU32,
@@ -148,7 +148,7 @@ struct LosingNetwork {
 
 impl Networks for Losing {
     fn network(&self) -> Arc<dyn Network> {
-        // The first is of the view in which it was cut.
+        // The first division made this view.
         let loses = Mutex::new(self.made.fetch_add(1, Ordering::Relaxed) == 0);
         Arc::new(LosingNetwork { inner: Mailboxes::default(), loses })
     }
@@ -198,7 +198,7 @@ fn a_slot_that_is_lost_in_the_third_step_changes_no_answer() {
     store.flush(None).unwrap();
     let partitioning = Partitioning { slots: 4, threshold: 4, ..Partitioning::default() };
     store.graph().partition(partitioning).unwrap();
-    // Versions put after the list on disk are in the slots' memory and in the log.
+    // Relations newer than the list on disk are in the slots' memory and in the log.
     fill(&store, &mut seeded(4), 50).unwrap();
     store.flush(None).unwrap();
     let walk = travel(WALKS[1], false);

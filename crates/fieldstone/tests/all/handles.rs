@@ -1,4 +1,4 @@
-//! The handles of Rust: stores, runs and transactions, and the rules that they hold for every language.
+//! The handles of Rust: stores, runs and transactions, and their rules, the same in every language.
 
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Deletion, Query, Values};
@@ -129,7 +129,7 @@ fn a_write_follows_the_newest_version_of_its_variable() {
     first.flush(None).unwrap();
     write(&made, 5).unwrap();
 
-    // Another handle asks what there is before it writes, or declares.
+    // Another handle looks before it writes, or declares.
     let second = open();
     let run = second.run("r").unwrap();
     write(&run, 5).unwrap();
@@ -140,7 +140,7 @@ fn a_write_follows_the_newest_version_of_its_variable() {
     second.discard(None).unwrap();
     third.discard(None).unwrap();
 
-    // In a transaction its own counts, and what is discarded does not.
+    // In a transaction its own data count, and discarded ones do not.
     let transaction = third.transaction().unwrap();
     let inside = transaction.run("r").unwrap();
     declare(&inside, 3, 7);
@@ -169,7 +169,7 @@ fn arrays_are_written_as_they_are_declared() {
     let other = run.write("u", None, Array::new(&elements, DType::F8, &[4]).unwrap(), &piece);
     refused(other, "has no shape to take a piece of");
 
-    // The other byte order is turned.
+    // The other byte order is converted.
     let swapped: Vec<u8> = elements.chunks(8).flat_map(|x| x.iter().rev().copied()).collect();
     let order = if DType::F8.byte_order() == ByteOrder::Little { ByteOrder::Big } else { ByteOrder::Little };
     write(DType::F8.with_order(order), &swapped, &[4], &whole).unwrap();
@@ -177,7 +177,7 @@ fn arrays_are_written_as_they_are_declared() {
     store.flush(None).unwrap();
     assert_eq!(run.read("t", Some(0)).unwrap().read().unwrap(), elements);
 
-    // Pieces make a whole.
+    // Pieces make up a whole.
     for start in [0, 2] {
         let part = bytes(&[start as f64, start as f64 + 1.0]);
         let options = WriteOptions { start: Some(vec![start]), ..WriteOptions::default() };

@@ -1,5 +1,5 @@
-//! Records of other tools, imported file by file: whatever is in one file or call, in which order, and how often, the
-//! graph is the same.
+//! External records, imported file by file: the graph is the same whatever the division into files and calls, the
+//! order, and the number of repetitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use fieldstone_testkit::require::full;
 use fieldstone_testkit::{Random, seeded};
 use serde_json::{Value as Json, json};
 
-/// A second of the day on which all of it happened.
+/// A second of the day of all events.
 fn moment(second: u64) -> String {
     format!("2026-11-21T07:{:02}:{:02}", second / 60, second % 60)
 }
@@ -22,7 +22,7 @@ fn id(n: u64) -> Json {
     json!({"namespace": "db", "name": format!("t{n}")})
 }
 
-/// A data set, with what an event may say of it.
+/// A data set, with facts from an event.
 fn dataset(dice: &mut Random) -> Json {
     let mut set = id(dice.below(4));
     let mut facets = json!({});
@@ -58,7 +58,7 @@ fn event(dice: &mut Random) -> Json {
     })
 }
 
-/// Rows of SLURM's accounting by column; the same job says the same in all listings.
+/// Rows of SLURM's accounting by column; a job has the same facts in all listings.
 fn accounting(dice: &mut Random) -> Vec<BTreeMap<&'static str, String>> {
     let row = |job: &str, dice: &mut Random| {
         let (begin, long) = (dice.below(30), dice.below(30));
@@ -111,7 +111,7 @@ fn take(store: &Store, folder: &tempfile::TempDir, texts: &[String]) {
     assert!(report.skipped.is_empty(), "{:?}", report.skipped);
 }
 
-/// A value as text; of a map in the order of names, which says nothing.
+/// A value as text; a map in the order of names, which has no meaning.
 fn text(value: &Value) -> String {
     let Value::Map(pairs) = value else { return value.to_string() };
     let mut pairs = pairs.clone();
@@ -119,7 +119,7 @@ fn text(value: &Value) -> String {
     Value::Map(pairs).to_string()
 }
 
-/// The content of the graph: lineages of all data, the span of each relation, and the properties of each job.
+/// The content of the graph: lineages of all data, the span of each relation, and the facts of each job.
 fn said(store: &Store) -> Vec<String> {
     let graph = store.graph();
     let mut all = Vec::new();
@@ -170,7 +170,7 @@ fn bundled(parts: &[String], dice: &mut Random, join: impl Fn(&[String]) -> Vec<
     said(&store)
 }
 
-/// Histories, and how many bundlings of each.
+/// Histories, and the number of divisions of each.
 fn effort() -> (u64, usize) {
     if full() { (40, 200) } else { (12, 5) }
 }

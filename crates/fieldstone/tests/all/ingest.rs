@@ -1,8 +1,8 @@
 //! Ingest: files through the helper process into a store.
 //!
-//! The rules are tested with a stand-in for the helper (`ingest/stand_in.py`): there a "file" is a list of
-//! the frames and deeds with which it is answered. Real files of many centres, through the real helper,
-//! are in the last test and in `python/tests/test_ingest.py`.
+//! The rules are tested with a stand-in for the helper (`ingest/stand_in.py`): there a "file" lists the frames and
+//! actions of its answer. Real files of many centres go through the real helper in the last test and in
+//! `python/tests/test_ingest.py`.
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -317,7 +317,7 @@ fn a_reader_that_fails_takes_its_file_with_it_and_nothing_else() {
     let (files, store) = (Files::new(), memory("simulation"));
     let mut paths = vec![good(&files, "first")];
     for (name, deed, _) in &deeds {
-        // The deed comes after two fields and before the header.
+        // The action comes after two fields and before the header.
         let mut frames = netcdf(name, '2');
         frames[3] = json!([deed, ""]);
         paths.push(files.add(name, frames));
@@ -353,7 +353,7 @@ fn what_a_dropped_file_brought_does_not_count_as_taken() {
 fn a_reader_that_says_nothing_is_ended() {
     let (files, store) = (Files::new(), memory("mars"));
     let mut options = IngestOptions { helper: stand_in(), ..Default::default() };
-    // Longer than a helper takes to begin on a busy machine.
+    // Longer than a helper needs to start on a busy machine.
     options.helper.patience = Duration::from_secs(4);
     let slow = files.add("slow", json!([[{"sleep": 60}, ""]]));
     let good = files.add("good", done(vec![message(grib_key("0"), json!([]), "m")]));
@@ -476,7 +476,7 @@ fn real_grib_files_come_back_byte_for_byte() {
     paths.retain(|path| path.is_file());
     let mut at = 0..;
     paths.retain(|_| at.next().is_some_and(|n| full() || n % 3 == 0));
-    // All in one store: equal keys of different files stay distinct.
+    // All in one store: equal keys of different files are distinguished.
     let store = memory("mars");
     let report = ingest(&store, &paths, &options).unwrap();
     let found: BTreeSet<Vec<u8>> = contents(&store).into_values().collect();
@@ -484,8 +484,8 @@ fn real_grib_files_come_back_byte_for_byte() {
     for path in &paths {
         let bytes = std::fs::read(path).unwrap();
         let (messages, damaged) = split(&bytes);
-        // A message of several fields is taken as messages of one; python/tests/test_grib.py compares
-        // these with eccodes'.
+        // The messages of one with several fields are taken separately; python/tests/test_grib.py compares these with
+        // eccodes'.
         let fields = messages.iter().flat_map(|message| fields(message).unwrap());
         for message in fields {
             assert!(found.contains(&*message), "{}: {} bytes are lost", path.display(), message.len());
@@ -503,7 +503,7 @@ fn real_grib_files_come_back_byte_for_byte() {
     assert_eq!((store.version().unwrap(), again.skipped), (version, report.skipped));
 }
 
-/// The messages of a file, and whether anything in it begins like one and is none.
+/// The messages of a file, and whether it has bytes that begin like a message and are not one.
 fn split(bytes: &[u8]) -> (Vec<&[u8]>, bool) {
     let (mut found, mut damaged, mut at) = (Vec::new(), false, 0);
     while let Some(next) =
@@ -526,7 +526,7 @@ fn split(bytes: &[u8]) -> (Vec<&[u8]>, bool) {
     (found, damaged)
 }
 
-/// The Python with the real helper and the folder of real files, where both are there.
+/// The Python with the real helper and the folder of real files, if both exist.
 fn real() -> Option<(PathBuf, PathBuf)> {
     let grib = sample("grib")?;
     Some((python_with("python", "fieldstone._helper.grib")?, grib))

@@ -1,5 +1,5 @@
-//! Ingest of a heap: folders and patterns, one schema for what is in it, a report by keys and reasons that is there
-//! after an interruption, too. The helper is the stand-in of the tests of ingest.
+//! Ingest of a heap: folders and patterns, one schema for all files in it, a report by keys and reasons that also
+//! survives an interruption. The helper is the stand-in of the ingest tests.
 use std::path::{Path, PathBuf};
 
 use fieldstone::prelude::*;
@@ -22,7 +22,7 @@ fn folder(names: &[&str]) -> tempfile::TempDir {
     folder
 }
 
-/// Files that paths name, below the folder; and what is none, with the reason.
+/// Files that paths name, relative to the folder; and other entries, with the reason.
 fn named(root: &Path, paths: &[&str], shallow: bool) -> (Vec<String>, Vec<String>) {
     let paths: Vec<PathBuf> = paths.iter().map(|path| root.join(path)).collect();
     let found = NamedFiles::of(&paths, shallow, false);
@@ -38,11 +38,11 @@ fn folders_are_walked_in_the_order_of_names() {
     let all = ["a.nc", "b/1.nc", "b/2.nc", "b/sub/deep/3.nc"].map(str::to_owned);
     assert_eq!(named(root, &["a.nc", "b"], false), (all.to_vec(), vec![]));
     assert_eq!(named(root, &["b"], true).0, all[1..3]);
-    // Named files are read, whatever their names; the reader reports missing ones.
+    // A named file is taken, whatever its name; the reader reports missing ones.
     assert_eq!(named(root, &["b/.hidden", "none"], false).0, ["b/.hidden", "none"]);
     std::fs::create_dir(root.join("empty")).unwrap();
     assert_eq!(named(root, &["empty"], false).1, ["empty: the folder: it holds no files"]);
-    // A link that leads back ends nothing, and a store is not taken apart.
+    // A link to a parent folder does not loop, and a store is not entered.
     std::os::unix::fs::symlink(root.join("b"), root.join("b/sub/round")).unwrap();
     std::os::unix::fs::symlink("nowhere", root.join("b/lost")).unwrap();
     std::fs::create_dir(root.join("b/heap.store")).unwrap();
@@ -62,7 +62,7 @@ fn patterns_name_files_of_any_depth_each_once() {
     assert_eq!(files(&["**/a?.nc"]), ["a1.nc", "a2.nc", "x/a3.nc", "x/y/a4.nc"]);
     assert_eq!(files(&["x/*/*.nc"]), ["x/y/a4.nc", "x/y/c[1].nc"]);
     assert_eq!(files(&["*.nc", "a1*", "[b]*"]), ["a1.nc", "a2.nc", "b.grib"], "each once");
-    assert_eq!(files(&["x/y/c[1].nc"]), ["x/y/c[1].nc"], "the name of a file is not a pattern");
+    assert_eq!(files(&["x/y/c[1].nc"]), ["x/y/c[1].nc"], "an existing file's name is not a pattern");
     assert_eq!(files(&["?"]), ["x/a3.nc", "x/y/a4.nc", "x/y/c[1].nc"], "a folder that matches is walked");
     assert_eq!(
         named(root, &["*.nx"], false),
@@ -120,7 +120,7 @@ fn one_store_takes_both_and_says_under_which_key() {
         assert_eq!(keys[0], "run=ocean");
         assert_eq!(keys[1], format!("run=ocean,source={}", "2".repeat(12)));
         assert!(keys[2].contains("class=od") && keys[2].contains("param=167"), "{}", keys[2]);
-        assert!(!keys[2].contains("step"), "keywords that differ are not part of it: {}", keys[2]);
+        assert!(!keys[2].contains("step"), "the common key leaves out what differs: {}", keys[2]);
         let counts = |taken: &fieldstone::Taken| if unchanged { taken.unchanged } else { taken.fields };
         assert_eq!(report.taken.iter().map(counts).collect::<Vec<_>>(), [3, 3, 2]);
         assert_eq!(report.fields(), if unchanged { 0 } else { 8 });
@@ -156,7 +156,7 @@ fn reasons_stand_together_and_nothing_taken_is_an_error_for_who_asks() {
     assert_eq!((error.kind(), error.code()), (ErrorKind::Invalid, Code::NothingTaken));
     assert!(error.to_string().contains("and 2 more: neither GRIB nor netCDF; "), "{error}");
     assert!(error.to_string().contains("empty file"), "{error}");
-    // With one that is taken it is a report like any other; so is one of nothing.
+    // With a taken file it is an ordinary report; so is an empty one.
     let good = files.add("good", done(vec![message(grib_key("0"), json!([]), "m")]));
     assert!(take(&store, &[&good, &last]).check().is_ok());
     assert!(take(&store, &[]).check().is_ok());
@@ -167,7 +167,7 @@ fn an_ingest_that_is_interrupted_leaves_its_report_and_goes_on() {
     let (files, store) = (Files::new(), memory("mars"));
     let at = |step: &str| done(vec![message(grib_key(step), json!([]), step)]);
     let paths = [files.add("1", at("1")), files.add("2", at("2")), files.add("3", at("3"))];
-    // An interrupt kills the helper, too: its end is not the fault of the file.
+    // An interrupt also kills the helper: its end is not a fault of the file.
     let killed = files.add("2", json!([[{"signal": 2}, ""]]));
     let stop = |p: &fieldstone::Progress<'_>| match p.index {
         0 => Ok(()),
@@ -196,7 +196,7 @@ fn a_run_of_a_heap_is_archived_annotated_and_copied_as_in_any_store() {
     let to =
         fieldstone::open("memory:", &OpenOptions { schema: Some("simulation".into()), ..Default::default() });
     let to = to.unwrap();
-    // One role set of the source is not the target's: what stands on runs stays, the fields go.
+    // The target lacks one role set of the source: attributes and declarations stay, the fields go.
     let report = fieldstone::transfer::copy(
         &store,
         vec![Request::parse("run=mine").unwrap()],

@@ -1,5 +1,5 @@
-//! Real processes on a real disk: killed, stopped, and out of space. Flushes that a writer acknowledged are there for
-//! everyone; no process waits for it.
+//! Real processes on a real disk: killed, stopped, and out of space. Acknowledged flushes are there for every reader;
+//! no process waits for a dead or stopped one.
 //!
 //! `FIELDSTONE_CRASH=full` kills more often and holds a stopped writer for a minute.
 
@@ -13,11 +13,11 @@ use fieldstone::{ArchiveOptions, Env, FieldStore, ListOptions, OpenOptions, Read
 use fieldstone_testkit::require::{full, require};
 use fieldstone_testkit::seeded;
 
-/// Calls that a writer makes and that strace can strike, each with how many it makes at least.
+/// Calls of a writer that strace can strike, each with a minimum number.
 const CALLS: [(&str, u64); 16] = [
     ("openat", 40),
     ("pread64", 20),
-    // The twelfth says on the board that the writer has closed: all is acknowledged then.
+    // The twelfth write to the board reports that the writer has closed: all flushes are acknowledged then.
     ("pwrite64", 11),
     ("pwritev", 9),
     ("write", 9),
@@ -28,7 +28,7 @@ const CALLS: [(&str, u64); 16] = [
     ("unlinkat", 1),
     ("newfstatat", 15),
     ("statx", 40),
-    // A folder is listed again for 20 ms after it changed: how often depends on the pace.
+    // A folder is listed again for 20 ms after it changed: the number depends on the speed.
     ("getdents64", 8),
     ("close", 30),
     ("fcntl", 20),
@@ -153,7 +153,7 @@ fn a_writer_stopped_at_any_system_call_delays_nobody() {
         return;
     }
     let folder = Folder::new("stop-inject");
-    // All at once: what is measured is the waiting.
+    // All at once: the test measures the waiting.
     std::thread::scope(|scope| {
         for (call, times) in CALLS {
             let folder = &folder;
@@ -228,7 +228,7 @@ fn a_full_disk_loses_only_what_it_says_and_the_handle_goes_on() {
             (0..).find_map(|step| put(step).err().map(|e| (step, e))).expect("the disk is full at some time");
         let text = error.to_string();
         assert!(text.contains(&format!("{{step={first}}}")), "{text}");
-        // A failed flush frees its room, and the zeros after it, so that a little more may fit.
+        // A failed write releases its room, and the zeros after it, so that a little more may fit.
         let lost = (first..).find(|step| put(*step).is_err()).expect("the disk is full at some time");
         assert!((lost - first) * length as u64 <= 1 << 20, "{first} {lost}");
         let holds = |store: &dyn FieldStore, steps: &mut dyn Iterator<Item = u64>| {
@@ -242,13 +242,13 @@ fn a_full_disk_loses_only_what_it_says_and_the_handle_goes_on() {
         let visible = |store: &dyn FieldStore| {
             store.list(&Request::new(), &ListOptions::default()).unwrap().filter(|e| e.is_ok()).count() as u64
         };
-        // Earlier content is still there, for this handle and for a new one; the lost content is not.
+        // Earlier data are there, for this handle and for a new one; lost data are not.
         for store in [&store, &open(&folder.store())] {
             holds(store, &mut (0..lost));
             assert_eq!(visible(store), lost);
             check_clean(store);
         }
-        // The room that a failure freed may hold a few more.
+        // The room that a failure released may hold a few more.
         assert!((0..1_000).any(|_| put(lost).is_err()), "the disk is still full");
         std::fs::remove_file(&ballast).unwrap();
         put(lost).unwrap();

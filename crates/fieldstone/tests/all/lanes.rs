@@ -1,4 +1,4 @@
-//! The facts by which a store of several merges its lanes: beside the store and at the far end of a loopback alike.
+//! The facts by which a store of several merges its lanes: equal in a local store and at the far end of a loopback.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use fieldstone::{
 
 const KEY: [(&str, &str); 2] = [("run", "a"), ("variable", "t")];
 
-/// A store in a folder, and the backends to ask: its own, and one at the far end.
+/// A store in a folder, and two backends: its own, and one at the far end.
 fn store() -> (tempfile::TempDir, Store, [Arc<dyn Backend>; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let store =

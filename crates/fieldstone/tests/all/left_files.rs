@@ -1,4 +1,5 @@
-//! Files that killed jobs left next to a store's logs: they are named, counted, shown or removed.
+//! Files that killed jobs left among those that a store owns besides its logs: they are named, counted, shown or
+//! removed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -59,7 +60,7 @@ fn what_killed_jobs_left_is_named_counted_and_removed() {
     assert_eq!((left.each_ref().map(there), kept.each_ref().map(there)), ([false; 2], [true; 3]));
 }
 
-/// Makes files as a job leaves them that is killed between its commit and showing it; with the mark of the process.
+/// Makes files like those of a job that was killed between its commit and showing it; with the mark of the process.
 fn unshow(files: &[PathBuf], mark: bool) {
     let host = Env::real().identity.writer_name();
     let host = host.split_once('@').unwrap().1;

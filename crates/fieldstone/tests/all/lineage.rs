@@ -1,4 +1,4 @@
-//! Darshan logs of real jobs, through the real helper. The rules of the rows are tested beside the code.
+//! Darshan logs of real jobs, through the real helper. Unit tests of the modules cover the rules of the rows.
 //!
 //! Python must have the package darshan, whose own six logs of one workflow are the truth on lineage.
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,12 +62,12 @@ fn facts(rows: &GraphRows) -> (usize, usize, [usize; 2], [i64; 2]) {
     (ids("job"), ids("process"), files.map(|files| files.len()), bytes)
 }
 
-/// Jobs, processes, files and bytes as Darshan's own reports of these logs have them, without standard streams and
-/// with each file counted by its lowest layer.
+/// Jobs, processes, files and bytes in Darshan's own reports of these logs, without standard streams and with each file
+/// counted by its lowest layer.
 type Truth = (usize, usize, [usize; 2], [i64; 2]);
 const TRUTH: [(&str, Truth); 11] = [
     ("sample-badost.darshan", (1, 2048, [1, 2048], [1_654_784, 549_755_813_888])),
-    // One of the files was empty: it was read, and no byte of it.
+    // One of the files was empty: it was read, but no byte of it.
     ("dxt.darshan", (1, 1, [100, 135], [22_519_602, 13_021_781])),
     ("example.darshan", (1, 128, [0, 1], [0, 2_199_023_259_968])),
     ("sample-goodost.darshan", (1, 48, [0, 48], [0, 51_539_607_552])),
@@ -120,8 +120,8 @@ fn every_log_is_a_job_of_its_own() {
     assert!(numbers.contains("3116902") && numbers.len() < paths.len() - 10, "{numbers:?}");
 }
 
-/// Vertices from which `root` follows: upstream over writes and reads, with a time that no hop goes beyond, a job and its
-/// processes as one.
+/// Vertices that `root` follows from: upstream over writes and reads, with a time that no hop exceeds, and a job with
+/// its processes as one.
 fn ancestors(rows: &GraphRows, root: &VertexName) -> BTreeSet<VertexName> {
     let mut parts: BTreeMap<&VertexName, &VertexName> = BTreeMap::new();
     for put in rows.relations.iter().filter(|put| &*put.kind == "contains") {
@@ -172,11 +172,11 @@ fn the_lineage_of_a_workflow_is_what_its_script_did() {
     );
     assert_eq!(of(&a), (vec!["71296".into()], BTreeSet::new()));
     assert_eq!(of(&z), (vec!["71310".into()], BTreeSet::new()));
-    // The reader of C began in the second in which C was written: it follows from C all the same.
+    // The reader of C began in the second in which C was written: it still follows from C.
     let reader = rows.vertices.iter().find(|put| number(&put.vertex) == "71344").unwrap();
     let upstream = ancestors(&rows, &reader.vertex);
     assert!(upstream.contains(&c) && upstream.iter().any(|vertex| number(vertex) == "71326"), "{upstream:?}");
-    // A store's own walk comes to the same.
+    // A store's own walk gives the same result.
     let store = fieldstone::open("memory:", &fieldstone::OpenOptions::default()).unwrap();
     for _ in 0..2 {
         store.graph().put_vertices(rows.vertices.clone(), &Session::default()).unwrap();
@@ -201,13 +201,13 @@ fn a_damaged_log_is_an_error_that_names_it_and_stays_where_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let mut random = seeded(11);
     let mut refused = 0;
-    // Behind these stand traces of single calls (DXT), which nobody reads here.
+    // After these come traces of single calls (DXT), which this library does not read.
     let cuts = [0, 7, 100, 500, 1000, 1500, 2000];
     for case in 0..cuts.len() + if full() { 24 } else { 4 } {
         let mut bytes = whole.clone();
         match cuts.get(case) {
             Some(cut) => bytes.truncate(*cut),
-            // Most of the header, in which the library trusts, and some of the rest.
+            // Most of the header, which the library trusts, and some of the rest.
             None => {
                 let among = if case % 3 == 0 { bytes.len() } else { 600 };
                 let at = random.below(among as u64) as usize;
@@ -219,14 +219,14 @@ fn a_damaged_log_is_an_error_that_names_it_and_stays_where_it_is() {
         if let Err(error) = reader.read(&damaged) {
             refused += 1;
             assert!(error.message().contains(&format!("damaged-{case}.darshan")), "{error}");
-            // Either the library noticed, or it crashed, which only the helper did.
+            // Either the library noticed, or it crashed, which only ended the helper.
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         } else {
             assert!(case >= cuts.len(), "a log that is cut was read");
         }
         assert_eq!(std::fs::read(&damaged).unwrap(), bytes, "case {case}");
     }
-    // A few flips may all hit what the library does not look at.
+    // A few flips may all hit bytes that the library does not check.
     assert!(refused >= cuts.len() + usize::from(full()), "{refused}");
     // After all of them the reader still reads.
     assert_eq!(facts(&reader.read(&path).unwrap()).1, 4);

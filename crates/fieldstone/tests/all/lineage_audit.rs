@@ -1,4 +1,4 @@
-//! Audits, and what differs between executions.
+//! Audits, and differences between executions.
 
 use fieldstone::Session;
 use fieldstone::graph::{AuditOptions, Dossier, LineageSubject, VertexName};
@@ -16,7 +16,7 @@ fn memory() -> Store {
     fieldstone::open("memory:", &OpenOptions::default()).unwrap()
 }
 
-/// Puts an execution as capture records it.
+/// Puts an execution as the capture of executions records it.
 fn execution(store: &Store, id: &str, time: u64, words: &[&str], env: &[(&str, &str)], input: &str) {
     let list = words.iter().map(|word| text(word)).collect();
     let env = env.iter().map(|(name, value)| ((*name).to_owned(), text(value))).collect();
@@ -198,7 +198,7 @@ fn an_audit_of_a_file_shows_who_and_all_that_it_reached() {
     let mut wanted = names(&all);
     wanted.sort();
     assert_eq!(reached, wanted);
-    // Damaged at 12: who read it before is out of it.
+    // Damaged at 12: earlier readers are not affected.
     let since = AuditOptions { since: Some(12 * SECOND), ..file.clone() };
     assert_eq!(derived(&since), names(&["job:18", "file:/u", "job:19", "file:/plot"]));
     let both = AuditOptions { user: Some("4000000002".into()), ..file.clone() };
@@ -215,7 +215,7 @@ fn an_audit_of_nobody_and_nothing_is_invalid() {
     assert_eq!(memory().graph().audit(&file, &Session::default()).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// Damages the index of one of three commits: its two meta parts, or what is between.
+/// Damages the index of one of three commits: its two meta parts, or the bytes between.
 #[test]
 fn an_audit_of_a_damaged_store_has_a_row_for_each_commit() {
     for between in [false, true] {

@@ -1,5 +1,5 @@
-//! Exports of lineages: PROV-JSON, OpenLineage, RO-Crate, Graphviz, pictures. Python tests check how other programs
-//! read them.
+//! Exported lineages: PROV-JSON, OpenLineage, RO-Crate, Graphviz, pictures. The Python tests, which have the other
+//! programs, check how these read them.
 
 use std::collections::BTreeSet;
 
@@ -256,7 +256,7 @@ fn a_crate_has_an_action_for_each_job() {
     assert_eq!(of(action["environment"]["@id"].as_str().unwrap())["value"], "4");
     assert!(entities.iter().all(|e| e["@id"] != "#process/17/0"), "ranks are their job");
     assert_eq!(of("./")["hasPart"].as_array().unwrap().len(), 3, "mesh, t, plot");
-    // Every reference has its target.
+    // The targets of all references exist.
     let ids: BTreeSet<&str> = entities.iter().map(|e| e["@id"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), entities.len(), "no id twice");
     for entity in entities {
@@ -344,7 +344,7 @@ fn ids_of_any_characters_are_escaped() {
     assert!(svg.contains("&lt;script&gt;") && svg.len() < 400_000, "{}", svg.len());
 }
 
-/// How many boxes a picture has: arrows have titles, too, and so has the picture.
+/// The number of boxes of a picture: arrows also have titles, and so has the picture.
 fn texts(svg: &str) -> usize {
     svg.matches("text-anchor=\"middle\"").count()
 }

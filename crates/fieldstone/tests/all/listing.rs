@@ -1,4 +1,4 @@
-//! Lists: of several requests, and at what cost.
+//! Lists: of several requests, and their cost.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn put(store: &Store, run: &str, variable: &str) {
     store.flush(None).unwrap();
 }
 
-/// Calls to the disk for the extremes of a list of this number of runs, each from a writer of its own.
+/// Calls to the disk for the extremes of a list of `runs` runs, each of a writer of its own.
 fn calls_for(runs: u64) -> u64 {
     let world = SimWorld::new(1);
     world.set_tracing(false);
@@ -31,7 +31,7 @@ fn calls_for(runs: u64) -> u64 {
     let reader = open(&world);
     let all = [Request::new()];
     let listing = reader.list(&all[0], &ListOptions::default()).unwrap();
-    // Hints are trusted for a second: what asks again has to look again.
+    // Hints are trusted for a second: a later request must look again.
     let before = world.counters().total();
     let listed = unpacked(&reader, &all, listing).map(|entry| {
         world.advance(2_000_000_000);
@@ -65,7 +65,7 @@ fn several_requests_are_listed_one_after_another() {
     let stats = store.all_of(&requests).stats().unwrap();
     assert_eq!((stats.datasets, stats.indexes, stats.fields, stats.bytes), (3, 3, 3, 72));
     assert_eq!(store.all_of(&requests).verify().unwrap().fields, 3);
-    // A request that the schema refuses is reported before anything is listed.
+    // A request that does not fit the schema fails before anything is listed.
     let wrong = Request::parse_many("run=a\nstep=x").unwrap();
     assert!(store.all_of(&wrong).list(&ListOptions::default()).is_err());
 }

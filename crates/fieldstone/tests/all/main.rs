@@ -1,6 +1,6 @@
 //! Tests of fields, catalog and containers together, on real disks and in processes of their own.
 //!
-//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone kill::`.
+//! One program, so that common code is linked once. A part runs alone by its name: `cargo test -p fieldstone kill::`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -28,7 +28,7 @@ mod catalog_unflushed;
 mod catalog_waits;
 mod codes;
 mod cubes;
-// Of the tests of the crate below: what views mean, written a second time.
+// From the tests of the crate below: the meaning of views, written a second time.
 #[allow(dead_code)]
 #[path = "../../../array/tests/all/distributed_memory.rs"]
 mod distributed_memory;

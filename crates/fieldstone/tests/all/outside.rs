@@ -1,5 +1,5 @@
-//! Data outside of the store: boxes read from raw files equal the array that the files were made of;
-//! files that are absent, short or foreign are named.
+//! Data outside the store: boxes read from raw files equal the array in the files; files that are absent, short or
+//! foreign are named.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ fn list(numbers: &[u64]) -> Value {
     Value::List(numbers.iter().map(|&n| Value::Int(n as i64)).collect())
 }
 
-/// The elements of a box of an array whose elements are their places.
+/// The elements of a box of an array whose elements are their indices.
 fn elements(shape: &[u64], region: &IndexBox) -> Vec<u8> {
     let mut out = Vec::new();
     for i in 0..region.element_count().unwrap() {

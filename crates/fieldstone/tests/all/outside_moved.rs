@@ -1,4 +1,4 @@
-//! Files outside that were moved: who may say so, what it changes, and what older versions answer.
+//! External files that were moved: the users who may repoint runs, the effects, and the answers of older versions.
 
 use std::path::Path;
 
@@ -102,7 +102,7 @@ fn runs_below_a_folder_lie_below_another_one_and_older_versions_answer_as_record
     store.flush(None).unwrap();
     assert_eq!(roots(&open_by(&world, "a", STORE))[1], "b /third");
     assert!(store.catalog().verify().unwrap().ok());
-    // A copy says where they lie now.
+    // A copy has the new place.
     let copied = open_by(&world, "a", "/copy");
     copy(&store, vec![Request::parse("run=a").unwrap()], &copied, &TransferOptions::default()).unwrap();
     assert_eq!(roots(&copied), ["a /new/place"]);

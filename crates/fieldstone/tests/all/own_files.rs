@@ -1,4 +1,4 @@
-//! Files that a store owns beside its logs: whatever is changed in them is found, by readers and by `verify`.
+//! Files that a store owns besides its logs: readers and `verify` find any change in them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub fn job(store: &Store) -> ArrayJob {
     ArrayJob::open(store, None, Some("r"), &JobOptions::default()).unwrap()
 }
 
-/// A strip of triangles with this number of nodes, under a name.
+/// A strip of triangles with `nodes` nodes, under a name.
 pub fn make_mesh(store: &Store, name: &str, nodes: usize) -> Result<()> {
     let x: Vec<f64> = (0..nodes).map(|i| i as f64).collect();
     let y: Vec<f64> = (0..nodes).map(|i| (i % 2) as f64).collect();
@@ -52,7 +52,7 @@ fn flip(path: &Path, at: usize) {
     fs::write(path, bytes).unwrap();
 }
 
-/// The content of a mesh as a process reads it that opens the store now.
+/// The result when a process that now opens the store reads a mesh.
 fn read_mesh(folder: &Path) -> Result<()> {
     let store = open(folder);
     let mesh = StoredMesh::open(&store, "wing")?;
@@ -123,7 +123,7 @@ fn a_mesh_of_an_earlier_release_is_checked_by_its_content_and_gets_checksums_whe
     assert!(report.ok() && report.notes[0].contains("was not checked"), "{report:?}");
     flip(&path, 4_200);
     assert_eq!(open(folder.path()).verify(&Request::default()).unwrap().damaged.len(), 1);
-    // It cannot be made again over a damaged file, which would be taken for whole.
+    // It cannot be made again over a damaged file, which would be mistaken for a complete one.
     assert_eq!(make_mesh(&store, "wing", 100).unwrap_err().kind(), ErrorKind::Corrupt);
     flip(&path, 4_200);
     make_mesh(&store, "wing", 100).unwrap();
@@ -144,7 +144,7 @@ fn a_mesh_whose_file_was_lost_is_made_again_with_other_attributes() {
     store.flush(None).unwrap();
     fs::remove_file(only_file(folder.path(), "meshes")).unwrap();
     assert!(!open(folder.path()).verify(&Request::default()).unwrap().ok());
-    // The file bears the name under which it was made, so its bytes are others.
+    // The file contains its first name, so its bytes differ.
     make_mesh(&store, "tail", 100).unwrap();
     store.flush(None).unwrap();
     let store = open(folder.path());
@@ -188,7 +188,7 @@ fn a_flipped_bit_anywhere_in_a_kept_partition_is_found() {
         assert!(!store.verify(&Request::default()).unwrap().ok());
         fs::write(path, &bytes).unwrap();
     }
-    // A job passes a damaged one over, names it, and makes it again.
+    // A job skips a damaged one, names it, and makes it again.
     for path in &files {
         flip(path, 300);
     }

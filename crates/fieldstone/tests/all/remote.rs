@@ -1,5 +1,5 @@
-//! A store at the far end of a loopback answers as the store does: the suite of field stores, and what only crosses with
-//! help of both ends. The rest of the suites runs so by `make test-loopback`.
+//! A store at the far end of a loopback gives the same answers: the suite of field stores, and the calls that need both
+//! ends. `make test-loopback` runs the other suites this way.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use fieldstone_core::env::sim::SimWorld;
 use fieldstone_store::LocalStore;
 use fieldstone_store::conformance::{Access, BEHAVIOURS, Harness, Opening, put_file, run};
 
-/// A simulated world whose stores are all reached by loopbacks.
+/// A simulated world that reaches all of its stores through loopbacks.
 struct Far(SimWorld);
 
 impl Harness for Far {
@@ -27,8 +27,8 @@ impl Harness for Far {
         let env: Env = self.0.process(["a", "b"][process % 2]);
         let fields = LocalStore::open(env, Path::new("/shared/store"), how.local("tested"))?;
         let store = Store::of(fields, CatalogSettings::default(), false);
-        // Reads of a facade say that no store is there yet; those of a field store find nothing. Behaviours that name a
-        // schema make the store themselves.
+        // Reads of a facade report that there is no store yet; those of a field store find nothing. Behaviours that
+        // name a schema make the store themselves.
         if how.access == Access::Append && how.at.is_none() && how.schema.is_none() {
             store.backend().create()?;
         }
@@ -53,7 +53,7 @@ fn far() -> Store {
 
 #[test]
 fn it_shows_every_behaviour_of_field_stores() {
-    // Of a facade, to read a store that is not there is an error in every mode.
+    // For a facade, reading a store that does not exist is an error in every mode.
     let of_facades = |name: &str| name != "no_store_is_not_found";
     for (name, _) in BEHAVIOURS.iter().filter(|(name, _)| of_facades(name)) {
         let world = SimWorld::new(1);

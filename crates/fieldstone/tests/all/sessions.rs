@@ -1,5 +1,5 @@
-//! Sessions of one handle: what a client puts into catalog and graph and has not flushed is seen by itself alone, and a
-//! flush publishes nothing of another one's.
+//! Sessions of one handle: only a client itself sees its unflushed catalog and graph records, and its flush publishes
+//! none of another client's.
 
 use fieldstone::catalog::Query;
 use fieldstone::graph::{RelationPut, VertexName};

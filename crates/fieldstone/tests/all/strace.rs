@@ -1,4 +1,4 @@
-//! System calls of a store: no lock, no file that two processes write except a board, one sync for a small flush.
+//! System calls: no locks, no file with two writing processes except a board, one sync for a small flush.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ fn eight_writers_and_eight_readers_take_no_lock_and_share_no_file_but_the_board(
     }
     let folder = Folder::new("strace");
     let url = folder.store();
-    // Something to read from the start.
+    // Data to read from the start.
     acknowledged(start(&[], &["write", &url, "first", "2"]));
     let traces: Vec<_> =
         (0..16).map(|i| folder.0.join(format!("trace{i}")).to_str().unwrap().to_owned()).collect();
@@ -91,12 +91,12 @@ fn a_small_flush_makes_one_sync_and_one_write_to_the_log() {
     assert_eq!(per_ten("fsync"), 0);
     assert_eq!(per_ten("write to the log"), 10);
     assert_eq!(per_ten("write to the board"), 10);
-    // Zeros that later flushes would have filled, by who has made more than three.
+    // Zeros that later flushes would have filled, by a writer that made more than three.
     assert_eq!(per_ten("cut of the log"), 1);
     assert_eq!(per_ten("other"), 0);
 }
 
-/// J-29: a file whose times were asked for gets new ones with its next write, and so its next sync writes the inode.
+/// J-29: after its times were read, a file gets new ones with its next write, and so its next sync writes the inode.
 #[test]
 fn a_small_flush_asks_for_the_times_of_no_file_that_it_writes() {
     if !have_strace() {

@@ -1,4 +1,4 @@
-//! Fields from store to store: what comes along, what is checked, and what a crash leaves.
+//! Fields from store to store: the share, the checks, and the state after a crash.
 
 use std::path::Path;
 
@@ -102,7 +102,7 @@ fn of_all_kinds(world: &SimWorld) -> Store {
             Value::Piece { data: &data, dtype: DType::F4, start: &start, count: &count, shape: &[8, 8] };
         put(&store, "created", step, value, &plain);
     };
-    // Waiting; in part; whole in pieces that overlap; pieces without a created field.
+    // Unflushed; in part; complete in overlapping pieces; pieces without a created field.
     created("0");
     created("1");
     piece(1, [2, 3], [4, 2]);
@@ -125,7 +125,7 @@ fn of_all_kinds(world: &SimWorld) -> Store {
     store
 }
 
-/// Archives an array of 10 by 30 elements that stands in a file of the store.
+/// Archives an array of 10 by 30 elements that is in a file of the store.
 fn put_stored(world: &SimWorld, store: &Store, step: u64, holes: u64) -> Vec<u8> {
     let disk = world.process("a").disk;
     let folder = Path::new(HOT).join("arrays/a");
@@ -183,7 +183,7 @@ fn an_array_in_a_file_of_the_store_is_copied_and_one_with_holes_is_refused() {
     assert!(refused.message().contains("no folder"), "{refused}");
 }
 
-/// A complete description of a field.
+/// All facts of a field.
 fn output(field: &Field) -> String {
     let field = field.clone().lenient();
     let read = field.read().unwrap();
@@ -218,7 +218,7 @@ fn fields_of_every_kind_come_along_as_they_are() {
     let (ours, theirs) = (all(&hot), all(&cold));
     for (ours, theirs) in ours.iter().zip(&theirs) {
         if ours.contains("variable=outside") {
-            // Copied as bytes: cut as the store cuts.
+            // Copied as bytes, in the store's own division.
             assert_eq!(ours.split("chunks").next(), theirs.split("chunks").next());
             let entry = cold.list(&request("variable=outside")[0], &ListOptions::default()).unwrap().next();
             assert!(!entry.unwrap().unwrap().place.unwrap().to_string().starts_with("file:"));
@@ -228,12 +228,12 @@ fn fields_of_every_kind_come_along_as_they_are() {
     }
     assert_eq!(ours.len(), theirs.len());
     assert!(cold.verify(&Request::new()).unwrap().ok());
-    // Once more: nothing is written.
+    // Again: nothing is written.
     let before = cold.version().unwrap();
     let again = copied(&hot, "", &cold).unwrap();
     assert_eq!((again.fields, again.bytes, again.unchanged), (0, 0, n));
     assert_eq!(cold.version().unwrap(), before);
-    // A field that differs in one element, or in its written elements, is copied again.
+    // A field that differs in one element, or in the set of written elements, is copied again.
     let data = [0; 4];
     let value =
         Value::Piece { data: &data, dtype: DType::F4, start: &[7, 7], count: &[1, 1], shape: &[8, 8] };
@@ -257,7 +257,7 @@ fn what_the_target_has_no_place_for_is_refused_before_a_byte_moves() {
     let narrow = with_schema(&world, "/narrow", "[run[ variable[ step ]]]");
     let refused = error(copied(&hot, "", &narrow), ErrorKind::Invalid);
     assert!(refused.message().contains("member=1") && refused.message().contains("/narrow"), "{refused}");
-    // Keys that would become one there.
+    // Keys that would become one in the target.
     let blind = with_schema(&world, "/blind", "[run[ variable[ step, member- ]]]");
     if let Err(refused) = copied(&hot, "", &blind) {
         assert_eq!(refused.kind(), ErrorKind::Invalid);
@@ -321,7 +321,7 @@ fn a_move_removes_what_was_carried_over_and_nothing_newer() {
     let options = OpenOptions { at: Some(version), ..OpenOptions::default() };
     let old: Store = open_in(world.process("a"), HOT, Path::new(HOT), &options).unwrap();
     assert_eq!(field(&old, "t", 0).unwrap().read().unwrap(), b"old");
-    // This handle's unflushed content is not part of it, and still its own.
+    // Unflushed data of this handle are not part of it, and still its own.
     bytes(&hot, "v", 0, b"unflushed");
     moved(&hot, "variable=u", &cold).unwrap();
     assert_eq!((hot.unflushed(), listed(&hot).len(), listed(&cold).len()), (1, 1, 8));
@@ -347,7 +347,7 @@ fn moves_that_cannot_remove_are_refused_before_anything_is_copied() {
     assert_eq!(copied(&reader, "", &cold).unwrap().fields, 1);
 }
 
-/// Content that the target's disk does not return is found before anything becomes visible or is removed.
+/// A fault of the target's disk is found before anything is visible or removed.
 #[test]
 fn a_target_that_loses_a_byte_is_found_out() {
     let world = world();
@@ -372,7 +372,7 @@ fn a_target_that_loses_a_byte_is_found_out() {
     assert_eq!((report.fields, report.removed, listed(&hot).len(), listed(&cold).len()), (3, 3, 0, 3));
 }
 
-/// Bytes that are sound and not those of the source are found out as well.
+/// Intact bytes that differ from the source are also found.
 #[test]
 fn a_target_that_gives_back_something_else_is_found_out() {
     let world = world();
@@ -398,7 +398,7 @@ fn a_target_that_gives_back_something_else_is_found_out() {
     assert_eq!((listed(&cold).len(), listed(&hot).len(), hot.unflushed()), (0, 3, 0));
 }
 
-/// Damage in the source is named by its key; all else is carried over, and what is damaged stays where it is.
+/// Damage in the source is named by its key; all else is carried over, and damaged fields stay.
 #[test]
 fn a_transfer_goes_on_past_what_is_damaged_and_names_it() {
     let world = world();
@@ -406,7 +406,7 @@ fn a_transfer_goes_on_past_what_is_damaged_and_names_it() {
     for step in 0..3 {
         bytes(&hot, "t", step, &pattern(1_000_000, step));
     }
-    // Of two parts of 16 MiB the second is damaged: parts of it are in the target when that is found.
+    // The second of two parts of 16 MiB is damaged: the target has the first when that is found.
     let large = pattern(40_000_000, 3);
     let value = Value::Array { data: &large, dtype: DType::F4, shape: &[100, 100, 1000] };
     put(
@@ -425,7 +425,7 @@ fn a_transfer_goes_on_past_what_is_damaged_and_names_it() {
     );
     bytes(&hot, "u", 0, b"sound");
     hot.flush(None).unwrap();
-    // Pieces that disagree make no field.
+    // Pieces that disagree do not form a field.
     put(
         &hot,
         "t",
@@ -456,8 +456,8 @@ fn a_transfer_goes_on_past_what_is_damaged_and_names_it() {
     }
 }
 
-/// Killed at any system call, with the power cut as well: a field is in the source, in the target, or in
-/// both; the target has all or nothing; and the move, done again, ends what was begun.
+/// Killed at any system call, also with a power cut: a field is in the source, in the target, or in both; the target
+/// has all or nothing; and the repeated move completes the first.
 #[test]
 fn a_killed_move_loses_nothing() {
     let fields = 4;

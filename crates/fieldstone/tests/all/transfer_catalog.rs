@@ -1,5 +1,5 @@
-//! Metadata that goes from store to store with fields: runs, steps, variables, tags and attributes; and metadata that
-//! stays.
+//! The catalog's share of a transfer: runs, steps, variables, tags and attributes that go with fields, and those that
+//! stay.
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ fn count(store: &Store, text: &str) -> u64 {
     store.catalog().count(&find(text)).unwrap()
 }
 
-/// All that the catalog says, but for who wrote it.
+/// The content of the catalog, except for its writers.
 fn said(store: &Store) -> Vec<String> {
     let (catalog, all) = (store.catalog(), Query::all());
     let mut lines = Vec::new();
@@ -114,7 +114,7 @@ fn state(store: &Store) -> (Vec<String>, String) {
     (said(store), store.version().unwrap())
 }
 
-/// A run of which something stands everywhere an attribute can stand, with values of every type.
+/// A run with attributes on every kind of target, with values of every type.
 fn rich(world: &SimWorld) -> Store {
     let store = open(world, HOT);
     let run = store.create_run("a").param("nx", 3).param("grid", Value::Float(f64::NAN)).job("17");
@@ -123,7 +123,7 @@ fn rich(world: &SimWorld) -> Store {
     decl.coord(0, Coordinate::Uniform { first: 0.5, spacing: 2.0 }).create().unwrap();
     run.create_variable("t", DType::F4, &[9]).version(3).create().unwrap();
     run.create_steps(vec![0, 1, 2], Some(vec![0.0, 0.1, 0.2])).unwrap();
-    // A step of which there is nothing else.
+    // A step that has nothing else.
     run.create_step(9, None).unwrap();
     for step in 0..3 {
         put(&store, "a", "t", step);
@@ -157,7 +157,7 @@ fn rich(world: &SimWorld) -> Store {
     }
     run.annotate(("rate", 0), 1.5, &Target::variable("t").step(0)).unwrap();
     run.annotate(("rate", 1), 2, &Target::variable("t").step(0)).unwrap();
-    // Several that stand on one place.
+    // Several at one place.
     let several = Values::Int(vec![1, 2, 2]);
     run.annotate_many("several", several, &Target::variable("t").step(1)).unwrap();
     store.flush(None).unwrap();
@@ -177,14 +177,14 @@ fn all_that_stands_on_runs_steps_and_variables_comes_along_once() {
     assert_eq!(said(&cold), said(&hot));
     assert_eq!(said(&open(&world, COLD)), said(&hot));
     assert!(cold.catalog().verify().unwrap().ok() && cold.catalog().conflicts().unwrap().is_empty());
-    // Once more nothing is written; in part neither.
+    // Again: nothing is written, whether all or in part.
     let before = state(&cold);
     for request in ["", "run=a,step=1", "variable=bare"] {
         let again = copied(&hot, requests(request), &cold).unwrap();
         assert_eq!((again.fields, again.attributes), (0, 0), "{request}");
         untouched(&cold, &before);
     }
-    // A correction is carried over, also one of another value at the same place, and nothing else.
+    // A correction is corrected there; so are other values at the same place, and nothing else.
     let run = hot.run_of_project("", "a").unwrap();
     run.annotate_many("several", Values::Int(vec![2, 7]), &Target::variable("t").step(1)).unwrap();
     hot.flush(None).unwrap();
@@ -204,7 +204,7 @@ fn a_part_takes_what_stands_on_it_alone() {
     let variables: Vec<_> =
         catalog.variables(&all).unwrap().into_iter().map(|row| row.decl.variable).collect();
     assert_eq!(variables, [VariableName { name: "bare".into(), version: 0 }]);
-    // On the run, and on the field: of each of eleven tags one.
+    // On the run, and on the field: one of each of eleven tags.
     assert_eq!((count(&cold, ""), count(&cold, "variable=bare")), (22, 11));
     // The rest of the step.
     copied(&hot, requests("run=a,step=2"), &cold).unwrap();
@@ -230,7 +230,7 @@ fn what_is_declared_or_annotated_without_a_field_is_selected_by_its_name() {
     assert_eq!(cold.catalog().variables(&Query::all()).unwrap().len(), 1);
     copied(&hot, requests("run=elsewhere"), &cold).unwrap();
     assert_eq!(count(&cold, ""), 2);
-    // Fields alone: there is none of the name.
+    // Fields alone: the target has no such run.
     let fields = TransferOptions { fields_only: true, ..TransferOptions::default() };
     error(copy(&hot, requests("run=elsewhere"), &cold, &fields), ErrorKind::NotFound);
     error(copied(&hot, requests("run=nowhere"), &cold), ErrorKind::NotFound);
@@ -277,7 +277,7 @@ fn a_move_takes_away_what_it_carried_and_rows_of_which_nothing_stays() {
     assert_eq!((said(&hot), listed(&hot), listed(&cold)), (all.clone(), 6, 0));
     let report = moved(&hot, requests("run=a,step=2"), &cold).unwrap();
     assert_eq!((report.fields, report.removed), (2, 2));
-    // The step is gone with all on it; run and variables stay, with what stands on them.
+    // The step is gone with all attributes on it; run and variables stay, with theirs.
     let steps: Vec<i64> = hot.catalog().steps(&Query::all()).unwrap().iter().map(|row| row.step).collect();
     assert_eq!((steps, count(&hot, "step=2"), count(&hot, "scope=run")), (vec![0, 1, 9], 0, 12));
     assert_eq!((count(&hot, "variable=t and tag=bool"), count(&cold, "variable=t and tag=bool")), (2, 4));
@@ -310,14 +310,14 @@ fn hits_bring_their_fields_and_what_they_stand_on() {
     };
     assert_eq!(of(&cold), of(&hot).into_iter().filter(|line| !line.contains("\"p\"")).collect::<Vec<_>>());
     assert_eq!(copied(&hot, hits.clone(), &cold).unwrap().attributes, 0);
-    // A limit is kept to, in its order.
+    // A limit is applied in the order of hits.
     let some = Query { limit: Some(1), ..found };
     let few = open(&world, "/few");
     assert_eq!(copied(&hot, some, &few).unwrap().attributes, 1);
-    // A move takes these attributes away, and the fields under them.
+    // A move removes these attributes, and the fields under them.
     moved(&hot, hits.clone(), &cold).unwrap();
     assert_eq!((listed(&hot), count(&hot, "tag=rate"), count(&hot, "tag=float")), (5, 0, 6));
-    assert_eq!(hot.catalog().steps(&Query::all()).unwrap().len(), 4, "bare stands at step 0");
+    assert_eq!(hot.catalog().steps(&Query::all()).unwrap().len(), 4, "bare is at step 0");
     // They are not attributes of it any more.
     let before = state(&cold);
     let gone = error(copied(&hot, hits, &cold), ErrorKind::Conflict);
@@ -356,7 +356,7 @@ fn a_target_with_other_roles_gets_fields_alone_and_the_report_says_why() {
     let report = copied(&hot, requests("run=a"), &cold).unwrap();
     assert_eq!((report.fields, report.attributes, count(&cold, "")), (6, 0, 0));
     assert!(report.left.iter().any(|left| left.kind == "attribute" && left.why.contains("schema")));
-    // A move leaves in place what it did not carry.
+    // A move leaves the items that it did not carry.
     moved(&hot, requests("run=a"), &cold).unwrap();
     assert_eq!((listed(&hot), count(&hot, "variable=t and tag=bool")), (0, 4));
 }
@@ -383,11 +383,11 @@ fn attributes_become_those_of_who_copies_and_others_keep_theirs() {
         (users(&theirs), count(&theirs, "value=1"), count(&theirs, "value=2")),
         (vec![502, 502], 1, 1)
     );
-    // Not his to move; his own attribute is under a field that is not his.
+    // He may not move these; his own attribute is on a field of another user.
     error(moved(&bob, requests("run=a"), &theirs), ErrorKind::Denied);
     error(moved(&bob, find("value=2"), &theirs), ErrorKind::Denied);
     assert_eq!((count(&hot, ""), listed(&hot), bob.unflushed()), (2, 1, 0));
-    // On the run itself he annotates, and moves, what is his; the run stays hers.
+    // On the run itself he moves his own annotations; the run stays hers.
     hot.run("a").unwrap().annotate("own", 1, &Target::run()).unwrap();
     hot.create_run("empty").create().unwrap();
     hot.flush(None).unwrap();
@@ -396,18 +396,18 @@ fn attributes_become_those_of_who_copies_and_others_keep_theirs() {
     let took = moved(&bob, find("tag=own and value=2"), &open_by(&world, "b", "/took")).unwrap();
     assert_eq!((took.attributes, count(&hot, "tag=own")), (1, 1));
     error(moved(&bob, find("tag=own"), &theirs), ErrorKind::Denied);
-    // A run that nothing stands on is not his to move either.
+    // He may not move a run without attributes either.
     error(moved(&bob, requests("run=empty"), &theirs), ErrorKind::Denied);
     assert_eq!((count(&theirs, "tag=own"), hot.catalog().runs(&Query::all()).unwrap().len()), (0, 2));
     hot.catalog().delete(&Deletion::Runs(find("run=empty")), false, true, &Session::default()).unwrap();
     hot.catalog().delete(&Deletion::Tags(find("tag=own")), false, true, &Session::default()).unwrap();
     hot.flush(None).unwrap();
-    // A target that has them already, under any name, does not get them twice.
+    // A target that has them, under any user, gets no duplicates.
     world.permissions().make_writable(Path::new(COLD)).unwrap();
     let mine = open(&world, COLD);
     let again = copied(&hot, requests("run=a"), &mine).unwrap();
     assert_eq!((again.fields, again.attributes, count(&mine, "")), (0, 0, 2));
-    // A run there that its owner alone annotates.
+    // A run there that only its owner may annotate.
     let closed = open_by(&world, "b", "/closed");
     closed.create_run("a").annotated_by_owner().create().unwrap();
     closed.flush(None).unwrap();
@@ -415,7 +415,7 @@ fn attributes_become_those_of_who_copies_and_others_keep_theirs() {
     let refused = error(copied(&hot, find("tag=q"), &open(&world, "/closed")), ErrorKind::Denied);
     assert!(refused.message().contains('a'), "{refused}");
     assert_eq!(count(&open(&world, "/closed"), ""), 0);
-    // The owner takes away what others wrote in his run, too.
+    // The owner also moves the writes of others in her run.
     moved(&hot, requests("run=a"), &open(&world, "/own")).unwrap();
     assert_eq!((count(&hot, ""), count(&bob, "")), (0, 0));
 }
@@ -455,7 +455,7 @@ fn arrays_of_jobs_stay_and_are_named() {
     let report = moved(&hot, requests("run=a"), &cold).unwrap();
     assert_eq!(report.left.len(), 1);
     assert_eq!((report.left[0].kind, &report.left[0].names[..]), ("group", &["g".to_owned()][..]));
-    // The run stays for its group, and so does what stands on it.
+    // The run stays for its group, and so do attributes on it.
     assert_eq!((hot.catalog().runs(&Query::all()).unwrap().len(), count(&hot, "tag=q")), (1, 1));
     assert_eq!((count(&cold, "tag=q"), listed(&hot)), (1, 0));
 }
@@ -485,8 +485,8 @@ fn attributes_of_many_commits_arrive_all() {
     assert_eq!((report.attributes, count(&hot, ""), count(&cold, "")), (0, 0, 138_000));
 }
 
-/// Killed at any system call: the target has all fields with all attributes or nothing, and a move that is done again
-/// ends what was begun.
+/// Killed at any system call: the target has all fields with all attributes or nothing, and a repeated move completes
+/// the first.
 #[test]
 fn a_killed_move_leaves_attributes_with_their_fields() {
     for n in (1..).step_by(5) {
@@ -554,7 +554,7 @@ fn numbers(store: &Store) -> Vec<String> {
     list.map(|entry| entry.unwrap().key.get("number").unwrap().text().into_owned()).collect()
 }
 
-/// An attribute that names a member stands on its field alone, whichever way it is asked for.
+/// An attribute that names a member is only on its field, whichever way it is queried.
 #[test]
 fn attributes_of_a_member_take_its_field_alone() {
     let world = world();
@@ -568,10 +568,10 @@ fn attributes_of_a_member_take_its_field_alone() {
     let fields = TransferOptions { fields_only: true, ..TransferOptions::default() };
     let alone = open(&world, "/alone");
     assert_eq!(copy(&hot, hits.clone(), &alone, &fields).unwrap().fields, 1);
-    // One that names none stands on all members.
+    // One without a member is on all members.
     let mean = open(&world, "/mean");
     assert_eq!(copied(&hot, find("tag=mean"), &mean).unwrap().fields, 5);
-    // By request: what stands on the member that is asked for, and what names none.
+    // By request: attributes on the requested member, and those that name none.
     let by_request = open(&world, "/request");
     let report = copied(&hot, requests("run=a,variable=t,step=0,number=3"), &by_request).unwrap();
     assert_eq!((report.fields, report.attributes, count(&by_request, "tag=storm")), (1, 2, 1));
@@ -580,7 +580,7 @@ fn attributes_of_a_member_take_its_field_alone() {
     assert_eq!((count(&none, "tag=storm"), count(&none, "tag=mean")), (0, 1));
     let written = fieldstone::transfer::written(&hot, &requests("number=1,variable=t")).unwrap().concat();
     assert!(written.contains("storm") && !written.contains("\"3\""), "{written}");
-    // Attributes of a member go with it, although other members stay.
+    // An attribute on a member goes with it, although other members stay.
     let cold = open(&world, COLD);
     moved(&hot, requests("run=a,variable=t,step=0,number=3"), &cold).unwrap();
     assert_eq!((count(&hot, "tag=storm"), count(&hot, "tag=mean"), numbers(&hot).len()), (1, 1, 9));

@@ -1,8 +1,8 @@
-//! Moves that meet: in opposite directions, in rings, the same one twice, each killed anywhere. Their content is in
-//! one of the stores or in several, always: fields, attributes, and declarations of runs.
+//! Moves that meet: in opposite directions, in rings, the same one twice, each killed anywhere. Moved data are always
+//! in one of the stores or in several: fields, attributes, and declarations of runs.
 //!
-//! A move calls its progress between reading and writing each field, and once more before it is decided: there other moves
-//! run, whole or killed. `FIELDSTONE_CRASH=full` makes 2,000 kills of moves, otherwise 60.
+//! A move reports progress between reading and writing each field, and once more before its decision: there other moves
+//! run, completely or killed. `FIELDSTONE_CRASH=full` makes 2,000 kills of moves, otherwise 60.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -53,7 +53,7 @@ fn first_of(store: &Store, step: i64) -> Option<i64> {
     Some(i64::from_ne_bytes(data[..8].try_into().unwrap()))
 }
 
-/// A run with fields, attributes wherever one can stand, and declarations; the same in each of these stores.
+/// A run with fields, attributes on every kind of target, and declarations; the same in each of these stores.
 fn fill(world: &SimWorld, stores: &[&str]) {
     for path in stores {
         let store = open(world, path);
@@ -79,7 +79,7 @@ fn is_there(store: &Store) -> bool {
     !store.list(&Request::new(), &ListOptions::default()).is_err_and(|e| e.kind() == ErrorKind::NotFound)
 }
 
-/// All that a store has of the run, each thing as a line.
+/// A store's data of the run, one line for each item.
 fn has(store: &Store) -> Vec<String> {
     if !is_there(store) {
         return Vec::new();
@@ -101,7 +101,7 @@ fn has(store: &Store) -> Vec<String> {
     lines
 }
 
-/// Everything is in one of the stores, and none is damaged or contradicts itself.
+/// Everything is in one of the stores, and no store has damage or contradictions.
 fn nothing_is_lost(world: &SimWorld, stores: &[&str], all: &[String], what: &str) {
     let mut there = Vec::new();
     for path in stores {
@@ -123,12 +123,12 @@ fn moved(from: &Store, to: &Store, progress: Option<&OnProgress<'_>>) -> Result<
     move_to(from, vec![Request::parse("run=a")?], to, &options)
 }
 
-/// How often a move of the run calls its progress: before each field, after all are durable, and before it is decided.
+/// Number of a run's progress calls: before each field, after all are durable, and before the decision.
 const CALLS: usize = 2 * STEPS as usize + 1;
 
 #[test]
 fn moves_that_cross_leave_what_they_carry_in_a_store() {
-    // The other move runs whole between two steps of this one, or not at all.
+    // The other move runs completely between two steps of this one, or not at all.
     for at in 0..=CALLS {
         let world = world(at as u64 + 1);
         fill(&world, &STORES[..2]);
@@ -147,7 +147,7 @@ fn moves_that_cross_leave_what_they_carry_in_a_store() {
     }
 }
 
-/// All moves have prepared what they carry before the first is decided.
+/// All moves have prepared their data before the first is decided.
 #[test]
 fn rings_of_moves_leave_what_they_carry_in_a_store() {
     for (round, length) in [2, 3, 2, 3, 3, 2].into_iter().enumerate() {
@@ -196,7 +196,7 @@ fn a_move_that_is_made_twice_at_once_moves_all() {
     }
 }
 
-/// Content that others write to the source while a move runs stays there, whatever it describes.
+/// Data written to the source during a move stay there, on any kind of target.
 #[test]
 fn what_is_written_on_a_run_while_it_moves_stays() {
     let world = world(1);
@@ -218,7 +218,7 @@ fn what_is_written_on_a_run_while_it_moves_stays() {
     moved(&from, &to, Some(&progress)).unwrap();
     let left = open(&world, STORES[0]);
     let late = left.catalog().count(&parse("tag=late").unwrap()).unwrap();
-    // After the move, attributes of the run stay with it; everything else that was carried over is gone.
+    // Of the carried data, attributes on the run stay with it; all else is gone.
     assert_eq!((late, left.catalog().count(&parse("tag=q").unwrap()).unwrap()), (2, 1));
     let steps = left.catalog().steps(&Query::all()).unwrap();
     assert!(steps.iter().any(|row| (row.step, row.time) == (77, Some(7.5))), "{steps:?}");
@@ -226,7 +226,7 @@ fn what_is_written_on_a_run_while_it_moves_stays() {
     assert!(variables.iter().any(|row| row.declared && row.decl.variable.name == "new"), "{variables:?}");
 }
 
-/// A value that others write in the target under a key that is being moved there is not hidden by the older value.
+/// The older value does not hide other users' writes in the target under a key that is being moved there.
 #[test]
 fn a_newer_version_in_the_target_is_not_hidden() {
     for there in [false, true] {
@@ -244,7 +244,7 @@ fn a_newer_version_in_the_target_is_not_hidden() {
         let refused = error(moved(&from, &to, Some(&progress)), ErrorKind::Conflict);
         assert!(refused.message().contains("step=1") && refused.hint().is_some(), "{refused}");
         assert_eq!((first_of(&to, 1), first_of(&from, 1), first_of(&from, 0)), (Some(100), Some(1), Some(0)));
-        // The same value is none that is hidden.
+        // The same value does not count as hidden.
         let progress = |done: u64, of: u64| {
             if done == of {
                 put(&other, 1, 1);
@@ -257,7 +257,7 @@ fn a_newer_version_in_the_target_is_not_hidden() {
     }
 }
 
-/// Several values of one place, of which the source has some, stay all.
+/// Several values of one place, some of which the source has, all stay.
 #[test]
 fn a_move_keeps_what_the_target_says_beside_what_it_carries() {
     let world = world(1);
@@ -276,7 +276,7 @@ fn a_move_keeps_what_the_target_says_beside_what_it_carries() {
     assert_eq!((count(&from), count(&to)), (0, 3));
 }
 
-/// A move from one store to another, by a process of its own that may be killed; within it, with some luck, another one.
+/// A move from one store to another, by a process of its own that may be killed; with luck, another one runs during it.
 fn random_move(world: &SimWorld, dice: &RefCell<Seeded>, kills: &Cell<u64>, depth: u32) {
     let (from, to, kill, within) = {
         let mut dice = dice.borrow_mut();
@@ -320,7 +320,7 @@ fn killed_moves_in_rings_lose_nothing() {
             }
             nothing_is_lost(&world, &STORES, &all, &format!("round {round}, move {moves}"));
         }
-        // An interrupted move can be finished.
+        // An interrupted move can be completed.
         for from in [1, 2] {
             match moved(&open(&world, STORES[from]), &open(&world, STORES[0]), None) {
                 Err(e) if e.kind() == ErrorKind::NotFound => {}

@@ -245,7 +245,7 @@ impl SharedHelper<'_> {
     }
 }
 
-/// Whether two keys have the same pairs, in whatever order.
+/// Whether two keys have the same pairs, in any order.
 fn same(mut a: Texts, mut b: Texts) -> bool {
     a.sort_unstable();
     b.sort_unstable();

@@ -8,8 +8,8 @@
 //!
 //! Invariants:
 //! * a field's bytes are those of its message; a message of several fields is archived as messages of one;
-//! * a call that is refused has archived nothing;
-//! * memory holds one batch of messages (16 MiB, or one message) and the keys that are known (64 MiB).
+//! * a refused call archives nothing;
+//! * memory holds one batch of messages (16 MiB, or one message) and the cached keys (64 MiB).
 //!
 //! ```no_run
 //! use fieldstone::{ArchiveOptions, GribOptions, GribSource, OpenOptions};

@@ -28,7 +28,7 @@ use crate::interop::shared_helper::SharedHelper;
 
 /// Maximum number of variables, or steps, in one record.
 const MANY: usize = 4096;
-/// Number of messages in one question to the helper, roughly.
+/// Messages in one question to the helper, and their bytes; both are approximate.
 const ASKED: usize = 32;
 const ASKED_BYTES: usize = 32 << 20;
 

@@ -13,19 +13,19 @@ pub fn look(path: &Path) -> Result<FileState> {
     let head = read_head(path).map_err(|e| Error::io("read", path, e))?;
     if head.starts_with(b"FSU") {
         return Err(Code::ContainerUnfinished
-            .error("the container is unfinished: its writer has not closed it yet, or was stopped")
+            .error("the container is not finished: its writer has not closed it yet, or was stopped")
             .with_hint(
-                "take it after its writer closes it; if the writer was stopped, write the container again",
+                "take it when its writer has closed it; if the writer was stopped, write the container again",
             ));
     }
     if ![&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05", b"FSP"].iter().any(|magic| head.starts_with(magic)) {
-        let what = match () {
+        let found = match () {
             () if head.starts_with(HDF5) => "this is a netCDF-4 (HDF5) file",
-            () => "this file is neither",
+            () => "this file has another format",
         };
         return Err(Code::FileFormat
             .error(format!(
-                "only GRIB, netCDF classic files and containers can be taken without a copy; {what}"
+                "only GRIB, netCDF classic files and containers can be taken without a copy: {found}"
             ))
             .with_hint("take it with a copy of its bytes"));
     }

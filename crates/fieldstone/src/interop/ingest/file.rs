@@ -31,7 +31,7 @@ const METADATA: &str = "the metadata";
 /// Maximum number of lines in a report for one file; further ones are only counted.
 const MAX_SKIPPED: usize = 100;
 
-/// What an ingest keeps from file to file.
+/// State that an ingest keeps from file to file.
 pub struct State<'a> {
     pub(super) store: &'a Store,
     pub(super) catalog: &'a dyn CatalogAccess,

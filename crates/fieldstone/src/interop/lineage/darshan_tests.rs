@@ -121,7 +121,7 @@ fn what_is_less_than_whole_is_noted_or_refused() {
     {
         assert!(notes.contains(said), "{notes}");
     }
-    // Where names were made anonymous the streams are known by their numbers.
+    // In anonymised logs, numbers identify the streams.
     let streams = STREAM_NUMBERS.map(|number| record(number, None, moved(1, 1), moved(1, 1)));
     let rows = log(job(), &[("STDIO", &streams)]).rows().unwrap();
     assert_eq!((accesses(&rows).len(), rows.notes.len()), (0, 0));

@@ -1,17 +1,17 @@
-//! Provenance that others recorded, as rows of the graph: Darshan logs, SLURM's accounting, OpenLineage
-//! events, directory trees. And lineages of ours for others: [`export()`], [`compare()`], [`script()`].
+//! External provenance as rows of the graph: Darshan logs, SLURM's accounting, OpenLineage events, directory trees. And
+//! our lineages for other tools: [`export()`], [`compare()`], [`script()`].
 //!
-//! [`recognise`] says what a file is, [`read`] and [`LineageReader`] turn it into [`GraphRows`], and [`tree`] walks a directory
-//! in batches. Nothing here puts rows into a store.
+//! [`recognise`] identifies a file, [`read`] and [`LineageReader`] turn it into [`GraphRows`], and [`tree`] walks a
+//! directory in batches. Nothing here puts rows into a store.
 //!
 //! Invariants:
-//! * ids and times depend on what was read and on nothing else, so that the same history brought in twice is there
-//!   once; in particular no row is stamped with the time of its reading;
-//! * a relation is given once, from its source: the graph keeps its reverse;
-//! * a vertex is put only where the source says something of it; files and users are there by their relations alone, so
-//!   that what people noted at them stays;
-//! * what has no place among the rows is said in [`GraphRows::notes`]; what cannot be understood is an error that
-//!   names the file and the line, record or event.
+//! * ids and times depend only on the content read, so that importing the same history twice adds it once; in
+//!   particular, no row is stamped with the time of its import;
+//! * a relation is given once, from its source: the graph adds its reverse;
+//! * a vertex is put only if the source describes it; files and users exist by their relations alone, so that users'
+//!   notes on them stay;
+//! * [`GraphRows::notes`] names facts that do not fit the rows; content that cannot be parsed is an error that names
+//!   the file and the line, record or event.
 //!
 //! ```
 //! use fieldstone::lineage::{LineageOptions, LineageSource, recognise, sacct};
@@ -54,36 +54,36 @@ pub use sacct::{sacct, utc_offset};
 pub use script::script;
 pub use tree::{Listing, OWNED_BY, TreePart, TreeReport, tree};
 
-/// How much of a file [`recognise`] wants to see, where there is so much.
+/// Number of bytes of a file that [`recognise`] needs, if the file has that many.
 pub const HEAD: usize = 64 << 10;
-/// Longest text file that is taken.
+/// Maximum length of a text file.
 const LONGEST: u64 = 1 << 30;
-/// What stands at byte 8 of a Darshan log, in either byte order.
+/// The number at byte 8 of a Darshan log, in either byte order.
 const DARSHAN_MAGIC: u64 = 6_567_223;
 
 /// Rows of the graph.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GraphRows {
-    /// Vertices that there is something to say of.
+    /// Vertices with a description.
     pub vertices: Vec<VertexPut>,
     /// Relations, each from its source.
     pub relations: Vec<RelationPut>,
-    /// What was left out or is less than certain, a line each.
+    /// Omitted or uncertain facts, one line each.
     pub notes: Vec<String>,
-    /// Whether they say all that is known of what they describe, so that what a graph has at their times gives way to
-    /// them; else they add to it.
+    /// Whether they describe their vertices completely, so that they replace the graph's facts at their times; else
+    /// they add to them.
     pub whole: bool,
 }
 
 impl GraphRows {
-    /// Adds those of `more`.
+    /// Adds the rows of `more`.
     pub fn extend(&mut self, more: GraphRows) {
         self.vertices.extend(more.vertices);
         self.relations.extend(more.relations);
         self.notes.extend(more.notes);
     }
 
-    /// Vertices and relations.
+    /// Number of vertices and relations.
     pub fn len(&self) -> usize {
         self.vertices.len() + self.relations.len()
     }
@@ -94,10 +94,10 @@ impl GraphRows {
     }
 }
 
-/// Who recorded what a file holds.
+/// The recorder of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineageSource {
-    /// Darshan: what a job's processes read and wrote.
+    /// Darshan: reads and writes of a job's processes.
     Darshan,
     /// SLURM: jobs and their steps, as `sacct -P` lists them.
     Sacct,
@@ -108,17 +108,16 @@ pub enum LineageSource {
 /// Options of [`read`].
 #[derive(Debug, Clone, Default)]
 pub struct LineageOptions {
-    /// Seconds that local time was ahead of UTC where `sacct` ran, for times without an offset of their own: 3600 for
-    /// UTC+1. It is one number for a whole listing, so `TZ=UTC sacct …` is the better way across a change
-    /// of the clocks.
+    /// Seconds that local time was ahead of UTC on the machine of `sacct`, for times without an offset: 3600 for UTC+1.
+    /// It is one number for a whole listing, so `TZ=UTC sacct …` is better if the clocks changed in between.
     pub ahead: i32,
-    /// How the helper is started, which reads Darshan logs.
+    /// Options for starting the helper, which reads Darshan logs.
     pub helper: HelperOptions,
 }
 
-/// What a file is, by its name and first bytes (of which [`HEAD`] are enough); `None` for everything else.
+/// Identifies a file by its name and first bytes ([`HEAD`] of them are enough); `None` for other files.
 pub fn recognise(path: &Path, head: &[u8]) -> Option<LineageSource> {
-    // The library calls a log so until its job has ended; that it is not whole is said when it is read.
+    // The library uses this name until the job has ended; reading reports that such a log is incomplete.
     let named = path.extension().is_some_and(|suffix| suffix == "darshan" || suffix == "darshan_partial");
     if named || is_darshan(head) {
         return Some(LineageSource::Darshan);
@@ -138,9 +137,9 @@ fn is_darshan(head: &[u8]) -> bool {
         })
 }
 
-/// The rows of one file. FileFormat for a file that is of no known kind.
+/// The rows of one file. FileFormat for a file of an unknown kind.
 ///
-/// Files that belong together, such as events of one run in several files, are better read with one [`LineageReader`].
+/// Read files that belong together, such as events of one run in several files, with one [`LineageReader`].
 pub fn read(env: &Env, path: &Path, options: &LineageOptions) -> Result<GraphRows> {
     let mut reader = LineageReader::new(env, options);
     let mut rows = reader.read(path)?;
@@ -148,8 +147,7 @@ pub fn read(env: &Env, path: &Path, options: &LineageOptions) -> Result<GraphRow
     Ok(rows)
 }
 
-/// Reads files one after another: with one helper, and with the events of a run put together, whichever files they
-/// are in.
+/// Reads files one after another: with one helper, and with the events of a run combined, whichever files they are in.
 #[derive(Debug)]
 pub struct LineageReader<'a> {
     env: &'a Env,
@@ -159,13 +157,13 @@ pub struct LineageReader<'a> {
 }
 
 impl<'a> LineageReader<'a> {
-    /// A reader that has read nothing.
+    /// A new reader, without any events.
     pub fn new(env: &'a Env, options: &'a LineageOptions) -> LineageReader<'a> {
         LineageReader { env, options, helper: None, events: OpenLineage::default() }
     }
 
-    /// The rows of a file; those of OpenLineage come with [`finish`](LineageReader::finish). After an error nothing of the file
-    /// is kept, and the next one can be read.
+    /// The rows of a file; those of OpenLineage come with [`finish`](LineageReader::finish). An error drops the whole
+    /// file, and the next one can be read.
     pub fn read(&mut self, path: &Path) -> Result<GraphRows> {
         let named = |error: Error| error.context(path.display());
         match recognise(path, &self.bytes(path, HEAD as u64, false)?) {
@@ -199,7 +197,7 @@ impl<'a> LineageReader<'a> {
         self.events.rows()
     }
 
-    /// The beginning of a file; with `whole` TooLarge where there is more.
+    /// The beginning of a file; with `whole`, TooLarge if there is more.
     fn bytes(&self, path: &Path, most: u64, whole: bool) -> Result<Vec<u8>> {
         let failed = |e| Error::io("read", path, e).with_hint("check the path and its permissions");
         let file = self.env.disk.open_read(path).map_err(failed)?;

@@ -1,8 +1,8 @@
-//! The facets that Fieldstone's own export adds to OpenLineage events, by which it comes back as it was.
+//! The facets that Fieldstone's own export adds to OpenLineage events, so that it can be imported unchanged.
 //!
 //! `fieldstone_execution` of a run has its vertex, properties, and relations to users, jobs and programs;
-//! `fieldstone_relation` of an input or output has its vertex and each version of the relation. What they say counts
-//! instead of what the rest of the event says of the same (G-43).
+//! `fieldstone_relation` of an input or output has its vertex and each version of the relation. These facets take
+//! precedence over the rest of the event (G-43).
 
 use fieldstone_core::value::Value;
 use serde_json::{Map, Value as Json};
@@ -10,9 +10,9 @@ use serde_json::{Map, Value as Json};
 use super::props::{PropList, count};
 use super::{RelationPut, VertexName};
 
-/// Of a run.
+/// Facet of a run.
 pub const EXECUTION: &str = "fieldstone_execution";
-/// Of an input or output.
+/// Facet of an input or output.
 pub const RELATION: &str = "fieldstone_relation";
 
 type Parsed<T> = std::result::Result<T, String>;
@@ -25,7 +25,7 @@ pub struct OwnExecution {
     pub relations: Vec<RelationPut>,
 }
 
-/// The execution that a run's facets name.
+/// The execution in a run's facets.
 pub fn execution(facets: Option<&Json>) -> Parsed<Option<OwnExecution>> {
     let Some(facet) = facets.and_then(|facets| facets.get(EXECUTION)) else { return Ok(None) };
     let named = |why: String| format!("its facet {EXECUTION}: {why}");
@@ -47,7 +47,7 @@ pub fn execution(facets: Option<&Json>) -> Parsed<Option<OwnExecution>> {
     Ok(Some(OwnExecution { vertex, props, relations }))
 }
 
-/// The relations that an input's or output's facets name.
+/// The relations in an input's or output's facets.
 pub fn relations(kind: &str, near: &VertexName, facets: Option<&Json>) -> Parsed<Option<Vec<RelationPut>>> {
     let Some(facet) = facets.and_then(|facets| facets.get(RELATION)) else { return Ok(None) };
     let named = |why: String| format!("its facet {RELATION}: {why}");
@@ -89,7 +89,7 @@ fn pairs(members: &Map<String, Json>) -> Vec<(String, Value)> {
     members.iter().map(|(name, value)| (name.clone(), typed(value))).collect()
 }
 
-/// A value of JSON as a property has it.
+/// A JSON value as a property.
 fn typed(value: &Json) -> Value {
     match value {
         Json::Null => Value::Null,

@@ -1,9 +1,9 @@
-//! How an execution ended: whether it failed, and why, by what any source says of it.
+//! The outcome of an execution: whether it failed, and why, from any source.
 
 use fieldstone_core::value::Value;
 
-/// States of an execution that did not do what it was to: OpenLineage's, and SLURM's in both spellings. They count whatever
-/// the exit code is, since a job that lost its node or its time ends with 0, too.
+/// States of a failed execution: OpenLineage's, and SLURM's in both spellings. They count whatever the exit code is,
+/// since a job that lost its node or exceeded its time also ends with 0.
 const FAILED: [&str; 28] = [
     "FAIL",
     "ABORT",
@@ -35,13 +35,13 @@ const FAILED: [&str; 28] = [
     "TO",
 ];
 
-/// Whether a state is one of failure: `CANCELLED by 1000` and `CANCELLED+` are, too.
+/// Whether a state means failure: also `CANCELLED by 1000` and `CANCELLED+`.
 pub fn is_failure(state: &str) -> bool {
     let word = state.split([' ', '+', ',']).next().unwrap_or_default().to_ascii_uppercase();
     FAILED.contains(&word.as_str())
 }
 
-/// Why an execution failed, by its properties; `None` where nothing says that it did.
+/// Why an execution failed, by its properties; `None` if none of them shows a failure.
 pub fn failure<'a>(prop: impl Fn(&str) -> Option<&'a Value>) -> Option<String> {
     let number = |name: &str| match prop(name) {
         Some(Value::Int(n)) => Some(*n).filter(|n| *n != 0),

@@ -1,7 +1,7 @@
-//! Properties as they are collected, bounded in size, and the two versions that a source gives of an execution.
+//! Properties while they are collected, bounded in size, and the two versions of an execution from one source.
 //!
-//! An execution is put as it began, with what was known then, and as it ended, with all that is known: a listing
-//! taken while it runs and one taken afterwards say the same of its beginning, and the second adds its end.
+//! A source gives an execution's beginning, with the facts known then, and its end, with all facts: a listing taken
+//! while it runs and one taken afterwards agree on its beginning, and the second adds its end.
 
 use fieldstone_core::Result;
 use fieldstone_core::value::Value;
@@ -10,7 +10,7 @@ use fieldstone_graph::described::SOURCE;
 use super::{GraphRows, Props, RelationPut, VertexName, VertexPut};
 use crate::secrets;
 
-/// Longest text of a property in bytes; longer ones are cut, which an ellipsis shows.
+/// Maximum length of a property's text in bytes; longer ones are cut and end in an ellipsis.
 pub const TEXT: usize = 4096;
 
 /// Names with values, in order; of equal names the last counts.
@@ -18,12 +18,12 @@ pub const TEXT: usize = 4096;
 pub struct PropList(Vec<(String, Value)>);
 
 impl PropList {
-    /// Those that a source other than Fieldstone says, by which they add to what was recorded.
+    /// Properties from a source other than Fieldstone; they add to recorded facts.
     pub fn of_source(source: &str) -> PropList {
         PropList(vec![(SOURCE.to_owned(), Value::Text(source.to_owned()))])
     }
 
-    /// Gives a property this value, of which a long text is cut.
+    /// Sets a property, and cuts a long text.
     pub fn set(&mut self, name: &str, value: Value) {
         let value = match value {
             Value::Text(text) => Value::Text(clip(&text)),
@@ -32,7 +32,7 @@ impl PropList {
         self.set_whole(name, value);
     }
 
-    /// Gives a property this value, which is one of a graph, whatever its length.
+    /// Sets a property to a value of a graph, whatever its length.
     pub fn set_whole(&mut self, name: &str, value: Value) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, held)) => *held = value,
@@ -40,41 +40,41 @@ impl PropList {
         }
     }
 
-    /// As [`set`](PropList::set), where there is a value.
+    /// As [`set`](PropList::set), if there is a value.
     pub fn set_some(&mut self, name: &str, value: Option<Value>) {
         if let Some(value) = value {
             self.set(name, value);
         }
     }
 
-    /// Adds those of `more`, which count where names are equal.
+    /// Adds those of `more`, which take precedence.
     pub fn merge(&mut self, more: &PropList) {
         more.0.iter().for_each(|(name, value)| self.set_whole(name, value.clone()));
     }
 
-    /// Takes one away.
+    /// Removes a property.
     pub fn remove(&mut self, name: &str) {
         self.0.retain(|(known, _)| known != name);
     }
 
-    /// How many there are.
+    /// Number of properties.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// As the graph takes them: without what looks like a secret, whoever recorded it.
+    /// As the graph takes them: without values that look like a secret, whatever the source.
     pub fn props(&self) -> Result<Props> {
         let shown = secrets::shown(&self.0);
         Props::of(shown.iter().map(|(name, value)| (name.as_str(), value)))
     }
 
-    /// As one value.
+    /// All as one value.
     pub fn map(self) -> Value {
         Value::Map(self.0)
     }
 }
 
-/// A text that is not longer than [`TEXT`].
+/// A text cut to [`TEXT`] bytes.
 pub fn clip(text: &str) -> String {
     if text.len() <= TEXT {
         return text.to_owned();
@@ -86,24 +86,24 @@ pub fn clip(text: &str) -> String {
     format!("{}…", &text[..end])
 }
 
-/// A count, which a property holds signed where that is possible.
+/// A count as a property: signed if it fits.
 pub fn count(n: u64) -> Value {
     i64::try_from(n).map_or(Value::UInt(n), Value::Int)
 }
 
-/// A moment; none beyond the year 2262.
+/// A time; none beyond the year 2262.
 pub fn moment(nanoseconds: u64) -> Option<Value> {
     i64::try_from(nanoseconds).ok().map(Value::DateTime)
 }
 
-/// When an execution began and ended.
+/// Beginning and end of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     pub begin: u64,
     pub end: Option<u64>,
 }
 
-/// The versions of an execution: as it began, and, where that is known, as it ended, with `ended` added.
+/// The versions of an execution: its beginning, and its end with `ended` added, if known.
 pub fn put_execution(
     rows: &mut GraphRows,
     vertex: &VertexName,
@@ -117,7 +117,7 @@ pub fn put_execution(
         Ok(())
     };
     begun.set_some("start", moment(span.begin));
-    // Times of whole seconds: what ended in the second it began has one version, which says all.
+    // Times in whole seconds: an execution that ended in its first second has one version with all facts.
     let end = span.end.map(|end| end.max(span.begin));
     if end != Some(span.begin) {
         put(&begun, span.begin)?;

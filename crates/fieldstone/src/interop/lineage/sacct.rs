@@ -1,4 +1,4 @@
-//! SLURM's accounting, as `sacct -P` lists it: jobs, their steps, whose they were, when they ran.
+//! SLURM's accounting, as `sacct -P` lists it: jobs, their steps, owners and times.
 //!
 //! ```text
 //! JobID|JobIDRaw|JobName|UID|Start|End|State|ExitCode|NodeList|WorkDir|SubmitLine
@@ -6,13 +6,13 @@
 //! 17.0|17.0|model||2026-11-21T07:00:05|2026-11-21T07:09:58|COMPLETED|0:0|n[1-4]||srun model
 //! ```
 //!
-//! * The header names the columns, in any order; JobID or JobIDRaw and Start are needed. Columns without a meaning
+//! * The header names the columns, in any order; JobID or JobIDRaw and Start are required. Columns without a meaning
 //!   here are kept in the property `slurm`.
-//! * An allocation is the job `17`, a step the job `17.0` or `17.batch`, which the allocation contains: a step is what
-//!   `srun` started, and its tasks are the processes. Ids are SLURM's raw ones where both are listed, since
-//!   they are what a job finds in its environment: those of arrays and of jobs with several parts, `17_4` and `17+1`, are others.
-//! * Ids hold no cluster; a listing of several clusters is refused, as equal ids in it are different jobs.
-//! * What has not begun is left out and noted: nothing was run.
+//! * An allocation is the job `17`, a step the job `17.0` or `17.batch`, which the allocation contains: `srun` starts a
+//!   step, whose tasks are the processes. If both ids are listed, SLURM's raw ones count, since a job finds those in
+//!   its environment: the ids of arrays and of jobs with several parts, `17_4` and `17+1`, differ.
+//! * Ids hold no cluster; a listing of several clusters is refused, because equal ids in it are different jobs.
+//! * Jobs that have not begun are left out and noted.
 
 use fieldstone_core::value::{Value, parse_moment};
 use fieldstone_core::{Code, Result};
@@ -22,7 +22,7 @@ use super::{GraphRows, LineageOptions, VertexName};
 
 /// Texts that stand for no value.
 const ABSENT: [&str; 6] = ["", "Unknown", "None", "N/A", "None assigned", "(null)"];
-/// Columns that become something of their own.
+/// Columns that become properties or relations of their own.
 const USED: [&str; 13] = [
     "JobID",
     "JobIDRaw",
@@ -38,7 +38,7 @@ const USED: [&str; 13] = [
     "SubmitLine",
     "Submit",
 ];
-/// Columns that say how a job went, and so are of its end.
+/// Columns about the course of a job, which belong to its end.
 const LATE: [&str; 6] = ["Elapsed", "ElapsedRaw", "CPUTime", "CPUTimeRAW", "TotalCPU", "DerivedExitCode"];
 
 /// Whether this begins with the header of a listing.
@@ -48,7 +48,7 @@ pub fn is_header(head: &[u8]) -> bool {
     line.contains(&b'|') && columns.any(|column| column == b"JobID" || column == b"JobIDRaw")
 }
 
-/// The rows of a listing, which was made by `sacct -P` (or `-p`) with its header.
+/// The rows of a listing from `sacct -P` (or `-p`) with its header.
 pub fn sacct(listing: &[u8], options: &LineageOptions) -> Result<GraphRows> {
     let text = String::from_utf8_lossy(listing);
     let mut lines = text.lines().enumerate();
@@ -83,12 +83,12 @@ impl<'a> ListingColumns<'a> {
         self.names.contains(&name)
     }
 
-    /// The cells of a line. The text that was submitted may hold anything: as the last column it takes the rest.
+    /// The cells of a line. The submitted command may hold any characters: as the last column it takes the rest.
     fn cells<'b>(&self, line: &'b str) -> Option<Vec<&'b str>> {
         let free = self.names.last() == Some(&"SubmitLine");
         let most = if free { self.names.len() } else { usize::MAX };
         let cells: Vec<&str> = line.splitn(most, '|').map(str::trim).collect();
-        // sacct -p ends each line, the header too, with '|'.
+        // sacct -p ends each line, including the header, with '|'.
         let ends = |(column, cell): (&&str, &&str)| !column.is_empty() || cell.is_empty();
         (cells.len() == self.names.len() && self.names.iter().zip(&cells).all(ends)).then_some(cells)
     }
@@ -131,7 +131,7 @@ fn moment(text: &str, ahead: i32) -> Option<u64> {
         Some(at) => text.split_at_checked(at.checked_add(10)?)?,
         None => (text, ""),
     };
-    // %z gives +0100, RFC 3339 has +01:00.
+    // %z prints +0100, RFC 3339 has +01:00.
     let zone = match zone.len() {
         5 => format!("{}:{}", zone.get(..3)?, zone.get(3..)?),
         _ => zone.to_owned(),
@@ -169,7 +169,7 @@ pub fn utc_offset(zone: &str) -> Result<i32> {
     Ok(sign * (number(hours, 14)? * 3600 + number(minutes, 59)? * 60))
 }
 
-/// What was taken of a listing.
+/// The rows taken from a listing.
 #[derive(Default)]
 struct Taken {
     rows: GraphRows,
@@ -224,7 +224,7 @@ impl Taken {
     }
 }
 
-/// What was known as the job began, and what as it ended.
+/// The properties known when the job began, and those known at its end.
 fn props(row: &Line<'_>, options: &LineageOptions) -> Result<(PropList, PropList)> {
     let (mut begun, mut ended) = (PropList::of_source("sacct"), PropList::default());
     for (name, column) in
@@ -239,7 +239,7 @@ fn props(row: &Line<'_>, options: &LineageOptions) -> Result<(PropList, PropList
     // "exit:signal"
     if let Some((exit, signal)) = row.get("ExitCode").and_then(|code| code.split_once(':')) {
         let signal = signal.parse().ok().filter(|signal| *signal != 0);
-        // What a signal ended has no exit code of its own: 0 there would say that all went well.
+        // After a signal there is no exit code of its own: 0 would mean success.
         let exit = exit.parse().ok().filter(|exit| *exit != 0 || signal.is_none());
         ended.set_some("exit", exit.map(Value::Int));
         ended.set_some("signal", signal.map(Value::Int));

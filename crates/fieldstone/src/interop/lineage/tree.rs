@@ -1,14 +1,15 @@
-//! A directory tree: which directory has which files and directories, and what the file system says of them.
+//! A directory tree: the files and directories of each directory, and their metadata.
 //!
-//! `directory --has--> file|directory`, and of each the static properties mode, uid, gid, size, mtime. Both are stamped
-//! with the time at which the entry was last changed, so that a tree taken again adds versions for what changed and
-//! for nothing else. The price: a change of mode alone, which leaves that time, adds no version.
-//! `file|directory --ownedBy--> user` is stamped with the time of the last change of the inode, which a new owner is. A
-//! directory is listed after its rows, so that removed entries can be ended. An entry that says it was changed more
-//! than a day from now has the stamp 1, and is noted: a stamp of the future would push all later ones there.
+//! `directory --has--> file|directory`, and for each the static properties mode, uid, gid, size, mtime. Both are
+//! stamped with the entry's last change, so that another walk only adds versions for changes. The price: a change of
+//! mode alone, which leaves that time, adds no version. `file|directory --ownedBy--> user` is stamped with the inode's
+//! last change, because a new owner changes it. A directory's listing follows its rows, so that removed entries can be
+//! ended. An entry whose last change is more than a day in the future gets the stamp 1, and a note: a future stamp
+//! would push all later ones there.
 //!
-//! Links are not followed and, like pipes and devices, are no files here; they are counted. What cannot be looked at is
-//! noted, and the walk goes on. Memory holds one batch of rows and the names of the directories on the way down.
+//! Links are not followed and, like pipes and devices, do not count as files; they are counted. Entries that cannot be
+//! examined are noted, and the walk continues. Memory holds one batch of rows and the names of the directories on the
+//! way down.
 
 use std::collections::HashSet;
 use std::fs::Metadata;
@@ -23,17 +24,17 @@ use fieldstone_core::{Code, Error, Result};
 use super::props::{Span, count, relation};
 use super::{GraphRows, Props, VertexName, VertexPut};
 
-/// The relation to who owns a file or directory.
+/// The relation to the owner of a file or directory.
 pub const OWNED_BY: &str = "ownedBy";
 
-/// Rows of a batch; three for an entry.
+/// Rows of a batch; up to three per entry.
 const BATCH: usize = 4096;
-/// How far from now a time may be and is believed, nanoseconds.
+/// A time up to this many nanoseconds from now is accepted.
 const AHEAD: i64 = 86_400_000_000_000;
-/// Most notes that are kept; the rest are counted.
+/// Maximum number of notes; further ones are only counted.
 const NOTES: usize = 100;
 
-/// What a walk came across.
+/// Report of a walk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeReport {
     /// Directories, the first included.
@@ -42,9 +43,9 @@ pub struct TreeReport {
     pub files: u64,
     /// Links, pipes, devices: left out.
     pub others: u64,
-    /// What could not be looked at, or is odd, a line each, at most a hundred.
+    /// Entries that could not be examined, or are odd, one line each, at most a hundred.
     pub notes: Vec<String>,
-    /// How many could not be looked at.
+    /// Number of entries that could not be examined.
     pub unreadable: u64,
 }
 
@@ -53,24 +54,24 @@ pub struct TreeReport {
 pub enum TreePart {
     /// Some thousand rows.
     Rows(GraphRows),
-    /// A directory that was read to its end.
+    /// A directory that was read completely.
     Listing(Listing),
 }
 
-/// All that a directory has.
+/// All entries of a directory.
 #[derive(Debug)]
 pub struct Listing {
     /// The directory.
     pub directory: VertexName,
-    /// Its entries. An entry that could not be looked at is there as a file and as a directory.
+    /// Its entries. An entry that could not be examined appears as a file and as a directory.
     pub entries: HashSet<VertexName>,
-    /// When it was changed last, as a stamp; 1 where that is not believed.
+    /// Its last change, as a stamp; 1 if the time is not accepted.
     pub time: u64,
 }
 
-/// Walks a directory; `take` gets rows in batches and listings, and ends the walk by an error.
+/// Walks a directory; `take` gets rows in batches and listings, and can end the walk with an error.
 ///
-/// What `path` names is the full path below which ids are; if it is a link, the directory it leads to.
+/// Ids are full paths below `path`; if `path` is a link, below its target.
 pub fn tree(env: &Env, path: &Path, take: &mut dyn FnMut(TreePart) -> Result<()>) -> Result<TreeReport> {
     let failed = |e| Error::io("read", path, e).with_hint("check the path and its permissions");
     let root = std::fs::canonicalize(path).map_err(failed)?;
@@ -99,35 +100,35 @@ pub fn tree(env: &Env, path: &Path, take: &mut dyn FnMut(TreePart) -> Result<()>
 struct Walk<'a> {
     rows: GraphRows,
     report: TreeReport,
-    /// The last time that is believed.
+    /// The latest accepted time.
     latest: i64,
     take: &'a mut dyn FnMut(TreePart) -> Result<()>,
 }
 
-/// Why a directory was not walked to its end.
+/// Why a directory was not walked completely.
 enum Problem {
     Unreadable(io::Error),
     Ended(Error),
 }
 
 impl Walk<'_> {
-    /// Takes the entries of a directory, by name; directories among them are walked later.
+    /// Takes the entries of a directory, by name; subdirectories are walked later.
     fn entries(&mut self, directory: &Path, pending: &mut Vec<PathBuf>) -> std::result::Result<(), Problem> {
-        // Before it is read: what is removed meanwhile is found by the next walk.
+        // Before reading it: the next walk finds entries that are removed in between.
         let facts = std::fs::symlink_metadata(directory).map_err(Problem::Unreadable)?;
         let mut names = Vec::new();
         for entry in std::fs::read_dir(directory).map_err(Problem::Unreadable)? {
             names.push(entry.map_err(Problem::Unreadable)?.file_name());
         }
         names.sort_unstable();
-        // Every path below was made from one that is text.
+        // Paths below are made from a path that is text.
         let above = directory.to_str().map(|path| VertexName::new("directory", path));
         let (mut below, mut entries) = (Vec::new(), HashSet::new());
         for name in names {
             let path = directory.join(&name);
             let facts = match std::fs::symlink_metadata(&path) {
                 Ok(facts) => facts,
-                // Removed since the directory was read.
+                // Removed after the directory was read.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 Err(e) => {
                     self.note(&path, &e);
@@ -164,7 +165,7 @@ impl Walk<'_> {
         (self.take)(TreePart::Listing(Listing { directory, entries, time })).map_err(Problem::Ended)
     }
 
-    /// A time as a stamp; `None` where it lies in the future. Times before 1970 have the first stamp, 1.
+    /// A time as a stamp; `None` if it is in the future. Times before 1970 have the first stamp, 1.
     fn stamp(&self, seconds: i64, nanoseconds: i64) -> Option<u64> {
         let time = seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
         (time <= self.latest).then(|| u64::try_from(time).unwrap_or(1).max(1))
@@ -194,7 +195,7 @@ impl Walk<'_> {
         self.hand_over(BATCH)
     }
 
-    /// Gives the rows away where there are at least so many.
+    /// Passes the rows on if there are at least `least`.
     fn hand_over(&mut self, least: usize) -> Result<()> {
         if self.rows.len() >= least.max(1) {
             return (self.take)(TreePart::Rows(std::mem::take(&mut self.rows)));

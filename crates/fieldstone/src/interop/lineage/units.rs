@@ -1,7 +1,7 @@
-//! Executions as people think of them: a job with its processes is one, a process without a job is one (G-41).
+//! Executions as users see them: a job with its processes is one, a process without a job is one (G-41).
 //!
-//! What a unit read, wrote and executed is what its members did, each vertex once. So a job of a thousand ranks that
-//! wrote one file has one line in a script and one arrow in a picture.
+//! A unit read, wrote and executed whatever its members did, each vertex once. So a job of a thousand ranks that wrote
+//! one file has one line in a script and one arrow in a picture.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use fieldstone_graph::read::Relation;
 
 use super::{VertexName, outcome};
 
-/// What a unit did to one vertex: all relations of one type between them.
+/// A unit's use of one vertex: all relations of one type between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contact {
     /// The data, or the program.
@@ -20,17 +20,17 @@ pub struct Contact {
     pub begin: u64,
     /// Stamp at which it ended.
     pub end: u64,
-    /// How many relations there are, versions among them.
+    /// Number of relations, counting versions.
     pub count: usize,
-    /// Bytes, of all of them.
+    /// Bytes of all of them.
     pub bytes: Option<i64>,
-    /// Fields of a commit, of all of them.
+    /// Fields of a commit, for all of them.
     pub fields: Option<i64>,
-    /// The request that was read last.
+    /// The request of the last read.
     pub request: Option<String>,
-    /// The checksum that was recorded last.
+    /// The checksum recorded last.
     pub checksum: Option<String>,
-    /// Whether the last of them replaced what was there.
+    /// Whether the last of them replaced earlier content.
     pub replaces: bool,
 }
 
@@ -39,11 +39,11 @@ pub struct Contact {
 pub struct Unit {
     /// The job, or the process.
     pub name: VertexName,
-    /// Processes of the job, as far as they had a part.
+    /// Processes of the job that took part.
     pub parts: Vec<VertexName>,
     /// Users who ran it.
     pub users: BTreeSet<VertexName>,
-    /// When it began: as it is recorded, else with its first relation.
+    /// Its recorded beginning, else its first relation.
     pub begin: u64,
     /// Data it read.
     pub reads: Vec<Contact>,
@@ -70,12 +70,12 @@ pub fn number(edge: &Relation, name: &str) -> Option<i64> {
     })
 }
 
-/// Whether a relation says that it replaced what was there.
+/// Whether a relation replaced earlier content.
 pub fn replaces(edge: &Relation) -> bool {
     edge.props.iter().any(|(name, value)| name == "replaces" && *value == Value::Bool(true))
 }
 
-/// When a relation ended: at its beginning where nothing else is said.
+/// The end of a relation; its beginning if none is recorded.
 pub fn end(edge: &Relation) -> u64 {
     edge.until.unwrap_or(edge.stamp).max(edge.stamp)
 }
@@ -105,7 +105,7 @@ impl Contact {
         }
         let Some(contact) = all.get_mut(place) else { return };
         contact.begin = contact.begin.min(edge.stamp);
-        // A program is read when it starts, whatever becomes of its file afterwards.
+        // A program is read when it starts; later changes of its file do not matter.
         let ended = if edge.kind == "exe" { edge.stamp } else { end(edge) };
         contact.end = contact.end.max(ended);
         contact.count += 1;
@@ -115,27 +115,27 @@ impl Contact {
             }
         }
         contact.request = text(edge, "request").map(str::to_owned).or(contact.request.take());
-        // Relations come by stamp.
+        // Relations come in the order of their stamps.
         contact.checksum = text(edge, "checksum").map(str::to_owned).or(contact.checksum.take());
         contact.replaces = replaces(edge);
     }
 }
 
 impl Unit {
-    /// The vertices that say how it was run: the job, or the processes where the job says nothing of it.
+    /// The vertices that record its commands: the job, or the processes if the job has none.
     pub fn runners<'a>(&'a self, dossier: &Dossier) -> Vec<&'a VertexName> {
         let says = |vertex: &&VertexName| dossier.prop(vertex, "argv").is_some();
         if says(&&self.name) || !self.parts.iter().any(|part| says(&part)) {
             return vec![&self.name];
         }
-        // A process that another one of the job started is run by running that.
+        // Running a process also runs the processes that it starts.
         let own = self.parts.iter().filter(says);
         let first = own.clone().filter(|part| dossier.prop(part, "parent").is_none());
         let first: Vec<&VertexName> = first.collect();
         if first.is_empty() { own.collect() } else { first }
     }
 
-    /// A property: the job's, else of the first process that has one.
+    /// A property: the job's, else that of the first process with one.
     pub fn prop<'a>(&self, dossier: &'a Dossier, name: &str) -> Option<&'a Value> {
         let members = std::iter::once(&self.name).chain(&self.parts);
         members.filter_map(|member| dossier.prop(member, name)).next()
@@ -157,7 +157,7 @@ impl Unit {
         users
     }
 
-    /// What it is called: its name, else its program's, else its id.
+    /// Its title: its name, else its program's, else its id.
     pub fn title(&self, dossier: &Dossier) -> String {
         if let Some(name) = self.text(dossier, "name").filter(|name| !name.is_empty()) {
             return name.to_owned();
@@ -172,7 +172,7 @@ impl Unit {
         }
     }
 
-    /// Nanoseconds from its beginning to its end, where both are recorded.
+    /// Nanoseconds from its beginning to its end, if both are recorded.
     pub fn duration(&self, dossier: &Dossier) -> Option<i64> {
         match (self.prop(dossier, "start")?, self.prop(dossier, "end")?) {
             (Value::DateTime(start), Value::DateTime(end)) => end.checked_sub(*start).filter(|n| *n >= 0),
@@ -180,7 +180,7 @@ impl Unit {
         }
     }
 
-    /// Why it failed: as its job says, else as the first of its processes says that failed.
+    /// Why it failed: the job's reason, else that of its first failed process.
     pub fn failure(&self, dossier: &Dossier) -> Option<String> {
         let of = |member: &VertexName| outcome::failure(|name| dossier.prop(member, name));
         let says = |name: &str| dossier.prop(&self.name, name).is_some();

@@ -1,5 +1,5 @@
-//! Data outside of the store: a run may say by which files its variables are held, and is tagged, searched
-//! and read as if they were fields.
+//! Data outside the store: a run may declare the files that hold its variables; they can be tagged, searched and read
+//! as if they were fields.
 //!
 //! A run's declaration holds a map:
 //!
@@ -8,20 +8,20 @@
 //! | `template` | names of files, see [`Template`]; below `root` unless absolute |
 //! | `format` | `raw` (elements in C order), `netcdf` or `hdf5` |
 //! | `root` | the folder of the files |
-//! | `dataset` | name of the variable in a file, with the holes of a template; `{variable}` where absent |
-//! | `chunks` | extents of the pieces in files: a list, or a map from variable to list; the variable's decomposition, else its shape, where absent |
-//! | `object_bytes` | chunks are cut along their first dimension into files of about so many bytes |
-//! | `dtype` | element type in the files; the variable's where absent |
+//! | `dataset` | name of the variable in a file, with the holes of a template; `{variable}` if absent |
+//! | `chunks` | extents of the pieces in files: a list, or a map from variable to list; if absent, the variable's decomposition, else its shape |
+//! | `object_bytes` | chunks are cut along their first dimension into files of about this many bytes |
+//! | `dtype` | element type in the files; the variable's if absent |
 //! | `offset` | bytes before the elements of a raw file |
 //! | `steps` | `index`: files hold all steps, the first dimension being the step |
 //!
-//! Invariants: which objects hold a box follows from the declarations alone, nothing is listed or stored;
-//! a read opens those objects and no other; a file that is absent, short or another than was declared is
-//! an error that names it and the box it should hold.
+//! Invariants: the declarations alone determine the objects of a box, nothing is listed or stored; a read opens those
+//! objects and no other; if a file is absent, short or not as declared, the error names it and the box that it should
+//! hold.
 //!
-//! Files that were moved: [`repoint`] says where they lie from then on.
+//! If files were moved, [`repoint`] records their new place.
 //!
-//! Raw files are read here; netCDF and HDF5 by those who have a library for them, after [`Outside::plan`].
+//! Raw files are read here; netCDF and HDF5 by programs that have a library for them, after [`Outside::plan`].
 
 mod raw;
 mod repoint;
@@ -39,7 +39,7 @@ use crate::catalog::CatalogAccess;
 pub use raw::read_raw;
 pub use repoint::repoint;
 
-/// What is in a file.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Elements in C order.
@@ -61,7 +61,7 @@ impl Format {
     }
 }
 
-/// Where the variables of a run are; see the module's text.
+/// The place of a run's variables; see the module's text.
 #[derive(Debug, Clone)]
 pub struct Outside {
     template: String,
@@ -83,25 +83,25 @@ enum Chunks {
     Each(Vec<(String, Vec<u64>)>),
 }
 
-/// What one object gives to a read.
+/// One object's part in a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRead {
     /// The file.
     pub path: String,
-    /// The variable in it; means nothing for raw files.
+    /// The variable in it; unused for raw files.
     pub dataset: String,
-    /// What the file holds, in the variable's indices.
+    /// The file's piece, in the variable's indices.
     pub piece: IndexBox,
-    /// What of it is read, in the variable's indices.
+    /// The part of it to read, in the variable's indices.
     pub part: IndexBox,
-    /// Index along a first dimension that the file has and the variable has not: the step.
+    /// Index along a first dimension that the file has and the variable lacks: the step.
     pub lead: Option<u64>,
 }
 
-/// How a box is read.
+/// How to read a box.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What the files are.
+    /// The format of the files.
     pub format: Format,
     /// Element type.
     pub dtype: DType,
@@ -191,12 +191,12 @@ impl Outside {
         Ok(new)
     }
 
-    /// What the files are.
+    /// The format of the files.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Names of the objects of a variable, whatever the step.
+    /// Names of the objects of a variable, for any step.
     pub fn names(&self, variable: &VariableDecl) -> Result<Names> {
         let name = &variable.variable.name;
         let shape = variable.shape.clone().ok_or_else(|| {
@@ -227,7 +227,7 @@ impl Outside {
         })
     }
 
-    /// How a box of a variable at a step is read; all of it where no box is given.
+    /// How to read a box of a variable at a step; without a box, all of it.
     pub fn plan(
         &self,
         run: &RunDecl,
@@ -278,12 +278,12 @@ impl Outside {
     }
 }
 
-/// In which objects a box of a variable at a step lies, or is to be written, as its run declares with `outside`. Where
-/// `start` or `count` is absent the box begins at 0, or reaches the end. `None` where the run declares nothing. Nothing
-/// is looked for outside.
+/// The objects of a box of a variable at a step, for reading or writing, as its run declares with `outside`. If `start`
+/// or `count` is absent the box begins at 0, or reaches the end. `None` if the run declares nothing. This looks at no
+/// files.
 ///
-/// Errors: NotFound for a run or variable that is not there; Invalid for a box outside of the variable, for one without a
-/// shape, and for a template that does not tell its objects apart.
+/// Errors: NotFound for a run or variable that does not exist; Invalid for a box outside the variable, for a variable
+/// without a shape, and for a template that does not distinguish its objects.
 pub fn plan_of(
     catalog: &dyn CatalogAccess,
     run: &RunName,

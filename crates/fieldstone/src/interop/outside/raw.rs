@@ -1,4 +1,4 @@
-//! Reading raw files: elements in C order behind an offset.
+//! Reading raw files: elements in C order after an offset.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use fieldstone_core::{Code, Error, ErrorKind, Result};
 
 use super::{Format, ObjectRead, Plan, holds};
 
-/// Bytes between two ranges of a file up to which they are read as one.
+/// Ranges of a file with up to this many bytes between them are read as one.
 const GAP: u64 = 16 << 10;
-/// Bytes read at once, where several ranges are.
+/// Bytes per read that covers several ranges.
 const SPAN: u64 = 1 << 20;
 
 /// Reads the box of a plan into `out`, which covers it.
@@ -58,12 +58,12 @@ fn read_part(disk: &dyn Disk, plan: &Plan, read: &ObjectRead, size: usize) -> Re
     Ok(out)
 }
 
-/// The ranges of bytes that a box takes in a C-order array: `rows` of `length` bytes.
+/// The ranges of bytes of a box in a C-order array: `rows` of `length` bytes.
 struct Ranges<'a> {
     shape: &'a [u64],
     inner: &'a IndexBox,
     size: u64,
-    /// Dimensions that vary from range to range; those behind lie within one.
+    /// Dimensions that vary from range to range; later ones lie inside one range.
     outer: usize,
     length: u64,
 }
@@ -72,7 +72,7 @@ impl Ranges<'_> {
     fn new<'a>(shape: &'a [u64], inner: &'a IndexBox, size: u64) -> Ranges<'a> {
         let mut outer = shape.len();
         let mut length = size;
-        // A range goes on into the next dimension as long as it takes all of this one.
+        // A range extends into the next dimension if it covers all of this one.
         while outer > 0 {
             outer -= 1;
             length *= inner.count()[outer];
@@ -83,7 +83,7 @@ impl Ranges<'_> {
         Ranges { shape, inner, size, outer, length }
     }
 
-    /// Where a range begins.
+    /// The start of a range.
     fn offset(&self, place: &[u64]) -> u64 {
         let mut offset = 0;
         for d in 0..self.shape.len() {

@@ -1,7 +1,7 @@
-//! Files outside of the store that were moved: runs that say where they lie say it anew.
+//! Repoints runs to files outside the store that were moved.
 //!
-//! Invariants: all runs below the old folder are repointed, or none; what a run says otherwise of its data stays; older
-//! versions of the store answer as they were recorded.
+//! Invariants: all runs below the old folder are repointed, or none; the rest of a run's declaration stays; older
+//! versions of the store answer as recorded.
 //!
 //! ```
 //! use fieldstone::OpenOptions;
@@ -32,11 +32,11 @@ use crate::catalog::Query;
 /// Folders that an error names.
 const NAMED: usize = 5;
 
-/// Says that files outside of the store which lay below one folder lie below another one from now on: for all runs
-/// that a query finds and whose root, or absolute template, is the folder or below it. Gives these runs. Visible to
-/// all at flush. Names of the query are taken as they stand; a pattern is asked for by `like`.
+/// Records that files outside the store below one folder now lie below another: for all runs that a query selects and
+/// whose root, or absolute template, is the folder or below it. Returns these runs. Visible to all at flush. Names in
+/// the query are literal; use `like` for a pattern.
 ///
-/// Errors: `NotFound` where there is no such run, `Denied` where one is another's: then nothing changes.
+/// Errors: `NotFound` if there is no such run, `Denied` if another user owns one: then nothing changes.
 pub fn repoint(store: &Store, old: &str, new: &str, runs: &Query) -> Result<Vec<RunName>> {
     let (old, new) = (trimmed(old)?, trimmed(new)?);
     if runs.session.transaction().is_some() {
@@ -82,7 +82,7 @@ fn root(outside: &Value) -> Option<&str> {
     })
 }
 
-/// The declaration with its paths below another folder; `None` where none lies below the old one.
+/// The declaration with its paths moved to the new folder; `None` if none lies below the old one.
 fn repointed(outside: &Value, old: &str, new: &str) -> Option<Value> {
     let Value::Map(parts) = outside else { return None };
     let mut any = false;

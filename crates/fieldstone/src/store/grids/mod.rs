@@ -1,17 +1,17 @@
-//! Where the grids of a store's variables lie, for queries by coordinates: from coordinates that are declared along
-//! dimensions, and from fields that are coordinates of others.
+//! The points of grids of a store's variables, for queries by coordinates: from coordinates declared along dimensions,
+//! and from fields that are coordinates of others.
 //!
-//! A range of coordinates is looked for, in this order, among the coordinates along a variable's own dimensions, among
-//! the points of its GRIB grid, among the variables that its attribute `coordinates` names (CF, chapter 5), and among all variables of its run that stand
-//! on no other dimensions than its own, those of its group first and those of other levels of an adaptive mesh not at
-//! all. A coordinate that has the dimension along which the variable is split holds step by
-//! step ([`moving`]).
+//! A range of coordinates is matched, in this order, against the coordinates along a variable's own dimensions, the
+//! points of its GRIB grid, the variables in its attribute `coordinates` (CF, chapter 5), and all variables of its run
+//! that only have dimensions of the variable: those of its group first, and none on other levels of an adaptive mesh. A
+//! coordinate with the dimension along which the variable is split applies step by step ([`moving`]).
 //!
 //! Invariants:
-//! * a coordinate's field is read once, and so are the elements of a grid in ranges worked out, however many variables
-//!   stand on it; both are kept up to [`KEPT`] bytes and [`MOST_KEPT`] each, the latest first;
-//! * what is kept of a field is known by its version, so that a newer one is read anew;
-//! * where fields of further keywords have coordinates of their own, an element of one of them is one of the variable.
+//! * a coordinate's field is read once, and the elements of a grid in ranges are computed once, however many variables
+//!   share it; both are cached up to [`KEPT`] bytes and [`MOST_KEPT`] entries each, the latest first;
+//! * a field's version identifies its cached data, so that a newer one is read again;
+//! * if fields of further keywords have coordinates of their own, an element of one of them counts as one of the
+//!   variable.
 
 mod moving;
 
@@ -37,10 +37,10 @@ use super::grib_points::points_of;
 use crate::interop::grib::GRID;
 use crate::unpacked::packing_of;
 
-/// Bytes of coordinates, and of elements, that are kept, and how many of each.
+/// Cached bytes of coordinates, and of elements, and the number of entries of each.
 const KEPT: usize = 128 << 20;
 const MOST_KEPT: usize = 1024;
-/// Most points of one grid that are looked at.
+/// Maximum number of points of one grid that are examined.
 const MOST_POINTS: i64 = 1 << 28;
 
 /// Coordinates, decoded.
@@ -57,7 +57,7 @@ impl Coordinates {
     }
 }
 
-/// What was asked for, the latest first.
+/// The entries last used, the latest first.
 #[derive(Debug)]
 struct Latest<K, T>(Mutex<VecDeque<(K, Arc<T>, usize)>>);
 
@@ -91,24 +91,24 @@ impl<K: PartialEq, T> Latest<K, T> {
     }
 }
 
-/// What coordinates were read from.
+/// The source of coordinates.
 #[derive(Debug, PartialEq)]
 enum CoordinateKey {
-    /// A version of a field, and the version of the variable that says how it is packed.
+    /// A version of a field, and the version of the variable that defines its packing.
     Field { key: Vec<u8>, entry: EntryId, version: i64 },
     /// The latitudes (0) or longitudes (1) of a GRIB grid.
     Grid(String, usize),
 }
 
-/// What is known of the grids of one store.
+/// Cached grids of one store.
 #[derive(Debug, Default)]
 pub struct KnownGrids {
     coordinates: Latest<CoordinateKey, Coordinates>,
-    /// Elements of grids, by what they were worked out from.
+    /// Elements of grids, by the inputs of their computation.
     elements: Latest<u128, PointSet>,
 }
 
-/// A coordinate of a variable: along which of its dimensions it lies, and where its values are.
+/// A coordinate of a variable: the variable's dimensions along which it lies, and the source of its values.
 struct GridAxis<'a> {
     axis: CoordinateAxis,
     dims: Vec<usize>,
@@ -116,11 +116,11 @@ struct GridAxis<'a> {
 }
 
 enum CoordinateSource<'a> {
-    /// As declared along a dimension of this extent.
+    /// Declared along a dimension of this extent.
     Declared(&'a Coordinate, u64),
     /// In fields of a variable.
     Fields(Arc<Vec<ReadField>>),
-    /// In others at each step.
+    /// In different fields at each step.
     Steps(Stepped<'a>),
 }
 
@@ -130,9 +130,9 @@ type ReadField = (String, Arc<Coordinates>);
 /// The fields of a variable, with their further keywords.
 #[derive(Default)]
 struct FieldsOf {
-    /// Those without a step, read.
+    /// The fields without a step, read.
     whole: Arc<Vec<ReadField>>,
-    /// Those of each step.
+    /// The fields of each step.
     steps: Arc<FieldsBySteps>,
 }
 
@@ -145,22 +145,22 @@ struct Together<'m, 'a> {
     members: Vec<(&'m GridAxis<'a>, (f64, f64))>,
 }
 
-/// One look at the variables of a run.
+/// One query on the variables of a run.
 pub struct RunGrids<'a> {
     known: &'a KnownGrids,
     fields: &'a dyn FieldAccess,
     run: &'a RunName,
     by_name: HashMap<&'a str, &'a VariableDecl>,
-    /// By the name that is asked for: the variables that are called so, by name.
+    /// By requested name: the variables with that name.
     called: HashMap<&'a str, Vec<&'a VariableDecl>>,
     /// Coordinates by the variable that has them.
     read: HashMap<&'a VariableName, Arc<FieldsOf>>,
-    /// The dimension along which each variable of a file is split; `None` until it is asked for.
+    /// The dimension along which each variable of a file is split; `None` until it is needed.
     leading: Option<HashMap<String, String>>,
 }
 
 impl KnownGrids {
-    /// What of the grids of a run's variables lies in ranges; see
+    /// The regions of the grids of a run's variables that lie in ranges; see
     /// [`PointSource::grids`](fieldstone_catalog::engine::PointSource::grids).
     pub fn regions<'a>(
         &'a self,
@@ -204,7 +204,7 @@ impl<'a> RunGrids<'a> {
         if !decided.contains(&true) {
             return Ok(None);
         }
-        // Ranges whose coordinates share a dimension are looked at together.
+        // Ranges whose coordinates share a dimension are matched together.
         let mut groups: Vec<(BTreeSet<usize>, Vec<usize>)> = Vec::new();
         for (at, axis) in axes.iter().enumerate() {
             let Some(axis) = axis else { continue };
@@ -238,7 +238,7 @@ impl<'a> RunGrids<'a> {
         }
     }
 
-    /// The coordinate of a variable that is called so.
+    /// The coordinate of a variable with this name.
     fn axis(&mut self, variable: &'a VariableDecl, name: &str) -> Result<Option<GridAxis<'a>>> {
         for (dim, coordinate) in &variable.coords {
             let dim = usize::try_from(*dim).unwrap_or(usize::MAX);
@@ -265,7 +265,7 @@ impl<'a> RunGrids<'a> {
         let mut candidates: Vec<&'a VariableDecl> =
             words.into_iter().filter_map(|word| self.beside(own, word)).collect();
         candidates.retain(|other| self.described(&other.variable.name).is_called(name));
-        // Those of files that name none; the nearest first, then by name, so that the answer is always the same.
+        // For files that name none; the nearest first, then by name, so that the answer is always the same.
         let mut others: Vec<&'a VariableDecl> =
             self.called.get(name).into_iter().flatten().copied().collect();
         others.retain(|other| is_on_level_of(own, &other.variable.name));
@@ -298,7 +298,7 @@ impl<'a> RunGrids<'a> {
         let key = |which: usize| CoordinateKey::Grid(grid.to_owned(), which);
         if self.known.coordinates.find(&key(which)).is_none() {
             let Some(request) = self.request_for(&variable.variable.name) else { return Ok(None) };
-            // Of a grid that has no points, as spectral ones, that is kept, too: nobody asks for it again.
+            // A grid without points, such as a spectral one, is cached, too, so that it is not looked up again.
             let Some(points) = points_of(self.fields, &request, grid)? else { return Ok(None) };
             for (which, values) in points.into_iter().enumerate() {
                 let bytes = 8 * values.len();
@@ -328,7 +328,7 @@ impl<'a> RunGrids<'a> {
         Some(request)
     }
 
-    /// The variable that a name means beside another one: in its group, or in one around it.
+    /// The variable that a name means next to another one: in its group, or in an enclosing one.
     fn beside(&self, own: &str, word: &str) -> Option<&'a VariableDecl> {
         let mut group = own;
         loop {
@@ -343,7 +343,7 @@ impl<'a> RunGrids<'a> {
         }
     }
 
-    /// What the coordinate of a name is, by the attributes of the variable of that name.
+    /// The kind of the coordinate of a name, by the attributes of the variable with that name.
     fn described(&self, path: &str) -> CoordinateAxis {
         let decl = self.by_name.get(path);
         let text = |name: &str| match decl.and_then(|decl| attr(decl, name)) {
@@ -354,7 +354,7 @@ impl<'a> RunGrids<'a> {
         CoordinateAxis::new(name, text("standard_name"), text("units"))
     }
 
-    /// The values of a variable's fields without a step; none where they are no numbers, or of another shape.
+    /// The values of a variable's fields without a step; none if they are not numbers, or have another shape.
     fn whole_fields(&mut self, variable: &'a VariableDecl) -> Result<Arc<Vec<ReadField>>> {
         Ok(self.fields_of(variable)?.whole.clone())
     }
@@ -413,7 +413,7 @@ impl<'a> RunGrids<'a> {
         Ok(found)
     }
 
-    /// The values of a field; where the variable has several, each by the packing of the file that it came from.
+    /// The values of a field; if the variable has several, each with the packing of its own file.
     fn coordinates(
         &self,
         variable: &VariableDecl,
@@ -426,7 +426,7 @@ impl<'a> RunGrids<'a> {
         if let Some(known) = self.known.coordinates.find(&key) {
             return Ok(Some(known));
         }
-        // What is not complete lies nowhere yet.
+        // An incomplete coordinate has no place yet.
         if !field.is_complete()? {
             return Ok(None);
         }
@@ -446,7 +446,7 @@ impl<'a> RunGrids<'a> {
         extents: &[i64],
         members: &[(&GridAxis<'_>, (f64, f64))],
     ) -> Result<PointSet> {
-        // Fields of equal further keywords belong together.
+        // Fields with equal further keywords belong together.
         let first = members.iter().find_map(|(axis, _)| match &axis.values {
             CoordinateSource::Fields(fields) => Some(fields.clone()),
             CoordinateSource::Declared(..) | CoordinateSource::Steps(_) => None,
@@ -462,7 +462,7 @@ impl<'a> RunGrids<'a> {
                     CoordinateSource::Declared(coordinate, extent) => {
                         AxisValues::Declared(coordinate, *extent)
                     }
-                    // What differs from step to step was made fields of one step.
+                    // Coordinates that vary by step were turned into fields of one step.
                     CoordinateSource::Steps(_) => return None,
                     CoordinateSource::Fields(fields) => {
                         let own = fields.iter().find(|(own, _)| Some(own.as_str()) == others);
@@ -494,7 +494,7 @@ enum AxisValues<'v> {
 }
 
 impl AxisValues<'_> {
-    /// What distinguishes them from others.
+    /// Adds the identity of the values.
     fn hash(&self, hasher: &mut Xxh3Default) {
         match self {
             AxisValues::Declared(Coordinate::Uniform { first, spacing }, extent) => {
@@ -542,7 +542,7 @@ impl KnownGrids {
                 .error(format!("a grid of {points} points is too large to search by coordinates"))
                 .with_hint("give element ranges, as in box=z:50:100"));
         }
-        // Of each coordinate: what lies in its range, and by how much its index grows along each dimension.
+        // For each coordinate: the elements in its range, and the stride of its index along each dimension.
         let masks: Vec<(Vec<bool>, Vec<usize>)> = members
             .iter()
             .map(|(axis, range, values)| {
@@ -577,7 +577,7 @@ impl KnownGrids {
     }
 }
 
-/// By how many groups another variable lies further out; the most where its group is not around the own one.
+/// By how many groups another variable lies further out; the maximum if its group does not enclose the own one.
 fn groups_between(own: &str, other: &str) -> usize {
     let group = |name: &str| name.rsplit_once('/').map_or(0, |(group, _)| group.len() + 1);
     match own.get(..group(other)) {
@@ -588,7 +588,7 @@ fn groups_between(own: &str, other: &str) -> usize {
     }
 }
 
-/// Whether another variable is on the level of an adaptive mesh that the own one is on, or on none.
+/// Whether another variable is on the own level of an adaptive mesh, or on none.
 fn is_on_level_of(own: &str, other: &str) -> bool {
     let level = |name| amr::split(name).map(|(level, _)| level);
     level(other).is_none_or(|other| level(own) == Some(other))
@@ -607,7 +607,7 @@ fn is_mapped(coordinate: &Coordinate, extent: u64) -> bool {
     }
 }
 
-/// The dimensions of a variable along which a coordinate lies, where it lies along no others and has their extents.
+/// The dimensions of a variable along which a coordinate lies, if it has no others and the same extents.
 fn common_dims(coordinate: &VariableDecl, variable: &VariableDecl) -> Option<Vec<usize>> {
     let (shape, own) = (coordinate.shape.as_ref()?, variable.shape.as_ref()?);
     if coordinate.dims.len() != shape.len() {

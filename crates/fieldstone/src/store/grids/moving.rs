@@ -1,9 +1,9 @@
-//! Coordinates that have the dimension along which a variable is split: grids that move, trajectories, files that repeat
-//! their grid at each time (WRF).
+//! Coordinates that have the dimension along which a variable is split: grids that move, trajectories, files that
+//! repeat their grid at each time (WRF).
 //!
-//! Where such a coordinate is split, too, its field of a step says where the variable's field of that step lies; where it
-//! is one field, its slice at that index does. Both are split along one dimension, as the header of their file says
-//! (`spec/netcdf-header.md`); of a run without a header steps mean the same for all variables.
+//! If such a coordinate is also split, its field of a step has the places of the variable's field of that step; if it
+//! is one field, its slice at that index does. Both are split along one dimension, from the header of their file
+//! (`spec/netcdf-header.md`); in a run without a header, steps mean the same for all variables.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::{CoordinateSource, Coordinates, FieldsBySteps, GridAxis, ReadField, R
 use crate::interop::ingest::HEADER;
 use crate::unpacked::header_of;
 
-/// Where the values of a coordinate are at each step.
+/// The source of a coordinate's values at each step.
 pub(super) enum Stepped<'a> {
     /// In a field of its own.
     Fields(&'a VariableDecl, Arc<FieldsBySteps>),
@@ -51,7 +51,7 @@ impl Stepped<'_> {
     }
 }
 
-/// What an array has at an index along one of its dimensions, in C order.
+/// The elements of an array at an index along one of its dimensions, in C order.
 fn slice(values: &[f64], shape: &[usize], dim: usize, index: usize) -> Vec<f64> {
     let inner: usize = shape.iter().skip(dim + 1).product();
     let rows = shape.get(dim).copied().unwrap_or(0);
@@ -60,7 +60,7 @@ fn slice(values: &[f64], shape: &[usize], dim: usize, index: usize) -> Vec<f64> 
 }
 
 impl<'a> RunGrids<'a> {
-    /// The fields of a coordinate by steps, where it is split along the dimension along which the variable is.
+    /// The fields of a coordinate by steps, if it is split along the variable's split dimension.
     pub(super) fn of_steps(
         &mut self,
         coordinate: &'a VariableDecl,
@@ -73,8 +73,8 @@ impl<'a> RunGrids<'a> {
         Ok(Some(CoordinateSource::Steps(Stepped::Fields(coordinate, steps))))
     }
 
-    /// The slices of a coordinate along the dimension along which the variable is split, and the variable's dimensions
-    /// along which they lie.
+    /// The slices of a coordinate along the variable's split dimension, and the variable's dimensions along which they
+    /// lie.
     pub(super) fn slices(
         &mut self,
         coordinate: &'a VariableDecl,
@@ -98,7 +98,7 @@ impl<'a> RunGrids<'a> {
             .then(|| (dims, CoordinateSource::Steps(Stepped::Slices { fields, shape, dim }))))
     }
 
-    /// The dimension along which a file says that a variable is split.
+    /// The dimension along which a variable is split, from its file.
     fn leading(&mut self, variable: &VariableDecl) -> Result<Option<String>> {
         if self.leading.is_none() {
             self.leading = Some(leading_dims(self)?);
@@ -106,7 +106,7 @@ impl<'a> RunGrids<'a> {
         Ok(self.leading.as_ref().and_then(|all| all.get(&variable.variable.name)).cloned())
     }
 
-    /// What lies in ranges at each step; `fixed` are the sets of coordinates that are the same at all steps.
+    /// The elements in ranges at each step; `fixed` are the sets of coordinates that are the same at all steps.
     pub(super) fn moving(
         &self,
         decided: Vec<bool>,
@@ -166,7 +166,7 @@ impl<'a> RunGrids<'a> {
     }
 }
 
-/// The steps at which all coordinates that differ from step to step have values.
+/// The steps at which all coordinates that vary by step have values.
 fn steps_of(groups: &[Together<'_, '_>]) -> BTreeSet<i64> {
     let stepped = groups.iter().flat_map(|group| &group.members).filter_map(|(axis, _)| match &axis.values {
         CoordinateSource::Steps(stepped) => Some(stepped.steps()),

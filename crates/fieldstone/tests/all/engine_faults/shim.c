@@ -1,13 +1,13 @@
-/* Faults for calls that bypass our Disk trait: preloaded in front of the C library, it counts the changing
+/* Faults for calls that bypass our Disk seam: preloaded in front of the C library, it counts the changing
  * calls (open for writing, write, truncate, sync, unlink) on files whose path holds FAULT_PATH, and at the
- * FAULT_AT-th of them acts as FAULT_KIND says:
+ * FAULT_AT-th of them acts by FAULT_KIND:
  *
  *   count    no fault; the number of calls is written to the file FAULT_COUNT at the end
  *   kill     the process is killed before the call, or in the middle of a write (every other one)
  *   fail     the call fails with EIO, and all later ones too
  *   full     writes fail with ENOSPC from here on
  *   cut      the power fails: FAULT_IMAGE gets the files as a disk may hold them then, and the process is
- *            killed. What was synced is there; of each later write a seeded choice is there, absent, or
+ *            killed. Synced data are there; of each later write a seeded choice is there, absent, or
  *            there in part (sectors of 512 bytes); an unlinked file may be back.
  *
  * FAULT_SEED seeds the choice.

@@ -1,4 +1,4 @@
-//! Helpers of the tests with real processes: the example `writer`, folders, and the content that must be visible.
+//! Shared by the tests with real processes: the example `writer`, folders, and the expected visible state.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,7 +18,7 @@ pub fn have_strace() -> bool {
     require("strace", traced.is_ok_and(|s| s.success()), "strace is missing or may not trace")
 }
 
-/// A folder that goes away with this value.
+/// A folder that is removed when this value is dropped.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -80,7 +80,7 @@ pub fn start(strace: &[&str], arguments: &[&str]) -> Child {
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// The number of acknowledged flushes of a finished or killed writer.
+/// The number of flushes acknowledged to a finished or killed writer.
 pub fn acknowledged(child: Child) -> u64 {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -92,8 +92,8 @@ pub fn open(url: &str) -> fieldstone::Store {
     fieldstone::open(url, &OpenOptions::default()).unwrap()
 }
 
-/// Checks that a new reader of a run sees all acknowledged flushes, perhaps the one in progress, no partial flush,
-/// and nothing after them. Returns the number of visible flushes.
+/// Checks a run with `acknowledged` acknowledged flushes as a new reader sees it: these, perhaps the one in progress,
+/// no flush in part, nothing after them. Returns the number of visible flushes.
 pub fn check_run(store: &dyn FieldStore, run: &str, acknowledged: u64) -> u64 {
     let there = |step: u64| {
         let key = [("run", run), ("variable", "v"), ("step", &step.to_string())];

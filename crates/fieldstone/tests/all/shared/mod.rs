@@ -1,4 +1,4 @@
-//! Helpers of the tests of the catalog: short calls over a store and its catalog.
+//! Shared by the tests of the catalog: short calls over a store and its catalog.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -26,7 +26,7 @@ impl Both {
         Both { store, catalog }
     }
 
-    /// In a folder where a store is from the beginning.
+    /// In a folder that holds a store from the beginning.
     pub fn at(folder: &Path) -> Both {
         fieldstone::init(&folder.display().to_string(), &OpenOptions::default()).unwrap();
         Both::open(&folder.display().to_string(), &OpenOptions::default())
@@ -87,7 +87,7 @@ impl Both {
         folder.join("catalog/index.sqlite")
     }
 
-    /// Everything that the catalog answers, as text.
+    /// All answers of the catalog, as text.
     pub fn answers(&self) -> String {
         let all = Query::all();
         let mut text = lines(&self.catalog.attributes(&all).unwrap()).join("\n");

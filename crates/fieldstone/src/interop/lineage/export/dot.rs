@@ -1,4 +1,4 @@
-//! Text for Graphviz: all vertices and relations as they are, each arrow the way data went.
+//! Text for Graphviz: all vertices and relations, with arrows in the direction of the data flow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,11 +11,11 @@ use crate::interop::lineage::VertexName;
 
 /// Characters of a label's line.
 const LABEL: usize = 40;
-/// Characters of a tip, which a viewer shows at the mouse.
+/// Characters of a tip, which a viewer shows under the mouse pointer.
 const TIP: usize = 4000;
 
-/// A text in quotes. In a label a backslash begins an escape, so each is doubled, as is each quote escaped; lines
-/// are joined with `\n`.
+/// A text in quotes. A backslash begins an escape in a label, so backslashes are doubled and quotes are escaped; `\n`
+/// joins the lines.
 fn quoted(lines: &[&str], most: usize) -> String {
     let escaped = |line: &&str| short(line, most).replace('\\', "\\\\").replace('"', "\\\"");
     let lines: Vec<String> = lines.iter().map(escaped).collect();
@@ -48,7 +48,7 @@ pub fn text(dossier: &Dossier) -> String {
             _ => "shape=box, style=\"rounded,filled\", fillcolor=\"#e8f1fa\", color=\"#3b76af\"",
         };
         let root = if roots.contains(vertex) { ", penwidth=2.5" } else { "" };
-        // Writing to a text does not fail.
+        // Writing to a String does not fail.
         let _ = writeln!(
             text,
             "  n{number} [label={}, tooltip={}, {look}{root}];",

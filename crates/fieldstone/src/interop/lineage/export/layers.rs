@@ -1,21 +1,22 @@
-//! Boxes in columns, the way data went from left to right, after Sugiyama: K. Sugiyama, S. Tagawa, M. Toda, *Methods for
-//! Visual Understanding of Hierarchical System Structures*, 1981.
+//! Lays boxes out in columns, with data flowing from left to right, after Sugiyama: K. Sugiyama, S. Tagawa, M. Toda,
+//! *Methods for Visual Understanding of Hierarchical System Structures*, 1981.
 //!
-//! 1. Arrows that close a circle are turned round for the time of layout.
-//! 2. A box stands one column behind the last that leads to it; what nothing leads to stands just before its first reader.
-//! 3. An arrow over several columns goes through a bend in each between; arrows of one box share these.
-//! 4. Within the columns, boxes take the mean rank of their neighbours, forwards and backwards, and the order with the
-//!    fewest crossings stays.
-//! 5. Heights are those nearest to the mean of the neighbours that keep the order and the distances: an isotonic
+//! 1. Arrows that close a cycle are reversed during layout.
+//! 2. A box goes one column after the last box that leads to it; a box without predecessors goes just before its first
+//!    reader.
+//! 3. An arrow over several columns passes through a bend in each column between; arrows of one box share bends.
+//! 4. In the columns, boxes take the mean rank of their neighbours, forwards and backwards; the order with the fewest
+//!    crossings is kept.
+//! 5. Heights are the closest to the mean of the neighbours that keep the order and the distances: an isotonic
 //!    regression for each column.
 //!
-//! All ties are broken by the order in which boxes are given.
+//! Ties are broken by the order in which boxes are given.
 
 use std::collections::BTreeMap;
 
-/// Between columns.
+/// Gap between columns.
 const GAP_X: f64 = 56.0;
-/// Between boxes of a column.
+/// Gap between boxes of a column.
 const GAP_Y: f64 = 18.0;
 /// Height of a bend.
 const BEND: f64 = 4.0;
@@ -29,19 +30,19 @@ const LAST: usize = 12;
 pub struct Item {
     pub width: f64,
     pub height: f64,
-    /// Which columns it stands in: all that are odd, or all that are even.
+    /// Parity of its columns: only odd ones, or only even ones.
     pub odd: bool,
     pub time: u64,
 }
 
-/// Where boxes are, and how arrows go.
+/// Positions of boxes, and routes of arrows.
 #[derive(Debug, Default)]
 pub struct Layout {
     /// Left upper corners.
     pub corners: Vec<(f64, f64)>,
-    /// For each arrow where it passes: x on the left, x on the right, y; from its tail to its head.
+    /// Points of each arrow: x on the left, x on the right, y; from its tail to its head.
     pub routes: Vec<Vec<(f64, f64, f64)>>,
-    /// Whether an arrow goes from right to left.
+    /// Whether an arrow leads from right to left.
     pub turned: Vec<bool>,
     pub width: f64,
     pub height: f64,
@@ -93,7 +94,7 @@ pub fn layout(items: &[Item], arrows: &[(usize, usize)]) -> Layout {
     placed(items, &stops, &order, &middles, &paths, turned)
 }
 
-/// Which arrows close a circle: found by a walk in depth from the oldest box on.
+/// Finds the arrows that close a cycle, by a depth-first walk from the oldest box on.
 fn circles(items: &[Item], arrows: &[(usize, usize)]) -> Vec<bool> {
     let mut out: Vec<Vec<(usize, usize)>> = vec![Vec::new(); items.len()];
     for (i, (from, to)) in arrows.iter().enumerate() {
@@ -138,7 +139,7 @@ fn circles(items: &[Item], arrows: &[(usize, usize)]) -> Vec<bool> {
     turned
 }
 
-/// Columns by the longest way.
+/// Columns by the longest path.
 fn columns(items: &[Item], forward: &[(usize, usize)]) -> Vec<usize> {
     let mut waits = vec![0usize; items.len()];
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); items.len()];
@@ -184,7 +185,7 @@ impl Neighbours {
     }
 }
 
-/// Ranks within the columns.
+/// Ranks in the columns.
 fn ranks(order: &[Vec<usize>], n: usize) -> Vec<usize> {
     let mut ranks = vec![0; n];
     for column in order {
@@ -193,7 +194,7 @@ fn ranks(order: &[Vec<usize>], n: usize) -> Vec<usize> {
     ranks
 }
 
-/// The stops of each column, with few crossings.
+/// The boxes and bends of each column, with few crossings.
 fn ordered(
     stops: &[Stop],
     items: &[Item],
@@ -221,7 +222,7 @@ fn ordered(
             };
             let mut keyed: Vec<(f64, usize, usize)> =
                 order[column].iter().enumerate().map(|(rank, stop)| (mean(*stop), rank, *stop)).collect();
-            // Equal means change places each other time, which gets out of dead ends.
+            // Swapping equal means on every second pass gets out of dead ends.
             let other = pass % 4 >= 2;
             keyed.sort_by(|a, b| {
                 a.0.total_cmp(&b.0).then_with(|| if other { b.1.cmp(&a.1) } else { a.1.cmp(&b.1) })
@@ -240,7 +241,7 @@ fn ordered(
     best.1
 }
 
-/// How many pairs of links between neighbouring columns cross.
+/// Number of crossings of links between neighbouring columns.
 fn crossings(order: &[Vec<usize>], stops: &[Stop], links: &[(usize, usize)]) -> usize {
     let ranks = ranks(order, stops.len());
     let mut by_column: Vec<Vec<(usize, usize)>> = vec![Vec::new(); order.len()];
@@ -270,7 +271,7 @@ fn crossings(order: &[Vec<usize>], stops: &[Stop], links: &[(usize, usize)]) -> 
     crossings
 }
 
-/// The middles of all stops.
+/// The vertical centres of all boxes and bends.
 fn heights(stops: &[Stop], order: &[Vec<usize>], neighbours: &Neighbours) -> Vec<f64> {
     let mut middles = vec![0.0; stops.len()];
     let distance = |a: usize, b: usize| {
@@ -285,7 +286,7 @@ fn heights(stops: &[Stop], order: &[Vec<usize>], neighbours: &Neighbours) -> Vec
         }
         column.iter().for_each(|stop| middles[*stop] -= at / 2.0);
     }
-    // A line through bends should be straight before all.
+    // Keeping a line through bends straight has the greatest weight.
     let weight = |a: usize, b: usize| match (stops[a].bend, stops[b].bend) {
         (true, true) => 8.0,
         (false, false) => 1.0,
@@ -316,9 +317,9 @@ fn heights(stops: &[Stop], order: &[Vec<usize>], neighbours: &Neighbours) -> Vec
     middles
 }
 
-/// The heights nearest to those wanted (with weights), of which each is at least a gap behind the one before.
+/// The heights closest to the wanted ones (with weights), each at least a gap after the one before.
 fn nearest(wanted: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
-    // Without the gaps it is an isotonic regression: neighbours in the wrong order become one block at their mean.
+    // Without the gaps this is an isotonic regression: neighbours in the wrong order become one block at their mean.
     let mut shifts = Vec::with_capacity(wanted.len());
     let mut shift = 0.0;
     for i in 0..wanted.len() {
@@ -398,7 +399,7 @@ mod tests {
 
     #[test]
     fn arrows_go_from_left_to_right_and_boxes_do_not_overlap() {
-        // Three inputs of one job, one of which a later job reads, too; two results.
+        // Three inputs of one job, one of which a later job also reads; two results.
         let items: Vec<Item> = [false, false, false, true, false, true, false]
             .iter()
             .zip(0..)
@@ -429,7 +430,7 @@ mod tests {
 
     #[test]
     fn crossings_are_undone_where_that_is_possible() {
-        // Four inputs of four jobs, each the other way round.
+        // Four inputs of four jobs, in reverse order.
         let items: Vec<Item> = (0..8).map(|i| item(i >= 4, i)).collect();
         let arrows: Vec<(usize, usize)> = (0..4).map(|i| (i, 7 - i)).collect();
         let layout = layout(&items, &arrows);

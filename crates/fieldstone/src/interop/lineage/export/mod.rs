@@ -1,11 +1,11 @@
-//! A lineage in forms that others read: PROV-JSON, OpenLineage, RO-Crate, Graphviz, a picture.
+//! A lineage in the formats of other tools: PROV-JSON, OpenLineage, RO-Crate, Graphviz, a picture.
 //!
-//! Each is a function of a [`Dossier`] and of nothing else: the same lineage gives the same text, byte for byte, whenever
-//! and wherever it is asked for. Ids hold any characters, so every form has its own escapes (`names`).
+//! Each is a function of a [`Dossier`] alone: the same lineage gives the same text, byte for byte, at any time and
+//! place. Ids hold any characters, so every format has its own escapes (`names`).
 //!
-//! | form | what it is |
+//! | form | content |
 //! |---|---|
-//! | `prov` | W3C PROV-JSON: data are entities, a version each where several wrote them |
+//! | `prov` | W3C PROV-JSON: data are entities, with a version for each writer if there are several |
 //! | `openlineage` | run events; `ingest` takes them back as the same relations |
 //! | `rocrate` | metadata of a Process Run Crate: an action for each job |
 //! | `dot` | text for Graphviz |
@@ -30,7 +30,7 @@ use serde_json::Value as Json;
 
 use crate::interop::export::whole_file;
 
-/// A form that a lineage is written in.
+/// A format for a lineage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineageFormat {
     /// W3C PROV-JSON.
@@ -55,7 +55,7 @@ impl LineageFormat {
         LineageFormat::Svg,
     ];
 
-    /// The name that callers give.
+    /// The name that callers use.
     pub fn name(self) -> &'static str {
         match self {
             LineageFormat::ProvJson => "prov-json",
@@ -86,7 +86,7 @@ impl FromStr for LineageFormat {
     }
 }
 
-/// The text of a lineage in a form.
+/// The text of a lineage in a format.
 pub fn export(dossier: &Dossier, format: LineageFormat) -> String {
     match format {
         LineageFormat::ProvJson => lines(&prov::document(dossier)),
@@ -97,21 +97,21 @@ pub fn export(dossier: &Dossier, format: LineageFormat) -> String {
     }
 }
 
-/// Writes a text to a file, in place of one that is there: what is seen under the name is whole.
+/// Writes a text to a file, replacing an existing one atomically: readers see a complete file.
 pub fn write_text(path: &Path, text: &str) -> Result<()> {
     let failed = |e| Error::io("write", path, e);
-    // A device or a pipe is written to, and keeps its name.
+    // A device or a pipe is written in place, and keeps its name.
     if std::fs::metadata(path).is_ok_and(|known| !known.is_file()) {
         return std::fs::write(path, text).map_err(failed);
     }
-    // What a link leads to is replaced, and not the link.
+    // Replaces the target of a link, not the link itself.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::metadata(folder).map_err(failed)?;
     whole_file(&target, true, &mut |to| to.write_all(text.as_bytes()).map_err(failed))
 }
 
-/// JSON as text that people can read; of these values it cannot fail.
+/// JSON as text for people; with these values it cannot fail.
 fn lines(json: &Json) -> String {
     let mut text = serde_json::to_string_pretty(json).unwrap_or_default();
     text.push('\n');

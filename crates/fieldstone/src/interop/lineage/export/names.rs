@@ -1,4 +1,4 @@
-//! Ids, values and labels as the forms of an export need them.
+//! Ids, values and labels for the formats of an export.
 
 use std::fmt::Write as _;
 
@@ -7,17 +7,18 @@ use fieldstone_graph::trace::Lineage;
 
 use crate::interop::lineage::VertexName;
 
-/// Who wrote an export.
+/// The producer of an export.
 pub const PRODUCER: &str = "https://github.com/fieldstone/fieldstone";
 
-/// A text in which everything but letters, digits and `keeps` of ASCII is `%` and two hex digits for each byte.
+/// Escapes a text: everything but ASCII letters, digits and the characters in `keeps` becomes `%` and two hex digits
+/// per byte.
 pub fn percent(text: &str, keeps: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || keeps.as_bytes().contains(&byte) {
             escaped.push(char::from(byte));
         } else {
-            // Writing to a text does not fail.
+            // Writing to a String does not fail.
             let _ = write!(escaped, "%{byte:02X}");
         }
     }
@@ -31,7 +32,7 @@ pub fn local(vertex: &VertexName) -> String {
         name.push('/');
     }
     name.push_str(&percent(&vertex.id, "_-./"));
-    // A local name does not end in a full stop.
+    // A local name must not end in a full stop.
     if name.ends_with('.') {
         name.pop();
         name.push_str("%2E");
@@ -44,7 +45,7 @@ pub fn stamp_text(stamp: u64) -> String {
     moment_text(i64::try_from(stamp).unwrap_or(i64::MAX))
 }
 
-/// The last part of a path; of other ids all.
+/// The last part of a path; other ids unchanged.
 pub fn base(vertex: &VertexName) -> &str {
     match &*vertex.kind {
         "file" | "directory" => {
@@ -62,7 +63,7 @@ pub fn folder(vertex: &VertexName) -> Option<&str> {
     (!name.is_empty()).then_some(if folder.is_empty() { "/" } else { folder })
 }
 
-/// What a lineage is of: the first that was asked for, and how many more.
+/// The subjects of a lineage: the first one, and the number of further ones.
 pub fn roots_text(lineage: &Lineage) -> String {
     match lineage.roots.len() {
         0 | 1 => lineage.root.to_string(),
@@ -70,7 +71,7 @@ pub fn roots_text(lineage: &Lineage) -> String {
     }
 }
 
-/// A text of at most so many characters, cut in its middle, without controls.
+/// A text of at most `most` characters, cut in its middle, without control characters.
 pub fn short(text: &str, most: usize) -> String {
     let clean = |c: char| if c.is_control() || is_bidi(c) { '\u{fffd}' } else { c };
     let count = text.chars().take(most + 1).count();
@@ -83,7 +84,7 @@ pub fn short(text: &str, most: usize) -> String {
     text.chars().take(front).map(clean).chain(std::iter::once('…')).chain(end).collect()
 }
 
-/// Whether a character turns the direction of what follows it.
+/// Whether a character changes the direction of the text after it.
 fn is_bidi(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,13 +1,13 @@
-//! OpenLineage: for each execution the event of its beginning and that of its end.
+//! OpenLineage: for each execution the events of its beginning and its end.
 //!
-//! What every reader of OpenLineage takes stands in the members and facets of its specification. What these have no
-//! room for stands in two facets of ours, by which `ingest` takes an export back as the same relations:
+//! Facts that every reader of OpenLineage understands are in the members and facets of its specification. Other facts
+//! are in two facets of our own, by which `ingest` takes an export back as the same relations:
 //!
 //! * `fieldstone_execution`, of a run: its vertex, properties, users, job and programs;
 //! * `fieldstone_relation`, of an input or output: its vertex, and the stamps and properties of each version.
 //!
-//! Files and directories are data sets of the namespace `file`; of others the namespace is `fieldstone`, but for those
-//! that came from OpenLineage, which have their own.
+//! Files and directories are data sets of the namespace `file`; other data have the namespace `fieldstone`, except
+//! those that came from OpenLineage, which keep their own.
 
 use std::collections::BTreeMap;
 
@@ -24,13 +24,13 @@ use crate::values_json::{named as named_json, value as value_json};
 
 /// The specification that events follow.
 const EVENT: &str = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent";
-/// Namespace of what has none of its own.
+/// Namespace of data without one of their own.
 const NAMESPACE: &str = "fieldstone";
 
-/// Longest name that readers need take, in bytes; the facets of ours have the whole id.
+/// Maximum length in bytes of a name that readers must accept; our own facets have the whole id.
 const NAME: usize = 16 << 10;
 
-/// A name that is not too long.
+/// A name cut to the maximum length.
 fn clipped(name: String) -> String {
     if name.len() > NAME { names::short(&name, NAME / 4) } else { name }
 }
@@ -41,7 +41,7 @@ fn facet(name: &str, version: &str, members: Json) -> Json {
     with_origin(&url, members)
 }
 
-/// A facet of ours.
+/// A facet of our own.
 fn own(name: &str, members: Json) -> Json {
     with_origin(&format!("{PRODUCER}/blob/main/docs/guide/sharing-lineage.md#{name}"), members)
 }
@@ -101,7 +101,7 @@ pub fn events(dossier: &Dossier) -> Json {
     for execution in dossier.vertices().filter(|name| is_execution(&name.kind)) {
         let run = RunParts::of(dossier, &ends, execution);
         let begins = run.begin.min(run.end.unwrap_or(u64::MAX));
-        // Who knows no end says at the beginning what is known.
+        // Without a known end, the first event has all known facts.
         events.push((begins, false, execution, run.event("START", begins, run.end.is_none())));
         if let Some(end) = run.end {
             let kind = if run.failed { "FAIL" } else { "COMPLETE" };
@@ -122,7 +122,7 @@ struct RunParts {
     outputs: Vec<Json>,
 }
 
-/// Namespace, name and id of the run of an execution; those it had, where OpenLineage named it.
+/// Namespace, name and id of an execution's run; if OpenLineage named it, the original ones.
 fn identity(dossier: &Dossier, execution: &VertexName) -> [String; 3] {
     let of_text = |name: &str| match dossier.prop(execution, name) {
         Some(Value::Text(text)) if !text.is_empty() => Some(text.clone()),
@@ -157,7 +157,7 @@ impl RunParts {
             Some(Value::DateTime(moment)) => u64::try_from(*moment).ok(),
             _ => None,
         };
-        // Of a job without times and relations those of its processes.
+        // For a job without times and relations, those of its processes.
         let around = ends.from(execution).iter().chain(ends.to(execution));
         let first = edges.iter().map(|edge| edge.stamp).min().or(around.map(|edge| edge.stamp).min());
         let (begin, end) = (moment("start").or(first).unwrap_or_default(), moment("end"));
@@ -183,7 +183,7 @@ impl RunParts {
         }
     }
 
-    /// An event; what was read and written with the last one.
+    /// An event; the last one also has the reads and writes.
     fn event(&self, kind: &str, time: u64, whole: bool) -> Json {
         let (inputs, outputs): (&[Json], &[Json]) =
             if whole { (&self.inputs, &self.outputs) } else { (&[], &[]) };
@@ -229,7 +229,7 @@ fn run_facets(
     let relations = |of: &mut dyn Iterator<Item = (&Relation, &VertexName)>| -> Json {
         of.map(|(edge, far)| json!({"vertex": pair(far), "versions": versions(&[edge])})).collect()
     };
-    // By name: who takes them back may keep them in another order.
+    // Sorted by name: a program that takes them back may keep another order.
     let mut props = dossier.props.get(execution).cloned().unwrap_or_default();
     props.sort_by(|a, b| a.0.cmp(&b.0));
     let runs = before.iter().filter(|edge| edge.kind == "run");
@@ -269,7 +269,7 @@ fn named(data: &VertexName) -> (String, String) {
     match &*data.kind {
         "file" | "directory" if data.id.starts_with('/') => ("file".to_owned(), data.id.to_string()),
         "dataset" => {
-            // `s3://bucket` and `postgres://host:5432` are namespaces; else the first word is.
+            // `s3://bucket` and `postgres://host:5432` are namespaces; otherwise the first word is.
             let authority = data.id.find("://").map_or(0, |at| at + 3);
             match data.id[authority..].find('/').map(|at| data.id.split_at(authority + at)) {
                 Some((space, name)) if !space.is_empty() && name.len() > 1 => {

@@ -23,7 +23,7 @@ use crate::interop::lineage::VertexName;
 use crate::interop::lineage::units::{end, replaces};
 use crate::values_json::value as value_json;
 
-/// Data as one unit wrote it.
+/// Data as one unit wrote them.
 struct Generation<'a> {
     id: String,
     begin: u64,
@@ -58,7 +58,7 @@ fn typed(name: &str) -> Json {
     json!({"$": name, "type": "xsd:QName"})
 }
 
-/// A property's value: a number, a bool, a text, a moment; everything else as JSON text.
+/// A property's value: a number, a bool, a text, a time; everything else as JSON text.
 fn value(value: &Value) -> Option<Json> {
     Some(match value {
         Value::Null => return None,
@@ -157,7 +157,7 @@ pub fn document(dossier: &Dossier) -> Json {
     Json::Object(all)
 }
 
-/// Who wrote data, by data: each unit in turn makes a version.
+/// The writers of data, by data: each unit in turn makes a version.
 fn generations<'a>(dossier: &'a Dossier, jobs: &JobOf<'a>) -> BTreeMap<&'a VertexName, Vec<Generation<'a>>> {
     let mut all: BTreeMap<&VertexName, Vec<Generation<'a>>> = BTreeMap::new();
     for edge in dossier.lineage.edges.iter().filter(|edge| edge.kind == "write") {
@@ -181,7 +181,7 @@ fn generations<'a>(dossier: &'a Dossier, jobs: &JobOf<'a>) -> BTreeMap<&'a Verte
         if let [only] = versions.as_mut_slice() {
             only.id = qualified(vertex);
         }
-        // Two that began at one stamp need two names.
+        // Two versions that began at one stamp need two names.
         for i in 1..versions.len() {
             if versions[i - 1].id.split('!').next() == Some(versions[i].id.as_str()) {
                 versions[i].id = format!("{}!{i}", versions[i].id);
@@ -212,7 +212,7 @@ fn describe(document: &mut Document, dossier: &Dossier, vertex: &VertexName) {
     document.put(if execution { "activity" } else { "entity" }, qualified(vertex), Json::Object(record));
 }
 
-/// The relation between a version of data and who wrote it; of several members of a job the job.
+/// The relation between a version of data and its writer; if several members of a job wrote it, the job.
 fn generate(document: &mut Document, jobs: &JobOf<'_>, version: &Generation<'_>) {
     let (Some(first), Some(last)) = (version.writes.first(), version.writes.last()) else { return };
     let several = version.writes.iter().any(|write| write.near != first.near);

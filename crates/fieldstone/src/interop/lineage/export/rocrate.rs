@@ -1,8 +1,8 @@
-//! Process Run Crate 0.5: the metadata of an RO-Crate 1.1 that says which actions made a result.
+//! Process Run Crate 0.5: the metadata of an RO-Crate 1.1 that lists the actions behind a result.
 //!
-//! A job with its processes is one action. It has an instrument, the program; objects, what it read; results, what it
-//! wrote; and an agent, who ran it. Files stand by their `file://` address: the crate describes them and does not hold
-//! them.
+//! A job with its processes is one action. It has an instrument, the program; objects, the data that it read; results,
+//! the data that it wrote; and an agent, the user who ran it. Files have `file://` addresses: the crate describes them
+//! and does not contain them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ fn reference(id: &str) -> Json {
     json!({"@id": id})
 }
 
-/// The id of a vertex within the crate.
+/// The id of a vertex in the crate.
 fn id(vertex: &VertexName) -> String {
     let path = || percent(&vertex.id, "/-._~");
     match &*vertex.kind {
@@ -42,7 +42,7 @@ fn id(vertex: &VertexName) -> String {
     }
 }
 
-/// A moment as validators of the profile take it: with milliseconds and an offset.
+/// A time as validators of the profile accept it: with milliseconds and an offset.
 fn iso(moment: &Value) -> String {
     let text = match moment {
         Value::DateTime(moment) => moment_text(*moment),
@@ -54,7 +54,7 @@ fn iso(moment: &Value) -> String {
     format!("{seconds}.{milliseconds}+00:00")
 }
 
-/// The media type that a file's name says.
+/// The media type for a file's suffix.
 fn encoding(path: &str) -> &'static str {
     let suffix =
         path.rsplit('/').next().unwrap_or_default().rsplit_once('.').map_or("", |(_, suffix)| suffix);
@@ -100,7 +100,7 @@ impl Crate {
         self.entities.insert(id.clone(), entity(&id, kind, members));
     }
 
-    /// Data, with what is known of its size and checksum.
+    /// Data, with size and checksum if known.
     fn data(&mut self, dossier: &Dossier, contact: &Contact, written: bool) {
         let (data, id) = (&contact.data, id(&contact.data));
         let kind = match &*data.kind {
@@ -155,7 +155,7 @@ impl Crate {
             None => unit.title(dossier),
         };
         let path = program.map_or_else(|| name.clone(), |program| program.data.id.to_string());
-        // The file as it is found, and which version of it that was.
+        // The path of the file, and its version.
         let id = format!(
             "{}{}#{}",
             if path.starts_with('/') { "file://" } else { "#program/" },
@@ -222,7 +222,7 @@ impl Crate {
             "error": failure,
             "environment": references(variables.into_iter()),
         });
-        // What made nothing that is shown is an action all the same.
+        // A unit without shown results is still an action.
         let kind = if unit.writes.is_empty() { "ActivateAction" } else { "CreateAction" };
         self.put(id.clone(), kind, members);
         self.mentions.push(id);

@@ -1,8 +1,9 @@
-//! What of a lineage a picture shows: a box for data, a box for each unit, arrows the way data went.
+//! The part of a lineage that a picture shows: a box for data, a box for each unit, arrows in the direction of the data
+//! flow.
 //!
 //! * A job and its processes are one box; users, and programs that nothing in the lineage made, are words in it.
-//! * Data that the same units read and wrote are one stack where there are many of them.
-//! * What is more than a picture holds is left out from the far end, and counted.
+//! * Many data that the same units read and wrote are one stack.
+//! * If a picture cannot hold everything, the most distant boxes are left out and counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +14,16 @@ use super::names::{base, bytes_text, folder, short, span_text, stamp_text};
 use crate::interop::lineage::VertexName;
 use crate::interop::lineage::units::{Contact, Unit, units};
 
-/// Data of one folder whose names differ in numbers alone become one stack from this number on.
+/// This many data of one folder whose names differ only in numbers become one stack.
 const SERIES: usize = 4;
-/// Data of one type become one stack from this number on, whatever their names.
+/// This many data of one type become one stack, whatever their names.
 const STACK: usize = 9;
 /// Names that the tip of a stack lists.
 const LISTED: usize = 40;
 /// Characters of a tip.
 const TIP: usize = 1500;
 
-/// What a box stands for.
+/// The meaning of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoxShape {
     Data,
@@ -38,12 +39,12 @@ pub struct FigureBox {
     pub title: String,
     pub detail: String,
     pub tip: String,
-    /// Whether it is what was asked for.
+    /// Whether it is a subject of the lineage.
     pub root: bool,
     /// When it began, or was first read or written.
     pub time: u64,
     depth: u32,
-    /// Vertices that it stands for.
+    /// Number of vertices that it represents.
     count: usize,
 }
 
@@ -62,17 +63,17 @@ pub struct Arrow {
 pub struct Sketch {
     pub boxes: Vec<FigureBox>,
     pub arrows: Vec<Arrow>,
-    /// Vertices that are left out.
+    /// Number of omitted vertices.
     pub hidden: usize,
 }
 
-/// What the units did with data, by data: unit, what it did, and how.
+/// Uses of data by units: unit, kind of use, and relations.
 type Uses<'a> = BTreeMap<&'a VertexName, Vec<(usize, char, &'a Contact)>>;
 
-/// Data by type and by what the units did with them.
+/// Data grouped by type and by their uses.
 type Alike<'a> = BTreeMap<(&'a str, Vec<(usize, char)>), Vec<&'a VertexName>>;
 
-/// The picture of a lineage, of so many boxes at most.
+/// The picture of a lineage, with at most `most` boxes.
 pub fn sketch(dossier: &Dossier, most: usize) -> Sketch {
     let all = units(dossier);
     let depths: BTreeMap<&VertexName, u32> =
@@ -85,7 +86,7 @@ pub fn sketch(dossier: &Dossier, most: usize) -> Sketch {
                 .for_each(|contact| uses.entry(&contact.data).or_default().push((i, kind, contact)));
         }
     }
-    // A program that nobody made, read or asked for is a word.
+    // A program that nothing made, read or asked for is a word.
     let roots: BTreeSet<&VertexName> = dossier.lineage.roots.iter().collect();
     uses.retain(|data, of_it| roots.contains(data) || of_it.iter().any(|(_, kind, _)| *kind != 'x'));
     let mut boxes: Vec<FigureBox> = all.iter().map(|unit| unit_box(dossier, unit, &depths, &roots)).collect();
@@ -96,7 +97,7 @@ pub fn sketch(dossier: &Dossier, most: usize) -> Sketch {
         let of_it = uses.get(data).map(Vec::as_slice).unwrap_or_default();
         let mut role: Vec<(usize, char)> = of_it.iter().map(|(unit, kind, _)| (*unit, *kind)).collect();
         role.sort_unstable();
-        // What was asked for stands apart from others, and every one of few alone.
+        // Subjects stay apart from others, and each of a few subjects alone.
         if roots.contains(data) {
             role.push((usize::MAX, ' '));
         }
@@ -123,7 +124,7 @@ pub fn sketch(dossier: &Dossier, most: usize) -> Sketch {
     cut(Sketch { boxes, arrows, hidden: 0 }, most)
 }
 
-/// Data that the same units read and wrote, as boxes: series first, and what is left one by one, if it is not too much.
+/// Data with the same readers and writers, as boxes: first series, then the rest one by one, if there are few.
 fn stacks(group: Vec<&VertexName>) -> Vec<Vec<&VertexName>> {
     let mut series: BTreeMap<(Option<&str>, String), Vec<&VertexName>> = BTreeMap::new();
     for data in group {
@@ -140,7 +141,7 @@ fn stacks(group: Vec<&VertexName>) -> Vec<Vec<&VertexName>> {
     stacks
 }
 
-/// A name with `#` for each number in it.
+/// A name with `#` in place of each number.
 fn pattern(name: &str) -> String {
     let mut pattern = String::with_capacity(name.len());
     for c in name.chars() {
@@ -166,7 +167,7 @@ fn arrow_tip(verb: &str, contact: &Contact) -> String {
     tip
 }
 
-/// Leaves out what is farthest from what was asked for.
+/// Leaves out the boxes farthest from the subjects.
 fn cut(mut sketch: Sketch, most: usize) -> Sketch {
     if sketch.boxes.len() <= most {
         return sketch;

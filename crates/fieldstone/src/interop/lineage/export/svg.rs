@@ -1,7 +1,7 @@
-//! A picture of a lineage as SVG: what a result came from, on the left, and the result on the right.
+//! A picture of a lineage as SVG: the origins of a result on the left, and the result on the right.
 //!
-//! It needs nothing beside it: no fonts, no styles, no ids, so that several stand in one page. Every text is escaped;
-//! the full names stand in `<title>`, which viewers show at the mouse (G-44).
+//! It is self-contained: no fonts, no styles, no ids, so that several can be on one page. Every text is escaped; full
+//! names are in `<title>`, which viewers show under the mouse pointer (G-44).
 
 use std::fmt::Write as _;
 
@@ -11,21 +11,21 @@ use super::layers::{Item, layout};
 use super::names::{roots_text, short};
 use super::sketch::{BoxShape, FigureBox, Sketch, sketch};
 
-/// Boxes of one picture.
+/// Maximum number of boxes in one picture.
 const BOXES: usize = 400;
-/// Around everything.
+/// Space around everything.
 const MARGIN: f64 = 14.0;
 /// Height of a box of two lines.
 const HEIGHT: f64 = 38.0;
-/// Within a box, on each side.
+/// Padding in a box, on each side.
 const PAD: f64 = 12.0;
 const TITLE: f64 = 12.5;
 const DETAIL: f64 = 10.0;
 const FONT: &str = "Helvetica, Arial, 'Liberation Sans', sans-serif";
-/// Of lines between boxes, and of notes.
+/// Colour of lines between boxes, and of notes.
 const GREY: &str = "#66717b";
 
-/// A text in XML: with the characters that XML has none of replaced.
+/// A text in XML: characters that XML cannot represent are replaced.
 fn xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -42,7 +42,7 @@ fn xml(text: &str) -> String {
     escaped
 }
 
-/// About how wide a text is: Helvetica's widths, rounded up.
+/// Approximate width of a text: Helvetica's widths, rounded up.
 fn wide(text: &str, size: f64) -> f64 {
     let of = |c: char| match c {
         'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.28,
@@ -63,7 +63,7 @@ fn width(shown: &FigureBox) -> f64 {
     (wide(&shown.title, TITLE) * bold).max(wide(&shown.detail, DETAIL)).max(44.0) + 2.0 * PAD
 }
 
-/// Coordinates with one digit.
+/// Coordinates with one decimal.
 fn n(x: f64) -> String {
     let text = format!("{x:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
@@ -91,7 +91,7 @@ pub fn picture(dossier: &Dossier) -> String {
     let height = layout.height + 2.0 * MARGIN + foot;
     let name = xml(&short(&roots_text(&dossier.lineage), 300));
     let mut text = String::new();
-    // Writing to a text does not fail.
+    // Writing to a String does not fail.
     let _ = writeln!(
         text,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" role=\"img\" \
@@ -125,7 +125,7 @@ pub fn picture(dossier: &Dossier) -> String {
     text
 }
 
-/// What is to be said below the picture.
+/// The notes below the picture.
 fn notes(dossier: &Dossier, sketch: &Sketch) -> Vec<String> {
     let mut notes = Vec::new();
     if sketch.hidden > 0 {
@@ -141,9 +141,9 @@ fn notes(dossier: &Dossier, sketch: &Sketch) -> Vec<String> {
 fn curve(route: &[(f64, f64, f64)], back: bool) -> String {
     let (enter, leave) = if back { (1, 0) } else { (0, 1) };
     let side = |stop: &(f64, f64, f64), which: usize| if which == 0 { stop.0 } else { stop.1 };
-    // Room for the head.
+    // Leave room for the head.
     let short = if back { 5.0 } else { -5.0 };
-    // An arrow back stands a little lower than one there.
+    // An arrow back is drawn a little lower than one forward.
     let low = if back { 9.0 } else { 0.0 };
     let mut path = String::new();
     for (i, pair) in route.windows(2).enumerate() {
@@ -180,7 +180,7 @@ fn head(route: &[(f64, f64, f64)], back: bool) -> String {
     )
 }
 
-/// Fill, line, and radius of the corners of a shape.
+/// Fill, line, and corner radius of a shape.
 fn look(shape: BoxShape) -> (&'static str, &'static str, f64) {
     match shape {
         BoxShape::Data | BoxShape::Stack => ("#e9f2fb", "#3a78b5", 9.0),
@@ -233,7 +233,7 @@ fn draw(text: &mut String, shown: &FigureBox, x: f64, y: f64, width: f64) {
     );
 }
 
-/// What the shapes mean, and the notes.
+/// A legend of the shapes, and the notes.
 fn legend(text: &mut String, sketch: &Sketch, notes: &[String], top: f64) {
     let _ = writeln!(text, "<g font-size=\"{DETAIL}\" fill=\"{GREY}\">");
     let mut x = MARGIN;

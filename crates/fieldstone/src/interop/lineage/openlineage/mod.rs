@@ -1,23 +1,23 @@
-//! OpenLineage: events of runs, what they read and wrote.
+//! OpenLineage: events of runs, with their inputs and outputs.
 //!
-//! A file holds one event, a list of them, or one after another (one a line). The events of a run count as one,
+//! A file holds one event, a list of them, or one after another (one per line). The events of a run count together,
 //! whichever files and ingests they are in ([`runs`]):
 //!
-//! * the run is the job `openlineage:<namespace>/<name>/<run id>`; it began with its event START, else with the first that
-//!   is known, and ended with COMPLETE, FAIL or ABORT; its facet `parent` names the job that contains it;
+//! * the run is the job `openlineage:<namespace>/<name>/<run id>`; it began with its event START, else with the first
+//!   known one, and ended with COMPLETE, FAIL or ABORT; its facet `parent` names the job that contains it;
 //! * inputs are read, outputs written, from its first event to its last; there is no relation between an input and an
-//!   output, as no event says which went into which;
+//!   output, as no event says which input went into which output;
 //! * a data set of the namespace `file` (of this host) is the file of that path, every other one is
-//!   `dataset:<namespace>/<name>`; it is read or written under each name that its facet `symlinks` gives, too;
-//! * its facet `lifecycleStateChange` says what became of it: OVERWRITE, CREATE, TRUNCATE and DROP replace what was there,
-//!   RENAME reads the old name just before and replaces both, ALTER is a write;
-//! * facets that are a text, a number or a bool are kept as properties `<facet>.<name>`, of the run and its job at the job, of a
-//!   data set at the relation; others, and what is not known here, are passed over;
+//!   `dataset:<namespace>/<name>`; it is also read or written under each name in its facet `symlinks`;
+//! * its facet `lifecycleStateChange` gives its change: OVERWRITE, CREATE, TRUNCATE and DROP replace the earlier
+//!   content, RENAME reads the old name just before and replaces both, ALTER is a write;
+//! * facets that are a text, a number or a bool become properties `<facet>.<name>`: those of the run and its job at the
+//!   job, those of a data set at the relation; others are ignored;
 //! * events without a run (of jobs, of data sets) are noted;
-//! * events that Fieldstone itself exported come back as the vertices and relations they were made of
+//! * events that Fieldstone itself exported come back as their original vertices and relations
 //!   ([`openlineage_own`](super::openlineage_own)).
 //!
-//! An event that is not whole is Invalid and named by its line, and nothing of its text is taken.
+//! An incomplete event is Invalid, with its line, and nothing of its text is taken.
 
 mod runs;
 
@@ -34,16 +34,16 @@ use super::{GraphRows, RelationPut, VertexName};
 use crate::graph::{Relation, Vertex};
 use crate::secrets;
 
-/// Longest name, of which an id has three and the graph takes 64 KiB.
+/// Maximum length of a name; an id has three names, and the graph allows 64 KiB.
 const NAME: usize = 16 << 10;
-/// Most properties that facets give a vertex or relation.
+/// Maximum number of properties from facets at a vertex or relation.
 pub const FACETS: usize = 64;
-/// The property that says what became of a data set.
+/// The property with the change of a data set.
 pub const STATE: &str = "lifecycleStateChange.lifecycleStateChange";
-/// Members of every facet that say nothing of the run.
+/// Members of every facet that do not describe the run.
 const EMPTY: [&str; 3] = ["_producer", "_schemaURL", "_deleted"];
 
-/// Whether this begins like an event, or a list of them.
+/// Whether this begins like an event, or a list of events.
 pub fn is_event(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let begins = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
@@ -52,7 +52,7 @@ pub fn is_event(head: &[u8]) -> bool {
         && (text.contains("\"runId\"") || text.contains("openlineage.io/spec"))
 }
 
-/// Runs, put together from their events.
+/// Runs, combined from their events.
 #[derive(Debug, Clone, Default)]
 pub struct OpenLineage {
     runs: BTreeMap<String, RunEvents>,
@@ -75,7 +75,7 @@ pub struct Event {
     pub exact: Vec<RelationPut>,
 }
 
-/// What an event says of a data set.
+/// A data set in an event.
 pub struct DataMention {
     /// Whether it is an output.
     pub written: bool,
@@ -84,21 +84,21 @@ pub struct DataMention {
     pub change: Change,
 }
 
-/// What became of a data set.
+/// The change of a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// It was read, or written to.
     None,
-    /// It has nothing of what it was before.
+    /// Its earlier content was replaced.
     Replaced,
-    /// It is gone, or has come from elsewhere: nothing was written to what it was.
+    /// It was removed, or came from another name: nothing was written to its earlier content.
     Removed,
-    /// It was read just before, since it is what another one was renamed to.
+    /// It was read just before, because another data set got its content by a rename.
     Renamed,
 }
 
 impl OpenLineage {
-    /// Takes the events of a text; nothing of it where one of them is not whole.
+    /// Takes the events of a text; none of them if one is incomplete.
     pub fn add(&mut self, text: &[u8]) -> Result<()> {
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
         let line_at = |at: usize| {
@@ -112,8 +112,8 @@ impl OpenLineage {
             let begin = values.byte_offset() + space.len() - space.trim_ascii_start().len();
             let Some(value) = values.next() else { break };
             let value = value.map_err(|e| {
-                // Its own line counts from the beginning of the text.
-                Code::Value.error(format!("line {}: no JSON: {e}", e.line().max(1)))
+                // The error's own line counts from the beginning of the text.
+                Code::Value.error(format!("line {}: not valid JSON: {e}", e.line().max(1)))
             })?;
             let (list, within) = match value {
                 Json::Array(list) => (list, true),
@@ -141,14 +141,14 @@ impl OpenLineage {
         self.runs.entry(event.job.clone()).or_default().take(event);
     }
 
-    /// The jobs of the runs, of which a graph may know other events.
+    /// The jobs of the runs; a graph may have further events of them.
     pub fn jobs(&self) -> Vec<VertexName> {
         let others = self.runs.iter().filter(|(_, run)| !run.is_own());
         others.map(|(id, _)| VertexName::new("job", id)).collect()
     }
 
-    /// Takes what a graph has of a job: its versions, and the relations at it in all theirs. The rows then come of the events
-    /// that were ingested before, too.
+    /// Takes a graph's versions of a job, and all versions of its relations. The rows then also include events of
+    /// earlier ingests.
     pub fn remember(&mut self, job: &VertexName, versions: &[Vertex], relations: &[Relation]) {
         if let Some(run) = self.runs.get_mut(&*job.id) {
             run.remember(versions, relations);
@@ -168,13 +168,13 @@ impl OpenLineage {
     }
 }
 
-/// An event; `None` for one of no run, and why it is not whole.
+/// An event; `None` for one without a run; an error says why it is incomplete.
 fn event(value: &Json) -> std::result::Result<Option<Event>, String> {
     let event = value.as_object().ok_or("not a JSON object")?;
     let time = text(event, "eventTime")?;
     let time = parse_moment(&time)
         .and_then(|time| u64::try_from(time).ok())
-        .ok_or_else(|| format!("eventTime '{}' is no RFC 3339 time", clip(&time)))?;
+        .ok_or_else(|| format!("eventTime '{}' is not an RFC 3339 time", clip(&time)))?;
     if !event.contains_key("run") {
         let known = event.contains_key("job") || event.contains_key("dataset");
         return if known { Ok(None) } else { Err("it has no run".to_owned()) };
@@ -219,12 +219,12 @@ fn event(value: &Json) -> std::result::Result<Option<Event>, String> {
     Ok(Some(Event { time, kind, job: id, parent, facets, data, own: ours, exact }))
 }
 
-/// The vertex that an object with a namespace and a name is.
+/// The vertex for an object with a namespace and a name.
 fn identifier(object: &Map<String, Json>) -> std::result::Result<VertexName, String> {
     Ok(dataset(&text(object, "namespace")?, &text(object, "name")?))
 }
 
-/// What an event says of one of its inputs or outputs, under each of its names.
+/// An input or output of an event, under each of its names.
 fn mentions(
     written: bool,
     vertex: VertexName,
@@ -242,7 +242,7 @@ fn mentions(
         ("TRUNCATE", _) | ("OVERWRITE" | "CREATE", true) => Change::Replaced,
         _ => Change::None,
     };
-    // What is done to an input is written to it.
+    // A change of an input is a write.
     let written = written || change != Change::None;
     let mut all = scalars(facets);
     let state: Scalars = all.iter().filter(|(name, _)| name == STATE).cloned().collect();
@@ -265,13 +265,13 @@ fn mentions(
     Ok(())
 }
 
-/// What a data set was called before it was renamed.
+/// The name of a data set before it was renamed.
 fn state_before(state: Option<&Map<String, Json>>) -> std::result::Result<Option<VertexName>, String> {
     let before = state.and_then(|state| state.get("previousIdentifier")?.as_object());
     before.map(identifier).transpose()
 }
 
-/// The job that a run is part of, by its facet `parent`.
+/// The job that contains a run, from its facet `parent`.
 fn parent(run: &Map<String, Json>) -> Option<String> {
     let parent = run.get("facets")?.get("parent")?;
     let (job, run) = (parent.get("job")?, parent.get("run")?);
@@ -281,10 +281,10 @@ fn parent(run: &Map<String, Json>) -> Option<String> {
 
 /// The vertex of a data set.
 fn dataset(namespace: &str, name: &str) -> VertexName {
-    // `file://host` is another host's.
+    // `file://host` belongs to another host.
     let here = ["file", "file:", "file://", "file:///", "file://localhost"].contains(&namespace);
     match (here, name.strip_prefix("file://").unwrap_or(name)) {
-        // A namespace may be a URL with a password in it.
+        // A namespace may be a URL that contains a password.
         (false, _) => VertexName::new("dataset", &secrets::hide(&format!("{namespace}/{name}"))),
         (true, path) if path.starts_with('/') => VertexName::new("file", path),
         (true, path) => VertexName::new("file", &format!("/{path}")),
@@ -329,7 +329,7 @@ fn object<'a>(
     event: &'a Map<String, Json>,
     name: &str,
 ) -> std::result::Result<&'a Map<String, Json>, String> {
-    event.get(name).and_then(Json::as_object).ok_or_else(|| format!("{name} is no JSON object"))
+    event.get(name).and_then(Json::as_object).ok_or_else(|| format!("{name} is not a JSON object"))
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
-//! A run of OpenLineage, of all its events that are known.
+//! A run of OpenLineage, from all its known events.
 //!
-//! The rows of a run are a function of the set of its events: they do not depend on which of them came in one file or
-//! ingest, nor on their order, nor on how often each came. So each event time has a version of the job with what the events
-//! of that time say, which add up when they are read ([`described`](fieldstone_graph::described)). A relation has a
-//! version at each event time, too, which lasts to the last event that is known: whichever event came first to be put, the
-//! versions are the same in the end. The first has the properties. Where an event makes versions others than they were
-//! put, they are put again, and take the place of those at the same stamps.
+//! The rows of a run are a function of the set of its events: they do not depend on files, ingests, order or
+//! repetition. So the job has a version at each event time, with the facts of that time's events, which add up when
+//! they are read ([`described`](fieldstone_graph::described)). A relation also has a version at each event time, which
+//! lasts to the last known event: whichever event was put first, the versions end up the same. The first has the
+//! properties. If a new event changes existing versions, they are put again, and replace those at the same stamps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,9 +19,9 @@ use crate::interop::lineage::openlineage_own::OwnExecution;
 use crate::interop::lineage::props::{PropList, Span, moment, put_execution, relation};
 use crate::interop::lineage::{GraphRows, RelationPut, VertexName, VertexPut};
 
-/// What properties of imported events say of their source.
+/// The source in properties of imported events.
 const OPENLINEAGE: &str = "openlineage";
-/// The types of the events of a version, in order and with commas.
+/// The types of a version's events, sorted and separated by commas.
 const TYPES: &str = "event";
 /// Types of events that end a run.
 const ENDS: [&str; 3] = ["COMPLETE", "FAIL", "ABORT"];
@@ -30,35 +29,35 @@ const ENDS: [&str; 3] = ["COMPLETE", "FAIL", "ABORT"];
 /// Properties by name; of equal names the greater value counts, so that the order of events does not matter.
 type Facets = BTreeMap<String, Value>;
 
-/// What is known of a run.
+/// The known events of a run.
 #[derive(Debug, Clone, Default)]
 pub struct RunEvents {
-    /// By time: types of the events, and what they say of run and job.
+    /// By time: types of the events, and their facts about run and job.
     events: BTreeMap<u64, (BTreeSet<String>, Facets)>,
-    /// What it read and wrote: whether it was written, the data set.
+    /// Its inputs and outputs: whether written, and the data set.
     data: BTreeMap<(bool, VertexName), DataUse>,
-    /// The job that it is part of, and when the graph has that it began to be.
+    /// The job that contains it, and the stamp of that relation in the graph.
     parents: BTreeMap<VertexName, Option<u64>>,
-    /// What an export of ours says of the execution, of the newest event.
+    /// The execution in our own export, from the newest event.
     own: Option<(u64, OwnExecution)>,
-    /// Relations as such an export has them, by type, ends and stamp.
+    /// Relations in such an export, by type, ends and stamp.
     exact: BTreeMap<(VertexName, Arc<str>, VertexName, Option<u64>), RelationPut>,
 }
 
-/// What is known of a data set of a run.
+/// A run's use of a data set.
 #[derive(Debug, Clone, Default)]
 struct DataUse {
     facets: Facets,
     /// Whether it was read or written as a whole, from the first event to the last.
     plain: bool,
-    /// When it was replaced, or for what was read just before.
+    /// Times of its replacement, or, for data read just before one, of that.
     changes: BTreeSet<u64>,
-    /// Stamps of versions that the graph has.
+    /// Stamps of the graph's versions.
     known: BTreeSet<u64>,
 }
 
 impl RunEvents {
-    /// Whether an export of ours says what it is.
+    /// Whether our own export describes it.
     pub fn is_own(&self) -> bool {
         self.own.is_some()
     }
@@ -86,7 +85,7 @@ impl RunEvents {
         }
     }
 
-    /// Takes what a graph has of it.
+    /// Takes the graph's versions and relations of it.
     pub fn remember(&mut self, versions: &[Vertex], relations: &[Relation]) {
         for version in versions.iter().filter(|version| !version.deleted) {
             let text = |name: &str| match version.props.iter().find(|(known, _)| known == name) {
@@ -131,25 +130,25 @@ impl RunEvents {
         }
     }
 
-    /// From the first event to the last; without an end where there is but one moment, and that is none.
+    /// From the first event to the last; without an end if there is only one time, and it does not end the run.
     fn span(&self) -> Option<Span> {
         let (first, last) = (*self.events.keys().next()?, *self.events.keys().next_back()?);
         Some(Span { begin: first, end: (last > first || self.end().is_some()).then_some(last) })
     }
 
-    /// When it began: with START, else with its first event.
+    /// The time of its beginning: of START, else of its first event.
     fn start(&self) -> Option<u64> {
         let of_start = self.events.iter().find(|(_, (kinds, _))| kinds.contains("START"));
         of_start.or(self.events.iter().next()).map(|(time, _)| *time)
     }
 
-    /// When and as what it ended.
+    /// The time and type of its end.
     fn end(&self) -> Option<(u64, &str)> {
         let ends = |kinds: &'_ BTreeSet<String>| ENDS.into_iter().filter(|end| kinds.contains(*end)).max();
         self.events.iter().rev().find_map(|(time, (kinds, _))| Some((*time, ends(kinds)?)))
     }
 
-    /// Puts the rows of the run.
+    /// Adds the rows of the run.
     pub fn put(&self, job: &VertexName, rows: &mut GraphRows) -> Result<()> {
         let Some(span) = self.span() else { return Ok(()) };
         rows.relations.extend(self.exact.values().cloned());
@@ -173,7 +172,7 @@ impl RunEvents {
                 true => of_it.writes(span, self.events.keys()),
                 false => of_it.reads(span, self.events.keys(), replaced.into_iter().flatten()),
             };
-            // A version that no event accounts for is a part of the rest, and has nothing to say.
+            // A version without an event of its own is a part of the rest, and has no facts.
             for stamp in &of_it.known {
                 all.entry(*stamp).or_insert(UseVersion {
                     end: span.end,
@@ -190,7 +189,7 @@ impl RunEvents {
         Ok(())
     }
 
-    /// A version for each time at which there were events.
+    /// A version for each event time.
     fn put_versions(&self, vertex: &VertexName, rows: &mut GraphRows) -> Result<()> {
         for (time, (kinds, facets)) in &self.events {
             let mut props = PropList::of_source(OPENLINEAGE);
@@ -209,18 +208,18 @@ impl RunEvents {
     }
 }
 
-/// What a version of a relation says of the data set.
+/// The facts that a version of a relation has about the data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Says {
-    /// Nothing: another version does.
+    /// None: another version has them.
     Nothing,
-    /// What became of it.
+    /// Only its change.
     State,
-    /// All that is known.
+    /// All known facts.
     All,
 }
 
-/// A version of a relation as it is to be.
+/// A version of a relation to be put.
 struct UseVersion {
     end: Option<u64>,
     says: Says,
@@ -228,7 +227,7 @@ struct UseVersion {
 }
 
 impl UseVersion {
-    /// One of those at the times of events, of which the first says what is to be said.
+    /// A version at an event time; the first of these has the facts.
     fn at(time: u64, span: Span, says: Says) -> UseVersion {
         let says = if time == span.begin { says } else { Says::Nothing };
         UseVersion { end: span.end, says, replaces: false }
@@ -236,8 +235,8 @@ impl UseVersion {
 }
 
 impl DataUse {
-    /// The versions of the relation of a run that read the data set, by their stamps. `times`: of its events; `replaced`:
-    /// when it replaced the data set.
+    /// The versions of the relation of a run that read the data set, by their stamps. `times`: those of its events;
+    /// `replaced`: when it replaced the data set.
     fn reads<'a>(
         &self,
         span: Span,
@@ -250,7 +249,7 @@ impl DataUse {
         };
         let mut all: BTreeMap<u64, UseVersion> = BTreeMap::new();
         if self.plain {
-            // What it replaced in place it read before that, too.
+            // If it replaced a data set in place, it also read it before that.
             all.extend(replaced.map(|change| just_before(change, Says::Nothing)));
             all.extend(times.map(|time| (*time, UseVersion::at(*time, span, Says::All))));
         }
@@ -282,7 +281,7 @@ impl DataUse {
             }
             props.remove(STATE);
         }
-        // By these words it is known again what was not written to as a whole, or read just before.
+        // These words identify relations that were not a write of the whole, or a read just before.
         let state = self.facets.get(STATE).filter(|state| match state {
             Value::Text(state) if is_removal(state) => !self.plain || !written,
             _ => written,
@@ -296,12 +295,12 @@ impl DataUse {
     }
 }
 
-/// Whether a state says that a data set is gone, or is another one's now.
+/// Whether a state means that a data set was removed, or now belongs to another name.
 fn is_removal(state: &str) -> bool {
     ["DROP", "RENAME"].iter().any(|word| state.eq_ignore_ascii_case(word))
 }
 
-/// Puts an execution that an export of ours describes: with its times, where it had any.
+/// Puts an execution that our own export describes, with its times, if it had any.
 fn put_own(rows: &mut GraphRows, own: &OwnExecution, span: Span) -> Result<()> {
     let (mut begun, mut ended) = (PropList::default(), PropList::default());
     let has = |name: &str| own.props.iter().any(|(known, _)| known == name);
@@ -325,7 +324,7 @@ fn put_own(rows: &mut GraphRows, own: &OwnExecution, span: Span) -> Result<()> {
     Ok(())
 }
 
-/// Adds properties; of two of one name the greater counts.
+/// Adds properties; of two values of one name the greater counts.
 fn merge(into: &mut Facets, facets: &Scalars) {
     for (name, value) in facets {
         if into.get(name).is_none_or(|held| held.order(value).is_lt()) {
@@ -334,9 +333,9 @@ fn merge(into: &mut Facets, facets: &Scalars) {
     }
 }
 
-/// Sets properties, of facets no more than there is room for.
+/// Sets properties; those of facets only up to the limit.
 fn bounded(facets: &Facets, props: &mut PropList) {
-    // Names with a dot are facets'; what an event itself says is always there.
+    // Names with a dot come from facets; an event's own facts are always kept.
     let (more, own): (Vec<_>, Vec<_>) = facets.iter().partition(|(name, _)| name.contains('.'));
     let kept = own.into_iter().chain(more.into_iter().take(FACETS));
     kept.for_each(|(name, value)| props.set(name, value.clone()));

@@ -49,7 +49,7 @@ fn rows(texts: &[String]) -> GraphRows {
 fn the_events_of_a_run_count_as_one() {
     let whole = rows(&[format!("{}\n{}\n", start(), complete())]);
     let end = NOON + SECOND / 2 * 21;
-    // Each has a version at each event, and the first the properties.
+    // Each has a version at each event, and the first has the properties.
     let (first, later): (Vec<&RelationPut>, Vec<&RelationPut>) =
         whole.relations.iter().partition(|put| put.time == Some(NOON));
     assert_eq!((first.len(), later.len()), (5, 4));
@@ -102,7 +102,7 @@ fn a_run_that_was_not_seen_to_begin_or_end() {
     let running = rows(&[start().to_string()]);
     assert!(running.relations.iter().all(|r| (r.time, r.until) == (Some(NOON), None)));
     assert_eq!(running.vertices.len(), 1);
-    // Its beginning is the same version when the end is known.
+    // Its beginning is the same version once the end is known.
     assert_eq!(running.vertices[0], rows(&[json!([start(), complete()]).to_string()]).vertices[0]);
     let ended = rows(&[complete().to_string()]);
     let end = Some(NOON + SECOND / 2 * 21);
@@ -169,7 +169,7 @@ fn events_of_no_run_are_noted_and_properties_bounded() {
     assert_eq!(props.get("name").unwrap(), Some(Value::Text("regrid".into())));
 }
 
-/// A data set with what became of it, and its other names.
+/// A data set with its change, and its other names.
 fn changed(name: &str, change: &str, before: Option<&str>, links: &[&str]) -> Json {
     let id = |name: &str| json!({"namespace": "db", "name": name});
     let links: Vec<Json> = links.iter().map(|name| id(name)).collect();
@@ -206,7 +206,7 @@ fn what_became_of_a_data_set_and_its_names_count() {
     let linked =
         said(json!([changed("a", "", None, &["b"])]), json!([changed("c", "OVERWRITE", None, &["d"])]));
     assert_eq!(linked, ["read db/a 0", "read db/b 0", "write db/c 0 replaces", "write db/d 0 replaces"]);
-    // What it replaces in place it read before.
+    // If it replaces data in place, it read them before.
     let both = said(json!([changed("t", "", None, &[])]), json!([changed("t", "OVERWRITE", None, &[])]));
     assert_eq!(both, ["read db/t -1", "read db/t 0", "write db/t 0 replaces"]);
 }

@@ -1,16 +1,16 @@
-//! Commands for `sh` that rebuild a result: what was executed upstream, by cause, each where and as it ran.
+//! A script for `sh` that rebuilds a result: the upstream commands in causal order, each in its folder and environment.
 //!
-//! 1. Secrets, which the graph has none of, are asked for as variables; a script without them stops and names the
-//!    argument that has one.
-//! 2. What nothing here made must be as it was: where a checksum was recorded it is compared, and another one stops the
+//! 1. The graph has no secrets: the script asks for them as variables; without them it stops and names the argument
+//!    that needs one.
+//! 2. Inputs that nothing here made must be unchanged: a recorded checksum is compared, and a different one stops the
 //!    script.
-//! 3. Each execution runs in a subshell: in its folder, with the variables that were recorded, and its arguments. One
-//!    that ended with an exit code must end with the same. Its input is the file that it was, and so is its output where that
-//!    is the result or somebody reads it; else what it prints is the script's own output, and logs of old jobs stay.
-//! 4. The result's checksum, where one was recorded, is compared with what is there then.
+//! 3. Each execution runs in a subshell: in its folder, with the recorded variables and arguments. One that ended with
+//!    an exit code must end with the same one. Its input is the recorded file, and so is its output if that is the
+//!    result or another execution reads it; otherwise it prints to the script's own output, and logs of old jobs stay.
+//! 4. The result's checksum, if recorded, is compared at the end.
 //!
-//! What an execution wrote that says no command counts as given. Every text of others stands in single quotes or, in
-//! comments, in one line: nothing in a graph gets to be a command but what was recorded as one (G-45).
+//! The writes of an execution without a recorded command count as given. Texts from other users are in single quotes
+//! or, in comments, on one line: only a recorded command can become a command (G-45).
 
 mod order;
 mod words;
@@ -28,10 +28,10 @@ use super::units::{Contact, Unit, units};
 use order::{by_cause, chosen, given, writers};
 use words::{is_piped, is_variable, line, outputs, pieces, quoted, redirections};
 
-/// Inputs without a checksum that are named one by one.
+/// Maximum number of inputs without a checksum that are listed.
 const LISTED: usize = 200;
 
-/// Finds the checksum of a file with the program or with xxhsum, and compares it.
+/// Computes the checksum of a file with the program or with xxhsum, and compares it.
 const CHECK: &str = r#"checksum() {
     if command -v "${FIELDSTONE_PROGRAM:-fieldstone}" >/dev/null 2>&1; then
         "${FIELDSTONE_PROGRAM:-fieldstone}" graph checksum -- "$1" | cut -c1-37
@@ -50,7 +50,7 @@ check() {
 }
 "#;
 
-/// Takes away what would be recorded and was not set then.
+/// Unsets variables that would have been recorded and were not set then.
 const FRESH: &str = r#"fresh() {
     for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
         case $name in
@@ -62,7 +62,7 @@ const FRESH: &str = r#"fresh() {
 }
 "#;
 
-/// One command: its words, and where and as what it ran.
+/// One command: its words, folder and environment.
 struct Command<'a> {
     runner: &'a VertexName,
     /// Words of sh.
@@ -72,21 +72,21 @@ struct Command<'a> {
     left: Vec<&'a str>,
     /// Whether its environment was recorded.
     recorded: bool,
-    /// How many processes ran it.
+    /// Number of processes that ran it.
     processes: usize,
-    /// What stands before and behind its words for its input and output.
+    /// The text before and after its words, for its input and output.
     around: (String, String),
     /// Whether its input came through a pipe.
     piped: bool,
 }
 
-/// A secret that an argument has.
+/// A secret in an argument.
 struct Secret {
     number: usize,
     what: String,
 }
 
-/// The script. NotFound where no execution wrote the vertex, or none of those that did says its command.
+/// The script. NotFound if no execution wrote the vertex, or none of its writers has a recorded command.
 pub fn script(dossier: &Dossier) -> Result<String> {
     let lineage = &dossier.lineage;
     let all = units(dossier);
@@ -103,7 +103,7 @@ pub fn script(dossier: &Dossier) -> Result<String> {
         order.iter().map(|i| (*i, self::commands(dossier, &all[*i], &needed, &mut secrets))).collect();
 
     let mut text = String::from("#!/bin/sh\n");
-    // Writing to a text does not fail.
+    // Writing to a String does not fail.
     let _ = writeln!(text, "# Rebuilds {}", line(&roots_text(lineage)));
     let _ = writeln!(text, "# from the records in Fieldstone's graph: {} executions.", order.len());
     if lineage.truncated {
@@ -150,8 +150,8 @@ pub fn script(dossier: &Dossier) -> Result<String> {
     Ok(text)
 }
 
-/// What the script has to make: what was asked for, and what the executions read of one another. Of an execution that was
-/// asked for itself all but its output, unless it wrote nothing else.
+/// The files that the script must make: the subjects, and those that its executions read of one another. If an
+/// execution is itself the subject, all but its output, unless it wrote nothing else.
 fn needed<'a>(
     lineage: &'a fieldstone_graph::trace::Lineage,
     all: &'a [Unit],
@@ -169,7 +169,7 @@ fn needed<'a>(
     needed
 }
 
-/// Checks of what must be there as it was.
+/// Checks of inputs that must be unchanged.
 fn inputs(text: &mut String, given: &BTreeMap<&VertexName, &Contact>) {
     if given.is_empty() {
         return;
@@ -193,7 +193,7 @@ fn inputs(text: &mut String, given: &BTreeMap<&VertexName, &Contact>) {
     text.push('\n');
 }
 
-/// The checksum of the result as it was written last, and its path.
+/// The result's path, and its checksum at the last write.
 fn final_checksum<'a>(
     all: &'a [Unit],
     chosen: &BTreeSet<usize>,
@@ -219,7 +219,7 @@ fn heading(dossier: &Dossier, unit: &Unit) -> String {
     line(&words.join(" "))
 }
 
-/// The commands of a unit: of its job, or one for all processes that ran the same.
+/// The commands of a unit: its job's, or one for all processes that ran the same.
 fn commands<'a>(
     dossier: &'a Dossier,
     unit: &'a Unit,
@@ -293,7 +293,7 @@ fn words(dossier: &Dossier, runner: &VertexName, argv: &[Value], secrets: &mut V
     words
 }
 
-/// One unit: comments on what it read and wrote, the code it ran, and its commands.
+/// One unit: comments on its reads, writes and code, and its commands.
 fn step(
     text: &mut String,
     dossier: &Dossier,
@@ -335,7 +335,7 @@ fn step(
     text.push('\n');
 }
 
-/// The commit of the code: a note where it is another one now.
+/// The commit of the code: prints a note if the present one differs.
 fn code(text: &mut String, git: &[(String, Value)]) {
     let part = |name: &str| git.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let Some(Value::Text(commit)) = part("commit") else { return };
@@ -357,7 +357,7 @@ fn code(text: &mut String, git: &[(String, Value)]) {
 fn run(text: &mut String, dossier: &Dossier, command: &Command<'_>) {
     text.push_str("(\n");
     if let Some(folder) = command.folder {
-        // Without the check a folder that is called `-` would be the one before.
+        // Without `--` a folder named `-` would mean the previous one.
         let _ = writeln!(text, "    cd -- {}", quoted(folder));
     }
     if command.recorded {

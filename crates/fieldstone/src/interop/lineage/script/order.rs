@@ -1,4 +1,4 @@
-//! Which executions have to run again, in which order, and what they need that none of them makes.
+//! The executions to run again, their order, and their external inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::interop::lineage::VertexName;
 use crate::interop::lineage::export::names::roots_text;
 use crate::interop::lineage::units::{Contact, Unit};
 
-/// Which units have to run: from those that wrote the result upstream, not past one that says no command.
+/// The units to run: upstream from the result's writers, but not past a unit without a command.
 pub fn chosen(lineage: &Lineage, all: &[Unit], commands: &[Vec<Command<'_>>]) -> Result<BTreeSet<usize>> {
     let root = &lineage.root;
     let mut writers: BTreeMap<&VertexName, Vec<usize>> = BTreeMap::new();
@@ -42,7 +42,7 @@ pub fn chosen(lineage: &Lineage, all: &[Unit], commands: &[Vec<Command<'_>>]) ->
     Ok(chosen)
 }
 
-/// Who of the units wrote data, and when each began to.
+/// The units that wrote data, each with its first write.
 pub type Writers<'a> = BTreeMap<&'a VertexName, Vec<(usize, u64)>>;
 
 pub fn writers<'a>(all: &'a [Unit], chosen: &BTreeSet<usize>) -> Writers<'a> {
@@ -56,7 +56,7 @@ pub fn writers<'a>(all: &'a [Unit], chosen: &BTreeSet<usize>) -> Writers<'a> {
     writers
 }
 
-/// The others that wrote an input by the time it was read.
+/// The other units that wrote an input before it was read.
 fn wrote<'w>(
     writers: &'w Writers<'_>,
     reader: usize,
@@ -66,7 +66,7 @@ fn wrote<'w>(
     all.iter().filter(move |(writer, begin)| *writer != reader && *begin <= by).map(|(writer, _)| *writer)
 }
 
-/// Units in an order in which writers stand before those who read what they wrote: by time where nothing else says.
+/// Units in causal order: writers before their readers; by time if nothing else decides.
 pub fn by_cause(all: &[Unit], chosen: &BTreeSet<usize>, writers: &Writers<'_>) -> Vec<usize> {
     let mut needs: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let mut needed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -79,7 +79,7 @@ pub fn by_cause(all: &[Unit], chosen: &BTreeSet<usize>, writers: &Writers<'_>) -
     let mut ready: BTreeSet<usize> =
         needs.iter().filter(|(_, before)| before.is_empty()).map(|(i, _)| *i).collect();
     let mut order = Vec::new();
-    // Where some need each other, who began first goes first. Units stand by their beginning.
+    // In a cycle, the one that began first goes first. Units are sorted by their beginning.
     while let Some(next) = ready.pop_first().or_else(|| needs.keys().next().copied()) {
         if needs.remove(&next).is_none() {
             continue;
@@ -97,14 +97,14 @@ pub fn by_cause(all: &[Unit], chosen: &BTreeSet<usize>, writers: &Writers<'_>) -
     order
 }
 
-/// What is read and not made here, the first use of each.
+/// Inputs that no unit here makes, with the first use of each.
 pub fn given<'a>(
     all: &'a [Unit],
     chosen: &BTreeSet<usize>,
     writers: &Writers<'_>,
 ) -> BTreeMap<&'a VertexName, &'a Contact> {
     let made = |reader: usize, input: &Contact| {
-        // What it wrote itself it read back, unless that was there before, or is not what it read.
+        // A read of its own write is not an input, unless the file was there before, or has another content.
         let own = all[reader].writes.binary_search_by(|write| write.data.cmp(&input.data));
         let own = own.ok().map(|at| &all[reader].writes[at]);
         wrote(writers, reader, input).next().is_some()

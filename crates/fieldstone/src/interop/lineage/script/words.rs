@@ -1,4 +1,4 @@
-//! Texts as `sh` takes them: words, comments, variables, secrets.
+//! Texts for `sh`: words, comments, variables, secrets.
 
 use fieldstone_core::value::Value;
 
@@ -15,9 +15,9 @@ pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// What stands before and behind a command, so that its input and output are the files that are recorded as its streams.
-/// Output goes to a file that `is_needed`, under its name or the one that the command gave it, alone: all else that was
-/// printed then is a log of its own time, which stays.
+/// The text before and after a command that redirects its input and output to the files of its recorded streams. Output
+/// only goes to a file that `is_needed`, under its name or the one that the command gave it: other output was a log of
+/// its time, which stays.
 pub fn redirections(streams: Option<&Value>, is_needed: &dyn Fn(&str) -> bool) -> (String, String) {
     let (mut before, mut behind, mut redirected) = (String::new(), String::new(), false);
     let Some(Value::Map(streams)) = streams else { return (before, behind) };
@@ -33,7 +33,7 @@ pub fn redirections(streams: Option<&Value>, is_needed: &dyn Fn(&str) -> bool) -
             continue;
         }
         redirected |= name == "stdout";
-        // An input or output that is not named is written as shells have it.
+        // Standard input and output need no number in a redirection.
         let named = if number == "2" { "2" } else { "" };
         match (name, mode.as_str(), get("offset")) {
             ("stdin", _, Some(Value::Int(offset))) if *offset > 0 => {
@@ -61,7 +61,7 @@ pub fn is_piped(streams: Option<&Value>) -> bool {
     })
 }
 
-/// Paths of the files that were the output of a command.
+/// Paths of the files that held the output of a command.
 pub fn outputs(streams: Option<&Value>) -> Vec<&str> {
     let Some(Value::Map(streams)) = streams else { return Vec::new() };
     let mut paths = Vec::new();
@@ -75,12 +75,12 @@ pub fn outputs(streams: Option<&Value>) -> Vec<&str> {
     paths
 }
 
-/// A text within a comment, or within a message: one line of it.
+/// A text for a comment, or a message: one line of it.
 pub fn line(text: &str) -> String {
     short(text, 500)
 }
 
-/// Whether sh takes a name for a variable, and the script has no use of its own for it.
+/// Whether a name is valid for a variable of sh, and the script does not use it itself.
 pub fn is_variable(name: &str) -> bool {
     let mut chars = name.chars();
     let first = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
@@ -91,7 +91,7 @@ pub fn is_variable(name: &str) -> bool {
     first && !readonly && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Literal text, and the places of secrets, `${FIELDSTONE_SECRET_1}`.
+/// Literal text, and placeholders of secrets, `${FIELDSTONE_SECRET_1}`.
 pub fn pieces(word: &str) -> Vec<std::result::Result<&str, &str>> {
     const OPEN: &str = "${FIELDSTONE_SECRET_";
     let mut pieces = Vec::new();
