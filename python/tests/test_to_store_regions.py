@@ -232,7 +232,7 @@ def test_what_does_not_fit_is_refused_by_name(url):
     place = {"lat": slice(1, 3)}
     late = ds[["t"]].isel(time=[1]).assign_coords(time=[np.datetime64("2026-01-01T06", "ns")])
     for given, region, words in (
-        (part, {"lat": slice(3, 5)}, "lat is 3:5, and run=a has lat 0:4"),
+        (part, {"lat": slice(3, 5)}, "lat is 3:5, but run=a has lat 0:4"),
         (part, {"lat": slice(-2, None)}, "lat is -2:4"),
         (part, {"lat": slice(0, 4, 2)}, "slice without a step"),
         (part, {"lat": 1}, "lat is 1"),
