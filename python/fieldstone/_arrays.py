@@ -28,6 +28,7 @@ from ._array_files import (
     mesh_rows,
     raw_row,
 )
+from ._native import _comm_of
 from .errors import Conflict, Error, Invalid
 
 if TYPE_CHECKING:
@@ -555,7 +556,7 @@ def open_job(
     txn: str | None,
 ) -> ArrayJob:
     """Opens a job; see ``Store.arrays``."""
-    comm = store._comm if comm is None else comm
+    comm = _comm_of(store) if comm is None else comm
     native = _native._open_arrays(store, name, comm, project, writers, readers, buffer, layout, hints, txn)
     return ArrayJob(store, native, comm, txn)
 

@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ._lineage import subject
+from ._native import _audit_graph, _compare_lineages
 from .errors import Invalid
 
 if TYPE_CHECKING:  # pyarrow is optional; the others are imported where they are used
@@ -107,7 +108,7 @@ def differences(graph: _Graph, each: tuple[Any, ...]) -> list[Difference]:
     """The differences between several executions."""
     if len(each) < 2:
         raise Invalid(f"compare with {len(each)} given", "give two or more: g.compare(a, b)")
-    return [Difference(*row) for row in graph.compare([subject(x) for x in each])]
+    return [Difference(*row) for row in _compare_lineages(graph, [subject(x) for x in each])]
 
 
 def audited(graph: _Graph, user: Any, file: Any, since: int | None, until: int | None) -> Audit:
@@ -118,4 +119,4 @@ def audited(graph: _Graph, user: Any, file: Any, since: int | None, until: int |
         user = user if isinstance(user, str) else str(user.__index__())
     if isinstance(file, (str, os.PathLike)):
         file = ("file", os.path.realpath(file))
-    return Audit(graph.audit(user, file, since, until))
+    return Audit(_audit_graph(graph, user, file, since, until))

@@ -31,7 +31,7 @@ import numpy as np
 
 from ._export_form import MODELS, adapt, join, shown
 from ._exported import KEY, LACK, of_header, of_keys, put, text_part
-from ._native import _within
+from ._native import _export_grib, _within, _written
 from ._xarray.source import Key, Source
 from .errors import Conflict, Corrupt, Error, Invalid, NotFound, Unavailable
 from .reports import ExportReport, Skipped
@@ -131,7 +131,7 @@ def written(
             if content.failed is not None:
                 raise content.failed
             if content.messages is not None:
-                report = source.store._export_grib(content.messages, target, overwrite)
+                report = _export_grib(source.store, content.messages, target, overwrite)
                 model, nbytes, told = "GRIB", report.bytes, []
                 if progress is not None:
                     progress(total + nbytes)
@@ -309,7 +309,7 @@ def select(source: Source, request: Any, format: str | None, apart: bool) -> lis
 def by_key(source: Source, request: Any, listed: list[Key]) -> Content:
     """The file of fields that were archived by key, with their metadata."""
     content = named(Content(**shown(source, request)), listed)
-    lines = source.store._written(request)
+    lines = _written(source.store, request)
     try:
         if content.keys[0]:
             content.text = of_keys(*content.keys, lines)
@@ -419,7 +419,7 @@ def described(source: Source, base: Key, header: Facts, listed: list[Key], reque
     content.base = base
     try:
         others = partial(headers_beside, source, base)
-        content.text = of_header(header, groups, steps, source.store._written(request), others)
+        content.text = of_header(header, groups, steps, _written(source.store, request), others)
     except ValueError as error:
         content.lacks.append((LACK, str(error)))
     return content

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from ._audit import Audit, Difference, audited, differences
 from ._lineage import Lineage, subject
+from ._native import _export_lineage, _graph_of, _graph_partitions, _lineage_script, _partition_graph
 from ._partitions import Partitions
 from ._travel import Travel
 from ._values import datetime_ns
@@ -247,19 +248,19 @@ class Graph:
     def __init__(self, store: Store, transaction: Transaction | None = None) -> None:
         self.store = store
         self._transaction = transaction
-        self._outside = store._graph()
+        self._outside = _graph_of(store)
 
     @property
     def _read(self) -> _Graph:
         """The graph to read from: the store's own once the transaction is decided."""
         within = self._transaction
-        return self._outside if within is None else self.store._graph(within._reading())
+        return self._outside if within is None else _graph_of(self.store, within._reading())
 
     @property
     def _write(self) -> _Graph:
         """The graph to write to. Invalid if the transaction is decided."""
         within = self._transaction
-        return self._outside if within is None else self.store._graph(within._give())
+        return self._outside if within is None else _graph_of(self.store, within._give())
 
     # -- types
 
@@ -554,11 +555,11 @@ class Graph:
         """
         count(slots, "slots")
         count(threshold, "threshold")
-        return Partitions(self._read.partition(min(slots, 65535), partitioner, threshold, labels))
+        return Partitions(_partition_graph(self._read, min(slots, 65535), partitioner, threshold, labels))
 
     def partitions(self) -> Partitions:
         """How the view is cut into slots, and the contents of each."""
-        return Partitions(self._read.partitions())
+        return Partitions(_graph_partitions(self._read))
 
     # -- showing and sharing
 
@@ -570,7 +571,7 @@ class Graph:
         anything else is traced into other stores as `trace` does. Returns the text, or writes it to `path`.
         NotFound if `x` does not exist.
         """
-        return self._read.export(subject(x), format, path)
+        return _export_lineage(self._read, subject(x), format, path)
 
     def compare(self, *each: Any) -> list[Difference]:
         """Compares executions, or those that wrote the given results. Rows have ``.what`` (executable,
@@ -586,7 +587,7 @@ class Graph:
         executions in it, anything else those in this store. The script stops if an input has changed or a
         secret is not set. NotFound if no execution wrote `x`, or its command is not recorded.
         """
-        return self._read.script(subject(x))
+        return _lineage_script(self._read, subject(x))
 
     def audit(
         self,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._native import Entry, Field, Hit
+from ._native import Entry, Field, Hit, _export_lineage
 
 if TYPE_CHECKING:  # imported where it is used: networkx and pyarrow are optional
     import networkx as nx
@@ -120,7 +120,7 @@ class Lineage:
         "ro-crate" (metadata of a Process Run Crate), "dot" (for Graphviz) or "svg" (a picture), with the
         users of its executions.
         """
-        text = self._graph.export(self._traced, format, None)
+        text = _export_lineage(self._graph, self._traced, format, None)
         return text or ""
 
     def _repr_html_(self) -> str:

@@ -22,7 +22,18 @@ from ._array_files import History, Mesh, histories_of, mesh_of, meshes_of
 from ._arrays import ArrayJob, open_job
 from ._graph import Graph
 from ._hits import Hits
-from ._native import Table, _exports_grib, _items, _Query, _Store
+from ._native import (
+    Table,
+    _cubes,
+    _decide,
+    _export_grib,
+    _exports_grib,
+    _items,
+    _list_since,
+    _Query,
+    _Store,
+    _transaction,
+)
 from ._outside import declare
 from ._rows import Missing, Rows, RunRows, Step, Tag, Variable, missing_of, tags_of, tell, variables_of
 from ._run import Run
@@ -50,6 +61,17 @@ class Store(_Store):
     """
 
     __slots__ = ()
+
+    # -- calls of tests and of other modules here, without a promise
+
+    def _cubes(self, request: Any = None, **options: Any) -> Any:
+        return _cubes(self, request, **options)
+
+    def _decide(self, id: str, commit: bool) -> None:
+        _decide(self, id, commit)
+
+    def _list_since(self, request: Any, since: str) -> tuple[Iterator[Entry], str]:
+        return _list_since(self, request, since)
 
     # -- fields
 
@@ -110,7 +132,7 @@ class Store(_Store):
         bytes, and in `skipped` what a file lacks or changes.
         """
         if _exports_grib(path, format):
-            return self._export_grib(request, path, overwrite)
+            return _export_grib(self, request, path, overwrite)
         from ._export import export
 
         return export(self, request, path, format, overwrite)
@@ -134,7 +156,7 @@ class Store(_Store):
             left = None if timeout is None else max(0.0, last + timeout - time.monotonic())
             if not self.wait(seen, left):
                 return
-            listing, seen = self._list_since(request, seen)
+            listing, seen = _list_since(self, request, seen)
             for entry in listing:
                 yield entry
                 last = time.monotonic()
@@ -148,12 +170,12 @@ class Store(_Store):
         the block.
         """
         if comm is None:
-            return Transaction(self, self._transaction(id))
+            return Transaction(self, _transaction(self, id))
         if id is not None:
             raise Invalid("a transaction has id= and comm=", "give one of them: with comm= rank 0 begins it")
-        native = self._transaction(None) if comm.rank == 0 else None
+        native = _transaction(self, None) if comm.rank == 0 else None
         begun = comm.bcast(native.id if native else None, root=0)
-        return Transaction(self, native or self._transaction(begun), comm)
+        return Transaction(self, native or _transaction(self, begun), comm)
 
     def arrays(
         self,

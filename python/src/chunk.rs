@@ -1,4 +1,4 @@
-//! Chunks for readers of Zarr: blocks of fields as they are stored, and elements made into equal ones.
+//! Chunks for Zarr readers: blocks of fields as stored, and elements encoded in the same way.
 
 use fieldstone::{ReadOptions, StoredBlock, chunk};
 use pyo3::prelude::*;
@@ -8,9 +8,9 @@ use crate::data::{self, Data, numbers};
 use crate::errors::Raise;
 use crate::fields::PyField;
 use crate::request::KeyText;
-use crate::store::Store;
+use crate::store::{Store, found};
 
-/// A block of an array that a box is, as a chunk behind the codecs `zstd`, where `packed`, and `crc32c`.
+/// A stored block of an array, as a chunk encoded by the codecs `zstd`, if `packed`, and `crc32c`.
 #[pyclass(frozen, name = "_Block", module = "fieldstone._native")]
 pub struct PyBlock {
     block: StoredBlock,
@@ -22,24 +22,23 @@ pub struct PyBlock {
 
 #[pymethods]
 impl PyBlock {
-    /// The chunk. Raises Corrupt where what is stored does not match its checksum.
+    /// The chunk. Raises Corrupt if the stored bytes do not match their checksum.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         data::new_bytes(py, self.nbytes, |out| self.block.chunk_into(self.packed, out))
     }
 }
 
-#[pymethods]
-impl Store {
-    /// The one field that a full key names, to be read in parts.
-    fn _field(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<PyField> {
-        Ok(PyField::alone(self.found(py, &KeyText::new(key)?, &ReadOptions::default())?))
-    }
+/// The one field that a full key names, to be read in parts.
+#[pyfunction]
+#[pyo3(name = "_field")]
+pub fn field(py: Python<'_>, store: &Bound<'_, Store>, key: &Bound<'_, PyAny>) -> PyResult<PyField> {
+    Ok(PyField::alone(found(py, &store.get().handle()?, &KeyText::new(key)?, &ReadOptions::default())?))
 }
 
 #[pymethods]
 impl PyField {
-    /// The stored block that the box from `start` with `count` elements per dimension is; None where there is none,
-    /// or where it is compressed and a chunk without `zstd` is asked for.
+    /// The stored block that equals the box from `start` with `count` elements per dimension; None if there is none,
+    /// or if it is compressed and the caller asks for a chunk without `zstd`.
     fn _block(
         &self,
         py: Python<'_>,
@@ -57,7 +56,7 @@ impl PyField {
     }
 }
 
-/// Elements as a chunk behind the codecs `zstd`, where `packed`, and `crc32c`.
+/// Encodes elements as a chunk by the codecs `zstd`, if `packed`, and `crc32c`.
 #[pyfunction(name = "_chunk")]
 pub fn made<'py>(
     py: Python<'py>,
@@ -72,7 +71,7 @@ pub fn made<'py>(
     })
 }
 
-/// Bytes of the chunk that `_chunk` makes of `raw` bytes.
+/// Bytes of the chunk that `_chunk` makes from `raw` bytes.
 #[pyfunction(name = "_chunk_length")]
 pub fn length(raw: usize, packed: bool) -> usize {
     chunk::length(raw, packed)

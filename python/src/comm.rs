@@ -1,8 +1,8 @@
-//! Communicators of Python: mpi4py's, as the trait that every collective of Fieldstone goes through.
+//! Communicators from Python: implements the trait of all collective operations of Fieldstone on top of mpi4py.
 //!
-//! The classes of `fieldstone._mpi` make the calls of MPI; here bytes are handed to them and taken from
-//! them. What MPI raises becomes an error that names the call or the file. Files go in rounds of at most
-//! [`ROUND`] bytes a rank, which ranks agree upon, so that the copy that Python is given stays small.
+//! The classes of `fieldstone._mpi` make the MPI calls; this module passes bytes to them and takes bytes from them.
+//! An exception from MPI becomes an error that names the call or the file. File transfers run in rounds of at most
+//! [`ROUND`] bytes per rank, which ranks agree on, so that Python's copy stays small.
 
 use std::fmt;
 use std::io;
@@ -27,8 +27,8 @@ const ROUND: usize = 64 << 20;
 /// The most parts that one call moves.
 const PARTS: usize = 1 << 16;
 
-/// The ranks that `comm` names: `None` and a communicator of one rank are this process alone, else it is
-/// mpi4py's; anything else is `Invalid`. Collective, and by a thread that holds the interpreter's lock.
+/// The ranks of `comm`: this process alone for `None` and for a communicator of one rank, otherwise those of mpi4py's
+/// communicator; any other object is `Invalid`. Collective; the calling thread must hold the interpreter's lock.
 pub(crate) fn comm_from_python(comm: &Bound<'_, PyAny>) -> PyResult<Arc<dyn Comm>> {
     let alone = || Arc::new(SingleComm::new(Env::real().disk));
     if comm.is_none() {
@@ -52,7 +52,7 @@ pub(crate) fn comm_from_python(comm: &Bound<'_, PyAny>) -> PyResult<Arc<dyn Comm
     Ok(Arc::new(PythonComm { ours: ours.unbind(), rank, size, teams }))
 }
 
-/// The hints of a mapping, of which values may be anything that has a text, or of None.
+/// The hints in a mapping, whose values may be any object with a text form; or none, for None.
 pub(crate) fn hints_of(given: &Bound<'_, PyAny>) -> PyResult<Hints> {
     if given.is_none() {
         return Ok(Hints::default());
@@ -65,7 +65,7 @@ pub(crate) fn hints_of(given: &Bound<'_, PyAny>) -> PyResult<Hints> {
     let mut pairs = Vec::new();
     for item in items.try_iter()? {
         let (key, value): (String, Bound<'_, PyAny>) = item?.extract().or_refuse(given.py(), wrong)?;
-        // True and False are what ROMIO calls them.
+        // ROMIO spells booleans as true and false.
         let value = match value.cast::<PyBool>() {
             Ok(is) => is.is_true().to_string(),
             Err(_) => value.str()?.to_string(),
@@ -75,13 +75,13 @@ pub(crate) fn hints_of(given: &Bound<'_, PyAny>) -> PyResult<Hints> {
     Hints::new(pairs).or_raise()
 }
 
-/// What the containers of one communicator know of one another, kept with it.
+/// The shared state of the containers on one communicator, stored with it.
 #[pyclass(frozen, module = "fieldstone")]
 struct SharedTeams(Arc<Teams>);
 
-/// Checks every call of a communicator of mpi4py, with parts of about `length` bytes and a new file `path`,
-/// which stays, empty. Collective; returns the number of steps. With `fails`, a rank and a step, that step of
-/// that rank fails on purpose.
+/// Tests every call of an mpi4py communicator, with parts of about `length` bytes and a new file `path`, which
+/// remains, empty. Collective; returns the number of steps. `fails`, a rank and a step, makes that rank fail
+/// deliberately at that step.
 #[pyfunction]
 #[pyo3(name = "_check_comm", signature = (comm, path, length=1000, fails=None))]
 pub fn check_comm(
@@ -95,7 +95,7 @@ pub fn check_comm(
     py.detach(|| check(comm, &path, length, fails)).or_raise()
 }
 
-/// The operating system's error behind an exception of MPI, or its text.
+/// The operating system's error in an MPI exception, or the exception's text.
 fn cause(py: Python<'_>, error: &PyErr) -> io::Error {
     let number = || -> PyResult<Option<i32>> {
         py.import("fieldstone._mpi")?.getattr("number_of")?.call1((error.value(py),))?.extract()
@@ -145,7 +145,7 @@ impl PythonComm {
         })
     }
 
-    /// A call that gives and takes 64-bit integers, which cross as their bytes.
+    /// Runs a call that takes and returns 64-bit integers, which it passes as bytes.
     fn numbers(&self, name: &str, reduce: Option<Reduce>, values: &mut [u64]) -> Result<()> {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
         let joined = self.call(
@@ -211,7 +211,7 @@ impl Comm for PythonComm {
         let has_room = received.is_some();
         self.call("check_room", |py| (longest * self.size, has_room).into_pyobject(py), |_| Ok(()))?;
         let mut received = received.unwrap_or_default();
-        // MPI reads and writes the parts where they are: nobody else touches them before the call returns.
+        // MPI reads and writes the parts in place: nothing else touches them before the call returns.
         let from: Vec<usize> = parts.iter().map(|part| part.as_ptr().expose_provenance()).collect();
         let to: Vec<usize> = received.iter_mut().map(|part| part.as_mut_ptr().expose_provenance()).collect();
         self.call("move", |py| ((&from, &lengths), (&to, &incoming), longest).into_pyobject(py), |_| Ok(()))?;
@@ -282,7 +282,7 @@ impl CommReader for PythonFile {
         let mut done = 0;
         for chunk in buffer.chunks_mut(ROUND) {
             let at = offset.saturating_add(done as u64);
-            // MPI writes the bytes to where they belong: nobody else touches them before the call returns.
+            // MPI writes the bytes in place: nothing else touches them before the call returns.
             let place = (chunk.as_mut_ptr().expose_provenance(), chunk.len());
             let read: usize =
                 self.call("read", "read_at", |py| (place, at).into_pyobject(py), |value| value.extract())?;
@@ -296,7 +296,7 @@ impl CommReader for PythonFile {
     }
 
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
-        // MPI does not say reliably how much of a view was there.
+        // MPI does not report reliably how much of the view the file held.
         let end = parts.iter().map(|(offset, part)| offset.saturating_add(part.len() as u64)).max();
         let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let there = match self.len() {
@@ -305,6 +305,7 @@ impl CommReader for PythonFile {
             Err(error) => Err(error),
         };
         let lengths = parts.iter().map(|(_, part)| part.len());
+        // A rank that cannot read takes part without parts, because the rounds are collective.
         let own = if there.is_ok() { rounds(lengths, ROUND, PARTS) } else { Vec::new() };
         let read = in_rounds(&self.comm, &own, |round, several| {
             let offsets: Vec<u64> = round.iter().map(|p| parts[p.part].0 + p.begin as u64).collect();
@@ -337,7 +338,7 @@ impl CommWriter for PythonFile {
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
         data.chunks(ROUND).enumerate().try_for_each(|(n, chunk)| {
             let at = offset.saturating_add((n * ROUND) as u64);
-            // MPI reads the bytes where they are.
+            // MPI reads the bytes in place.
             let place = (chunk.as_ptr().expose_provenance(), chunk.len());
             self.call("write", "write_at", |py| (place, at).into_pyobject(py), |_| Ok(()))
         })

@@ -1,32 +1,32 @@
-//! To which execution a call belongs: Python knows it by a context variable, of which threads and tasks have each their
-//! own. Where several executions are open, each call that may wait asks for it first ([`sync`]).
+//! The execution that a call belongs to. Python keeps it in a context variable, which each thread and task has its
+//! own value of. If several executions are open, each call that may wait reads the variable first ([`sync`]).
 
 use fieldstone::execution::{Execution, Membership};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// That something belongs to an execution: what the context variable holds.
+/// The value of the context variable: membership in an execution.
 #[pyclass(frozen, name = "_Membership", module = "fieldstone")]
 pub struct PyMembership(Membership);
 
 impl PyMembership {
-    /// Of an execution.
+    /// Membership in `execution`.
     pub fn of(execution: &Execution) -> PyMembership {
         PyMembership(execution.membership())
     }
 }
 
-/// Has this thread's calls belong to the execution that Python's context names, where that matters.
+/// Assigns this thread's calls to the execution in Python's context, if it matters.
 pub fn sync(py: Python<'_>) {
     if Membership::matters()
         && let Err(error) = switch(py)
     {
-        // A broken context is not the caller's fault, and takes no result from him.
+        // A broken context is not the caller's fault and must not cost the caller a result.
         error.write_unraisable(py, None);
     }
 }
 
-/// The same, whether it matters or not.
+/// Like [`sync`], but unconditionally.
 pub fn switch(py: Python<'_>) -> PyResult<()> {
     static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let current = CURRENT.import(py, "fieldstone._execution", "_current")?;

@@ -1,9 +1,9 @@
-//! Bytes and arrays between Python and the store, without copies where that is possible.
+//! Bytes and arrays between Python and the store, without copies if possible.
 //!
-//! This is the module's only `unsafe` file. Memory of Python objects is lent to the store while the
-//! interpreter's lock is released. That is sound under the rule every extension module lives by: the
-//! object is kept alive for the whole call, and the caller does not write to it meanwhile. Memory that
-//! we allocate ourselves has no other owner yet.
+//! This file and `catalog/arrow.rs` hold the module's only `unsafe` code. The store borrows the memory of Python
+//! objects while the interpreter's lock is released. That is sound under the rule that every extension module relies
+//! on: the object stays alive for the whole call, and the caller does not write to it during the call. Memory that we
+//! allocate ourselves has no other owner yet.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -55,7 +55,7 @@ fn numpy(py: Python<'_>) -> PyResult<&Numpy> {
     })
 }
 
-/// numpy, where the program uses it: what is made without it is no array.
+/// numpy, if the program has imported it: no array exists without it.
 fn numpy_in_use(py: Python<'_>) -> PyResult<Option<&Numpy>> {
     if let Some(numpy) = NUMPY.get(py) {
         return Ok(Some(numpy));
@@ -75,14 +75,14 @@ pub fn is_numpy_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
         || value.is_instance(numpy.ndarray.bind(py))? && value.getattr("ndim")?.eq(0)?)
 }
 
-/// Whether a value is an array of numpy's of one dimension or more.
+/// Whether a value is a numpy array with at least one dimension.
 pub fn is_numpy_array(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(numpy) = numpy_in_use(value.py())? else { return Ok(false) };
     Ok(value.is_instance(numpy.ndarray.bind(value.py()))? && !value.getattr("ndim")?.eq(0)?)
 }
 
-/// Whether a value has masked elements. What is no kind of array of its own is not asked: importing `numpy.ma`
-/// takes 10 ms.
+/// Whether a value has masked elements. Only subclasses of numpy's array are checked: importing `numpy.ma` takes 10
+/// ms.
 pub fn is_masked(array: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = array.py();
     let class = numpy(py)?.ndarray.bind(py);
@@ -92,7 +92,7 @@ pub fn is_masked(array: &Bound<'_, PyAny>) -> PyResult<bool> {
     py.import("numpy.ma")?.getattr("is_masked")?.call1((array,))?.is_truthy()
 }
 
-/// The error of masked elements where nothing can be missing.
+/// The error for masked elements, if values cannot be missing.
 pub fn masked(what: &str) -> PyErr {
     invalid(format!("{what} has masked elements, which would be lost"), "give data.filled(value)")
 }
@@ -102,19 +102,19 @@ pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyAny>> {
     Ok(numpy(py)?.dtype.bind(py).call1((dtype.to_string(),))?.unbind())
 }
 
-/// The element type that an argument names: text, a numpy dtype or a type such as `float`.
+/// The element type that an argument names: text, a numpy dtype, or a Python type such as `float`.
 pub fn parse_dtype(argument: &Bound<'_, PyAny>) -> PyResult<DType> {
     if let Ok(text) = argument.cast::<PyString>() {
         return DType::parse(text.to_str()?).or_raise();
     }
     let py = argument.py();
     let dtype = numpy(py)?.dtype.bind(py).call1((argument,)).or_refuse(py, || {
-        invalid(format!("{} is no dtype", type_name(argument)), "write it as numpy does, such as 'f4'")
+        invalid(format!("{} is not a dtype", type_name(argument)), "write it as numpy does, such as 'f4'")
     })?;
     DType::parse(dtype.getattr("str")?.cast::<PyString>()?.to_str()?).or_raise()
 }
 
-/// Memory of an object: an address and a length that stay valid while the owner lives.
+/// An object's memory: an address and a length, valid while the owner lives.
 #[derive(Clone, Copy)]
 struct Memory {
     address: usize,
@@ -122,26 +122,26 @@ struct Memory {
 }
 
 impl Memory {
-    /// SAFETY: the caller keeps the owner of the memory alive for `'a`, and nobody writes to it.
+    /// SAFETY: the caller keeps the owner of the memory alive for `'a`, and no one writes to it.
     unsafe fn slice<'a>(&self) -> &'a [u8] {
         match self.len {
             0 => &[],
-            // SAFETY: the owner vouches for `len` readable bytes; nobody writes to them (see above).
+            // SAFETY: the owner guarantees `len` readable bytes; no one writes to them (see above).
             len => unsafe { slice::from_raw_parts(self.address as *const u8, len) },
         }
     }
 
-    /// SAFETY: the caller keeps the owner alive for `'a`, and nobody else reads or writes the memory.
+    /// SAFETY: the caller keeps the owner alive for `'a`, and no one else reads or writes the memory.
     unsafe fn slice_mut<'a>(&self) -> &'a mut [u8] {
         match self.len {
             0 => &mut [],
-            // SAFETY: the owner vouches for `len` writable bytes that nobody else uses (see above).
+            // SAFETY: the owner guarantees `len` writable bytes that no one else uses (see above).
             len => unsafe { slice::from_raw_parts_mut(self.address as *mut u8, len) },
         }
     }
 }
 
-/// An array's description by numpy's array interface.
+/// An array as numpy's array interface describes it.
 struct Interface {
     memory: Memory,
     read_only: bool,
@@ -151,7 +151,7 @@ struct Interface {
 }
 
 fn part<'py>(all: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
-    all.get_item(name)?.ok_or_else(|| invalid(format!("an array interface without {name}"), TAKEN))
+    all.get_item(name)?.ok_or_else(|| invalid(format!("the array interface lacks {name}"), TAKEN))
 }
 
 impl Interface {
@@ -171,7 +171,7 @@ impl Interface {
     }
 }
 
-/// What a caller archives: opaque bytes, or an array in C order.
+/// The data that a caller archives: opaque bytes, or an array in C order.
 pub struct Data<'py> {
     memory: Memory,
     /// Type and shape of an array.
@@ -186,8 +186,8 @@ enum Owner<'py> {
 }
 
 impl<'py> Data<'py> {
-    /// Takes bytes-like objects as opaque bytes, numpy's arrays and scalars and what turns itself into
-    /// one as arrays. Copies only arrays that are not in C order.
+    /// Takes bytes-like objects as opaque bytes; takes numpy arrays, numpy scalars and convertible objects as arrays.
+    /// Copies only arrays that are not in C order.
     pub fn new(data: &Bound<'py, PyAny>) -> PyResult<Data<'py>> {
         let py = data.py();
         if let Ok(bytes) = data.cast_exact::<PyBytes>() {
@@ -216,7 +216,7 @@ impl<'py> Data<'py> {
         }
         if data.hasattr("__array__")? {
             let numpy = numpy(py)?;
-            // What it turns into may be masked, which `asarray` would drop.
+            // An object may convert to a masked array, whose mask `asarray` would drop.
             let made = data.call_method0("__array__")?;
             if is_masked(&made)? {
                 return Err(masked("the array"));
@@ -224,7 +224,7 @@ impl<'py> Data<'py> {
             return Data::array(numpy, numpy.asarray.bind(py).call1((made,))?);
         }
         let hint = match data.is_instance_of::<PyString>() {
-            true => "text has no bytes of its own: give text.encode()",
+            true => "text must be encoded first: give text.encode()",
             false => TAKEN,
         };
         Err(invalid(format!("{} cannot be archived", type_name(data)), hint))
@@ -246,13 +246,13 @@ impl<'py> Data<'py> {
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `_owner` keeps the memory alive as long as `self`; that the caller does not write to
-        // what it archives during the call is the rule at the head of this file.
+        // SAFETY: `_owner` keeps the memory alive as long as `self`; by the rule at the head of this file, the caller
+        // does not write to the data during the call.
         unsafe { self.memory.slice() }
     }
 }
 
-/// A buffer of the caller that is to be filled.
+/// A buffer of the caller to be filled.
 pub struct Target<'py> {
     memory: Memory,
     _owner: Owner<'py>,
@@ -283,17 +283,17 @@ impl<'py> Target<'py> {
 
     /// The bytes to fill.
     pub fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: `_owner` keeps the memory alive as long as `self` and was checked to be writable;
-        // that nobody else uses it during the call is the rule at the head of this file.
+        // SAFETY: `_owner` keeps the memory alive as long as `self` and was checked to be writable; by the rule at
+        // the head of this file, no one else uses it during the call.
         unsafe { self.memory.slice_mut() }
     }
 }
 
-/// An array of numpy's at any strides: the memory that its elements span.
+/// A numpy array of any strides: the memory that its elements span.
 pub struct Strided<'py> {
     memory: Memory,
     read_only: bool,
-    /// Where the first element begins in it.
+    /// Offset of the first element in it.
     pub origin: usize,
     /// Element type, with its byte order.
     pub dtype: DType,
@@ -305,7 +305,7 @@ pub struct Strided<'py> {
 }
 
 impl<'py> Strided<'py> {
-    /// Takes numpy's arrays, and what turns itself into one; no element is copied where it is an array already.
+    /// Takes numpy arrays and convertible objects; does not copy the elements of an array.
     pub fn new(values: &Bound<'py, PyAny>) -> PyResult<Strided<'py>> {
         let py = values.py();
         let numpy = numpy(py)?;
@@ -322,7 +322,7 @@ impl<'py> Strided<'py> {
         Strided::of(array)
     }
 
-    /// Takes a numpy array that may be written to.
+    /// Takes a writable numpy array.
     pub fn writable(array: &Bound<'py, PyAny>) -> PyResult<Strided<'py>> {
         let writable = "give a writable numpy array";
         if !array.is_instance(numpy(array.py())?.ndarray.bind(array.py()))? {
@@ -338,7 +338,7 @@ impl<'py> Strided<'py> {
     fn of(array: Bound<'py, PyAny>) -> PyResult<Strided<'py>> {
         let Interface { memory, read_only, dtype, shape, .. } = Interface::of(&array)?;
         let strides: Vec<isize> = array.getattr(pyo3::intern!(array.py(), "strides"))?.extract()?;
-        // Elements span from the lowest to the highest byte of any of them.
+        // The elements span from the lowest to the highest byte of any of them.
         let (mut low, mut high) = (0isize, dtype.size() as isize);
         for (len, stride) in shape.iter().zip(&strides) {
             let reach = (len.saturating_sub(1) as isize).saturating_mul(*stride);
@@ -354,19 +354,20 @@ impl<'py> Strided<'py> {
 
     /// The bytes that the elements span.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `_owner` is a numpy array, which vouches for every byte from the first to the last of its elements
-        // (`of` reckons no others), and keeps them alive as long as `self`; the rule at the head of this file.
+        // SAFETY: `_owner` is a numpy array, which guarantees every byte from the first to the last of its elements
+        // (`of` counts only these) and keeps them alive as long as `self`; see also the rule at the head of this
+        // file.
         unsafe { self.memory.slice() }
     }
 
-    /// The numbers of a row of int64: where they lie, if one follows the other there. `None` for other arrays.
+    /// The numbers of a one-dimensional array of int64, borrowed if they are contiguous. `None` for other arrays.
     pub fn int64s(&self) -> Option<Cow<'_, [i64]>> {
         let (DType::I8, [count], [stride]) = (self.dtype, &self.shape[..], &self.strides[..]) else {
             return None;
         };
         let bytes = self.bytes();
         if *stride == 8 {
-            // SAFETY: every pattern of bits is an i64; what does not fit between aligned ones is left out.
+            // SAFETY: every bit pattern is an i64; bytes outside aligned elements are left out.
             let (before, numbers, behind) = unsafe { bytes.align_to::<i64>() };
             if before.is_empty() && behind.is_empty() {
                 return Some(Cow::Borrowed(numbers));
@@ -377,23 +378,23 @@ impl<'py> Strided<'py> {
         Some((0..*count).map(|n| number(n).unwrap_or_default()).collect())
     }
 
-    /// The same, to be written to.
+    /// The same bytes, for writing.
     pub fn bytes_mut(&mut self) -> PyResult<&mut [u8]> {
         if self.read_only {
             return Err(invalid("the array is read-only", "give a writable numpy array"));
         }
-        // SAFETY: as in `bytes`; the array is writable, and nobody else uses it during the call.
+        // SAFETY: as in `bytes`; the array is writable, and no one else uses it during the call.
         Ok(unsafe { self.memory.slice_mut() })
     }
 }
 
-/// A new `bytes` of `len` bytes that `fill` writes with the interpreter's lock released.
+/// A new `bytes` object of `len` bytes, which `fill` writes with the interpreter's lock released.
 pub fn new_bytes<'py>(
     py: Python<'py>,
     len: u64,
     fill: impl FnOnce(&mut [u8]) -> Result<()> + Send,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    // Python shares the objects of no byte and of one, so that nobody may write to them.
+    // Python shares the objects of length 0 and 1, so no one may write to them.
     if let 0 | 1 = len {
         let mut few = [0];
         let few = &mut few[..len as usize];
@@ -409,15 +410,15 @@ pub fn new_bytes<'py>(
     // SAFETY: the object is a `bytes`, and alive.
     let address = unsafe { ffi::PyBytes_AsString(object.as_ptr()) } as usize;
     let memory = Memory { address, len: len as usize };
-    // SAFETY: `object` lives to the end of this function, and until then only we know of it. Its bytes
-    // are allocated but not set; every pattern of bits is a `u8`, `fill` only writes, and where it fails
-    // the object is dropped unseen.
+    // SAFETY: `object` lives to the end of this function, and until then only this function has it. Its bytes are
+    // allocated but uninitialised; every bit pattern is a `u8`, `fill` only writes, and if it fails, the object is
+    // dropped without being seen.
     let out = unsafe { memory.slice_mut() };
     py.detach(|| fill(out)).or_raise()?;
     Ok(object.cast_into::<PyBytes>()?)
 }
 
-/// Memory of a value of ours that arrays of numpy look at. They are read-only.
+/// Memory of a Rust value that numpy arrays view read-only.
 #[pyclass(frozen, name = "_Lent", module = "fieldstone._native")]
 pub struct PyLent {
     memory: Memory,
@@ -425,7 +426,7 @@ pub struct PyLent {
     _owner: Arc<dyn Any + Send + Sync>,
 }
 
-/// Elements of lists that numpy may look at: 8 bytes each, none of them padding.
+/// Element types of lists that numpy may view: 8 bytes each, without padding.
 pub trait LentElement {}
 impl LentElement for i64 {}
 impl LentElement for [u32; 2] {}
@@ -434,12 +435,12 @@ impl LentElement for [u32; 2] {}
 impl PyLent {
     /// Python's buffer protocol.
     ///
-    /// SAFETY: to be called by Python, with a `view` that it owns.
+    /// SAFETY: only Python may call this, with a `view` that it owns.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let Memory { address, len } = slf.get().memory;
         let (py, read_only) = (slf.py(), 1);
-        // SAFETY: `view` is the caller's to be filled in. The memory has `len` bytes, lives as long as `slf`, of which
-        // the view takes a reference, and is never written to: it is said to be read-only.
+        // SAFETY: `view` is the caller's, to be filled in. The memory has `len` bytes, lives as long as `slf`, to
+        // which the view takes a reference, and is never written to: the view is marked read-only.
         let done = unsafe {
             ffi::PyBuffer_FillInfo(view, slf.as_ptr(), address as *mut c_void, len as isize, read_only, flags)
         };
@@ -447,33 +448,33 @@ impl PyLent {
     }
 }
 
-/// An array of numpy's that looks at a list of an object, and keeps the object. It cannot be written to.
+/// A read-only numpy array that views a list in an object and keeps the object alive.
 pub fn lent_array<'py, O: Send + Sync + 'static, T: LentElement>(
     py: Python<'py>,
     owner: &Arc<O>,
     list: impl for<'a> Fn(&'a O) -> &'a [T],
     (dtype, shape): (DType, &[u64]),
 ) -> PyResult<Bound<'py, PyAny>> {
-    // The list is borrowed from what the Arc keeps in its place, and that cannot be changed while an Arc is held.
+    // The list borrows from the contents of the Arc, which stay in place and cannot change while an Arc is held.
     let list = list(owner);
     let memory = Memory { address: list.as_ptr() as usize, len: size_of_val(list) };
     let lent = Bound::new(py, PyLent { memory, _owner: owner.clone() })?;
     numpy(py)?.ndarray.bind(py).call1((PyTuple::new(py, shape)?, dtype.to_string(), lent))
 }
 
-/// A new array in C order that nobody else knows yet, to be written.
+/// A new array in C order, not yet shared, to be written.
 pub struct NewArray<'py> {
     array: Bound<'py, PyAny>,
     memory: Memory,
 }
 
 impl<'py> NewArray<'py> {
-    /// One whose elements are not set.
+    /// An array with uninitialised elements.
     pub fn new(py: Python<'py>, dtype: DType, shape: &[u64]) -> PyResult<NewArray<'py>> {
         NewArray::made_by(&numpy(py)?.empty, py, dtype, shape)
     }
 
-    /// One of zeros.
+    /// An array of zeros.
     pub fn zeros(py: Python<'py>, dtype: DType, shape: &[u64]) -> PyResult<NewArray<'py>> {
         NewArray::made_by(&numpy(py)?.zeros, py, dtype, shape)
     }
@@ -492,12 +493,12 @@ impl<'py> NewArray<'py> {
 
     /// The bytes to write.
     pub fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the array is new, so that it is in C order, writable and known to us alone, and `self` keeps
-        // it alive. For its bytes not being set see `new_bytes`.
+        // SAFETY: the array is new, so it is in C order, writable and known only to us, and `self` keeps it alive.
+        // For its uninitialised bytes see `new_bytes`.
         unsafe { self.memory.slice_mut() }
     }
 
-    /// The array, for everybody.
+    /// The finished array.
     pub fn done(self) -> Bound<'py, PyAny> {
         self.array
     }
@@ -516,10 +517,10 @@ pub fn new_array<'py>(
     Ok(made.done())
 }
 
-/// Numbers that an argument has, at most.
+/// The most numbers that an argument may have.
 const DIMENSIONS: usize = 1024;
 
-/// Numbers of an argument, one per dimension; a single number stands for one dimension.
+/// The numbers of an argument, one per dimension; a single number stands for one dimension.
 pub fn numbers(what: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<u64>>> {
     let Some(argument) = argument.filter(|a| !a.is_none()) else { return Ok(None) };
     let py = argument.py();
@@ -529,14 +530,17 @@ pub fn numbers(what: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Opti
     let wrong = || {
         let shown = argument.repr().map_or_else(|_| type_name(argument), |text| text.to_string());
         let shown: String = shown.chars().take(60).collect();
-        invalid(format!("{what}={shown}"), "give one whole number from 0 on per dimension, such as (0, 64)")
+        invalid(
+            format!("{what}={shown}"),
+            "give one whole number of at least 0 per dimension, such as (0, 64)",
+        )
     };
     if argument.is_instance_of::<PyString>() {
         return Err(wrong());
     }
     let mut numbers = Vec::new();
     for number in argument.try_iter().or_refuse(py, wrong)? {
-        // No array has so many dimensions: what gives them does not end.
+        // No array has that many dimensions: the iterable is endless.
         if numbers.len() == DIMENSIONS {
             return Err(wrong());
         }
@@ -545,7 +549,7 @@ pub fn numbers(what: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Opti
     Ok(Some(numbers))
 }
 
-/// The box of an array that `start` and `count` name, either of which may be absent.
+/// The box of an array that `start` and `count` select; either may be absent.
 pub fn box_of(shape: &[u64], start: Option<Vec<u64>>, count: Option<Vec<u64>>) -> PyResult<Option<IndexBox>> {
     if start.is_none() && count.is_none() {
         return Ok(None);
@@ -561,7 +565,7 @@ pub fn box_of(shape: &[u64], start: Option<Vec<u64>>, count: Option<Vec<u64>>) -
     IndexBox::new(start, count, shape).or_raise().map(Some)
 }
 
-/// A whole number of the unit of a time type as numpy's scalar.
+/// A time value in the unit of a time type, as numpy's scalar.
 pub fn time_scalar<'py>(
     py: Python<'py>,
     dtype: DType,

@@ -1,4 +1,4 @@
-//! What the xarray engine asks of a store: its fields put together as cubes, by one pass over the index.
+//! Serves the xarray engine: arranges a store's fields in cubes, in one pass over the index.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::request::requests;
 use crate::sequence::Several;
 use crate::store::Store;
 
-/// Fields that differ in nothing but some keywords, the axes.
+/// Fields whose keys differ only in some keywords, the axes.
 #[pyclass(frozen, name = "_Cube", module = "fieldstone._native")]
 pub struct Cube {
-    /// Keyword → value of what all fields have in common: a dict.
+    /// Keyword → value, for the values that all fields share: a dict.
     #[pyo3(get)]
     key: Py<PyDict>,
     /// The numpy dtype of the first field; None for opaque bytes.
@@ -27,34 +27,34 @@ pub struct Cube {
     /// Extents of the first field; None for opaque bytes.
     #[pyo3(get)]
     shape: Option<Py<PyTuple>>,
-    /// Extents of the chunks of the first field; None where it is one block.
+    /// Extents of the chunks of the first field; None if it is one block.
     #[pyo3(get)]
     chunks: Option<Py<PyTuple>>,
-    /// Whether blocks of any field are compressed; None where no field has blocks that are chunks of an array.
+    /// Whether any field has compressed blocks; None if no field has blocks that are chunks of an array.
     #[pyo3(get)]
     packed: Option<bool>,
     shortest: FieldKey,
     longest: FieldKey,
-    /// Key as text, dtype and shape of the first field whose type or shape is another one; or None.
+    /// Key as text, dtype and shape of the first field with a different type or shape; or None.
     #[pyo3(get)]
     odd: Option<Py<PyTuple>>,
-    /// Keyword → values along it, a tuple of text in typed order (None: absent); equal ones are shared.
+    /// Keyword → values along it, a tuple of text in typed order (None: absent); equal tuples are shared.
     #[pyo3(get)]
     axes: Py<PyDict>,
-    /// Which combinations exist: ascending positions in C order as native int64; None: all.
+    /// The existing combinations: ascending positions in C order as native int64; None: all.
     #[pyo3(get)]
     places: Option<Py<PyBytes>>,
 }
 
 #[pymethods]
 impl Cube {
-    /// The key of the field of fewest bytes: (keyword, value) pairs.
+    /// The key of the field with the fewest bytes: (keyword, value) pairs.
     #[getter]
     fn shortest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         pairs(py, &self.shortest)
     }
 
-    /// The key of the field of most bytes: (keyword, value) pairs.
+    /// The key of the field with the most bytes: (keyword, value) pairs.
     #[getter]
     fn longest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         pairs(py, &self.longest)
@@ -65,60 +65,61 @@ fn pairs<'py>(py: Python<'py>, key: &FieldKey) -> PyResult<Bound<'py, PyTuple>> 
     PyTuple::new(py, key.iter().map(|(keyword, value)| (&**keyword, value.text())).collect::<Vec<_>>())
 }
 
-#[pymethods]
-impl Store {
-    /// What `request` selects as cubes, in key order, and the values of each axis over all cubes.
-    /// Keywords in `by` tell cubes apart and all others are axes; or those in `along` are the axes.
-    #[pyo3(signature = (request=None, *, by=None, along=None))]
-    fn _cubes<'py>(
-        &self,
-        py: Python<'py>,
-        request: Option<&Bound<'py, PyAny>>,
-        by: Option<Several<String>>,
-        along: Option<Several<String>>,
-    ) -> PyResult<(Vec<Cube>, Bound<'py, PyDict>)> {
-        let handle = self.handle()?;
-        let requests = requests(request)?;
-        let names: Vec<&str> =
-            by.iter().chain(&along).flat_map(|words| &words.0).map(String::as_str).collect();
-        let grouping = match (&by, &along) {
-            (Some(_), None) => Grouping::By(&names),
-            (None, Some(_)) => Grouping::Along(&names),
-            _ => return Err(invalid("_cubes takes one of by and along", "give the keywords of one of them")),
-        };
-        let options = ReadOptions::default();
-        let found = py.waiting(|| fieldstone::cubes(&handle, &requests, grouping, &options)).or_raise()?;
-        let mut maker = Maker { py, known: HashMap::new(), dtypes: Vec::new() };
-        let axes = maker.axes(&found.axes)?;
-        let cubes = found.cubes.into_iter().map(|cube| maker.cube(cube)).collect::<PyResult<_>>()?;
-        Ok((cubes, axes))
-    }
+/// The fields of `request` as cubes, in key order, and the values of each axis over all cubes. Keywords in `by`
+/// separate cubes, and all others are axes; alternatively, the keywords in `along` are the axes.
+#[pyfunction]
+#[pyo3(name = "_cubes", signature = (store, request=None, *, by=None, along=None))]
+pub fn cubes<'py>(
+    py: Python<'py>,
+    store: &Bound<'py, Store>,
+    request: Option<&Bound<'py, PyAny>>,
+    by: Option<Several<String>>,
+    along: Option<Several<String>>,
+) -> PyResult<(Vec<Cube>, Bound<'py, PyDict>)> {
+    let handle = store.get().handle()?;
+    let requests = requests(request)?;
+    let names: Vec<&str> = by.iter().chain(&along).flat_map(|words| &words.0).map(String::as_str).collect();
+    let grouping = match (&by, &along) {
+        (Some(_), None) => Grouping::By(&names),
+        (None, Some(_)) => Grouping::Along(&names),
+        _ => return Err(invalid("_cubes takes either by or along", "give the keywords of one of them")),
+    };
+    let options = ReadOptions::default();
+    let found = py.waiting(|| fieldstone::cubes(&handle, &requests, grouping, &options)).or_raise()?;
+    let mut maker = Maker { py, known: HashMap::new(), dtypes: Vec::new() };
+    let axes = maker.axes(&found.axes)?;
+    let cubes = found.cubes.into_iter().map(|cube| maker.cube(cube)).collect::<PyResult<_>>()?;
+    Ok((cubes, axes))
+}
 
-    /// Whether the store's schema has both: rules of GRIB's keys, and of runs that one keyword names.
-    fn _is_mixed(&self) -> PyResult<bool> {
-        Ok(self.handle()?.schema().catalog_roles().len() > 1)
-    }
+/// Whether the store's schema has both rules for GRIB keys and rules for runs that one keyword names.
+#[pyfunction]
+#[pyo3(name = "_is_mixed")]
+pub fn is_mixed(store: &Bound<'_, Store>) -> PyResult<bool> {
+    Ok(store.get().handle()?.schema().catalog_roles().len() > 1)
+}
 
-    /// The keywords that mean project, run (one or several), step and variable by the store's schema; None
-    /// where it names none. Where its rules differ in them, those of runs that one keyword names: of arrays.
-    fn _roles(&self) -> PyResult<Roles> {
-        let schema = self.handle()?.schema();
-        let sets = schema.catalog_roles();
-        let one = sets.iter().find(|roles| roles.run.len() == 1);
-        let Some(roles) = one.or(sets.first()) else { return Ok((None, Vec::new(), None, None)) };
-        let text = |name: &Option<Arc<str>>| name.as_deref().map(str::to_owned);
-        let run = roles.run.iter().map(|keyword| keyword.to_string()).collect();
-        Ok((text(&roles.project), run, text(&roles.step), text(&roles.variable)))
-    }
+/// The keywords that mean project, run (one or several), step and variable in the store's schema; None if it has
+/// none. If its rules differ in them, the keywords of runs that one keyword names: those of arrays.
+#[pyfunction]
+#[pyo3(name = "_roles")]
+pub fn roles(store: &Bound<'_, Store>) -> PyResult<Roles> {
+    let schema = store.get().handle()?.schema();
+    let sets = schema.catalog_roles();
+    let one = sets.iter().find(|roles| roles.run.len() == 1);
+    let Some(roles) = one.or(sets.first()) else { return Ok((None, Vec::new(), None, None)) };
+    let text = |name: &Option<Arc<str>>| name.as_deref().map(str::to_owned);
+    let run = roles.run.iter().map(|keyword| keyword.to_string()).collect();
+    Ok((text(&roles.project), run, text(&roles.step), text(&roles.variable)))
 }
 
 /// Keywords of project, run, step and variable.
 type Roles = (Option<String>, Vec<String>, Option<String>, Option<String>);
 
-/// Makes Python's objects, equal ones once.
+/// Makes Python objects, one for equal values.
 struct Maker<'py> {
     py: Python<'py>,
-    /// By the place of the shared values, which are kept with them.
+    /// Keyed by the address of the shared values, which are kept alive with them.
     known: HashMap<*const KeyValue, (Arc<[KeyValue]>, Py<PyTuple>)>,
     dtypes: Vec<(fieldstone::DType, Py<PyAny>)>,
 }

@@ -1,4 +1,4 @@
-//! From the errors of Fieldstone to the exceptions of `fieldstone.errors`.
+//! Maps Fieldstone's errors to the exceptions of `fieldstone.errors`.
 
 use fieldstone::{Code, Error, ErrorKind};
 use pyo3::exceptions::PyException;
@@ -9,7 +9,7 @@ use pyo3::types::{PyString, PyType};
 static CLASSES: [PyOnceLock<Py<PyType>>; ErrorKind::ALL.len()] =
     [const { PyOnceLock::new() }; ErrorKind::ALL.len()];
 
-/// The code that an exception tells by its text, or that of its kind.
+/// The code that an exception carries as text, or the code of its kind.
 pub fn code_of(text: Option<&str>, kind: &str) -> Code {
     let general = || ErrorKind::ALL.into_iter().find(|known| known.name() == kind).map(Code::from);
     text.and_then(Code::of_text).or_else(general).unwrap_or(Code::Invalid)
@@ -27,7 +27,7 @@ pub fn exception(error: Error) -> PyErr {
     })
 }
 
-/// `?` from Fieldstone's results to Python's.
+/// `or_raise` instead of `?`, from Fieldstone's results to Python's.
 pub trait Raise<T> {
     /// The value, or the error as an exception.
     fn or_raise(self) -> PyResult<T>;
@@ -39,13 +39,13 @@ impl<T> Raise<T> for fieldstone::Result<T> {
     }
 }
 
-/// What becomes of an error while an argument is read.
+/// Handles errors while an argument is read.
 pub trait Refuse<T> {
-    /// The value, or `wrong` in place of an error that the argument caused. What no argument causes passes, as
-    /// Ctrl-C and the end of the interpreter.
+    /// The value; or `wrong` for an error that the argument caused. Other exceptions, such as Ctrl-C and the
+    /// interpreter's exit, pass through.
     fn or_refuse(self, py: Python<'_>, wrong: impl FnOnce() -> PyErr) -> PyResult<T>;
 
-    /// The value, or nothing where the argument is something else.
+    /// The value, or `None` if the argument is something else.
     fn if_it_is(self, py: Python<'_>) -> PyResult<Option<T>>;
 }
 
@@ -63,15 +63,15 @@ impl<T> Refuse<T> for PyResult<T> {
     }
 }
 
-/// A text of Python's as UTF-8; Invalid where it has lone surrogates, as names of files that are not UTF-8 have.
+/// Python text as UTF-8; Invalid if it has lone surrogates, as file names that are not UTF-8 do.
 pub fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     text.to_str().or_refuse(text.py(), || {
         let shown = text.repr().map_or_else(|_| "a text".to_owned(), |shown| shown.to_string());
-        invalid(format!("{shown} is text that UTF-8 cannot hold"), "give text without lone surrogates")
+        invalid(format!("{shown} is text that UTF-8 cannot encode"), "give text without lone surrogates")
     })
 }
 
-/// `Invalid` with a hint, ready to be raised.
+/// `Invalid` with a hint, ready to raise.
 pub fn invalid(message: impl Into<String>, hint: &str) -> PyErr {
     exception(Error::invalid(message).with_hint(hint))
 }

@@ -1,4 +1,4 @@
-//! Executions for Python: the class `_Execution`, which `fieldstone.execution` is a thin layer over.
+//! Executions for Python: the class `_Execution`, which `fieldstone.execution` wraps.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -29,9 +29,9 @@ fn pair(vertex: &fieldstone::graph::VertexName) -> (String, String) {
 
 #[pymethods]
 impl PyExecution {
-    /// Begins an execution within the one that the context names.
+    /// Begins an execution inside the current execution of the context.
     #[staticmethod]
-    #[allow(clippy::too_many_arguments, reason = "what is said of an execution")]
+    #[allow(clippy::too_many_arguments, reason = "the description of an execution")]
     fn begin(
         py: Python<'_>,
         store: &Bound<'_, Store>,
@@ -57,31 +57,31 @@ impl PyExecution {
         })
     }
 
-    /// What it is called in the graph.
+    /// The type and id of its vertex in the graph.
     #[getter]
     fn pair(&self) -> (String, String) {
         self.pair.clone()
     }
 
-    /// The job that it belongs to, or is.
+    /// The type and id of its job, which may be the execution itself.
     #[getter]
     fn job(&self) -> (String, String) {
         self.job.clone()
     }
 
-    /// What the context names while it is open.
+    /// The value of the context variable while it is open.
     #[getter]
     fn membership(&self, py: Python<'_>) -> Py<PyMembership> {
         self.membership.clone_ref(py)
     }
 
-    /// What its children are given as FIELDSTONE_EXECUTION.
+    /// The value of FIELDSTONE_EXECUTION for its children.
     #[getter]
     fn link(&self) -> &str {
         &self.link
     }
 
-    /// Ends it; gives what could not be recorded.
+    /// Ends it; returns notes on anything that could not be recorded.
     fn end(
         &self,
         py: Python<'_>,
@@ -99,7 +99,7 @@ impl PyExecution {
     }
 }
 
-/// Puts into the store of a job what this process has read, where no store has it yet.
+/// Writes reads of this process that no store has recorded yet to the job's store.
 #[pyfunction]
 #[pyo3(name = "_settle")]
 pub fn settle(py: Python<'_>) -> PyResult<()> {

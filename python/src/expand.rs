@@ -1,4 +1,4 @@
-//! What a request names: its keys one after another, without looking into the store.
+//! Expands a request into its keys, one by one, without looking into the store.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,16 +9,31 @@ use pyo3::sync::MutexExt;
 
 use crate::errors::Raise;
 use crate::keys::{Interner, Key};
-use crate::request::requests;
-use crate::store::Store;
 
-/// What ``store.expand`` gives: the keys that a request names, in its order. It holds no key: each is
-/// made when it is asked for, and every loop starts anew.
+/// The result of ``store.expand``: the keys that a request names, in its order. It stores no keys: it makes each on
+/// request, and every loop starts from the first.
 #[pyclass(frozen, name = "Expansion", module = "fieldstone")]
 pub struct Expansion {
     keys: Vec<Keys>,
     schema: Schema,
     count: u64,
+}
+
+impl Expansion {
+    /// The keys that requests name.
+    pub fn of(
+        py: Python<'_>,
+        handle: &fieldstone::Store,
+        requests: &[fieldstone::Request],
+    ) -> PyResult<Expansion> {
+        let expand = || {
+            let keys = requests.iter().map(|request| handle.select(request)?.expand());
+            let keys = keys.collect::<fieldstone::Result<Vec<_>>>()?;
+            let count = keys.iter().fold(0, |n: u64, keys| n.saturating_add(keys.count_keys()));
+            Ok(Expansion { keys, schema: handle.schema(), count })
+        };
+        py.detach(expand).or_raise()
+    }
 }
 
 #[pymethods]
@@ -40,7 +55,7 @@ impl Expansion {
 /// A loop over an expansion.
 #[pyclass(frozen, module = "fieldstone")]
 pub struct ExpansionIterator {
-    /// Keys of each request, the request in turn, and the names that keys share.
+    /// Keys of each request, the index of the current request, and the names that keys share.
     state: Mutex<(Vec<Keys>, usize, Interner)>,
 }
 
@@ -60,25 +75,5 @@ impl ExpansionIterator {
             *turn += 1;
         }
         Ok(None)
-    }
-}
-
-#[pymethods]
-impl Store {
-    /// The keys that a request names, in its order, whether fields are stored there or not:
-    /// ``len(keys)``, ``for key in keys``.
-    ///
-    /// Optional keywords that the request does not name have their default or are absent. `Invalid`
-    /// where the request leaves a keyword open that every key has.
-    fn expand(&self, py: Python<'_>, request: &Bound<'_, PyAny>) -> PyResult<Expansion> {
-        let handle = self.handle()?;
-        let requests = requests(Some(request))?;
-        let expand = || {
-            let keys = requests.iter().map(|request| handle.select(request)?.expand());
-            let keys = keys.collect::<fieldstone::Result<Vec<_>>>()?;
-            let count = keys.iter().fold(0, |n: u64, keys| n.saturating_add(keys.count_keys()));
-            Ok(Expansion { keys, schema: handle.schema(), count })
-        };
-        py.detach(expand).or_raise()
     }
 }

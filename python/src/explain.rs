@@ -1,4 +1,5 @@
-//! What Python says of a request that finds nothing: the name or value that no field has, and the nearest that there are.
+//! Explains to Python why a request finds nothing: the name or value that no field has, and the nearest existing
+//! names.
 
 use fieldstone::explain::{Look, why};
 use fieldstone::{Code, Error, Request};
@@ -13,7 +14,8 @@ fn call(look: &Look) -> String {
     format!("see store.{call}({request})")
 }
 
-/// The error, with a hint that names what there is in place of what `request` asks for. Only what failed pays for it.
+/// Adds a hint to the error that names existing alternatives to the terms of `request`. Only failed calls pay for the
+/// lookup.
 pub fn explained(store: &fieldstone::Store, request: &Request, error: Error) -> Error {
     if error.code() != Code::FieldNotFound {
         return error;
@@ -24,7 +26,7 @@ pub fn explained(store: &fieldstone::Store, request: &Request, error: Error) -> 
     }
 }
 
-/// Why a request finds nothing, in words for a listing that is empty.
+/// The reason why a request finds nothing, as text for an empty listing.
 pub fn reason(store: &fieldstone::Store, request: &Request) -> Option<String> {
     why(store, request).map(|why| why.reason)
 }

@@ -1,4 +1,4 @@
-//! What `Store.export` calls: GRIB by the facade; netCDF is `fieldstone._export`'s, in this process.
+//! The native part of `Store.export`: the facade writes GRIB; `fieldstone._export` writes netCDF, in this process.
 
 use std::path::PathBuf;
 
@@ -11,33 +11,38 @@ use crate::reports;
 use crate::request::requests;
 use crate::store::Store;
 
-/// Whether a file of this name and format is of GRIB messages; else it is netCDF.
+/// Whether a file of this name and format holds GRIB messages; otherwise it holds netCDF.
 #[pyfunction]
 #[pyo3(name = "_exports_grib")]
 pub fn exports_grib(path: PathBuf, format: Option<&str>) -> PyResult<bool> {
     Ok(matches!(Form::of(&path, format).or_raise()?, Form::Grib))
 }
 
-#[pymethods]
-impl Store {
-    /// What stands on the fields that `request` selects, as lines (`spec/exported-metadata.md`).
-    fn _written(&self, py: Python<'_>, request: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
-        let requests = requests(request)?;
-        let handle = self.handle()?;
-        py.waiting(|| fieldstone::transfer::written(&handle, &requests)).or_raise()
-    }
+/// The metadata of the fields that `request` selects, as lines (`spec/exported-metadata.md`).
+#[pyfunction]
+#[pyo3(name = "_written")]
+pub fn written(
+    py: Python<'_>,
+    store: &Bound<'_, Store>,
+    request: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<String>> {
+    let requests = requests(request)?;
+    let handle = store.get().handle()?;
+    py.waiting(|| fieldstone::transfer::written(&handle, &requests)).or_raise()
+}
 
-    /// Writes the GRIB messages that `request` selects to a file, as they are.
-    fn _export_grib<'py>(
-        &self,
-        py: Python<'py>,
-        request: Option<&Bound<'py, PyAny>>,
-        path: PathBuf,
-        overwrite: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let requests = requests(request)?;
-        let handle = self.handle()?;
-        let report = py.waiting(|| export_grib(&handle, &requests, &path, overwrite)).or_raise()?;
-        reports::export(py, report)
-    }
+/// Writes the GRIB messages that `request` selects to a file, unchanged.
+#[pyfunction]
+#[pyo3(name = "_export_grib")]
+pub fn export_messages<'py>(
+    py: Python<'py>,
+    store: &Bound<'py, Store>,
+    request: Option<&Bound<'py, PyAny>>,
+    path: PathBuf,
+    overwrite: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let requests = requests(request)?;
+    let handle = store.get().handle()?;
+    let report = py.waiting(|| export_grib(&handle, &requests, &path, overwrite)).or_raise()?;
+    reports::export(py, report)
 }

@@ -1,4 +1,4 @@
-//! `fieldstone.ingest` of an FDB: its fields, by way of the helper.
+//! `fieldstone.ingest` of an FDB: takes its fields through the helper.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::reports;
 use crate::request::{KeyText, requests};
 use crate::store::Store;
 
-/// Takes the fields that a request selects; `progress(path, index, files, done, of)` is called meanwhile.
+/// Takes the fields that a request selects; calls `progress(path, index, files, done, of)` during the work.
 #[pyfunction]
 #[pyo3(name = "_ingest_fdb")]
 pub fn ingest_fdb<'py>(
@@ -27,14 +27,14 @@ pub fn ingest_fdb<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let request = match <[Request; 1]>::try_from(requests(request)?) {
         Ok([request]) => request,
-        Err(_) => return Err(invalid("an FDB is taken by one request", "call ingest once for each")),
+        Err(_) => return Err(invalid("an FDB takes one request", "call ingest once for each")),
     };
     let key = key.map(KeyText::new).transpose()?;
     let pairs = key.as_ref().map(KeyText::pairs).transpose()?.unwrap_or_default();
     let key = pairs.into_iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect();
     let helper = HelperOptions { python, ..HelperOptions::default() };
     let store = store.get();
-    store.give_schema(py, || schema_of(&config, &helper))?;
+    store.handle.give_schema(py, || schema_of(&config, &helper))?;
     let handle = store.handle()?;
     let source = FdbSource { config, request };
     let outcome: Result<IngestReport, (Error, Option<PyErr>)> = py.waiting(|| {

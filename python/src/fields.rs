@@ -1,4 +1,4 @@
-//! What a retrieve finds: fields in request order, one field, and all of them as one file.
+//! The result of a retrieve: fields in request order, one field, and all of them as one file.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,12 +16,12 @@ use crate::errors::{Raise, Refuse, invalid};
 use crate::keys::{Interner, Key};
 use crate::listing::time_object;
 use crate::opening::Opening;
-use crate::store::Store;
+use crate::store;
 
-/// Most missing combinations that are named.
+/// The most missing combinations listed by name.
 const MISSING_NAMED: usize = 10_000;
 
-/// Where fields come from: enough to find them again in another process.
+/// The origin of fields: enough to find them again in another process.
 #[derive(Clone)]
 pub struct Origin {
     pub opening: Arc<Opening>,
@@ -38,11 +38,11 @@ struct Part {
     fields: Fields,
 }
 
-/// The fields that a request names, in request order: a lazy, pinned snapshot.
+/// The fields that a request selects, in request order: a lazy, pinned snapshot.
 ///
-/// ``len(fields)``, ``fields[i]``, ``for f in fields``; a slice is a list of fields. ``a + b`` has the
-/// fields of both. Reading any part in any order, also from several threads, is fine. Pickling keeps
-/// the store's URL, its version and the request.
+/// ``len(fields)``, ``fields[i]``, ``for f in fields``; a slice is a list of fields. ``a + b`` has the fields of
+/// both. Any part can be read in any order, also from several threads. Pickling keeps the store's URL, its version
+/// and the request.
 #[pyclass(frozen, sequence, name = "Fields", module = "fieldstone")]
 pub struct PyFields {
     parts: Vec<Part>,
@@ -51,7 +51,7 @@ pub struct PyFields {
 }
 
 impl PyFields {
-    /// Of several requests, what each found.
+    /// The results of several requests.
     pub fn new(origin: Origin, found: Vec<(String, Fields)>) -> PyResult<PyFields> {
         let origin = Arc::new(origin);
         let part = |(request, fields)| Part { origin: origin.clone(), request, fields };
@@ -60,13 +60,14 @@ impl PyFields {
 
     fn of(parts: Vec<Part>) -> PyResult<PyFields> {
         let mut shares = parts.iter().map(|part| part.fields.clone());
-        let first = shares.next().ok_or_else(|| invalid("fields of no request", "retrieve something"))?;
+        let first =
+            shares.next().ok_or_else(|| invalid("no request for these fields", "retrieve something"))?;
         let all = shares.fold(first, |all, more| all.concat(more));
         let schema = parts.first().map(|part| part.origin.handle.schema());
         Ok(PyFields { parts, all, interner: Arc::new(Mutex::new(Interner::new(schema))) })
     }
 
-    /// All of them.
+    /// All fields.
     pub fn fields(&self) -> PyResult<Vec<Field>> {
         self.all.iter().collect::<fieldstone::Result<Vec<_>>>().or_raise()
     }
@@ -103,7 +104,7 @@ impl PyFields {
         let place = if index < 0 { index.checked_add_unsigned(len) } else { Some(index) };
         match place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < len) {
             Some(place) => Ok(Bound::new(py, self.at(py, place)?)?.into_any()),
-            None => Err(PyIndexError::new_err(format!("there are {len} fields, none has index {index}"))),
+            None => Err(PyIndexError::new_err(format!("there are {len} fields, and none has index {index}"))),
         }
     }
 
@@ -115,14 +116,14 @@ impl PyFields {
         PyFields::of(self.parts.iter().chain(&other.get().parts).cloned().collect())
     }
 
-    /// With ``strict=False``: the combinations of listed values that have no field, as text that is a
-    /// request ("run=a,step=6"); at most the first 10000, ``missing_count`` tells how many there are.
+    /// With ``strict=False``: the combinations of listed values that have no field, as text that is a request
+    /// ("run=a,step=6"); at most the first 10000, while ``missing_count`` counts all.
     #[getter]
     fn missing(&self, py: Python<'_>) -> Vec<String> {
         py.detach(|| self.all.missing(MISSING_NAMED))
     }
 
-    /// How many combinations of listed values have no field.
+    /// The number of combinations of listed values that have no field.
     #[getter]
     fn missing_count(&self) -> u64 {
         self.all.missing_count()
@@ -134,38 +135,43 @@ impl PyFields {
         py.detach(|| self.all.total_bytes()).or_raise()
     }
 
-    /// The bytes of all fields, one after another in request order; arrays in C order.
+    /// The bytes of all fields, concatenated in request order; arrays in C order.
     ///
-    /// Raises Corrupt where stored bytes are damaged, NotFound for an array with missing pieces unless
-    /// retrieved with ``strict=False``. For more than fits memory use ``open()``.
+    /// Raises Corrupt if stored bytes are damaged, NotFound for an array with missing pieces unless retrieved with
+    /// ``strict=False``. For data larger than memory use ``open()``.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let total = py.detach(|| self.all.total_bytes()).or_raise()?;
         data::new_bytes(py, total, |out| self.all.read_into(out).map(drop))
     }
 
-    /// Reads all fields, one after another, into a writable buffer (bytearray, memoryview, numpy array)
-    /// that is at least ``nbytes`` long; returns the bytes written.
+    /// Reads all fields, concatenated, into a writable buffer (bytearray, memoryview, numpy array) of at least
+    /// ``nbytes`` bytes; returns the number of bytes written.
     fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<u64> {
         let mut target = Target::new(buffer)?;
         let out = target.bytes();
         py.detach(|| self.all.read_into(out)).or_raise()
     }
 
-    /// All fields, one after another, as a readable, seekable binary file; memory stays bounded.
+    /// All fields, concatenated, as a readable, seekable binary file; memory use stays bounded.
     #[pyo3(signature = (*, buffer_size=1 << 20))]
     fn open<'py>(&self, py: Python<'py>, buffer_size: usize) -> PyResult<Bound<'py, PyAny>> {
         let reader = Reader { inner: Mutex::new(self.all.reader()) };
         py.import("fieldstone._fields")?.getattr("open_file")?.call1((Py::new(py, reader)?, buffer_size))
     }
 
-    /// The fields as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``), of the same
-    /// snapshot; of a store in memory as it is when values are read.
+    /// The fields as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``), of the same snapshot; for a
+    /// store in memory, of its state when values are read.
     fn to_xarray<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let part = match &self.parts[..] {
             [part] => part,
-            _ => return Err(invalid("fields of several requests make no Dataset", "retrieve one request")),
+            _ => {
+                return Err(invalid(
+                    "fields of several requests cannot form a Dataset",
+                    "retrieve one request",
+                ));
+            }
         };
-        let store = Store::again(py, &part.origin.opening, &part.origin.handle, part.fields.version())?;
+        let store = store::again(py, &part.origin.opening, &part.origin.handle, part.fields.version())?;
         let request = pyo3::types::PyString::new(py, &part.request);
         py.import("fieldstone.xarray_engine")?.getattr("to_xarray")?.call1((store, request))
     }
@@ -195,7 +201,7 @@ impl PyFields {
     }
 }
 
-/// Iterates fields.
+/// An iterator over fields.
 #[pyclass(frozen, name = "_FieldsIterator", module = "fieldstone")]
 pub struct FieldsIterator {
     fields: Py<PyFields>,
@@ -227,12 +233,12 @@ pub struct PyField {
 }
 
 impl PyField {
-    /// A field that is no part of others that were retrieved.
+    /// A field that does not belong to retrieved fields.
     pub fn alone(field: Field) -> PyField {
         PyField { field, origin: None, interner: None }
     }
 
-    /// Where it comes from, where that is known.
+    /// Its origin, if known.
     pub fn origin(&self) -> Option<&Origin> {
         self.origin.as_deref()
     }
@@ -257,7 +263,7 @@ impl PyField {
         }
     }
 
-    /// Bytes of the field when whole, before compression.
+    /// Bytes of the complete field, before compression.
     #[getter]
     fn nbytes(&self) -> PyResult<u64> {
         self.field.nbytes().or_raise()
@@ -275,13 +281,13 @@ impl PyField {
         self.field.shape().or_raise()?.map(|shape| PyTuple::new(py, shape)).transpose()
     }
 
-    /// Whether every element is there; False until the pieces of an array cover its shape.
+    /// Whether every element exists; False until the pieces of an array cover its shape.
     #[getter]
     fn complete(&self) -> PyResult<bool> {
         self.field.is_complete().or_raise()
     }
 
-    /// When it was flushed, by the writer's clock: a datetime.datetime in UTC.
+    /// The flush time, by the writer's clock: a datetime.datetime in UTC.
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         time_object(py, self.field.time())
@@ -293,16 +299,16 @@ impl PyField {
         self.field.chunks().map(|chunks| PyTuple::new(py, chunks)).transpose()
     }
 
-    /// The field's bytes; of an array the elements in C order.
+    /// The field's bytes; for an array, the elements in C order.
     ///
-    /// Raises Corrupt where stored bytes are damaged, NotFound for an array with missing pieces unless
-    /// retrieved with ``strict=False``.
+    /// Raises Corrupt if stored bytes are damaged, NotFound for an array with missing pieces unless retrieved with
+    /// ``strict=False``.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let nbytes = self.field.nbytes().or_raise()?;
         data::new_bytes(py, nbytes, |out| self.field.read_into(out))
     }
 
-    /// Reads the field into a writable buffer of exactly ``nbytes`` bytes; returns the bytes written.
+    /// Reads the field into a writable buffer of exactly ``nbytes`` bytes; returns the number of bytes written.
     fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<u64> {
         let mut target = Target::new(buffer)?;
         let out = target.bytes();
@@ -311,12 +317,12 @@ impl PyField {
         Ok(len)
     }
 
-    /// The array, or its box from `start` (in elements, per dimension) with `count` elements per
-    /// dimension, half-open; only the blocks that the box touches are read. Of a GRIB message its values,
-    /// decoded by ecCodes: float64, NaN where there are none, in rows and columns where the grid has them.
+    /// The array, or its box from `start` (in elements, per dimension) with `count` elements per dimension,
+    /// half-open; only the blocks that the box touches are read. For a GRIB message, its values, decoded by ecCodes:
+    /// float64, NaN for missing values, in rows and columns if the grid has them.
     ///
-    /// Raises Invalid for other opaque bytes and for a box outside the shape, NotFound where pieces of the box
-    /// are missing unless retrieved with ``strict=False``.
+    /// Raises Invalid for other opaque bytes and for a box outside the shape, NotFound if pieces of the box are
+    /// missing, unless retrieved with ``strict=False``.
     #[pyo3(signature = (start=None, count=None))]
     fn array<'py>(
         &self,
@@ -330,7 +336,7 @@ impl PyField {
         value(py, &self.field, start, count)
     }
 
-    /// What ``numpy.asarray(field)`` gives: all of ``array()``, which is read for it.
+    /// Supports ``numpy.asarray(field)``, which reads all of ``array()``.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         &self,
@@ -340,7 +346,7 @@ impl PyField {
     ) -> PyResult<Bound<'py, PyAny>> {
         if copy == Some(false) {
             return Err(invalid(
-                "a field is no array in memory that could be shared",
+                "a field is not an array in memory, so it cannot be shared",
                 "leave out copy=False",
             ));
         }
@@ -351,8 +357,8 @@ impl PyField {
         }
     }
 
-    /// Where it came from ("up"), what came from it ("down"), or both: a ``Lineage``, by the commits that its parts came
-    /// by. The options are those of ``Graph.trace``. Of a field that no execution wrote it has the commit alone.
+    /// The upstream lineage ("up"), the downstream lineage ("down"), or both: a ``Lineage``, through the commits that
+    /// hold its parts. The options are those of ``Graph.trace``. A field that no execution wrote has only the commit.
     #[pyo3(signature = (*, direction="up", depth=None, at=None, since=None, causal=true, limit=Some(10_000), stores=true))]
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
     fn lineage<'py>(
@@ -369,7 +375,7 @@ impl PyField {
         of_field.call1((slf, direction, depth, at, since, causal, limit, stores))
     }
 
-    /// Ids of the commits that its parts came by, the newest first.
+    /// Ids of the commits that hold its parts, the newest first.
     #[getter]
     fn _commits(&self) -> Vec<String> {
         let mut commits = self.field.commits();
@@ -392,7 +398,7 @@ impl PyField {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let Some(origin) = &self.origin else {
-            return Err(invalid("this field does not know its store", "pickle its Fields"));
+            return Err(invalid("the store of this field is unknown", "pickle its Fields"));
         };
         let transaction = origin.session.transaction().map(|id| id.to_string());
         let key = Py::new(py, self.key(py)?)?;
@@ -424,7 +430,7 @@ pub fn value<'py>(
     }
 }
 
-/// What a raw file object of Python stands on.
+/// The native half of a raw Python file object.
 #[pyclass(frozen, name = "_Reader", module = "fieldstone")]
 pub struct Reader {
     inner: Mutex<FieldsReader>,
@@ -447,7 +453,11 @@ impl Reader {
             })?),
             1 => SeekFrom::Current(offset),
             2 => SeekFrom::End(offset),
-            _ => return Err(pyo3::exceptions::PyValueError::new_err(format!("no whence {whence}"))),
+            _ => {
+                return Err(pyo3::exceptions::PyValueError::new_err(format!(
+                    "{whence} is not a valid whence"
+                )));
+            }
         };
         let mut reader = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let reader = &mut *reader;
@@ -455,7 +465,7 @@ impl Reader {
     }
 }
 
-/// Errors of ours travel inside those of `std::io`.
+/// Recovers our errors from the `std::io` errors that carry them.
 fn io_error(error: std::io::Error) -> PyErr {
     match error.downcast::<fieldstone::Error>() {
         Ok(ours) => crate::errors::exception(ours),

@@ -1,9 +1,9 @@
-//! GRIB messages: `Store.archive_grib`, the keys that messages get, and their values.
+//! GRIB messages: how a store takes them, the keys that they get, and their values.
 
 use std::path::PathBuf;
 
 use fieldstone::helper::HelperOptions;
-use fieldstone::{ArchiveOptions, Field, GribOptions, GribSource};
+use fieldstone::{ArchiveOptions, Field, GribOptions, GribSource, Session};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
@@ -11,48 +11,34 @@ use crate::data::{self, Data};
 use crate::errors::Raise;
 use crate::log::Waiting as _;
 use crate::request::KeyText;
-use crate::store::{Store, session, warn_undated};
+use crate::store::warn_undated;
 
-#[pymethods]
-impl Store {
-    /// Takes every field of every GRIB message of `source` under the key of its header; returns how many.
-    ///
-    /// `source` is bytes-like or a path; messages of editions 1 and 2 may be mixed, a message of several
-    /// fields counts as messages of one. `key` is what the key of every message is to say, in any spelling
-    /// of the values; keywords that a message lacks are added. `txn` is the id of a transaction.
-    ///
-    /// Like ``archive`` it does not flush, and a key archived again is a new version. Nothing is taken
-    /// where a message is damaged (Corrupt), contradicts `key` or has no place in the schema (Invalid):
-    /// the error names the byte where it begins. Unavailable: a header is new to this process and
-    /// ecCodes, which is asked about it, is not installed.
-    #[pyo3(signature = (source, key=None, *, txn=None))]
-    fn archive_grib(
-        &self,
-        py: Python<'_>,
-        source: &Bound<'_, PyAny>,
-        key: Option<&Bound<'_, PyAny>>,
-        txn: Option<&str>,
-    ) -> PyResult<u64> {
-        let handle = self.handle()?;
-        let key = key.map(KeyText::new).transpose()?;
-        let pairs = key.as_ref().map(KeyText::pairs).transpose()?.unwrap_or_default();
-        let key = pairs.into_iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect();
-        let options = GribOptions { key, helper: helper(py)? };
-        let archive = ArchiveOptions { session: session(txn)?, ..ArchiveOptions::default() };
-        let go = |source| fieldstone::archive_grib(&handle, source, &options, &archive);
-        let taken = if let Ok(path) = source.extract::<PathBuf>() {
-            py.waiting(|| go(GribSource::Path(&path))).or_raise()?
-        } else {
-            let data = Data::new(source)?;
-            let bytes = data.bytes();
-            py.waiting(|| go(GribSource::Bytes(bytes))).or_raise()?
-        };
-        warn_undated(py, &handle)?;
-        Ok(taken)
-    }
+/// Archives the fields of GRIB messages, as in `Store.archive_grib`; returns their number.
+pub fn archive(
+    py: Python<'_>,
+    handle: &fieldstone::Store,
+    source: &Bound<'_, PyAny>,
+    key: Option<&Bound<'_, PyAny>>,
+    session: Session,
+) -> PyResult<u64> {
+    let key = key.map(KeyText::new).transpose()?;
+    let pairs = key.as_ref().map(KeyText::pairs).transpose()?.unwrap_or_default();
+    let key = pairs.into_iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect();
+    let options = GribOptions { key, helper: helper(py)? };
+    let archive = ArchiveOptions { session, ..ArchiveOptions::default() };
+    let go = |source| fieldstone::archive_grib(handle, source, &options, &archive);
+    let taken = if let Ok(path) = source.extract::<PathBuf>() {
+        py.waiting(|| go(GribSource::Path(&path))).or_raise()?
+    } else {
+        let data = Data::new(source)?;
+        let bytes = data.bytes();
+        py.waiting(|| go(GribSource::Bytes(bytes))).or_raise()?
+    };
+    warn_undated(py, handle)?;
+    Ok(taken)
 }
 
-/// The keys of the GRIB fields in bytes, in their order; text where there is none says why.
+/// The keys of the GRIB fields in bytes, in order; a text in place of a key gives the reason for its absence.
 #[pyfunction]
 #[pyo3(name = "_grib_keys")]
 pub fn grib_keys<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -92,7 +78,7 @@ pub fn decode<'py>(
     values.get_item(PyTuple::new(py, slices)?)?.call_method0("copy")
 }
 
-/// A helper runs in this Python, unless another one is named.
+/// The helper runs in this Python, unless the caller names another.
 fn helper(py: Python<'_>) -> PyResult<HelperOptions> {
     let named = std::env::var_os("FIELDSTONE_PYTHON").filter(|name| !name.is_empty()).map(PathBuf::from);
     let python = match named {

@@ -1,4 +1,4 @@
-//! `fieldstone.ingest`: files into a store. What is shown meanwhile is `fieldstone._ingest`'s.
+//! `fieldstone.ingest`: takes files into a store. `fieldstone._ingest` displays the progress.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::request::KeyText;
 use crate::sequence::Several;
 use crate::store::{Store, warn_undated};
 
-/// Takes files; `progress(path, index, files, done, of)` is called as it goes on.
+/// Takes files; calls `progress(path, index, files, done, of)` during the work.
 #[pyfunction]
 #[pyo3(name = "_ingest")]
 #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
@@ -39,7 +39,7 @@ pub fn ingest<'py>(
     let pairs = key.as_ref().map(KeyText::pairs).transpose()?.unwrap_or_default();
     let key = pairs.into_iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect();
     let store = store.get();
-    store.give_schema_of(py, &paths)?;
+    store.handle.give_schema(py, || Ok(fieldstone::suggest_schema(&paths).to_owned()))?;
     let handle = store.handle()?;
     let (report, outcome): (IngestReport, Result<(), (Error, Option<PyErr>)>) = py.waiting(|| {
         let raised = RefCell::new(None);
@@ -72,12 +72,12 @@ pub fn ingest<'py>(
         Err((_, Some(interrupted))) => interrupted,
         Err((error, None)) => exception(error),
     };
-    // What was done before stays, and is told.
+    // Work done before the error stays, and the report covers it.
     raised.value(py).setattr("report", reports::ingest(py, report)?)?;
     Err(raised)
 }
 
-/// A name, or False for none.
+/// A dimension's name, or False for none.
 fn step_dim_of(value: &Bound<'_, PyAny>) -> PyResult<StepDim> {
     if let Ok(name) = value.extract::<String>() {
         return Ok(StepDim::Named(name));
@@ -91,8 +91,8 @@ fn step_dim_of(value: &Bound<'_, PyAny>) -> PyResult<StepDim> {
     }
 }
 
-/// The schema for a new store that is to take these files: "mars" where all that is recognised is GRIB, "mixed" where
-/// GRIB and netCDF are among them, "simulation" otherwise.
+/// The schema for a new store that is to take these files: "mars" if all recognised files are GRIB, "mixed" if they
+/// include GRIB and netCDF, "simulation" otherwise.
 #[pyfunction]
 #[pyo3(name = "_suggest_schema")]
 pub fn suggest_schema(py: Python<'_>, paths: Several<PathBuf>) -> &'static str {

@@ -1,4 +1,4 @@
-//! Ctrl-C while native code works: Python's handlers run on the thread that waits, and what they raise ends the call.
+//! Ctrl-C in native code: Python's handlers run on the waiting thread, and an exception from one ends the call.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,21 +6,21 @@ use fieldstone::Env;
 use fieldstone::catalog::Interrupt;
 use pyo3::prelude::*;
 
-/// How often Python's handlers are asked, nanoseconds: what a user takes for at once, and no cost.
+/// Nanoseconds between two runs of Python's handlers: a user does not notice the delay, and the cost is negligible.
 const EVERY: u64 = 50_000_000;
 
-/// What a handler raised while a call was under way.
+/// The exception that a handler raised during a call.
 #[derive(Clone, Default)]
 pub struct Raised(Arc<Mutex<Option<PyErr>>>);
 
 impl Raised {
-    /// The exception, once.
+    /// Takes the exception; only the first call returns it.
     pub fn take(&self) -> Option<PyErr> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// A question whether to stop, for a call that asks it on the caller's own thread, and what was raised when it said so.
+/// An interrupt check that a call runs on the caller's own thread, and the slot for the exception that stops it.
 pub fn stop() -> (Interrupt, Raised) {
     let raised = Raised::default();
     let clock = Env::real().clock;

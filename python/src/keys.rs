@@ -1,7 +1,7 @@
-//! Keys as Python sees them: immutable mappings from keyword to canonical text.
+//! Keys in Python: immutable mappings from keyword to canonical text.
 //!
-//! Listing makes millions of them, and neighbours are alike: an [`Interner`] shares the keywords of
-//! keys that have the same ones, and the text of values that stay the same from one key to the next.
+//! A listing makes millions of keys, and neighbours are similar: an [`Interner`] shares the keywords of keys that
+//! have the same ones, and the text of values that do not change from one key to the next.
 
 use std::cmp::Ordering;
 use std::collections::hash_map::DefaultHasher;
@@ -17,29 +17,29 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::sequence::Several;
 
-/// The keywords that a key has, shared by the keys that have the same ones.
+/// The keywords of a key, shared by all keys with the same ones.
 pub struct Shape {
     names: Vec<Py<PyString>>,
     kinds: Vec<KeywordType>,
-    /// A view of the distinct names, which is what `keys()` gives.
+    /// A view of the distinct names, which `keys()` returns.
     view: Py<PyAny>,
     distinct: usize,
 }
 
 /// The key of a field: an immutable mapping from keyword to canonical text.
 ///
-/// Keys compare by their keywords and values, hash, and sort in typed order ("2" before "10" where the
-/// schema says Integer). ``dict(key)`` is a plain dict; ``key.typed`` has int, float and date values.
+/// Keys compare by keyword and value, are hashable, and sort in typed order ("2" before "10" if the schema says
+/// Integer). ``dict(key)`` is a plain dict; ``key.typed`` has int, float and date values.
 #[pyclass(frozen, mapping, name = "Key", module = "fieldstone")]
 pub struct Key {
     pub key: FieldKey,
-    /// How many levels count.
+    /// The number of levels that count.
     depth: usize,
     shape: Arc<Shape>,
     values: Vec<Py<PyString>>,
 }
 
-/// Keyword and value of what is present, level by level.
+/// Keyword and value of each present value, level by level.
 fn present(levels: &[Arc<Level>]) -> impl Iterator<Item = (&Arc<str>, &KeyValue)> {
     let all = levels.iter().flat_map(|level| level.names.iter().zip(&level.values));
     all.filter(|(_, value)| !value.is_absent())
@@ -50,12 +50,12 @@ impl Key {
         &self.key.levels[..self.depth]
     }
 
-    /// Keyword and value of what is present, outermost first.
+    /// Keyword and value of each present value, outermost first.
     pub fn pairs(&self) -> impl Iterator<Item = (&Arc<str>, &KeyValue)> {
         present(self.levels())
     }
 
-    /// The value of a keyword at its deepest level, as `FieldKey::get` counts.
+    /// The value of a keyword at its deepest level, as in `FieldKey::get`.
     fn find(&self, py: Python<'_>, keyword: &Bound<'_, PyAny>) -> PyResult<Option<&Py<PyString>>> {
         if let Some(place) = self.shape.names.iter().rposition(|name| name.is(keyword)) {
             return Ok(Some(&self.values[place]));
@@ -101,7 +101,7 @@ impl Key {
         Ok(self.shape.view.bind(py).try_iter()?.into_any())
     }
 
-    /// The keywords that the key has, in the schema's order.
+    /// The keywords of the key, in the schema's order.
     fn keys(&self, py: Python<'_>) -> Py<PyAny> {
         self.shape.view.clone_ref(py)
     }
@@ -116,7 +116,7 @@ impl Key {
         self.dict(py)?.call_method0("items")
     }
 
-    /// The value of a keyword, or `default` where the key does not have it.
+    /// The value of a keyword, or `default` if the key does not have it.
     #[pyo3(signature = (keyword, default=None))]
     fn get(
         &self,
@@ -128,7 +128,7 @@ impl Key {
         Ok(found.or(default))
     }
 
-    /// A plain dict of the typed values: int, float, datetime.date or str, by the schema's types.
+    /// A plain dict of typed values: int, float, datetime.date or str, by the schema's types.
     #[getter]
     fn typed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -203,7 +203,7 @@ impl Key {
         Ok((restore, (PyTuple::new(py, levels)?, PyTuple::new(py, kinds)?).into_pyobject(py)?))
     }
 
-    /// What unpickling calls.
+    /// Supports unpickling.
     #[classmethod]
     fn _restore(
         _class: &Bound<'_, PyType>,
@@ -274,12 +274,12 @@ fn restore_value(value: &Bound<'_, PyAny>) -> PyResult<KeyValue> {
     Ok(KeyValue::Int(value.extract()?))
 }
 
-/// Levels of more keywords are not shared: a bit of a word tells which of them are absent.
+/// Levels with more keywords are not shared: one bit of a word marks each absent keyword.
 const MAX_SHARED: usize = 64;
-/// Shapes kept; a store has few.
+/// The number of shapes kept; a store has few.
 const MAX_SHAPES: usize = 16;
 
-/// Makes keys, sharing between neighbours what is equal.
+/// Makes keys; neighbours share equal parts.
 pub struct Interner {
     schema: Option<Schema>,
     shapes: Vec<KnownShape>,
@@ -296,7 +296,7 @@ struct KnownShape {
 struct LastLevel {
     level: Arc<Level>,
     absent: u64,
-    /// Of the values that are present.
+    /// The texts of present values.
     texts: Vec<Py<PyString>>,
 }
 
@@ -308,7 +308,7 @@ impl KnownShape {
 }
 
 impl Interner {
-    /// For keys of a store with this schema; types are text where none is known.
+    /// For keys of a store with this schema; without a schema, types are text.
     pub fn new(schema: Option<Schema>) -> Interner {
         Interner { schema, shapes: Vec::new(), last: [None, None, None] }
     }
@@ -326,7 +326,7 @@ impl Interner {
         Ok(Key { key, depth, shape, values })
     }
 
-    /// Adds the texts of a level; returns which of its keywords are absent.
+    /// Adds the texts of a level; returns the bits of its absent keywords.
     fn level(
         &mut self,
         py: Python<'_>,
@@ -335,6 +335,7 @@ impl Interner {
         values: &mut Vec<Py<PyString>>,
     ) -> u64 {
         let last = &mut self.last[place];
+        // Neighbours in a listing share their levels, so comparing pointers suffices to reuse the texts.
         if last.as_ref().is_none_or(|last| !Arc::ptr_eq(&last.level, level)) {
             *last = Some(LastLevel::new(py, level, last.take()));
         }
@@ -373,7 +374,7 @@ impl Interner {
 }
 
 impl LastLevel {
-    /// The texts of a level, those that `before` has at the same place taken from it.
+    /// The texts of a level; values equal to those in the same place of `before` reuse its text.
     fn new(py: Python<'_>, level: &Arc<Level>, before: Option<LastLevel>) -> LastLevel {
         let mut absent = 0;
         let mut texts = Vec::with_capacity(level.values.len());
@@ -382,7 +383,7 @@ impl LastLevel {
             None => (&[][..], [].iter()),
         };
         for (i, value) in level.values.iter().enumerate() {
-            // Only values that are present have a text.
+            // Only present values have a text.
             let old = old.get(i).filter(|old| !old.is_absent());
             let old = old.and_then(|old| Some((old, old_texts.next()?)));
             if value.is_absent() {

@@ -1,13 +1,16 @@
-//! The module `fieldstone._native`: parses what Python hands over, calls the facade, converts what
-//! comes back. No logic of its own; the package `fieldstone` in Python is a thin layer over it.
+//! The module `fieldstone._native`: parses Python's arguments, calls the facade and converts the results. It has no
+//! logic of its own; the package `fieldstone` in Python is a thin layer over it.
 //!
-//! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
-//! opens, `store`, `fields`, `listing`, `expand` and `table` are the classes, `describe` serves xarray, `chunk` Zarr, `ingest`
-//! and `fdb` take files and an FDB's fields, `grib` messages, `reports` and `errors`
-//! make what Python defines, `log` tells `logging` what was done, `catalog` is runs, tags and attributes, `graph` where results came from, `execution` who made them, `context` to whom a call belongs, `container` array files, `arrays` what ranks write together, `registry` remembers open stores for the end of the program. Every call
-//! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
+//! Modules: `data` lends memory (with `catalog::arrow`, the only `unsafe` code); `request` and `keys` convert
+//! requests and keys; `opening` opens; `store`, `fields`, `listing`, `expand` and `table` are the classes; `describe`
+//! serves xarray, `chunk` Zarr; `ingest` takes files, `fdb` the fields of an FDB, `grib` GRIB messages; `reports` and
+//! `errors` make objects of classes defined in Python; `log` forwards records to `logging`; `catalog` covers runs,
+//! tags and attributes, `graph` provenance, `execution` executions, `context` the execution that a call belongs to,
+//! `container` array files, `arrays` arrays that ranks write together; `registry` remembers open stores until the
+//! program exits.
+//!
+//! Every call that may wait releases the interpreter's lock; no call waits for one of our locks while holding it.
 
-mod administration;
 mod arrays;
 mod autoflush;
 mod catalog;
@@ -35,7 +38,6 @@ mod log;
 mod news;
 mod opening;
 mod registry;
-mod remove;
 mod reports;
 mod request;
 mod sequence;
@@ -49,7 +51,7 @@ use pyo3::prelude::*;
 #[global_allocator]
 static ALLOCATOR: fieldstone::env::real::HugePages = fieldstone::env::real::HugePages;
 
-/// HTML of an object for notebooks, by the function `name` of `fieldstone._html`.
+/// HTML of an object for notebooks, from the function `name` of `fieldstone._html`.
 fn html<'py, T>(py: Python<'py>, name: &str, object: &Bound<'py, T>) -> PyResult<Bound<'py, PyAny>> {
     py.import("fieldstone._html")?.getattr(name)?.call1((object.as_any(),))
 }
@@ -74,7 +76,7 @@ mod native {
     #[pymodule_export]
     use super::checkpoint::{checkpoint_interval, checkpoint_overhead};
     #[pymodule_export]
-    use super::chunk::{PyBlock, length, made};
+    use super::chunk::{PyBlock, field, length, made};
     #[pymodule_export]
     use super::comm::check_comm;
     #[pymodule_export]
@@ -86,19 +88,22 @@ mod native {
     #[pymodule_export]
     use super::context::PyMembership;
     #[pymodule_export]
-    use super::describe::Cube;
+    use super::describe::{Cube, cubes, is_mixed, roles};
     #[pymodule_export]
     use super::execution::{PyExecution, settle};
     #[pymodule_export]
     use super::expand::{Expansion, ExpansionIterator};
     #[pymodule_export]
-    use super::export::exports_grib;
+    use super::export::{export_messages, exports_grib, written};
     #[pymodule_export]
     use super::fdb::{fdb_schema, ingest_fdb};
     #[pymodule_export]
     use super::fields::{FieldsIterator, PyField, PyFields, Reader};
     #[pymodule_export]
-    use super::graph::{PyGraph, PyPaths, PyTravelled, Traced};
+    use super::graph::{
+        PyGraph, PyPaths, PyTravelled, Traced, audit, compare, export, graph_of, partition, partitions_of,
+        script,
+    };
     #[pymodule_export]
     use super::grib::grib_keys;
     #[pymodule_export]
@@ -106,7 +111,7 @@ mod native {
     #[pymodule_export]
     use super::keys::Key;
     #[pymodule_export]
-    use super::listing::{Entry, PyListing};
+    use super::listing::{Entry, PyListing, list_since};
     #[pymodule_export]
     use super::opening::open;
     #[pymodule_export]
@@ -116,11 +121,11 @@ mod native {
     #[pymodule_export]
     use super::sequence::items;
     #[pymodule_export]
-    use super::store::{Opened, Store};
+    use super::store::{Opened, Store, comm_of};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::transaction::PyTransaction;
+    use super::transaction::{PyTransaction, decide, transaction};
     #[pymodule_export]
     use super::transfer::transfer;
 

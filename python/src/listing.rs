@@ -17,22 +17,24 @@ use crate::errors::{Raise as _, exception};
 use crate::explain::reason;
 use crate::keys::{Interner, Key};
 use crate::log::Waiting as _;
+use crate::request::requests;
+use crate::store::Store;
 use crate::table::{FieldTable, Table};
 
-/// The first batch is small so that the first entry comes at once; each is larger than the one before.
+/// The first batch is small so that the first entry arrives at once; each batch is larger than the one before.
 const FIRST_BATCH: usize = 16;
 const LAST_BATCH: usize = 1024;
-/// Entries that a repr shows, and the characters of each.
+/// The most entries in a repr, and the most characters of each.
 const SHOWN: usize = 10;
 const WIDTH: usize = 120;
 
-/// What ``store.list`` gives: an iterator of entries in key order. It holds one block per segment and
-/// one batch of entries, however long the list is, and stays with the snapshot it began with.
+/// The result of ``store.list``: an iterator of entries in key order. It holds one block per segment and one batch of
+/// entries, however long the listing is, and keeps the snapshot that it began with.
 #[pyclass(frozen, name = "Listing", module = "fieldstone")]
 pub struct PyListing {
     state: Mutex<ListingState>,
     request: String,
-    /// What says why there is nothing, where a request asked.
+    /// The store and request that explain an empty listing.
     asked: Option<(fieldstone::Store, Request)>,
 }
 
@@ -41,12 +43,12 @@ struct ListingState {
     streams: VecDeque<Listing>,
     batch: std::vec::IntoIter<fieldstone::Result<ListEntry>>,
     next_batch: usize,
-    /// Whether an entry was given away.
+    /// Whether an entry was returned.
     given: bool,
     interner: Interner,
     owner: Option<(std::sync::Arc<str>, Py<PyString>)>,
     dtype: Option<(DType, Py<PyAny>)>,
-    /// What was left when it was taken as an Arrow stream.
+    /// The remaining entries, once taken as an Arrow stream.
     exported: Option<Py<Table>>,
 }
 
@@ -66,12 +68,12 @@ impl PyListing {
         PyListing { state: Mutex::new(state), request, asked: None }
     }
 
-    /// The same list, which says why it is empty.
+    /// The same listing, able to explain why it is empty.
     pub fn explained_by(self, store: fieldstone::Store, request: Request) -> PyListing {
         PyListing { asked: Some((store, request)), ..self }
     }
 
-    /// Lines for the first entries that are left, none of which is taken by that; or why there is none.
+    /// Lines for the first remaining entries, without consuming them; or the reason why there are none.
     fn lines(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let mut guard = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
@@ -111,11 +113,11 @@ impl PyListing {
         }
     }
 
-    /// What is left of the list as a ``Table``: a column per keyword, then ``nbytes``, ``dtype``, ``shape``,
+    /// The rest of the listing as a ``Table``: a column per keyword, then ``nbytes``, ``dtype``, ``shape``,
     /// ``complete``, ``masked``, ``location``, ``flushed``, ``owner``, ``min``, ``max``, ``missing``.
     ///
-    /// A keyword whose values are all whole numbers, numbers or days is int64, double or date32, otherwise
-    /// text; a step is in hours where every step is one. `min` and `max` are doubles.
+    /// A keyword column is int64, double or date32 if all its values are integers, numbers or dates, otherwise text;
+    /// a step is in hours if all steps are whole numbers of hours. `min` and `max` are doubles.
     fn to_arrow(&self, py: Python<'_>) -> PyResult<Table> {
         let mut guard = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
@@ -123,8 +125,8 @@ impl PyListing {
         py.detach(|| state.table(asked)).map_err(exception)
     }
 
-    /// What is left of the list, as pyarrow, polars, DuckDB and others take it in place of ``to_arrow()``. It is
-    /// kept for whoever asks again, as DuckDB does.
+    /// The rest of the listing as an Arrow stream, which pyarrow, polars, DuckDB and others read directly, in place
+    /// of ``to_arrow()``. It is kept for a consumer that asks again, as DuckDB does.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -146,8 +148,7 @@ impl PyListing {
         table.bind(py).call_method1("__arrow_c_stream__", (requested_schema,))
     }
 
-    /// What is left of the list as a pandas DataFrame, with the columns of ``to_arrow``. pyarrow is not
-    /// needed.
+    /// The rest of the listing as a pandas DataFrame, with the columns of ``to_arrow``. pyarrow is not needed.
     fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Table::to_pandas(&Bound::new(py, self.to_arrow(py)?)?)
     }
@@ -182,7 +183,7 @@ fn line(entry: &fieldstone::Result<ListEntry>) -> String {
 }
 
 impl ListingState {
-    /// All that is left. Where a request selects nothing, the columns are those of the store's first field.
+    /// The whole rest. If a request selects nothing, the columns are those of the store's first field.
     fn table(&mut self, asked: Option<&(fieldstone::Store, Request)>) -> fieldstone::Result<Table> {
         let mut table = FieldTable::new(self.schema.clone());
         let fetched = std::mem::take(&mut self.batch);
@@ -191,6 +192,7 @@ impl ListingState {
             table.push(entry?);
             rows += 1;
         }
+        // Consumers need the columns of an empty table as well; any field of the store shows them.
         if let (0, Some((store, _))) = (rows, asked)
             && let Some(first) = store.list(&Request::new(), &ListOptions::default())?.next()
         {
@@ -247,18 +249,18 @@ impl ListingState {
     }
 }
 
-/// One line of a list: a field, or, at depth 1 and 2, the first field of a dataset or index.
+/// One line of a listing: a field, or, at depth 1 and 2, the first field of a dataset or index.
 #[pyclass(frozen, name = "Entry", module = "fieldstone")]
 pub struct Entry {
     /// The key: an immutable mapping from keyword to canonical text.
     #[pyo3(get)]
     key: Py<Key>,
-    /// Bytes of the field when whole, before compression.
+    /// Bytes of the complete field, before compression.
     #[pyo3(get)]
     nbytes: u64,
     dtype: Option<(DType, Py<PyAny>)>,
     shape: Option<std::sync::Arc<[u64]>>,
-    /// Whether every element is there; False until the pieces of an array cover its shape.
+    /// Whether every element exists; False until the pieces of an array cover its shape.
     #[pyo3(get)]
     complete: bool,
     /// Whether a newer version hides this one; listed only with ``masked=True``.
@@ -275,7 +277,7 @@ pub struct Entry {
 
 #[pymethods]
 impl Entry {
-    /// The attempt of a job that wrote it; None where its writer named none.
+    /// The attempt of the job that wrote it; None if its writer had none.
     #[getter]
     fn attempt(&self) -> Option<&str> {
         self.attempt.as_deref()
@@ -293,33 +295,33 @@ impl Entry {
         self.shape.as_ref().map(|shape| PyTuple::new(py, shape.iter())).transpose()
     }
 
-    /// "file:offset" of the newest part, the file relative to the store's folder; None before a piece
-    /// of a created field was written.
+    /// "file:offset" of the newest part, with the file relative to the store's folder; None for a created field
+    /// without a written piece.
     #[getter]
     fn location(&self) -> Option<String> {
         self.place.as_ref().map(|place| place.to_string())
     }
 
-    /// When it was flushed, by the writer's clock: a datetime.datetime in UTC.
+    /// The flush time, by the writer's clock: a datetime.datetime in UTC.
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         time_object(py, self.time)
     }
 
-    /// Smallest element that is not missing, from the index; None where that is not known. Of a packed variable of an
-    /// ingested file it is what xarray finds: unpacked, without fill values.
+    /// Smallest element that is not missing, from the index; None if unknown. For a packed variable of an ingested
+    /// file, the value that xarray shows: unpacked, without fill values.
     #[getter]
     fn min<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.scalar(py, self.summary.as_ref().and_then(|summary| summary.min))
     }
 
-    /// Largest element that is not missing, from the index, as `min`; None where that is not known.
+    /// Largest element that is not missing, from the index, as `min`; None if unknown.
     #[getter]
     fn max<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.scalar(py, self.summary.as_ref().and_then(|summary| summary.max))
     }
 
-    /// Elements that are NaN, "not a time" or the fill value; None where that is not known.
+    /// The number of elements that are NaN, NaT or the fill value; None if unknown.
     #[getter]
     fn missing(&self) -> Option<u64> {
         self.summary.as_ref().and_then(|summary| summary.missing)
@@ -374,7 +376,19 @@ pub fn time_object(py: Python<'_>, nanoseconds: i64) -> PyResult<Bound<'_, PyAny
     epoch.bind(py).add(since)
 }
 
-/// What requests select of what became visible after a version, and the version at which this was so.
+/// The fields that became visible after a version, and the version of this reading.
+#[pyfunction]
+#[pyo3(name = "_list_since")]
+pub fn list_since(
+    py: Python<'_>,
+    store: &Bound<'_, Store>,
+    request: Option<&Bound<'_, PyAny>>,
+    since: &str,
+) -> PyResult<(PyListing, String)> {
+    since_version(py, &store.get().handle()?, &requests(request)?, since, &ListOptions::default())
+}
+
+/// The fields of requests that became visible after a version, and the version of this reading.
 pub fn since_version(
     py: Python<'_>,
     handle: &fieldstone::Store,
@@ -383,7 +397,7 @@ pub fn since_version(
     options: &ListOptions,
 ) -> PyResult<(PyListing, String)> {
     let found = py.waiting(|| {
-        // Several requests are of one moment: the first one's.
+        // All requests read one snapshot: that of the first.
         let mut streams = Vec::with_capacity(requests.len());
         let mut now = None;
         for request in requests {

@@ -1,13 +1,14 @@
-//! What the native side does, told to Python's `logging`: loggers `fieldstone.journal`, `fieldstone.catalog`, and so on.
+//! Forwards records of native code to Python's `logging`: loggers `fieldstone.journal`, `fieldstone.catalog`, and so
+//! on.
 //!
-//! A span becomes one record when it ends (B-13): its name, what it counted, how long it took. Invariants:
-//! * nothing here waits for the interpreter's lock: a span may end in any thread, under any of our locks, while another
-//!   thread holds that lock and waits for ours. So records go into a queue, whose sender never waits, and are told by
-//!   a call that holds the interpreter's lock anyway, when it has come back from what may wait;
-//! * which levels Python wants is asked by such calls before they wait, and kept in atomics. As long as it wants none, the
-//!   greatest level is off, and a span costs one look at a number;
-//! * a child of a fork tells nothing of what its parent did, and cannot hang on a lock that a thread of the parent held;
-//! * a handler that uses a store does not make records of what it does itself.
+//! A span becomes one record when it ends (B-13), with its name, counters and duration. Invariants:
+//! * nothing here waits for the interpreter's lock: a span may end in any thread, under any of our locks, while
+//!   another thread holds that lock and waits for ours. Records therefore go into a queue, whose sender never waits.
+//!   A call that holds the interpreter's lock anyway delivers them after it has finished waiting;
+//! * such calls ask, before they wait, which levels Python wants, and keep the answer in atomics. While Python wants
+//!   none, the maximum level is off, and a span costs one atomic load;
+//! * a forked child delivers no records of its parent, and cannot hang on a lock that a thread of the parent held;
+//! * a handler that uses a store does not generate records of its own work.
 
 use std::cell::Cell;
 use std::fmt::{self, Write as _};
@@ -31,7 +32,7 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Loggers, and the beginnings of the targets that go to each. The first that fits is taken.
+/// Loggers, each with the target prefix that it receives. The first match wins.
 const LOGGERS: [(&str, &str); 6] = [
     ("fieldstone.core", "fieldstone_core"),
     ("fieldstone.journal", "fieldstone_journal"),
@@ -41,13 +42,13 @@ const LOGGERS: [(&str, &str); 6] = [
     ("fieldstone.catalog", "fieldstone::catalog"),
 ];
 
-/// Python's number of the level that has no name there.
+/// Python's number for the trace level, which has no name there.
 const TRACE: u8 = 5;
 const DEBUG: u8 = 10;
 
-/// The least level that each logger wants, as Python counts; 0 for none.
+/// The lowest level that each logger wants, as Python's number; 0 for none.
 static WANTED: [AtomicU8; LOGGERS.len()] = [const { AtomicU8::new(0) }; LOGGERS.len()];
-/// Records in the queue, and how many it takes: nobody may come to tell them.
+/// The number of queued records; the limit matters because no call may ever deliver them.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 const MOST: usize = 10_000;
 static LOST: AtomicBool = AtomicBool::new(false);
@@ -61,11 +62,11 @@ static QUEUE: OnceLock<Queue> = OnceLock::new();
 static ENV: OnceLock<Env> = OnceLock::new();
 
 thread_local! {
-    /// Whether this thread is telling: what a handler does is not told.
+    /// Whether this thread is delivering records: calls by a handler generate none.
     static TELLING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A record on its way.
+/// A queued record.
 struct PendingRecord {
     process: u32,
     logger: usize,
@@ -73,7 +74,7 @@ struct PendingRecord {
     text: String,
 }
 
-/// What is kept of a span that is open.
+/// The data kept for an open span.
 struct Open {
     begun: u64,
     text: String,
@@ -166,7 +167,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ToPython {
     }
 }
 
-/// Puts a record into the queue, and never waits.
+/// Queues a record without waiting.
 fn keep(metadata: &Metadata<'_>, text: String) {
     let (Some(queue), Some(logger)) = (QUEUE.get(), logger_of(metadata)) else { return };
     if TELLING.get() {
@@ -181,16 +182,16 @@ fn keep(metadata: &Metadata<'_>, text: String) {
     let _ = queue.sender.send(told);
 }
 
-/// Installs the way to Python. It is silent until somebody wants a level.
+/// Installs the subscriber that forwards to Python. It is silent until a logger wants a level.
 pub fn start() {
     let (sender, receiver) = channel();
     if QUEUE.set(Queue { sender, receiver: Mutex::new(receiver) }).is_ok() {
-        // A program that embeds Python may have its own.
+        // A program that embeds Python may have installed its own subscriber.
         let _ = tracing::subscriber::set_global_default(Registry::default().with(ToPython));
     }
 }
 
-/// Python's loggers, where `logging` has been loaded: as long as nobody imports it, nobody listens.
+/// Python's loggers, if `logging` is loaded: until something imports it, nothing listens.
 fn loggers(py: Python<'_>) -> PyResult<Option<&'static [Py<PyAny>]>> {
     static FOUND: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
     if let Some(found) = FOUND.get(py) {
@@ -203,7 +204,7 @@ fn loggers(py: Python<'_>) -> PyResult<Option<&'static [Py<PyAny>]>> {
     Ok(Some(found))
 }
 
-/// Asks which levels are wanted.
+/// Asks which levels Python's loggers want.
 fn ask(py: Python<'_>) -> PyResult<()> {
     let Some(loggers) = loggers(py)? else { return Ok(()) };
     let mut changed = false;
@@ -224,13 +225,13 @@ fn ask(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Tells what is in the queue.
+/// Delivers the queued records to Python.
 fn tell(py: Python<'_>) -> PyResult<()> {
     if WAITING.load(Ordering::Relaxed) == 0 || TELLING.get() {
         return Ok(());
     }
     let (Some(queue), Some(loggers)) = (QUEUE.get(), loggers(py)?) else { return Ok(()) };
-    // Another thread that is telling tells these, too.
+    // Another thread that is delivering also takes these.
     let told: Vec<PendingRecord> = match queue.receiver.try_lock() {
         Ok(receiver) => receiver.try_iter().collect(),
         Err(_) => return Ok(()),
@@ -249,8 +250,8 @@ fn tell(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// What a logger or a handler raises is not the caller's fault, and takes no result from him: it is printed. Ctrl-C
-/// comes once more.
+/// Prints an exception of a logger or handler: it is not the caller's fault and must not cost the caller a result.
+/// Ctrl-C is re-raised in the main thread.
 fn shown<T>(py: Python<'_>, outcome: PyResult<T>) {
     let Err(error) = outcome else { return };
     if error.is_instance_of::<PyKeyboardInterrupt>(py)
@@ -261,16 +262,16 @@ fn shown<T>(py: Python<'_>, outcome: PyResult<T>) {
     error.write_unraisable(py, None);
 }
 
-/// What may wait.
+/// Runs calls that may wait.
 pub trait Waiting<'py> {
-    /// Runs `call` without the interpreter's lock; before, asks which levels Python's loggers want, and afterwards
-    /// tells them what was done.
+    /// Runs `call` without the interpreter's lock. First asks which levels Python's loggers want, and afterwards
+    /// delivers the records.
     fn waiting<T: Ungil>(self, call: impl Ungil + FnOnce() -> T) -> T;
 }
 
 impl<'py> Waiting<'py> for Python<'py> {
     fn waiting<T: Ungil>(self, call: impl Ungil + FnOnce() -> T) -> T {
-        // What a logger or a handler raises is not the caller's fault, and takes no result from him.
+        // An exception of a logger or handler is not the caller's fault and must not cost the caller a result.
         let shown =
             |outcome: PyResult<()>| outcome.unwrap_or_else(|error| error.write_unraisable(self, None));
         shown(ask(self));

@@ -1,4 +1,4 @@
-//! How stores are opened: the function `open`, and what another process needs to open one again.
+//! Opening stores: the function `open`, and the arguments with which another process opens a store again.
 
 use fieldstone::{Compression, Exist, Mode, OpenOptions};
 use pyo3::prelude::*;
@@ -8,28 +8,28 @@ use crate::errors::{Raise, invalid, utf8};
 use crate::log::Waiting as _;
 use crate::registry;
 use crate::request::type_name;
-use crate::store::Store;
+use crate::store::{self, Store};
 
-/// How a store was opened, so that another process can do the same.
+/// The arguments that opened a store, so that another process can open it in the same way.
 #[derive(Clone)]
 pub struct Opening {
     /// As the caller wrote it.
     pub url: String,
-    /// With an absolute path, for processes that run elsewhere; `None` for a store in memory.
+    /// With an absolute path, for processes with another working directory; `None` for a store in memory.
     absolute: Option<String>,
     pub mode: String,
     pub schema: Option<String>,
     pub at: Option<String>,
     pub compression: Option<String>,
-    /// Where the catalog's engine is, if not beside the store.
+    /// The location of the catalog's engine, if not next to the store.
     pub catalog: Option<String>,
-    /// Seconds between flushes by itself.
+    /// Seconds between automatic flushes.
     pub autoflush: Option<f64>,
-    /// The attempt of a job that what is written is of.
+    /// The attempt of the job to which writes belong.
     pub attempt: Option<String>,
     /// The rank in the job.
     pub rank: Option<u32>,
-    /// What an archive does where its key has a field.
+    /// The action of an archive if its key has a field.
     pub exist: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Opening {
                 let path = py.import("os.path")?.call_method1("abspath", (path,))?;
                 path.extract().ok()
             }
-            // What is no URL is refused where it is opened.
+            // Opening refuses an invalid URL.
             _ => None,
         };
         Ok(Opening {
@@ -69,7 +69,7 @@ impl Opening {
         })
     }
 
-    /// For reading what was visible at a version; nothing for a store in memory.
+    /// For reading the content visible at a version; `None` for a store in memory.
     pub fn at(&self, version: String) -> Option<Opening> {
         let url = self.absolute.clone()?;
         let absolute = self.absolute.clone();
@@ -88,12 +88,12 @@ impl Opening {
         })
     }
 
-    /// The same with a schema.
+    /// The same arguments with a schema.
     pub fn with_schema(&self, schema: &str) -> Opening {
         Opening { schema: Some(schema.to_owned()), ..self.clone() }
     }
 
-    /// Opens the store, and remembers it for the end of the program.
+    /// Opens the store, and registers it for the exit of the program.
     pub fn connect(&self, py: Python<'_>) -> PyResult<fieldstone::Store> {
         let options = OpenOptions {
             mode: Mode::parse(&self.mode).or_raise()?,
@@ -117,7 +117,7 @@ impl Opening {
         self.mode != "r" && self.at.is_none()
     }
 
-    /// What another process needs to open the store. Refuses stores in memory.
+    /// The arguments with which another process opens the store. Refuses stores in memory.
     pub fn state(&self) -> PyResult<State<'_>> {
         match &self.absolute {
             Some(url) => {
@@ -130,14 +130,14 @@ impl Opening {
         }
     }
 
-    /// What `fieldstone.open` takes: URL, schema, compression. Refuses stores in memory.
+    /// The arguments of `fieldstone.open`: URL, schema, compression. Refuses stores in memory.
     pub fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let (url, schema, compression, _) = self.state()?;
         (url, schema, compression).into_pyobject(py)
     }
 }
 
-/// What an archive does where its key has a field, as text says.
+/// Parses the action of an archive if its key has a field.
 pub fn exist(text: Option<&str>) -> PyResult<Option<Exist>> {
     text.map(Exist::parse).transpose().or_raise()
 }
@@ -145,24 +145,35 @@ pub fn exist(text: Option<&str>) -> PyResult<Option<Exist>> {
 /// Opens the store at `url`: a folder's path, in which ``~/`` is the home folder, or "memory:" for a new store in
 /// memory.
 ///
-/// `mode` "a" reads and archives, "r" only reads (NotFound where no store is), "r+" reads and archives where a store is
-/// (NotFound where none is, as beneath a mount point that nothing is mounted on), "x" makes a new store (Conflict where
-/// one is). With the environment variable ``FIELDSTONE_CREATE=0``, "a" means "r+". `schema` is "simulation", "mars", the path of a schema file or a schema's
-/// text; a store has its own, a new one takes "simulation". `at` is a ``store.version`` to read as it
-/// was then. `compression` is "none", "zstd" or "zstd:LEVEL", for what is archived without saying.
-/// `catalog` is where the catalog's index is kept: ``postgresql://…``, or beside the store if absent.
-/// `autoflush`, in seconds, flushes by itself while the store is open, fields, catalog and graph alike; an error
-/// of that is raised by the next call. With 0 every change outside of transactions is durable and visible to all
-/// before its call returns; threads that change something at once share a sync. `attempt` names the execution of
-/// a job that what is written is of: under a key a newer attempt, whose first flush came later, hides what older
-/// ones wrote, whenever they flushed it. With `comm`, a communicator of mpi4py, all ranks open the store together;
-/// they share an attempt, which is made where none is named. `exist` says what an archive does where its key has a
-/// field: "new" makes a newer version, "error" is Conflict, at the call and again at the flush, for what others flushed
-/// meanwhile; a piece is there where every element of its box is. Without it as the store says
-/// (``fieldstone init --exist``), else "new".
+/// `mode` is one of:
 ///
-/// Nothing is created before the first flush; reading before raises NotFound, unless something waits for that flush.
-/// Raises Invalid where `url` is a file, or a folder of other files, which no store is made among.
+/// * "a" reads and archives;
+/// * "r" only reads (NotFound if the store does not exist);
+/// * "r+" reads and archives an existing store (NotFound if it does not exist, for example under an empty mount
+///   point);
+/// * "x" makes a new store (Conflict if one exists).
+///
+/// With the environment variable ``FIELDSTONE_CREATE=0``, "a" means "r+".
+///
+/// `schema` is "simulation", "mars", the path of a schema file or a schema's text; an existing store has its own, and
+/// a new one takes "simulation" by default. `at` is a ``store.version``: reads show the store as it was then.
+/// `compression` is "none", "zstd" or "zstd:LEVEL", the default for archived data. `catalog` is the location of the
+/// catalog's index: ``postgresql://…``, or next to the store if absent. `autoflush`, in seconds, flushes fields,
+/// catalog and graph automatically while the store is open; the next call raises an error of such a flush. With 0,
+/// every change outside transactions is durable and visible to all before its call returns; threads that make changes
+/// at the same time share a sync.
+///
+/// `attempt` names the execution of a job to which writes belong: under one key, the writes of a newer attempt, one
+/// whose first flush came later, hide those of older attempts, whenever these were flushed. With `comm`, an mpi4py
+/// communicator, all ranks open the store together and share an attempt, which is made if none is named.
+///
+/// `exist` is the action of an archive if its key has a field: "new" makes a newer version; "error" raises Conflict,
+/// at the call, and again at the flush if other processes flushed the key in the meantime; for a piece, the key has a
+/// field if every element of its box exists. The default is the store's setting (``fieldstone init --exist``), or
+/// else "new".
+///
+/// Nothing is created before the first flush; reading before it raises NotFound, unless something waits for that
+/// flush. Raises Invalid if `url` is a file, or a folder that holds other files, where no store can be made.
 #[pyfunction]
 #[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None, catalog=None, autoflush=None, attempt=None, comm=None, exist=None))]
 #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
@@ -186,19 +197,19 @@ pub fn open(
             return utf8(text).map(str::to_owned);
         }
         text.and_then(|text| text.extract::<String>())
-            .map_err(|_| invalid(format!("{} is no {what}", type_name(argument)), "give text or a path"))
+            .map_err(|_| invalid(format!("{} is not a {what}", type_name(argument)), "give text or a path"))
     };
     let schema =
         schema.filter(|schema| !schema.is_none()).map(|schema| path(schema, "schema")).transpose()?;
     let version = |at: &Bound<'_, PyAny>| {
         let wrong =
-            |_| invalid(format!("{} is no version", type_name(at)), "give a store.version, which is text");
+            |_| invalid(format!("{} is not a version", type_name(at)), "give a store.version, which is text");
         at.extract::<String>().map_err(wrong)
     };
     let at = at.filter(|at| !at.is_none()).map(version).transpose()?;
     let open = |attempt, rank| {
         let opening = Opening::new(py, path(url, "URL")?, mode.to_owned(), schema, at, compression, catalog)?;
-        Store::open(
+        store::open(
             py,
             Opening { autoflush, attempt, rank, exist, ..opening },
             comm.as_ref().map(|comm| comm.clone_ref(py)),

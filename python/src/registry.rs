@@ -1,7 +1,7 @@
-//! The stores that are open in this process, so that a normal exit can flush what nobody flushed.
+//! The stores open in this process, so that a normal exit can flush pending writes.
 //!
-//! A store that is dropped with unflushed fields is kept until then. The lock is held only while the
-//! interpreter's lock is, too, and never across a call: so a fork cannot leave it locked in a child.
+//! A store dropped with unflushed fields is kept until exit. The lock here is held only together with the
+//! interpreter's lock and never across a call, so a fork cannot leave it locked in a child.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -15,7 +15,7 @@ static STORES: Mutex<Stores> = Mutex::new(Stores { open: Vec::new(), left: Vec::
 
 struct Stores {
     open: Vec<Weak<dyn FieldStore>>,
-    /// Dropped by Python with what is not flushed; a catalog gives its share when its store is flushed.
+    /// Stores that Python dropped with unflushed writes; flushing a store also flushes its catalog.
     left: Vec<fieldstone::Store>,
 }
 
@@ -23,20 +23,20 @@ fn stores() -> MutexGuard<'static, Stores> {
     STORES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers a store until it is gone.
+/// Registers a store until it is dropped.
 pub fn add(store: &fieldstone::Store) {
     let mut stores = stores();
     stores.open.retain(|other| other.strong_count() > 0);
     stores.open.push(Arc::downgrade(&store.fields()));
 }
 
-/// Keeps a store that was dropped unflushed until the end.
+/// Keeps a store that was dropped unflushed until exit.
 pub fn keep(store: fieldstone::Store) {
     stores().left.push(store);
 }
 
-/// Flushes and closes every store that is still open, or discards what is unflushed where the program
-/// ends by an error. What fails does not keep the others from it; the first failure is raised.
+/// Flushes and closes every open store, or discards unflushed writes if the program ends with an error. A failure
+/// does not stop the others; the first one is raised.
 #[pyfunction]
 #[pyo3(name = "_finish", signature = (*, discard))]
 pub fn finish(py: Python<'_>, discard: bool) -> PyResult<()> {
@@ -54,7 +54,7 @@ pub fn finish(py: Python<'_>, discard: bool) -> PyResult<()> {
             store.close(&Session::default()).map_err(|e| e.context(format!("at exit, {}", store.url())))
         });
         let failed: Vec<_> = ends.filter_map(|end| end.err()).collect();
-        // The same store may stand in both lists, and its writer closes only once.
+        // A store may be in both lists, and its writer closes only once.
         drop((all, left));
         failed
     });

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::listing::time_object;
 
-/// A dataclass made of keyword arguments.
+/// Builds a dataclass from keyword arguments.
 macro_rules! report {
     ($py:expr, $class:literal, { $($name:ident: $value:expr),* $(,)? }) => {{
         let fields = PyDict::new($py);
@@ -18,7 +18,7 @@ macro_rules! report {
     }};
 }
 
-/// What `verify` found, over all requests.
+/// The result of `verify` over all requests.
 pub fn verify(py: Python<'_>, reports: Vec<VerifyReport>) -> PyResult<Bound<'_, PyAny>> {
     let mut sum = VerifyReport::default();
     for report in reports {
@@ -43,7 +43,7 @@ pub fn verify(py: Python<'_>, reports: Vec<VerifyReport>) -> PyResult<Bound<'_, 
     })
 }
 
-/// A loss that somebody accepted.
+/// A loss that a user accepted.
 pub fn acceptance(py: Python<'_>, report: AcceptanceReport) -> PyResult<Bound<'_, PyAny>> {
     report!(py, "AcceptanceReport", {
         file: report.file, what: report.what, fields: report.fields, keys: PyTuple::new(py, report.keys)?,
@@ -56,7 +56,7 @@ fn acceptances(py: Python<'_>, all: Vec<AcceptanceReport>) -> PyResult<Bound<'_,
     PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// Counts.
+/// Counters of a store.
 pub fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>> {
     report!(py, "Stats", {
         datasets: stats.datasets,
@@ -72,7 +72,7 @@ pub fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>>
     })
 }
 
-/// What a checkpoint wrote.
+/// The result of a checkpoint.
 pub fn checkpoint<'py>(py: Python<'py>, report: &CheckpointReport) -> PyResult<Bound<'py, PyAny>> {
     report!(py, "CheckpointReport", {
         version: &report.version,
@@ -86,7 +86,7 @@ fn named(name: &str) -> Option<&str> {
     Some(name).filter(|name| !name.is_empty())
 }
 
-/// Writers, transactions, problems.
+/// The state of a store: writers, transactions, problems.
 pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
     let writers = status.writers.iter().map(|writer| {
         report!(py, "WriterStatus", {
@@ -148,7 +148,7 @@ pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
     })
 }
 
-/// What an ingest took and left out.
+/// The result of an ingest: fields taken and messages left out.
 pub fn ingest(py: Python<'_>, report: IngestReport) -> PyResult<Bound<'_, PyAny>> {
     let (files, done) = (report.files, report.done);
     let taken = report.taken.into_iter().map(|taken| {
@@ -178,7 +178,7 @@ pub fn ingest(py: Python<'_>, report: IngestReport) -> PyResult<Bound<'_, PyAny>
     report!(py, "IngestReport", { taken: taken, skipped: skipped, files: files, done: done })
 }
 
-/// What a copy or a move did.
+/// The result of a copy or a move.
 pub fn transfer(py: Python<'_>, report: TransferReport) -> PyResult<Bound<'_, PyAny>> {
     let left = report.left.into_iter().map(|left| {
         let names = PyTuple::new(py, left.names)?;
@@ -200,7 +200,7 @@ pub fn transfer(py: Python<'_>, report: TransferReport) -> PyResult<Bound<'_, Py
     })
 }
 
-/// What an export wrote.
+/// The result of an export.
 pub fn export(py: Python<'_>, report: fieldstone::export::ExportReport) -> PyResult<Bound<'_, PyAny>> {
     let skipped = report
         .skipped

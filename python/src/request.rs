@@ -1,7 +1,7 @@
-//! What Python hands over as a request or as a key, turned into the words of Fieldstone.
+//! Parses requests and keys from Python.
 //!
-//! In a request a text that holds `/`, or is `*`, is read by the MARS grammar; any other text, and
-//! every element of a list, is one value exactly. In a key every text is one value exactly.
+//! In a request, a text that contains `/`, or is `*`, follows the MARS grammar; any other text, and every element of
+//! a list, is one literal value. In a key, every text is one literal value.
 
 use fieldstone::{ABSENT, Item, Request, Values};
 use pyo3::prelude::*;
@@ -19,11 +19,12 @@ const REQUESTS: &str =
 const KEYS: &str =
     "a key is a mapping of keywords to one value each, or text such as run=a,variable=t,step=6";
 
-/// A request: which fields are meant.
+/// A request: a selection of fields.
 ///
-/// ``Request("run=a,step=0/to/24/by/6")``, ``Request({"run": "a"})``, ``Request(run="a", step=[0, 6])``.
-/// Keywords that it does not name are free; ``?*`` is any value but none (keys that have the keyword), ``!*`` none (keys that
-/// lack it). A ``*`` beside other letters makes a pattern, but not in quotes or in a list. ``str(request)`` is its MARS text, which reads back.
+/// ``Request("run=a,step=0/to/24/by/6")``, ``Request({"run": "a"})``, ``Request(run="a", step=[0, 6])``. Unnamed
+/// keywords are free; ``?*`` is any value (keys that have the keyword), ``!*`` no value (keys that lack it). A ``*``
+/// among other characters makes a pattern, but not in quotes or in a list. ``str(request)`` is its MARS text, which
+/// parses back to the request.
 #[pyclass(frozen, eq, hash, name = "Request", module = "fieldstone")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PyRequest(pub Request);
@@ -43,15 +44,15 @@ impl PyRequest {
         Ok(PyRequest(read))
     }
 
-    /// The requests of a MARS request file: each begins with a verb and has the values of the one of
-    /// its verb before it for what it does not name; ``keyword=off`` drops one.
+    /// Parses a MARS request file: each request begins with a verb, and inherits unnamed keywords from the previous
+    /// request with that verb; ``keyword=off`` drops one.
     #[staticmethod]
     #[pyo3(signature = (text, /))]
     fn parse_many(text: &str) -> PyResult<Vec<PyRequest>> {
         Ok(Request::parse_many(text).or_raise()?.into_iter().map(PyRequest).collect())
     }
 
-    /// The file that the answer goes to (``target="output.grib"``), or None.
+    /// The file for the answer (``target="output.grib"``), or None.
     #[getter]
     fn target(&self) -> Option<&str> {
         self.0.target()
@@ -74,7 +75,7 @@ impl PyRequest {
     }
 }
 
-/// The requests that an argument names: one, or those of a list. An absent one selects everything.
+/// The requests in an argument: one, or a list. An absent argument selects everything.
 pub fn requests(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Request>> {
     let Some(argument) = argument else { return Ok(vec![Request::new()]) };
     if let Ok(text) = argument.cast::<PyString>() {
@@ -98,8 +99,8 @@ pub fn requests(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Request>> {
     }
 }
 
-/// These requests, each of what another one selects alone. Such a request is for one call: its text does not hold what
-/// it is bound to, so that it is neither shown nor sent elsewhere.
+/// These requests, each restricted to the fields that another request selects. Such a request serves one call: its
+/// text does not hold the restriction, so it must not be shown or sent elsewhere.
 #[pyfunction]
 #[pyo3(name = "_within")]
 pub fn within(request: Option<&Bound<'_, PyAny>>, bound: &Bound<'_, PyAny>) -> PyResult<Vec<PyRequest>> {
@@ -108,7 +109,7 @@ pub fn within(request: Option<&Bound<'_, PyAny>>, bound: &Bound<'_, PyAny>) -> P
 }
 
 fn wrong_request(found: &Bound<'_, PyAny>) -> PyErr {
-    invalid(format!("{} is no request", type_name(found)), REQUESTS)
+    invalid(format!("{} is not a request", type_name(found)), REQUESTS)
 }
 
 fn one_request(argument: &Bound<'_, PyAny>) -> PyResult<Option<Request>> {
@@ -157,7 +158,7 @@ fn keyword_of<'py>(keyword: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>
     keyword.cast::<PyString>().cloned().map_err(|_| name())
 }
 
-/// The values of one keyword of a request; nothing for `None`, which leaves the keyword free.
+/// The values of one keyword of a request; `None` for Python's None, which leaves the keyword free.
 fn values_of(keyword: &str, values: &Bound<'_, PyAny>) -> PyResult<Option<Values>> {
     if values.is_none() {
         return Ok(None);
@@ -197,13 +198,13 @@ fn values_of(keyword: &str, values: &Bound<'_, PyAny>) -> PyResult<Option<Values
     if items.is_empty() {
         return Err(invalid(
             format!("{keyword} has an empty list of values"),
-            &format!("leave {keyword} out for any value"),
+            &format!("leave out {keyword} to accept any value"),
         ));
     }
     Ok(Some(Values::List(items)))
 }
 
-/// A text of a request's mapping: by the grammar where it holds one of its signs.
+/// Parses a text in a request's mapping: by the grammar if it contains grammar characters.
 fn grammar(keyword: &str, text: &str) -> PyResult<Values> {
     match text {
         "*" => return Ok(Values::Any),
@@ -219,8 +220,8 @@ fn grammar(keyword: &str, text: &str) -> PyResult<Values> {
     match (pairs.next(), pairs.next()) {
         (Some((found, values)), None) if found == keyword => Ok(values.clone()),
         _ => Err(invalid(
-            format!("the values {text:?} of {keyword} go on with another keyword"),
-            "give each keyword its own entry; a value that holds / or * stands in a list, as [value]",
+            format!("the values {text:?} of {keyword} continue with another keyword"),
+            "give each keyword its own entry; put a value that holds / or * in a list, as [value]",
         )),
     }
 }
@@ -235,7 +236,7 @@ fn sliced(keyword: &str, slice: &Bound<'_, PySlice>) -> PyResult<Values> {
         number.map(Some).ok_or_else(|| {
             invalid(
                 format!("{keyword} has a slice of {}: slices are for integers, and half-open", type_name(&bound)),
-                &format!("write the text '{keyword}=A/to/B/by/C', which takes dates and times and includes both ends"),
+                &format!("write the text '{keyword}=A/to/B/by/C', which accepts dates and times and includes both ends"),
             )
         })
     };
@@ -244,19 +245,19 @@ fn sliced(keyword: &str, slice: &Bound<'_, PySlice>) -> PyResult<Values> {
         (start, Some(stop), step) => whole(keyword, start.unwrap_or(0), stop, step.unwrap_or(1)),
         _ => Err(invalid(
             format!("{keyword} has a slice without an end"),
-            &format!("give the end, or take what is there from axes(request)[{keyword:?}]"),
+            &format!("give the end, or take the existing values from axes(request)[{keyword:?}]"),
         )),
     }
 }
 
-/// The whole numbers from `start` up to and without `stop`.
+/// The whole numbers from `start` up to but excluding `stop`.
 fn whole(keyword: &str, start: i64, stop: i64, step: i64) -> PyResult<Values> {
     let too_far = || invalid(format!("{keyword}: the range exceeds 64 bits"), "ask for less");
     let span = i128::from(stop) - i128::from(start);
     if step == 0 || span == 0 || (span > 0) != (step > 0) {
         return Err(invalid(
-            format!("{keyword}: the range from {start} to {stop} by {step} holds no number"),
-            "ranges of Python end before their stop",
+            format!("{keyword}: the range from {start} to {stop} by {step} is empty"),
+            "a Python range excludes its stop",
         ));
     }
     let count = (span.abs() - 1) / i128::from(step).abs();
@@ -269,7 +270,7 @@ fn whole(keyword: &str, start: i64, stop: i64, step: i64) -> PyResult<Values> {
 
 fn wrong_value(keyword: &str, found: &Bound<'_, PyAny>) -> PyErr {
     invalid(
-        format!("{keyword} has {} for a value", type_name(found)),
+        format!("{keyword} has {} as a value", type_name(found)),
         "values are text, whole numbers, floats, dates and times, or lists and ranges of these",
     )
 }
@@ -293,28 +294,28 @@ fn as_index(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     value.extract::<i64>().if_it_is(value.py())
 }
 
-/// The text of a value that is no text; `None` where it is not one value.
+/// The text of a value that is not text; `None` if it is not a single value.
 fn scalar(keyword: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let py = value.py();
     if value.is_instance_of::<PyBool>() || value.get_type().name().is_ok_and(|n| n == "bool" || n == "bool_")
     {
         return Err(invalid(
-            format!("{keyword} has a bool for a value"),
-            "a bool is no value of a key: write 0 and 1, or text",
+            format!("{keyword} has a bool as a value"),
+            "keys have no bools: write 0 and 1, or text",
         ));
     }
     if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
         return Ok(Some(value.str()?.to_str()?.to_owned()));
     }
     let types = Types::get(py)?;
-    // A datetime is a date, too, so it is asked first.
+    // datetime is a subclass of date, so it comes first.
     if value.is_instance(types.datetime.bind(py))? {
         let midnight = value.call_method0("time")?.eq(types.time.bind(py).call0()?)?;
         return match midnight {
             true => strftime(value, "%Y%m%d").map(Some),
             false => Err(invalid(
                 format!("{keyword}={value} is a date with a time of day"),
-                "give the date and the time under keywords of their own, as value.date() and value.time()",
+                "give the date and the time under separate keywords, as value.date() and value.time()",
             )),
         };
     }
@@ -341,7 +342,7 @@ fn scalar(keyword: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         "M" => {
             let exact = value.call_method1("astype", ("M8[us]",))?.call_method0("item")?;
             if exact.is_none() {
-                return Err(invalid(format!("{keyword} has a date that is no time (NaT)"), "leave it out"));
+                return Err(invalid(format!("{keyword} has a missing date (NaT)"), "leave it out"));
             }
             scalar(keyword, &exact)
         }
@@ -351,7 +352,7 @@ fn scalar(keyword: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     }
 }
 
-/// Four digits of the year always: strftime's `%Y` has fewer before the year 1000.
+/// Formats a date with at least four digits of the year: strftime's `%Y` gives fewer before the year 1000.
 fn strftime(value: &Bound<'_, PyAny>, format: &str) -> PyResult<String> {
     let text = value.call_method1("strftime", (format,))?.extract::<String>()?;
     Ok(if format.starts_with("%Y") { format!("{text:0>8}") } else { text })
@@ -381,7 +382,7 @@ impl Types {
     }
 }
 
-/// A key as the caller gave it: texts stay where Python has them.
+/// A key as the caller gave it; texts stay in Python's memory.
 pub struct KeyText<'py> {
     pairs: Vec<(Text<'py>, Text<'py>)>,
 }
@@ -405,7 +406,7 @@ impl<'py> KeyText<'py> {
     pub fn new(key: &Bound<'py, PyAny>) -> PyResult<KeyText<'py>> {
         let mut pairs = Vec::with_capacity(8);
         if let Ok(dict) = key.cast::<PyDict>() {
-            // Taken out before any is read: reading one may run a program's code, which may change the dict.
+            // Collects all items first: reading one may run the program's code, which may change the dict.
             let items: Vec<_> = dict.iter().collect();
             for (keyword, value) in items {
                 add_pair(&mut pairs, &keyword, value)?;
@@ -420,14 +421,14 @@ impl<'py> KeyText<'py> {
             sequence::pairs(key, |keyword, value| add_pair(&mut pairs, &keyword, value))?;
         } else {
             let request =
-                one_request(key)?.ok_or_else(|| invalid(format!("{} is no key", type_name(key)), KEYS))?;
+                one_request(key)?.ok_or_else(|| invalid(format!("{} is not a key", type_name(key)), KEYS))?;
             let single = request.single_pairs().or_raise()?;
             pairs.extend(single.into_iter().map(|(k, v)| (Text::Rust(k), Text::Rust(v))));
         }
         Ok(KeyText { pairs })
     }
 
-    /// Keyword and value, as the store takes them.
+    /// Keyword and value, in the form that the store takes.
     pub fn pairs(&self) -> PyResult<Vec<(&str, &str)>> {
         self.pairs.iter().map(|(keyword, value)| Ok((keyword.as_str()?, value.as_str()?))).collect()
     }
@@ -450,7 +451,7 @@ fn add_pair<'py>(
             let name = utf8(&keyword)?;
             Text::Rust(scalar(name, &value)?.ok_or_else(|| {
                 invalid(
-                    format!("{name} has {} where a key needs one value", type_name(&value)),
+                    format!("{name} has {}, but a key needs one value", type_name(&value)),
                     "archive and get take one value per keyword; retrieve and list take lists",
                 )
             })?)

@@ -1,8 +1,7 @@
-//! What Python hands over as several: lists, tuples, other sequences, iterables.
+//! Reads sequences from Python: lists, tuples, other sequences, iterables.
 //!
-//! Any class may say of itself how long it is, and be wrong. So nothing here asks for `__len__` or
-//! `__length_hint__`, or makes room ahead: items are taken one by one, as long as they come, and Ctrl-C is
-//! heard meanwhile.
+//! A class may report a wrong length. So nothing here calls `__len__` or `__length_hint__` or reserves room in
+//! advance: items are taken one by one until they end, and Ctrl-C works throughout.
 
 use fieldstone::catalog::value::{DEPTH, too_deep};
 use pyo3::Borrowed;
@@ -15,10 +14,10 @@ use pyo3::types::{PyDict, PyList, PyString, PyType};
 use crate::errors::{Raise, invalid};
 use crate::request::type_name;
 
-/// Items between two looks for signals.
+/// Items between two checks for signals.
 const UNHEARD: usize = 1024;
 
-/// What `take` makes of each item.
+/// Collects the results of `take` for each item.
 pub fn each<'py, T>(
     object: &Bound<'py, PyAny>,
     mut take: impl FnMut(Bound<'py, PyAny>) -> PyResult<T>,
@@ -40,7 +39,7 @@ pub fn items<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>>
     each(given, Ok)
 }
 
-/// Whether an object is a mapping. Classes may answer by code of their own; what that raises is not lost.
+/// Whether an object is a mapping. A class may answer with its own code, whose exceptions pass through.
 pub fn is_mapping(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static MAPPING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if object.is_instance_of::<PyDict>() {
@@ -52,12 +51,12 @@ pub fn is_mapping(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.is_instance(MAPPING.import(object.py(), "collections.abc", "Mapping")?)
 }
 
-/// What `take` makes of each key and value of a mapping.
+/// Collects the results of `take` for each key and value of a mapping.
 pub fn pairs<'py, T>(
     mapping: &Bound<'py, PyAny>,
     mut take: impl FnMut(Bound<'py, PyAny>, Bound<'py, PyAny>) -> PyResult<T>,
 ) -> PyResult<Vec<T>> {
-    // A dict is copied: reading a value may run a program's code, which may change the dict.
+    // Copies a dict: reading a value may run the program's code, which may change the dict.
     let items = match mapping.cast::<PyDict>() {
         Ok(dict) => dict.items().into_any(),
         Err(_) => mapping.call_method0(pyo3::intern!(mapping.py(), "items"))?,
@@ -68,11 +67,11 @@ pub fn pairs<'py, T>(
     })
 }
 
-/// Elements that lists and dicts hold in all, at most. One list may stand in many others, so that a few objects can
-/// stand for more than memory holds.
+/// The most elements that lists and dicts may hold in total. Many lists may contain the same list, so a few objects
+/// can represent more elements than memory holds.
 const ELEMENTS: usize = 1_000_000;
 
-/// What may still be read of lists within lists.
+/// The number of elements of nested lists that may still be read.
 #[derive(Debug)]
 pub struct Room {
     elements: usize,
@@ -83,8 +82,8 @@ impl Room {
         Room { elements: ELEMENTS }
     }
 
-    /// One more element, which stands `depth` deep: no deeper than values are, so that reading by recursion fits
-    /// the stack, also where a list holds itself.
+    /// Counts one more element, at depth `depth`. Limits the depth to that of values, so that recursion fits the
+    /// stack even if a list contains itself.
     pub fn take(&mut self, depth: usize, what: &str) -> PyResult<()> {
         if depth > DEPTH {
             return Err::<(), _>(too_deep(what)).or_raise();
@@ -99,7 +98,7 @@ impl Room {
     }
 }
 
-/// An argument of several: a sequence, though no text.
+/// An argument with several items: a sequence, but not text.
 #[derive(Debug, Clone)]
 pub struct Several<T>(pub Vec<T>);
 
@@ -116,7 +115,7 @@ impl<'a, 'py, T: FromPyObjectOwned<'py>> FromPyObject<'a, 'py> for Several<T> {
         let object = object.to_owned();
         let sequence = object.hasattr(pyo3::intern!(object.py(), "__getitem__"))?;
         if !sequence || object.is_instance_of::<PyString>() || object.is_instance_of::<PyDict>() {
-            return Err(PyTypeError::new_err(format!("{} is no sequence", type_name(&object))));
+            return Err(PyTypeError::new_err(format!("{} is not a sequence", type_name(&object))));
         }
         each(&object, |item| item.extract::<T>().map_err(Into::into)).map(Several)
     }

@@ -1,4 +1,4 @@
-//! Transactions, as the class `Transaction` of Python calls them.
+//! Transactions, as Python's class `Transaction` calls them.
 
 use fieldstone::Transaction;
 use pyo3::prelude::*;
@@ -8,8 +8,7 @@ use crate::log::Waiting as _;
 use crate::sequence::Several;
 use crate::store::{Store, session};
 
-/// A transaction of an open store. What becomes of it is decided by calls alone: Python drops objects when it
-/// likes.
+/// A transaction of an open store. Only calls decide it, because Python may drop objects at any time.
 #[pyclass(frozen, name = "_Transaction", module = "fieldstone")]
 pub struct PyTransaction {
     transaction: Transaction,
@@ -17,7 +16,7 @@ pub struct PyTransaction {
 }
 
 impl PyTransaction {
-    /// Invalid where the store is closed.
+    /// Returns the transaction; Invalid if the store is closed.
     fn open(&self) -> PyResult<&Transaction> {
         self.store.get().handle()?;
         Ok(&self.transaction)
@@ -32,19 +31,19 @@ impl Drop for PyTransaction {
 
 #[pymethods]
 impl PyTransaction {
-    /// The id; who asks for it may give it away.
+    /// The id; the caller may pass it to other processes.
     #[getter]
     fn id(&self) -> String {
         self.transaction.id().to_string()
     }
 
-    /// The id for a text that people read.
+    /// The id, for display.
     #[getter]
     fn text(&self) -> String {
         self.transaction.text()
     }
 
-    /// Whether it was begun elsewhere.
+    /// Whether another process began it.
     #[getter]
     fn joined(&self) -> bool {
         self.transaction.is_joined()
@@ -56,17 +55,17 @@ impl PyTransaction {
         self.transaction.state()
     }
 
-    /// The id for what is written; Invalid where it is decided.
+    /// The id for writes; Invalid if the transaction is decided.
     fn writing(&self) -> PyResult<String> {
         Ok(self.transaction.writing().or_raise()?.to_string())
     }
 
-    /// The id for what is read; None where it is decided.
+    /// The id for reads; None if the transaction is decided.
     fn reading(&self) -> Option<String> {
         self.transaction.reading().map(|id| id.to_string())
     }
 
-    /// Another process may know the id from here on.
+    /// Records that another process may now know the id.
     fn note_given(&self) {
         self.transaction.note_given();
     }
@@ -86,12 +85,12 @@ impl PyTransaction {
         py.waiting(|| if commit { transaction.commit() } else { transaction.abort() }).or_raise()
     }
 
-    /// Others decided it: what is read from here on is what all see.
+    /// Another process decided the transaction: later reads show what everyone sees.
     fn detach(&self) {
         let _ = self.transaction.detach();
     }
 
-    /// Leaves a `with` block, in which all was well or not.
+    /// Leaves a `with` block, which succeeded or failed.
     fn leave(&self, py: Python<'_>, good: bool) -> PyResult<()> {
         if self.transaction.reading().is_none() {
             return Ok(());
@@ -101,22 +100,23 @@ impl PyTransaction {
     }
 }
 
-#[pymethods]
-impl Store {
-    /// A new transaction, or the one with this id.
-    fn _transaction(slf: &Bound<'_, Self>, id: Option<&str>) -> PyResult<PyTransaction> {
-        let handle = slf.get().handle()?;
-        let transaction = match session(id)?.transaction() {
-            Some(joined) => handle.join_transaction(joined),
-            None => slf.py().waiting(|| handle.transaction()).or_raise()?,
-        };
-        Ok(PyTransaction { transaction, store: slf.clone().unbind() })
-    }
+/// A new transaction, or the one with this id.
+#[pyfunction]
+#[pyo3(name = "_transaction")]
+pub fn transaction(store: &Bound<'_, Store>, id: Option<&str>) -> PyResult<PyTransaction> {
+    let handle = store.get().handle()?;
+    let transaction = match session(id)?.transaction() {
+        Some(joined) => handle.join_transaction(joined),
+        None => store.py().waiting(|| handle.transaction()).or_raise()?,
+    };
+    Ok(PyTransaction { transaction, store: store.clone().unbind() })
+}
 
-    /// Decides a transaction by its id, whoever began it: what tools do that know nothing but the id.
-    fn _decide(&self, py: Python<'_>, id: &str, commit: bool) -> PyResult<()> {
-        let handle = self.handle()?;
-        let Some(id) = session(Some(id))?.transaction() else { return Ok(()) };
-        py.waiting(|| handle.decide(id, commit)).or_raise()
-    }
+/// Decides a transaction by its id, whichever process began it: for tools that know only the id.
+#[pyfunction]
+#[pyo3(name = "_decide")]
+pub fn decide(py: Python<'_>, store: &Bound<'_, Store>, id: &str, commit: bool) -> PyResult<()> {
+    let handle = store.get().handle()?;
+    let Some(id) = session(Some(id))?.transaction() else { return Ok(()) };
+    py.waiting(|| handle.decide(id, commit)).or_raise()
 }

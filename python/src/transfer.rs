@@ -1,4 +1,4 @@
-//! `fieldstone.copy` and `fieldstone.move`: fields, and what stands on them, from store to store.
+//! `fieldstone.copy` and `fieldstone.move`: transfer fields, and the attributes on them, between stores.
 
 use std::cell::RefCell;
 
@@ -16,7 +16,7 @@ use crate::reports;
 use crate::request::requests;
 use crate::store::Store;
 
-/// Requests; or a query, all hits of one, a hit, or a list of hits.
+/// The selection: requests; or a query, all its hits, one hit, or a list of hits.
 fn what(given: Option<&Bound<'_, PyAny>>) -> PyResult<What> {
     let Some(given) = given else { return requests(None).map(What::Requests) };
     if let Ok(query) = given.cast::<PyQuery>() {
@@ -37,10 +37,10 @@ fn what(given: Option<&Bound<'_, PyAny>>) -> PyResult<What> {
     requests(Some(given)).map(What::Requests)
 }
 
-/// Copies or moves what a request or hits name; `progress(done, of)` is called before each field.
+/// Copies or moves the fields of a request or of hits; calls `progress(done, of)` before each field.
 #[pyfunction]
 #[pyo3(name = "_transfer")]
-#[allow(clippy::too_many_arguments, reason = "what copy and move take")]
+#[allow(clippy::too_many_arguments, reason = "the arguments of copy and move")]
 pub fn transfer<'py>(
     py: Python<'py>,
     source: &Bound<'py, Store>,

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import LONG
+from fieldstone import _native
 from fieldstone.errors import Conflict, Denied, Invalid, NotFound
 from mpi_job import mpirun
 
@@ -330,7 +331,7 @@ def test_one_process_is_a_communicator_of_one(tmp_path: Path) -> None:
         tx = store.transaction(comm=comm)
         tx.archive("run=a,variable=v", np.zeros(2))
         tx.flush()
-        store._decide(tx.id, False)
+        _native._decide(store, tx.id, False)
         with pytest.raises(Conflict):
             tx.commit()
     with pytest.raises((Denied, NotFound)):

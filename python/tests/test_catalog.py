@@ -99,7 +99,7 @@ def test_an_absent_run_is_not_found(store, run):
     with pytest.raises(fst.NotFound) as error:
         store.run("astro3d-43")
     assert "astro3d-42" in f"{error.value}"
-    with pytest.raises(fst.Invalid, match="no name"):
+    with pytest.raises(fst.Invalid, match="not a name"):
         store.run(3)
     with pytest.raises(fst.NotFound):
         fst.open(store.url + "-other", "r")
@@ -170,7 +170,7 @@ def test_variables_and_steps_come_in_columns(store, run):
 
 
 def test_wrong_declarations_are_invalid(run):
-    with pytest.raises(fst.Invalid, match="no dimension"):
+    with pytest.raises(fst.Invalid, match="not a dimension"):
         run.create_variable("a", "f8", (3,), ("x",), coords={"y": fst.uniform(0, 1)})
     with pytest.raises(fst.Invalid):
         run.create_variable("a", "f8", (3, 3), ("x",))
@@ -352,7 +352,7 @@ def test_other_spellings_of_values(store):
 @pytest.mark.parametrize("moment", [np.datetime64("3000-01-01"), datetime(9999, 1, 1), datetime(1, 1, 1)])
 def test_moments_beyond_nanoseconds_are_refused(store, moment):
     run = store.create_run("r")
-    with pytest.raises(fst.Invalid, match="moment"):
+    with pytest.raises(fst.Invalid, match="nanoseconds since 1970"):
         run.annotate("t", moment)
     assert len(run.attributes()) == 0
 
@@ -365,7 +365,7 @@ def test_a_run_of_a_clock_at_either_end_of_nanoseconds_is_in_tables(store):
     frame = store.runs().to_pandas()
     assert [moment.year for moment in frame["created"]] == [1677, 2262]
     assert store.runs().to_arrow().to_pandas()["created"].notna().all()
-    with pytest.raises(fst.Invalid, match="moment"):
+    with pytest.raises(fst.Invalid, match="nanoseconds since 1970"):
         store.create_run("c", created=ends[0] - timedelta(microseconds=1))
 
 
@@ -418,7 +418,7 @@ def test_a_value_must_fit_its_tag(store):
         run.annotate("t", 1j)
     with pytest.raises(fst.Invalid):
         run.annotate("t", 2**64)
-    with pytest.raises(fst.Invalid, match="no tag"):
+    with pytest.raises(fst.Invalid, match="not a tag"):
         run.annotate(3, 1.0)
 
 
@@ -614,7 +614,7 @@ def test_what_fails_while_it_flushes_by_itself_is_raised_by_the_next_call(tmp_pa
         try:
             store.unflushed  # noqa: B018  (any call raises)
         except fst.Error as error:
-            return "flushing by itself" in str(error)
+            return "flushing automatically" in str(error)
         return False
 
     until(failed)

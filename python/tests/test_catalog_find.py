@@ -159,7 +159,7 @@ def test_reading_a_hit_reads_its_box(store):
     with pytest.raises(fst.Invalid, match="'x'"):
         hit.read(within={"x": slice(0, 1)})
     (step,) = store.attributes(tag="quality")
-    with pytest.raises(fst.Invalid, match="no variable"):
+    with pytest.raises(fst.Invalid, match="not on a variable"):
         step.read()
 
 

@@ -103,7 +103,7 @@ def test_columns_of_other_classes_are_read_or_refused_by_name(store: fst.Store) 
     period = pd.Series(pd.period_range("2020-01", periods=2, freq="M"))
     interval = pd.Series(pd.interval_range(0, 2))
     for column in (period, interval, pa.array(period.array), pa.array(interval.array)):
-        with pytest.raises(Invalid, match="which is no value of metadata"):
+        with pytest.raises(Invalid, match="which is not a metadata value"):
             run.annotate_many("m", column, step=steps)
     for column, values in (
         (pd.Series(["a", "b"], dtype="category"), ["a", "b"]),
@@ -437,7 +437,7 @@ def test_text_that_utf8_cannot_hold_is_invalid(store: fst.Store, tmp_path: Path)
         lambda: fst.execution(wrong, store),
         lambda: fst.open(tmp_path / wrong),
     ):
-        with pytest.raises(Invalid, match=r"UTF-8|no text"):
+        with pytest.raises(Invalid, match=r"UTF-8|not text"):
             call()
     name = tmp_path.joinpath("Z\udcfc.bin")
     name.write_bytes(b"x")

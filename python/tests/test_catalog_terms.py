@@ -122,18 +122,18 @@ def test_a_transaction_is_named_by_its_id():
         ({"value": None, "box": {"z": slice(5, 5)}}, "empty along z", "half-open"),
         ({"box": {"z": slice(0.5, 2)}}, "slices are for integers only", "fst.between"),
         ({"box": {"z": slice(0, 9, 2)}}, "step along z", "leave the step out"),
-        ({"box": {"z": -1}}, "empty along z", "from 0 on"),
+        ({"box": {"z": -1}}, "empty along z", "start at 0"),
         ({"box": {"z": "a"}}, "along z", "slice"),
-        ({"box": "z=5"}, "no range", "z:50:100"),
+        ({"box": "z=5"}, "not a range", "z:50:100"),
         ({"order": "vlaue"}, "order=", "value"),
         ({"limit": -1}, "limit=-1", "whole number"),
         ({"run": 3}, "run is an int", "fst.exact"),
         ({"tag": fst.above(3)}, "tag is a name", "fst.glob"),
-        ({"scope": "x"}, "scope=x", "run, a step or a variable"),
+        ({"scope": "x"}, "scope=x", '"variable"'),
         ({"pick": "middle"}, "pick=middle", '"first"'),
         ({"where": "tag="}, "character", "quotes"),
-        ({"where": 3}, "no condition", "fst.where"),
-        ({"also": "x"}, "no related attribute", "fst.related"),
+        ({"where": 3}, "not a condition", "fst.where"),
+        ({"also": "x"}, "not a related attribute", "fst.related"),
         ({"params": "nx"}, "params=", "dict"),
     ],
 )
@@ -145,9 +145,9 @@ def test_a_term_that_is_wrong_is_told(term, message, hint):
 
 
 def test_conditions_take_no_order():
-    with pytest.raises(fst.Invalid, match="limit= is no condition"):
+    with pytest.raises(fst.Invalid, match="limit= is not a condition"):
         fst.where(tag="a", limit=3)
-    with pytest.raises(fst.Invalid, match="no place"):
+    with pytest.raises(fst.Invalid, match="not a place"):
         fst.related("same planet", tag="a")
 
 

@@ -168,10 +168,10 @@ def test_indexing_is_numpys(tmp_path, key):
         ((0, -5), "index -5 of 'v' along 'y'"),
         ((0, 0, 0, 0), "4 indices for 'v', which has 3"),
         ((..., ...), "two ellipses"),
-        ([0, 1], "holds a list"),
-        (1.0, "holds a float"),
-        (None, "holds None"),
-        (True, "holds True"),
+        ([0, 1], "contains a list"),
+        (1.0, "contains a float"),
+        (None, "contains None"),
+        (True, "contains True"),
         (slice(0, 1, 0), "slice step cannot be zero"),
         (slice("a", None), "slice"),
     ],
@@ -245,7 +245,7 @@ def test_an_array_to_read_into_is_of_the_dtype_that_is_asked_for(tmp_path):
         # The same size, so that only the dtype differs.
         for held, asked in (("i4", "f4"), ("f4", "i4"), ("u4", np.int32), ("i8", float)):
             into = np.full((2, 4), 7, held)
-            with pytest.raises(fst.Invalid, match="asks for"):
+            with pytest.raises(fst.Invalid, match="but dtype= is"):
                 t.get(into=into, dtype=asked)
             assert (into == 7).all()
             assert np.array_equal(t.get(into=into, dtype=held), whole) and np.array_equal(into, whole)

@@ -119,7 +119,7 @@ def test_attributes(tmp_path, column, each):
     ("columns", "message"),
     [
         (("one", "f4"), "one text"),
-        ((3, "f4"), "no column"),
+        ((3, "f4"), "not a column"),
         (([1, 2], "f4"), "int in row 0"),
         ((NAMES, ["f4"]), "5 names of variables, but 1 types"),
         ((NAMES, "c16"), "no type"),

@@ -338,7 +338,7 @@ def test_a_file_that_another_tool_changed_says_what_is_lost(rich: fst.Store, tmp
         file.renameVariable("n", "m")
     report = fst.ingest(tmp_path / "again", tmp_path / "a.nc", progress=False)
     lost = {skipped.what: skipped.why for skipped in report.skipped}
-    assert "not in it any more" in lost["n"] and "nothing says" in lost["m"] and len(lost) == 2
+    assert "no longer has it" in lost["n"] and "unknown" in lost["m"] and len(lost) == 2
     again = fst.open(tmp_path / "again")
     assert again.axes()["variable"] == ["mask", "t"] and again.attributes(tag="max").count() == 2
 

@@ -138,11 +138,11 @@ def test_a_forked_child_of_a_streaming_process_gets_an_error_and_queries_again(u
         signal.alarm(40)
         try:
             rest = sum(1 for _ in hits)
-            told = rest == 4999
+            correct = rest == 4999
         except fst.Unavailable as error:
-            told = "forked" in str(error)
+            correct = "forked" in str(error)
         again = len(store.attributes(tag="q"))
-        os._exit(0 if told and again == 5000 else 3)
+        os._exit(0 if correct and again == 5000 else 3)
     assert os.waitpid(child, 0)[1] == 0
     assert sum(1 for _ in hits) == 4999
     """

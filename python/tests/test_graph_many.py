@@ -166,8 +166,8 @@ GOOD = {"type": "read", "src_type": "job", "src_id": ["1", "2"], "dst_type": "fi
         ({"dst_id": ["a", "b", "c"]}, "3 rows.*2"),
         ({"props": {"n": [1, 2, 3]}}, r'props\["n"\] has 3 rows'),
         ({"time": [1]}, "1 rows|2 rows"),
-        ({"id": ["a", "b"]}, "'id' is no column.*type, src_type, src_id"),
-        ({"static": {"n": 1}}, "'static' is no column"),
+        ({"id": ["a", "b"]}, "'id' is not a column.*type, src_type, src_id"),
+        ({"static": {"n": 1}}, "'static' is not a column"),
         ({"dst_id": [1, 2]}, "dst_id of row 0"),
         ({"dst_id": ["a", None]}, "dst_id.*row 1"),
         ({"dst_id": None}, "dst_id"),
@@ -188,9 +188,9 @@ def test_bad_columns_are_refused_and_none_of_them_is_put(graph, change, complain
 
 def test_a_column_that_is_needed_is_named(graph):
     for name in GOOD:
-        with pytest.raises(fst.Invalid, match=f"no column {name}"):
+        with pytest.raises(fst.Invalid, match=f"the column {name} is missing"):
             graph.put_many(edges={key: column for key, column in GOOD.items() if key != name})
-    with pytest.raises(fst.Invalid, match="no column id"):
+    with pytest.raises(fst.Invalid, match="the column id is missing"):
         graph.put_many(vertices={"type": ["file"]})
 
 

@@ -165,7 +165,7 @@ def test_text_says_what_calls_say(graph):
         (lambda t: t.v(MESH).e("read").repeat().e("read").repeat(), "only one repeat"),
         (lambda t: t.v(MESH).e("read").rtn().return_fp(), "rtn and return_fp"),
         (lambda t: t.v(MESH).e("read").return_fp().e("read"), "not the last"),
-        (lambda t: t.v("mesh"), "names no vertex"),
+        (lambda t: t.v("mesh"), "does not name a vertex"),
         (lambda t: t.v(MESH).e("read").repeat(-1), "max is -1"),
         (lambda t: t.v(MESH).e("read", versions=3), "versions is 3"),
     ],

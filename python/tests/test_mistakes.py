@@ -249,7 +249,7 @@ TABLE = [
         "s 4.17 a version as a number",
         lambda store, folder: fst.open(folder / "store", at=1),
         fst.Invalid,
-        ("an int is no version", "store.version"),
+        ("an int is not a version", "store.version"),
     ),
     Row(
         "s 4.18 parameters changed in memory",

@@ -18,6 +18,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 from fieldstone._helper import plot, plot_colours, plot_globe, plot_marks, plot_mesh
+from fieldstone._helper.plot_grid import Axis, edges
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
@@ -375,6 +376,8 @@ def test_maps_diverge_where_data_do() -> None:
 def test_maps_begin_where_nothing_is_cut() -> None:
     assert plot_globe.west_of(np.arange(-180, 180, 5.0)) == -180
     assert plot_globe.west_of(np.arange(0, 360, 5.0)) == 0
+    # The wide steps of a coarse grid leave nothing out.
+    assert plot_globe.west_of(np.arange(0, 360, 90.0)) == 0 and not plot_globe.is_region(np.arange(8) * 45.0)
     for region in ([350, 355, 0, 5], [170, 180, -170], [225, 280, 315], [-100, -60], [350, 355, 365]):
         longitudes = np.array(region, dtype=float)
         west = plot_globe.west_of(longitudes)
@@ -382,6 +385,14 @@ def test_maps_begin_where_nothing_is_cut() -> None:
     # Counted as they count, where that is in one piece.
     for region in ([225.0, 280, 315], [-100, -60], [350, 355, 365]):
         assert plot_globe.onto(np.array(region), plot_globe.west_of(np.array(region))).tolist() == region
+
+
+def test_a_region_that_crosses_greenwich_is_drawn_in_one_piece() -> None:
+    # Each one greater than the last, and yet a region: 34.5°W to 0.5°E.
+    for longitudes in ([0.5, 325.5, 330.5, 340.5, 355.5], [350.0, 355, 0, 5], [5.0, 0, 355, 350]):
+        found, order = edges(Axis(np.array(longitudes), direction="longitude"), len(longitudes))
+        assert np.ptp(found) < 60 and (np.diff(found) > 0).all(), longitudes
+        assert sorted(order.tolist()) == list(range(len(longitudes)))
 
 
 def test_shapes_around_poles_are_closed_there() -> None:
@@ -394,6 +405,20 @@ def test_shapes_around_poles_are_closed_there() -> None:
     # A side of 180 degrees goes over the pole.
     lon, lat, _ = plot_globe.outline(np.array([0.0, 180, 170]), np.array([80.0, 80, 60]))
     assert 90 in lat and np.ptp(lon) == 180
+
+
+def test_a_face_around_a_pole_is_shaded_up_to_it() -> None:
+    lon, lat = np.array([0.0, 90, 180, 270, 0, 90, 180, 270]), np.repeat([60.0, -60], 4)
+    rows, mesh = np.arange(8).reshape(2, 4), {"location": "node", "rows": "faces"}
+    drawn = figure([0, 1, 0, 1, 0, 1, 0, 1], lon, lat, rows=rows, mesh=mesh)
+    assert drawn.axes[0].get_xlim() == (0, 360)
+    drawn.axes[0].set_ylim(60, 90)
+    pixels = bare(drawn)
+    least, mean, greatest = colormaps["viridis"]([0.0, 0.5, 1.0])[:, :3]
+    # Half way to the pole: half way between a node's colour and the mean's, above each node.
+    for column, node in ((0, least), (WIDTH // 4, greatest), (WIDTH // 2, least), (3 * WIDTH // 4, greatest)):
+        assert np.abs(pixels[HEIGHT // 2, column] - (node + mean) / 2).max() < 0.06, column
+    assert np.abs(pixels[1] - mean).max() < 0.06
 
 
 def test_a_shape_is_drawn_at_both_ends_of_the_map() -> None:

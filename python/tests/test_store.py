@@ -198,7 +198,7 @@ def test_19_archive_takes_complete_and_right_keys_only(url):
         (mars(step=True), "step has a bool"),
         (mars(date="20251301"), "date"),
         ("class=rd,step=*", "step"),
-        (17, "an int is no key"),
+        (17, "an int is not a key"),
     ]
     for key, named in refused:
         with pytest.raises(fst.Invalid, match=named):

@@ -158,7 +158,7 @@ def test_flushing_by_itself_tells_once(url):
     remove_logs(url)
     store.archive(sim(1, "lost"), b"x")
     end = time.monotonic() + 30
-    with pytest.raises(fst.Unavailable, match=r"flushing by itself.*variable=lost"):
+    with pytest.raises(fst.Unavailable, match=r"flushing automatically.*variable=lost"):
         while time.monotonic() < end:
             time.sleep(0.02)
             store.refresh()

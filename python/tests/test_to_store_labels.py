@@ -133,7 +133,7 @@ def test_an_append_that_does_not_fit_leaves_all_as_it_was(url):
     with pytest.raises(fst.NotFound, match="run=b has no header"):
         fst.to_store(later, url, {"run": "b"}, append_dim="time")
     for options in ({"region": {"time": slice(0, 1)}}, {"overwrite": True}, {"step_dim": "time"}):
-        with pytest.raises(fst.Invalid, match="go"):
+        with pytest.raises(fst.Invalid, match="exclude each other"):
             fst.to_store(later, url, KEY, append_dim="time", **options)
     xr.testing.assert_identical(opened(url).load(), ds)
 

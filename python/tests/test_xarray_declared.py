@@ -96,7 +96,7 @@ def test_what_a_run_lacks_is_missing_and_a_name_that_is_taken_is_told_apart() ->
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"attrs": {"units": "degC"}}, "variable t has the units degC in run other, and K in run r0"),
+        ({"attrs": {"units": "degC"}}, "variable t has the units degC in run other, but K in run r0"),
         (
             {"dims": ("lat", "x")},
             r"variable t has the dimensions .'lat', 'x'.* in run other, but .'y', 'x'.* in run r0",

@@ -11,6 +11,7 @@ import random
 import fieldstone as fst
 import numpy as np
 import pytest
+from fieldstone import _native
 
 zarr = pytest.importorskip("zarr")
 xr = pytest.importorskip("xarray")
@@ -154,7 +155,7 @@ def test_pieces_are_chunks_where_they_lie_on_the_grid(tmp_path):
         found = fst.zarr_store(store, chunks={"dim_0": 4, "dim_1": 4})
         held = files(tmp_path / "s")
         check(found, values)
-        block = store._field(KEY)._block
+        block = _native._field(store, KEY)._block
         assert block((0, 0), (4, 4), False) is None
         assert block((0, 4), (4, 4), False).read()[:-4] == values[:4, 4:].tobytes()
         assert block((4, 0), (4, 4), False).read()[:-4] in held
@@ -175,7 +176,7 @@ def test_boxes_that_are_no_blocks(tmp_path):
         store.archive(KEY, smooth(40, 40), chunks=(16, 16), compression="zstd:3")
         store.archive({**KEY, "step": 6}, b"opaque")
         store.flush()
-        block = store._field(KEY)._block
+        block = _native._field(store, KEY)._block
         assert block((16, 16), (16, 16), True).nbytes == len(block((16, 16), (16, 16), True).read())
         assert block((32, 32), (8, 8), True) is not None, "a cut block is a block"
         assert block((16, 16), (16, 16), False) is None, "a compressed block is not a chunk without zstd"
@@ -184,9 +185,9 @@ def test_boxes_that_are_no_blocks(tmp_path):
         with pytest.raises(fst.Invalid):
             block((32, 32), (16, 16), True)
         with pytest.raises(fst.Invalid):
-            store._field({**KEY, "step": 6})._block((0,), (6,), True)
+            _native._field(store, {**KEY, "step": 6})._block((0,), (6,), True)
         with pytest.raises(fst.NotFound):
-            store._field({**KEY, "step": 7})
+            _native._field(store, {**KEY, "step": 7})
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -363,7 +364,7 @@ def test_whatever_is_stored_is_read(tmp_path, seed):
         whole = expected[0] if steps == 1 else np.stack(expected)
         dims = [f"dim_{i}" for i in range(len(shape))]
         cuts = {dim: draw.randint(1, n) for dim, n in zip(dims, shape, strict=True)}
-        (cube,), _ = store._cubes("run=a", by=["run", "variable"])
+        (cube,), _ = _native._cubes(store, "run=a", by=["run", "variable"])
         named = dict(zip(dims, cube.chunks or shape, strict=True))
         for chunks in ("stored", None, cuts, named):
             found = fst.zarr_store(store, "run=a", chunks=chunks)

@@ -3,6 +3,7 @@
 //! Invariant: each word of a key is said once, or is one of those that the name, the time or the level already says.
 
 use fieldstone::facts::{Coordinates, Described, Direction, time_of};
+use fieldstone::prelude::*;
 use fieldstone::{FieldKey, Store};
 
 /// Keywords of GRIB messages that their name, level and valid time say.
@@ -64,10 +65,13 @@ impl Caption {
 
     /// The caption of a GRIB message, by what its decoder says.
     pub fn of_grib<'a>(key: &FieldKey, attribute: impl Fn(&str) -> Option<&'a str>) -> Caption {
-        let name = attribute("long_name").or_else(|| attribute("short_name"));
+        let name = attribute("long_name").or_else(|| attribute("short_name")).map(str::to_owned);
+        // A parameter that no table names has its number.
+        let number = || ["parameter", "param"].into_iter().find_map(|word| key.get(word));
+        let name = name.or_else(|| number().map(|number| format!("parameter {}", number.text())));
         let level = attribute("level").map(str::to_owned);
         Caption {
-            name: name.map_or_else(|| words(key, &[]).join(", "), str::to_owned),
+            name: name.unwrap_or_else(|| words(key, &[]).join(", ")),
             time: attribute("valid_time").unwrap_or_default().to_owned(),
             run: String::new(),
             more: level.into_iter().chain(words(key, &SAID_OF_GRIB)).collect(),

@@ -5,6 +5,7 @@
 
 use fieldstone::catalog::Query;
 use fieldstone::catalog::query::{Expr, NameTest, Term};
+use fieldstone::prelude::*;
 use fieldstone::{Code, FieldKey, IndexBox, Result, Store};
 use serde_json::{Value as Json, json};
 

@@ -1,10 +1,10 @@
 """Makes the tables of this folder from ECMWF's: `python make.py METKIT_SHARE ECCODES_DEFINITIONS`.
 
-METKIT_SHARE holds language.yaml, params.yaml, params-static.yaml, paramids.yaml and
-shortname-context.yaml; ECCODES_DEFINITIONS holds mars/class.table and its kind.
+METKIT_SHARE has language.yaml, params.yaml, params-static.yaml, paramids.yaml and
+shortname-context.yaml; ECCODES_DEFINITIONS has mars/class.table and similar tables.
 
-words.tsv           vocabulary, canonical word, further names
-params.tsv          number, short name, further names; one parameter a line, in ECMWF's order
+words.tsv           vocabulary, canonical word, other names
+params.tsv          number, short name, further names; one parameter on each line, in ECMWF's order
 param-contexts.tsv  class, levtype, stream, type (- for any) and the names that mean another number there
 """
 
@@ -37,7 +37,7 @@ def words(share: Path, definitions: Path) -> list[str]:
     for vocabulary in VOCABULARIES:
         table: dict[str, list[str]] = {}
         values = fields[vocabulary].get("values")
-        # Last stands what holds in general, before it what holds for one class and country.
+        # General entries come last, after those for one class and country.
         sets = [values] if values else [kind["values"] for kind in reversed(fields[vocabulary]["type"])]
         for names in (names_of(value) for values in sets for value in values):
             if any(names[0].lower() in further for further in table.values()):

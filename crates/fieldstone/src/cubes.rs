@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use fieldstone::prelude::*;
-//! use fieldstone::{ArchiveOptions, FieldStore, Grouping, OpenOptions, ReadOptions, Request, Value, cubes};
+//! use fieldstone::{ArchiveOptions, Grouping, OpenOptions, ReadOptions, Request, Value, cubes};
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;
 //! for step in ["0", "6", "12"] {

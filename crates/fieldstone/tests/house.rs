@@ -70,7 +70,7 @@ const TOO_LONG: usize = 1_200;
 /// Most methods of a public trait: one that implements or wraps it has to understand all of them.
 const METHODS_MAX: usize = 20;
 
-/// Where `unsafe` may stand, each with the reason; a name that ends in `/` is a folder.
+/// The places of `unsafe`, each with the reason; a name that ends in `/` is a folder.
 const UNSAFE_FILES: &[(&str, &str)] = &[
     ("capi/", "a C ABI takes raw pointers from its caller"),
     ("crates/array/tests/memory.rs", "an allocator that counts"),
@@ -485,7 +485,7 @@ mod checks_can_fail {
             let inside = with(20, rest).replace('\n', "\n    ");
             assert_eq!(trait_complaints("a.rs", &format!("mod m {{\n    {inside}\n}}\n")), [expected]);
         }
-        // What is not public, what a body holds, and what stands behind the trait do not count.
+        // Private methods, the content of bodies, and methods outside the trait do not count.
         let body = "    fn last(&self) -> u8 {\n        fn g() {}\n        g()\n    }\n    const N: u8;\n";
         for good in [
             with(21, "").replace("pub trait", "trait"),

@@ -1,7 +1,7 @@
 //! The field store: fields go in by key, become visible at a flush, and come out by request.
 //!
-//! * [`api`]: the calls of a [`FieldStore`], in three traits, and their words; what every backend and frontend
-//!   keeps.
+//! * [`api`]: the calls of a [`FieldStore`], in three traits, and their types; every backend and frontend
+//!   keeps their promises.
 //! * [`field`]: [`Field`] and [`Fields`], the results of a store, and [`FieldSource`], which it implements for them.
 //! * [`local`]: [`LocalStore`], the store in a folder (or, on a simulated disk, in memory).
 //! * [`frontends`]: stores over other stores.

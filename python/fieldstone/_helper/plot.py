@@ -33,7 +33,7 @@ MAX_PIXELS = 8000
 # Of a large array no more cells are drawn than can be seen.
 CELLS_IN_A_PIXEL = 2
 # Letters of a title and of a label beside the bar of colours that a pixel has room for, about.
-LETTER, SMALL_LETTER = 8.2, 7.5
+LETTER, SMALL_LETTER = 9.0, 7.5
 
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 DEGREES = re.compile(r"deg(ree)?s?_?(C|Celsius)|celsius", re.IGNORECASE)

@@ -20,6 +20,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 # A region leaves at least this many degrees of the globe out.
 WIDEST_GAP = 30.0
+# And this many times as many as lie between any others of its coordinates.
+WIDER = 2.0
 # Nearer to a pole than this, in degrees, a corner lies at it.
 AT_POLE = 1e-6
 # Axes of lengths that differ more than this are stretched to fill the picture.
@@ -29,27 +31,35 @@ MAX_ASPECT = 8
 def west_of(longitudes: np.ndarray) -> float:
     """The west end of the map: in the widest gap of a region, else where the coordinates begin to count."""
     finite = longitudes[np.isfinite(longitudes)]
-    if not finite.size:
-        return -180.0
-    turned = np.unique(finite % 360)
-    gaps = np.diff(np.append(turned, turned[0] + 360))
-    widest = int(gaps.argmax())
-    convention = -180.0 if finite.min() < 0 else 0.0
-    if gaps[widest] < WIDEST_GAP:
-        return convention
+    if (found := gap_of(finite)) is None:
+        return -180.0 if not finite.size or finite.min() < 0 else 0.0
     # The middle of the gap. The region begins at the gap's end, counted as the coordinates count where that
     # is possible, else as near to 0 as it can be.
-    begin, wide = turned[(widest + 1) % turned.size], 360 - gaps[widest]
-    begin += 360 * np.round((finite.min() - begin) / 360) if np.ptp(finite) <= wide + 1e-9 else 0.0
-    if np.ptp(finite) > wide + 1e-9 and begin + wide / 2 > 180:
+    begin, gap = found
+    if np.ptp(finite) <= 360 - gap + 1e-9:
+        begin += 360 * np.round((finite.min() - begin) / 360)
+    elif begin + (360 - gap) / 2 > 180:
         begin -= 360
-    return float(begin - gaps[widest] / 2)
+    return float(begin - gap / 2)
 
 
 def is_region(longitudes: np.ndarray) -> bool:
     """Whether the coordinates leave a wide part of the globe out."""
-    turned = np.unique(longitudes[np.isfinite(longitudes)] % 360)
-    return bool(turned.size) and np.diff(np.append(turned, turned[0] + 360)).max() >= WIDEST_GAP
+    return gap_of(longitudes[np.isfinite(longitudes)]) is not None
+
+
+def gap_of(longitudes: np.ndarray) -> tuple[float, float] | None:
+    """East end and width of the part of the globe that a region leaves out; None for the whole globe."""
+    turned = np.unique(longitudes % 360)
+    if not turned.size:
+        return None
+    gaps = np.diff(np.append(turned, turned[0] + 360))
+    widest = int(gaps.argmax())
+    # The steps of a coarse grid are wide, too, and all alike.
+    others = np.delete(gaps, widest)
+    if gaps[widest] < WIDEST_GAP or (others.size and gaps[widest] < WIDER * others.max()):
+        return None
+    return float(turned[(widest + 1) % turned.size]), float(gaps[widest])
 
 
 def onto(longitudes: np.ndarray, west: float) -> np.ndarray:

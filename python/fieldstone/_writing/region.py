@@ -221,7 +221,7 @@ class Run:
                 f"{d}={inside[d][0] + int(i)}" for d, i in zip(held.dims, at, strict=True) if d in inside
             )
             raise Invalid(
-                f"coordinate {name} is {given[at]} in the Dataset, but {self.label} has {held.values[at]} "
+                f"coordinate {name} is {given[at]} in the Dataset where {self.label} has {held.values[at]} "
                 f"({where})",
                 "give the values in the run's order, as dataset.reindex_like does; or use "
                 f"dataset.drop_vars({name!r}) to write by position",

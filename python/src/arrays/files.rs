@@ -1,4 +1,4 @@
-//! Files that a job reads whole or in parts: imports, meshes.
+//! Files that a job reads in whole or in part: imports, meshes.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -33,7 +33,7 @@ pub fn raw_variables(rows: Vec<RawRow<'_>>) -> PyResult<Vec<ImportedVariable>> {
 /// Name, dtype and shape of a variable.
 type VariableShown = (String, Py<PyAny>, Vec<u64>);
 
-/// A file from outside.
+/// An external file.
 #[pyclass(frozen, name = "_JobImport", module = "fieldstone._native")]
 pub struct PyJobImport {
     import: Mutex<Option<JobImport>>,
@@ -92,7 +92,7 @@ pub type MeshParts<'py> = (
 /// Values of a coordinate, and its attributes.
 type OwnedCoordinate = (Vec<f64>, Vec<(String, Value)>);
 
-/// This rank's share of a mesh, in memory of ours.
+/// This rank's share of a mesh, in our own memory.
 pub struct OwnedMesh {
     coordinates: Vec<OwnedCoordinate>,
     rows: [Option<(usize, Vec<i64>)>; 3],
@@ -119,7 +119,7 @@ pub fn words<T>(array: &Strided<'_>, word: impl Fn([u8; 8]) -> T) -> Vec<T> {
 }
 
 impl OwnedMesh {
-    /// Takes float64 coordinates and int64 rows, which `fieldstone._arrays` made.
+    /// Takes float64 coordinates and int64 rows, which `fieldstone._arrays` built.
     pub fn new((coordinates, edges, faces, volumes, base): MeshParts<'_>) -> PyResult<OwnedMesh> {
         let rows = |rows: Option<Bound<'_, PyAny>>, what: &str| -> PyResult<Option<(usize, Vec<i64>)>> {
             let Some(rows) = rows else { return Ok(None) };
@@ -129,13 +129,18 @@ impl OwnedMesh {
                     let width = usize::try_from(*width).unwrap_or(usize::MAX);
                     Ok(Some((width, words(&array, i64::from_ne_bytes))))
                 }
-                _ => Err(invalid(format!("{what} is no array of rows of int64"), "one row an item")),
+                _ => {
+                    Err(invalid(format!("{what} is not an array of rows of int64"), "give one row per item"))
+                }
             }
         };
         let coordinate = |(values, attrs): (Bound<'_, PyAny>, Option<Bound<'_, pyo3::types::PyDict>>)| {
             let array = Strided::new(&values)?;
             if array.shape.len() != 1 || array.dtype != fieldstone::DType::F8 {
-                return Err(invalid("a coordinate is no row of float64", "one number a node"));
+                return Err(invalid(
+                    "a coordinate is not a one-dimensional array of float64",
+                    "give one number per node",
+                ));
             }
             Ok((words(&array, f64::from_ne_bytes), values::named(attrs.as_ref(), "attrs")?))
         };
@@ -146,7 +151,7 @@ impl OwnedMesh {
         })
     }
 
-    /// As the facade takes it.
+    /// Borrows the mesh in the form that the facade takes.
     pub fn content<'a>(&'a self, name: &'a str, attrs: &[(String, Value)]) -> Result<MeshContent<'a>> {
         let coordinate = |(values, attrs): &'a OwnedCoordinate| {
             Ok(MeshCoordinate { values, attrs: fieldstone::arrays::netcdf_attrs(attrs)? })
@@ -186,7 +191,7 @@ impl PyJobMesh {
 
 #[pymethods]
 impl PyJobMesh {
-    /// Name, counts, checksum, path and the arrays that it has.
+    /// Name, counts, checksum, path and available arrays.
     #[allow(clippy::type_complexity, reason = "a row for Python")]
     fn info<'py>(
         &self,
@@ -219,7 +224,7 @@ impl PyJobMesh {
         })
     }
 
-    /// This rank's share of its edges, else of those of its faces or volumes: two nodes a row.
+    /// This rank's share of the edges, or if there are none, of the edges of its faces or volumes: two nodes per row.
     fn edges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let share = py.waiting(|| self.with(JobMesh::edges)).or_raise()?;
         new_array(py, fieldstone::DType::I8, &[share.ends.len() as u64, 2], |out| {
@@ -236,10 +241,10 @@ impl PyJobMesh {
     }
 }
 
-/// Bytes of a mesh's file, of a block, and the checksums of its blocks.
+/// Bytes of a mesh file, bytes of a block, and the checksums of its blocks.
 type SumsRow = (u64, u64, Vec<u32>);
 
-/// Reads a mesh's file and compares it with its checksums, or where there are none with the one in its header.
+/// Reads a mesh file and compares it with its block checksums, or without these with the checksum in its header.
 #[pyfunction]
 #[pyo3(name = "_check_mesh")]
 pub fn check_mesh(py: Python<'_>, path: std::path::PathBuf, sums: Option<SumsRow>) -> PyResult<()> {
@@ -247,7 +252,7 @@ pub fn check_mesh(py: Python<'_>, path: std::path::PathBuf, sums: Option<SumsRow
     py.waiting(|| fieldstone::arrays::check_mesh(&path, sums.as_ref()).map(drop)).or_raise()
 }
 
-/// Name, counts, checksum, path (within the store) and checksums of the file of each mesh.
+/// Name, counts, checksum, path (inside the store) and file checksums of each mesh.
 #[pyfunction]
 #[pyo3(name = "_meshes")]
 #[allow(clippy::type_complexity, reason = "rows for Python")]
@@ -264,7 +269,8 @@ pub fn meshes(
     Ok(found.into_iter().map(row).collect())
 }
 
-/// Writes XDMF of a run's fields on a mesh: its files, variables and steps, and what is left out with the reason.
+/// Writes XDMF for a run's fields on a mesh; returns its files, variables and steps, and the skipped variables with
+/// reasons.
 #[pyfunction]
 #[pyo3(name = "_write_xdmf")]
 #[allow(clippy::type_complexity, reason = "rows for Python")]
@@ -284,7 +290,7 @@ pub fn write_xdmf(
     Ok((report.files, report.variables, report.steps, report.left_out))
 }
 
-/// Path, checksum of the mesh, nodes, edges and, of finished parts, the number of ranks, of each history.
+/// Path, checksum of the mesh, nodes, edges and, for finished partitions, the number of ranks, of each history.
 #[pyfunction]
 #[pyo3(name = "_histories")]
 #[allow(clippy::type_complexity, reason = "rows for Python")]
@@ -304,7 +310,7 @@ pub fn histories(
     Ok(found.into_iter().map(row).collect())
 }
 
-/// Names of columns and rows of one of SDM's tables.
+/// The column names and rows of one of SDM's tables.
 #[pyfunction]
 #[pyo3(name = "_array_table")]
 #[allow(clippy::type_complexity, reason = "rows for Python")]

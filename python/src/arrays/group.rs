@@ -13,7 +13,7 @@ use crate::data::{Strided, dtype_object};
 use crate::errors::Raise;
 use crate::log::Waiting as _;
 
-/// Sets that ranks write and read.
+/// A group of array sets that ranks write and read.
 #[pyclass(frozen, name = "_ArrayGroup", module = "fieldstone._native")]
 pub struct PyArrayGroup {
     group: ArrayGroup,
@@ -36,7 +36,7 @@ impl PyArrayGroup {
         self.group.name()
     }
 
-    /// Its sets, in their order.
+    /// Its sets, in order.
     fn sets(&self, py: Python<'_>) -> PyResult<Vec<SetShown>> {
         let shown = |set: &fieldstone::catalog::ArraySet| {
             let dtype = dtype_object(py, set.dtype.to_native())?;
@@ -45,31 +45,31 @@ impl PyArrayGroup {
         self.group.sets().iter().map(shown).collect()
     }
 
-    /// 1, 2 or 3; None where arrays lie in the logs.
+    /// The level: 1, 2 or 3; None if the arrays lie in the logs.
     #[getter]
     fn level(&self) -> Option<u8> {
         self.group.level()
     }
 
-    /// How elements go to files.
+    /// The method that moves elements to files.
     #[getter]
     fn method(&self) -> String {
         self.group.method()
     }
 
-    /// Why level and method are what they are.
+    /// The reason for the level and the method.
     #[getter]
     fn why(&self) -> String {
         self.group.why()
     }
 
-    /// Paths of the files that this job made for it.
+    /// Paths of the files that this job made for the group.
     #[getter]
     fn files(&self) -> Vec<PathBuf> {
         self.group.files()
     }
 
-    /// What this rank holds from now on.
+    /// Sets the view of this rank.
     fn view(&self, view: &Bound<'_, PyView>, names: Option<Vec<String>>) -> PyResult<()> {
         let names: Option<Vec<&str>> = names.as_ref().map(|names| names.iter().map(String::as_str).collect());
         self.group.view(view.get().view(), names.as_deref()).or_raise()
@@ -101,7 +101,7 @@ impl PyArrayGroup {
         moved.or_raise().map(drop)
     }
 
-    /// What this rank found wrong before a write, told to the others.
+    /// Reports an error of this rank before a write to the other ranks.
     fn fail_write(&self, py: Python<'_>, name: &str, step: i64, wrong: &Bound<'_, PyAny>) -> PyResult<()> {
         let error = told(py, &PyErr::from_value(wrong.clone())).0;
         py.waiting(|| self.group.write(name, step, Err(error))).or_raise().map(drop)
@@ -128,12 +128,12 @@ impl PyArrayGroup {
         read_into(py, form, into, |memory| self.group.read(&request, memory).map(drop))
     }
 
-    /// Steps at which a set is whole.
+    /// Steps at which a set is complete.
     fn steps(&self, py: Python<'_>, name: &str) -> PyResult<Vec<i64>> {
         py.waiting(|| self.group.steps(name)).or_raise()
     }
 
-    /// The newest step at which all sets are whole.
+    /// The newest step at which all sets are complete.
     fn last_step(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         py.waiting(|| self.group.last_step()).or_raise()
     }

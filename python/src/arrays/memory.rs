@@ -9,8 +9,8 @@ use crate::data::{NewArray, Strided};
 use crate::errors::{Raise, exception};
 use crate::log::Waiting as _;
 
-/// Reads elements of this type and shape into the caller's array, or a new one of native elements. What is wrong with the
-/// caller's, or with making one, is told to the other ranks by `read`.
+/// Reads elements of this type and shape into the caller's array, or into a new one of native elements. `read`
+/// reports an error with either array to the other ranks.
 pub fn read_into<'py>(
     py: Python<'py>,
     (dtype, shape): (DType, &[u64]),
@@ -37,12 +37,12 @@ pub fn read_into<'py>(
         return Ok(array);
     }
     let dtype = dtype.to_native();
-    // A halo beyond the array, and entries that name no element, are not read.
+    // The read skips a halo outside the array and entries that name no element, so these must be zero.
     let mut made = match local(py, NewArray::zeros(py, dtype, shape)) {
         Ok(made) => made,
         Err(error) => {
             py.waiting(|| read(Err(error))).or_raise()?;
-            return Err(exception(Error::internal("a failed read went on")));
+            return Err(exception(Error::internal("a failed read continued")));
         }
     };
     let strides = dense_strides(dtype, shape);

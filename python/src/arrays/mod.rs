@@ -1,6 +1,7 @@
 //! Distributed arrays: jobs and their groups, as the classes of `fieldstone._arrays` call them.
 //!
-//! All calls are collective: what is wrong with an argument on one rank is handed to the facade, which tells all ranks.
+//! All calls are collective: if an argument is wrong on one rank, the facade receives the error and reports it to all
+//! ranks.
 
 mod files;
 mod group;
@@ -50,7 +51,7 @@ type GroupRow<'py> = (
     Bound<'py, PyAny>,
 );
 
-/// What failed on this rank, as all ranks are told it.
+/// This rank's error in the form that all ranks receive.
 fn local<T>(py: Python<'_>, found: PyResult<T>) -> Result<T> {
     found.map_err(|raised| told(py, &raised).0)
 }
@@ -158,7 +159,7 @@ impl PyArrayJob {
         self.job.size()
     }
 
-    /// A group: declared, or without sets as it was declared. `wrong` is what this rank found wrong before.
+    /// Declares a group, or without `sets` opens a declared one. `wrong` is an earlier error of this rank.
     fn group(
         &self,
         py: Python<'_>,
@@ -179,7 +180,7 @@ impl PyArrayJob {
         Ok(PyArrayGroup::new(group.or_raise()?))
     }
 
-    /// A raw file: rows of name, dtype, offset and shape; or variables of a netCDF file, by name.
+    /// Opens a raw file, with rows of name, dtype, offset and shape, or variables of a netCDF file, by name.
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
     fn import_file(
         &self,
@@ -203,7 +204,7 @@ impl PyArrayJob {
         Ok(PyJobImport::new(import.or_raise()?))
     }
 
-    /// A mesh, made of each rank's share.
+    /// Creates a mesh from each rank's share.
     fn create_mesh(
         &self,
         py: Python<'_>,
@@ -228,17 +229,17 @@ impl PyArrayJob {
         Ok(PyJobMesh::new(mesh.or_raise()?))
     }
 
-    /// A mesh that the store keeps.
+    /// A mesh of the store.
     fn mesh(&self, py: Python<'_>, name: &str) -> PyResult<PyJobMesh> {
         Ok(PyJobMesh::new(py.waiting(|| self.job.mesh(name)).or_raise()?))
     }
 
-    /// Makes all writes since the last flush durable and visible, or none.
+    /// Makes all writes since the last flush durable and visible together, or none of them.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         py.waiting(|| self.job.flush()).or_raise()
     }
 
-    /// Forgets all writes since the last flush.
+    /// Discards all writes since the last flush.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         py.waiting(|| self.job.discard()).or_raise()
     }
@@ -248,7 +249,7 @@ impl PyArrayJob {
         py.waiting(|| self.job.close()).or_raise()
     }
 
-    /// The end of a block: closes the job, or after an exception ends it on all ranks.
+    /// Ends a `with` block: closes the job, or after an exception aborts it on all ranks.
     fn leave(&self, py: Python<'_>, raised: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         match raised {
             None => self.close(py),
@@ -260,7 +261,7 @@ impl PyArrayJob {
         }
     }
 
-    /// Exchanged, written, read, opened, plans, connections, seconds by phase.
+    /// Bytes exchanged, written and read; files opened, plans, connections; seconds by phase.
     #[allow(clippy::type_complexity, reason = "a row for Python")]
     fn report(&self) -> (u64, u64, u64, u64, u64, u64, Vec<(&'static str, f64)>) {
         let r = self.job.report();

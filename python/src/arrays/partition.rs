@@ -14,7 +14,7 @@ use crate::data::{Strided, lent_array};
 use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
 
-/// Arrays of both ends; or an import and two names; or a mesh.
+/// Two arrays of edge ends; or an import and two names; or a mesh.
 type EdgesGiven<'py> = (
     Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     Option<(Bound<'py, PyJobImport>, String, String)>,
@@ -23,14 +23,16 @@ type EdgesGiven<'py> = (
 /// "replicated", "shares" with an array; "block", "hilbert"; "file" with a path.
 type VectorGiven<'py> = (String, Option<Bound<'py, PyAny>>, Option<PathBuf>);
 
-/// The numbers of an array that was given, if one was.
+/// The numbers of an array, if one was given.
 fn integers<'a>(
     py: Python<'_>,
     array: &'a PyResult<Option<Strided<'_>>>,
     what: &str,
 ) -> PyResult<Option<Cow<'a, [i64]>>> {
     let numbers = |array: &'a Strided<'_>| {
-        array.int64s().ok_or_else(|| invalid(format!("{what} is no row of int64"), "give whole numbers"))
+        array.int64s().ok_or_else(|| {
+            invalid(format!("{what} is not a one-dimensional array of int64"), "give whole numbers")
+        })
     };
     let array = array.as_ref().map_err(|raised| raised.clone_ref(py))?;
     array.as_ref().map(numbers).transpose()
@@ -44,7 +46,8 @@ pub struct PyPartition {
 
 #[pymethods]
 impl PyArrayJob {
-    /// What each rank says of the partition that it is about to make, on all ranks; `wrong` is raised on all.
+    /// Exchanges each rank's description of its coming partition; returns those of all ranks, or raises `wrong` on
+    /// all.
     fn say_of_partition(
         &self,
         py: Python<'_>,
@@ -75,7 +78,7 @@ impl PyArrayJob {
         let (word, ranks, path) = vector;
         let (first, second) = arrays.map_or((None, None), |(first, second)| (Some(first), Some(second)));
         let given = [first, second, ranks];
-        // They hold what the numbers are lent from to the end of the call.
+        // These own the borrowed numbers until the end of the call.
         let given = given.map(|array| array.as_ref().map(Strided::new).transpose());
         let read = || -> PyResult<_> {
             if let Some(wrong) = wrong {
@@ -112,7 +115,7 @@ impl PyArrayJob {
             }
             (_, _, Some(mesh)) => mesh.with(|mesh| begin(Ok(MeshEdges::Mesh(mesh)))),
             (Ok((Some((first, second)), ..)), ..) => begin(Ok(MeshEdges::Arrays(first, second))),
-            _ => begin(Err(Error::invalid("a partition without edges"))),
+            _ => begin(Err(Error::invalid("a partition needs edges"))),
         });
         Ok(PyPartition { part: part.or_raise()? })
     }
@@ -120,7 +123,7 @@ impl PyArrayJob {
 
 #[pymethods]
 impl PyPartition {
-    /// Global numbers of nodes: own ones, then ghosts.
+    /// Global numbers of nodes: owned ones first, then ghosts.
     fn nodes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let shape = [self.part.part().nodes().len() as u64];
         lent_array(py, self.part.part(), |part| part.nodes(), (DType::I8, &shape))
@@ -132,40 +135,40 @@ impl PyPartition {
         lent_array(py, self.part.part(), |part| part.edges(), (DType::I8, &shape))
     }
 
-    /// Both ends of each edge, as places among the nodes.
+    /// Both ends of each edge, as local indices of nodes.
     fn ends<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let shape = [self.part.part().ends().len() as u64, 2];
-        // Places below 2^31 are the same numbers with a sign, which are safer to reckon with.
+        // Indices below 2^31 are equal as signed integers, which are safer in arithmetic.
         let signed = self.part.part().nodes().len() <= i32::MAX as usize;
         let dtype = DType::parse(if signed { "i4" } else { "u4" }).or_raise()?;
         lent_array(py, self.part.part(), |part| part.ends(), (dtype, &shape))
     }
 
-    /// How many nodes are own.
+    /// The number of owned nodes.
     #[getter]
     fn owned(&self) -> usize {
         self.part.part().owned()
     }
 
-    /// How many edges have an own first end.
+    /// The number of edges whose first end is owned.
     #[getter]
     fn owned_edges(&self) -> usize {
         self.part.part().owned_edges()
     }
 
-    /// How it came about.
+    /// How the partition was obtained.
     #[getter]
     fn source(&self) -> &'static str {
         self.part.part().source().word()
     }
 
-    /// What was kept and not used.
+    /// The stored histories that were not used.
     #[getter]
     fn ignored(&self) -> Vec<String> {
         self.part.ignored().to_vec()
     }
 
-    /// What this rank holds of an array at the nodes.
+    /// This rank's view of an array on nodes.
     #[getter]
     fn node_view(&self) -> PyView {
         let text = format!(
@@ -176,7 +179,7 @@ impl PyPartition {
         PyView::of(self.part.part().node_view(), text)
     }
 
-    /// What this rank holds of an array at the edges.
+    /// This rank's view of an array on edges.
     #[getter]
     fn edge_view(&self) -> PyView {
         let edges = (self.part.part().edges().len(), self.part.part().owned_edges());
@@ -186,7 +189,7 @@ impl PyPartition {
         )
     }
 
-    /// Gives ghosts their owners' values, in arrays at the nodes.
+    /// Copies the owners' values to ghosts, in arrays on nodes.
     fn update(&self, py: Python<'_>, arrays: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
         let targets = arrays.iter().map(Strided::writable).collect::<PyResult<Vec<_>>>();
         let mut targets = local(py, targets);

@@ -1,8 +1,9 @@
-//! Columns from Arrow, by the PyCapsule interface: pyarrow, polars, DuckDB and others lend their memory.
+//! Reads columns from Arrow through the PyCapsule interface, sharing the memory of pyarrow, polars, DuckDB and
+//! others.
 //!
-//! With `data.rs` this is the module's only `unsafe` file: it takes C structures out of capsules, as
-//! <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html> says. A capsule of that
-//! name holds a valid structure; taking it leaves a released one behind, so that it is freed once.
+//! This file and `data.rs` hold the module's only `unsafe` code: it takes C structures out of capsules, as
+//! <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html> specifies. A capsule of that name
+//! holds a valid structure; taking the structure leaves a released one in its place, so that it is freed once.
 
 use std::ptr::NonNull;
 
@@ -26,9 +27,9 @@ use crate::errors::invalid;
 
 const DAY: i64 = 86_400_000_000_000;
 
-/// The column that an Arrow object is; `None` where the object is none.
+/// The column that an Arrow object holds; `None` if the object is not an Arrow one.
 pub fn cells(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<Cells>> {
-    // What another library says against its own data is of that data.
+    // An error of the other library describes that library's data, so the caller gets it as invalid input.
     let lent = |name: &str| {
         object.call_method0(name).map_err(|error| match error.is_instance_of::<PyException>(object.py()) {
             true => invalid(format!("{what} cannot be read as Arrow: {error}"), "give values of one type"),
@@ -60,18 +61,18 @@ pub fn cells(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<Cells>> {
 /// Reads a structure out of a capsule and leaves `empty` in its place.
 fn take<T>(capsule: &Bound<'_, PyCapsule>, name: &'static std::ffi::CStr, empty: T) -> PyResult<T> {
     let place: NonNull<T> = capsule.pointer_checked(Some(name))?.cast();
-    // SAFETY: a capsule of this name points to a valid structure of this type, which nobody else uses
-    // while we hold the interpreter's lock; what is left behind is released, so that it is freed once.
+    // SAFETY: a capsule of this name points to a valid structure of this type, which no one else uses while we hold
+    // the interpreter's lock; we leave a released structure in its place, so that it is freed once.
     Ok(unsafe { place.replace(empty) })
 }
 
-/// Refuses types that are more than their storage: what is stored of them says something else.
+/// Refuses extension types: storing only their storage would lose their meaning.
 fn check_plain(schema: &FFI_ArrowSchema, what: &str) -> PyResult<()> {
     let metadata = schema.metadata().map_err(|e| invalid(format!("{what}: {e}"), "give numpy arrays"))?;
     if let Some(name) = metadata.get("ARROW:extension:name") {
         return Err(invalid(
-            format!("{what} is an Arrow array of the extension type {name}, which is no value of metadata"),
-            "cast it to a plain type that says the same: text, a number, a timestamp",
+            format!("{what} is an Arrow array of the extension type {name}, which is not a metadata value"),
+            "cast it to an equivalent plain type: text, a number, a timestamp",
         ));
     }
     schema.children().chain(schema.dictionary()).try_for_each(|child| check_plain(child, what))
@@ -85,7 +86,7 @@ fn array(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>, what: &str
 }
 
 fn imported(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> PyResult<ArrayRef> {
-    // SAFETY: both come from one exporter, which vouches that the array is as the schema says.
+    // SAFETY: both come from one exporter, which guarantees that the array matches the schema.
     let data = unsafe { from_ffi(array, schema) };
     data.map(make_array)
         .map_err(|e| invalid(format!("the Arrow array cannot be read: {e}"), "give numpy arrays"))
@@ -98,7 +99,7 @@ fn stream(capsule: &Bound<'_, PyCapsule>, what: &str) -> PyResult<Vec<ArrayRef>>
         return Err(failed());
     };
     let mut schema = FFI_ArrowSchema::empty();
-    // SAFETY: the stream is valid and ours; the callback fills the structure or tells an error.
+    // SAFETY: the stream is valid and ours; the callback fills the structure or returns an error.
     if unsafe { get_schema(&raw mut stream, &raw mut schema) } != 0 {
         return Err(failed());
     }
@@ -127,13 +128,13 @@ fn moments<T: ArrowPrimitiveType<Native = i64>>(array: &ArrayRef, unit: i64, wha
     let cells: Option<Vec<i64>> = cells.into_iter().collect();
     cells.map(Cells::Time).ok_or_else(|| {
         invalid(
-            format!("{what} has a moment that nanoseconds since 1970 do not hold"),
+            format!("{what} has a time outside the range of nanoseconds since 1970"),
             "give years 1678 to 2261",
         )
     })
 }
 
-/// One array.
+/// Converts one array.
 fn part(array: &ArrayRef, what: &str) -> PyResult<Cells> {
     let texts = |texts: Vec<Option<&str>>| {
         Cells::Text(texts.into_iter().map(|text| text.unwrap_or_default().to_owned()).collect())
@@ -183,7 +184,7 @@ fn part(array: &ArrayRef, what: &str) -> PyResult<Cells> {
         DataType::Null => Cells::Any(Vec::new()),
         other => {
             return Err(invalid(
-                format!("{what} is an Arrow array of {other}, which is no value of metadata"),
+                format!("{what} is an Arrow array of {other}, which is not a metadata value"),
                 "give bools, numbers, texts, bytes, timestamps, or lists of these",
             ));
         }
@@ -198,7 +199,7 @@ fn lists(arrays: impl Iterator<Item = Option<ArrayRef>>, what: &str) -> PyResult
     Ok(Cells::Any(lists.collect::<PyResult<_>>()?))
 }
 
-/// Texts as codes where the distinct ones are texts; others by value.
+/// Converts a dictionary array: to codes if the distinct values are texts, otherwise value by value.
 fn dictionary<K: ArrowDictionaryKeyType>(array: &ArrayRef, what: &str) -> PyResult<Cells> {
     let coded = array.as_dictionary::<K>();
     let places: Vec<usize> = coded.keys_iter().map(|place| place.unwrap_or_default()).collect();
@@ -211,7 +212,7 @@ fn dictionary<K: ArrowDictionaryKeyType>(array: &ArrayRef, what: &str) -> PyResu
     })
 }
 
-/// The chunks of one column, one after another.
+/// Concatenates the chunks of one column.
 fn joined(parts: Vec<Cells>) -> Cells {
     let mut parts = parts.into_iter();
     let Some(mut all) = parts.next() else { return Cells::Any(Vec::new()) };

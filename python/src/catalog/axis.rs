@@ -1,4 +1,4 @@
-//! The names of a coordinate, and which of its values lie in a range, by the rules of queries.
+//! The names of a coordinate, and its values in a range, by the rules of queries.
 
 use fieldstone::CoordinateAxis;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::types::PyBytes;
 
 use crate::data::{Data, new_bytes};
 
-/// A coordinate by its name and its attributes `standard_name` and `units`, empty where it has none.
+/// A coordinate: its name and its attributes `standard_name` and `units`, empty if it has none.
 #[pyclass(frozen, name = "_CoordinateAxis", module = "fieldstone")]
 pub struct PyCoordinateAxis {
     axis: CoordinateAxis,
@@ -19,18 +19,18 @@ impl PyCoordinateAxis {
         PyCoordinateAxis { axis: CoordinateAxis::new(name, standard_name, units) }
     }
 
-    /// Whether its values go around.
+    /// Whether its values are periodic, as longitudes are.
     #[getter]
     fn is_longitude(&self) -> bool {
         self.axis.is_longitude()
     }
 
-    /// Whether a query that names a coordinate means this one.
+    /// Whether a query's coordinate name refers to this coordinate.
     fn is_called(&self, name: &str) -> bool {
         self.axis.is_called(name)
     }
 
-    /// A byte for each value, an array of f8 in C order: 1 where it lies from `low` to `high`, both included.
+    /// A mask of the values (an array of f8 in C order): 1 for a value from `low` to `high`, both included.
     fn within<'py>(
         &self,
         py: Python<'py>,

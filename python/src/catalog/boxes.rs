@@ -1,7 +1,7 @@
-//! Boxes of a query: what `box=` takes.
+//! Boxes of a query: the forms that `box=` accepts.
 //!
-//! Slices and whole numbers are in index space, half-open; `fst.between(a, b)` is in coordinates, both
-//! ends included.
+//! Slices and whole numbers are half-open and in index space; `fst.between(a, b)` is in coordinates and includes both
+//! ends.
 
 use fieldstone::catalog::query::{Dim, Expr, Range, Relation, Term};
 use fieldstone::catalog::value::{Test, Value};
@@ -16,8 +16,8 @@ use crate::sequence::{is_mapping, pairs};
 const TAKEN: &str = "give {\"z\": slice(50, 100)}, slices in the order of the dimensions, or fst.between(a, b) \
                      in place of a slice for coordinates";
 
-/// A box of a query with how attributes must lie to it. Made by ``fieldstone.within``, ``covers`` and
-/// ``overlaps``; a plain box overlaps.
+/// A box of a query, and the relation that attributes must have to it. Made by ``fieldstone.within``, ``covers`` and
+/// ``overlaps``; a plain box means ``overlaps``.
 #[pyclass(frozen, name = "Region", module = "fieldstone")]
 pub struct Region {
     /// The box, as it was given.
@@ -36,7 +36,7 @@ impl Region {
             "covers" => Relation::Contains,
             other => {
                 return Err(invalid(
-                    format!("{other:?} is no relation of boxes"),
+                    format!("{other:?} is not a relation of boxes"),
                     "within, covers or overlaps",
                 ));
             }
@@ -64,7 +64,7 @@ impl Region {
     }
 }
 
-/// The term of a box.
+/// The query expression of a box.
 pub fn expr(object: &Bound<'_, PyAny>) -> PyResult<Expr> {
     if let Ok(region) = object.cast::<Region>() {
         let region = region.get();
@@ -80,7 +80,7 @@ pub fn dim(object: &Bound<'_, PyAny>) -> PyResult<Dim> {
     }
     match object.extract::<usize>().if_it_is(object.py())? {
         Some(index) if !object.is_instance_of::<PyBool>() => Ok(Dim::Index(index)),
-        _ => Err(invalid(format!("{} is no dimension", type_name(object)), "give its name or its index")),
+        _ => Err(invalid(format!("{} is not a dimension", type_name(object)), "give its name or its index")),
     }
 }
 
@@ -115,7 +115,7 @@ pub fn ranges(object: &Bound<'_, PyAny>) -> PyResult<Vec<(Dim, Range)>> {
 
 fn from_text(part: &str) -> PyResult<(Dim, Range)> {
     let wrong =
-        || invalid(format!("the box's part {part:?} is no range"), "write z:50:100,y:0:20, half-open");
+        || invalid(format!("the box's part {part:?} is not a range"), "write z:50:100,y:0:20, half-open");
     let words: Vec<&str> = part.split(':').collect();
     let end = |word: &str| match word.trim() {
         "" => Ok(None),
@@ -136,13 +136,13 @@ fn index(start: Option<i64>, stop: Option<i64>, name: &str) -> PyResult<Range> {
         let stop = stop.map_or(String::new(), |stop| stop.to_string());
         return Err(invalid(
             format!("the box is empty along {name}: {from}:{stop}"),
-            "boxes are half-open, from 0 on: 50:100 has the elements 50 to 99",
+            "boxes are half-open and start at 0: 50:100 holds the elements 50 to 99",
         ));
     }
     Ok(Range::Index(start, stop))
 }
 
-/// A range along one dimension; nothing for `None`.
+/// A range along one dimension; `None` for Python's `None`.
 fn range(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Range>> {
     let wrong = || invalid(format!("the box has {} along {name}", type_name(object)), TAKEN);
     if object.is_none() {
@@ -179,7 +179,7 @@ fn range(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Range>> {
     }
 }
 
-/// The range of coordinates that a test names, both ends included.
+/// The range of coordinates that a test selects, both ends included.
 fn physical(test: &Test) -> Option<Range> {
     let number = |value: &Value| match value {
         Value::Int(n) => Some(*n as f64),
@@ -196,7 +196,7 @@ fn physical(test: &Test) -> Option<Range> {
     }
 }
 
-/// Ranges for Python: dimension, whether in coordinates, and (from, to), where an end that is open is None.
+/// Ranges for Python: dimension, whether in coordinates, and (from, to); an open end is None.
 pub fn listed<'py>(py: Python<'py>, ranges: &[(Dim, Range)]) -> PyResult<Bound<'py, PyList>> {
     let named = ranges.iter().map(|(dim, range)| {
         let dim = match dim {

@@ -1,10 +1,10 @@
 //! Expressions and tests as Python joins them: `a & b`, `a | b`, `~a`.
 //!
-//! Joining copies nothing, so that a program that adds term after term in a loop takes time in proportion to
-//! their number. What came of it is put together when it is used: parts joined by the same sign are one list.
+//! Joining copies nothing, so a program that adds terms in a loop takes time proportional to their number. The chain
+//! is assembled when it is used: parts joined by the same operator form one list.
 //!
-//! Invariants: a chain is no larger than [`Size::MOST`], so that whatever walks what it makes may do so by
-//! recursion; its links, of which there may be many more than levels, are walked and dropped without.
+//! Invariants: a chain is no larger than [`Size::MOST`], so code may recurse over the assembled expression. The
+//! chain's links can be far more numerous than its levels; they are walked and dropped without recursion.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ pub enum Joint {
     Any,
 }
 
-/// What can be joined.
+/// Types that can be joined.
 pub trait Part: Clone {
     /// Its size.
     fn size(&self) -> Size;
-    /// The parts of a list that is joined so.
+    /// The parts, if this is a list joined by `joint`.
     fn list(&self, joint: Joint) -> Option<&[Self]>;
-    /// Several as one.
+    /// Joins several parts into one.
     fn join(joint: Joint, parts: Vec<Self>) -> Self;
     /// The opposite.
     fn not(self) -> Self;
@@ -81,7 +81,7 @@ impl Part for Test {
     }
 }
 
-/// What was joined so far. Clones share it.
+/// Everything joined so far. Clones share it.
 #[derive(Debug)]
 pub struct Chain<T>(Arc<Link<T>>);
 
@@ -94,7 +94,7 @@ struct Link<T> {
 #[derive(Debug)]
 enum Kind<T> {
     One(T),
-    /// Of two chains; none is left while they are dropped.
+    /// The links to two chains; empty while they are being dropped.
     Joined(Joint, Vec<Chain<T>>),
     Not(Option<Chain<T>>),
 }
@@ -106,7 +106,7 @@ impl<T> Clone for Chain<T> {
 }
 
 impl<T: Part> Chain<T> {
-    /// Of one part alone.
+    /// A chain of one part.
     pub fn of(part: T) -> PyResult<Chain<T>> {
         let size = part.size();
         Chain::new(Kind::One(part), size)
@@ -117,8 +117,9 @@ impl<T: Part> Chain<T> {
         Ok(Chain(Arc::new(Link { kind, size })))
     }
 
-    /// Both, or one of both.
+    /// Joins two chains by "and" or "or".
     pub fn joined(&self, joint: Joint, other: &Chain<T>) -> PyResult<Chain<T>> {
+        // An empty list under the same operator is neutral, so the other side is the result.
         match (self.is_empty(joint), other.is_empty(joint)) {
             (true, _) => return Ok(other.clone()),
             (_, true) => return Ok(self.clone()),
@@ -128,14 +129,14 @@ impl<T: Part> Chain<T> {
         Chain::new(Kind::Joined(joint, vec![self.clone(), other.clone()]), size)
     }
 
-    /// All of several.
+    /// Joins several chains by "and".
     pub fn all(several: Vec<Chain<T>>) -> PyResult<Chain<T>> {
         let mut several = several.into_iter();
         let Some(first) = several.next() else { return Chain::of(T::join(Joint::All, Vec::new())) };
         several.try_fold(first, |before, next| before.joined(Joint::All, &next))
     }
 
-    /// The opposite; twice is itself.
+    /// The negation; negating twice gives the original.
     pub fn not(&self) -> PyResult<Chain<T>> {
         match &self.0.kind {
             Kind::Not(Some(inner)) => Ok(inner.clone()),
@@ -143,12 +144,12 @@ impl<T: Part> Chain<T> {
         }
     }
 
-    /// Whether it adds nothing to a list that is joined so.
+    /// Whether joining this by `joint` changes nothing.
     fn is_empty(&self, joint: Joint) -> bool {
         matches!(&self.0.kind, Kind::One(part) if part.list(joint).is_some_and(<[T]>::is_empty))
     }
 
-    /// Its size as a part of a list: what is joined by the same sign is no level of its own.
+    /// The size as a part of a list: parts joined by the same operator do not add a level.
     fn size_in(&self, joint: Joint) -> Size {
         let same = match &self.0.kind {
             Kind::One(part) => part.list(joint).is_some(),
@@ -158,7 +159,7 @@ impl<T: Part> Chain<T> {
         if same { self.0.size } else { self.0.size.within() }
     }
 
-    /// What it says, put together.
+    /// Assembles the expression.
     pub fn made(&self) -> T {
         let joint = match &self.0.kind {
             Kind::One(part) => return part.clone(),
@@ -166,6 +167,7 @@ impl<T: Part> Chain<T> {
             Kind::Joined(joint, _) => *joint,
         };
         let (mut parts, mut left) = (Vec::new(), vec![self]);
+        // Walks the links with a stack, in order: a loop of joins makes more links than recursion could follow.
         while let Some(next) = left.pop() {
             match &next.0.kind {
                 Kind::Joined(own, chains) if *own == joint => left.extend(chains.iter().rev()),
@@ -186,7 +188,7 @@ impl<T: Part> Chain<T> {
     }
 }
 
-/// What holds for everything.
+/// The neutral expression, which is always true.
 fn unjoined<T: Part>() -> T {
     T::join(Joint::All, Vec::new())
 }
@@ -205,6 +207,7 @@ impl<T> Drop for Link<T> {
     fn drop(&mut self) {
         let mut left = Vec::new();
         self.take_chains(&mut left);
+        // Drops links one by one: recursion over a long chain would overflow the stack. Shared links stay.
         while let Some(chain) = left.pop() {
             if let Some(mut link) = Arc::into_inner(chain.0) {
                 link.take_chains(&mut left);

@@ -1,5 +1,5 @@
-//! Columns of many attributes: one value for all rows, or a numpy array, Arrow array, pandas Series or
-//! list with one a row. Rows of typed columns never become Python objects.
+//! Columns of many attributes: one value for all rows, or a numpy array, Arrow array, pandas Series or list with one
+//! value per row. Rows of typed columns never become Python objects.
 
 use fieldstone::catalog::Values;
 use fieldstone::catalog::value::{Value, ValueType};
@@ -15,7 +15,7 @@ use crate::errors::{Refuse, invalid};
 use crate::request::type_name;
 use crate::sequence::each;
 
-/// What a column holds, by type.
+/// The cells of a column, by type.
 pub enum Cells {
     Bool(Vec<bool>),
     Int(Vec<i64>),
@@ -24,7 +24,7 @@ pub enum Cells {
     Text(Vec<String>),
     /// Nanoseconds since 1970.
     Time(Vec<i64>),
-    /// Texts as places in the distinct ones.
+    /// Texts as indices into the distinct texts.
     Coded(Vec<u32>, Vec<String>),
     Any(Vec<Value>),
 }
@@ -46,7 +46,7 @@ impl Cells {
         }
     }
 
-    /// The type of the values as they were given; of objects the one that all have.
+    /// The type of the values as given; for objects, the type that all of them share.
     pub fn kind(&self) -> ValueType {
         match self {
             Cells::Bool(_) => ValueType::Bool,
@@ -60,7 +60,7 @@ impl Cells {
     }
 }
 
-/// The type that all values have: floats where some are integers, json where there is no such type.
+/// The type that fits all values: float if ints and floats are mixed, json if no common type exists.
 fn kind_of(values: &[Value]) -> ValueType {
     let Some(first) = values.first().map(Value::kind) else { return ValueType::Float };
     if values.iter().all(|value| value.kind() == first) {
@@ -75,7 +75,7 @@ fn kind_of(values: &[Value]) -> ValueType {
     }
 }
 
-/// Whether an object is one value and no column. A plain array is one value of a tag of arrays.
+/// Whether an object is one value and not a column. For a tag of arrays, a plain array is one value.
 fn is_one(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_instance_of::<PyString>()
         || object.is_instance_of::<PyBytes>()
@@ -89,7 +89,7 @@ fn is_one(object: &Bound<'_, PyAny>) -> PyResult<bool> {
         || (object.is_instance_of::<PyTuple>() && object.hasattr("low")?))
 }
 
-/// The column that an object is; `None` where it is one value.
+/// The column that an object holds; `None` if it is one value.
 pub fn cells(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<Cells>> {
     if values::is_missing(object)? {
         return Err(invalid(format!("{what} is missing"), "leave it out"));
@@ -122,16 +122,16 @@ fn column(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
     }
     let items = object.try_iter().or_refuse(object.py(), || {
         invalid(
-            format!("{what} is {}, which is no column", type_name(object)),
+            format!("{what} is {}, which is not a column", type_name(object)),
             "give one value, a numpy or Arrow array, a pandas Series or a list",
         )
     })?;
     objects(items.as_any(), what)
 }
 
-/// A column of pandas, by numpy and not by Arrow: that needs pyarrow, and takes periods, intervals and their like for their
-/// storage. Among objects what pandas calls missing is missing, also where NaN stands for it, as in columns of text; and in
-/// columns that have NA, such as Int64, of which numpy gets floats with NaN.
+/// Reads a pandas column through numpy, because pandas needs pyarrow to export Arrow, and its export reduces periods,
+/// intervals and the like to their storage. Missing values of pandas are missing here, including NaN in object
+/// columns, such as text, and NA in nullable columns, such as Int64, which numpy gets as floats with NaN.
 fn from_pandas(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
     let array = object.call_method0("to_numpy")?;
     let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
@@ -152,7 +152,7 @@ fn from_pandas(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
     from_numpy(&array, what)
 }
 
-/// A list of objects, each by its own type.
+/// A list of objects, each of its own type.
 fn objects(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
     let mut row = 0;
     let cells = each(object, |item| {
@@ -165,7 +165,7 @@ fn objects(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
     Ok(narrow(cells?))
 }
 
-/// A column of one type where all values have it, so that it is stored as such.
+/// Stores values that share one type as a column of that type.
 fn narrow(values: Vec<Value>) -> Cells {
     macro_rules! all {
         ($kind:ident, $make:ident) => {
@@ -190,12 +190,12 @@ fn narrow(values: Vec<Value>) -> Cells {
     Cells::Any(values)
 }
 
-/// The error of a value that is not there.
+/// The error for a missing value.
 pub fn absent(what: &str, row: usize) -> PyErr {
-    invalid(format!("{what} has no value in row {row}"), "leave rows without a value out")
+    invalid(format!("{what} has no value in row {row}"), "leave out rows without a value")
 }
 
-/// Elements of `N` bytes, as they are in memory.
+/// Converts elements of `N` bytes from their layout in memory.
 fn words<const N: usize, T>(bytes: &[u8], dtype: DType, from: impl Fn([u8; N]) -> T) -> Vec<T> {
     let swapped = !dtype.is_native();
     let read = |chunk: &[u8]| {
@@ -209,7 +209,7 @@ fn words<const N: usize, T>(bytes: &[u8], dtype: DType, from: impl Fn([u8; N]) -
     bytes.chunks_exact(N).map(read).collect()
 }
 
-/// A numpy array: the first dimension counts the rows.
+/// Reads a numpy array, whose first dimension counts the rows.
 pub fn from_numpy(array: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
     let dtype = array.getattr("dtype")?;
     let kind: String = dtype.getattr("kind")?.extract()?;
@@ -230,7 +230,7 @@ pub fn from_numpy(array: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
     };
     let data = Data::new(&array)?;
     let Some((dtype, _)) = data.array else {
-        return Err(invalid(format!("{what} is no array"), "give a list"));
+        return Err(invalid(format!("{what} is not an array"), "give a list"));
     };
     let (bytes, size) = (data.bytes(), dtype.size());
     Ok(match (dtype.kind(), size) {
@@ -263,14 +263,14 @@ pub fn from_numpy(array: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
         }
         _ => {
             return Err(invalid(
-                format!("{what} has dtype {dtype}, which is no value of metadata"),
+                format!("{what} has dtype {dtype}, which is not a metadata value"),
                 "give bools, integers, floats, texts, bytes or datetimes",
             ));
         }
     })
 }
 
-/// numpy's text: four bytes a code point, zeros at the end.
+/// Decodes numpy's text: four bytes per code point, padded with zeros.
 fn unicode(bytes: &[u8], order: ByteOrder, what: &str) -> PyResult<String> {
     let mut text = String::with_capacity(bytes.len() / 4);
     let mut zeros = 0;
@@ -288,13 +288,13 @@ fn unicode(bytes: &[u8], order: ByteOrder, what: &str) -> PyResult<String> {
         text.extend(std::iter::repeat_n('\0', zeros));
         zeros = 0;
         text.push(char::from_u32(code).ok_or_else(|| {
-            invalid(format!("{what} has text that UTF-8 cannot hold"), "give bytes, or other text")
+            invalid(format!("{what} has text that UTF-8 cannot encode"), "give bytes, or other text")
         })?);
     }
     Ok(text)
 }
 
-/// The values of a batch, as the tag's type has them.
+/// Converts the values of a batch to the tag's type.
 pub fn values(cells: Cells, kind: ValueType, what: &str) -> PyResult<Values> {
     let wrong = |row: usize, value: Value| match values::fit(value, kind, what) {
         Err(error) => error,
@@ -325,7 +325,7 @@ pub fn values(cells: Cells, kind: ValueType, what: &str) -> PyResult<Values> {
     })
 }
 
-/// Values of one type, in the column that holds it.
+/// Collects values of one type into a column of that type.
 pub fn typed(all: Vec<Value>, kind: ValueType, what: &str) -> PyResult<Values> {
     let pair = |value: Value| match (value, kind) {
         (Value::List(ends), ValueType::IntRange | ValueType::FloatRange) if ends.len() == 2 => {

@@ -10,7 +10,7 @@ use super::values;
 use crate::errors::{Raise, invalid, utf8};
 use crate::request::type_name;
 
-/// What `find=` takes, as a declaration: a word, a test, a dict of tags and tests, or a list of these.
+/// The declaration of `find=`: a word, a test, a dict of tags and tests, or a list of these.
 pub fn declared(find: &Bound<'_, PyAny>) -> PyResult<Value> {
     let mut finders = Vec::new();
     if find.is_instance_of::<PyList>() || find.is_instance_of::<PyTuple>() {
@@ -20,7 +20,7 @@ pub fn declared(find: &Bound<'_, PyAny>) -> PyResult<Value> {
     } else {
         take(find, &mut finders)?;
     }
-    // What is declared is what is read, so that a finder that cannot work is refused here.
+    // Reading back the declaration rejects an unusable finder here.
     let declared = Finder::declare(&finders).or_raise()?;
     Finder::parse(&declared).or_raise()?;
     Ok(declared)
@@ -35,7 +35,7 @@ fn take(one: &Bound<'_, PyAny>, finders: &mut Vec<Finder>) -> PyResult<()> {
         for pair in named.items() {
             let (tag, test) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
             let Ok(test) = test.cast::<PyTest>() else {
-                // As it is declared: what `variables()` says can be given again.
+                // A dict in declared form, as `variables()` returns it, is accepted as well.
                 finders.extend(Finder::parse(&values::infer(one, "find")?).or_raise()?);
                 return Ok(());
             };
@@ -43,7 +43,7 @@ fn take(one: &Bound<'_, PyAny>, finders: &mut Vec<Finder>) -> PyResult<()> {
         }
     } else {
         let hint = "give \"min\", \"max\", \"mean\", fst.above(9000), or {\"hot\": fst.above(9000)}";
-        return Err(invalid(format!("find has {}, which is no finder", type_name(one)), hint));
+        return Err(invalid(format!("find has {}, which is not a finder", type_name(one)), hint));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! All hits of a query in columns: for Arrow, for other ranks of a job, and one by one.
+//! All hits of a query in columns: for Arrow, for the other ranks of a job, and one by one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::sequence::Several;
 use crate::store::Store;
 use crate::table::{Column, Table, ValueColumn};
 
-/// All hits of a query, in columns. Pickles without its store.
+/// All hits of a query, in columns. It pickles without its store.
 #[pyclass(frozen, name = "_HitTable", module = "fieldstone._native")]
 pub struct PyHitTable {
     pub table: Arc<HitTable>,
     pub users: Arc<Users>,
 }
 
-/// The texts of a column, absent ones for empty words where `empty_is_none`.
+/// Builds a text column; empty words are absent if `empty_is_none`.
 fn texts(coded: &Coded, empty_is_none: bool) -> Column {
     let mut distinct: Vec<Option<Arc<str>>> = coded.words.iter().cloned().map(Some).collect();
     if empty_is_none {
@@ -39,8 +39,8 @@ fn texts(coded: &Coded, empty_is_none: bool) -> Column {
 }
 
 impl PyHitTable {
-    /// The distinct variables, and each row's place among them.
-    #[allow(clippy::type_complexity, reason = "what variables() gives")]
+    /// The distinct variables, and each row's index into them.
+    #[allow(clippy::type_complexity, reason = "the rows of variables()")]
     fn grouped(&self) -> (Vec<(String, String, Option<String>, i64)>, Vec<usize>) {
         let table = &*self.table;
         let mut known = HashMap::new();
@@ -60,7 +60,7 @@ impl PyHitTable {
         (all, places)
     }
 
-    /// The writers of the logs that it came by: each row's place among them, and what they are.
+    /// The writers of the logs that the hits came from, and each row's index into them.
     fn writers(&self) -> PyResult<(Vec<u32>, Vec<WriterState>)> {
         let (codes, logs) = logs_of(&self.table);
         let state = |log: &Option<Id>| -> PyResult<WriterState> {
@@ -74,7 +74,7 @@ impl PyHitTable {
         Ok((codes, logs.iter().map(state).collect::<PyResult<_>>()?))
     }
 
-    /// Names of the users who annotated.
+    /// The names of the users who annotated.
     fn names(&self) -> BTreeMap<u32, String> {
         let users: BTreeSet<u32> = self.table.user.iter().copied().collect();
         users.into_iter().map(|user| (user, self.users.name(user).to_string())).collect()
@@ -87,7 +87,7 @@ impl PyHitTable {
         self.table.step.len()
     }
 
-    /// Rows of the engine that were read to find these.
+    /// The number of rows that the engine read to find these hits.
     #[getter]
     fn visited(&self) -> u64 {
         self.table.visited
@@ -105,7 +105,7 @@ impl PyHitTable {
         }
     }
 
-    /// Those in these rows.
+    /// The hits of the given rows.
     fn chosen(&self, rows: Several<usize>) -> PyResult<PyHitTable> {
         let all = self.table.step.len();
         if let Some(row) = rows.0.iter().find(|row| **row >= all) {
@@ -114,7 +114,7 @@ impl PyHitTable {
         Ok(PyHitTable { table: Arc::new(chosen(&self.table, &rows.0)), users: self.users.clone() })
     }
 
-    /// All of them as a Table; `kind` is the type of values where there is none.
+    /// All hits as a Table; `kind` is the type of the value column if the table is empty.
     #[pyo3(signature = (truncated, kind=None))]
     fn table(&self, py: Python<'_>, truncated: bool, kind: Option<&str>) -> PyResult<Table> {
         let (table, users) = (self.table.clone(), self.users.clone());
@@ -125,11 +125,11 @@ impl PyHitTable {
         }))
     }
 
-    /// Their columns, then those of others that stand beside them row by row, `also.NAME`, of several `also1.NAME` …;
-    /// run and project are the same.
+    /// Puts these columns next to those of other tables with the same rows, which are named `also.NAME`, or
+    /// `also1.NAME` … for several tables; all tables share run and project.
     fn beside(&self, py: Python<'_>, others: Several<Py<PyHitTable>>) -> PyResult<Table> {
         if others.0.iter().any(|other| other.get().table.step.len() != self.table.step.len()) {
-            return Err(invalid("tables of hits with different rows", "give those of one result"));
+            return Err(invalid("the tables of hits have different rows", "give those of one result"));
         }
         let tables = |of: &PyHitTable| (of.table.clone(), of.users.clone());
         let own = tables(self);
@@ -146,13 +146,13 @@ impl PyHitTable {
         }))
     }
 
-    /// The distinct variables that hits stand on: project, run, name, version; no name for the others.
+    /// The distinct variables of the hits: project, run, name, version; the name is absent for the other hits.
     fn variables(&self) -> Vec<(String, String, Option<String>, i64)> {
         self.grouped().0
     }
 
-    /// Those that have an element in common with the box of their variable, by the order of `variables`:
-    /// first element and end along dimensions. No box: none of the hits.
+    /// The hits that share an element with the box of their variable. Boxes are in the order of `variables` and given
+    /// as first element and end along dimensions; a variable without a box selects none of its hits.
     fn touching(&self, boxes: Several<Option<Several<(usize, i64, i64)>>>) -> PyHitTable {
         let (table, (_, places)) = (&*self.table, self.grouped());
         let touches = |row: usize| {
@@ -161,6 +161,8 @@ impl PyHitTable {
             let (start, count) = (&table.start[ends.clone()], &table.count[ends]);
             along.0.iter().all(|(dim, low, high)| match (start.get(*dim), count.get(*dim)) {
                 (Some(first), Some(extent)) => first < high && first.saturating_add(*extent) > *low,
+                // An attribute without a box covers the whole variable, so any range that is not empty touches
+                // it.
                 _ => low < high,
             })
         };
@@ -253,7 +255,7 @@ impl PyHitTable {
     }
 }
 
-/// Offsets, starts and counts of boxes, and what some rows have beside them.
+/// Offsets, starts and counts of boxes, and the cells and keywords of the rows that have some.
 type BoxColumns = (Several<u64>, Several<i64>, Several<i64>, Several<CellsOfRow>, Several<KeywordsOfRow>);
 
 /// The user of each row, the names of users, and the log of each row with the state of its writer.
@@ -269,7 +271,7 @@ fn keywords_of(all: Several<(String, String)>) -> RowKeywords {
     all.0.into_iter().map(|(keyword, value)| (keyword.into(), value.into())).collect()
 }
 
-/// Whether all columns have as many rows, and boxes are where they should be.
+/// Whether all columns have the same number of rows and boxes are consistent.
 fn is_whole(table: &HitTable) -> bool {
     let rows = table.step.len();
     let coded = [&table.project, &table.run, &table.variable, &table.tag, &table.unit];
@@ -290,12 +292,12 @@ fn is_whole(table: &HitTable) -> bool {
 /// Id of a log, and its writer where that is known: host, process, rank, job, attempt.
 type WriterState = (String, Option<(String, u32, Option<u32>, String, String)>);
 
-/// Stands for the identity of hits that came from another process: only the log is known.
+/// A placeholder identity for hits from another process, of which only the log is known.
 fn of_log(log: Option<Id>) -> AttributeId {
     AttributeId { writer: log, sequence: 0, record: 0, row: 0 }
 }
 
-/// The logs that hits came by, `None` for what is not flushed, and each row's place among them.
+/// The logs that hits came from, `None` for unflushed hits, and each row's index into them.
 fn logs_of(table: &HitTable) -> (Vec<u32>, Vec<Option<Id>>) {
     let mut logs: Vec<Option<Id>> = table.id.iter().map(|id| id.writer).collect();
     logs.sort_unstable();
@@ -304,7 +306,7 @@ fn logs_of(table: &HitTable) -> (Vec<u32>, Vec<Option<Id>>) {
     (table.id.iter().map(place).collect(), logs)
 }
 
-/// The rows at these places.
+/// The rows at these indices.
 fn chosen(table: &HitTable, rows: &[usize]) -> HitTable {
     fn at<T: Clone>(all: &[T], rows: &[usize]) -> Vec<T> {
         rows.iter().map(|row| all[*row].clone()).collect()
@@ -341,7 +343,7 @@ fn chosen(table: &HitTable, rows: &[usize]) -> HitTable {
     out
 }
 
-/// Cells of the rows that have some.
+/// The cells, for the rows that have some.
 fn cells(table: &HitTable) -> Column {
     let (mut offsets, mut values) = (vec![0], Vec::new());
     for row in 0..table.step.len() {
@@ -351,7 +353,7 @@ fn cells(table: &HitTable) -> Column {
     Column::Ints { offsets, values }
 }
 
-/// A column for each further keyword that some row has, `keyword.NAME`, by name.
+/// One column for each further keyword, `keyword.NAME`, sorted by name.
 fn keyword_columns(table: &HitTable) -> Vec<(String, Column)> {
     type TextCodes = (Vec<u32>, Vec<Option<Arc<str>>>);
     let mut columns: BTreeMap<Arc<str>, TextCodes> = BTreeMap::new();
@@ -394,7 +396,7 @@ fn columns(table: &HitTable, users: &Users, kind_of_none: Option<ValueType>) -> 
         distinct: known.iter().map(|user| Some(users.name(*user))).collect(),
     };
     let (codes, logs) = logs_of(table);
-    // A log that cannot be read has no name here: what it wrote is shown all the same.
+    // A damaged log has no writer name; its hits are still shown.
     let named =
         |log: &Option<Id>| users.writer(*log).ok().flatten().map(|writer| Arc::from(writer.to_string()));
     let writer = Column::Text { codes, distinct: logs.iter().map(named).collect() };

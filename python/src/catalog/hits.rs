@@ -1,4 +1,4 @@
-//! Attributes that were found: one, and a stream of them.
+//! Attributes that a query found: one hit, and a stream of hits.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,20 +18,20 @@ use crate::errors::{Raise, exception};
 use crate::keys::{Interner, Key};
 use crate::store::Store;
 
-/// The first batch is small so that the first hit comes at once; each is larger than the one before.
+/// The first batch is small so that the first hit arrives at once; each batch is larger than the one before.
 const FIRST_BATCH: usize = 16;
 const LAST_BATCH: usize = 1024;
 
-/// Where hits come from.
+/// The store and transaction that hits come from.
 pub struct Source {
     pub store: Py<Store>,
     pub txn: Option<String>,
     pub users: Arc<Users>,
 }
 
-/// Names of users and writers of logs, each asked for once.
+/// Names of users and writers of logs, each looked up once.
 pub struct Users {
-    /// `None`: hits of another process bring all names.
+    /// `None`: hits from another process carry all names.
     store: Option<fieldstone::Store>,
     names: Mutex<BTreeMap<u32, Arc<str>>>,
     writers: Mutex<BTreeMap<Option<Id>, Option<Arc<Writer>>>>,
@@ -74,7 +74,7 @@ impl Users {
     }
 }
 
-/// An attribute that was found: a typed value on a run, a step, or a box of a variable.
+/// An attribute that a query found: a typed value on a run, a step, or a box of a variable.
 #[pyclass(frozen, name = "Hit", module = "fieldstone")]
 pub struct PyHit {
     pub hit: Hit,
@@ -83,7 +83,7 @@ pub struct PyHit {
 
 #[pymethods]
 impl PyHit {
-    /// The project of its run; None where the run is in none.
+    /// The project of its run; None if the run has no project.
     #[getter]
     fn project(&self) -> Option<&str> {
         Some(&*self.hit.project).filter(|project| !project.is_empty())
@@ -95,13 +95,13 @@ impl PyHit {
         &self.hit.run
     }
 
-    /// The step, or None: also where it is no whole number of hours.
+    /// The step; None without a step, or if the step is not a whole number of hours.
     #[getter]
     fn step(&self) -> Option<i64> {
         self.hit.step.and_then(step_number::whole)
     }
 
-    /// Time of the step, in the run's unit; None where the step has none.
+    /// Time of the step, in the run's unit; None if the step has none.
     #[getter]
     fn time(&self) -> Option<f64> {
         self.hit.time
@@ -119,7 +119,7 @@ impl PyHit {
         self.hit.variable.as_ref().map(|_| self.hit.variable_version)
     }
 
-    /// The level of an adaptive mesh that the variable is on, or None.
+    /// The adaptive mesh level of the variable, or None.
     #[getter]
     fn level(&self) -> Option<i64> {
         self.hit.variable.as_deref().and_then(fieldstone::amr::split).map(|(level, _)| level)
@@ -137,7 +137,7 @@ impl PyHit {
         self.hit.tag_version
     }
 
-    /// The unit of the value; None where the tag has none.
+    /// The unit of the value; None if the tag has none.
     #[getter]
     fn unit(&self) -> Option<&str> {
         Some(&*self.hit.unit).filter(|unit| !unit.is_empty())
@@ -156,7 +156,7 @@ impl PyHit {
         self.source.users.name(self.hit.user).to_string()
     }
 
-    /// The process that annotated, a Writer; None where the header of its log is damaged.
+    /// The process that annotated, a Writer; None if the header of its log is damaged.
     #[getter]
     fn writer(&self, py: Python<'_>) -> PyResult<Option<PyWriter>> {
         let log = self.hit.id.writer;
@@ -164,20 +164,20 @@ impl PyHit {
         Ok(found.map(|writer| PyWriter { writer, log }))
     }
 
-    /// First element of the box, per dimension; None for the whole variable, step or run.
+    /// First element of the box, per dimension; None for a whole variable, step or run.
     #[getter]
     fn start<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.hit.region.as_ref().map(|(start, _)| PyTuple::new(py, start)).transpose()
     }
 
-    /// Extents of the box, per dimension; None for the whole variable, step or run.
+    /// Extents of the box, per dimension; None for a whole variable, step or run.
     #[getter]
     fn count<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.hit.region.as_ref().map(|(_, count)| PyTuple::new(py, count)).transpose()
     }
 
-    /// The cells that it stands on, as a numpy array of int64, ascending: indices along one dimension of its box (the
-    /// mesh's, of a variable on a mesh). None where it stands on all elements of its box.
+    /// The annotated cells as an ascending numpy array of int64: indices along one dimension of the box (for a
+    /// variable on a mesh, the mesh's dimension). None if the attribute covers the whole box.
     #[getter]
     fn cells<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let array = |cells: &Arc<[i64]>| {
@@ -193,13 +193,13 @@ impl PyHit {
         self.hit.cells.as_ref().map(|(_, cells)| array(cells)).transpose()
     }
 
-    /// The dimension of the cells, by index; None where there are none.
+    /// The index of the cells' dimension; None without cells.
     #[getter]
     fn _cells_along(&self) -> Option<usize> {
         self.hit.cells.as_ref().map(|(dim, _)| *dim)
     }
 
-    /// The box as a tuple of slices, which index a numpy array and are a ``box=`` term; None for the whole
+    /// The box as a tuple of slices, which can index a numpy array or serve as a ``box=`` term; None for a whole
     /// variable, step or run.
     #[getter(r#box)]
     fn region<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
@@ -208,7 +208,7 @@ impl PyHit {
             let stop = start.saturating_add(*count);
             PySlice::new(py, *start as isize, stop as isize, 1)
         });
-        // A slice that numpy shows as it was written has no step.
+        // numpy shows such a slice as written only if it has no step.
         let slices = slices.map(|slice| {
             let class = py.get_type::<PySlice>();
             class.call1((slice.getattr("start")?, slice.getattr("stop")?))
@@ -216,7 +216,7 @@ impl PyHit {
         Ok(Some(PyTuple::new(py, slices.collect::<PyResult<Vec<_>>>()?)?))
     }
 
-    /// The key of the field that it stands on. Without a variable, a dict of the keywords that are known.
+    /// The key of the annotated field. Without a variable, a dict of the known keywords.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = RunName { project: self.hit.project.to_string(), name: self.hit.run.to_string() };
@@ -224,7 +224,7 @@ impl PyHit {
         key_of(py, self.source.store.get(), &run, self.hit.variable.as_deref(), self.hit.step, further)
     }
 
-    /// Further keywords of the field, beside run, step and variable, by name; they are in ``key``, too.
+    /// Further keywords of the field besides run, step and variable, by name; ``key`` includes them.
     #[getter]
     fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -234,13 +234,13 @@ impl PyHit {
         Ok(dict)
     }
 
-    /// The elements that it points to: its box of the field, or the whole field; only the blocks that the
-    /// box touches are read. With `within`, a box as ``box=`` takes it, only what lies inside of both; of coordinates
-    /// of two dimensions, lat(y, x), a masked array of the rectangle around the cells within. On a set
-    /// of cells only these, in their order, along their dimension. With `variable`, the elements of another
-    /// variable of the run in the same box, at the same step.
+    /// Reads the annotated elements: the box of the field, or the whole field. Only the blocks that the box touches
+    /// are read. With `within`, a box in the form of ``box=``, only the intersection of both is read; with
+    /// two-dimensional coordinates, lat(y, x), the result is a masked array of the rectangle around the cells in the
+    /// box. If the attribute has cells, the result holds only these, in their order, along their dimension.
+    /// `variable` names another variable of the run, to be read in the same box at the same step.
     ///
-    /// Raises NotFound where there is no such field, Invalid where the attribute stands on no variable.
+    /// Raises NotFound if the field does not exist, Invalid if the attribute is not on a variable.
     #[pyo3(signature = (within=None, *, variable=None))]
     fn read<'py>(
         slf: &Bound<'py, Self>,
@@ -252,8 +252,9 @@ impl PyHit {
         read.call1((own.source.store.bind(py), slf, within, variable, own.source.txn.as_deref()))
     }
 
-    /// Where it came from ("up"), what came from it ("down"), or both: a ``Lineage`` of the commit that it came by, which
-    /// says who annotated it, and of the field that it stands on. The options are those of ``Graph.trace``.
+    /// The upstream lineage ("up"), the downstream lineage ("down"), or both: a ``Lineage`` of the commit that holds
+    /// the attribute, which records who annotated it, and of the annotated field. The options are those of
+    /// ``Graph.trace``.
     #[pyo3(signature = (*, direction="up", depth=None, at=None, since=None, causal=true, limit=Some(10_000), stores=true))]
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
     fn lineage<'py>(
@@ -272,7 +273,7 @@ impl PyHit {
         of_hit.call1((graph, slf, direction, depth, at, since, causal, limit, stores))
     }
 
-    /// The id of the commit that it came by.
+    /// The id of the commit that holds the attribute.
     #[getter]
     fn _commit(&self, py: Python<'_>) -> PyResult<String> {
         let handle = self.source.store.get().handle()?;
@@ -312,7 +313,7 @@ impl PyHit {
     }
 }
 
-/// The key of a field of a run; what is known of it where no variable is named.
+/// The key of a field of a run; without a variable, only the known keywords.
 pub fn key_of<'py>(
     py: Python<'py>,
     store: &Store,
@@ -340,7 +341,7 @@ pub fn key_of<'py>(
     Ok(dict.into_any())
 }
 
-/// Hits one after another, fetched in growing batches with the interpreter's lock released.
+/// Hits one by one, fetched in growing batches with the interpreter's lock released.
 #[pyclass(frozen, name = "_HitStream", module = "fieldstone")]
 pub struct HitStream {
     state: Mutex<Stream>,

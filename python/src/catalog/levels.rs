@@ -9,7 +9,7 @@ use super::places::integers;
 use crate::errors::{Raise, invalid, utf8};
 use crate::request::{PyRequest, requests, type_name};
 
-/// The level that a caller gives.
+/// The one level that a caller gives.
 fn one(level: &Bound<'_, PyAny>) -> PyResult<i64> {
     match integers(level, "level")? {
         Column::One(level) => Ok(level),
@@ -17,7 +17,7 @@ fn one(level: &Bound<'_, PyAny>) -> PyResult<i64> {
     }
 }
 
-/// The whole name of a variable on a level.
+/// The full name of a variable on a level.
 #[pyfunction]
 #[pyo3(name = "_name_at")]
 pub fn name_at(name: &Bound<'_, PyAny>, level: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -27,14 +27,14 @@ pub fn name_at(name: &Bound<'_, PyAny>, level: &Bound<'_, PyAny>) -> PyResult<St
     amr::name_at(utf8(name)?, one(level)?).or_raise()
 }
 
-/// The level of a variable and its name there; None where it is on none.
+/// The level of a variable and its name there; None if it is not on a level.
 #[pyfunction]
 #[pyo3(name = "_level_of")]
 pub fn level_of(name: &str) -> Option<(i64, &str)> {
     amr::split(name)
 }
 
-/// The group of a level, and a request of its variables alone: those that `keyword` names there.
+/// The group of a level, and a request for only its variables named by `keyword`.
 #[pyfunction]
 #[pyo3(name = "_on_level")]
 pub fn on_level(
@@ -55,7 +55,7 @@ fn narrowed(mut request: Request, keyword: &str, level: i64, group: &str) -> PyR
     };
     let name = |name: &str| amr::name_at(name, level).or_raise();
     let no_names = |what: &str| {
-        invalid(format!("{keyword} has {what} beside level={level}"), "give names of variables on the level")
+        invalid(format!("{keyword} has {what} next to level={level}"), "give names of variables on the level")
     };
     let values = match request.get(keyword) {
         None | Some(Values::Any | Values::Present) => Values::Like(vec![Wanted::Glob(glob("*"))]),

@@ -1,8 +1,9 @@
-//! The catalog for Python: terms and values converted, hits and rows given back.
+//! The catalog for Python: converts terms and values, and returns hits and rows.
 //!
-//! `terms`, `names`, `steps`, `levels`, `boxes` and `tests` turn keywords into the query model, `chain` joins them; `values`, `columns`,
-//! `places` and `arrow` turn values and columns into records; `write` and `read` are the class `_Catalog`,
-//! which `Store` and `Run` in Python are a thin layer over (B-2); `axis` tells xarray's coordinates as queries do; `hits`, `hit_table` and `rows` are what comes back.
+//! `terms`, `names`, `steps`, `levels`, `boxes` and `tests` turn keywords into the query model; `chain` joins them.
+//! `values`, `columns`, `places` and `arrow` turn values and columns into records. `write` and `read` form the class
+//! `_Catalog`, which `Store` and `Run` in Python wrap (B-2). `axis` selects xarray coordinates by the rules of
+//! queries; `hits`, `hit_table` and `rows` are the results.
 
 mod arrow;
 mod axis;
@@ -40,28 +41,25 @@ pub use writers::PyWriter;
 
 use crate::store::Store;
 
-/// The catalog of a store, as the methods of Python call it.
+/// The catalog of a store, as the Python methods call it.
 #[pyclass(frozen, name = "_Catalog", module = "fieldstone")]
 pub struct PyCatalog {
     handle: fieldstone::Store,
     store: Py<Store>,
 }
 
-#[pymethods]
-impl Store {
-    /// The catalog.
-    fn _catalog(slf: &Bound<'_, Self>) -> PyResult<PyCatalog> {
-        Ok(PyCatalog { handle: slf.get().handle()?, store: slf.clone().unbind() })
-    }
-}
-
 impl PyCatalog {
+    /// The catalog of a store.
+    pub fn of(store: &Bound<'_, Store>) -> PyResult<PyCatalog> {
+        Ok(PyCatalog { handle: store.get().handle()?, store: store.clone().unbind() })
+    }
+
     fn catalog(&self) -> &dyn CatalogAccess {
         self.handle.catalog()
     }
 }
 
-/// A run's project, which may be none, and its name.
+/// A run's project, if any, and its name.
 type RunPair = (Option<String>, String);
 
 fn run_name((project, name): RunPair) -> RunName {

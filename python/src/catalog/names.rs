@@ -1,4 +1,4 @@
-//! Names of a query: what `run=`, `variable=`, `tag=` and their like take.
+//! Names of a query: the forms that `run=`, `variable=`, `tag=` and the like accept.
 
 use fieldstone::catalog::query::{Expr, NameTest, Term};
 use fieldstone::catalog::value::{Glob, Test, Value};
@@ -11,8 +11,8 @@ use crate::errors::{Refuse, invalid, utf8};
 use crate::request::type_name;
 use crate::sequence::{Room, each};
 
-/// The condition on names. A plain text with `*`, `?` or `[` is a pattern; `more` adds what an object says
-/// beside its name.
+/// The condition on names. Plain text with `*`, `?` or `[` is a pattern; `more` adds conditions that an object
+/// carries besides its name.
 pub fn named(
     value: &Bound<'_, PyAny>,
     what: &str,
@@ -22,7 +22,7 @@ pub fn named(
     nested(value, (what, term, more), 0, &mut Room::new())
 }
 
-/// As [`named`], `depth` lists deep.
+/// Like [`named`], at list depth `depth`.
 fn nested(
     value: &Bound<'_, PyAny>,
     asked: (&str, fn(NameTest) -> Term, impl Fn(&Bound<'_, PyAny>) -> PyResult<Option<Expr>> + Copy),
@@ -65,14 +65,14 @@ fn nested(
     }
     let wrong = || {
         let hint = "give text, fst.exact(…), fst.glob(…), fst.contains(…), or a list of these";
-        invalid(format!("{what} is {}, which is no name", type_name(value)), hint)
+        invalid(format!("{what} is {}, which is not a name", type_name(value)), hint)
     };
     if value.is_instance_of::<PyDict>() || value.is_instance_of::<PyBytes>() {
         return Err(wrong());
     }
     let items = value.try_iter().or_refuse(value.py(), wrong)?;
     let all = each(items.as_any(), |item| nested(&item, asked, depth + 1, room))?;
-    // Plain names together are one term, which an index answers at once.
+    // Plain names become one term, which one index lookup answers.
     let names = all.iter().map(|expr| match expr {
         Expr::Term(
             Term::Run(test)
@@ -126,19 +126,19 @@ fn of_test(test: &Test, what: &str, term: fn(NameTest) -> Term) -> PyResult<Expr
     }
 }
 
-/// For what is but a name.
+/// For objects that carry nothing but a name.
 pub fn nothing_more(_: &Bound<'_, PyAny>) -> PyResult<Option<Expr>> {
     Ok(None)
 }
 
-/// A run object also says its project.
+/// A run object also carries its project.
 pub fn project_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Expr>> {
     let Some(project) = object.getattr_opt("project")? else { return Ok(None) };
     let name = project.extract::<Option<String>>()?.unwrap_or_default();
     Ok(Some(Expr::Term(Term::Project(NameTest::Is(name)))))
 }
 
-/// A tag or variable that was found also says its version.
+/// A tag or variable that a query found also carries its version.
 pub fn version_of(object: &Bound<'_, PyAny>, term: fn(Vec<i64>) -> Term) -> PyResult<Option<Expr>> {
     let Some(version) = object.getattr_opt("version")? else { return Ok(None) };
     Ok(Some(Expr::Term(term(vec![version.extract()?]))))

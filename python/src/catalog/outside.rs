@@ -1,4 +1,4 @@
-//! Reading variables whose data lie outside of the store.
+//! Reads variables whose data lie outside the store.
 
 use fieldstone::catalog::RunName;
 use fieldstone::outside::{Format, Plan, plan_of, read_raw};
@@ -22,10 +22,9 @@ fn ends<'py>(py: Python<'py>, region: &IndexBox) -> PyResult<Bound<'py, PyTuple>
 
 #[pymethods]
 impl PyCatalog {
-    /// A box of a variable outside of the store: an array where the files are raw, else (format, dtype,
-    /// (start, count), [(path, data set, step's index, piece, part)]); None where the run says nothing of
-    /// its data outside.
-    #[allow(clippy::too_many_arguments, reason = "what a box of a variable is named by")]
+    /// A box of a variable outside the store: an array if the files are raw, otherwise (format, dtype, (start,
+    /// count), [(path, data set, step's index, piece, part)]); None if the run does not declare outside data.
+    #[allow(clippy::too_many_arguments, reason = "the parts that name a box of a variable")]
     fn outside<'py>(
         &self,
         py: Python<'py>,
@@ -59,9 +58,9 @@ impl PyCatalog {
         Ok(Some(plan.into_pyobject(py)?.into_any()))
     }
 
-    /// The objects that a box of a variable lies in: (path, data set, (start, count) of the piece, (start, count) of the
-    /// part of the box in it); None where the run says nothing of its data outside. Nothing is opened.
-    #[allow(clippy::too_many_arguments, reason = "what a box of a variable is named by")]
+    /// The objects that hold a box of a variable: (path, data set, (start, count) of the piece, (start, count) of the
+    /// part of the box in it); None if the run does not declare outside data. No file is opened.
+    #[allow(clippy::too_many_arguments, reason = "the parts that name a box of a variable")]
     fn objects<'py>(
         &self,
         py: Python<'py>,

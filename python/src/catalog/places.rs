@@ -1,4 +1,4 @@
-//! Columns that say where attributes stand: steps, variables, boxes.
+//! Columns that locate attributes: steps, variables, boxes.
 
 use std::collections::HashMap;
 
@@ -14,12 +14,12 @@ use crate::errors::{Raise, Refuse, invalid};
 use crate::request::{KeyText, type_name};
 use crate::sequence::Several;
 
-/// Whole numbers: one, or one a row.
+/// Whole numbers: one for all rows, or one per row.
 pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Column<i64>> {
     let wrong = || {
         invalid(
-            format!("{what} is {}, no whole number", type_name(object)),
-            "give integers, one or one a row",
+            format!("{what} is {}, not a whole number", type_name(object)),
+            "give integers, one, or one per row",
         )
     };
     if object.is_instance_of::<PyBool>() {
@@ -47,23 +47,23 @@ pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Column<i64>> 
     }
 }
 
-/// The number that an object is where it is a float of Python or numpy.
+/// The number that an object holds, if it is a float of Python or numpy.
 pub fn float(object: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     let is_float = object.is_instance_of::<PyFloat>()
         || (object.hasattr("is_integer")? && object.extract::<i64>().is_err());
     if is_float { object.extract::<f64>().if_it_is(object.py()) } else { Ok(None) }
 }
 
-/// The whole number that a float is: a column of pandas that had a gap holds floats.
+/// A float as a whole number: pandas stores an integer column with gaps as floats.
 pub fn whole(number: f64, what: &str) -> PyResult<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match number.fract() == 0.0 && number.abs() <= EXACT {
         true => Ok(number as i64),
-        false => Err(invalid(format!("{what} has {number:?}, which is no whole number"), "give integers")),
+        false => Err(invalid(format!("{what} has {number:?}, which is not a whole number"), "give integers")),
     }
 }
 
-/// Floats: one, or one a row; integers where they are exact.
+/// Floats: one for all rows, or one per row; integers if they convert exactly.
 pub fn floats(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<f64>> {
     let cells = match cells(object, what)? {
         None => Cells::Any(vec![values::infer(object, what)?]),
@@ -75,10 +75,10 @@ pub fn floats(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<f64>> {
     }
 }
 
-/// Names: distinct ones, and the place of each row's among them.
+/// The distinct names, and each row's index into them.
 fn names(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(Vec<String>, Option<Vec<u32>>)> {
     let wrong =
-        || invalid(format!("{what} is {}, no text", type_name(object)), "give names, one or one a row");
+        || invalid(format!("{what} is {}, not text", type_name(object)), "give names, one, or one per row");
     match cells(object, what)? {
         None => Ok((vec![object.extract().or_refuse(object.py(), wrong)?], None)),
         Some(Cells::Coded(codes, words)) => Ok((words, Some(codes))),
@@ -107,7 +107,7 @@ fn names(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(Vec<String>, Option
     }
 }
 
-/// One end of boxes: numbers of one box for all rows, or of one box a row, with the rank.
+/// One end of boxes: the numbers of one box for all rows, or of one box per row, with the rank.
 fn ends(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(usize, Vec<i64>, bool)> {
     let wrong = || {
         invalid(
@@ -141,7 +141,7 @@ fn ends(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(usize, Vec<i64>, boo
     }
 }
 
-/// Distinct names and the place of each row's among them, with the levels that they are on.
+/// Distinct names and each row's index into them, with the levels of the names.
 fn on_levels(
     (names, of_row): (Vec<String>, Option<Vec<u32>>),
     level: &Bound<'_, PyAny>,
@@ -176,8 +176,8 @@ fn on_levels(
     Ok((distinct, Some(codes)))
 }
 
-/// What attributes stand on.
-#[allow(clippy::too_many_arguments, reason = "what a place is made of")]
+/// Builds the target of attributes.
+#[allow(clippy::too_many_arguments, reason = "the parts of a place")]
 pub fn target(
     variable: Option<&Bound<'_, PyAny>>,
     level: Option<&Bound<'_, PyAny>>,
@@ -214,7 +214,7 @@ pub fn target(
     }
 }
 
-/// The target with further keywords: a mapping of each to its value, or to one value a row.
+/// Adds further keywords: a mapping of each keyword to its value, or to one value per row.
 fn with_keywords(mut target: Target, keywords: Option<&Bound<'_, PyAny>>) -> PyResult<Target> {
     let Some(keywords) = keywords.filter(|keywords| !keywords.is_none()) else { return Ok(target) };
     let keywords = keywords.cast::<PyDict>().map_err(|_| {
@@ -240,7 +240,7 @@ fn with_keywords(mut target: Target, keywords: Option<&Bound<'_, PyAny>>) -> PyR
     Ok(target)
 }
 
-/// The text of a keyword's value; nothing for None.
+/// The text of a keyword's value; empty for None.
 fn one_text(keyword: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
     let one = PyDict::new(given.py());
     one.set_item(keyword, given)?;
@@ -248,7 +248,7 @@ fn one_text(keyword: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(text.pairs()?.first().map(|(_, value)| (*value).to_owned()).unwrap_or_default())
 }
 
-/// The text of a keyword's value in a column; nothing where a row has none.
+/// The text of a keyword's value in a column; empty for a row without one.
 fn keyword_text(value: &Value, what: &str) -> PyResult<String> {
     match value {
         Value::Null => Ok(String::new()),
@@ -258,7 +258,7 @@ fn keyword_text(value: &Value, what: &str) -> PyResult<String> {
     }
 }
 
-/// The target on a set of cells, or on a set a row: a list or tuple of sets.
+/// Restricts the target to a set of cells, or to one set per row: a list or tuple of sets.
 fn on_cells(target: Target, cells: &Bound<'_, PyAny>) -> PyResult<Target> {
     let one = |set: &Bound<'_, PyAny>| -> PyResult<Vec<i64>> {
         let array = values::asarray(set)?;
@@ -290,7 +290,7 @@ fn on_cells(target: Target, cells: &Bound<'_, PyAny>) -> PyResult<Target> {
     Ok(target.on_cells(one(cells)?))
 }
 
-/// The target in its box, or in a box a row.
+/// Restricts the target to its box, or to one box per row.
 fn boxes(
     target: Target,
     start: Option<&Bound<'_, PyAny>>,
@@ -299,9 +299,9 @@ fn boxes(
     let (start, count) = match (start.filter(|s| !s.is_none()), count.filter(|c| !c.is_none())) {
         (None, None) => return Ok(target),
         (Some(start), Some(count)) => (ends(start, "start")?, ends(count, "count")?),
-        (Some(_), None) => return Err(invalid("a box has a start and no count", "give count=, its extents")),
+        (Some(_), None) => return Err(invalid("a box has a start but no count", "give count=, its extents")),
         (None, Some(_)) => {
-            return Err(invalid("a box has a count and no start", "give start=, its first element"));
+            return Err(invalid("a box has a count but no start", "give start=, its first element"));
         }
     };
     let ((rank, start, start_each), (other, count, count_each)) = (start, count);

@@ -1,4 +1,4 @@
-//! What is read from the catalog: each call releases the interpreter's lock and calls the facade.
+//! Reading the catalog: each call releases the interpreter's lock and calls the facade.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::sequence::Several;
 use crate::store::session;
 use crate::table::{Column, Table, ValueColumn};
 
-/// A query, ready to be asked. Made by a condition and keywords, or from text.
+/// A prepared query. Made from a condition and keywords, or from text.
 #[pyclass(frozen, name = "_Query", module = "fieldstone")]
 #[derive(Clone)]
 pub struct PyQuery {
@@ -32,7 +32,7 @@ impl PyQuery {
         Ok(PyQuery { query: terms::query(r#where, terms)? })
     }
 
-    /// From text, as ``store.find`` takes it.
+    /// Parses text in the syntax of ``store.find``.
     #[staticmethod]
     fn parse(text: &str, txn: Option<&str>) -> PyResult<PyQuery> {
         let mut query = fieldstone::catalog::query::text::parse(text).or_raise()?;
@@ -42,17 +42,17 @@ impl PyQuery {
         Ok(PyQuery { query })
     }
 
-    /// The same with another limit.
+    /// The same query with another limit.
     fn limited(&self, limit: Option<u64>) -> PyQuery {
         PyQuery { query: Query { limit, ..self.query.clone() } }
     }
 
-    /// As text that reads back.
+    /// The query as text that parses back to it.
     fn __str__(&self) -> String {
         self.query.to_string()
     }
 
-    /// Its limit, if it has one.
+    /// Its limit, if any.
     #[getter]
     fn limit(&self) -> Option<u64> {
         self.query.limit
@@ -73,7 +73,7 @@ impl PyCatalog {
         Ok(PyHitTable { table: Arc::new(table), users: Users::of(&self.handle) })
     }
 
-    /// The hits, and for each attribute that the query asks for beside them a table of the same rows.
+    /// The hits, and for each related attribute that the query asks for, a table with the same rows.
     fn pairs(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<(PyHitTable, Vec<PyHitTable>)> {
         let query = &query.get().query;
         let found = py.waiting(|| self.catalog().pairs(query)).or_raise()?;
@@ -82,7 +82,7 @@ impl PyCatalog {
         Ok((table(found.hits), found.also.into_iter().map(table).collect()))
     }
 
-    /// The type of the values that a query asks for, where its tags have one alone.
+    /// The type of the queried values, if all tags share one type.
     fn value_kind(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Option<&'static str>> {
         let query = &query.get().query;
         let kind = py.waiting(|| self.catalog().value_kind(query)).or_raise()?;
@@ -138,7 +138,7 @@ impl PyCatalog {
         Ok(rows::steps(py.waiting(|| self.catalog().steps(query)).or_raise()?))
     }
 
-    /// A variable that was just declared.
+    /// A newly declared variable.
     fn declared<'py>(
         &self,
         py: Python<'py>,
@@ -194,8 +194,8 @@ impl PyCatalog {
         rows::variable(py, &found)
     }
 
-    /// Why a query finds nothing: what a name is of that nothing has, the name, and a question that offers near
-    /// ones; None where all names are known.
+    /// The reason why a query finds nothing: the kind of the unknown name, the name, and a question that offers
+    /// similar names; None if all names are known.
     fn missing(
         &self,
         py: Python<'_>,
@@ -206,7 +206,7 @@ impl PyCatalog {
         Ok(found.map(|missing| (missing.what, missing.name, missing.did_you_mean)))
     }
 
-    /// The same of a query of what goes, whose names are names.
+    /// Like `missing`, for a query of data to delete or change, in which names are literal.
     fn missing_to_change(
         &self,
         py: Python<'_>,
@@ -231,7 +231,7 @@ impl PyCatalog {
         key_of(py, self.store.get(), &run_name(run), variable, step, &[])
     }
 
-    /// Logs, commits, attributes, fields, and where the engine is.
+    /// Counts of logs, commits, attributes and fields, and the path of the engine.
     fn rebuild(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64, String)> {
         let done = py.waiting(|| self.catalog().rebuild()).or_raise()?;
         Ok((done.logs, done.commits, done.attributes, done.fields, done.engine))
@@ -274,8 +274,8 @@ impl PyCatalog {
         boxes::listed(py, &boxes::ranges(region)?)
     }
 
-    /// A table of columns of values; None is absent. `kinds` are the types of the columns, by the names of value types, or
-    /// "ints" and "texts" for lists of these. `empty`: the columns' types alone, without a row.
+    /// A table of value columns; None is absent. `kinds` are the types of the columns: names of value types, or
+    /// "ints" and "texts" for lists of these. `empty` keeps only the columns' types, without rows.
     #[staticmethod]
     #[pyo3(signature = (names, columns, kinds, empty=false))]
     fn table(

@@ -1,4 +1,4 @@
-//! Runs, steps, variables, tags, boxes and aggregates as Python has them: dicts and tables.
+//! Runs, steps, variables, tags, boxes and aggregates as Python objects: dicts and tables.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::data;
 use crate::listing::time_object;
 use crate::table::{Column, Table};
 
-/// Texts, each distinct one once; empty ones are absent.
+/// A text column with each distinct text stored once; empty texts are absent.
 fn texts<'a>(all: impl Iterator<Item = Option<&'a str>>) -> Column {
     let mut known: HashMap<Option<&'a str>, u32> = HashMap::new();
     let mut distinct: Vec<Option<Arc<str>>> = Vec::new();
@@ -104,7 +104,7 @@ pub fn variable<'py>(py: Python<'py>, variable: &VariableInfo) -> PyResult<Bound
     Ok(dict)
 }
 
-/// Name, version asked for, type, unit and version to show of a tag.
+/// A tag's name, version asked for, type, unit and version to show.
 pub type ShownTag = (String, i64, String, String, i64);
 
 /// A tag.
@@ -113,8 +113,8 @@ pub fn tag_row(tag: TagInfo) -> ShownTag {
     (decl.name, decl.version, decl.kind.name().to_owned(), decl.unit, tag.version)
 }
 
-/// Columns project, run, step, time; where some step is no whole number of hours, `step` has null there and a further
-/// column `lead` has all steps as keys write them.
+/// Columns project, run, step, time. If a step is not a whole number of hours, it is null in `step`, and another
+/// column, `lead`, holds all steps as keys write them.
 pub fn steps(all: Vec<StepInfo>) -> Table {
     let mut columns = vec![
         ("project", texts(all.iter().map(|row| project(&row.run)))),
@@ -150,7 +150,7 @@ pub fn boxes(all: Vec<BoxInfo>) -> Table {
     table(columns, all.len())
 }
 
-/// Columns of what was grouped by, then count, min, max, mean.
+/// The columns grouped by, then count, min, max, mean.
 pub fn aggregates(all: Vec<Aggregate>, by: &[By]) -> Table {
     let mut columns = Vec::new();
     let number = |of: fn(&Aggregate) -> Option<f64>| Column::Number(all.iter().map(of).collect());

@@ -1,5 +1,5 @@
-//! Steps and levels of a query: what `step=` and `level=` take. Slices are half-open, `a/to/b` and tests include both
-//! ends.
+//! Steps and levels of a query: the forms that `step=` and `level=` accept. Slices are half-open; `a/to/b` and tests
+//! include both ends.
 
 use fieldstone::catalog::query::{Expr, Term};
 use fieldstone::catalog::value::{Test, Value};
@@ -11,10 +11,10 @@ use crate::errors::{Raise, Refuse, invalid, utf8};
 use crate::request::type_name;
 use crate::sequence::{Room, each};
 
-/// Steps that a stride may name one by one.
+/// The most steps that a stride may list one by one.
 const MANY: i64 = 1_000_000;
 
-/// The thing counted: steps or levels.
+/// The quantity counted: steps or levels.
 #[derive(Clone, Copy)]
 pub struct CountedTerm {
     what: &'static str,
@@ -34,7 +34,7 @@ impl CountedTerm {
         (self.term)(ranges).or_raise().map(Expr::Term)
     }
 
-    /// The condition on them.
+    /// The condition on steps or levels.
     pub fn expr(self, object: &Bound<'_, PyAny>) -> PyResult<Expr> {
         match object.cast::<PyTest>() {
             Ok(test) => self.of_test(&test.get().test()),
@@ -42,7 +42,7 @@ impl CountedTerm {
         }
     }
 
-    /// The numbers that an object names, which stands `depth` lists deep.
+    /// The numbers in an object at list depth `depth`.
     fn ranges(self, object: &Bound<'_, PyAny>, depth: usize, room: &mut Room) -> PyResult<Vec<(i64, i64)>> {
         let what = self.what;
         room.take(depth, what)?;
@@ -95,17 +95,18 @@ impl CountedTerm {
         Ok(merged(all.concat()))
     }
 
-    /// Every `stride`-th from `start`, before `stop`.
+    /// Every `stride`-th number from `start`, before `stop`.
     fn strided(self, start: i64, stop: i64, stride: i64) -> PyResult<Vec<(i64, i64)>> {
         let count = match stride {
             0 => return Err(self.wrong("a range with a stride of 0")),
+            // In 128 bits, because the distance of two i64 may not fit in 64.
             1.. => (i128::from(stop) - i128::from(start) + i128::from(stride) - 1) / i128::from(stride),
             _ => (i128::from(start) - i128::from(stop) - i128::from(stride) - 1) / -i128::from(stride),
         };
         if count > i128::from(MANY) {
             return Err(invalid(
                 format!("{0} names {count} {0}s one by one", self.what),
-                "give a slice without a stride, which is a range however long",
+                "give a slice without a stride, which is one range whatever its length",
             ));
         }
         let all = (0..count.max(0) as i64).map(|i| start + i * stride);
@@ -150,6 +151,7 @@ impl CountedTerm {
             Test::Below(x) => is(i64::MIN, self.ceil(x)?.saturating_sub(1)),
             Test::AtMost(x) => is(i64::MIN, self.floor(x)?),
             Test::Between(a, b) => is(self.ceil(a)?, self.floor(b)?),
+            // For a fraction the ceiling exceeds the floor: the range is empty and matches no step.
             Test::Equal(x) => is(self.ceil(x)?, self.floor(x)?),
             Test::IsIn(xs) => {
                 let all =
@@ -181,7 +183,7 @@ impl CountedTerm {
     }
 }
 
-/// Neighbours as one range.
+/// Merges neighbours into ranges.
 fn merged(mut all: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     all.sort_unstable();
     let mut out: Vec<(i64, i64)> = Vec::with_capacity(all.len());

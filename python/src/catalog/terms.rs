@@ -1,4 +1,4 @@
-//! Keywords of a query, turned into the query model.
+//! Translates keywords of a query into the query model.
 
 use std::fmt::{self, Write};
 
@@ -14,11 +14,11 @@ use crate::errors::{Raise, Refuse, invalid, utf8};
 use crate::request::type_name;
 use crate::sequence::{Room, Several, each, pairs};
 
-/// Subjects of queries as text that have a plural here: their keyword takes a dict of several.
+/// Subjects of text queries whose keyword here is plural and takes a dict of several.
 const PLURALS: [(&str, &str); 2] = [("param", "params"), ("keyword", "keywords")];
-/// Terms that say what must hold and that begin no term of a text.
+/// Terms that add conditions but that no term of a text query begins with.
 const OURS: [&str; 3] = ["also", "without", "where"];
-/// Terms that say what is shown of it.
+/// Terms that control the output.
 const SHOWN: [&str; 4] = ["txn", "order", "limit", "pick"];
 
 /// An expression over terms. Made by ``fieldstone.where(…)``; ``a & b``, ``a | b`` and ``~a`` combine them.
@@ -37,7 +37,7 @@ impl PyWhere {
             let name = utf8(name.cast::<PyString>()?)?.to_owned();
             if SHOWN.contains(&&*name) {
                 let hint = "give it to the call that asks: attributes, runs, steps, variables or tags";
-                return Err(invalid(format!("{name}= is no condition"), hint));
+                return Err(invalid(format!("{name}= is not a condition"), hint));
             }
             if !value.is_none() {
                 all.push(filter(&name, &value)?);
@@ -63,7 +63,7 @@ impl PyWhere {
     }
 }
 
-/// Another attribute that must be there, or must not. Made by ``fieldstone.related``.
+/// Another attribute that must exist, or must not. Made by ``fieldstone.related``.
 #[pyclass(frozen, name = "Related", module = "fieldstone")]
 pub struct PyRelated(pub Expr);
 
@@ -78,7 +78,7 @@ impl PyRelated {
             "overlapping" => Where::Overlapping,
             other => {
                 let hint = "use \"same run\", \"same step\", \"same variable\" or \"overlapping\"";
-                return Err(invalid(format!("{other:?} is no place of a related attribute"), hint));
+                return Err(invalid(format!("{other:?} is not a place of a related attribute"), hint));
             }
         };
         let related = Expr::Related(place, Box::new(r#where.get().0.made()));
@@ -91,7 +91,7 @@ impl PyRelated {
     }
 }
 
-/// An expression as text, cut where it is long.
+/// An expression as text, shortened if it is long.
 fn shown(expr: &Expr) -> String {
     let mut text = Cut(String::new());
     match write!(text, "{expr}") {
@@ -100,7 +100,7 @@ fn shown(expr: &Expr) -> String {
     }
 }
 
-/// Text that takes no more than is shown.
+/// Text that stops growing at the length shown.
 struct Cut(String);
 
 impl fmt::Write for Cut {
@@ -120,7 +120,7 @@ impl fmt::Write for Cut {
     }
 }
 
-/// All of several.
+/// Joins several expressions by "and".
 pub fn one(mut all: Vec<Expr>) -> Expr {
     match (all.len(), all.pop()) {
         (1, Some(only)) => only,
@@ -132,8 +132,8 @@ pub fn one(mut all: Vec<Expr>) -> Expr {
     }
 }
 
-/// Takes what `where=` holds: expressions of ours, text, or a list of these, all of which must hold. Lists may
-/// stand in lists, `depth` deep.
+/// Adds the value of `where=`: our expressions, text, or a list of these, all of which must hold. Lists may nest;
+/// `depth` is the current depth.
 fn extend(
     all: &mut Vec<Chain<Expr>>,
     r#where: Option<&Bound<'_, PyAny>>,
@@ -152,7 +152,7 @@ fn extend(
         }
     } else {
         let hint = "give fst.where(…), text as store.find takes it, or a list of these";
-        return Err(invalid(format!("{} is no condition", type_name(given)), hint));
+        return Err(invalid(format!("{} is not a condition", type_name(given)), hint));
     }
     Ok(())
 }
@@ -171,7 +171,7 @@ pub fn query(r#where: Option<&Bound<'_, PyAny>>, terms: Option<&Bound<'_, PyDict
             "txn" => query.session = crate::store::session(Some(value.extract()?))?,
             "order" => query.order = order(&value)?,
             "limit" => {
-                let wrong = || invalid(format!("limit={value}"), "give a whole number from 0 on");
+                let wrong = || invalid(format!("limit={value}"), "give a whole number of at least 0");
                 query.limit = Some(value.extract().or_refuse(value.py(), wrong)?);
             }
             "pick" => query.pick = Some(pick(&value)?),
@@ -235,7 +235,7 @@ fn unknown(name: &str) -> PyErr {
     invalid(format!("there is no term {name}="), &near.unwrap_or_else(all))
 }
 
-/// Refuses a comparison that is written as a pair: it would be a list of two values.
+/// Rejects a comparison written as a pair, which would be a list of two values.
 fn check_comparison(name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let Ok(pair) = value.cast::<PyTuple>() else { return Ok(()) };
     let first = pair.get_item(0).ok().and_then(|first| first.extract::<String>().ok());
@@ -250,7 +250,10 @@ fn check_comparison(name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
     match pair.get_item(1) {
         Ok(bound) if pair.len() == 2 => {
             let bound = bound.repr()?;
-            Err(invalid(format!("{name}={} is no test", pair.repr()?), &format!("give fst.{test}({bound})")))
+            Err(invalid(
+                format!("{name}={} is not a test", pair.repr()?),
+                &format!("give fst.{test}({bound})"),
+            ))
         }
         _ => Ok(()),
     }
@@ -304,7 +307,7 @@ fn term(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
             Ok("run") => Ok(Expr::Term(Term::Scope(Scope::Run))),
             Ok("step") => Ok(Expr::Term(Term::Scope(Scope::Step))),
             Ok("variable") => Ok(Expr::Term(Term::Scope(Scope::Variable))),
-            _ => Err(invalid(format!("scope={value}"), "attributes stand on a run, a step or a variable")),
+            _ => Err(invalid(format!("scope={value}"), "give \"run\", \"step\" or \"variable\"")),
         },
         "box" => boxes::expr(value),
         "extent" => {
@@ -344,7 +347,7 @@ fn related(value: &Bound<'_, PyAny>) -> PyResult<Vec<Expr>> {
     }
     let wrong = || {
         let hint = "give fst.related(\"same step\", tag=…), or a list of these";
-        invalid(format!("{} is no related attribute", type_name(value)), hint)
+        invalid(format!("{} is not a related attribute", type_name(value)), hint)
     };
     if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
         return Err(wrong());
@@ -362,12 +365,12 @@ fn numbers(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<i64>> {
     }
 }
 
-/// The test of a moment, whose values may be texts still. A slice has the hint that fits it.
+/// The test of a time, whose values may still be texts. A slice gets a matching hint.
 fn created(value: &Bound<'_, PyAny>) -> PyResult<Test> {
     tests::test(value, "created")
 }
 
-/// A test of moments: texts are read as ISO 8601 has them.
+/// A test of times: texts are parsed as ISO 8601.
 fn moments(test: &Test) -> PyResult<Test> {
     let moment = |value: &Value| -> PyResult<Value> {
         match value {
@@ -375,7 +378,7 @@ fn moments(test: &Test) -> PyResult<Test> {
             Value::Text(text) => Python::attach(|py| values::nanoseconds(PyString::new(py, text).as_any()))
                 .map(Value::DateTime),
             other => Err(invalid(
-                format!("created is {other}, which is no moment"),
+                format!("created is {other}, which is not a moment"),
                 "give a datetime, or text such as \"2026-11-21\"",
             )),
         }

@@ -1,4 +1,4 @@
-//! The class `Test`: what `fst.above` and its like make.
+//! The class `Test`, which `fst.above` and the like make.
 
 use fieldstone::catalog::value::{Glob, Size, Test, Value};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use super::values;
 use crate::errors::{Raise, invalid};
 use crate::sequence::each;
 
-/// A test of a value, a name, a time, an extent: what a term of a query asks.
+/// A test of a value, name, time or extent: one term of a query applies it.
 ///
 /// Made by ``fieldstone.above(x)``, ``at_least``, ``below``, ``at_most``, ``between``, ``equal``,
 /// ``isin``, ``contains``, ``glob`` and ``exists``. ``a & b``, ``a | b`` and ``~a`` combine them, and
@@ -19,7 +19,7 @@ use crate::sequence::each;
 pub struct PyTest(Chain<Test>);
 
 impl PyTest {
-    /// The test that it stands for.
+    /// The test that this object represents.
     pub fn test(&self) -> Test {
         self.0.made()
     }
@@ -37,7 +37,7 @@ fn value(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
     values::infer(object, what)
 }
 
-/// Refuses a slice where the values are no integers.
+/// Rejects a slice for values that are not integers.
 pub fn no_slice(what: &str) -> PyErr {
     invalid(
         format!("{what} is a slice; Python slices are for integers only, and half-open"),
@@ -45,7 +45,7 @@ pub fn no_slice(what: &str) -> PyErr {
     )
 }
 
-/// The test of an argument: one of ours, a list of values to be equal to, or a value.
+/// The test in an argument: a `Test`, a list of accepted values, or one value.
 pub fn test(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Test> {
     if let Ok(test) = object.cast::<PyTest>() {
         return Ok(test.get().test());
@@ -56,7 +56,7 @@ pub fn test(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Test> {
     }
 }
 
-/// As [`test`], where a text with `*`, `?` or `[` is a pattern, as in names.
+/// Like [`test`], but text with `*`, `?` or `[` is a pattern, as in names.
 pub fn test_or_pattern(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Test> {
     let test = test(object, what)?;
     Ok(match &test {
@@ -95,7 +95,7 @@ impl PyTest {
         self.and(Test::AtMost(value(x, "x")?))
     }
 
-    /// And from `a` to `b`, both included; of a range: it overlaps them.
+    /// And from `a` to `b`, both included; a range value must overlap them.
     fn between(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<PyTest> {
         self.and(Test::Between(value(a, "a")?, value(b, "b")?))
     }
@@ -116,17 +116,17 @@ impl PyTest {
         self.and(Test::IsIn(xs?))
     }
 
-    /// And a range that holds `x`, a text with the substring `x`, or an array with the element `x`.
+    /// And a range that contains `x`, a text with the substring `x`, or an array with the element `x`.
     fn contains(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
         self.and(Test::Contains(value(x, "x")?))
     }
 
-    /// And a text that matches `pattern`: ``*``, ``?``, ``[…]``; with case.
+    /// And a text that matches `pattern`: ``*``, ``?``, ``[…]``; case matters.
     fn glob(&self, pattern: &str) -> PyResult<PyTest> {
         self.and(Test::Glob(pattern.to_owned()))
     }
 
-    /// And there is a value, whatever it is, NaN too.
+    /// And any value exists, even NaN.
     fn exists(&self) -> PyResult<PyTest> {
         self.and(Test::Exists)
     }
@@ -148,7 +148,7 @@ impl PyTest {
     }
 }
 
-/// A test as it is written in Python, without `fst.`; of many joined ones the first.
+/// A test as Python writes it, without `fst.`; for a chain, its first test.
 fn text(py: Python<'_>, test: &Test) -> PyResult<String> {
     const SHOWN: usize = 20;
     let shown = |value: &Value| -> PyResult<String> { Ok(values::object(py, value)?.repr()?.to_string()) };

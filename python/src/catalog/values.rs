@@ -1,4 +1,4 @@
-//! Values of metadata between Python and the catalog: what a Python object is, and what it comes back as.
+//! Values of metadata between Python and the catalog: the conversion of Python objects, and back.
 //!
 //! | Python | value |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | numpy array of one dimension | array |
 //! | list, tuple; dict | list; map |
 //!
-//! A tag's type decides where an object can be two things: a pair is a range for a tag of ranges, a list
-//! an array for a tag of arrays.
+//! A tag's type decides ambiguous objects: a pair is a range for a tag of ranges, a list is an array for a tag of
+//! arrays.
 
 use fieldstone::catalog::value::{DEPTH, Value, ValueType, too_deep};
 use pyo3::IntoPyObjectExt;
@@ -25,7 +25,7 @@ use crate::listing::time_object;
 use crate::request::type_name;
 use crate::sequence::{self, Room, each};
 
-/// Classes that values are recognised by; numpy's and the calendar's are looked up once.
+/// Classes that identify values; those of numpy and of dates are looked up once.
 struct Classes {
     int_range: Py<PyAny>,
     float_range: Py<PyAny>,
@@ -62,9 +62,9 @@ pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_instance(classes.ndarray.bind(object.py()))? && !object.getattr("ndim")?.eq(0)?)
 }
 
-/// What a numpy array, or what turns into one, is as an array.
+/// Converts a numpy array, or an object that numpy can convert, to an array.
 pub fn asarray<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    // What it turns into may be masked, which `asarray` would drop.
+    // An object may convert to a masked array, whose mask `asarray` would drop.
     let lazy = !object.is_instance(classes(object.py())?.ndarray.bind(object.py()))?
         && object.hasattr("__array__")?;
     let object = &if lazy { object.call_method0("__array__")? } else { object.clone() };
@@ -72,21 +72,24 @@ pub fn asarray<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         return Err(crate::data::masked(&type_name(object)));
     }
     let made = classes(object.py())?.asarray.bind(object.py()).call1((object,));
-    // Of a class that says it is longer than it is numpy makes no array, for want of memory.
+    // numpy runs out of memory on an object that claims a larger length than it has.
     made.map_err(|error| match error.is_instance_of::<PyMemoryError>(object.py()) {
-        true => invalid(format!("{} is no array that memory holds", type_name(object)), "give a numpy array"),
+        true => invalid(
+            format!("{} is not an array that fits in memory", type_name(object)),
+            "give a numpy array",
+        ),
         false => error,
     })
 }
 
-/// Nanoseconds since 1970 of a moment; text is read as ISO 8601 has it.
+/// Nanoseconds since 1970 of a time; text is parsed as ISO 8601.
 pub fn nanoseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
     classes(object.py())?.datetime_ns.bind(object.py()).call1((object,))?.extract()
 }
 
 const TAKEN: &str = "give a bool, number, text, bytes, datetime, range, small array, list or dict";
 
-/// The value that an object is. `what` names it in errors.
+/// Infers the value of an object. `what` names it in errors.
 pub fn infer(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
     match read(object, what, 0, &mut Room::new())? {
         Value::Null => {
@@ -98,8 +101,8 @@ pub fn infer(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
     }
 }
 
-/// The value of an object that stands `depth` deep in another. Nothing is read deeper than [`DEPTH`], so that the
-/// stack suffices, also where an object holds itself.
+/// The value of an object at nesting depth `depth`. Reading stops at [`DEPTH`], so that the stack suffices even if an
+/// object contains itself.
 fn read(object: &Bound<'_, PyAny>, what: &str, depth: usize, room: &mut Room) -> PyResult<Value> {
     room.take(depth, what)?;
     if object.is_none() {
@@ -156,11 +159,11 @@ fn read(object: &Bound<'_, PyAny>, what: &str, depth: usize, room: &mut Room) ->
     if object.is_instance_of::<PyFloat>() {
         return Ok(Value::Float(object.extract()?));
     }
-    Err(invalid(format!("{what} is {}, which is no value of metadata", type_name(object)), TAKEN))
+    Err(invalid(format!("{what} is {}, which is not a metadata value", type_name(object)), TAKEN))
 }
 
-/// Whether an object stands for a value that is not there: None, masked of numpy, NA and NaT of pandas, NaT of numpy. NaN is
-/// a number.
+/// Whether an object represents a missing value: None, numpy's masked, NA and NaT of pandas, NaT of numpy. NaN is a
+/// number.
 pub fn is_missing(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if object.is_none() {
         return Ok(true);
@@ -170,14 +173,14 @@ pub fn is_missing(object: &Bound<'_, PyAny>) -> PyResult<bool> {
         return Ok(object.getattr("ndim")?.eq(0)? && crate::data::is_masked(object)?);
     }
     if object.is_instance(classes.datetime64.bind(py))? {
-        // It alone is not equal to itself.
+        // Only NaT is not equal to itself here.
         return object.ne(object);
     }
     Ok(["NAType", "NaTType"].contains(&object.get_type().name()?.to_str()?))
 }
 
 fn not_utf8(what: &str) -> PyErr {
-    invalid(format!("{what} is text that UTF-8 cannot hold"), "give bytes, or text without lone surrogates")
+    invalid(format!("{what} is text that UTF-8 cannot encode"), "give bytes, or text without lone surrogates")
 }
 
 fn int(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
@@ -185,7 +188,10 @@ fn int(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
         return Ok(Value::Int(small));
     }
     object.extract::<u64>().map(Value::UInt).map_err(|_| {
-        invalid(format!("{what} is {object}, which 64 bits do not hold"), "give it as text, or as a float")
+        invalid(
+            format!("{what} is {object}, which does not fit in 64 bits"),
+            "give it as text, or as a float",
+        )
     })
 }
 
@@ -199,7 +205,7 @@ fn int_range(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
     Ok(Value::IntRange(start, stop - 1))
 }
 
-/// One of numpy's scalars.
+/// Converts one of numpy's scalars.
 fn scalar(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
     let dtype = object.getattr("dtype")?;
     let kind: String = dtype.getattr("kind")?.extract()?;
@@ -212,7 +218,7 @@ fn scalar(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
                 false => infer(&item, what),
             }
         }
-        _ => Err(invalid(format!("{what} has dtype {dtype}, which is no value of metadata"), TAKEN)),
+        _ => Err(invalid(format!("{what} has dtype {dtype}, which is not a metadata value"), TAKEN)),
     }
 }
 
@@ -250,17 +256,17 @@ fn array(object: &Bound<'_, PyAny>, what: &str, depth: usize, room: &mut Room) -
     }
 }
 
-/// An array, whose elements are of one type; integers become floats where others are.
+/// An array whose elements share one type; integers become floats if others are floats.
 fn uniform(elements: Vec<Value>, what: &str) -> PyResult<Value> {
     Value::List(elements).fits(ValueType::Array).ok_or_else(|| {
         invalid(
-            format!("{what} is an array of several types, or of no simple one"),
+            format!("{what} is an array of several types, or of a type that is not simple"),
             "give numbers, texts, bools or datetimes of one type, or a list for a tag of type json",
         )
     })
 }
 
-/// Keys and values of a dict that stands `depth` deep.
+/// Keys and values of a dict at nesting depth `depth`.
 fn pairs(
     map: &Bound<'_, PyDict>,
     what: &str,
@@ -276,7 +282,7 @@ fn pairs(
     })
 }
 
-/// The name of what stands in a dict; of what stands deep, where it begins.
+/// The name of an item of a dict for errors; a deep name keeps only its beginning.
 fn within(what: &str, key: &str) -> String {
     const LONG: usize = 200;
     match what.len() + key.len() > LONG {
@@ -286,12 +292,12 @@ fn within(what: &str, key: &str) -> String {
     }
 }
 
-/// A dict of values, None among them.
+/// A dict of values, including None.
 pub fn with_none(map: &Bound<'_, PyDict>, what: &str) -> PyResult<Vec<(String, Value)>> {
     pairs(map, what, 0, &mut Room::new())
 }
 
-/// A dict of values, where no value is None.
+/// A dict of values, none of which is None.
 pub fn named(map: Option<&Bound<'_, PyDict>>, what: &str) -> PyResult<Vec<(String, Value)>> {
     let all = map.map_or_else(|| Ok(Vec::new()), |map| pairs(map, what, 0, &mut Room::new()))?;
     match all.iter().find(|(_, value)| matches!(value, Value::Null)) {
@@ -300,7 +306,7 @@ pub fn named(map: Option<&Bound<'_, PyDict>>, what: &str) -> PyResult<Vec<(Strin
     }
 }
 
-/// What objects are for a tag of type `kind`: as [`infer`] says, and then exactly widened.
+/// Converts objects for a tag of type `kind`: inferred as by [`infer`], then widened exactly.
 pub fn of_kind(object: &Bound<'_, PyAny>, kind: ValueType, what: &str) -> PyResult<Value> {
     let sequence = object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>();
     match kind {
@@ -320,10 +326,13 @@ pub fn of_kind(object: &Bound<'_, PyAny>, kind: ValueType, what: &str) -> PyResu
 fn unfit(object: &Bound<'_, PyAny>, kind: ValueType, what: &str) -> PyErr {
     let shown: String = object.repr().map_or_else(|_| type_name(object), |text| text.to_string());
     let shown: String = shown.chars().take(60).collect();
-    invalid(format!("{what}: {shown} is no {}", kind.name()), "give its first and last, both included")
+    invalid(
+        format!("{what}: {shown} is not a valid {}", kind.name()),
+        "give its first and last, both included",
+    )
 }
 
-/// A value as one of a type: the same, or widened where that is exact.
+/// Converts a value to a type: unchanged, or widened if that is exact.
 pub fn fit(value: Value, kind: ValueType, what: &str) -> PyResult<Value> {
     if value.kind() == kind {
         return Ok(value);
@@ -337,7 +346,7 @@ pub fn fit(value: Value, kind: ValueType, what: &str) -> PyResult<Value> {
     })
 }
 
-/// A value as Python has it. A datetime is in UTC; one that a `datetime` cannot hold exactly is a
+/// A value as a Python object. A datetime is in UTC; one that `datetime` cannot hold exactly becomes a
 /// numpy.datetime64.
 pub fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
@@ -369,7 +378,7 @@ fn list<'py>(py: Python<'py>, elements: &[Value]) -> PyResult<Bound<'py, PyAny>>
     Ok(PyList::new(py, elements.collect::<PyResult<Vec<_>>>()?)?.into_any())
 }
 
-/// Arrays inside lists and maps are lists.
+/// Arrays inside lists and maps become lists.
 fn nested<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::Array(elements) => list(py, elements),

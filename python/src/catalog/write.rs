@@ -1,5 +1,4 @@
-//! What is written into the catalog: each call converts its arguments, releases the interpreter's lock and
-//! calls the facade.
+//! Writing to the catalog: each call converts its arguments, releases the interpreter's lock and calls the facade.
 
 use fieldstone::catalog::Deletion;
 use fieldstone::catalog::value::{Value, ValueType};
@@ -42,7 +41,7 @@ fn optional<'a, 'py>(object: &'a Option<Bound<'py, PyAny>>) -> Option<&'a Bound<
     object.as_ref().filter(|object| !object.is_none())
 }
 
-/// Coordinates along a dimension: (first, spacing), the name of another kind of grid, or one an element.
+/// Coordinates along a dimension: (first, spacing), the name of another kind of grid, or one per element.
 fn coordinate(object: &Bound<'_, PyAny>) -> PyResult<Coordinate> {
     if let Ok(name) = object.cast::<PyString>() {
         return Ok(Coordinate::Other(utf8(name)?.to_owned()));
@@ -75,7 +74,7 @@ fn variable(row: VariableRow<'_>) -> PyResult<VariableDecl> {
     })
 }
 
-/// The values of a batch in a tag of type `kind`: one for all rows, or one a row.
+/// The values of a batch for a tag of type `kind`: one for all rows, or one per row.
 fn batch_values(
     value: &Bound<'_, PyAny>,
     cells: Option<Cells>,
@@ -91,7 +90,7 @@ fn batch_values(
 
 #[pymethods]
 impl PyCatalog {
-    #[allow(clippy::too_many_arguments, reason = "what a run is made of")]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a run")]
     fn create_run(
         &self,
         py: Python<'_>,
@@ -161,7 +160,7 @@ impl PyCatalog {
         py.waiting(|| run.create_steps(numbers, times)).or_raise()
     }
 
-    /// The tags as they are shown: name, version asked for, type, unit, version to show.
+    /// Creates tags and returns how they are shown: name, version asked for, type, unit, version to show.
     fn create_tags(
         &self,
         py: Python<'_>,
@@ -176,8 +175,8 @@ impl PyCatalog {
         Ok(made.into_iter().map(super::rows::tag_row).collect())
     }
 
-    /// Takes attributes; `tag` is a name, (name, version), or all of a tag's row.
-    #[allow(clippy::too_many_arguments, reason = "what an attribute is made of")]
+    /// Adds attributes; `tag` is a name, (name, version), or a tag's whole row.
+    #[allow(clippy::too_many_arguments, reason = "the parts of an attribute")]
     fn annotate(
         &self,
         py: Python<'_>,
@@ -238,8 +237,8 @@ impl PyCatalog {
         .or_raise()
     }
 
-    /// Takes an array as a variable of a run at a step.
-    #[allow(clippy::too_many_arguments, reason = "what a piece is made of")]
+    /// Adds an array as a variable of a run at a step.
+    #[allow(clippy::too_many_arguments, reason = "the parts of a piece")]
     fn write(
         &self,
         py: Python<'_>,
@@ -268,7 +267,7 @@ impl PyCatalog {
         py.waiting(|| run.write(variable, step, array, &options)).or_raise()
     }
 
-    /// How a run goes, and why it failed.
+    /// The state of a run, and why it failed.
     fn state(
         &self,
         py: Python<'_>,
@@ -281,7 +280,7 @@ impl PyCatalog {
         Ok((state.name(), why))
     }
 
-    /// Says how a run goes, with a reason.
+    /// Sets the state of a run, with a reason.
     fn set_state(
         &self,
         py: Python<'_>,
@@ -299,7 +298,7 @@ impl PyCatalog {
         .or_raise()
     }
 
-    /// The newest step that is whole, of these variables or of those that count.
+    /// The newest complete step, for these variables or for those that count.
     fn last_step(
         &self,
         py: Python<'_>,
@@ -311,7 +310,7 @@ impl PyCatalog {
         py.waiting(|| run.last_step(variables.as_deref())).or_raise()
     }
 
-    /// Says that files outside lie below another folder from now on; names of the runs.
+    /// Records that outside files are now below another folder; returns the names of the runs.
     fn repoint(
         &self,
         py: Python<'_>,
@@ -324,8 +323,9 @@ impl PyCatalog {
         Ok(runs.into_iter().map(|run| run.name).collect())
     }
 
-    /// What was deleted, or would be: counts of runs, steps, variables, tags, attributes, fields; whether it was
-    /// done; attributes of others that stay. `named`: the terms that were given, `where` among them.
+    /// The deleted data, or the data that would be deleted: counts of runs, steps, variables, tags, attributes,
+    /// fields; whether the deletion was done; attributes of other users that stay. `named`: the given terms,
+    /// including `where`.
     fn delete(
         &self,
         py: Python<'_>,
@@ -354,7 +354,7 @@ impl PyCatalog {
     }
 }
 
-/// The type of a value as it was given: lists and maps are json.
+/// The type of a value as given; lists and maps are json.
 fn kind_of(value: Value) -> ValueType {
     match value {
         Value::List(_) | Value::Map(_) => ValueType::Json,
@@ -365,7 +365,7 @@ fn kind_of(value: Value) -> ValueType {
 fn tag_name(tag: &Bound<'_, PyAny>) -> PyResult<String> {
     let wrong = |_| {
         let hint = "give its name, (name, version), or what create_tag returned";
-        invalid(format!("{} is no tag", type_name(tag)), hint)
+        invalid(format!("{} is not a tag", type_name(tag)), hint)
     };
     match tag.cast::<PyString>() {
         Ok(name) => Ok(utf8(name)?.to_owned()),
@@ -376,7 +376,7 @@ fn tag_name(tag: &Bound<'_, PyAny>) -> PyResult<String> {
     }
 }
 
-/// Whether what was given as a column is one array: numbers or texts, and no lists of these.
+/// Whether the argument given as a column is one array of numbers or texts, not of lists.
 fn is_flat(value: &Bound<'_, PyAny>, cells: Option<&Cells>) -> PyResult<bool> {
     Ok(match cells {
         Some(Cells::Any(cells)) => !cells.iter().all(|cell| matches!(cell, Value::List(_) | Value::Array(_))),

@@ -1,4 +1,4 @@
-//! The processes that annotated, as hits name them and queries take them.
+//! The processes that annotated, as hits name them and queries select them.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::tests;
 use crate::errors::invalid;
 use crate::sequence::{Room, each, pairs};
 
-/// The process that annotated. Two are equal where host, number, rank, job and attempt are.
+/// The process that annotated. Two are equal if their host, number, rank, job and attempt are equal.
 #[pyclass(frozen, eq, hash, name = "Writer", module = "fieldstone")]
 #[derive(Debug, Clone)]
 pub struct PyWriter {
@@ -42,31 +42,31 @@ impl PyWriter {
         &self.writer.host
     }
 
-    /// Its number on the host.
+    /// Its process number on the host.
     #[getter]
     fn process(&self) -> u32 {
         self.writer.process
     }
 
-    /// Its rank in the job; None where it named none.
+    /// Its rank in the job; None if it has none.
     #[getter]
     fn rank(&self) -> Option<u32> {
         self.writer.rank
     }
 
-    /// The scheduler's name of the job; None where it had none.
+    /// The scheduler's name of the job; None without a job.
     #[getter]
     fn job(&self) -> Option<&str> {
         Some(&*self.writer.job).filter(|job| !job.is_empty())
     }
 
-    /// The attempt; None where it named none.
+    /// The attempt; None if it has none.
     #[getter]
     fn attempt(&self) -> Option<&str> {
         Some(&*self.writer.attempt).filter(|attempt| !attempt.is_empty())
     }
 
-    /// The id of its log, which no other process has; None of what this process has not flushed.
+    /// The unique id of its log; None for unflushed writes of this process.
     #[getter]
     fn log(&self) -> Option<String> {
         self.log.map(|log| log.to_string())
@@ -88,7 +88,7 @@ impl PyWriter {
     }
 }
 
-/// The condition of `writer=`: a name, a test of it, a writer that a hit has, a dict of parts, or a list of these.
+/// The condition of `writer=`: a name, a test of it, a hit's writer, a dict of parts, or a list of these.
 pub fn expr(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
     nested(value, 0, &mut Room::new())
 }
@@ -103,7 +103,7 @@ fn nested(value: &Bound<'_, PyAny>, depth: usize, room: &mut Room) -> PyResult<E
             let word: String = part.extract()?;
             let Some((_, part)) = WriterPart::WORDS.iter().find(|(known, _)| *known == word) else {
                 let words = WriterPart::WORDS.map(|(known, _)| known).join(", ");
-                return Err(invalid(format!("a writer has no {word:?}"), &format!("it has {words}")));
+                return Err(invalid(format!("a writer has no part {word:?}"), &format!("it has {words}")));
             };
             let test = tests::test_or_pattern(&test, &format!("writer[{word:?}]"))?;
             Ok(Expr::Term(Term::Writer(*part, test)))

@@ -1,7 +1,7 @@
-//! Columns of `def_many`: what Python hands over as lists, arrays and mappings, as columns of the facade.
+//! Converts the lists, arrays and mappings that Python passes to `def_many` into columns of the facade.
 //!
-//! Each list is gone through once, here, without a call of Python code for a text, a number or a tuple.
-//! Columns of other kinds (numpy, Arrow, pandas) become lists first, by their own fast conversion.
+//! Each list is walked once, here, without running Python code for a text, a number or a tuple. Columns of other
+//! kinds (numpy, Arrow, pandas) become lists first, by their own fast conversion.
 
 use std::collections::HashMap;
 
@@ -19,15 +19,15 @@ const DIMS: &str =
     "give one tuple of names for all, a list with a tuple each, or a numpy array or a range of numbers";
 const ATTRS: &str = "give a mapping, a list with a mapping each, or a mapping of columns";
 
-/// Names of dimensions that are looked up together: so few that their texts stay in the cache.
+/// The number of dimension names looked up together: small enough for their texts to stay in the cache.
 const PIECE: usize = 8192;
 
-/// Finds dimensions by name: those of the variables from a number on, as [`Container::resolve_dims`] does.
+/// Finds dimensions by name, for the variables from a given number on, as [`Container::resolve_dims`] does.
 ///
 /// [`Container::resolve_dims`]: fieldstone::container::Container::resolve_dims
 pub type Find<'a> = &'a mut dyn FnMut((&Names, usize), (&Names, &[u64]), &mut Vec<u32>) -> PyResult<bool>;
 
-/// Columns that own what they hold.
+/// Columns that own their contents.
 pub struct Columns {
     names: Names,
     types: TypeCells,
@@ -47,7 +47,7 @@ enum DimCells {
 }
 
 impl Columns {
-    /// Takes the arguments of `def_many`.
+    /// Converts the arguments of `def_many`.
     pub fn new(
         names: &Bound<'_, PyAny>,
         types: &Bound<'_, PyAny>,
@@ -67,7 +67,7 @@ impl Columns {
         Ok(columns)
     }
 
-    /// As the facade takes them.
+    /// Borrows the columns in the form that the facade takes.
     pub fn view(&self) -> VarColumns<'_> {
         VarColumns {
             names: &self.names,
@@ -85,7 +85,7 @@ impl Columns {
     }
 }
 
-/// A column as a list: itself, or what an array turns itself into.
+/// A column as a list: the list itself, or the result of an array's own conversion.
 fn list<'py>(column: &Bound<'py, PyAny>, what: &str, hint: &str) -> PyResult<Bound<'py, PyList>> {
     if let Ok(list) = column.cast::<PyList>() {
         return Ok(list.clone());
@@ -93,7 +93,7 @@ fn list<'py>(column: &Bound<'py, PyAny>, what: &str, hint: &str) -> PyResult<Bou
     if column.is_instance_of::<PyString>() || column.is_instance_of::<PyBytes>() {
         return Err(invalid(format!("{what} is one text, not a column"), hint));
     }
-    // Of Arrow's columns those with nulls: among numpy's numbers they would be NaN.
+    // Catches Arrow columns with nulls, which would become NaN among numpy's numbers.
     if column.hasattr("to_pylist")? && column.hasattr("null_count")? && column.getattr("null_count")?.gt(0)? {
         return Ok(column.call_method0("to_pylist")?.cast_into::<PyList>()?);
     }
@@ -101,7 +101,7 @@ fn list<'py>(column: &Bound<'py, PyAny>, what: &str, hint: &str) -> PyResult<Bou
         let array = column.py().import("numpy")?.call_method1("asarray", (column,))?;
         return Ok(array.call_method0("tolist")?.cast_into::<PyList>()?);
     }
-    let wrong = || invalid(format!("{what} is {}, no column", type_name(column)), hint);
+    let wrong = || invalid(format!("{what} is {}, not a column", type_name(column)), hint);
     let items = column.try_iter().or_refuse(column.py(), wrong)?;
     PyList::new(column.py(), each(items.as_any(), Ok)?)
 }
@@ -122,7 +122,7 @@ pub fn texts(column: &Bound<'_, PyAny>, what: &str) -> PyResult<Names> {
     Ok(names)
 }
 
-/// The type that numpy's text, a dtype or a type of Python stands for.
+/// The type given as numpy's text, a dtype or a Python type.
 pub fn type_of(given: &Bound<'_, PyAny>, what: &str) -> PyResult<NcType> {
     if let Ok(text) = given.cast::<PyString>()
         && let Some(ty) = NcType::from_numpy(text.to_str()?)
@@ -131,7 +131,7 @@ pub fn type_of(given: &Bound<'_, PyAny>, what: &str) -> PyResult<NcType> {
     }
     let module = given.py().import("fieldstone.container._values")?;
     let text = module.getattr("type_of")?.call1((given, what))?.extract::<String>()?;
-    NcType::from_numpy(&text).ok_or_else(|| invalid(format!("{what}: no type {text}"), "such as f4"))
+    NcType::from_numpy(&text).ok_or_else(|| invalid(format!("{what}: {text} is not a type"), "such as f4"))
 }
 
 fn type_cells(column: &Bound<'_, PyAny>) -> PyResult<TypeCells> {
@@ -146,7 +146,7 @@ fn type_cells(column: &Bound<'_, PyAny>) -> PyResult<TypeCells> {
     let mut known: HashMap<usize, NcType> = HashMap::new();
     let mut types = Vec::with_capacity(column.len());
     for item in column.iter() {
-        // The list keeps its items alive, so that an address stands for one object.
+        // The list keeps its items alive, so an address identifies one object.
         let address = item.as_ptr() as usize;
         let ty = match known.get(&address) {
             Some(ty) => *ty,
@@ -192,11 +192,11 @@ fn dim_cells(column: &Bound<'_, PyAny>, vars: &Names, find: Find<'_>) -> PyResul
     dim_rows(&list(column, "dims", DIMS)?, vars, find)
 }
 
-/// Dimensions of each variable by name, as numbers where `find` knows them.
+/// Dimensions of each variable by name, as numbers if `find` knows them.
 fn dim_rows(rows: &Bound<'_, PyList>, vars: &Names, find: Find<'_>) -> PyResult<DimCells> {
     let (mut names, mut ends) = (Names::default(), Vec::with_capacity(rows.len()));
     let (mut ids, mut first, mut here) = (Vec::new(), 0, Vec::new());
-    // Columns that do not fit one another, and names that change when they are kept, are left to `def_many`.
+    // `def_many` reports columns of different lengths and names that change when they are stored.
     let mut in_pieces = rows.len() == vars.len() && vars.text().is_ascii();
     for (row, item) in rows.iter().enumerate() {
         if let Ok(tuple) = item.cast::<PyTuple>() {
@@ -221,16 +221,13 @@ fn dim_rows(rows: &Bound<'_, PyList>, vars: &Names, find: Find<'_>) -> PyResult<
             names.clear();
             first = row + 1;
         } else if first > 0 {
-            return Err(invalid(
-                "the container was redefined by another thread meanwhile",
-                "define it again",
-            ));
+            return Err(invalid("another thread redefined the container during the call", "define it again"));
         }
     }
     Ok(if in_pieces { DimCells::Ids(ids, ends) } else { DimCells::Names(names, ends) })
 }
 
-/// Numbers of dimensions of an array of one or two dimensions, and how many stand in a row.
+/// The dimension numbers in an array of one or two dimensions, and the length of a row.
 fn numbers(array: &Bound<'_, PyAny>) -> PyResult<(Vec<u32>, u64)> {
     let wide = array.call_method1("astype", ("i8",))?;
     let data = Data::new(&wide)?;
@@ -285,7 +282,7 @@ fn by_name<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Vec<(String, Bound<'py,
 /// The attributes of one variable.
 fn one_row(attrs: &mut Attrs, item: &Bound<'_, PyAny>) -> PyResult<()> {
     if let Ok(row) = item.cast::<PyDict>() {
-        // A copy of its items: converting a value may run a program's code, which may change the dict.
+        // Copies the items: converting a value may run the program's code, which may change the dict.
         for pair in row.items() {
             let (name, value) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
             let name = text(&name, "attrs", 0, ATTRS)?.to_owned();
@@ -298,9 +295,9 @@ fn one_row(attrs: &mut Attrs, item: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// One attribute of all variables.
 enum Column<'py> {
-    /// The same of all.
+    /// One value for all variables.
     One(&'py str, NcType, Vec<u8>),
-    /// One for each; None for a variable that has none.
+    /// One value for each variable; None for a variable without one.
     Each(&'py str, Bound<'py, PyList>),
     /// Numbers: their type, and their external bytes one after another.
     Numbers(&'py str, NcType, Vec<u8>),
@@ -377,11 +374,11 @@ fn converted(name: &str, value: &Bound<'_, PyAny>) -> PyResult<(NcType, Vec<u8>)
     let made = module.getattr("attribute")?.call1((value, format!("attribute `{name}`")))?;
     let (text, bytes) = made.extract::<(String, Bound<'_, PyBytes>)>()?;
     let ty = NcType::from_numpy(&text);
-    let ty = ty.ok_or_else(|| invalid(format!("attribute `{name}`: no type {text}"), ATTRS))?;
+    let ty = ty.ok_or_else(|| invalid(format!("attribute `{name}`: {text} is not a type"), ATTRS))?;
     Ok((ty, bytes.as_bytes().to_vec()))
 }
 
-/// A length of a dimension.
+/// The length of a dimension.
 pub fn length(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     if let Ok(number) = given.cast_exact::<PyInt>()
         && let Ok(number) = number.extract::<u64>()
@@ -393,7 +390,7 @@ pub fn length(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
         let shown = given.repr().map_or_else(|_| type_name(given), |text| text.to_string());
         invalid(
             format!("dimension `{name}`: the length {shown:.60}"),
-            "give a whole number from 0 on, or None for the record dimension",
+            "give a whole number of at least 0, or None for the record dimension",
         )
     })
 }
@@ -402,7 +399,7 @@ pub fn length(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
 pub fn lengths(given: &Bound<'_, PyAny>, count: usize) -> PyResult<Vec<u64>> {
     let cell = |item: &Bound<'_, PyAny>| match item.is_none() {
         true => Ok(RECORD),
-        // The number by which columns mark the record dimension is no length: nobody means one by it.
+        // Columns mark the record dimension by this number, so it is not a valid length.
         false => match length(item, "lengths")? {
             RECORD => Err(invalid(
                 format!("lengths holds {RECORD}; the limit is {}", i64::MAX),

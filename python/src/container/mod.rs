@@ -29,7 +29,7 @@ use variable::Shared;
 pub use variable::{PyVar, told};
 pub use views::{PyView, view_block, view_cyclic, view_decomposition, view_irregular, view_joined};
 
-/// How many objects are looked at together where all are.
+/// The most objects looked up in one step of a listing.
 const PAGE: usize = 4096;
 
 /// Creates a container.
@@ -95,13 +95,13 @@ impl PyContainer {
         .or_raise()
     }
 
-    /// Runs a call that leaves the mode.
+    /// Runs a call that keeps the mode.
     fn call<T: Send>(&self, py: Python<'_>, act: impl FnOnce(&Container) -> Result<T> + Send) -> PyResult<T> {
         py.waiting(|| act(&self.file.container)).or_raise()
     }
 }
 
-/// A name, a type by numpy's text, and external bytes.
+/// A name, a type in numpy's notation, and external bytes.
 type Attribute<'py> = (String, &'static str, Bound<'py, PyBytes>);
 
 fn attributes<'py>(py: Python<'py>, attrs: &Attrs) -> Vec<Attribute<'py>> {
@@ -110,7 +110,7 @@ fn attributes<'py>(py: Python<'py>, attrs: &Attrs) -> Vec<Attribute<'py>> {
 
 #[pymethods]
 impl PyContainer {
-    /// Where the file is.
+    /// The path of the file.
     #[getter]
     fn path(&self) -> String {
         self.path.display().to_string()
@@ -122,13 +122,13 @@ impl PyContainer {
         self.mode
     }
 
-    /// The format's word.
+    /// The name of the format.
     #[getter]
     fn format(&self, py: Python<'_>) -> PyResult<&'static str> {
         self.call(py, Container::format).map(Format::word)
     }
 
-    /// The hints in force.
+    /// The hints in effect.
     fn hints(&self, py: Python<'_>) -> PyResult<BTreeMap<String, String>> {
         let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
         self.call(py, |file| Ok(file.taken_hints()?.iter().map(owned).collect()))
@@ -137,7 +137,8 @@ impl PyContainer {
     /// Whether it is in define mode.
     #[getter]
     fn defining(&self, py: Python<'_>) -> bool {
-        // A call that waits for other ranks holds what this waits for, and takes the interpreter's lock.
+        // A call that waits for other ranks holds the lock that this waits for, and then needs the interpreter's
+        // lock.
         py.detach(|| self.file.container.is_defining())
     }
 
@@ -234,7 +235,7 @@ impl PyContainer {
         self.changing(py, Container::close)
     }
 
-    /// `code` is one, or the name of a kind; another or none is Invalid.
+    /// `code` is an error code or the name of a kind; anything else, or None, is Invalid.
     fn abort(&self, py: Python<'_>, code: Option<&str>, message: &str) {
         let error = match (code, message) {
             (None, "") => None,
@@ -243,7 +244,7 @@ impl PyContainer {
         py.waiting(|| self.file.container.abort(error));
     }
 
-    /// Tells the other ranks, which are in a collective call, what went wrong on this one; raises that.
+    /// Reports this rank's error to the other ranks, which are in a collective call, and raises it.
     fn fail(&self, py: Python<'_>, code: &str, message: &str, hint: Option<&str>) -> PyResult<()> {
         let error = code_of(Some(code), code).error(message);
         let error = match hint {
@@ -278,7 +279,7 @@ impl PyContainer {
         Ok(page.into_iter().map(|info| PyVar::found(&self.file, info)).collect())
     }
 
-    /// Those directly under a path.
+    /// The variables directly under a path.
     fn vars_of(&self, py: Python<'_>, path: &str) -> PyResult<Vec<PyVar>> {
         let found = self.call(py, |file| file.vars_of(path))?;
         Ok(found.into_iter().map(|info| PyVar::found(&self.file, info)).collect())
@@ -317,10 +318,10 @@ impl PyContainer {
 
 fn attribute_type(name: &str, dtype: &str) -> PyResult<NcType> {
     let ty = NcType::from_numpy(dtype);
-    ty.ok_or_else(|| invalid(format!("attribute {name}: no type {dtype}"), "such as f4"))
+    ty.ok_or_else(|| invalid(format!("attribute {name}: {dtype} is not a type"), "such as f4"))
 }
 
-/// `None` for what is not there.
+/// `None` if the object does not exist.
 fn absent<T>(found: Result<T>) -> Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -329,8 +330,8 @@ fn absent<T>(found: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Every path that holds a dimension, a variable or an attribute: from the path lists of a partitioned header,
-/// or by one pass over all names.
+/// Every path that holds a dimension, a variable or an attribute, from the path lists of a partitioned header or by
+/// one pass over all names.
 fn paths(file: &Container) -> Result<BTreeSet<String>> {
     if !file.is_defining() {
         return Ok(file.metadata()?.below("")?.into_keys().collect());

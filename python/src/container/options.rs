@@ -1,4 +1,4 @@
-//! Words of `create` and `open`.
+//! Options of `create` and `open`.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub fn create(given: &Bound<'_, PyDict>) -> PyResult<CreateOptions> {
             true => Ok(None),
             false => value.extract().map(Some).or_refuse(value.py(), || {
                 let shown = value.repr().map_or_else(|_| String::new(), |text| text.to_string());
-                invalid(format!("{name}={shown}"), "give a whole number from 0 on")
+                invalid(format!("{name}={shown}"), "give a whole number of at least 0")
             }),
         }
     };
@@ -31,7 +31,7 @@ pub fn create(given: &Bound<'_, PyDict>) -> PyResult<CreateOptions> {
         (None, None) => None,
         (None, Some(_)) => {
             return Err(invalid(
-                "hash_size is of the strategy library-hash",
+                "hash_size belongs to the strategy library-hash",
                 "give strategy='library-hash' too",
             ));
         }
@@ -57,10 +57,10 @@ pub fn create(given: &Bound<'_, PyDict>) -> PyResult<CreateOptions> {
 }
 
 fn required<'py>(given: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    given.get_item(name)?.ok_or_else(|| invalid(format!("no option {name}"), "give it"))
+    given.get_item(name)?.ok_or_else(|| invalid(format!("the option {name} is missing"), "give it"))
 }
 
-/// How to open, and the word for it.
+/// The open mode for a word, with the word.
 pub fn mode(word: &str) -> PyResult<(&'static str, Mode)> {
     match word {
         "r" => Ok(("r", Mode::Read)),
@@ -69,8 +69,8 @@ pub fn mode(word: &str) -> PyResult<(&'static str, Mode)> {
     }
 }
 
-/// What this rank gives to a collective call that opens a container. Where it cannot take part, the other ranks,
-/// which are in the first step of that call, are told why.
+/// This rank's contribution to a collective call that opens a container. If the rank cannot take part, the other
+/// ranks, which are in the first step of that call, receive its error.
 pub fn shared<T>(
     py: Python<'_>,
     comm: Option<&Arc<dyn Comm>>,
@@ -85,7 +85,7 @@ pub fn shared<T>(
     given
 }
 
-/// The ranks, where there are several processes.
+/// The communicator, if there are several processes.
 pub fn comm(given: &Bound<'_, PyAny>) -> PyResult<Option<Arc<dyn Comm>>> {
     match given.is_none() {
         true => Ok(None),

@@ -1,4 +1,4 @@
-//! Many boxes of many variables in one call.
+//! Transfers many boxes of many variables in one call.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::sequence::Several;
 type Wanted<'py> = (Bound<'py, PyVar>, Asked, Asked);
 /// A box to write, and its elements.
 type Given<'py> = (Bound<'py, PyVar>, Bound<'py, PyAny>, Asked, Asked);
-/// A box to read and where its elements go.
+/// A box to read, and the array that receives its elements.
 type Reading<'py> = (Arc<VarInfo>, Selection, NewArray<'py>);
 /// A box to write, its elements and their type.
 type Writing<'py> = (Arc<VarInfo>, Selection, Data<'py>, NcType);
@@ -52,7 +52,7 @@ impl PyContainer {
     }
 }
 
-/// All that may be wrong with a box on this rank alone, before the ranks meet.
+/// Checks everything that can be wrong with a box on this rank alone, before the ranks meet.
 fn reading<'py>(py: Python<'py>, (var, start, count): Wanted<'py>) -> PyResult<Reading<'py>> {
     let var = var.get();
     let (info, lens) = py.detach(|| Ok((var.info()?, var.lens()?))).or_raise()?;

@@ -1,4 +1,4 @@
-//! A variable of an open container: its facts, and the way of its elements from and to numpy arrays.
+//! A variable of an open container: its properties, and the transfer of its elements to and from numpy arrays.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,16 +19,15 @@ pub type Numbers = Option<Vec<u64>>;
 /// The same as an argument.
 pub type Asked = Option<Several<u64>>;
 
-/// A container, and how often its mode changed: what was known of a variable before may not be so after.
+/// A container and the number of its mode changes; a change invalidates what was known of a variable before.
 pub struct Shared {
     pub container: Container,
     pub changes: AtomicU64,
 }
 
 impl Shared {
-    /// What a call found on this rank, before it takes part in it. What a collective call raises is told to the
-    /// other ranks, which are in it already. Those that have a container have it open together: of one that is
-    /// closed nobody waits.
+    /// This rank's result before it takes part in a call. An error here reaches the other ranks, which are already in
+    /// the collective call. Ranks hold a container open together, so no rank waits on a closed one.
     pub fn ready<T>(&self, py: Python<'_>, collective: bool, found: PyResult<T>) -> PyResult<T> {
         let Err(raised) = found else { return found };
         if !collective || py.detach(|| self.container.is_closed()) {
@@ -40,7 +39,7 @@ impl Shared {
     }
 }
 
-/// An exception as an error that other ranks can be told, and whether it is one of Fieldstone's.
+/// An exception as an error that can be sent to other ranks, and whether it is one of Fieldstone's.
 pub fn told(py: Python<'_>, raised: &PyErr) -> (Error, bool) {
     let value = raised.value(py);
     let parts = || -> PyResult<(String, String, String, Option<String>)> {
@@ -67,30 +66,30 @@ pub fn told(py: Python<'_>, raised: &PyErr) -> (Error, bool) {
     }
 }
 
-/// A variable; what it is, is asked for when it is needed, and again after a change of mode.
+/// A variable; its properties are looked up when needed, and again after a change of mode.
 #[pyclass(frozen, name = "_Var", module = "fieldstone._native")]
 pub struct PyVar {
     file: Arc<Shared>,
     name: String,
-    /// The number that its definition gave.
+    /// The number that its definition returned.
     defined: Option<VarRef>,
     known: Mutex<Option<(u64, Arc<VarInfo>)>>,
 }
 
 impl PyVar {
-    /// A variable that was just defined.
+    /// A newly defined variable.
     pub fn defined(file: &Arc<Shared>, name: &str, defined: VarRef) -> PyVar {
         PyVar { file: file.clone(), name: name.to_owned(), defined: Some(defined), known: Mutex::new(None) }
     }
 
-    /// A variable that was found.
+    /// A variable found in the container.
     pub fn found(file: &Arc<Shared>, info: VarInfo) -> PyVar {
         let name = info.name.clone();
         let known = Mutex::new(Some((file.changes.load(Ordering::Acquire), Arc::new(info))));
         PyVar { file: file.clone(), name, defined: None, known }
     }
 
-    /// What it is now. Attributes may be given while it is being defined, so that nothing is kept then.
+    /// Its current properties. They are not cached in define mode, when attributes may still be added.
     pub fn info(&self) -> Result<Arc<VarInfo>> {
         let container = &self.file.container;
         let seen = self.file.changes.load(Ordering::Acquire);
@@ -110,12 +109,12 @@ impl PyVar {
         Ok(info)
     }
 
-    /// The container that it is in.
+    /// Its container.
     pub fn container(&self) -> &Container {
         &self.file.container
     }
 
-    /// The same, with its changes of mode.
+    /// Its container, with the count of mode changes.
     pub fn shared(&self) -> &Shared {
         &self.file
     }
@@ -133,7 +132,7 @@ impl PyVar {
         }
     }
 
-    /// Lengths of its dimensions now: records may have been added since it was looked up.
+    /// The current lengths of its dimensions: records may have been added since the lookup.
     pub fn lens(&self) -> Result<Vec<u64>> {
         let info = self.info()?;
         let mut lens = info.shape();
@@ -152,7 +151,7 @@ pub fn dtype_of(ty: NcType) -> Result<DType> {
     DType::parse(ty.numpy()).map(DType::to_native)
 }
 
-/// The type of an array that comes from Python.
+/// The netCDF type of an array from Python.
 pub fn type_of_array(dtype: DType, name: &str) -> PyResult<NcType> {
     let text = dtype.to_string();
     NcType::from_numpy(&text).ok_or_else(|| {
@@ -164,7 +163,7 @@ fn box_of((start, count, stride): (Asked, Asked, Asked)) -> (Numbers, Numbers, N
     (start.map(Several::all), count.map(Several::all), stride.map(Several::all))
 }
 
-/// The box that a call means: start without count reaches to the end.
+/// The box that a call selects: without `count`, `start` extends to the end.
 pub fn selection(
     name: &str,
     lens: &[u64],
@@ -196,7 +195,7 @@ pub fn selection(
     Ok(Selection { start, count, stride: stride.unwrap_or_default() })
 }
 
-/// The shape of an array that is written without a count: leading dimensions of length 1 come before.
+/// The count for an array written without one: leading dimensions of length 1 are added.
 pub fn count_of(name: &str, shape: &[u64], rank: usize) -> Result<Vec<u64>> {
     let missing = rank.checked_sub(shape.len()).ok_or_else(|| {
         let given = shape.len();
@@ -207,19 +206,19 @@ pub fn count_of(name: &str, shape: &[u64], rank: usize) -> Result<Vec<u64>> {
     Ok(std::iter::repeat_n(1, missing).chain(shape.iter().copied()).collect())
 }
 
-/// Whether an array has as many elements as a box.
+/// Checks that an array has as many elements as a box.
 pub fn check_size(name: &str, shape: &[u64], count: &[u64]) -> Result<()> {
     let product = |lens: &[u64]| lens.iter().try_fold(1_u64, |all, n| all.checked_mul(*n));
     match product(shape) == product(count) {
         true => Ok(()),
         false => Err(Code::ShapeMismatch
             .error(format!("variable {name}: an array of shape {shape:?} for a box of {count:?} elements"))
-            .with_hint("the array has as many elements as the box")),
+            .with_hint("give an array with as many elements as the box")),
     }
 }
 
-/// A new array for a box that is to be read. Where there is no memory for it, a damaged header may have asked for
-/// what the file does not hold: that is told then.
+/// A new array for a box to read. If memory runs out, the header may be damaged and claim more than the file holds,
+/// in which case the error says so.
 pub fn array_of<'py>(
     py: Python<'py>,
     container: &Container,
@@ -254,7 +253,7 @@ impl PyVar {
         PyTuple::new(py, info.dims.iter().map(|dim| &dim.name))
     }
 
-    /// Lengths of its dimensions now.
+    /// The current lengths of its dimensions.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, py.detach(|| self.lens()).or_raise()?)
@@ -266,7 +265,7 @@ impl PyVar {
         Ok(py.detach(|| self.info()).or_raise()?.is_record())
     }
 
-    /// Offset of its first byte, and bytes from one of its records to the next (0 without records).
+    /// Offset of its first byte, and bytes from one record to the next (0 without records).
     #[getter]
     fn place(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let info = py.detach(|| self.info()).or_raise()?;
@@ -306,17 +305,18 @@ impl PyVar {
     }
 }
 
-/// Whether an empty array is given for a scalar, which no box of it says: a rank that has nothing to write.
+/// Whether the argument is an empty array for a scalar: no box of a scalar is empty, so this marks a rank that has
+/// nothing to write.
 fn is_nothing(info: &VarInfo, data: &Data<'_>) -> bool {
     info.dims.is_empty() && data.bytes().is_empty()
 }
 
-/// What a put needs: elements, their type, the variable and its box.
+/// The inputs of a put: elements, their type, the variable and its box.
 type Puts<'py> = (Data<'py>, NcType, Arc<VarInfo>, Selection);
-/// What a get needs: the variable, its box, the type of the elements, where they go.
+/// The inputs of a get: the variable, its box, the type of the elements, their destination.
 type Gets<'py> = (Arc<VarInfo>, Selection, NcType, Filled<'py>);
 
-/// Where elements go: a new array, or the caller's.
+/// The destination of elements: a new array, or the caller's.
 pub enum Filled<'py> {
     New(NewArray<'py>),
     Given(Target<'py>, Bound<'py, PyAny>),
@@ -331,7 +331,7 @@ impl<'py> Filled<'py> {
         }
     }
 
-    /// The array, for everybody.
+    /// The finished array.
     pub fn done(self) -> Bound<'py, PyAny> {
         match self {
             Filled::New(array) => array.done(),
@@ -340,7 +340,7 @@ impl<'py> Filled<'py> {
     }
 }
 
-/// All that may be wrong on this rank alone, before the ranks meet.
+/// Checks everything that can be wrong on this rank alone, before the ranks meet.
 impl PyVar {
     fn puts<'py>(
         &self,
@@ -375,9 +375,8 @@ impl PyVar {
         let chosen = selection(&self.name, &lens, start, count, stride).or_raise()?;
         let memory = match dtype {
             None => info.ty,
-            Some(text) => {
-                NcType::from_numpy(text).ok_or_else(|| invalid(format!("no type {text}"), "such as f4"))?
-            }
+            Some(text) => NcType::from_numpy(text)
+                .ok_or_else(|| invalid(format!("{text} is not a type"), "such as f4"))?,
         };
         let filled = match into {
             None => Filled::New(array_of(py, &self.file.container, (&info, &chosen), memory)?),

@@ -1,4 +1,4 @@
-//! Views: what a rank holds of a variable, and its elements from and to numpy arrays.
+//! Views: the part of a variable that a rank holds, and the transfer of its elements to and from numpy arrays.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::variable::{Filled, PyVar, dtype_of, type_of_array};
 use crate::data::{Data, NewArray, Target};
 use crate::errors::{Raise, invalid};
 
-/// A view; what it is made of was checked, whether it fits an array is seen when it is used.
+/// A view. Its definition was checked; whether it fits an array is checked on use.
 #[pyclass(frozen, name = "View", module = "fieldstone._native")]
 pub struct PyView {
     view: View,
@@ -21,7 +21,7 @@ pub struct PyView {
 }
 
 impl PyView {
-    /// A view and how it is shown.
+    /// A view and its text for `repr`.
     pub fn of(view: View, text: String) -> PyView {
         PyView { view, text }
     }
@@ -45,7 +45,7 @@ impl PyView {
     }
 }
 
-/// A box, or with `grid` a balanced cut. `halo` is one width, or those before and behind each dimension.
+/// A box or, with `grid`, a balanced partition. `halo` is one width, or the widths before and after each dimension.
 #[pyfunction]
 #[pyo3(name = "_view_block", signature = (start, count, grid, halo, stride, text))]
 pub fn view_block(
@@ -62,14 +62,14 @@ pub fn view_block(
     PyView { view: view.halo(halo).stride(&stride), text }
 }
 
-/// Blocks dealt out in turn.
+/// Blocks dealt out round-robin.
 #[pyfunction]
 #[pyo3(name = "_view_cyclic")]
 pub fn view_cyclic(grid: Vec<u64>, blocks: Vec<u64>, text: String) -> PyView {
     PyView { view: View::cyclic(&grid, &blocks), text }
 }
 
-/// Indices by a map, which is an array of int64 in C order.
+/// Indices given by a map, an array of int64 in C order.
 #[pyfunction]
 #[pyo3(name = "_view_irregular")]
 pub fn view_irregular(
@@ -80,20 +80,20 @@ pub fn view_irregular(
 ) -> PyResult<PyView> {
     let data = Data::new(map)?;
     if data.array.as_ref().is_none_or(|(dtype, shape)| *dtype != DType::I8 || shape.len() != 1) {
-        return Err(invalid("a map that is no row of int64", "give whole numbers"));
+        return Err(invalid("the map is not a one-dimensional array of int64", "give whole numbers"));
     }
     let map: Arc<[i64]> = data.bytes().as_chunks().0.iter().map(|bytes| i64::from_ne_bytes(*bytes)).collect();
     Ok(PyView { view: View::irregular(map, owned, dim), text })
 }
 
-/// Parts one after another.
+/// Concatenates parts.
 #[pyfunction]
 #[pyo3(name = "_view_joined")]
 pub fn view_joined(count: u64, text: String) -> PyView {
     PyView { view: View::joined(count), text }
 }
 
-/// This rank's part by a decomposition file of ParallelIO. Collective.
+/// This rank's part, from a decomposition file of ParallelIO. Collective.
 #[pyfunction]
 #[pyo3(name = "_view_decomposition")]
 pub fn view_decomposition(py: Python<'_>, path: PathBuf, comm: &Bound<'_, PyAny>) -> PyResult<PyView> {
@@ -104,9 +104,9 @@ pub fn view_decomposition(py: Python<'_>, path: PathBuf, comm: &Bound<'_, PyAny>
     Ok(PyView { view: found.view(), text })
 }
 
-/// Method, buffer and owners, as Python gives them.
+/// Method, buffer and owners, as Python passes them.
 type Chosen = (String, u64, Option<usize>);
-/// What a call did: method, why, bytes exchanged, written and read, whether a plan was made, holes.
+/// The record of a call: method, reason, bytes exchanged, written and read, whether it made a plan, holes.
 type Moved = (&'static str, String, u64, u64, u64, bool, u64);
 
 fn settings((method, buffer, owners): Chosen) -> PyResult<Settings> {
@@ -126,7 +126,9 @@ fn check_shape(name: &str, given: &[u64], local: &[u64]) -> Result<()> {
             .error(format!(
                 "variable {name}: an array of shape {given:?}, and the view has {local:?} on this rank"
             ))
-            .with_hint("a halo makes the array wider; one record has a dimension less than the variable")),
+            .with_hint(
+                "a halo makes the array wider; a single record has one dimension fewer than the variable",
+            )),
     }
 }
 
@@ -173,7 +175,7 @@ impl PyVar {
             let memory = match dtype {
                 None => info.ty,
                 Some(text) => NcType::from_numpy(text)
-                    .ok_or_else(|| invalid(format!("no type {text}"), "such as f4"))?,
+                    .ok_or_else(|| invalid(format!("{text} is not a type"), "such as f4"))?,
             };
             Ok((info, memory, settings(chosen)?))
         })();
@@ -193,7 +195,7 @@ impl PyVar {
 }
 
 impl PyVar {
-    /// Where elements go: a new array of zeros, or the caller's.
+    /// The destination of elements: a new array of zeros, or the caller's.
     fn filled<'py>(
         &self,
         py: Python<'py>,
@@ -203,7 +205,7 @@ impl PyVar {
     ) -> PyResult<Filled<'py>> {
         let Some(into) = into else {
             let mut array = NewArray::new(py, dtype_of(memory).or_raise()?, view.local_shape())?;
-            // What the view names no element for stays as it is.
+            // Elements that the view does not name keep their values.
             array.bytes().fill(0);
             return Ok(Filled::New(array));
         };

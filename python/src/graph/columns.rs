@@ -1,4 +1,4 @@
-//! Many vertices or relations as columns: one value for all rows, or one a row.
+//! Many vertices or relations as columns: one value for all rows, or one per row.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use crate::catalog::columns::cells;
 use crate::catalog::values;
 use crate::errors::{Raise, invalid};
 
-/// One value for all rows, or one a row.
+/// One value for all rows, or one per row.
 enum GraphColumn {
     One(Value),
     Each(Vec<Value>),
-    /// Of a list of texts: they are copied once, into one piece.
+    /// A list of texts, copied once into one buffer.
     Texts(TextColumn, usize),
 }
 
-/// The texts of a list that has nothing else.
+/// The texts of a list that holds only texts.
 fn texts(object: &Bound<'_, PyAny>) -> Option<GraphColumn> {
     let list = object.cast_exact::<PyList>().ok()?;
     let mut column = TextColumn::default();
@@ -50,7 +50,7 @@ impl GraphColumn {
         }
     }
 
-    /// The value of a row; a text as one.
+    /// The value of a row.
     fn get(&self, row: usize) -> PyResult<PropValue<'_>> {
         Ok(match self {
             GraphColumn::One(Value::Text(text)) => PropValue::Text(text),
@@ -85,22 +85,22 @@ impl GraphColumn {
 
 fn no_text(name: &str, row: usize, value: &Value) -> PyErr {
     invalid(
-        format!("{name} of row {row} is {}, which is no text", value.kind().name()),
+        format!("{name} of row {row} is {}, which is not text", value.kind().name()),
         "types and ids are text",
     )
 }
 
 fn no_column(name: &str) -> PyErr {
-    invalid(format!("there is no column {name}"), "types and ids are needed")
+    invalid(format!("the column {name} is missing"), "types and ids are needed")
 }
 
-/// GraphColumns by name, and how many rows there are.
+/// Columns by name, and the number of rows.
 struct GraphColumns {
     columns: HashMap<String, GraphColumn>,
-    /// By the column that they stand in, then by name.
+    /// By the column that contains them, then by name.
     nested: HashMap<&'static str, Vec<(String, GraphColumn)>>,
     rows: usize,
-    /// Texts that were seen: types are few.
+    /// Texts seen so far: there are few distinct types.
     known: HashMap<String, Arc<str>>,
 }
 
@@ -112,7 +112,7 @@ impl GraphColumns {
         let mut note = |column: &GraphColumn, what: &str| match (column.len(), &rows) {
             (Some(n), Some((known, other))) if n != *known => Err(invalid(
                 format!("the column {what} has {n} rows, {other} has {known}"),
-                "columns are equally long, or one value for all rows",
+                "give columns of equal length, or one value for all rows",
             )),
             (Some(n), None) => {
                 rows = Some((n, what.to_owned()));
@@ -141,7 +141,7 @@ impl GraphColumns {
                 all.columns.insert(key, column);
             } else {
                 let known = plain.iter().chain(nested).copied().collect::<Vec<&str>>().join(", ");
-                return Err(invalid(format!("'{key}' is no column"), &format!("the columns are {known}")));
+                return Err(invalid(format!("'{key}' is not a column"), &format!("the columns are {known}")));
             }
         }
         all.rows = rows.map_or(1, |(n, _)| n);
@@ -169,7 +169,7 @@ impl GraphColumns {
 
     fn stamp(&self, name: &str, row: usize) -> PyResult<Option<u64>> {
         let wrong =
-            || invalid(format!("{name} of row {row} is no time"), "give seconds, datetimes or stamps");
+            || invalid(format!("{name} of row {row} is not a time"), "give seconds, datetimes or stamps");
         let Some(column) = self.columns.get(name) else { return Ok(None) };
         Ok(match column.get(row)? {
             PropValue::Any(Value::Null) => None,
@@ -181,7 +181,7 @@ impl GraphColumns {
         })
     }
 
-    /// Names of properties are not empty; keys of a dict are unique.
+    /// Checks that no property name is empty; keys of a dict are unique already.
     fn check_nested(&self, name: &str) -> PyResult<()> {
         let empty =
             self.nested.get(name).is_some_and(|columns| columns.iter().any(|(name, _)| name.is_empty()));
@@ -192,7 +192,7 @@ impl GraphColumns {
         let Some(columns) = self.nested.get(name) else { return Ok(()) };
         let cells = columns.iter().map(|(name, column)| Ok((name.as_str(), column.get(row)?)));
         match columns.as_slice() {
-            // Most have one, for which no room is made.
+            // Most rows have one property, so no room is reserved for more.
             [(name, column)] => Props::put(out, [(name.as_str(), column.get(row)?)].into_iter()).or_raise(),
             _ => Props::put(out, cells.collect::<PyResult<Vec<_>>>()?.into_iter()).or_raise(),
         }
@@ -217,7 +217,7 @@ impl GraphColumns {
     }
 }
 
-/// Vertices of columns `type`, `id`, `static`, `props`, `time`.
+/// Vertices from columns `type`, `id`, `static`, `props`, `time`.
 pub fn vertices(given: &Bound<'_, PyDict>) -> PyResult<Vec<VertexPut>> {
     let mut columns = GraphColumns::read(given, &["type", "id", "time"], &["static", "props"])?;
     ["static", "props"].into_iter().try_for_each(|name| columns.check_nested(name))?;
@@ -231,7 +231,7 @@ pub fn vertices(given: &Bound<'_, PyDict>) -> PyResult<Vec<VertexPut>> {
     Ok(all)
 }
 
-/// Relations of columns `type`, `src_type`, `src_id`, `dst_type`, `dst_id`, `props`, `time`, `until`.
+/// Relations from columns `type`, `src_type`, `src_id`, `dst_type`, `dst_id`, `props`, `time`, `until`.
 pub fn edges(given: &Bound<'_, PyDict>) -> PyResult<RelationBatch> {
     let plain = ["type", "src_type", "src_id", "dst_type", "dst_id", "time", "until"];
     let mut columns = GraphColumns::read(given, &plain, &["props"])?;

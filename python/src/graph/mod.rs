@@ -1,8 +1,8 @@
-//! The provenance graph for Python: the class `_Graph`, which `Graph` in Python is a thin layer over.
+//! The provenance graph for Python: the class `_Graph`, which `Graph` in Python wraps.
 //!
-//! `write` puts and deletes, `columns` takes many at once, `read` gives back vertices, relations and lineages as
-//! tuples, of which Python makes its classes; `travel` walks step by step; `share` exports, compares and audits;
-//! `subject` is what lineage is asked for.
+//! `write` puts and deletes, `columns` puts many at once, `read` returns vertices, relations and lineages as tuples,
+//! from which Python makes its classes; `travel` traverses step by step; `share` exports, compares and audits;
+//! `subject` parses the subjects of lineage queries.
 
 mod columns;
 mod partitions;
@@ -12,6 +12,8 @@ mod subject;
 mod travel;
 mod write;
 
+pub use self::partitions::{partition, partitions_of};
+pub use share::{audit, compare, export, script};
 pub use subject::Traced;
 pub use travel::{PyPaths, PyTravelled};
 
@@ -25,38 +27,35 @@ use crate::fields::{Origin, PyField};
 use crate::request::type_name;
 use crate::store::{Store, session};
 
-/// The graph of a store, as a transaction sees it where one is named.
+/// The graph of a store, as seen by a transaction if one is named.
 #[pyclass(frozen, name = "_Graph", module = "fieldstone")]
 pub struct PyGraph {
     session: fieldstone::Session,
     handle: fieldstone::Store,
-    /// `None` for that of a field, which keeps its store open.
+    /// `None` for the graph of a field, which keeps its store open.
     store: Option<Py<Store>>,
 }
 
-#[pymethods]
-impl Store {
-    /// The graph, within a transaction where its id is given.
-    #[pyo3(signature = (txn=None))]
-    fn _graph(slf: &Bound<'_, Self>, txn: Option<&str>) -> PyResult<PyGraph> {
-        let handle = slf.get().handle()?;
-        let session = session(txn)?;
-        Ok(PyGraph { session, handle, store: Some(slf.clone().unbind()) })
-    }
+/// The graph of a store, in a transaction if an id is given.
+#[pyfunction]
+#[pyo3(name = "_graph_of", signature = (store, txn=None))]
+pub fn graph_of(store: &Bound<'_, Store>, txn: Option<&str>) -> PyResult<PyGraph> {
+    let (handle, session) = (store.get().handle()?, session(txn)?);
+    Ok(PyGraph { session, handle, store: Some(store.clone().unbind()) })
 }
 
 #[pymethods]
 impl PyField {
     /// The graph of its store.
     fn _graph(&self) -> PyResult<PyGraph> {
-        let none = || invalid("nobody knows which store the field is of", "retrieve it");
+        let none = || invalid("the store of this field is unknown", "retrieve it");
         let Origin { handle, session, .. } = self.origin().ok_or_else(none)?;
         Ok(PyGraph { session: session.clone(), handle: handle.clone(), store: None })
     }
 }
 
 impl PyGraph {
-    /// Invalid where the store is closed.
+    /// Returns the graph; Invalid if the store is closed.
     fn open(&self) -> PyResult<&dyn GraphAccess> {
         if let Some(store) = &self.store {
             store.get().handle()?;
@@ -65,7 +64,7 @@ impl PyGraph {
     }
 }
 
-/// A vertex: a pair of texts, or what has one as `pair`.
+/// A vertex: a pair of texts, or an object with such a pair as `pair`.
 fn name(object: &Bound<'_, PyAny>) -> PyResult<VertexName> {
     if let Ok(pair) = object.cast::<PyTuple>()
         && pair.len() == 2
@@ -75,7 +74,7 @@ fn name(object: &Bound<'_, PyAny>) -> PyResult<VertexName> {
         let text = |part: &Bound<'_, PyString>| {
             let text = part.to_str().map(str::to_owned);
             text.map_err(|_| {
-                invalid("a vertex's type or id is text that UTF-8 cannot hold", "write it in ASCII")
+                invalid("a vertex's type or id is text that UTF-8 cannot encode", "write it in ASCII")
             })
         };
         return Ok(VertexName::new(&text(kind)?, &text(id)?));
@@ -84,12 +83,12 @@ fn name(object: &Bound<'_, PyAny>) -> PyResult<VertexName> {
         return name(&pair);
     }
     Err(invalid(
-        format!("{} names no vertex", type_name(object)),
+        format!("{} does not name a vertex", type_name(object)),
         "a vertex is a pair of texts: (\"file\", \"/data/a.nc\")",
     ))
 }
 
-/// Properties of a dict; None is a value.
+/// The properties in a dict; None is a value.
 fn props(map: Option<&Bound<'_, PyDict>>, what: &str) -> PyResult<Props> {
     let Some(map) = map else { return Ok(Props::default()) };
     let pairs = values::with_none(map, what)?;

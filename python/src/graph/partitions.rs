@@ -1,4 +1,4 @@
-//! How the view is cut into slots, for `Partitions` in Python.
+//! The partition of the view into slots, for `Partitions` in Python.
 
 use fieldstone::graph::{Engine, PartitionScheme, Partitioning, Partitions, SlotContent, SlotLabels};
 use pyo3::prelude::*;
@@ -7,7 +7,8 @@ use super::PyGraph;
 use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
 
-/// Slots, partitioner, threshold, labels; of each slot segments, vertices, relations, bytes; splits, unfinished ones.
+/// Slots, partitioner, threshold, labels; of each slot segments, vertices, relations, bytes; splits, unfinished
+/// splits.
 type PartitionsRow = ((u16, &'static str, u32, &'static str), Vec<(u64, u64, u64, u64)>, u64, u64);
 
 fn row(partitions: &Partitions) -> PartitionsRow {
@@ -20,36 +21,37 @@ fn row(partitions: &Partitions) -> PartitionsRow {
 fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str, given: &str, what: &str) -> PyResult<T> {
     all.iter().copied().find(|known| name(*known) == given).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|known| name(*known)).collect();
-        invalid(format!("{given:?} is no {what}"), &format!("take one of: {}", names.join(", ")))
+        invalid(format!("{given:?} is not a valid {what}"), &format!("use one of: {}", names.join(", ")))
     })
 }
 
-/// The engine of this name.
+/// The engine with this name.
 pub fn engine(given: &str) -> PyResult<Engine> {
     one_of(&Engine::ALL, Engine::name, given, "engine")
 }
 
-#[pymethods]
-impl PyGraph {
-    /// Cuts the view into slots in another way.
-    fn partition(
-        &self,
-        py: Python<'_>,
-        slots: u16,
-        partitioner: &str,
-        threshold: u32,
-        labels: &str,
-    ) -> PyResult<PartitionsRow> {
-        let scheme = one_of(&PartitionScheme::ALL, PartitionScheme::name, partitioner, "partitioner")?;
-        let labels = one_of(&SlotLabels::ALL, SlotLabels::name, labels, "kind of labels")?;
-        let graph = self.open()?;
-        let partitioning = Partitioning { slots, scheme, threshold, labels };
-        py.waiting(|| graph.partition(partitioning)).or_raise().map(|partitions| row(&partitions))
-    }
+/// Partitions the view into slots in another way.
+#[pyfunction]
+#[pyo3(name = "_partition_graph")]
+pub fn partition(
+    py: Python<'_>,
+    graph: &Bound<'_, PyGraph>,
+    slots: u16,
+    partitioner: &str,
+    threshold: u32,
+    labels: &str,
+) -> PyResult<PartitionsRow> {
+    let scheme = one_of(&PartitionScheme::ALL, PartitionScheme::name, partitioner, "partitioner")?;
+    let labels = one_of(&SlotLabels::ALL, SlotLabels::name, labels, "kind of labels")?;
+    let graph = graph.get().open()?;
+    let partitioning = Partitioning { slots, scheme, threshold, labels };
+    py.waiting(|| graph.partition(partitioning)).or_raise().map(|partitions| row(&partitions))
+}
 
-    /// How the view is cut into slots, and what each has.
-    fn partitions(&self, py: Python<'_>) -> PyResult<PartitionsRow> {
-        let graph = self.open()?;
-        py.waiting(|| graph.partitions()).or_raise().map(|partitions| row(&partitions))
-    }
+/// The partition of the view into slots, and the contents of each slot.
+#[pyfunction]
+#[pyo3(name = "_graph_partitions")]
+pub fn partitions_of(py: Python<'_>, graph: &Bound<'_, PyGraph>) -> PyResult<PartitionsRow> {
+    let graph = graph.get().open()?;
+    py.waiting(|| graph.partitions()).or_raise().map(|partitions| row(&partitions))
 }

@@ -1,4 +1,4 @@
-//! What is read from the graph, as tuples.
+//! Reads from the graph, as tuples.
 
 use fieldstone::catalog::value::Value;
 use fieldstone::graph::{Lineage, LineageStore, Relation, TraceOptions, Versions, Vertex, VertexName, Way};
@@ -15,24 +15,25 @@ use crate::log::Waiting as _;
 
 /// Type and id.
 pub(super) type Pair = (String, String);
-/// Pair, static properties, properties, stamp, time in nanoseconds, user, whether it is a deletion, where its
-/// properties are.
+/// Pair, static properties, properties, stamp, time in nanoseconds, user, whether it is a deletion, location of its
+/// properties.
 pub(super) type VertexRow<'py> =
     (Pair, Bound<'py, PyDict>, Bound<'py, PyDict>, u64, i64, u32, bool, Option<String>);
 /// Type, near pair, far pair, whether the far end is the source, properties, stamp, time, until, user, deleted,
-/// where its properties are.
+/// location of its properties.
 pub(super) type EdgeRow<'py> =
     (String, Pair, Pair, bool, Bound<'py, PyDict>, u64, i64, Option<u64>, u32, bool, Option<String>);
-/// Id, URL, commits, and why the lineage does not go on there.
+/// Id, URL, commits, and why the lineage stops there.
 type StoreRow = (String, Option<String>, u64, Option<String>);
-/// Root, all roots, vertices with depths, relations, whether it was cut off, other stores, its tree as text, and itself.
+/// Root, all roots, vertices with depths, relations, whether it was cut off, other stores, its tree as text, and
+/// itself.
 type LineageRow<'py> =
     (Pair, Vec<Pair>, Vec<(Pair, u32)>, Vec<EdgeRow<'py>>, bool, Vec<StoreRow>, String, Traced);
 
 /// Segments, vertices, relations, bytes, problems, archives.
 type StatsRow = (u64, u64, u64, u64, Vec<String>, Vec<(String, u64)>);
 
-/// Lines of a tree that is printed.
+/// The most lines of a printed tree.
 const SHOWN: usize = 40;
 
 pub(super) fn pair(name: &VertexName) -> Pair {
@@ -114,7 +115,7 @@ impl PyGraph {
         found.iter().map(|vertex| vertex_row(py, vertex)).collect()
     }
 
-    /// `versions`: None for those that hold at `at`, or the stamps between which all are.
+    /// `versions`: None for the relations that hold at `at`, or the two stamps that bound the versions.
     fn edges<'py>(
         &self,
         py: Python<'py>,
@@ -159,7 +160,7 @@ impl PyGraph {
         lineage_row(py, found, at)
     }
 
-    /// The fields that an execution wrote, or that came by a commit.
+    /// The fields that an execution wrote, or that a commit holds.
     fn fields(&self, py: Python<'_>, vertex: &Bound<'_, PyAny>) -> PyResult<PyListing> {
         self.open()?;
         let vertex = name(vertex)?;
@@ -173,14 +174,14 @@ impl PyGraph {
         self.handle.graph().user_name(user)
     }
 
-    /// Lines that were compared, where the view is different, records that are damaged.
+    /// Number of lines compared, differences in the view, damaged records.
     fn verify(&self, py: Python<'_>) -> PyResult<(u64, Vec<String>, Vec<String>)> {
         let graph = self.open()?;
         let check = py.waiting(|| graph.verify()).or_raise()?;
         Ok((check.lines, check.different, check.damaged))
     }
 
-    /// Segments, vertices, relations, bytes, problems, and where versions were moved to: URL and moment.
+    /// Segments, vertices, relations, bytes, problems, and the archives of moved versions: URL and time.
     fn stats(&self, py: Python<'_>) -> PyResult<StatsRow> {
         let graph = self.open()?;
         let stats = py.waiting(|| graph.stats()).or_raise()?;

@@ -1,12 +1,12 @@
-//! What lineage is asked for, as `_lineage.subject` of Python hands it over: a lineage that was traced, or vertices,
-//! requests, and whether it is the one vertex alone.
+//! Subjects of lineage queries, as `_lineage.subject` of Python passes them: a traced lineage; or vertices and
+//! requests, and whether only the one vertex is meant.
 
 use fieldstone::graph::{Dossier, Lineage, LineageStore, LineageSubject, TraceOptions};
 use pyo3::prelude::*;
 
 use super::{PyGraph, name};
 
-/// A lineage as it was traced, to be exported.
+/// A traced lineage, to be exported.
 #[pyclass(frozen, name = "_Traced", module = "fieldstone")]
 pub struct Traced {
     pub lineage: Lineage,
@@ -14,14 +14,14 @@ pub struct Traced {
     pub at: Option<u64>,
 }
 
-/// What Python asks for.
+/// A subject from Python.
 pub(super) enum AskedFor {
     Subject(LineageSubject),
-    /// A lineage, the other stores that it goes on in, and the moment that it was asked for.
+    /// A lineage, the other stores that it continues in, and the time of the query.
     Traced(Lineage, Vec<LineageStore>, Option<u64>),
 }
 
-/// Reads it.
+/// Parses a subject.
 pub(super) fn asked_for(object: &Bound<'_, PyAny>) -> PyResult<AskedFor> {
     if let Ok(traced) = object.cast::<Traced>() {
         let Traced { lineage, stores, at } = traced.get();
@@ -41,7 +41,7 @@ pub(super) fn asked_for(object: &Bound<'_, PyAny>) -> PyResult<AskedFor> {
 }
 
 impl AskedFor {
-    /// The same as what a trace begins from: of a lineage what it is of.
+    /// The starting point of a trace: for a lineage, its own subject.
     pub fn subject(self) -> LineageSubject {
         match self {
             AskedFor::Subject(subject) => subject,
@@ -50,27 +50,20 @@ impl AskedFor {
             }
         }
     }
-}
 
-impl PyGraph {
-    /// The dossier of it; a lineage that was traced stays as it is. `options` say how a subject is traced, and `across`
-    /// whether through other stores, too.
-    pub(super) fn dossier(
+    /// The dossier of a subject; a traced lineage stays as it is. `options` control the trace of a subject, and
+    /// `across` whether it crosses into other stores.
+    pub fn dossier(
         &self,
-        asked: &AskedFor,
+        graph: &PyGraph,
         across: bool,
         options: impl Fn(&LineageSubject) -> TraceOptions,
     ) -> fieldstone::Result<Dossier> {
-        match asked {
-            AskedFor::Subject(subject) if across => {
-                Ok(self.handle.tracer(&self.session).dossier_across(subject, &options(subject))?.0)
-            }
-            AskedFor::Subject(subject) => {
-                self.handle.tracer(&self.session).dossier(subject, &options(subject))
-            }
-            AskedFor::Traced(lineage, stores, at) => {
-                self.handle.tracer(&self.session).around_across(lineage, stores, *at)
-            }
+        let tracer = graph.handle.tracer(&graph.session);
+        match self {
+            AskedFor::Subject(subject) if across => Ok(tracer.dossier_across(subject, &options(subject))?.0),
+            AskedFor::Subject(subject) => tracer.dossier(subject, &options(subject)),
+            AskedFor::Traced(lineage, stores, at) => tracer.around_across(lineage, stores, *at),
         }
     }
 }

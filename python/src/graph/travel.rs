@@ -18,18 +18,18 @@ use crate::log::Waiting as _;
 /// Hop, round, frontier, reached, vertices, relations, seconds.
 type FiguresRow = (usize, u32, u64, u64, u64, u64, f64);
 
-/// Slot, hop, round; frontier, reached, relations, requests, forwards; messages, bytes, vertices that were read ahead;
-/// seconds with vertices, with relations, reading ahead.
+/// Slot, hop, round; frontier, reached, relations, requests, forwards; messages, bytes, vertices read ahead; seconds
+/// for vertices, for relations, for reading ahead.
 type SlotRow = ((usize, u32, u32), (u64, u64, u64, u64, u64), (u64, u64, u64), (f64, f64, f64));
 
-/// Vertices or relations that were found.
+/// The vertices or relations found.
 type FoundRows<'py> = (Option<Vec<VertexRow<'py>>>, Option<Vec<EdgeRow<'py>>>);
 
-/// Names, type, tests by name, stamps between which versions are.
+/// Names, type, tests by name, stamps that bound the versions.
 type VertexTestRow<'py> =
     (Option<Vec<Bound<'py, PyAny>>>, Option<String>, Bound<'py, PyDict>, Option<(u64, u64)>);
 
-/// Tests of properties by their names.
+/// Tests of properties, by name.
 fn named_tests(tests: &Bound<'_, PyDict>) -> PyResult<Vec<(String, fieldstone::catalog::value::Test)>> {
     tests
         .iter()
@@ -41,14 +41,14 @@ fn named_tests(tests: &Bound<'_, PyDict>) -> PyResult<Vec<(String, fieldstone::c
         .collect()
 }
 
-/// What vertices are: names, type, tests, versions.
+/// A test of vertices: names, type, tests, versions.
 fn vertex_test(of: &Bound<'_, PyTuple>) -> PyResult<VertexTest> {
     let (named, kind, tests, versions): VertexTestRow<'_> = of.extract()?;
     let named = named.map(|all| all.iter().map(name).collect::<PyResult<_>>()).transpose()?;
     Ok(VertexTest { named, kind, tests: named_tests(&tests)?, versions })
 }
 
-/// One step: its name, and what it takes.
+/// One step: its name and arguments.
 fn step(given: &Bound<'_, PyTuple>) -> PyResult<Vec<TravelStep>> {
     let (word, taken): (String, Bound<'_, PyAny>) = given.extract()?;
     let property = || -> PyResult<(String, fieldstone::catalog::value::Test)> {
@@ -68,14 +68,14 @@ fn step(given: &Bound<'_, PyTuple>) -> PyResult<Vec<TravelStep>> {
         "repeat" => TravelStep::Repeat(taken.extract()?),
         "return_fp" => TravelStep::FullPaths,
         "text" => return parse_travel(&taken.extract::<String>()?).or_raise(),
-        _ => return Err(invalid(format!("{word:?} is no step"), "steps are made by Travel")),
+        _ => return Err(invalid(format!("{word:?} is not a step"), "Travel makes the steps")),
     };
     Ok(vec![step])
 }
 
 #[pymethods]
 impl PyGraph {
-    /// `steps`: pairs of a name and what it takes.
+    /// `steps`: pairs of a name and arguments.
     fn travel(
         slf: &Bound<'_, Self>,
         steps: Vec<Bound<'_, PyTuple>>,
@@ -97,7 +97,7 @@ impl PyGraph {
         Ok(PyTravelled { travelled })
     }
 
-    /// Vertices of a type, or of any, that pass tests; or relations, where the type's name is one of theirs.
+    /// Vertices of a type, or of any type, that pass tests; or relations, if the type names a relation.
     fn find<'py>(
         &self,
         py: Python<'py>,
@@ -124,7 +124,7 @@ impl PyGraph {
         })
     }
 
-    /// Vertices that have words.
+    /// Vertices that contain words.
     fn search<'py>(
         &self,
         py: Python<'py>,
@@ -138,7 +138,7 @@ impl PyGraph {
     }
 }
 
-/// What a traversal gave.
+/// The result of a traversal.
 #[pyclass(frozen, name = "_Travelled", module = "fieldstone")]
 pub struct PyTravelled {
     travelled: Traversal,
@@ -146,28 +146,28 @@ pub struct PyTravelled {
 
 #[pymethods]
 impl PyTravelled {
-    /// How many vertices each set has.
+    /// The number of vertices in each set.
     fn sets(&self) -> Vec<usize> {
         self.travelled.summary().sets.clone()
     }
 
-    /// Whether sets were cut off.
+    /// Whether sets were truncated.
     fn truncated(&self) -> bool {
         self.travelled.summary().truncated
     }
 
-    /// Whether whole ways are given.
+    /// Whether the result has whole paths.
     fn has_paths(&self) -> bool {
         self.travelled.summary().has_paths
     }
 
-    /// Type and id of vertices of a set, from one on, at most so many.
+    /// Type and id of up to `most` vertices of a set, from `start` on.
     fn names(&self, py: Python<'_>, of_set: usize, start: usize, most: usize) -> PyResult<Vec<Pair>> {
         let names = py.waiting(|| self.travelled.names(of_set, start, most)).or_raise()?;
         Ok(names.iter().map(pair).collect())
     }
 
-    /// The same, with all that is known of them.
+    /// The same vertices with all their properties.
     fn vertices<'py>(
         &self,
         py: Python<'py>,
@@ -183,12 +183,12 @@ impl PyTravelled {
         vertices.iter().map(|vertex| vertex_row(py, vertex)).collect()
     }
 
-    /// The ways, from the first on.
+    /// The paths, from the first on.
     fn paths(&self) -> Option<PyPaths> {
         self.travelled.paths().map(|paths| PyPaths { paths: Mutex::new(paths) })
     }
 
-    /// What each hop did.
+    /// The figures of each hop.
     fn figures(&self) -> Vec<FiguresRow> {
         let row = |step: &StepFigures| {
             let seconds = step.nanoseconds as f64 / 1e9;
@@ -197,8 +197,8 @@ impl PyTravelled {
         self.travelled.summary().figures.iter().map(row).collect()
     }
 
-    /// What each slot did in each hop of each round, and StatComm's requests and forwards, and StatReads; none where
-    /// the view is in one piece.
+    /// The figures of each slot in each hop of each round, with StatComm's requests and forwards, and StatReads; none
+    /// if the view is not partitioned.
     fn slots(&self) -> Option<(Vec<SlotRow>, u64, u64, u64)> {
         let figures = self.travelled.summary().slots.as_ref()?;
         let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
@@ -216,7 +216,7 @@ impl PyTravelled {
     }
 }
 
-/// Ways, one after the other.
+/// An iterator over paths.
 #[pyclass(frozen, name = "_Paths", module = "fieldstone")]
 pub struct PyPaths {
     paths: Mutex<PathStream>,
@@ -224,7 +224,7 @@ pub struct PyPaths {
 
 #[pymethods]
 impl PyPaths {
-    /// The next ways, at most so many: vertices and relations of each; none behind the last.
+    /// Up to `most` further paths: vertices and relations of each; none after the last.
     fn next<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Vec<(Vec<Pair>, Vec<EdgeRow<'py>>)>> {
         let read = || -> fieldstone::Result<Vec<Path>> {
             let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);

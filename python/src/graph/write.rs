@@ -1,4 +1,4 @@
-//! Putting into the graph, and deleting.
+//! Writing to the graph: puts and deletions.
 
 use fieldstone::catalog::value::ValueType;
 use fieldstone::graph::{Deletion, EdgeType, RelationPut, TypeDecl, VertexPut, VertexType, archive};
@@ -10,7 +10,7 @@ use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
 use crate::sequence::each;
 
-/// Type, source, target, properties, time and until, as a put has them.
+/// Type, source, target, properties, time and until, as arguments of a put.
 type EdgeArguments<'py> =
     (String, Bound<'py, PyAny>, Bound<'py, PyAny>, Option<Bound<'py, PyDict>>, Option<u64>, Option<u64>);
 
@@ -52,7 +52,7 @@ impl PyGraph {
         py.waiting(|| graph.put_vertices(vec![put], &self.session)).or_raise()
     }
 
-    #[allow(clippy::too_many_arguments, reason = "what a relation is made of")]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a relation")]
     fn put_edge(
         &self,
         py: Python<'_>,
@@ -67,7 +67,7 @@ impl PyGraph {
         py.waiting(|| graph.put_relations(vec![put], &self.session)).or_raise()
     }
 
-    /// Vertices first, then relations: an iterable of arguments each, or a dict of columns.
+    /// Puts vertices, then relations: each an iterable of arguments, or a dict of columns.
     fn put_many(
         &self,
         py: Python<'_>,
@@ -93,7 +93,7 @@ impl PyGraph {
                 Err(_) => each(given, |row| edge(arguments(&row)?))?,
             },
         };
-        // What gave the rows may have closed the store.
+        // The iterable that gave the rows may have closed the store.
         self.open()?;
         py.waiting(|| match batch {
             None => graph.put(vertices, edges, &self.session),
@@ -102,7 +102,7 @@ impl PyGraph {
         .or_raise()
     }
 
-    /// Vertices by name, relations by (type, source, target).
+    /// Deletes vertices by name, relations by (type, source, target).
     fn delete(
         &self,
         py: Python<'_>,
@@ -121,7 +121,7 @@ impl PyGraph {
         py.waiting(|| graph.delete(what, time, &self.session)).or_raise()
     }
 
-    /// Versions of vertices and relations, bytes, versions of others, whether they were moved.
+    /// Versions of vertices and relations, bytes, versions of other users, whether they were moved.
     fn archive(
         &self,
         py: Python<'_>,
@@ -131,7 +131,7 @@ impl PyGraph {
     ) -> PyResult<(u64, u64, u64, u64, bool)> {
         self.open()?;
         if self.session.transaction().is_some() {
-            return Err(invalid("an archive within a transaction", "call it outside"));
+            return Err(invalid("archive in a transaction", "call it outside the transaction"));
         }
         let report = py.waiting(|| archive(&self.handle, before, url, doit)).or_raise()?;
         Ok((report.vertices, report.relations, report.bytes, report.others, report.done))
@@ -167,13 +167,16 @@ impl PyGraph {
     }
 }
 
-/// The arguments that stand in a row of `put_many`, filled up with None.
+/// The arguments in a row of `put_many`, padded with None.
 fn arguments<'py, T>(row: &Bound<'py, PyAny>) -> PyResult<T>
 where
     T: pyo3::conversion::FromPyObjectOwned<'py, Error = PyErr>,
 {
     let tuple = row.cast::<PyTuple>().map_err(|_| {
-        invalid("a row of put_many is no tuple", "give the arguments of put_vertex or put_edge, or columns")
+        invalid(
+            "a row of put_many is not a tuple",
+            "give the arguments of put_vertex or put_edge, or columns",
+        )
     })?;
     tuple.as_any().extract()
 }

@@ -1,4 +1,4 @@
-//! Columns, each in the form that takes least memory, and what they are in Arrow and in Python.
+//! Columns, each in its most compact form, with their conversion to Arrow and Python.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::values::ValueColumn;
 use crate::errors::Raise;
 use crate::listing::time_object;
 
-/// Places of rows among distinct texts, and these.
+/// Each row's index into the distinct texts, and these texts.
 pub type Texts<'py> = (Bound<'py, PyAny>, Vec<Option<Arc<str>>>);
 
 /// One column.
 pub enum Column {
-    /// Values of a keyword: codes into the distinct ones, read by the type of the keyword.
+    /// Values of a keyword: codes into the distinct values, typed by the keyword.
     Keyword { codes: Vec<u32>, distinct: Vec<KeyValue>, kind: KeywordType, form: Form },
-    /// Texts, as codes into the distinct ones; `None` where absent.
+    /// Texts, as codes into the distinct texts; `None` if absent.
     Text { codes: Vec<u32>, distinct: Vec<Option<Arc<str>>> },
     /// Unsigned numbers.
     Count(Vec<Option<u64>>),
@@ -37,29 +37,29 @@ pub enum Column {
     Shape(Vec<Option<Arc<[u64]>>>),
     /// Files and offsets.
     FieldLocation(Vec<Option<FieldLocation>>),
-    /// Whole numbers.
+    /// Signed integers.
     Int(Vec<Option<i64>>),
-    /// Lists of whole numbers: row i has `values[offsets[i]..offsets[i + 1]]`; an empty one is absent.
+    /// Lists of integers: row i has `values[offsets[i]..offsets[i + 1]]`; an empty list is absent.
     Ints { offsets: Vec<u64>, values: Vec<i64> },
     /// Values of metadata.
     Value(ValueColumn),
 }
 
-/// How the values of a keyword are given.
+/// The output form of a keyword's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Every value is a whole number.
+    /// All values are integers.
     Whole,
-    /// Every value is a number.
+    /// All values are numbers.
     Float,
-    /// Every value is a day.
+    /// All values are dates.
     Date,
     /// Canonical text.
     Text,
 }
 
 impl Form {
-    /// The narrowest form that all values have. Absent ones have every form.
+    /// The narrowest form that fits all values. Absent values fit every form.
     pub fn of<'v>(kind: KeywordType, values: impl Iterator<Item = &'v KeyValue>) -> Form {
         let mut form = None;
         for value in values {
@@ -82,9 +82,9 @@ impl Form {
 }
 
 impl Column {
-    /// A keyword's column in the narrowest form that its values have.
+    /// A keyword's column, in the narrowest form that fits its values.
     pub fn keyword(codes: Vec<u32>, distinct: Vec<KeyValue>, kind: KeywordType) -> Column {
-        // Values of outer levels, which a deeper one of the same name hides, do not count.
+        // A value of an outer level does not count if a deeper level of the same keyword hides it.
         let mut used = vec![false; distinct.len()];
         codes.iter().for_each(|code| used[*code as usize] = true);
         let form =
@@ -128,7 +128,7 @@ impl Column {
         }
     }
 
-    /// Bytes in memory, about.
+    /// Approximate bytes in memory.
     pub fn nbytes(&self) -> usize {
         match self {
             Column::Keyword { codes, distinct, .. } => codes.len() * 4 + distinct.len() * 40,
@@ -184,8 +184,8 @@ impl Column {
         }
     }
 
-    /// All values as a numpy array, where none is absent and numpy has the type: numbers, truth values and
-    /// nanoseconds; a number that is absent is NaN.
+    /// All values as a numpy array, if none is absent and numpy has the type: numbers, booleans and nanoseconds; an
+    /// absent number is NaN.
     pub fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         fn made<'py, const N: usize, T: Copy + Sync>(
             py: Python<'py>,
@@ -225,7 +225,7 @@ impl Column {
         }
     }
 
-    /// Texts as the place of each row's among the distinct ones; nothing for what is no text.
+    /// Texts as each row's index into the distinct texts; `None` for other columns.
     pub fn coded<'py>(&self, py: Python<'py>) -> PyResult<Option<Texts<'py>>> {
         let Column::Text { codes, distinct } = self else { return Ok(None) };
         let places = crate::data::new_array(py, DType::I4, &[codes.len() as u64], |out| {
@@ -237,7 +237,7 @@ impl Column {
         Ok(Some((places, distinct.clone())))
     }
 
-    /// One value for Python; None where absent.
+    /// One value for Python; None if absent.
     pub fn value<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Column::Keyword { codes, distinct, kind, form } => {
@@ -276,7 +276,7 @@ impl Column {
     }
 }
 
-/// Lists between neighbouring offsets.
+/// Builds lists from the elements between neighbouring offsets.
 fn int_lists(offsets: &[u64], values: &[i64]) -> ArrayRef {
     let mut lists =
         ListBuilder::new(Int64Builder::with_capacity((offsets[offsets.len() - 1] - offsets[0]) as usize));
@@ -289,7 +289,7 @@ fn int_lists(offsets: &[u64], values: &[i64]) -> ArrayRef {
 }
 
 fn keyword_array(codes: &[u32], distinct: &[KeyValue], kind: KeywordType, form: Form) -> ArrayRef {
-    // Each distinct value is read once, then rows are looked up.
+    // Decodes each distinct value once, then looks up the rows.
     let at = |code: &u32| *code as usize;
     match form {
         Form::Whole => {
@@ -334,8 +334,8 @@ fn keyword_array(codes: &[u32], distinct: &[KeyValue], kind: KeywordType, form: 
     }
 }
 
-/// Days between 1970-01-01 and a day of the Gregorian calendar, by counting the days of whole 400-year
-/// cycles from a year that begins in March.
+/// Days from 1970-01-01 to a Gregorian date. Counts whole 400-year cycles of years that begin in March, which puts
+/// the leap day last.
 fn days_since_1970(year: i32, month: u8, day: u8) -> i32 {
     let (month, day) = (i32::from(month), i32::from(day));
     let year = if month <= 2 { year - 1 } else { year };

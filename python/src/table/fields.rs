@@ -1,4 +1,4 @@
-//! The table of a list: a column per keyword, then what the index says of each field.
+//! The table of a listing: one column per keyword, then the index information of each field.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use fieldstone::{FieldLocation, KeyValue, KeywordType, Level, ListEntry, Scalar,
 
 use super::{Column, Table};
 
-/// Columns that are no keywords, in their order; the guide documents them.
+/// Columns other than keywords, in order; the guide documents them.
 const FIXED: [&str; 12] = [
     "nbytes", "dtype", "shape", "complete", "masked", "location", "flushed", "owner", "min", "max",
     "missing", "attempt",
 ];
 
-/// Collects entries and makes a table of them.
+/// Collects entries into a table.
 pub struct FieldTable {
     schema: Schema,
     rows: usize,
@@ -42,7 +42,7 @@ struct Keyword {
     known: HashMap<KeyValue, u32>,
 }
 
-/// A level of the entry before: neighbours mostly share it, and then their codes.
+/// A level of the previous entry: neighbours mostly share levels, and therefore codes.
 struct Last {
     level: Arc<Level>,
     places: Vec<(usize, u32)>,
@@ -80,7 +80,7 @@ impl Keyword {
         code
     }
 
-    /// Rows that did not have the keyword.
+    /// Fills in rows that lacked the keyword.
     fn pad(&mut self, rows: usize) {
         if self.codes.len() < rows {
             let absent = self.code(&KeyValue::Absent);
@@ -133,7 +133,7 @@ impl FieldTable {
             for (keyword, code) in &last.places {
                 let keyword = &mut self.keywords[*keyword];
                 keyword.pad(self.rows);
-                // A keyword of several levels shows its deepest value.
+                // A keyword on several levels shows its deepest value.
                 keyword.codes.truncate(self.rows);
                 keyword.codes.push(*code);
             }
@@ -173,13 +173,13 @@ impl FieldTable {
         codes
     }
 
-    /// The columns alone, without the rows that say what they are.
+    /// An empty table with these columns: the rows served only to determine their types.
     pub fn finish_without_rows(self) -> Table {
         Table::new(self.columns().into_iter().map(|(name, column)| (name, column.emptied())).collect(), 0)
     }
 
-    /// The table: keywords in the schema's order, then the fixed columns. A fixed column whose name a
-    /// keyword has takes an underscore in front.
+    /// The table: keywords in the schema's order, then the fixed columns. If a keyword has the name of a fixed
+    /// column, the fixed column gets a leading underscore.
     pub fn finish(self) -> Table {
         let rows = self.rows;
         Table::new(self.columns(), rows)

@@ -1,8 +1,8 @@
-//! Tables of results: named columns in memory, handed to Arrow consumers without copying rows into Python.
+//! Tables of results: named columns in memory, passed to Arrow consumers without building Python rows.
 //!
-//! A table holds a keyword column as codes into its distinct values (4 bytes a row), so that a list of
-//! millions of fields is small, and makes Arrow batches of [`BATCH_ROWS`] rows one at a time. pyarrow,
-//! pandas, polars and DuckDB take it by the Arrow PyCapsule interface (`__arrow_c_stream__`,
+//! A table holds a keyword column as codes into its distinct values (4 bytes per row), so a listing of millions of
+//! fields stays small; it makes Arrow batches of [`BATCH_ROWS`] rows one at a time. pyarrow, pandas, polars and
+//! DuckDB read it through the Arrow PyCapsule interface (`__arrow_c_stream__`,
 //! <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>).
 //!
 //! Invariants: all columns have the same number of rows; names are unique; a table never changes.
@@ -31,8 +31,8 @@ pub const BATCH_ROWS: usize = 65_536;
 /// A table of results in memory: named, typed columns.
 ///
 /// It implements the Arrow PyCapsule interface, so ``pyarrow.table(t)``, ``polars.DataFrame(t)``,
-/// ``duckdb.sql("select * from t")`` and every other Arrow consumer take it; none of them is needed to
-/// make it. ``to_pandas()`` gives a pandas DataFrame without pyarrow.
+/// ``duckdb.sql("select * from t")`` and every other Arrow consumer can read it; creating a table needs none of these
+/// packages. ``to_pandas()`` returns a pandas DataFrame without pyarrow.
 #[pyclass(frozen, name = "Table", module = "fieldstone")]
 pub struct Table {
     inner: Arc<Columns>,
@@ -57,7 +57,7 @@ impl Table {
 }
 
 impl Table {
-    /// The same, from which rows were left out or not.
+    /// The same table, marked as truncated or not.
     pub fn truncated_to(self, truncated: bool) -> Table {
         Table { truncated, ..self }
     }
@@ -65,7 +65,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// Rows.
+    /// The number of rows.
     fn __len__(&self) -> usize {
         self.inner.rows
     }
@@ -76,27 +76,26 @@ impl Table {
         self.inner.schema.fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// Arrow types of the columns, as text by name: "int64", "double", "string", "date32" …
+    /// Arrow types of the columns by name, as text: "int64", "double", "string", "date32" …
     #[getter]
     fn types(&self) -> Vec<(String, &'static str)> {
         let fields = self.inner.schema.fields().iter();
         fields.map(|field| (field.name().clone(), type_name(field.data_type()))).collect()
     }
 
-    /// Bytes that the table takes in memory, about.
+    /// Approximate bytes that the table uses in memory.
     #[getter]
     fn nbytes(&self) -> usize {
         self.inner.columns.iter().map(Column::nbytes).sum()
     }
 
-    /// Whether rows were left out, because more were found than a query's ``limit``.
+    /// Whether rows were left out because the result exceeded the query's ``limit``.
     #[getter(truncated)]
     fn is_truncated(&self) -> bool {
         self.truncated
     }
 
-    /// The Arrow C stream of the table, in a PyCapsule; `requested_schema` is not followed, as the
-    /// interface allows.
+    /// The table's Arrow C stream, in a PyCapsule. The interface allows ignoring `requested_schema`, and this does.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -108,13 +107,13 @@ impl Table {
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
     }
 
-    /// The Arrow C schema of the table, in a PyCapsule.
+    /// The table's Arrow C schema, in a PyCapsule.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&*self.inner.schema).map_err(arrow_error)?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The values of a column as a list, from row `start` on and at most `count`; None where absent.
+    /// Up to `count` values of a column as a list, from row `start`; None if absent.
     #[pyo3(signature = (name, start=0, count=None))]
     fn values<'py>(
         &self,
@@ -132,7 +131,7 @@ impl Table {
         PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// A column as a numpy array, or as places among distinct texts; None where it is neither.
+    /// A column as a numpy array, or as indices into distinct texts; None if neither fits.
     fn _fast<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Ok(place) = self.inner.schema.index_of(name) else { return Ok(None) };
         let column = &self.inner.columns[place];
@@ -145,7 +144,7 @@ impl Table {
         }
     }
 
-    /// A pandas DataFrame. pyarrow is not needed.
+    /// Converts the table to a pandas DataFrame, without pyarrow.
     pub fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("fieldstone._table")?.getattr("to_pandas")?.call1((slf,))
     }

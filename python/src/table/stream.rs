@@ -1,4 +1,4 @@
-//! A table as a stream of Arrow batches, each made when it is asked for.
+//! A table as a stream of Arrow batches, each built on request.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::{BATCH_ROWS, Columns};
 
-/// The batches of a table that have not been asked for yet.
+/// The batches of a table that have not been requested yet.
 pub struct Batches {
     columns: Arc<Columns>,
     next: usize,

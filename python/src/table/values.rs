@@ -1,5 +1,4 @@
-//! A column of metadata values: of their own type where all have one, doubles where all are numbers, JSON
-//! text otherwise.
+//! A column of metadata values: of one type if all values share it, doubles if all are numbers, otherwise JSON text.
 
 use std::sync::Arc;
 
@@ -16,13 +15,13 @@ use pyo3::types::PyTuple;
 
 use crate::catalog::object;
 
-/// Values, and the form that they are given in.
+/// Values, and their output form.
 pub struct ValueColumn {
     values: Vec<Value>,
     form: Form,
 }
 
-/// How values are given.
+/// The output form of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Bool,
@@ -88,7 +87,7 @@ impl Form {
         }
     }
 
-    /// The form of both.
+    /// The common form of two.
     fn with(self, other: Form) -> Form {
         let number = |form| matches!(form, Form::Int | Form::UInt | Form::Float);
         match (self, other) {
@@ -108,7 +107,7 @@ fn float(value: &Value) -> Option<f64> {
     }
 }
 
-/// A list column, each list filled by `push`; what is no array is absent.
+/// A list column; `push` fills each list, and a value that is not an array is absent.
 fn lists<B: ArrayBuilder>(values: &[Value], elements: B, push: impl Fn(&mut B, &Value)) -> ArrayRef {
     let mut lists = ListBuilder::new(elements);
     for value in values {
@@ -152,7 +151,7 @@ impl ValueColumn {
         ValueColumn { values, form }
     }
 
-    /// The same; where no value says otherwise they are of this type, and `Json` is text whatever they are.
+    /// Like `of`, but with this type if no value determines one; `Json` always gives text.
     pub fn of_kind(values: Vec<Value>, kind: Option<ValueType>) -> ValueColumn {
         let mut column = ValueColumn::new(values);
         let said = column.values.iter().any(|value| Form::of(value).is_some());
@@ -164,23 +163,23 @@ impl ValueColumn {
         column
     }
 
-    /// Lists of whole numbers, or of texts.
+    /// Lists of integers, or of texts.
     pub fn of_lists(values: Vec<Value>, texts: bool) -> ValueColumn {
         ValueColumn { values, form: if texts { Form::Texts } else { Form::Ints } }
     }
 
-    /// A column without a row, of the type that this one has.
+    /// A column without rows, of the same type.
     pub fn emptied(self) -> ValueColumn {
         ValueColumn { values: Vec::new(), form: self.form }
     }
 
-    /// All of them as floats, where that is their form; an absent one is NaN.
+    /// All values as floats, if that is their form; an absent value is NaN.
     pub fn numbers(&self) -> Option<Vec<f64>> {
         let float = |value| float(value).unwrap_or(f64::NAN);
         (self.form == Form::Float).then(|| self.values.iter().map(float).collect())
     }
 
-    /// All of them as integers, where that is their form and none is absent.
+    /// All values as integers, if that is their form and none is absent.
     pub fn whole(&self) -> Option<Vec<i64>> {
         match self.form {
             Form::Int => self.values.iter().map(pick!(Int)).collect(),
@@ -270,7 +269,7 @@ impl ValueColumn {
         }
     }
 
-    /// One value for Python, as the column's type has it.
+    /// One value for Python, in the column's type.
     pub fn value<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
         match (self.form, &self.values[row]) {
             (_, Value::Null) => Ok(py.None().into_bound(py)),
@@ -285,8 +284,8 @@ impl ValueColumn {
     }
 }
 
-/// A value as JSON. What JSON does not have: NaN and infinities are as Python's `json` writes them, bytes
-/// are hexadecimal text, moments are text in RFC 3339, ranges are their two ends.
+/// A value as JSON. For types that JSON lacks: NaN and infinities are spelled as in Python's `json`, bytes are
+/// hexadecimal text, times are RFC 3339 text, ranges are their two ends.
 fn json(value: &Value) -> String {
     let pair = |low: String, high: String| format!("[{low}, {high}]");
     match value {

@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(grid.iter().filter(|cell| **cell == Cell::Outside).count(), 6);
         // Missing, masked and outside have marks of their own.
         (picture.values, picture.masked) = (vec![f64::NAN, f64::NAN], Some(vec![false, true]));
-        assert_eq!(text(&picture, 4, Style::Plain), "   x\n?   \n");
+        assert_eq!(text(&picture, 4, Style::Plain), "?  x\n");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //!
 //! Invariants:
 //! * the list only grows: a code keeps its text, its kind and its retry flag for ever
-//!   (`crates/core/tests/codes.txt`);
+//!   (`crates/core/tests/all/codes.txt`);
 //! * the first code of each kind is the general one, for errors that no narrower code names;
 //! * this table is the only source: tests compare Python, C and the page of the guide with it.
 //!

@@ -178,6 +178,7 @@ impl Inner {
         let Some(mismatch) = closest else {
             return Error::internal("the schema has no rules");
         };
+        // A refused value says more than missing keywords.
         if let Some((predicate, text)) = mismatch.refused.first() {
             return self.refusal(predicate, text);
         }
@@ -209,6 +210,7 @@ impl Inner {
 
     /// Explains why a condition refuses a text, and names the values that some rule accepts in its place.
     fn refusal(&self, refused: &Predicate, text: &str) -> Error {
+        // The text may not even be a value of the type.
         if let Err(error) = refused.kind.canonical(&refused.name, text) {
             return error;
         }

@@ -310,6 +310,7 @@ impl Selection {
         places: &mut [Option<ListedPlace>],
     ) -> Option<()> {
         for (listed, deepest) in self.listed.iter().zip(places) {
+            // A position with the keyword itself is more precise than one with a part of it.
             let own = deepest.is_some();
             for (level, i, kind) in parts(rules, &listed.keyword) {
                 let part = listed.reading(kind);
@@ -322,6 +323,7 @@ impl Selection {
                     *deepest = Some((level, i, both));
                 }
             }
+            // A rule that drops the keyword accepts any of its values.
             let hides = |rule: &&Rule| rule.predicates().any(|p| p.hidden() && p.name == listed.keyword);
             if deepest.is_none() && !rules.iter().any(hides) {
                 return None;

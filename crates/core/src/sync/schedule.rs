@@ -95,9 +95,11 @@ impl State {
         };
         let mut able = ready(&self.tasks);
         if able.is_empty() {
+            // All wait: the time of timed waits has passed.
             self.tasks.iter_mut().filter(|task| task.timed).for_each(|task| task.status = Status::Ready);
             able = ready(&self.tasks);
         }
+        // Mostly the same thread goes on; a switch happens once in `rarely` steps, or if it has to wait.
         let next = match able.contains(&from) && self.below(self.rarely) > 0 {
             true => Some(from),
             false if able.is_empty() => None,

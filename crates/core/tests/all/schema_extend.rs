@@ -61,8 +61,8 @@ fn what_would_make_no_key_or_change_a_meaning_is_refused() {
     let base = Schema::parse("param: Param; [class, expver [type [param, levelist]]]").unwrap();
     for (text, code, says) in [
         ("[class=od, expver [type [param, levelist]]]", Code::RuleTaken, "accepts all keys of"),
-        ("[a [b [c]]] [a=x [b [c]]]", Code::RuleTaken, "rule [a [b [c]]] takes all keys"),
-        ("param?;", Code::RuleTaken, "every rule takes `param` already"),
+        ("[a [b [c]]] [a=x [b [c]]]", Code::RuleTaken, "rule [a [b [c]]] accepts all keys"),
+        ("param?;", Code::RuleTaken, "every rule accepts `param` already"),
         ("[a [b [level]]]", Code::KeywordUnknown, "`level` is another name of `levelist`"),
         ("[a [b [param: Text]]]", Code::KeywordValue, "`param` is a Param in one part"),
         ("catalog run = a; [a [b [c]]]", Code::SchemaSyntax, "line 1, column 1: expected a type"),

@@ -210,7 +210,10 @@ fn b19_what_no_schema_knows_is_refused() {
         "{error}"
     );
     let error = Schema::parse("# two\n[a\n [b]]").unwrap_err().to_string();
-    assert!(error.starts_with("schema line 3, column 2: a rule has three levels, this one ends"), "{error}");
+    assert!(
+        error.starts_with("schema line 3, column 2: a rule has three levels, but this one ends"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn templates_that_cannot_work_say_why() {
     for (text, why) in [
         ("", "empty"),
         ("{run", "at character 0: this brace is not closed"),
-        ("a}b", "at character 1: a brace is closed"),
+        ("a}b", "at character 1: this closing brace has no opening brace"),
         ("{rum}/x", "at character 1: {rum} is unknown"),
         ("{run}{step}", "are adjacent"),
         ("{step}5", "a digit follows"),

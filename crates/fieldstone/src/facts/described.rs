@@ -130,7 +130,7 @@ impl Described {
     ) -> Option<Coordinates> {
         let own = self.dims.get(dim);
         let found = match &self.coords {
-            Coords::File(header) => file_coordinates(&**store, key, header, own?, &[start], &[count])?,
+            Coords::File(header) => file_coordinates(store, key, header, own?, &[start], &[count])?,
             Coords::Declared(coords) => {
                 let coordinate = coords.iter().find(|(own, _)| *own as usize == dim).map(|(_, one)| one)?;
                 let at = |i: u64| match coordinate {
@@ -180,7 +180,7 @@ impl Described {
                 |path: &str| listed.split_whitespace().any(|name| path.rsplit('/').next() == Some(name));
             let all = axes.iter().filter(|(_, axis)| is(axis));
             let (path, _) = all.clone().find(|(path, _)| is_listed(path)).or_else(|| all.clone().next())?;
-            file_coordinates(&**store, key, header, path, start, count)
+            file_coordinates(store, key, header, path, start, count)
         };
         let (lon, lat) = (find(CoordinateAxis::is_longitude)?, find(CoordinateAxis::is_latitude)?);
         let known = |axis: &Coordinates| axis.values.iter().filter(|value| value.is_finite()).count();
@@ -197,7 +197,7 @@ impl Described {
             let found = Described::in_header(header, facts["name"].as_str()?)?;
             (found.text("standard_name") == Some("time") || found.name == "time").then_some(found)
         });
-        let found = file_coordinates(&**store, key, header, &times.next()?.name, &[], &[])?;
+        let found = file_coordinates(store, key, header, &times.next()?.name, &[], &[])?;
         found.values.first().copied().filter(|time| found.direction == Direction::Time && time.is_finite())
     }
 }

@@ -7,7 +7,6 @@
 //! use fieldstone::prelude::*;
 //! use fieldstone::facts::{FieldFacts, Overview};
 //! use fieldstone::{ArchiveOptions, ListOptions, OpenOptions, ReadOptions, Request, Value, json};
-//! use fieldstone::{FieldStore, FieldStoreExt};
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;
 //! let key = [("run", "demo"), ("variable", "t"), ("step", "6")];

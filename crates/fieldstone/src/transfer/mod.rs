@@ -37,7 +37,8 @@
 //!
 //! ```
 //! use fieldstone::transfer::{TransferOptions, copy};
-//! use fieldstone::{ArchiveOptions, FieldStore, OpenOptions, Request, Target, Value};
+//! use fieldstone::prelude::*;
+//! use fieldstone::{ArchiveOptions, OpenOptions, Request, Target, Value};
 //!
 //! let (hot, cold) = (
 //!     fieldstone::open("memory:", &OpenOptions::default())?,

@@ -536,8 +536,8 @@ fn what_files_have_and_logs_have_not_is_refused_and_the_other_way_round() {
     let fields = ArrayLayout::Fields;
     for (layout, change, expected) in [
         (ArrayLayout::Files, (&|_: &mut GroupOptions| {}) as &dyn Fn(&mut GroupOptions), "has no type"),
-        (ArrayLayout::Files, &|g| g.chunks = Some(vec![2]), "no chunks and no compression"),
-        (fields, &|g| g.method = Method::View, "MPI-IO's call on a file"),
+        (ArrayLayout::Files, &|g| g.chunks = Some(vec![2]), "neither chunks nor compression"),
+        (fields, &|g| g.method = Method::View, "MPI-IO call on a file"),
         (fields, &|g| g.level = LevelChoice::number(2).unwrap(), "level 2 of a group"),
         (fields, &|g| g.chunks = Some(vec![2, 2]), "chunks [2, 2] for set h of 1 dimensions"),
         (fields, &|g| g.chunks = Some(vec![0]), "chunks [0] for set h"),

@@ -1,8 +1,8 @@
 //! Modules of one folder do not use one another in a circle, but for those listed: what is part of a circle
 //! is read, moved and tested only as a whole.
 //!
-//! A module stands for all files below it. What a folder's own `mod.rs` uses does not count: it is there to
-//! join its modules. Tests within files do not count, either.
+//! A module stands for all files below it. Imports of a folder's own `mod.rs` do not count: it joins its modules.
+//! Neither do tests within files.
 
 use std::collections::{BTreeMap, BTreeSet};
 

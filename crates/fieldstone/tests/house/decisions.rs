@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use super::{files, is_test, none, sources};
 
-/// Where decisions stand.
+/// The pages with decisions.
 const FOLDER: &str = "docs/design/";
 /// The letters that their numbers begin with, one for each page.
 const LETTERS: &str = "AJFQGCBT";
@@ -62,7 +62,7 @@ fn decisions(text: &str) -> Vec<(String, usize, String)> {
     all
 }
 
-/// What is wrong with the decisions of a page by themselves.
+/// Complaints about the decisions of a page.
 fn page_complaints(path: &str, text: &str) -> Vec<String> {
     let (mut complaints, mut letters) = (Vec::new(), BTreeSet::new());
     for (number, line, body) in decisions(text) {

@@ -2,7 +2,7 @@
 
 use super::{none, sources};
 
-/// What gives a helper away that stands elsewhere already, and the one file that may hold it.
+/// Texts that betray a copy of a helper, and the one file that may hold each.
 const ONCE: &[(&str, &str)] = &[
     ("var(\"FIELDSTONE_REQUIRE\")", "crates/testkit/src/require.rs"),
     ("var(\"FIELDSTONE_CRASH\")", "crates/testkit/src/require.rs"),

@@ -1,9 +1,9 @@
-//! Locks come from `core::sync`, which has them without poison. So do threads of what threads share: a test puts both into
+//! Locks come from `core::sync`, which has them without poison. So do threads of shared code: a test puts both into
 //! an order that a seed draws.
 
 use super::{files, has_word, is_test, none, shipped};
 
-/// Where threads do.
+/// The places of threads.
 const SHARED: &[&str] = &[
     "crates/catalog/src/",
     "crates/fieldstone/src/store/",
@@ -12,7 +12,7 @@ const SHARED: &[&str] = &[
     "crates/store/src/",
 ];
 
-/// Where locks do.
+/// The places of locks.
 const LOCKED: &[&str] = &[
     "crates/array/src/",
     "crates/catalog/src/",

@@ -478,7 +478,7 @@ fn what_a_record_may_not_hold_is_refused() {
         assert_eq!(error.kind(), ErrorKind::Invalid);
     };
     broken(&|b| b.rows = 0, "no rows");
-    broken(&|b| b.run.name.clear(), "have a name");
+    broken(&|b| b.run.name.clear(), "need a name");
     broken(&|b| b.step = Some(Column::Each(vec![1, 2])), "'step' does not have 3 rows");
     broken(&|b| b.step = Some(Column::One(i64::MIN)), "is not a valid step");
     broken(&|b| b.variable = Column::Each(vec![0, 0]), "'variable' does not have 3 rows");
@@ -502,7 +502,10 @@ fn what_a_record_may_not_hold_is_refused() {
     let mut right = floats(3, 2);
     on_cells(|_| {})(&mut right);
     right.check().unwrap();
-    broken(&on_cells(|b| b.cells.as_mut().unwrap().dim = 2), "cells along dimension 2 of boxes of rank 2");
+    broken(
+        &on_cells(|b| b.cells.as_mut().unwrap().dim = 2),
+        "cells are along dimension 2 of boxes of rank 2",
+    );
     broken(&on_cells(|b| drop(b.cells.as_mut().unwrap().sets.pop())), "2 sets of cells for 3 boxes");
     broken(&on_cells(|b| b.cells.as_mut().unwrap().sets[1] = [].into()), "not the smallest around its cells");
     broken(
@@ -514,7 +517,7 @@ fn what_a_record_may_not_hold_is_refused() {
         b.tag.kind = ValueType::IntRange;
         b.values = Values::Any(vec![Value::IntRange(1, 2), Value::IntRange(2, 1), Value::IntRange(1, 1)]);
     };
-    broken(&ranges, "row 1: 2..1 is not of type");
+    broken(&ranges, "row 1: 2..1 is");
     let decl = VariableDecl {
         variable: VariableName { name: "v".into(), version: 0 },
         dtype: None,

@@ -1,4 +1,4 @@
-//! Losses that somebody accepts: they never count again, and everything else goes on.
+//! Accepted losses: they never count again, and everything else continues.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ fn name(path: &Path) -> String {
     path.strip_prefix(ROOT).unwrap().display().to_string()
 }
 
-/// A store of the host `owner`; alice and bob write into it, too.
+/// A store of the host `owner`; alice and bob also write into it.
 fn shared() -> SimWorld {
     let world = SimWorld::new(1);
     for (host, user) in [("owner", 1000), ("alice", ALICE), ("bob", BOB), ("root", 0)] {
@@ -30,7 +30,7 @@ fn shared() -> SimWorld {
     world
 }
 
-/// Cuts a file to a length, and returns the bytes that it had.
+/// Cuts a file to a length, and returns its former bytes.
 fn cut(env: &Env, world: &SimWorld, path: &Path, length: usize) -> Vec<u8> {
     let bytes = world.read(path).unwrap();
     replace(env, path, &bytes[..length]);
@@ -50,7 +50,7 @@ fn log_of(world: &SimWorld, uid: u32) -> PathBuf {
     logs.rfind(|path| env.disk.stat(path).unwrap().uid == uid).unwrap()
 }
 
-/// A handle after the second for which boards are believed.
+/// A handle opened after the second in which boards are trusted.
 fn later(world: &SimWorld, host: &str) -> Store {
     world.advance(2 * SECOND);
     open(world, host)
@@ -95,9 +95,9 @@ fn a_log_that_is_gone_is_given_up_by_its_owner_or_the_stores_and_stays_so() {
             assert_eq!(verified.accepted, reader.status().unwrap().accepted);
             assert_eq!((verified.accepted.len(), reader.status().unwrap().code()), (1, 0));
         }
-        // Nothing of it is lost twice.
+        // Nothing of it is reported as lost a second time.
         error(open(&world, who).accept(&name(&log), "", &Session::default()), ErrorKind::Invalid);
-        // It comes back from a tape: it never counts, and what its owner writes from then on does.
+        // It comes back from a tape: it still never counts, but its owner's later writes do.
         write_all_at(&*env.disk.create_new(&log).unwrap(), &bytes, 0).unwrap();
         let alice = later(&world, "alice");
         assert_eq!(listed(&alice), ["{run=b}{variable=t}{}"]);
@@ -115,7 +115,7 @@ fn a_log_that_is_cut_keeps_what_can_be_read() {
     alice.close(&Session::default()).unwrap();
     let log = log_of(&world, ALICE);
     let first = commits(&world, &log).len();
-    // The same writer cannot be gone on with: its second commit is one of a longer log, kept aside.
+    // Continuing with the same writer does not work: its second commit belongs to a longer log, kept aside.
     let world = shared();
     let alice = open(&world, "alice");
     flush_one(&alice, "run=a,variable=t", b"1");
@@ -125,7 +125,7 @@ fn a_log_that_is_cut_keeps_what_can_be_read() {
     let reader = open(&world, "bob");
     assert_eq!(listed(&reader).len(), 2);
     let whole = cut(&env, &world, &log, first);
-    // While its writer lives, it may go on there.
+    // While its writer is alive, it may continue there.
     error(open(&world, "alice").accept(&name(&log), "", &Session::default()), ErrorKind::Conflict);
     drop(alice);
     let report = later(&world, "owner").accept(&name(&log), "", &Session::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Blocks as they are stored: of which boxes there are any, what they hold, what is read for them, damage.
+//! Blocks as stored: the boxes that have one, their contents, the bytes read for them, damage.
 
 use crate::common::*;
 use crate::faults::seeded;
@@ -23,7 +23,7 @@ fn options(chunks: &[u64], level: Option<i32>) -> ArchiveOptions {
     ArchiveOptions { chunks: Some(chunks.to_vec()), compression, ..ArchiveOptions::default() }
 }
 
-/// Elements of a block, as a reader makes them of its chunk: checksum, then the frame.
+/// Elements of a block, decoded from its chunk as a reader does: checksum, then the frame.
 fn decoded(block: &StoredBlock, packed: bool) -> Result<Vec<u8>> {
     let length = block.chunk_length(packed).ok_or_else(|| Error::internal("no such chunk"))?;
     let mut out = vec![0xee; length as usize];
@@ -35,7 +35,7 @@ fn decoded(block: &StoredBlock, packed: bool) -> Result<Vec<u8>> {
     Ok(raw)
 }
 
-/// The block of a box, which must hold what a read of the box gives.
+/// The block of a box, which must hold the same as a read of the box.
 fn found(field: &Field, region: &IndexBox) -> Option<StoredBlock> {
     let block = field.stored_block(region).unwrap()?;
     let expected = field.read_box(Some(region)).unwrap();
@@ -127,7 +127,7 @@ fn what_has_no_blocks_gives_none() {
     store.create_field(&key, &spec, &ArchiveOptions::default()).unwrap();
     flush_one(&store, "run=a,variable=o", b"opaque");
     let made = field(&store, KEY, None).unwrap();
-    assert!(made.stored_block(&region(&[0], &[2])).unwrap().is_none(), "nobody wrote it");
+    assert!(made.stored_block(&region(&[0], &[2])).unwrap().is_none(), "no one wrote it");
     let opaque = field(&store, "run=a,variable=o", None).unwrap();
     assert_eq!(opaque.stored_block(&region(&[0], &[6])).unwrap_err().kind(), ErrorKind::Invalid);
 }

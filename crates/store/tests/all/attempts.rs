@@ -1,5 +1,5 @@
-//! Attempts over random work of several of them, what holds them under a damaged header, and the kept store. What
-//! every store shows of them is in the conformance suite.
+//! Attempts: random work of several of them, their effect under a damaged header, and the kept store. The conformance
+//! suite tests the behaviour that every store shows.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ const KEY: &str = "run=a,variable=t,step=0";
 const CELLS: usize = 12;
 const NAMES: [&str; 4] = ["", "a", "b", "c"];
 
-/// One flush: the attempt, and what it did.
+/// One flush: the attempt, and the change.
 #[derive(Debug, Clone)]
 struct Flush {
     attempt: &'static str,
@@ -34,8 +34,8 @@ enum Change {
     Remove,
 }
 
-/// What the promise says of these flushes, in their order: those of the newest attempt, and those of none. `opened`:
-/// the attempts of the processes, in the order in which they opened the store.
+/// The field that the promise requires after these flushes, in order: those of the newest attempt, and those without
+/// an attempt. `opened`: the attempts of the processes, in the order in which they opened the store.
 fn expected(history: &[Flush], opened: &[&str]) -> Option<Vec<Option<i32>>> {
     let began = |name: &str| opened.iter().position(|other| *other == name);
     let flushed = |name: &&str| history.iter().any(|flush| flush.attempt == *name);
@@ -84,7 +84,7 @@ fn put_change(store: &Store, change: Change) {
     store.flush(&Session::default()).unwrap();
 }
 
-/// The field as a store has it: its elements, where the missing ones are 0.
+/// The field as a store shows it: its elements, with 0 for missing ones.
 fn seen(store: &Store) -> Option<(bool, Vec<i32>)> {
     let field = field(store, KEY, None).ok()?;
     let bytes = field.clone().lenient().read().unwrap();
@@ -101,7 +101,7 @@ fn any_order_of_attempts_and_stragglers_shows_the_newest_alone() {
         let mut stores: Vec<(&str, Store)> = Vec::new();
         let (mut history, mut opened): (Vec<Flush>, Vec<&str>) = Default::default();
         for value in 1..40 {
-            // A process of an attempt, one that is there or one that comes late.
+            // A process of an attempt, which may be an existing one or a late one.
             let host = ["h", "i", "j"][rng.below(3) as usize];
             if stores.len() < 2 || rng.below(5) == 0 {
                 let attempt = NAMES[rng.below(NAMES.len() as u64) as usize];
@@ -114,7 +114,7 @@ fn any_order_of_attempts_and_stragglers_shows_the_newest_alone() {
             let change = match rng.below(12) {
                 0 => Change::Whole(value),
                 1 => Change::Create,
-                // Where nothing is seen, nothing is removed.
+                // If nothing is visible, nothing is removed.
                 2 if expected(&history, &opened).is_some() => Change::Remove,
                 _ => Change::Piece(start, 1 + rng.below((CELLS - start) as u64) as usize, value),
             };
@@ -133,7 +133,7 @@ fn any_order_of_attempts_and_stragglers_shows_the_newest_alone() {
     assert!(hidden > 1000);
 }
 
-/// What the header says is for people: with a damaged one, commits say which attempt they are of.
+/// The header names the attempt for people only: if it is damaged, commits still name their attempt.
 #[test]
 fn a_damaged_header_hides_no_attempt() {
     let world = SimWorld::new(1);
@@ -162,7 +162,7 @@ fn a_damaged_header_hides_no_attempt() {
     }
 }
 
-/// A log that is not among those known.
+/// A log other than the known ones.
 fn only_log(world: &SimWorld, known: &[PathBuf]) -> PathBuf {
     let is_log = |path: &PathBuf| path.extension().is_some_and(|name| name == "log") && !known.contains(path);
     files(world, "logs").into_iter().find(is_log).unwrap()
@@ -174,8 +174,8 @@ fn replace(world: &SimWorld, path: &Path, bytes: &[u8]) {
     write_all_at(&*disk.create_new(path).unwrap(), bytes, 0).unwrap();
 }
 
-/// A process that opened the store, and flushes for the first time when the next attempt has written, is of the older
-/// one. What announces an attempt is one commit, of its first process, and holds nothing.
+/// A process that opened the store before the next attempt wrote belongs to the older attempt, even if it flushes
+/// later. One empty commit of its first process announces an attempt.
 #[test]
 fn an_attempt_begins_when_its_first_process_opens_the_store() {
     let world = SimWorld::new(1);
@@ -191,7 +191,7 @@ fn an_attempt_begins_when_its_first_process_opens_the_store() {
     assert_eq!(seen(&two), Some((false, [[2; 6], [0; 6]].concat())));
     put_change(&two, Change::Piece(6, 6, 2));
     assert_eq!(seen(&open("c", "")), Some((true, vec![2; CELLS])));
-    // Who only reads announces nothing.
+    // A process that only reads announces nothing.
     let reading = Opening { access: Access::Read, attempt: "three".into(), ..Opening::default() };
     let logs = files(&world, "logs").len();
     open_in(&world.process("d"), &reading).unwrap();
@@ -219,7 +219,7 @@ fn status_names_attempt_job_and_rank() {
     }
 }
 
-/// The store that is kept for later releases, beside the reader in plain Python that reads it too.
+/// The store kept for later releases, next to the plain Python reader that also reads it.
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compat/attempts/store")
 }
@@ -233,7 +233,7 @@ fn the_kept_store_with_attempts() {
     assert_eq!(store.status().unwrap().format, 2);
 }
 
-/// Makes it. Kept stores are never written anew for an old release: run it for a new one, under a new name.
+/// Makes it. Kept stores of an old release are never rewritten: run this for a new release, under a new name.
 #[test]
 #[ignore = "writes into the sources"]
 fn make_the_kept_store() {

@@ -1,5 +1,5 @@
-//! How a store stands in its files and calls: what a flush costs, what a refresh reads, and what is
-//! left when a disk or a process fails.
+//! The behaviour of a store in its files and calls: the cost of a flush, the reads of a refresh, and the state after
+//! a disk or a process fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -75,11 +75,11 @@ fn b32_a_log_that_lost_commits_is_corrupt_and_keeps_its_earlier_fields() {
         assert!(log.ends_with(error.message().split(':').next().unwrap()), "{error}");
         assert!(error.hint().unwrap().contains("strict=False"), "{error}");
     };
-    // The board knows that there was more: what is left comes, and then the damage.
+    // The board knows of further commits: the reader gets the remaining ones, and then the damage.
     let mut list = reader.list(&all, &ListOptions::default()).unwrap();
     assert_eq!(list.by_ref().take(3).filter(|entry| entry.is_ok()).count(), 3);
     lost(error(list.next().unwrap(), ErrorKind::Corrupt));
-    // An older version must not pass for the newest.
+    // An older version must not pass as the newest.
     for step in 0..5 {
         lost(error(get(&reader, &format!("run=a,variable=t,step={step}")), ErrorKind::Corrupt));
     }
@@ -94,11 +94,11 @@ fn b32_a_log_that_lost_commits_is_corrupt_and_keeps_its_earlier_fields() {
     let report = reader.verify(&Request::new()).unwrap();
     assert!(!report.ok());
     assert!(report.damaged.iter().any(|d| log.ends_with(&d.file)), "{:?}", report.damaged);
-    // Others write on.
+    // Other processes keep writing.
     let other = open(&world, "a");
     flush_one(&other, "run=a,variable=t,step=3", b"again");
     assert_eq!(left(&reader).len(), 4);
-    // The loss is accepted by removing what tells of it.
+    // Removing the evidence accepts the loss.
     for board in files(&world, "boards") {
         world.process("a").disk.unlink(&board).unwrap();
     }
@@ -123,7 +123,7 @@ fn b32_a_log_that_is_gone_is_corrupt_for_new_and_for_open_readers() {
     }
 }
 
-/// At the first call after it, from the listing that each look makes; and so that it is back.
+/// The first call after the removal finds it, from the listing that each look makes; and likewise its return.
 #[test]
 fn b32_a_closed_log_that_is_gone_is_missed_by_who_had_read_it() {
     let world = SimWorld::new(1);
@@ -135,7 +135,7 @@ fn b32_a_closed_log_that_is_gone_is_missed_by_who_had_read_it() {
     other.close(&Session::default()).unwrap();
     let reader = open(&world, "b");
     assert_eq!(listed(&reader).len(), 2);
-    // So long that the folder of logs is not listed again for the fun of it.
+    // Long enough that the folder of logs is not listed again without need.
     world.advance(120 * SECOND);
     assert_eq!(listed(&reader).len(), 2);
     world.clear_trace();
@@ -199,10 +199,10 @@ fn a_failed_sync_loses_its_batch_by_name_and_no_more() {
             assert!(failed.message().contains("{run=a}{variable=lost}{}"), "{failed}");
             assert_eq!(writer.unflushed(), 0);
             assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=before}{}"]);
-            // A later flush of nothing more neither fails nor brings it back.
+            // A later empty flush neither fails nor brings it back.
             writer.flush(&Session::default()).unwrap();
             flush_one(&writer, "run=a,variable=after", b"2");
-            assert_eq!(files(&world, "logs").len(), 2, "the handle goes on in a new log");
+            assert_eq!(files(&world, "logs").len(), 2, "the handle continues in a new log");
             let expected = ["{run=a}{variable=after}{}", "{run=a}{variable=before}{}"];
             for world in [&world, &world.power_cut(1), &world.power_cut(2)] {
                 world.drop_caches();
@@ -218,7 +218,7 @@ fn a_failed_sync_loses_its_batch_by_name_and_no_more() {
 
 #[test]
 fn a_failed_first_flush_leaves_no_store_that_harms() {
-    // Every call of a first flush fails once.
+    // Each call of a first flush fails once.
     for n in 1..60 {
         let world = SimWorld::new(n);
         let writer = open(&world, "a");
@@ -290,10 +290,10 @@ fn what_failed_for_want_of_room_gives_it_back() {
                 .and_then(|()| writer.flush(&Session::default()));
             error(outcome, ErrorKind::Unavailable);
         }
-        // A log or two of a header each may stay, and no part of what was lost.
+        // One or two logs with only a header may stay, but no part of the lost data.
         assert!(used() < bytes + 4096, "{before} {size}: {} of {room}", used() - bytes);
         let data = |files: &[PathBuf]| files.iter().filter(|f| f.starts_with("/store/data")).count();
-        assert_eq!(data(&world.files()), data(&files), "no empty data log stays");
+        assert_eq!(data(&world.files()), data(&files), "no empty data log remains");
         flush_one(&writer, "run=a,variable=after", &pattern(room as usize / 2, 3));
         world.set_capacity(None);
         let reader = open(&world, "b");
@@ -347,7 +347,7 @@ fn a_small_flush_is_one_write_and_one_sync() {
         let writes: Vec<usize> = (0..order.len()).filter(|i| order[*i] == OpKind::Write).collect();
         assert!(writes[0] < sync && sync < writes[1], "log, sync, board: {order:?}");
     }
-    // Beyond the payload: index, record, slot. Merging repeats index entries, never payload.
+    // Bytes besides the payload: index, record, slot. Merging repeats index entries, never payload.
     world.clear_trace();
     flush_one(&writer, "run=a,variable=t,step=0", &pattern(60_000, 1));
     assert!(world.counters().bytes_written < 60_000 + 20_000);
@@ -408,7 +408,7 @@ fn no_file_is_written_by_two_processes_but_a_hosts_board() {
         let board = path.to_string_lossy().ends_with(".board");
         assert!(by.len() == 1 || board, "{path:?} is written by {by:?}");
     }
-    // Of a board every process writes its own slot.
+    // Every process writes its own slot of a board.
     let mut slots: BTreeMap<(PathBuf, u64), BTreeSet<u32>> = BTreeMap::new();
     for op in world.trace().iter().filter(|op| matches!(op.kind, OpKind::Write | OpKind::Append)) {
         slots.entry((op.path.to_path_buf(), op.offset)).or_default().insert(op.process);
@@ -436,7 +436,7 @@ fn a_refresh_of_what_did_not_move_reads_one_board_per_host() {
     assert_eq!((counters.count(OpKind::Read), counters.count(OpKind::OpenRead)), (3, 3));
     assert_eq!(calls(&world, OpKind::Read, ".board").len(), 3);
     assert_eq!(counters.count(OpKind::ListDir), 0);
-    // Where one log moved, that log alone is read.
+    // If only one log moved, only that log is read.
     flush_one(&stores[4], "run=a,variable=t,step=99", b"x");
     world.clear_trace();
     reader.refresh().unwrap();
@@ -457,7 +457,7 @@ fn n_flushes_leave_at_most_log2_n_runs() {
         assert!(n < 2 || segments <= u64::from(n.ilog2()), "{segments} segments after {n} flushes");
         most = most.max(segments);
     }
-    assert!(most > 2, "the rule is tried");
+    assert!(most > 2, "the rule is tested");
     assert_eq!(listed(&open(&world, "b")).len(), 200);
 }
 
@@ -523,14 +523,14 @@ fn a_reader_needs_no_right_to_write() {
     reader.close(&Session::default()).unwrap();
     let asks = [OpKind::OpenWrite, OpKind::OpenAppend, OpKind::Create, OpKind::Write, OpKind::CreateDirAll];
     assert!(world.trace().iter().all(|op| !asks.contains(&op.kind)));
-    // Whoever opens it for archiving is refused at the flush, and names the folder.
+    // Opening for archiving succeeds, but the flush is refused and names the folder.
     let denied = open(&world, "guest");
     let refused = put(&denied, "run=b,variable=t", b"x").and_then(|()| denied.flush(&Session::default()));
     let refused = error(refused, ErrorKind::Denied);
     assert!(refused.message().contains(ROOT), "{refused}");
 }
 
-/// A reader whose open file shows an old length, or was replaced by a whole one, opens it again.
+/// A reader whose open file shows an old length, or was replaced by a complete one, reopens it.
 #[test]
 fn a_short_file_is_opened_again() {
     for blocks in [false, true] {

@@ -1,4 +1,4 @@
-//! A board is a hint, also by its silence: what it says wrongly, or does not say, costs time and no answer.
+//! A board is a hint, and so is its silence: a wrong or missing statement costs time and changes no answer.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,8 @@ fn replace(world: &SimWorld, path: &Path, bytes: &[u8]) {
     put_file(&world.process("a"), path.to_owned(), Some(bytes)).unwrap();
 }
 
-/// What two open readers (one that refreshes, one that waits), a new one and the writer itself see.
+/// Checks the value that two open readers (one that refreshes, one that waits), a new reader and the writer itself
+/// see.
 fn check(world: &SimWorld, writer: &Store, readers: &[Store; 2], value: &[u8]) {
     readers[0].refresh().unwrap();
     assert_eq!(get(&readers[0], KEY).unwrap(), value, "refreshed");
@@ -39,7 +40,7 @@ fn a_board_that_is_replaced_by_its_copy_hides_nothing() {
         flush_one(&writer, KEY, value);
         check(&world, &writer, &readers, value);
     }
-    // The writer found out and has a slot on the new board.
+    // The writer noticed and has a slot on the new board.
     let before = world.read(&board).unwrap();
     flush_one(&writer, KEY, b"v4");
     assert_ne!(world.read(&board).unwrap(), before);
@@ -78,7 +79,7 @@ fn boards_restored_from_an_older_copy_hide_nothing() {
     }
 }
 
-/// A slot of the log's own user that says the log is closed, or is further than it is.
+/// A slot of the log's own user that claims that the log is closed, or is longer than it is.
 #[test]
 fn a_reader_that_trusts_a_board_does_so_for_a_second() {
     let world = SimWorld::new(1);
@@ -97,7 +98,7 @@ fn a_reader_that_trusts_a_board_does_so_for_a_second() {
     assert_eq!(get(&reader, KEY).unwrap(), b"v2");
 }
 
-/// A board of zeros, however long, costs what the store's writers could have written.
+/// A board of zeros, however long, costs no more than the store's writers could have written.
 #[test]
 fn boards_take_memory_by_the_number_of_logs() {
     let world = SimWorld::new(1);

@@ -1,5 +1,5 @@
-//! A store in memory, written to a folder: what is found there after each checkpoint, and after a kill,
-//! a power cut, a full disk in any call of one.
+//! A store in memory, written to a folder: the folder's contents after each checkpoint, and after a kill, a power cut
+//! or a full disk in any call of one.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use fieldstone_store::local::{LocalOptions, LocalStore};
 
 const FOLDER: &str = "/scratch/project/checkpoint";
 
-/// A store in memory whose outside is the disk of `target`.
+/// A store in memory whose external files are on the disk of `target`.
 fn memory(target: &Env) -> LocalStore {
     memory_in(&SimWorld::memory(), target, None)
 }
@@ -67,7 +67,7 @@ fn a_checkpoint_holds_what_the_store_shows_and_goes_on_with_new_bytes_alone() {
         assert_eq!(report.bytes == 0, steps.is_empty(), "round {round}: {report:?}");
         total += report.bytes;
     }
-    // What was written in all is what the files hold: nothing was written twice.
+    // The bytes written in total equal the bytes in the files: nothing was written twice.
     let held = found(&env, false).unwrap().stats(&Request::new()).unwrap();
     let marker = env.disk.stat(&Path::new(FOLDER).join("fieldstone.store")).unwrap().len;
     assert_eq!(total, held.file_bytes - marker);
@@ -93,9 +93,8 @@ fn what_is_archived_and_not_flushed_goes_with_it_but_not_a_transaction() {
     assert_eq!(visible(&found(&env, false).unwrap()).unwrap().len(), 2);
 }
 
-/// Kills the process in call `n` of the checkpoint after round `last`, cuts the power where asked, and
-/// holds what is left to the store's versions from the checkpoint before on. Whether the call was
-/// reached.
+/// Kills the process in call `n` of the checkpoint after round `last`, optionally cuts the power, and checks that the
+/// remaining store is one of the versions from the previous checkpoint on. Returns whether the call was reached.
 fn struck(last: usize, n: u64, cut: Option<u64>) -> bool {
     let world = SimWorld::new(5);
     world.set_tracing(false);
@@ -124,13 +123,13 @@ fn struck(last: usize, n: u64, cut: Option<u64>) -> bool {
         Err(e) if e.kind() == ErrorKind::NotFound && last == 0 => return reached,
         Err(e) => panic!("{}: {e}", place()),
     };
-    // It is a version of the store, whole: this one, the one before, or one between.
+    // It is a complete version of the store: this one, the previous one, or one between.
     let then = memory_in(&in_memory, &env, Some(version));
     assert!(seen == visible(&then).unwrap(), "{}: {:?}", place(), faults::describe(&seen));
     let newest = seen == model.before;
-    assert!(newest || reached, "{}: an older one than was said", place());
+    assert!(newest || reached, "{}: older than reported", place());
     let kept = before.keys().all(|key| seen.contains_key(key));
-    assert!(kept, "{}: an older one than the checkpoint before", place());
+    assert!(kept, "{}: older than the previous checkpoint", place());
     reached
 }
 
@@ -222,13 +221,13 @@ fn folders_of_others_are_refused() {
     let again = checkpoint(&mine, false).unwrap_err();
     assert!(again.kind() == ErrorKind::Conflict && again.message().contains("not empty"), "{again}");
     checkpoint(&mine, true).unwrap();
-    // Somebody goes on from the checkpoint: it is a store of its own from there.
+    // Another process continues from the checkpoint: it is a separate store from there on.
     let restarted = found(&world.process("b"), true).unwrap();
     restarted.archive(&key, Value::Bytes(b"y"), &ArchiveOptions::default()).unwrap();
     restarted.flush(&Session::default()).unwrap();
     let refused = checkpoint(&mine, true).unwrap_err();
     assert!(refused.kind() == ErrorKind::Conflict && refused.message().contains("logs/"), "{refused}");
-    // A store in a folder has no need of it.
+    // A store in a folder does not need checkpoints.
     let refused = checkpoint(&restarted, true).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);
 }

@@ -1,4 +1,4 @@
-//! Clocks that are wrong: of two flushes the one that began after the other returned wins.
+//! Wrong clocks: of two flushes, the one that began after the other returned wins.
 
 use crate::common::*;
 use fieldstone_core::dtype::DType;
@@ -16,7 +16,7 @@ fn world(seed: u64) -> SimWorld {
     world
 }
 
-/// Every order of two hosts after one another, both ways, with handles old and new.
+/// All orders of two hosts, both ways, with old and new handles.
 #[test]
 fn the_later_flush_wins_whatever_the_clocks_say() {
     for (first, _) in CLOCKS {
@@ -69,7 +69,7 @@ fn newer_pieces_and_decisions_win_whatever_the_clocks_say() {
         store.flush(&Session::default()).unwrap();
         assert!(stores.iter().all(|s| seen(s) == i as i32));
     }
-    // Prepared by the clock of 2099, decided by the one behind, between two flushes of the right one.
+    // Prepared by the clock of 2099, decided by the slow one, between two flushes of the correct one.
     let id = stores[0].begin().unwrap();
     piece(&stores[0], 50, &ArchiveOptions { session: Session::from(id), ..ArchiveOptions::default() });
     stores[0].flush(&Session::from(id)).unwrap();
@@ -83,7 +83,7 @@ fn newer_pieces_and_decisions_win_whatever_the_clocks_say() {
     assert!(stores.iter().all(|s| seen(s) == 70));
 }
 
-/// The time shown is the writer's own; whose clock is off is named.
+/// The displayed time is the writer's own; status names the host whose clock is off.
 #[test]
 fn wrong_clocks_are_named() {
     let world = world(1);

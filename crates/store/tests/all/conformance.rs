@@ -1,5 +1,5 @@
-//! The conformance suite, on every system a store may stand on. Each behaviour on each system is a
-//! test of its own: `cargo test -p fieldstone-store --test all conformance::weak`.
+//! The conformance suite, on every system that can hold a store. Each behaviour on each system is a separate test:
+//! `cargo test -p fieldstone-store --test all conformance::weak`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const HOUR: i64 = 3_600 * SECOND as i64;
 /// From 2024, where simulated worlds begin, to 2099.
 const TO_2099: i64 = 75 * 365 * 24 * HOUR;
 
-/// A system of which a store in a folder stands, for what only such a store has: a journal.
+/// A system that holds a store in a folder, which alone has a journal.
 pub trait Folder: Harness {
     /// As [`Harness::open`].
     fn local(&self, process: usize, how: &Opening) -> Result<LocalStore>;
@@ -64,7 +64,7 @@ impl Harness for Posix {
     }
 }
 
-/// The store behind `memory:`.
+/// The store of `memory:`.
 pub struct Memory(Env);
 
 impl Memory {
@@ -95,7 +95,7 @@ impl Harness for Memory {
     }
 }
 
-/// A store of objects that are put once, on no disk at all.
+/// A store of objects that are put once, without a disk.
 struct AsObjects {
     world: SimWorld,
     objects: Arc<Objects>,
@@ -125,7 +125,7 @@ impl Harness for AsObjects {
 pub struct Shared {
     world: SimWorld,
     hosts: &'static [&'static str],
-    /// How long hosts may see what was.
+    /// How long hosts may see old contents.
     staleness: u64,
 }
 
@@ -150,7 +150,7 @@ impl Shared {
         shared
     }
 
-    /// Hosts whose clocks are wrong; the world's time is right on the last.
+    /// Hosts whose clocks are wrong; the world's time is correct on the last.
     pub fn wrong_clocks(staleness: u64) -> Shared {
         let mut shared = if staleness == 0 { Shared::new() } else { Shared::weak(staleness) };
         shared.hosts = &["behind", "ahead", "far-ahead", "right"];
@@ -192,11 +192,11 @@ impl Harness for Shared {
     }
 }
 
-/// A filter over a store that also holds what the filter hides: in the same datasets and indexes, in
-/// datasets of their own, incomplete, at odds, removed and overwritten.
+/// A filter over a store that also holds hidden fields: in the same datasets and indexes, in separate datasets,
+/// incomplete, contradictory, removed and overwritten.
 struct Filtered {
     beneath: Shared,
-    /// How often something hidden was flushed.
+    /// The number of flushes of hidden fields.
     hidden: AtomicU64,
 }
 
@@ -239,7 +239,7 @@ impl Filtered {
         (Request::parse("class=rd").unwrap(), keys)
     }
 
-    /// Flushes what is hidden, where there is a store; the second time over the first.
+    /// Flushes hidden fields if the store exists; the second flush overwrites the first.
     fn hide(&self) -> Result<()> {
         let read = Opening { access: Access::Read, ..Opening::default() };
         if self.hidden.load(Ordering::Relaxed) == 2 || self.beneath.open(0, &read).is_err() {
@@ -249,7 +249,7 @@ impl Filtered {
         let store = self.beneath.open(5, &Opening::default())?;
         let plain = ArchiveOptions::default();
         let (_, keys) = Filtered::filter(&store.schema());
-        assert!(!keys.is_empty(), "the schema takes none of the keys to hide");
+        assert!(!keys.is_empty(), "the schema accepts none of the keys to hide");
         for (i, key) in keys.iter().enumerate() {
             match i as u64 + round {
                 1 => {

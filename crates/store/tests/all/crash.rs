@@ -1,7 +1,7 @@
-//! A writer is killed in a system call, of every kind, with the call done, done in part or not at all.
-//! Whatever it had flushed is there, whatever it had not is not, and the store goes on.
+//! Kills a writer in a system call of every kind, with the call completed, partly completed or not executed.
+//! Everything that it flushed must exist, nothing else may, and the store must keep working.
 //!
-//! `FIELDSTONE_CRASH=full` makes 2,000 kills, otherwise some 200.
+//! `FIELDSTONE_CRASH=full` makes 2,000 kills, otherwise about 200.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::faults::{self, Model, Work, check, full, open, visible};
 use fieldstone_core::env::sim::{OpKind, SimWorld};
 use fieldstone_store::local::LocalStore;
 
-/// The kinds of call that a writer makes.
+/// The kinds of calls that a writer makes.
 const KINDS: [OpKind; 17] = [
     OpKind::Create,
     OpKind::OpenRead,
@@ -31,7 +31,7 @@ const KINDS: [OpKind; 17] = [
 ];
 use OpKind::{OpenAppend, OpenWrite};
 
-/// What was there before the writer began.
+/// The contents of the store before the writer began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scene {
     /// Nothing: its first flush makes the store.
@@ -46,7 +46,7 @@ enum Scene {
 
 const SCENES: [Scene; 4] = [Scene::Empty, Scene::Unlinked, Scene::SameHost, Scene::OtherHost];
 
-/// A world with what was there before, an open handle of a process that only watches, and the model.
+/// A world with earlier contents, an open handle of a process that only watches, and the model.
 fn stage(scene: Scene, seed: u64) -> (SimWorld, LocalStore, Model) {
     let world = SimWorld::new(seed);
     world.set_tracing(false);
@@ -68,7 +68,7 @@ fn stage(scene: Scene, seed: u64) -> (SimWorld, LocalStore, Model) {
     (world, watcher, model)
 }
 
-/// Calls of each kind that an undisturbed writer makes.
+/// The number of calls of each kind in an undisturbed writer.
 fn count(scene: Scene, seed: u64) -> BTreeMap<OpKind, u64> {
     let (world, watcher, mut model) = stage(scene, seed);
     let env = world.process("a");
@@ -82,10 +82,10 @@ fn count(scene: Scene, seed: u64) -> BTreeMap<OpKind, u64> {
     KINDS.into_iter().map(|kind| (kind, calls.count(kind) - before.count(kind))).collect()
 }
 
-/// Kills a writer at its n-th call of a kind and holds what is left to the model.
+/// Kills a writer at its n-th call of a kind and checks the remaining state against the model.
 fn kill(scene: Scene, seed: u64, kind: OpKind, n: u64, draw: u64) {
     let (world, watcher, mut model) = stage(scene, seed);
-    // The same calls, but another draw of how far the last one gets.
+    // The same calls, but another draw of how much of the last one completes.
     world.advance(draw);
     (0..draw % 5).for_each(|_| drop(world.process("elsewhere")));
     let env = world.process("a");
@@ -95,13 +95,13 @@ fn kill(scene: Scene, seed: u64, kind: OpKind, n: u64, draw: u64) {
         std::mem::forget(store);
         result
     });
-    // Killed while it wrote its board slot at the very end, it heard of no error.
+    // If it was killed while it wrote its board slot at the very end, it got no error.
     assert!(
         !env.identity.alive(env.identity.process()),
         "the writer survived call {n} of {kind:?}: {result:?}"
     );
     let place = || format!("{scene:?}, seed {seed}, killed at {kind:?} {n}, draw {draw}");
-    // A handle that was open all the time sees the same.
+    // A handle that was open throughout sees the same.
     let seen = visible(&watcher).unwrap_or_else(|e| panic!("{}: watcher: {e}", place()));
     assert!(model.allows(&seen), "{}: the watcher sees {:?}", place(), faults::describe(&seen));
     if let Err(wrong) = check(&world, "a", &model) {
@@ -124,7 +124,7 @@ fn a_kill_in_any_call_loses_nothing_flushed_and_shows_nothing_else() {
         let mut random = faults::seeded(kind as u64);
         while done < per_kind {
             let (scene, calls) = places[done as usize % places.len()];
-            // The first calls of a kind are the rare ones: each is struck, then others at random.
+            // The first calls of a kind are the rare ones: the test kills in each of them, then in random others.
             let round = done / places.len() as u64;
             let n = if round < 6 { round % calls[&kind] + 1 } else { 1 + random.below(calls[&kind]) };
             kill(*scene, 1000, kind, n, done);

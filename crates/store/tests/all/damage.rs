@@ -1,10 +1,10 @@
-//! Every byte of a small store is changed and every file is cut at every length. Nothing panics,
-//! nothing wrong is given out as right, what is not damaged is read, and `verify` names the file.
+//! Changes every byte of a small store and cuts every file at every length. Nothing panics, no wrong data pass as
+//! correct, undamaged data stay readable, and `verify` names the file.
 //!
-//! The store holds two writers' logs with merged and unmerged segments, overwritten fields, an array with
-//! a table of blocks, pieces of two writers, a joined transaction, an aborted one, and boards; a second
-//! one has a data log. `FIELDSTONE_CRASH=full` changes every bit; of the megabyte of the data log, whose blocks
-//! have one checksum each, it changes some 26,000 bytes, otherwise some 400.
+//! The store holds two writers' logs with merged and unmerged segments, overwritten fields, an array with a table of
+//! blocks, pieces of two writers, a joined transaction, an aborted one, and boards; a second store has a data log.
+//! `FIELDSTONE_CRASH=full` changes every bit; of the megabyte of the data log, whose blocks have one checksum each,
+//! it changes about 26,000 bytes, otherwise about 400.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,7 +24,7 @@ use fieldstone_testkit::random::Seeded;
 
 type Key = [(&'static str, String); 3];
 
-/// What must be read: bytes by key.
+/// The fields that must be readable: bytes by key.
 type Fields = BTreeMap<String, (Key, Vec<u8>)>;
 
 struct Maker {
@@ -63,7 +63,7 @@ impl Maker {
         store.archive(&pairs(&key), Value::Bytes(&bytes), &options).unwrap();
     }
 
-    /// An array of 40 elements in chunks of 4: ten blocks, so that it has a table of them.
+    /// An array of 40 elements in chunks of 4: ten blocks, so it has a table of blocks.
     fn array(&mut self, store: &LocalStore, run: &str, compression: Compression) {
         let bytes: Vec<u8> = (0..40u64).flat_map(|i| (i * i).to_le_bytes()).collect();
         let key = self.key(run, "array", 1, &bytes);
@@ -171,7 +171,7 @@ fn open_to_read(env: &Env) -> Result<LocalStore> {
     LocalStore::open(env.clone(), Path::new(ROOT), options)
 }
 
-/// What a byte is part of.
+/// The structure that a byte belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Marker,
@@ -179,15 +179,15 @@ enum Part {
     LogHeader,
     /// Head, foot, record, of any frame.
     FrameEnds,
-    /// What is in a frame but a segment in force: payload, segments that were merged, side records.
+    /// Parts of a frame other than a current segment: payload, merged segments, side records.
     Payload,
-    /// Meta part or filter of a segment in force.
+    /// Meta part or filter of a current segment.
     SegmentFrame,
-    /// Entries of a segment in force, with the first and last key in it.
+    /// Entries of a current segment, with its first and last key.
     Entries(Vec<u8>, Vec<u8>),
     DataHeader,
     Data,
-    /// Zeros behind the last commit of a writer that has not closed its log.
+    /// Zeros after the last commit of a writer that has not closed its log.
     Zeros,
 }
 
@@ -203,7 +203,7 @@ impl Part {
             Part::Entries(..) => "entries of segments",
             Part::DataHeader => "data log header",
             Part::Data => "data log",
-            Part::Zeros => "zeros behind commits",
+            Part::Zeros => "zeros after commits",
         }
     }
 }
@@ -252,18 +252,18 @@ fn parts(world: &SimWorld, path: &Path) -> Vec<(Range<u64>, Part)> {
     parts
 }
 
-/// Which keys a store gives back right, and which it refuses as damaged.
+/// The results of reading a store: keys that it returns correctly, and keys that it refuses as damaged.
 struct Reading {
-    /// Neither right nor Corrupt: absent, or an older version.
+    /// Neither correct nor Corrupt: absent, or an older version.
     astray: BTreeSet<String>,
     refused: BTreeSet<String>,
-    /// Keys that neither the list nor an error at its end accounts for.
+    /// Keys that neither the list nor an error at its end covers.
     unlisted: BTreeSet<String>,
     list_failed: bool,
     report: VerifyReport,
 }
 
-/// Reads everything of the store in a new process. `older` tells whether bytes were right once.
+/// Reads everything in the store in a new process. `older` returns whether bytes were once correct.
 fn read_all(world: &SimWorld, fields: &Fields, at: &str) -> Reading {
     let env = world.process("reader");
     let store = open_to_read(&env).unwrap_or_else(|e| panic!("{at}: open: {e}"));
@@ -308,13 +308,13 @@ fn shown(path: &Path) -> String {
     path.strip_prefix(ROOT).unwrap().display().to_string()
 }
 
-/// Which encoded key a field has.
+/// The encoded key of a field.
 fn encoded(key: &Key) -> Vec<u8> {
     let schema = fieldstone_core::schema::Schema::builtin("simulation").unwrap();
     fieldstone_format::keys::encode_key(&schema.resolve(&pairs(key)).unwrap()).bytes
 }
 
-/// Keys that may be lost when a byte of this part is changed; `None`: one key, whichever it is.
+/// Keys that may be lost if a byte of this part changes; `None`: any one key.
 fn may_lose(part: &Part, fields: &Fields) -> Option<BTreeSet<String>> {
     match part {
         Part::Payload | Part::Data => None,
@@ -329,7 +329,7 @@ fn may_lose(part: &Part, fields: &Fields) -> Option<BTreeSet<String>> {
     }
 }
 
-/// Counts of what was tried, for `docs/faults.md`.
+/// Counts of attempts, for `docs/faults.md`.
 #[derive(Default)]
 struct Tally(BTreeMap<&'static str, [u64; 3]>);
 
@@ -345,7 +345,7 @@ impl Tally {
             "entries of segments",
             "data log header",
             "data log",
-            "zeros behind commits",
+            "zeros after commits",
         ]
         .into_iter()
         .find(|name| *name == part)
@@ -395,13 +395,13 @@ fn flip(
     );
     let report = &reading.report;
     if matches!(part, Part::Board | Part::Zeros) {
-        // A hint, or room for commits: nothing is lost, and it is worth a note.
+        // A hint, or room for commits: nothing is lost, and a note is enough.
         assert!(report.ok(), "{at}: {:?}", report.damaged);
         assert!(report.notes.iter().any(|n| n.contains(&shown(path))), "{at}: {:?}", report.notes);
         return;
     }
     let damaged = report.damaged.iter().any(|d| d.file == shown(path));
-    // What only an older version holds is worth a note: all that is visible can be read.
+    // Data that only an older version holds deserve a note: everything visible is readable.
     let older = || report.notes.iter().any(|n| n.contains(&shown(path)) && n.contains("older version"));
     let of_values = matches!(part, Part::Payload | Part::Data);
     let named = damaged || of_values && reading.refused.is_empty() && older();
@@ -437,7 +437,7 @@ fn cut(world: &SimWorld, fields: &Fields, path: &Path, length: u64, part: &Part,
     }
 }
 
-/// The part a byte belongs to: the last one that holds it.
+/// The part of a byte: the last one that contains it.
 fn part_at(parts: &[(Range<u64>, Part)], offset: u64) -> &Part {
     &parts.iter().rev().find(|(range, _)| range.contains(&offset)).unwrap().1
 }
@@ -468,7 +468,7 @@ fn any_changed_byte_is_noticed_and_costs_only_what_it_holds() {
             if *part == Part::Zeros && !full() && offset % 16 != 0 {
                 continue;
             }
-            // One of two, by chance; each of its bits in the long form.
+            // One of two, at random; each of its bits in the full test.
             if !full() && random.one_in(2) {
                 continue;
             }

@@ -1,5 +1,4 @@
-//! Files outside the store that change behind its back, in ways that only a checksum or a change time
-//! shows.
+//! Files outside the store that change without its knowledge, in ways that only a checksum or a change time reveals.
 
 use std::path::Path;
 
@@ -17,7 +16,7 @@ const KEY: &str = "run=a,variable=t";
 const SOURCE: &str = "/data/source.nc";
 const SHAPE: [u64; 2] = [1000, 1000];
 
-/// A world with a file of 4 MB, and a store that knows it.
+/// A world with a file of 4 MB, and a store that references it.
 fn taken() -> (SimWorld, Store, Vec<u8>) {
     let world = SimWorld::new(1);
     let content = pattern(4_000_000, 1);

@@ -1,4 +1,4 @@
-//! A feed costs what it gives, and passes over what is damaged without hiding it.
+//! A feed costs only what it returns, and skips damage without hiding it.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ fn flush_with_side(store: &Store, n: u8) {
     store.flush(&Session::default()).unwrap();
 }
 
-/// A log of six commits, the first, third and last without side records, and where its frames begin.
+/// A log of six commits, the first, third and last without side records, and the starts of its frames.
 fn world() -> (SimWorld, PathBuf, Vec<FrameInfo>) {
     let world = SimWorld::new(4);
     let store = open(&world, "a");
@@ -38,7 +38,7 @@ fn world() -> (SimWorld, PathBuf, Vec<FrameInfo>) {
     (world, log.clone(), ends.map(Result::unwrap).collect())
 }
 
-/// Sequences of the commits with side records, and what the feed says is wrong.
+/// Sequences of the commits with side records, and the problems that the feed reports.
 fn read(world: &SimWorld, after: u64) -> (Vec<u64>, Vec<Problem>) {
     let feed = open(world, "b").journal().looks().feed().unwrap();
     let (writer, _) = feed.heads()[0];
@@ -60,9 +60,9 @@ fn commits_of_fields_alone_cost_nothing() {
         assert_eq!(feed.commits(writer, head - fields - 1).unwrap().count(), 1);
         reads.push(world.counters().count(OpKind::Read) - before);
     }
-    // One frame more: the one before tells that it is known.
+    // One more frame: the previous one shows that it is already known.
     assert!(reads[1] <= reads[0] + 2, "reads with 1 and with 300 commits in between: {reads:?}");
-    // What was followed before costs nothing at all, and a feed of an older commit the way back.
+    // A commit that was already followed costs nothing, and a feed of an older commit costs the way back.
     let feed = store.journal().looks().feed().unwrap();
     let (writer, head) = feed.heads()[0];
     let before = world.counters().count(OpKind::Read);
@@ -75,7 +75,7 @@ fn commits_of_fields_alone_cost_nothing() {
 fn damaged_side_records_are_named_and_the_others_come() {
     let (world, log, ends) = world();
     assert_eq!(read(&world, 0), (vec![2, 4, 5], vec![]));
-    // The last byte of the body is one of the side records.
+    // The last byte of the body belongs to the side records.
     let (at, length) = ends[3].body();
     world.flip(&log, at + length - 1, 1).unwrap();
     let (found, problems) = read(&world, 0);
@@ -86,8 +86,8 @@ fn damaged_side_records_are_named_and_the_others_come() {
     assert_eq!(read(&world, 4), (vec![5], vec![]));
 }
 
-/// Damages head, foot and records in every way that leaves or breaks the way back: what is intact comes,
-/// in order, and what does not come is named.
+/// Damages head, foot and records in every way that keeps or breaks the way back: intact commits arrive in order, and
+/// the feed names the missing ones.
 #[test]
 fn a_broken_way_back_costs_what_is_damaged_alone() {
     for damaged in 0..6usize {
@@ -99,14 +99,14 @@ fn a_broken_way_back_costs_what_is_damaged_alone() {
             places.iter().enumerate().filter(|(i, _)| parts & 1 << i != 0).for_each(|(_, at)| {
                 world.flip(&log, *at, 1).unwrap();
             });
-            // The end of the log and what is behind a commit in doubt are the business of opening.
+            // Opening handles the end of the log and the bytes after a commit in doubt.
             let (found, problems) = read(&world, 0);
             let lost = parts & 3 == 3 || parts & 12 == 12;
             let expected: Vec<u64> =
                 [2, 4, 5].into_iter().filter(|n| !(lost && *n == damaged as u64 + 1)).collect();
             let case = format!("commit {}, parts {parts:04b}: {problems:?}", damaged + 1);
             if lost && damaged == 5 {
-                // The log ends one commit earlier, which its slot contradicts.
+                // The log ends one commit earlier, which contradicts its slot.
                 assert!(!problems.is_empty(), "{case}");
             }
             assert_eq!(found, expected, "{case}");
@@ -123,7 +123,7 @@ fn a_damaged_index_is_named_and_what_is_readable_comes() {
     let (writer, _) = feed.heads()[0];
     assert_eq!(feed.entries(writer, 0).count(), 6);
     drop((feed, store));
-    // The run of the last commit stands behind its payload of 20 bytes; its meta part comes first.
+    // The run of the last commit follows its payload of 20 bytes; its meta part comes first.
     let run = ends[5].body().0 + 20;
     let mut reported = 0;
     for at in run..ends[5].body().0 + ends[5].body().1 {

@@ -1,5 +1,5 @@
-//! Fields that no store in a folder keeps: what any implementation may give out, alone and mixed with those
-//! of a folder.
+//! Fields from outside any folder store: what every implementation may return, alone and mixed with fields of a
+//! folder.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -18,7 +18,7 @@ use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsSource, Outline};
 
-/// Bytes, or an array of which the first elements were written, in memory.
+/// Bytes, or an array whose first elements were written, in memory.
 #[derive(Debug)]
 struct InMemory {
     key: Vec<u8>,
@@ -89,7 +89,7 @@ impl FieldSource for InMemory {
         let whole = IndexBox::whole(shape)?;
         let region = region.unwrap_or(&whole);
         if !lenient && self.missing(usize::MAX >> 8)?.boxes.iter().any(|hole| hole.overlaps(region)) {
-            return Err(Error::not_found("nobody has written it"));
+            return Err(Error::not_found("it was never written"));
         }
         copy_box(&self.bytes, &whole, out, region, region, 4)
     }
@@ -101,7 +101,7 @@ impl FieldSource for InMemory {
     }
 }
 
-/// Fields of anybody as those of one retrieve.
+/// Arbitrary fields as the result of one retrieve.
 #[derive(Debug)]
 struct FoundFields(Vec<Field>);
 
@@ -167,8 +167,8 @@ fn what_is_asked_of_a_source_is_right() {
     assert_eq!(array.reads.load(Ordering::Relaxed), 4, "each read is one call");
 }
 
-/// Fields of a folder that stand one behind the other are read together, those of others by themselves, all
-/// into one buffer and as one file.
+/// Fields of a folder that follow one another are read together and other fields separately, all into one buffer and
+/// as one file.
 #[test]
 fn fields_of_any_source_mix() {
     let store = open(&SimWorld::new(1), "a");
@@ -176,7 +176,7 @@ fn fields_of_any_source_mix() {
     for step in 0..40 {
         put(&store, &format!("run=a,variable=t,step={step}"), &pattern(3_000, step)).unwrap();
     }
-    // So large that they are blocks of a data log and read by several threads.
+    // Large enough to be blocks of a data log that several threads read.
     for step in 40..46 {
         put(&store, &format!("run=a,variable=t,step={step}"), &pattern(900_000, step)).unwrap();
     }
@@ -210,13 +210,13 @@ fn fields_of_any_source_mix() {
     reader.read_to_end(&mut rest).unwrap();
     assert!(rest == expected[25_000..]);
     error(mixed.get(count), Invalid);
-    // A field of another store is none that this one removes.
+    // This store cannot remove a field of another store.
     let foreign = Field::new(InMemory::new(&store, 1, None, Vec::new(), 0));
     error(store.remove_fields(&[foreign], &RemoveOptions::default()), Invalid);
     assert_eq!(own.get(3).unwrap().id().store, ROOT);
 }
 
-/// One read for many fields, and no byte of any that was not compared with its checksum.
+/// One read for many fields, in which every byte is compared with its checksum.
 #[test]
 fn neighbours_are_read_together_and_each_is_checked() {
     let world = SimWorld::new(1);

@@ -1,5 +1,5 @@
-//! A filter over a store: what it hides, from whom, and what it does not change. The conformance suite runs
-//! on it in `conformance.rs`.
+//! A filter over a store: the fields that it hides, from which users, and the behaviour that it leaves unchanged. The
+//! conformance suite runs on it in `conformance.rs`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Opening, put_file};
 use fieldstone_store::frontends::FilterStore;
 
-/// Whatever stands behind it.
+/// The store under the filter, of any type.
 type Store = Arc<dyn FieldStore>;
 
 fn open(world: &SimWorld, host: &str) -> Store {
@@ -51,7 +51,7 @@ fn lenient() -> RetrieveOptions {
     RetrieveOptions { strict: false, ..RetrieveOptions::default() }
 }
 
-/// A store of the variables t and u in two runs, four steps each, and a handle that sees u alone.
+/// A store of the variables t and u in two runs, four steps each, and a handle that sees only u.
 fn winds() -> (Store, Store) {
     let store = open(&world(), "a");
     for run in ["a", "b"] {
@@ -90,8 +90,8 @@ fn what_is_outside_is_not_there() {
     assert_eq!(shown.select(&request("run=a,variable=t/u,step=0")).unwrap().expand().unwrap().count(), 1);
 }
 
-/// What the filter lists is neither missing nor in the order; what the caller lists and the filter hides is
-/// missing.
+/// A field that only the filter lists is neither missing nor in the order; a field that the caller lists and the
+/// filter hides is missing.
 #[test]
 fn a_retrieve_is_as_strict_as_its_own_request() {
     let (store, shown) = winds();
@@ -110,7 +110,7 @@ fn a_retrieve_is_as_strict_as_its_own_request() {
     let order = shown.retrieve(&request("step=3/0,run=b"), &RetrieveOptions::default()).unwrap();
     let order: Vec<String> = order.iter().map(|field| field.unwrap().key().unwrap().to_string()).collect();
     assert_eq!(order, ["{run=b}{variable=u}{step=3}", "{run=b}{variable=u}{step=0}"]);
-    // By look-ups, and by a walk over the index: what is hidden is as what is not there.
+    // By look-ups, and by a walk over the index: hidden fields behave like absent ones.
     let many: Vec<String> = (0..300).map(|step| step.to_string()).collect();
     for (steps, missing) in [("0/1".to_owned(), 2), (many.join("/"), 596)] {
         let both = request(&format!("run=a,variable=t/u,step={steps}"));
@@ -132,14 +132,14 @@ fn a_retrieve_is_as_strict_as_its_own_request() {
 #[test]
 fn a_hidden_field_is_in_nobodys_way() {
     let (store, shown) = winds();
-    // Incomplete, or at odds: a strict retrieve of what is shown does not meet them.
+    // Incomplete or contradictory hidden fields: a strict retrieve of the shown fields does not meet them.
     let spec = FieldSpec { dtype: DType::F8, shape: &[4], fill: None, chunks: None };
     let plain = ArchiveOptions::default();
     store.create_field(&[("run", "a"), ("variable", "holes")], &spec, &plain).unwrap();
     for shape in [[2], [3]] {
         let piece = Value::Piece { data: &[0; 8], dtype: DType::F8, start: &[0], count: &[1], shape: &shape };
         archive(&store, "run=a,variable=at_odds", piece, &plain).unwrap();
-        // Those of one flush are refused.
+        // The fields of one flush are refused.
         store.flush(&Session::default()).unwrap();
     }
     error(store.retrieve(&request("run=a"), &RetrieveOptions::default()), Conflict);
@@ -173,7 +173,7 @@ fn damage_outside_is_not_verified() {
     error(get(&filtered(&store, "variable=u"), "run=a,variable=u"), Corrupt);
 }
 
-/// A key that names one field as a request names it among what is shown.
+/// A key that matches one shown field when it is used as a request.
 #[test]
 fn a_partial_key_means_what_is_shown() {
     let (store, shown) = winds();
@@ -185,7 +185,7 @@ fn a_partial_key_means_what_is_shown() {
     assert_eq!(get(&shown, "run=d,step=7").unwrap(), b"u71");
     assert_eq!(get(&shown, "run=d,variable=u,step=7").unwrap(), b"u71");
     assert_eq!(get(&shown, "run=d,variable=u").unwrap(), b"no step");
-    // Beneath, this is the one field of another variable.
+    // In the store underneath, this is the only field of another variable.
     assert_eq!(get(&store, "run=c").unwrap(), b"alone");
     error(get(&shown, "run=c"), NotFound);
     let several = error(get(&shown, "run=a"), Invalid);
@@ -195,12 +195,12 @@ fn a_partial_key_means_what_is_shown() {
     );
     let one = FieldStoreExt::get_one(&*shown, &request("run=d,step=7"), &ReadOptions::default());
     assert_eq!(one.unwrap().read().unwrap(), b"u71");
-    // The very key is hidden, and as a request it names one that is not.
+    // The exact key is hidden; as a request it selects a field that is not.
     let members = filtered(&store, "member=1");
     assert_eq!(get(&members, "run=d,variable=u").unwrap(), b"u71");
 }
 
-/// An older version does not pass for the newest here either, also where the key is a request.
+/// An older version does not pass as the newest here either, even if the key is used as a request.
 #[test]
 fn lost_commits_are_corrupt_through_a_filter() {
     let world = world();
@@ -226,7 +226,7 @@ fn lost_commits_are_corrupt_through_a_filter() {
     assert_eq!(filtered(&store, "variable=u").retrieve(&Request::new(), &lenient()).unwrap().len(), 1);
 }
 
-/// A default fills a keyword in where a key is made, and not where a request is.
+/// A default completes a key that is being made, but not a request.
 #[test]
 fn a_key_with_a_default_finds_nothing_hidden() {
     let schema = Schema::parse("[ run, domain?g [ variable [ step ] ] ]").unwrap();
@@ -265,7 +265,7 @@ fn what_is_outside_is_not_taken() {
         assert!(text.contains("{run=a}{variable=t}{step=9}") && text.contains("variable=u"), "{text}");
     }
     assert!(error(shown.archive_many(&many, &plain), Denied).message().contains("field 1"));
-    assert_eq!(shown.unflushed(), 0, "nothing of what was refused is taken");
+    assert_eq!(shown.unflushed(), 0, "nothing that was refused is archived");
     shown.archive_many(&many[..1], &plain).unwrap();
     shown.flush(&Session::default()).unwrap();
     assert_eq!(get(&store, "run=a,variable=u,step=9").unwrap(), b"x");
@@ -278,7 +278,7 @@ fn what_is_outside_is_not_removed() {
     let plain = RemoveOptions::default();
     error(shown.remove(&Request::new(), &plain), Invalid);
     error(filtered(&shown, "run=a").remove(&Request::new(), &plain), Invalid);
-    // Of what is archived and not flushed, too.
+    // The same for fields that are archived and not flushed.
     put(&store, "run=a,variable=t,step=50", b"x").unwrap();
     put(&store, "run=a,variable=u,step=50", b"x").unwrap();
     assert_eq!(shown.remove(&request("run=a"), &plain).unwrap(), 5);
@@ -290,7 +290,7 @@ fn what_is_outside_is_not_removed() {
     let refused = error(shown.remove_fields(&[own.clone(), hidden], &plain), Denied);
     assert!(refused.message().contains("variable=t"), "{refused}");
     assert_eq!(shown.unflushed(), 0);
-    // A field of the filter is one of the store beneath, and the other way.
+    // A field of the filter is a field of the store underneath, and the reverse.
     let beneath = field(&store, "run=b,variable=u,step=1", None).unwrap();
     store.remove_fields(&[own], &plain).unwrap();
     shown.remove_fields(&[beneath], &plain).unwrap();
@@ -313,7 +313,7 @@ fn the_rest_passes_through() {
     assert_eq!(shown.list(&request("run=x"), &own).unwrap().count(), 1);
     shown.decide(id, true, &Session::default()).unwrap();
     assert_eq!((keys(&store, "run=x").unwrap().len(), keys(&shown, "run=x").unwrap().len()), (2, 1));
-    // A checkpoint is of the whole store.
+    // A checkpoint covers the whole store.
     error(shown.checkpoint(Path::new("/other"), &CheckpointOptions::default(), &Session::default()), Denied);
 }
 
@@ -343,7 +343,7 @@ fn filters_that_are_refused() {
     assert!(refused("date=-1").contains("the filter date=-1"));
 }
 
-/// Against a plain comparison of each key, over many keys, filters and requests.
+/// Compares with a plain check of each key, over many keys, filters and requests.
 #[test]
 fn a_filter_shows_what_both_select() {
     let store = open(&world(), "a");
@@ -393,5 +393,5 @@ fn a_filter_shows_what_both_select() {
         assert_eq!(shown.stats(&request(&asked)).unwrap().fields as usize, expected.len());
         found += expected.len();
     }
-    assert!(found > 5_000, "{found} are too few to show anything");
+    assert!(found > 5_000, "{found} are too few for a meaningful test");
 }

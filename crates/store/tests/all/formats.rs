@@ -1,4 +1,4 @@
-//! The version of the format that a store is of: the owner's to pin and to raise, and nobody changes it by what he writes.
+//! The format version of a store: only the owner pins and raises it, and no write changes it.
 
 use crate::common::*;
 use fieldstone_core::env::sim::SimWorld;
@@ -61,7 +61,7 @@ fn what_needs_a_newer_format_is_refused_until_the_owner_upgrades() {
         owner.accept("logs/00112233445566778899aabbccddeeff.log", "", &Session::default()),
         ErrorKind::Denied,
     );
-    // Reading alone writes nothing.
+    // Only reading writes nothing.
     let reading = Opening { access: fieldstone_store::conformance::Access::Read, ..attempt.clone() };
     assert_eq!(get(&open_in(&world.process("b"), &reading).unwrap(), "run=a,variable=t").unwrap(), b"1");
 
@@ -78,7 +78,7 @@ fn what_needs_a_newer_format_is_refused_until_the_owner_upgrades() {
     );
     error(owner.journal().format().pin(1, &Session::default()), ErrorKind::Conflict);
     error(owner.journal().format().pin(FORMAT_VERSION + 1, &Session::default()), ErrorKind::Invalid);
-    // The handle goes on in a log of the new version, with what waits in a data log of the old one.
+    // The handle continues in a log of the new version, with fields that wait in a data log of the old one.
     flush_one(&owner, "run=a,variable=large", &pattern(3 << 20, 1));
     flush_one(&open_in(&world.process("b"), &attempt).unwrap(), "run=b,variable=t", b"2");
     let reader = open(&world, "c");

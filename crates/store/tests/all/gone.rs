@@ -1,5 +1,5 @@
-//! What somebody removes or replaces under a writer: its flush says so, and never makes a store again
-//! that was there.
+//! Files that are removed or replaced during a write: the writer's flush reports it, and never recreates an existing
+//! store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use fieldstone_store::local::LocalStore;
 
 const MOVED: &str = "/shared/moved";
 
-/// A world with a store of one flush, its handle, and a process that does the harm.
+/// A world with a store of one flush, its handle, and a process that does the damage.
 fn begun() -> (SimWorld, Store, Env) {
     let world = SimWorld::new(1);
     let writer = open(&world, "a");
@@ -37,14 +37,14 @@ fn fails(writer: &Store, size: usize, part: &str) {
     assert_eq!(writer.unflushed(), 0);
 }
 
-/// What is left under a key of a store that lost a log.
+/// The remaining value of a key in a store that lost a log.
 fn left(store: &Store, key: &str) -> Option<Vec<u8>> {
     let lenient = RetrieveOptions { strict: false, ..RetrieveOptions::default() };
     let fields = store.retrieve(&Request::parse(key).unwrap(), &lenient).unwrap();
     fields.iter().next().map(|field| field.unwrap().read().unwrap())
 }
 
-/// The handle goes on, and what it flushes is there for all.
+/// The handle continues, and everyone sees its next flush.
 fn goes_on(world: &SimWorld, writer: &Store) {
     flush_one(writer, "run=a,variable=after", b"2");
     for world in [world, &world.power_cut(1)] {
@@ -100,7 +100,7 @@ fn a_removed_data_log_is_named_and_the_handle_goes_on() {
     assert_eq!(get(&open(&world, "c"), "run=a,variable=small").unwrap(), b"3");
 }
 
-/// A place in a data log that later values share is looked for as well.
+/// The writer also checks a place in a data log that later values share.
 #[test]
 fn a_removed_data_log_lends_nothing() {
     let (world, writer, other) = begun();
@@ -129,7 +129,7 @@ fn a_store_without_its_logs_or_its_folder_is_gone_each_time_and_not_made_again()
             fails(&writer, 100, folder.to_str().unwrap());
             fails(&writer, 3 << 20, folder.to_str().unwrap());
             match folder.ends_with("logs") {
-                // A handle that has not yet looked at the dataset does so before it takes a value.
+                // A handle that has not checked the dataset yet does so before it accepts a value.
                 true => {
                     let refused = error(put(&idle, "run=a,variable=lost", b"1"), ErrorKind::Corrupt);
                     assert_eq!((refused.code(), idle.unflushed()), (Code::LogsGone, 0));
@@ -138,7 +138,7 @@ fn a_store_without_its_logs_or_its_folder_is_gone_each_time_and_not_made_again()
             }
         }
         assert!(other.disk.stat(&folder).is_err(), "{folder:?} was made again");
-        // Who has nothing to flush is promised nothing.
+        // A handle that has nothing to flush succeeds.
         done.flush(&Session::default()).unwrap();
         done.close(&Session::default()).unwrap();
         other.disk.rename(Path::new(MOVED), &folder).unwrap();
@@ -166,7 +166,7 @@ fn another_store_in_its_place_is_not_written_to() {
     assert_eq!(listed(&open(&world, "c")), ["{run=b}{variable=t}{}"]);
 }
 
-/// What was prepared in a log that is gone is not left out of a commit in silence.
+/// A commit does not silently leave out fields prepared in a log that is gone.
 #[test]
 fn a_transaction_is_not_committed_without_what_it_had_flushed() {
     for large in [false, true] {
@@ -177,7 +177,7 @@ fn a_transaction_is_not_committed_without_what_it_had_flushed() {
             archive(&writer, "run=a,variable=part", Value::Bytes(&pattern(size, 1)), &options).unwrap();
             writer.flush(&Session::from(*id)).unwrap();
         }
-        // One that was decided before keeps its word.
+        // A transaction that was decided before stays decided.
         writer.decide(ids[0], true, &Session::default()).unwrap();
         other.disk.unlink(&files(&world, if large { "data" } else { "logs" })[0]).unwrap();
         fails(&writer, if large { 3 << 20 } else { 100 }, if large { "/data/" } else { "/logs/" });
@@ -197,7 +197,7 @@ fn a_transaction_is_not_committed_without_what_it_had_flushed() {
     }
 }
 
-/// A handle that found no store makes it, also where others have made and removed one meanwhile.
+/// A handle that found no store makes it, even if other processes have made and removed one in the meantime.
 #[test]
 fn a_store_that_was_not_there_is_made() {
     let world = SimWorld::new(1);
@@ -208,7 +208,7 @@ fn a_store_that_was_not_there_is_made() {
     assert_eq!(listed(&open(&world, "c")), ["{run=a}{variable=t}{}"]);
 }
 
-/// Looking for the log costs a stat of its path and nothing else.
+/// Checking the log costs one stat of its path and nothing else.
 #[test]
 fn a_flush_looks_once() {
     let (world, writer, _) = begun();
@@ -220,32 +220,32 @@ fn a_flush_looks_once() {
     assert_eq!((looks(OpKind::Stat), looks(OpKind::StatFile)), (1, 0));
     let trace = world.trace();
     let place = |kind| trace.iter().position(|op| op.kind == kind && op.path.ends_with(log_name(&world)));
-    assert!(place(OpKind::SyncData) < place(OpKind::Stat), "what is linked after the sync was reachable");
+    assert!(place(OpKind::SyncData) < place(OpKind::Stat), "a file linked after the sync was reachable");
 }
 
 fn log_name(world: &SimWorld) -> String {
     files(world, "logs")[0].file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-/// Who cannot look does not cry wolf.
+/// A handle that cannot check raises no false alarm.
 #[test]
 fn a_look_that_fails_is_no_loss() {
     let (world, writer, _) = begun();
     for fault in [Fault::Io, Fault::Denied] {
         put(&writer, "run=a,variable=t", b"2").unwrap();
-        // Else the flush looks at what it reads before it writes.
+        // Otherwise the flush checks the files that it reads before it writes.
         writer.refresh().unwrap();
         world.schedule(Plan::new(fault).kind(OpKind::Stat).path(".log"));
         writer.flush(&Session::default()).unwrap();
-        assert!(calls(&world, OpKind::Stat, ".log").iter().any(|op| !op.ok), "nobody looked");
+        assert!(calls(&world, OpKind::Stat, ".log").iter().any(|op| !op.ok), "no call looked");
         world.clear_trace();
         assert_eq!(get(&open(&world, "b"), "run=a,variable=t").unwrap(), b"2");
     }
     assert_eq!(files(&world, "logs").len(), 1);
 }
 
-/// On a network file system a host may not see for a while what others made: not its store's folders
-/// either, in which it has a log of its own.
+/// On a network file system a host may see late what other hosts made, even the folders of its store, in which it has
+/// its own log.
 #[test]
 fn stale_views_raise_no_false_alarm() {
     let mut absent = 0;
@@ -253,14 +253,14 @@ fn stale_views_raise_no_false_alarm() {
         let world = SimWorld::new(seed);
         world.weak(30 * SECOND);
         world.set_links(seed % 2 == 0);
-        // Opened before there is a store, so that its first looks found nothing.
+        // Opened before the store exists, so that its first looks found nothing.
         let late = open(&world, "b");
         flush_one(&open(&world, "a"), "run=a,variable=t", b"1");
         for step in 0..6 {
             let size = if step % 3 == 2 { 2 << 20 } else { 100 };
             put(&late, &format!("run=b,variable=t,step={step}"), &pattern(size, step)).unwrap();
             late.flush(&Session::default()).unwrap();
-            // A new log looks for the store first.
+            // A new log checks the store first.
             if step == 3 {
                 late.close(&Session::default()).unwrap();
             }
@@ -273,14 +273,15 @@ fn stale_views_raise_no_false_alarm() {
     assert!(absent > 0, "no view was stale: nothing is tested");
 }
 
-/// A store that another host has just made may show here by the name of its marker, without a byte of it or a log.
+/// A store that another host has just made may appear here by the name of its marker alone, without any bytes of it
+/// and without a log.
 #[test]
 fn a_marker_whose_bytes_show_late_is_waited_for() {
     let mut waited = 0;
     for seed in 0..60 {
         let world = SimWorld::new(seed);
         world.weak(30 * SECOND);
-        // All see the folder, and some a part of what is made in it.
+        // All hosts see the folder, and some of them a part of its contents.
         world.process("a").disk.create_dir_all(std::path::Path::new(ROOT)).unwrap();
         world.advance(31 * SECOND);
         flush_one(&open(&world, "a"), "run=a,variable=t", b"1");
@@ -322,7 +323,7 @@ fn on_a_real_disk_too() {
     assert!(!root.exists());
 }
 
-/// The error names the resource that is used up: bytes, or files.
+/// The error names the exhausted resource: bytes, or files.
 #[test]
 fn a_file_system_without_inodes_is_no_full_disk() {
     let (world, _, other) = begun();

@@ -1,5 +1,5 @@
-//! Threads that share a handle: nobody waits for somebody else's sync but who flushes, and flushes that wait
-//! at once are one commit.
+//! Threads that share a handle: only a thread that flushes waits for a sync, and flushes that wait at the same time
+//! become one commit.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ use fieldstone_core::request::Request;
 use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 
-/// More than a frame takes: it goes through the data log.
+/// More than fits in a frame: it goes through the data log.
 const LARGE: usize = (1 << 20) + 5;
 
 fn key(name: &str) -> String {
@@ -32,14 +32,14 @@ fn others_archive_and_read_while_a_flush_waits_for_the_disk() {
         thread::scope(|scope| {
             let flush = scope.spawn(|| store.flush(&Session::default()));
             hold.wait_for(1);
-            // The sync lasts. Everything here returns all the same.
+            // The sync takes long. All calls here return anyway.
             put(&store, &key("small"), b"small").unwrap();
             put(&store, &key("large"), &pattern(LARGE, 2)).unwrap();
             let id = store.begin().unwrap();
             put_in(&store, &key("other"), b"x", id).unwrap();
             assert_eq!(field(&store, &key("old"), None).unwrap().read().unwrap(), b"old");
             assert!(store.list(&Request::new(), &ListOptions::default()).unwrap().count() > 0);
-            assert_eq!(store.unflushed(), 4, "what is under way is not flushed yet");
+            assert_eq!(store.unflushed(), 4, "a flush in progress does not count yet");
             store.discard(&Session::from(id)).unwrap();
             drop(hold);
             flush.join().unwrap().unwrap();
@@ -76,7 +76,7 @@ fn flushes_that_wait_at_once_are_one_commit() {
                 scope.spawn(move || {
                     put(store, &key(&format!("v{n}")), &[n; 100]).unwrap();
                     store.flush(&Session::default()).unwrap();
-                    // It is there when the own flush has returned.
+                    // It is visible once its own flush has returned.
                     let got = field(store, &key(&format!("v{n}")), None).unwrap().read().unwrap();
                     assert_eq!(got, [n; 100]);
                 })
@@ -152,7 +152,7 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
         };
         hold.wait_for(1);
         go.send(()).unwrap();
-        // Archived while the sync lasts: of the next commit, which goes into another log.
+        // Archived during the sync: it belongs to the next commit, which goes into another log.
         let later = {
             let store = &store;
             scope.spawn(move || {
@@ -175,7 +175,7 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
     );
     let waited = error(waited, ErrorKind::Unavailable);
     assert!(waited.message().contains("variable=yours") && !waited.message().contains("variable=mine"));
-    // It waited for the commit that failed as well; its own is durable all the same.
+    // It also waited for the commit that failed; its own fields are durable anyway.
     let kept = error(kept, ErrorKind::Unavailable);
     assert!(kept.message().contains("variable=mine") && !kept.message().contains("variable=later"), "{kept}");
     assert!(field(&open(&world, "b"), &key("later"), None).is_ok());
@@ -188,8 +188,8 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
     assert!(field(&reader, &key("mine"), None).is_err() && field(&reader, &key("yours"), None).is_err());
 }
 
-/// The log is not begun: before the first commit, and behind a failure. A flush looks at the store then, without the lock,
-/// and another thread loses its batch meanwhile.
+/// The log has not begun, either before the first commit or after a failure. A flush then checks the store without
+/// the lock, and another thread loses its batch during the check.
 #[test]
 fn a_flush_that_finds_its_batch_lost_does_not_return_well() {
     for failures in 0..3 {
@@ -200,7 +200,7 @@ fn a_flush_that_finds_its_batch_lost_does_not_return_well() {
             world.fail_nth(OpKind::SyncData, 1, Fault::Io);
             error(store.flush(&Session::default()), ErrorKind::Unavailable);
         }
-        // Whose the dataset is, and the schema, are looked at before.
+        // The owner of the dataset and the schema are checked before.
         put(&store, &key("mine"), b"mine").unwrap();
         store.discard(&Session::default()).unwrap();
         let journal = store.journal();
@@ -211,7 +211,7 @@ fn a_flush_that_finds_its_batch_lost_does_not_return_well() {
                 put(store, &key("yours"), b"yours").unwrap();
                 store.flush(&Session::default())
             });
-            // It has seen that its value waits, and waits itself for the lock of snapshots.
+            // It has seen that its value waits, and now waits for the lock of snapshots.
             while store.journal().looks().count() == looks {
                 thread::yield_now();
             }
@@ -226,7 +226,7 @@ fn a_flush_that_finds_its_batch_lost_does_not_return_well() {
     }
 }
 
-/// A thread that archived nothing flushes what others did: as a timer does, or the one that started them.
+/// A thread that archived nothing flushes the fields of others, as a timer does, or the thread that started them.
 #[test]
 fn who_flushes_for_others_hears_of_the_commit_that_failed() {
     for transaction in [false, true] {
@@ -297,7 +297,7 @@ fn a_read_that_is_asked_for_after_a_flush_sees_it() {
     let stop = std::sync::atomic::AtomicBool::new(false);
     let (stop, reader) = (&stop, &reader);
     thread::scope(|scope| {
-        // Others ask all the time, so that there is always a refresh under way that began too early.
+        // Other threads ask all the time, so there is always a refresh that began too early.
         for _ in 0..3 {
             scope.spawn(move || {
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
@@ -335,6 +335,6 @@ fn a_read_joins_no_refresh_that_began_before_it() {
         thread::sleep(std::time::Duration::from_millis(50));
         drop(hold);
         first.join().unwrap().unwrap();
-        assert_eq!(second.join().unwrap(), 3, "what was flushed before the read is there");
+        assert_eq!(second.join().unwrap(), 3, "data flushed before the read are visible");
     });
 }

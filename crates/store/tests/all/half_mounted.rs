@@ -1,5 +1,5 @@
-//! A store whose folder of logs is gone, as one that is half mounted or half restored: no call says that it is empty, and
-//! none makes the folder again. One that is being made is not taken for such a store.
+//! A store whose folder of logs is missing, such as one that is half mounted or half restored: no call reports it as
+//! empty, and none recreates the folder. A store in creation is not mistaken for such a store.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use fieldstone_store::conformance::{Access, Opening};
 
 const MOVED: &str = "/shared/moved";
 
-/// A store with a small field and one in a data log, closed; of what stands beside the logs only names with `kept` stay.
+/// A closed store with a small field and one in a data log; next to the logs, only names that contain `kept` stay.
 fn without_logs(kept: &str) -> SimWorld {
     let world = SimWorld::new(1);
     let writer = open(&world, "a");
@@ -81,7 +81,7 @@ fn a_store_without_its_folder_of_logs_is_never_empty_and_not_made_again() {
                 is_gone(store.set_exist(Exist::Error, &Session::default()));
             }
             assert!(!there(), "the folder was made again, with {kept} there");
-            // Logs that come back are read by the same handle.
+            // The same handle reads logs that come back.
             other.disk.rename(Path::new(MOVED), &Path::new(ROOT).join("logs")).unwrap();
             world.advance(2 * SECOND);
             assert_eq!(get(&store, "run=a,variable=small").unwrap(), b"1");
@@ -118,8 +118,8 @@ fn folders_of_the_users_are_no_remains_of_a_store() {
     flush_one(&open(&world, "a"), "run=a,variable=t", b"1");
 }
 
-/// A writer dies at any call of the first flush, and another host sees late what it made: nobody takes the
-/// store for one that lost its logs, and the next writer makes it.
+/// A writer dies at any call of the first flush, and another host sees its files late: no process takes the store for
+/// one that lost its logs, and the next writer makes it.
 #[test]
 fn a_store_that_is_being_made_is_not_one_without_logs() {
     for fault in [Fault::Kill, Fault::PowerOff] {

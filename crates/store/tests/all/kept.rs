@@ -1,4 +1,5 @@
-//! What is kept elsewhere for a handle's flushes is counted, and taken for its session alone.
+//! Records that a participant keeps for a handle's flushes count as unflushed, and only their session's flush takes
+//! them.
 
 use std::path::Path;
 
@@ -48,7 +49,7 @@ fn what_was_kept_goes_with_the_next_commit_of_its_session() {
     store.flush(&Session::default()).unwrap();
     assert_eq!(last_side(&world), [record(0), record(1), record(3)]);
     store.decide(transaction, true, &Session::default()).unwrap();
-    // Discarded, they are not counted any more.
+    // Discarded records no longer count.
     let dropped = store.begin().unwrap();
     journal.unflushed().keep(4, &Session::from(dropped));
     store.discard(&Session::from(dropped)).unwrap();

@@ -1,5 +1,5 @@
-//! Large flushes and large reads: data logs are written in pages, partly past the page cache, and read by
-//! several threads. What comes back must not show it.
+//! Large flushes and large reads: data logs are written in pages, partly past the page cache, and read by several
+//! threads. The results must not show it.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -15,7 +15,7 @@ use fieldstone_store::LocalStore;
 use fieldstone_store::api::*;
 use fieldstone_store::local::LocalOptions;
 
-/// Lengths around pages, buffers and the size from which values are written directly.
+/// Lengths around pages, buffers and the size above which values are written directly.
 const LENGTHS: [usize; 9] =
     [3, 4095, 4096, 70_001, (1 << 20) - 1, 1 << 20, (1 << 20) + 4097, (4 << 20) - 44, (5 << 20) + 7];
 
@@ -25,13 +25,13 @@ fn open(env: Env, folder: &Path) -> LocalStore {
     LocalStore::open(env, folder, options).unwrap()
 }
 
-/// Bytes that differ from field to field and from place to place.
+/// Bytes that differ from field to field and from position to position.
 fn content(step: usize) -> Vec<u8> {
     let length = LENGTHS[step % LENGTHS.len()];
     (0..length).map(|i| (i.wrapping_mul(31) >> 3) as u8 ^ (i >> 11) as u8 ^ step as u8).collect()
 }
 
-/// Writes `count` fields in two flushes of which the first is beyond what stays in the page cache.
+/// Writes `count` fields in two flushes, the first of which exceeds what stays in the page cache.
 fn fill(store: &LocalStore, count: usize) -> Vec<u8> {
     let mut all = Vec::new();
     for step in 0..count {

@@ -1,5 +1,5 @@
-//! A failure is reported to all whose fields it took: to the call that failed, to the other threads that had
-//! archived, to the transactions whose part stood in the same files.
+//! A failure is reported to everyone who lost fields by it: to the failed call, to other threads that had archived,
+//! and to transactions with a part in the same files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use fieldstone_store::local::LocalStore;
 
 const LARGE: usize = 2 << 20;
 
-/// Something a thread of its own does.
+/// A task for a separate thread.
 fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap())
 }
 
-/// A thread that takes orders, so that it is the same one each time.
+/// A thread that takes tasks, so that the same thread runs all of them.
 struct Worker(std::sync::mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
 impl Worker {
@@ -54,7 +54,7 @@ fn put_into(store: &Store, key: &str, size: usize, session: Option<Id>) -> Resul
     archive(store, key, Value::Bytes(&pattern(size, 1)), &options)
 }
 
-/// A flush that fails in the sync of the log, and what it says.
+/// A flush that fails in the sync of the log, and its error.
 fn failed(world: &SimWorld, store: &Store, session: Option<Id>) -> Error {
     world.schedule(Plan::new(Fault::Io).kind(OpKind::SyncData).path("/logs/"));
     let failure = error(store.flush(&Session::from(session)), ErrorKind::Unavailable);
@@ -83,11 +83,11 @@ fn each_thread_that_was_robbed_hears_once_of_its_own() {
     );
     assert!(none.flush(&store, None).is_ok(), "it lost nothing");
     store.flush(&Session::default()).unwrap();
-    // What was archived since waits until the loss is told.
+    // Fields archived since then wait until the loss is reported.
     two.put(&store, "run=a,variable=kept", 100, None);
     let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
     assert!(names(&failure, &["yours"]), "{failure}");
-    assert!(failure.message().contains("cannot write"), "it says why: {failure}");
+    assert!(failure.message().contains("cannot write"), "it gives the reason: {failure}");
     assert_eq!(listed(&open(&world, "b")).len(), 0);
     two.flush(&store, None).unwrap();
     assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=kept}{}"]);
@@ -122,7 +122,7 @@ fn losses_add_up_until_they_are_told() {
     two.flush(&store, None).unwrap();
 }
 
-/// All threads share the batch outside of transactions: one that discards it takes the fields of the others.
+/// All threads share the batch outside transactions: one that discards it takes the others' fields as well.
 #[test]
 fn threads_whose_fields_another_one_discards_get_an_error() {
     let world = SimWorld::new(1);
@@ -143,7 +143,7 @@ fn threads_whose_fields_another_one_discards_get_an_error() {
     store.close(&Session::default()).unwrap();
 }
 
-/// An archive that fails, too, takes what others had put into the batch.
+/// A failed archive also takes the fields that other threads had put into the batch.
 #[test]
 fn a_failed_archive_is_told_to_the_others() {
     let world = SimWorld::new(1);
@@ -175,7 +175,7 @@ fn a_close_tells_and_flushes_the_rest() {
     store.close(&Session::default()).unwrap();
 }
 
-/// Threads that have ended, or that never come again, have nobody else to hear of it for them.
+/// For threads that have ended, or that make no further call, only the close can report the loss.
 #[test]
 fn a_close_tells_what_other_threads_lost() {
     let world = SimWorld::new(1);
@@ -190,12 +190,12 @@ fn a_close_tells_what_other_threads_lost() {
     assert!(names(&failure, &["yours", "theirs"]), "{failure}");
     assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=kept}{}"]);
     store.close(&Session::default()).unwrap();
-    // Who goes on hears of it as well.
+    // A thread that continues also receives the error.
     let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
     assert!(names(&failure, &["yours"]), "{failure}");
 }
 
-/// A close flushes what is left, also where its own flush waits for one that fails.
+/// A close flushes the rest, even if its own flush waits for one that fails.
 #[test]
 fn a_close_flushes_what_came_behind_a_failure() {
     let world = SimWorld::new(1);
@@ -223,7 +223,8 @@ fn a_close_flushes_what_came_behind_a_failure() {
     two.flush(&store, None).unwrap();
 }
 
-/// What another thread archives into a transaction while it is decided is left out: its flush says so.
+/// Fields that another thread archives into a transaction during its decision are left out, and that thread's flush
+/// reports it.
 #[test]
 fn what_comes_behind_a_decision_is_refused() {
     let world = SimWorld::new(1);
@@ -260,7 +261,7 @@ fn what_was_lost_can_be_asked_for_and_given_up() {
     }
 }
 
-/// A transaction whose part stood in the files of a failed flush is never committed without it.
+/// A transaction with a part in the files of a failed flush is never committed without that part.
 #[test]
 fn a_robbed_transaction_can_only_be_aborted() {
     let world = SimWorld::new(1);
@@ -287,7 +288,7 @@ fn a_robbed_transaction_can_only_be_aborted() {
         }
         store.discard(&Session::from(id)).unwrap();
     }
-    // The plain session has been told by its flush.
+    // The plain session's own flush has reported the loss.
     store.flush(&Session::default()).unwrap();
     assert_eq!(listed(&open(&world, "c")).len(), 0);
     store.decide(id, false, &Session::default()).unwrap();
@@ -296,7 +297,7 @@ fn a_robbed_transaction_can_only_be_aborted() {
     assert_eq!(listed(&open(&world, "c")).len(), 0);
 }
 
-/// What another log can take is not lost by a failure: bytes in memory, and side records.
+/// A failure does not lose data that another log can take: bytes in memory, and side records.
 #[test]
 fn what_is_in_memory_goes_into_the_next_log() {
     let world = SimWorld::new(1);
@@ -321,7 +322,7 @@ fn what_is_in_memory_goes_into_the_next_log() {
     }
 }
 
-/// What waits outside of transactions is told by its own flush, also to the thread whose call failed.
+/// Each thread's own flush reports lost fields outside transactions, including the thread whose call failed.
 #[test]
 fn a_flush_of_a_transaction_robs_the_rest() {
     for decision in [false, true] {
@@ -333,7 +334,7 @@ fn a_flush_of_a_transaction_robs_the_rest() {
         put(&store, "run=a,variable=mine", b"x").unwrap();
         put_into(&store, "run=a,variable=kept", 10, Some(id)).unwrap();
         if decision {
-            // The prepared part is flushed; the record that decides is not.
+            // The prepared part is flushed; the deciding record is not.
             store.flush(&Session::from(id)).unwrap();
             world.fail_nth(OpKind::SyncData, 1, Fault::Io);
             let failure = error(store.decide(id, true, &Session::default()), ErrorKind::Unavailable);
@@ -348,15 +349,15 @@ fn a_flush_of_a_transaction_robs_the_rest() {
         store.flush(&Session::default()).unwrap();
         let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
         assert!(names(&failure, &["yours"]), "{failure}");
-        // Told by its own call, or not concerned: both may go on.
+        // Either their own call has reported the loss, or they have none: both may continue.
         store.decide(other, true, &Session::default()).unwrap();
         store.decide(id, true, &Session::default()).unwrap();
         assert_eq!(listed(&open(&world, "b")).len(), usize::from(decision));
     }
 }
 
-/// Two threads share a transaction: what one's failed flush takes of the other must not be left out of
-/// the commit.
+/// Two threads share a transaction: a commit must not leave out fields of one thread that the other's failed flush
+/// lost.
 #[test]
 fn a_thread_robs_its_own_transaction() {
     let world = SimWorld::new(1);
@@ -373,8 +374,8 @@ fn a_thread_robs_its_own_transaction() {
     store.decide(id, false, &Session::default()).unwrap();
 }
 
-/// Attributes that are kept elsewhere are lost with the sessions whose they are, and count; the number of
-/// losses of each session says so to whoever keeps them.
+/// Attributes kept by a participant are lost with their sessions, and count; each session's number of losses informs
+/// the participant.
 #[test]
 fn what_was_kept_is_lost_with_the_fields() {
     let world = SimWorld::new(1);
@@ -400,11 +401,11 @@ fn what_was_kept_is_lost_with_the_fields() {
     assert_eq!(journal.unflushed().all_losses().len(), 2);
     let taken =
         sessions.map(|session| journal.unflushed().add_kept(Vec::new(), 2, 0, &Session::from(session)));
-    assert_eq!(taken, [false, false, true], "what was counted as lost is not taken");
+    assert_eq!(taken, [false, false, true], "records counted as lost are not taken");
     assert_eq!(store.journal().unflushed().records(&Session::default()).len(), 0);
     let failure = error(store.decide(robbed, true, &Session::default()), ErrorKind::Unavailable);
     assert!(failure.message().contains("variable=yours}{}, and 2 attributes"), "{failure}");
-    // Who had nothing but these is told of them.
+    // A thread that had only these also gets the report.
     let two = Worker::new();
     let other = journal.clone();
     let losses = two.run(move || other.unflushed().keep(1, &Session::default()));
@@ -415,8 +416,8 @@ fn what_was_kept_is_lost_with_the_fields() {
     assert!(failure.message().contains("{run=a}{variable=mine}{}, and 1 attribute:"), "{failure}");
 }
 
-/// Attributes that a thread gives while a commit is under way are in no batch yet: it hears all the same that they are
-/// lost with that commit, or with the one that another thread puts them into.
+/// Attributes that a thread adds during a commit are in no batch yet: the thread still learns of their loss, with
+/// that commit or with the one that another thread puts them into.
 #[test]
 fn who_keeps_something_during_a_commit_hears_of_its_loss() {
     for fails_at_once in [true, false] {
@@ -448,7 +449,7 @@ fn who_keeps_something_during_a_commit_hears_of_its_loss() {
     }
 }
 
-/// Who has read what waits for a flush reads on from there, until something of it does not wait any more.
+/// A cursor over pending records continues from its position as long as every record that it has read still waits.
 #[test]
 fn a_cursor_reads_on_while_what_it_has_read_still_waits() {
     let world = SimWorld::new(1);
@@ -464,7 +465,7 @@ fn a_cursor_reads_on_while_what_it_has_read_still_waits() {
     let first = [give(&Session::default()), give(&Session::default())];
     let read = journal.unflushed().behind(&Session::default(), PendingCursor::default());
     assert!(read.continues && read.records == first && read.end.records == 2);
-    // Nothing is new, in another session neither.
+    // Nothing is new, including in another session.
     give(&Session::from(transaction));
     assert_eq!(journal.unflushed().behind(&Session::default(), read.end).records, []);
     assert_eq!(journal.unflushed().cursor(&Session::default()), read.end);
@@ -472,8 +473,8 @@ fn a_cursor_reads_on_while_what_it_has_read_still_waits() {
     let more = journal.unflushed().behind(&Session::default(), read.end);
     assert!(more.continues && more.records == [third]);
     assert!(more.end.continues(read.end) && !read.end.continues(more.end));
-    // What is discarded, flushed or lost is not waited for; also where the session is remembered, because another
-    // thread has not heard of what it lost.
+    // Records that are discarded, flushed or lost no longer wait; this also holds while the session is kept because
+    // another thread has not yet received its loss.
     let two = Worker::new();
     for robbed in [false, true] {
         if robbed {
@@ -499,11 +500,11 @@ fn a_cursor_reads_on_while_what_it_has_read_still_waits() {
         }
     }
     error(two.flush(&store, None), ErrorKind::Unavailable);
-    // The other session waits all the while.
+    // The other session still waits.
     assert_eq!(journal.unflushed().cursor(&Session::from(transaction)).records, 1);
 }
 
-/// Two sessions in one transaction: what a failure takes of one of them keeps the other from committing without it.
+/// Two sessions in one transaction: if a failure takes fields of one, the other cannot commit without them.
 #[test]
 fn a_transaction_that_was_robbed_in_one_session_is_committed_by_none() {
     let world = SimWorld::new(1);
@@ -515,7 +516,7 @@ fn a_transaction_that_was_robbed_in_one_session_is_committed_by_none() {
     let large = pattern(LARGE, 1);
     archive(&store, "run=a,variable=yours", Value::Bytes(&large), &options(&bob)).unwrap();
     archive(&store, "run=a,variable=mine", Value::Bytes(b"x"), &options(&alice)).unwrap();
-    // Another thread archived for bob as well: the failure of this one's flush does not tell it.
+    // Another thread archived for bob as well, and has not received the failure of this thread's flush.
     let (other, session) = (store.clone(), bob.clone());
     elsewhere(move || {
         let options = ArchiveOptions { session, ..ArchiveOptions::default() };
@@ -532,7 +533,7 @@ fn a_transaction_that_was_robbed_in_one_session_is_committed_by_none() {
     assert_eq!(listed(&open(&world, "b")).len(), 0);
 }
 
-/// Numbers that a participant gathers.
+/// Numbers that a participant collects.
 #[derive(Debug, Default)]
 struct Numbers(Vec<u8>);
 
@@ -546,7 +547,7 @@ impl Growing for Numbers {
     }
 }
 
-/// A failure that takes a session's batch takes the participant's rows for it along, and none that came later.
+/// A failure that takes a session's batch also takes the participant's rows for it, but no later ones.
 #[test]
 fn what_a_participant_buffers_is_lost_with_its_session() {
     let world = SimWorld::new(1);
@@ -561,7 +562,7 @@ fn what_a_participant_buffers_is_lost_with_its_session() {
     };
     put(1);
     put(2);
-    // A value whose place in the data log cannot be had takes all of the session's along.
+    // A value that cannot get a place in the data log takes the whole session's data with it.
     world.schedule(Plan::new(Fault::Io).kind(OpKind::Write));
     let options = ArchiveOptions::default();
     let large = pattern(LARGE, 1);

@@ -1,6 +1,7 @@
 //! Tests of the field store on real and simulated disks.
 //!
-//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone-store crash::`.
+//! A single test program, because one link is faster than many. Run a part by its name: `cargo test -p
+//! fieldstone-store crash::`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,9 +1,8 @@
-//! Random work of several processes, compared at every flush with a plain model of what a store means:
-//! a list of what became visible, in order.
+//! Random work of several processes, compared at every flush with a plain model of a store's semantics: an ordered
+//! list of the changes that became visible.
 //!
-//! A failure prints its seed; `FIELDSTONE_SEED=n cargo test -p fieldstone-store --test all model::` runs that
-//! one alone. Between flushes the system settles: what other processes see before that is the business
-//! of the conformance suite.
+//! A failure prints its seed; `FIELDSTONE_SEED=n cargo test -p fieldstone-store --test all model::` runs only that
+//! seed. Between flushes the system settles: the conformance suite tests what other processes see before that.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,7 +26,7 @@ const SHAPE: [u64; 2] = [5, 7];
 const ARRAYS: [&str; 3] = ["run=a,variable=t,step=0", "run=a,variable=t,step=1", "run=b,variable=u"];
 const OPAQUE: [&str; 3] = ["run=a,variable=o,step=0", "run=b,variable=o", "run=c,variable=o,step=-5"];
 
-/// What one call does to one key.
+/// The effect of one call on one key.
 #[derive(Debug, Clone)]
 enum Change {
     Piece([u64; 2], [u64; 2], i32),
@@ -39,7 +38,7 @@ enum Change {
     RemoveVersion(i32),
 }
 
-/// Key, what happens to it, and a number for what it made of the field.
+/// Key, change, and a number for the resulting field.
 type Batch = Vec<(&'static str, Change, i32)>;
 
 /// A field of the model.
@@ -49,7 +48,7 @@ enum Content {
     Bytes(Vec<u8>),
 }
 
-/// Fields, each with the number of the change that made it what it is.
+/// Fields, each with the number of the change that produced it.
 type State = BTreeMap<&'static str, (Content, i32)>;
 
 fn apply(state: &mut State, batch: &Batch) {
@@ -88,20 +87,20 @@ fn bytes(content: &Content) -> Vec<u8> {
     }
 }
 
-/// A transaction of the model: what was flushed into it, and its decision.
+/// A transaction of the model: its flushed changes, and its decision.
 #[derive(Debug, Default, Clone)]
 struct Transaction {
     prepared: Vec<Batch>,
     decided: Option<bool>,
 }
 
-/// A process: its handle, and what it archived and did not flush.
+/// A process: its handle, and its archived but unflushed changes.
 struct Process {
     store: Store,
     sessions: BTreeMap<Option<Id>, Batch>,
 }
 
-/// The systems that are tried.
+/// The systems under test.
 enum System {
     Posix(tempfile::TempDir),
     Simulated(SimWorld, u64),
@@ -133,9 +132,9 @@ struct Run {
     processes: Vec<Process>,
     visible: State,
     transactions: BTreeMap<Id, Transaction>,
-    /// Versions taken on the way, with what was visible then.
+    /// Versions recorded during the run, with their visible state.
     versions: Vec<(String, State)>,
-    /// Fields opened on the way, with what they showed.
+    /// Fields opened during the run, with their contents.
     held: Vec<(Field, Vec<u8>)>,
     next: i32,
 }
@@ -159,7 +158,7 @@ impl Run {
     /// One call, or one flush with its checks.
     fn step(&mut self) {
         let who = self.rng.below(4) as usize;
-        // Few transactions at once, so that processes meet in them; now and then one that is decided.
+        // Few transactions at once, so that processes meet in them; now and then a decided one.
         let open = self.undecided();
         let all: Vec<Id> = self.transactions.keys().copied().collect();
         let session = match self.rng.below(20) {
@@ -204,7 +203,7 @@ impl Run {
                 store.remove_fields(&[newest], &options).unwrap();
                 Change::RemoveVersion(*number)
             }
-            // Where there is nothing to remove, nothing is written.
+            // If there is nothing to remove, nothing is written.
             _ if store.remove(&Request::parse(key).unwrap(), &options).unwrap() == 0 => return,
             _ => Change::Remove,
         };
@@ -323,7 +322,7 @@ impl Run {
         self.check();
     }
 
-    /// Compares what one process sees, in one of the ways of looking, with the model.
+    /// Compares the view of one process, in one of its ways of looking, with the model.
     fn check(&mut self) {
         self.system.settle();
         let who = self.rng.below(5) as usize;
@@ -385,7 +384,7 @@ fn compare(store: &Store, state: &State, transaction: Option<Id>, rng: &mut Rand
             Content::Array(array, _) => array.iter().all(Option::is_some),
             Content::Bytes(_) => true,
         };
-        assert!(all[&name] == expected, "{key} is retrieved otherwise");
+        assert!(all[&name] == expected, "{key} differs when retrieved");
         assert_eq!((entry.complete, entry.nbytes), (complete, expected.len() as u64), "{key}");
         assert!(field.clone().lenient().read().unwrap() == expected, "{key} reads otherwise");
         if complete {

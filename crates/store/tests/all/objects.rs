@@ -1,4 +1,4 @@
-//! What is of a medium of objects alone: an object a commit, and puts that fail.
+//! Behaviour specific to an object medium: one object per commit, and puts that fail.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ fn a_put_that_is_refused_is_told_and_the_next_flush_begins_another_log() {
     assert_eq!(steps(&open(&world, &objects)), 2);
 }
 
-/// The object shows after the writer was told of a failure: it is behind the end that the next log names.
+/// The object appears after the writer got an error: it lies beyond the end that the next log names.
 #[test]
 fn a_put_whose_answer_was_lost_never_counts() {
     let (world, objects) = (SimWorld::new(1), Arc::<Objects>::default());
@@ -88,7 +88,7 @@ fn a_put_whose_answer_was_lost_never_counts() {
     }
 }
 
-/// Before the first commit of a log, too.
+/// The same before the first commit of a log.
 #[test]
 fn a_first_put_whose_answer_was_lost_never_counts() {
     let (world, objects) = (SimWorld::new(1), Arc::<Objects>::default());

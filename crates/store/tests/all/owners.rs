@@ -30,14 +30,14 @@ fn archiving_into_anothers_dataset_is_denied_by_name() {
     let id = bob.begin().unwrap();
     error(put_in(&bob, "run=a,variable=u", b"bob", id), ErrorKind::Denied);
     assert_eq!(bob.unflushed(), 0);
-    // Other datasets are free; reading is for all.
+    // Other datasets are free, and everyone may read.
     flush_one(&bob, "run=b,variable=t", b"bob");
     error(put(&alice, "run=b,variable=t", b"alice"), ErrorKind::Denied);
     for store in [&alice, &bob] {
         assert_eq!(get(store, "run=a,variable=t").unwrap(), b"alice");
         assert_eq!(get(store, "run=b,variable=t").unwrap(), b"bob");
     }
-    // Another process of the owner may.
+    // Another process of the owner may write.
     flush_one(&open(&world, "alice"), "run=a,variable=t", b"alice again");
     assert_eq!(get(&bob, "run=a,variable=t").unwrap(), b"alice again");
     let owners: Vec<String> = bob
@@ -48,7 +48,7 @@ fn archiving_into_anothers_dataset_is_denied_by_name() {
     assert_eq!(owners, ["user501", "user502"]);
 }
 
-/// Both archive while nobody owns the dataset: who flushes first owns it.
+/// Two processes archive before the dataset has an owner: the first to flush owns it.
 #[test]
 fn the_first_flush_makes_the_owner() {
     let world = world();
@@ -66,7 +66,7 @@ fn the_first_flush_makes_the_owner() {
     error(put(&alice, "run=a,variable=t", b"alice"), ErrorKind::Denied);
 }
 
-/// A log that someone else wrote behind our back counts for its own datasets and no other.
+/// A log that another user planted counts for its own datasets and no others.
 #[test]
 fn a_foreign_log_does_not_count_in_anothers_dataset() {
     let world = world();
@@ -96,7 +96,7 @@ fn a_foreign_log_does_not_count_in_anothers_dataset() {
     assert!(owners.iter().any(|o| o.contains("run=forger") && o.contains("user666")), "{owners:?}");
 }
 
-/// Of a transaction that two users joined, each decides for his own logs.
+/// In a transaction that two users joined, each decides for his own logs.
 #[test]
 fn a_joined_transaction_keeps_owners() {
     let world = world();
@@ -116,7 +116,7 @@ fn a_joined_transaction_keeps_owners() {
     assert_eq!(listed(&alice).len(), 3);
 }
 
-/// Nobody removes another's fields, nor takes files into another's dataset.
+/// No user can remove another's fields, or take files into another's dataset.
 #[test]
 fn removing_from_anothers_dataset_is_denied_by_name() {
     let world = world();
@@ -134,10 +134,10 @@ fn removing_from_anothers_dataset_is_denied_by_name() {
     let spec = ExternalSpec { path: &path, offset: 0, parts: 1, stride: 0, content, seen: None };
     let key = [("run", "a"), ("variable", "u")];
     error(bob.archive_external(&key, &spec, &ArchiveOptions::default()), ErrorKind::Denied);
-    assert_eq!(bob.unflushed(), 0, "nothing of what was refused is kept");
+    assert_eq!(bob.unflushed(), 0, "nothing that was refused is kept");
     assert_eq!(alice.remove(&Request::parse("run=a").unwrap(), &RemoveOptions::default()).unwrap(), 1);
     alice.flush(&Session::default()).unwrap();
     assert_eq!(listed(&bob), ["{run=b}{variable=t}{}"]);
-    // What was owned stays owned.
+    // Ownership remains.
     error(put(&bob, "run=a,variable=t", b"bob"), ErrorKind::Denied);
 }

@@ -1,4 +1,4 @@
-//! What a read of a part fetches, counted on the simulated disk.
+//! The bytes that a read of a part fetches, counted on the simulated disk.
 
 use crate::common::*;
 use fieldstone_core::dtype::DType;
@@ -10,7 +10,7 @@ use fieldstone_store::api::*;
 
 const KEY: &str = "run=a,variable=t";
 
-/// A field in a fresh handle on another host, whose index has been read.
+/// A field in a fresh handle on another host that has read the index.
 fn opened(world: &SimWorld) -> Field {
     let field = field(&open(world, "b"), KEY, None).unwrap();
     world.clear_trace();
@@ -21,7 +21,7 @@ fn region(start: &[u64], count: &[u64]) -> IndexBox {
     IndexBox::unbounded(start.to_vec(), count.to_vec()).unwrap()
 }
 
-/// Bytes read from the disk by a read of a box.
+/// The bytes that a read of a box takes from the disk.
 fn cost(world: &SimWorld, field: &Field, start: &[u64], count: &[u64]) -> u64 {
     world.clear_trace();
     field.read_box(Some(&region(start, count))).unwrap();
@@ -30,7 +30,7 @@ fn cost(world: &SimWorld, field: &Field, start: &[u64], count: &[u64]) -> u64 {
 
 #[test]
 fn a_box_fetches_only_the_chunks_it_touches() {
-    // Large: in the data log. Small: in the log, by chunks that the call names.
+    // Large: in the data log. Small: in the log, by chunks that the call gives.
     for (side, chunk) in [(2048u64, None), (64, Some(vec![16, 16]))] {
         let world = SimWorld::new(1);
         let writer = open(&world, "a");
@@ -95,23 +95,23 @@ fn only_the_pieces_that_show_are_fetched() {
         writer.flush(&Session::default()).unwrap();
         data
     };
-    // Four pieces side by side, the second written three times.
+    // Four adjacent pieces, the second written three times.
     for i in [0, 1, 1, 2, 3, 1] {
         piece(i * 10_000, 10_000, i);
     }
     let field = opened(&world);
-    assert_eq!(cost(&world, &field, &[0], &[40_000]), 320_000, "what is hidden is not fetched");
+    assert_eq!(cost(&world, &field, &[0], &[40_000]), 320_000, "hidden pieces are not fetched");
     assert_eq!(cost(&world, &field, &[10_000], &[10_000]), 80_000);
     assert_eq!(cost(&world, &field, &[0], &[10_001]), 160_000);
     assert_eq!(cost(&world, &field, &[25_000], &[2]), 80_000);
-    // A new generation: nothing older is fetched.
+    // A new generation: no older pieces are fetched.
     let whole = piece(0, 40_000, 9);
     let field = opened(&world);
     assert_eq!(cost(&world, &field, &[0], &[40_000]), 320_000);
     assert!(field.read().unwrap() == whole);
 }
 
-/// Fetching what is found reads the fields' bytes and nothing of the index again.
+/// Fetching found fields reads their bytes and nothing of the index again.
 #[test]
 fn reading_fields_reads_no_index() {
     let world = SimWorld::new(1);
@@ -158,7 +158,7 @@ fn a_field_of_many_pieces_that_is_asked_for_again_is_never_an_older_one() {
     for at in [0, 6, 8, 19] {
         assert_eq!(get(at, None).unwrap(), [at as u8; 2]);
     }
-    // What nobody wrote is missed only by those who ask for it.
+    // A reader misses an unwritten element only if it asks for it.
     assert!(get(7, None).is_err());
     put(3, 99, None);
     writer.flush(&Session::default()).unwrap();

@@ -1,12 +1,12 @@
-//! The power goes in the middle of the work, at every call in turn; of the disk images that may be
-//! left, several are drawn and held to the model: what was flushed is there, what was not is not.
+//! The power fails during the work, at each call in turn; several of the possible disk images are drawn and checked
+//! against the model: flushed data exist, unflushed data do not.
 //!
 //! `FIELDSTONE_CRASH=full` cuts at every call with more images of each, otherwise at some.
 
 use crate::faults::{self, Model, Step, Work, check, full, open, visible};
 use fieldstone_core::env::sim::SimWorld;
 
-/// Works as `steps` say until call `n`, where the process dies; the world as it is then, and the model.
+/// Runs `steps` until call `n`, where the process dies; returns the world at that moment, and the model.
 fn until(seed: u64, steps: &[Step], n: u64) -> (SimWorld, Model, bool) {
     let world = SimWorld::new(seed);
     world.set_tracing(false);
@@ -27,7 +27,7 @@ fn until(seed: u64, steps: &[Step], n: u64) -> (SimWorld, Model, bool) {
     (world, model, killed)
 }
 
-/// Cuts the power at call `n`, `images` times; whether the work had not ended before.
+/// Cuts the power at call `n`, `images` times; returns whether the work reached that call.
 fn cut(seed: u64, steps: &[Step], n: u64, images: u64, count: &mut u64) -> bool {
     let (world, model, killed) = until(seed, steps, n);
     for image in 0..images {
@@ -52,7 +52,7 @@ fn a_power_cut_at_any_call_keeps_what_was_flushed_and_no_more() {
         &[Step::Kinds, Step::Large, Step::Kinds],
     ];
     for (seed, steps) in (2..).zip(plans) {
-        // The calls that make the store are all struck: nowhere else do so many syncs meet.
+        // Every call that makes the store is tested, because the most syncs meet there.
         let mut n = 1;
         while cut(seed, steps, n, if n < 45 { images + 4 } else { images }, &mut cuts) {
             n += if n < 45 { 1 } else { stride };
@@ -72,7 +72,7 @@ fn what_was_there_before_survives_a_second_cut() {
             let store = open(&world.process("a")).unwrap();
             let seen = visible(&store).unwrap();
             assert!(model.allows(&seen), "round {round}, cut {cut}: {:?}", faults::describe(&seen));
-            // What survived counts from now on.
+            // From now on, the surviving state is the base.
             model.before = seen.clone();
             model.after = seen;
             let env = world.process("a");
@@ -85,7 +85,7 @@ fn what_was_there_before_survives_a_second_cut() {
     }
 }
 
-/// Two hosts write one store; the power goes for both. Each one's work is judged by its own run.
+/// Two hosts write one store, and the power fails for both. The work of each is checked by its own run.
 #[test]
 fn two_hosts_lose_nothing_when_the_power_goes_for_both() {
     let mut random = faults::seeded(5);
@@ -97,7 +97,7 @@ fn two_hosts_lose_nothing_when_the_power_goes_for_both() {
         let stores = envs.each_ref().map(|env| open(env).unwrap());
         let kill = 60 + random.below(200);
         envs.iter().for_each(|env| world.kill_nth(env, None, kill));
-        // By turns, so that one's calls fall between the other's.
+        // In turns, so that the calls of the two interleave.
         {
             let [first, second] = &mut models;
             let mut works =
@@ -127,9 +127,9 @@ fn two_hosts_lose_nothing_when_the_power_goes_for_both() {
     }
 }
 
-/// Before a commit is confirmed a power cut may tear its log's header, or what stands twice in its
-/// frame, and leave the rest whole: it may be shown, and nothing is damaged. With a board slot, or a
-/// later commit, the same is damage.
+/// Before a commit is confirmed, a power cut may tear its log's header or the duplicated parts of its frame, and
+/// leave the rest intact: the commit may be shown, and nothing is damaged. With a board slot or a later commit, the
+/// same is damage.
 #[test]
 fn a_torn_commit_that_nobody_confirmed_is_no_damage() {
     let world = SimWorld::new(9);

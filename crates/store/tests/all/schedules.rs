@@ -1,6 +1,6 @@
-//! Threads of one handle archive, keep records as the catalog and the graph do, flush and commit, in an order that a seed draws
-//! and on a disk that fails. Afterwards a fresh handle sees all that was acknowledged, and nothing is gone of which its owner
-//! has not heard.
+//! Threads of one handle archive, keep records as the catalog and the graph do, flush and commit, in an order that a
+//! seed draws and on a disk that fails. Afterwards a fresh handle sees everything that was acknowledged, and every
+//! loss was reported to its owner.
 //!
 //! `FIELDSTONE_CRASH=full` tries 10,000 seeds, otherwise 300; `FIELDSTONE_SEED` one.
 
@@ -19,9 +19,9 @@ use fieldstone_testkit::require::full;
 
 use crate::common::{Store, get, open};
 
-/// More than a frame takes: it goes through the data log.
+/// More than fits in a frame: it goes through the data log.
 const LARGE: usize = (1 << 20) + 5;
-/// Calls that the disk may refuse, and how.
+/// Calls that the disk may refuse, and the errors.
 const FAULTS: &[(OpKind, Fault)] = &[
     (OpKind::SyncData, Fault::Io),
     (OpKind::SyncData, Fault::IoPartial),
@@ -33,7 +33,7 @@ const FAULTS: &[(OpKind, Fault)] = &[
     (OpKind::ListDir, Fault::Io),
 ];
 
-/// What a thread can give the store.
+/// The kinds of data that a thread gives to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Small,
@@ -43,7 +43,7 @@ enum Kind {
     Kept,
 }
 
-/// One such thing: its kind, the thread that gives it, and a number.
+/// One piece of data: its kind, the thread that gives it, and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Thing {
     kind: Kind,
@@ -84,29 +84,29 @@ impl Thing {
     }
 }
 
-/// What happened to a thread, in its order.
+/// The events of a thread, in order.
 #[derive(Debug)]
 enum Event {
     Gave(Thing, Option<Id>),
     Flushed(Option<Id>),
     Committed(Id),
     Aborted(Id),
-    /// A call failed that was to commit this.
+    /// A call that should have committed this transaction failed.
     Undecided(Id, Error),
-    Failed(#[allow(dead_code, reason = "shown where a seed fails")] Error),
+    Failed(#[allow(dead_code, reason = "shown when a seed fails")] Error),
 }
 
-/// Records that a participant has for a session, and how often the session had lost something when they came.
+/// A participant's records for a session, and the session's number of losses when they arrived.
 #[derive(Debug, Default)]
 struct Buffer {
     losses: u64,
     records: Vec<SideRecord>,
 }
 
-/// What threads of a run have in common.
+/// The shared state of a run's threads.
 struct Scene {
     store: Store,
-    /// As the catalog and the graph keep what they have for a flush.
+    /// Buffers of records for a flush, as in the catalog and the graph.
     buffers: Mutex<HashMap<Option<Id>, Buffer>>,
     /// A transaction that others may join.
     joined: Mutex<Option<Id>>,
@@ -157,7 +157,7 @@ impl Scene {
     }
 }
 
-/// A thread that gives things, with its diary.
+/// A thread that gives data, with its diary.
 struct Worker<'a> {
     scene: &'a Scene,
     random: Random,
@@ -188,7 +188,7 @@ impl Worker<'_> {
         self.note(self.scene.flush(session), || Event::Flushed(session));
     }
 
-    /// A transaction of this thread, which others may join meanwhile.
+    /// A transaction of this thread, which others may join during it.
     fn transaction(&mut self) {
         let Ok(id) = self.scene.store.begin() else { return };
         if self.random.coin() {
@@ -231,13 +231,13 @@ impl Worker<'_> {
     }
 }
 
-/// What the threads did, and what the close said.
+/// The events of the threads, and the result of the close.
 struct Outcome {
     diaries: Vec<Vec<Event>>,
     closed: Result<()>,
 }
 
-/// The threads, on one handle. A timer flushes now and then for all of them, and what it hears stays with it.
+/// Runs the threads on one handle. A timer flushes now and then for all of them, and keeps the errors that it gets.
 fn threads(world: &SimWorld, seed: u64) -> Outcome {
     let mut random = Random::derived(seed, 1);
     let scene = Scene { store: open(world, "a"), buffers: Mutex::default(), joined: Mutex::default() };
@@ -271,7 +271,7 @@ fn threads(world: &SimWorld, seed: u64) -> Outcome {
     Outcome { diaries, closed: scene.close() }
 }
 
-/// What must be there, what must not, and what stands or falls together.
+/// The data that must be visible, the data that must not, and sets that are visible together or not at all.
 #[derive(Debug, Default)]
 struct Model {
     there: BTreeSet<Thing>,
@@ -298,18 +298,18 @@ impl Model {
                         let committed = waiting.remove(&Some(*id)).unwrap_or_default();
                         prepared.entry(*id).or_default().extend(committed);
                     }
-                    // Its owner has heard of something: what he gave before may be it.
+                    // The owner got an error, which may concern anything that he gave before.
                     Event::Failed(_) | Event::Undecided(..) => waiting.clear(),
                     Event::Aborted(_) => {}
                 }
-                // One that raced is committed, without what came late.
+                // A transaction that raced is committed, without the data that came late.
                 if let Event::Undecided(id, error) = event
                     && error.kind() == ErrorKind::Conflict
                 {
                     unsure.insert(*id);
                 }
             }
-            // Whose thread neither flushed nor heard of a failure relies on the close.
+            // A thread that neither flushed nor got an error relies on the close.
             if outcome.closed.is_ok() {
                 model.there.extend(waiting.remove(&None).unwrap_or_default());
             }
@@ -327,7 +327,7 @@ impl Model {
         model
     }
 
-    /// Compares it with what a fresh process sees.
+    /// Compares the model with the view of a fresh process.
     fn check(&self, world: &SimWorld) -> std::result::Result<(), String> {
         let seen = self.seen(&open(world, "b")).map_err(|error| format!("it cannot be read: {error}"))?;
         let lost: Vec<_> = self.there.difference(&seen).collect();
@@ -346,7 +346,7 @@ impl Model {
         Ok(())
     }
 
-    /// Those things of the model that are there, with the right bytes.
+    /// The data of the model that are visible, with the right bytes.
     fn seen(&self, store: &Store) -> Result<BTreeSet<Thing>> {
         let records = records(store)?;
         let mut seen = BTreeSet::new();
@@ -376,7 +376,7 @@ impl Model {
     }
 }
 
-/// Numbers of the side records that everybody sees.
+/// Numbers of the side records that everyone sees.
 fn records(store: &Store) -> Result<BTreeSet<u64>> {
     let feed = store.journal().looks().feed()?;
     let decisions = feed.decisions();
@@ -395,7 +395,7 @@ fn records(store: &Store) -> Result<BTreeSet<u64>> {
     Ok(found)
 }
 
-/// One schedule; what its threads did, and a sum of their order.
+/// Runs one schedule; returns the events of its threads, and a checksum of their order.
 fn one(seed: u64) -> (usize, u64) {
     let world = SimWorld::new(seed);
     world.set_tracing(false);
@@ -461,7 +461,7 @@ fn a_flush_that_returns_beside_the_commit_of_its_transaction_is_in_it() {
             thread::scope(|scope| {
                 let beside =
                     scope.spawn(|| (1..4).filter(|step| put(*step, id).is_ok()).collect::<Vec<u64>>());
-                // Once it is committed, a commit of another transaction names this one as prepared no more.
+                // After its commit, a commit of another transaction no longer lists this one as prepared.
                 let third = scope
                     .spawn(|| put(10, other).and_then(|()| store.decide(other, true, &Session::default())));
                 let committed = store.decide(id, true, &Session::default());

@@ -1,5 +1,5 @@
-//! A store's schema grows: for every handle, without a changed byte of what is there; who may extend it, what two
-//! who do it at once come to, and what a writer killed meanwhile leaves.
+//! A store's schema grows for every handle, without changing any existing byte. Tests which users may extend it, the
+//! result of two extensions at once, and the state that a killed writer leaves.
 
 use std::path::Path;
 use std::thread;
@@ -60,10 +60,10 @@ fn every_handle_follows_and_old_keys_keep_their_bytes() {
     let after = store.extend_schema(NUMBER, &Session::default()).unwrap();
     assert_eq!(after.text(), format!("{BASE}extension;\n{NUMBER}"));
     assert_eq!(store.schema(), after);
-    assert!(commits(&world, &log).starts_with(&before), "what was committed does not change");
+    assert!(commits(&world, &log).starts_with(&before), "committed bytes do not change");
     flush_one(&store, NEW, b"new");
 
-    // Who opened before archives and reads by the new keyword without a word.
+    // A handle opened before archives and reads by the new keyword, without a further call.
     flush_one(&other, "run=b,variable=t,step=0,number=7", b"other");
     assert_eq!(get(&reader, NEW).unwrap(), b"new");
     assert_eq!(get(&reader, OLD).unwrap(), b"old");
@@ -119,7 +119,7 @@ fn a_store_is_opened_by_what_its_schema_is_or_was() {
     }
     let other = with_schema(&world, "b", "[run [variable [step]]]").unwrap_err();
     assert_eq!(other.code(), Code::SchemaDiffers);
-    // The marker alone is as it was; where it is lost, the logs still say all.
+    // Only the marker is unchanged; if it is lost, the logs still hold the schema.
     world.truncate(&Path::new(ROOT).join("fieldstone.store"), 0).unwrap();
     assert_eq!(open(&world, "b").schema(), whole);
     let reader =
@@ -161,7 +161,7 @@ fn only_the_owner_of_the_store_extends_its_schema() {
         error(other.set_exist(Exist::Error, &Session::default()), ErrorKind::Denied).code(),
         Code::StoreOwned
     );
-    // A record that bob writes all the same counts for nobody.
+    // A record that bob writes anyway counts for no reader.
     forge(&world, "bob", bob, NUMBER);
     for host in ["alice", "bob"] {
         assert_eq!(open(&world, host).schema().text(), BASE);
@@ -170,7 +170,7 @@ fn only_the_owner_of_the_store_extends_its_schema() {
     flush_one(&other, "run=bob,variable=t,step=0,number=1", b"x");
 }
 
-/// A log with a commit that extends the schema, past all checks.
+/// Writes a log with a commit that extends the schema, past all checks.
 fn forge(world: &SimWorld, host: &str, uid: u32, text: &str) {
     let path = files(world, "logs").remove(0);
     let bytes = world.read(&path).unwrap();
@@ -196,8 +196,8 @@ fn forge(world: &SimWorld, host: &str, uid: u32, text: &str) {
     fieldstone_core::env::write_all_at(&*file.unwrap(), &[header, frame].concat(), 0).unwrap();
 }
 
-/// `first` has its stamp and is held before it is written; `second` is made meanwhile, with a clock that is behind,
-/// so that its stamp is older.
+/// `first` gets its stamp and is held before its write; `second` is made during that time with a slow clock, so that
+/// its stamp is older.
 fn at_once(first: &str, second: &str) -> (SimWorld, Result<Schema>, Store, Store) {
     let (world, _) = made();
     world.set_clock_offset("late", -HOUR);
@@ -239,7 +239,8 @@ fn of_two_extensions_at_once_both_hold_or_one_is_a_conflict() {
     }
 }
 
-/// Of a writer that is killed in any call, the extension is there for all, or for nobody; and then it can be made.
+/// If a writer is killed in any call, everyone sees the extension or no one does; in the latter case it can be made
+/// again.
 #[test]
 fn a_killed_writer_extends_the_schema_or_does_not() {
     let (mut held, mut lost) = (0, 0);
@@ -284,7 +285,7 @@ fn a_killed_writer_extends_the_schema_or_does_not() {
     panic!("the writer makes more calls than were struck");
 }
 
-/// A store that nobody extended costs nothing, and one that was costs its readers one read.
+/// A store that was never extended costs nothing, and one that was costs its readers one read.
 #[test]
 fn readers_look_at_no_other_commit_with_side_records() {
     let (world, store) = made();

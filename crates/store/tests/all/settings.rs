@@ -1,4 +1,4 @@
-//! Settings: which of schema, handle and call decides how blocks are compressed; what is set for a whole store.
+//! Settings: the precedence of schema, handle and call for the compression of blocks; settings of a whole store.
 
 use std::path::Path;
 
@@ -66,7 +66,7 @@ fn what_is_set_for_a_store_holds_for_all_who_have_it_open_and_comes_and_goes() {
             error(put(store, "run=a,variable=t", b"x"), ErrorKind::Conflict).code(),
             Code::FieldExists
         );
-        // A call says otherwise, and a setting passes over what reads alone.
+        // A call overrides the setting, and a setting does not affect a handle that only reads.
         let options = ArchiveOptions { exist: Some(Exist::New), ..ArchiveOptions::default() };
         archive(store, "run=a,variable=t", Value::Bytes(b"x"), &options).unwrap();
         store.discard(&Session::default()).unwrap();

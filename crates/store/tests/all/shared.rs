@@ -1,4 +1,4 @@
-//! Values of equal bytes share their place where the caller allows it, and each stays a field of its own.
+//! Values with equal bytes share their place if the caller allows it, and each stays a separate field.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ fn share(store: &Store, key: &str, value: &[u8], transaction: Option<Id>) {
     archive(store, key, Value::Bytes(value), &options).unwrap();
 }
 
-/// Bytes of the store, but for the zeros behind the commits of a log that is open.
+/// Bytes of the store, except the zeros after the commits of an open log.
 fn disk(world: &SimWorld) -> u64 {
     let length = |path: &PathBuf| match path.extension().is_some_and(|e| e == "log") {
         true => commits(world, path).len() as u64,
@@ -38,13 +38,13 @@ fn equal_values_of_several_flushes_take_their_place_once() {
         for run in 1..8 {
             let transaction = store.begin().unwrap();
             share(&store, &format!("run={run},variable=lat"), &value, Some(transaction));
-            // What follows it in the batch has a place of its own.
+            // The next value in the batch has its own place.
             put_in(&store, &format!("run={run},variable=t"), &pattern(100, run), transaction).unwrap();
             store.decide(transaction, true, &Session::default()).unwrap();
         }
         let added = disk(&world) - one;
         assert!(added < size as u64 / 2, "{added} bytes for seven copies of {size}");
-        // Without leave to share nothing is looked for.
+        // Without permission to share, no search for equal values takes place.
         put(&store, "run=8,variable=lat", &value).unwrap();
         store.flush(&Session::default()).unwrap();
         assert!(disk(&world) - one > size as u64);
@@ -55,7 +55,7 @@ fn equal_values_of_several_flushes_take_their_place_once() {
         }
         assert_eq!(get(&reader, "run=7,variable=t").unwrap(), pattern(100, 7));
         assert!(reader.verify(&Request::new()).unwrap().damaged.is_empty());
-        // Each is a field of its own: removing the first leaves the others.
+        // Each is a separate field: removing the first leaves the others.
         reader.remove(&Request::parse("run=0").unwrap(), &RemoveOptions::default()).unwrap();
         reader.flush(&Session::default()).unwrap();
         error(get(&reader, "run=0,variable=lat"), ErrorKind::NotFound);
@@ -74,7 +74,7 @@ fn a_log_that_failed_lends_nothing_to_the_next() {
         share(&store, "run=1,variable=lat", &value, Some(transaction));
         put(&store, "run=2,variable=t", b"lost").unwrap();
         world.fail_nth(OpKind::SyncData, 1, Fault::Io);
-        // What names bytes of the log that is sealed now cannot go into the next one.
+        // Values that refer to bytes of the log, which is now sealed, cannot go into the next one.
         let message = store.flush(&Session::default()).unwrap_err().to_string();
         assert!(message.contains("run=1") && message.contains("run=2"), "{message}");
         share(&store, "run=3,variable=lat", &value, None);

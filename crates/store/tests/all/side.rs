@@ -1,5 +1,5 @@
-//! What only a store with a journal has: side records that go with commits, and feeds, on every system that
-//! the conformance suite runs on.
+//! Features of stores with a journal only: side records that go with commits, and feeds, on every system of the
+//! conformance suite.
 
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
@@ -44,7 +44,7 @@ fn decide(system: &dyn Folder, store: &LocalStore, id: Id, on: u32, off: u32) ->
     Ok(())
 }
 
-/// Checks which side records have a kind that everybody sees, in the order of their place among all commits.
+/// Checks the side records of a kind that everyone sees, in the order of their place among all commits.
 fn sees(store: &LocalStore, kind: u32, expected: &[u8]) -> Result<()> {
     let feed = store.journal().looks().feed()?;
     let decisions = feed.decisions();
@@ -67,7 +67,7 @@ fn sees(store: &LocalStore, kind: u32, expected: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Records of kinds are shown one by one, of what is prepared by then.
+/// Records of different kinds become visible one kind at a time, out of those prepared by then.
 fn kinds_are_shown_one_by_one(system: &dyn Folder) -> Result<()> {
     let (a, b) = (open(system, 0)?, open(system, 1)?);
     let id = a.begin()?;
@@ -89,8 +89,8 @@ fn kinds_are_shown_one_by_one(system: &dyn Folder) -> Result<()> {
     Ok(())
 }
 
-/// What is switched off is not shown, and what is switched on again counts as new; an older version shows
-/// what was so then, and an abort nothing.
+/// A kind that is switched off is hidden, and counts as new when it is switched on again; an older version shows the
+/// state of its time, and an abort shows nothing.
 fn kinds_are_switched_off_and_on_again(system: &dyn Folder) -> Result<()> {
     let (a, b) = (open(system, 0)?, open(system, 1)?);
     let id = a.begin()?;
@@ -123,8 +123,8 @@ fn kinds_are_switched_off_and_on_again(system: &dyn Folder) -> Result<()> {
     sees(&b, TAG, &[5])
 }
 
-/// A feed gives the side records of each log commit by commit, from where one was before, and nothing of
-/// commits without.
+/// A feed returns the side records of each log commit by commit, from an earlier position on, and skips commits
+/// without any.
 fn a_feed_gives_commits_in_their_order(system: &dyn Folder) -> Result<()> {
     let (a, b) = (open(system, 0)?, open(system, 1)?);
     let (of_a, of_b) = (a.journal(), b.journal());
@@ -176,7 +176,7 @@ fn a_feed_gives_commits_in_their_order(system: &dyn Folder) -> Result<()> {
     Ok(())
 }
 
-/// A feed gives the entries of each log: fields with type and shape, pieces and removals.
+/// A feed returns the entries of each log: fields with type and shape, pieces and removals.
 fn a_feed_gives_entries(system: &dyn Folder) -> Result<()> {
     let a = open(system, 0)?;
     put(&a, 1, "bytes", None)?;
@@ -222,7 +222,7 @@ fn a_feed_gives_entries(system: &dyn Folder) -> Result<()> {
     Ok(())
 }
 
-/// Records are flushed with fields or alone, and take nothing from the fields; who only reads gives none.
+/// Records are flushed with fields or alone, and do not affect the fields; a handle that only reads cannot write any.
 fn side_records_need_no_field(system: &dyn Folder) -> Result<()> {
     let store = open(system, 0)?;
     note(&store, 7, None)?;

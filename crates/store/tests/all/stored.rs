@@ -1,5 +1,5 @@
-//! Arrays in files of the store: versions of logs, what a read touches, damage, kills and power cuts. What every
-//! store shows of them is in the conformance suite.
+//! Arrays in files of the store: versions of logs, the bytes that a read touches, damage, kills and power cuts. The
+//! conformance suite tests the behaviour that every store shows.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ const FILE: &str = "arrays/a/0123/t.nc";
 const KEY: &str = "run=a,variable=t,step=0";
 const BLOCK: usize = 4_000;
 
-/// Archives an array of rows of 1,000 bytes that stands at 100 of a file of the store.
+/// Archives an array of rows of 1,000 bytes that begins at byte 100 of a file of the store.
 fn add(store: &LocalStore, step: &str, raw: &[u8], transaction: Option<Id>) -> Result<()> {
     let sums: Vec<u32> = raw.chunks(BLOCK).map(crc).collect();
     let shape = [raw.len() as u64 / 1000, 1000];
@@ -42,7 +42,7 @@ fn add(store: &LocalStore, step: &str, raw: &[u8], transaction: Option<Id>) -> R
     store.archive_stored(&[("run", "a"), ("variable", "t"), ("step", step)], &spec, &options)
 }
 
-/// The file as one host wrote it, durable: an array of as many rows behind 100 bytes.
+/// The file as one host wrote it, durable: an array of `rows` rows after 100 bytes.
 fn write(world: &SimWorld, host: &str, rows: usize) -> Vec<u8> {
     let raw = pattern(rows * 1000, 5);
     let content = [&[7; 100][..], &raw].concat();
@@ -83,7 +83,7 @@ fn versions(world: &SimWorld, log: &Path) -> (u32, Vec<u16>, Vec<u8>) {
     (header.version, frames, meta.collect())
 }
 
-/// A handle on a store of version 1, once it has flushed.
+/// A handle on a store of version 1, after its first flush.
 fn old(world: &SimWorld) -> Store {
     open_in(&world.process("a"), &Opening { format: Some(1), ..Opening::default() }).unwrap()
 }
@@ -112,13 +112,13 @@ fn a_store_stays_of_version_1_until_it_is_upgraded_and_takes_no_array_in_a_file_
         store.flush(&Session::default()).unwrap();
         flush_one(&store, &format!("run=a,variable=u,step={step}"), b"ordinary");
     }
-    assert!(world.read(first).unwrap() == before, "the log that was left is closed as it was");
+    assert!(world.read(first).unwrap() == before, "the previous log is closed unchanged");
     let all = logs(&world);
     let [second] = &all.iter().filter(|log| *log != first).collect::<Vec<_>>()[..] else {
         panic!("two logs")
     };
     let (header, frames, segments) = versions(&world, second);
-    // An older release finds neither a header nor a commit that it knows: it refuses the log, by its version.
+    // An older release knows neither the header nor a commit: it refuses the log because of its version.
     assert_eq!((header, frames), (2, vec![2; 4]));
     assert!(segments.iter().all(|version| *version == 2), "{segments:?}");
     assert_eq!(store.status().unwrap().format, 2);
@@ -134,7 +134,7 @@ fn a_first_commit_with_an_array_makes_one_log() {
     let world = SimWorld::new(1);
     let store = open(&world, "a");
     let raw = write(&world, "a", 10);
-    // What went to a data log before stays there.
+    // Data that went to a data log before stay there.
     put(&store, "run=a,variable=u,step=0", &pattern(2 << 20, 1)).unwrap();
     let data = files(&world, "data");
     add(&store, "0", &raw, None).unwrap();
@@ -159,7 +159,7 @@ fn what_is_removed_from_a_batch_or_discarded_needs_no_new_log() {
     flush_one(&store, "run=a,variable=u,step=1", b"ordinary");
     assert_eq!(versions(&world, &logs(&world)[0]).0, 2);
     assert_eq!(logs(&world).len(), 1);
-    // Nor does a flush that is refused before it begins its commit.
+    // Nor does a flush make another log if it is refused before its commit begins.
     add(&store, "0", &raw, None).unwrap();
     let newer = Path::new(ROOT).join("logs/0123456789abcdef0123456789abcdef.log");
     let mut header = LogHeader::decode(&world.read(&logs(&world)[0]).unwrap()).unwrap();
@@ -300,7 +300,7 @@ fn a_file_that_is_no_plain_file_is_corrupt() {
         || store.get(&[("run", "a"), ("variable", "t"), ("step", "0")], &ReadOptions::default())?.read();
     error(read(), ErrorKind::Corrupt);
     std::os::unix::fs::symlink(folder.path().join("other"), &path).unwrap();
-    assert!(error(read(), ErrorKind::Corrupt).message().contains("no plain file"));
+    assert!(error(read(), ErrorKind::Corrupt).message().contains("not a plain file"));
     std::fs::remove_file(&path).unwrap();
     std::fs::rename(folder.path().join("other"), &path).unwrap();
     assert!(read().unwrap() == raw);
@@ -334,7 +334,7 @@ fn a_file_without_its_commit_shows_nothing_and_a_commit_without_its_file_is_dama
             let after = open(&world.power_cut(image), "a");
             match get(&after, KEY) {
                 Ok(found) => assert!(found == raw),
-                // Who gave the store a place has to have made it durable; what was not is never shown.
+                // The writer that placed the data must have made them durable; data that were not are never shown.
                 Err(e) => assert!(!synced && e.kind() == ErrorKind::Corrupt, "{e}"),
             }
             assert_eq!(get(&after, "run=b,variable=t,step=0").unwrap(), b"before");
@@ -342,7 +342,7 @@ fn a_file_without_its_commit_shows_nothing_and_a_commit_without_its_file_is_dama
     }
 }
 
-/// A handle that leaves a log of version 1 with things that wait in its files, killed at every call.
+/// A handle that leaves a log of version 1 with data waiting in its files, killed at every call.
 #[test]
 fn a_kill_while_a_log_is_left_loses_nothing_flushed_and_shows_no_half() {
     let large = pattern(600_000, 2);
@@ -396,7 +396,7 @@ fn a_kill_while_a_log_is_left_loses_nothing_flushed_and_shows_no_half() {
     assert!(n > 15, "{n} calls");
 }
 
-/// Where the copies that a new log needs cannot be made, nothing is lost silently, and the next flush goes on.
+/// If the copies that a new log needs cannot be made, nothing is lost silently, and the next flush continues.
 #[test]
 fn a_full_disk_while_a_log_is_left_loses_nothing() {
     for (kind, nth) in [(OpKind::Create, 1), (OpKind::Write, 1), (OpKind::Write, 2), (OpKind::Read, 1)] {
@@ -413,7 +413,7 @@ fn a_full_disk_while_a_log_is_left_loses_nothing() {
         world.schedule(Plan::new(fault).kind(kind).path("/data/").nth(nth));
         error(store.flush(&Session::default()), ErrorKind::Unavailable);
         world.clear_faults();
-        // What the old data log had not written is lost where that write fails: the transaction learns of it.
+        // Data that the old data log had not written are lost if that write fails: the transaction learns of it.
         let lost = (kind, nth) == (OpKind::Write, 1);
         assert_eq!(store.unflushed(), if lost { 1 } else { 2 }, "{kind:?} {nth}");
         store.flush(&Session::default()).unwrap();
@@ -430,8 +430,8 @@ fn a_full_disk_while_a_log_is_left_loses_nothing() {
     }
 }
 
-/// One host writes the file, another commits, a third reads before it sees everything: what it is shown is
-/// right, or named as damage; once all is seen it is right.
+/// One host writes the file, another commits, a third reads before it sees everything: it gets correct data or a
+/// damage error; once everything is visible, the data are correct.
 #[test]
 fn other_hosts_on_a_weak_file_system_are_never_shown_something_else() {
     let (mut shown, mut early) = (0, 0);
@@ -468,12 +468,12 @@ fn other_hosts_on_a_weak_file_system_are_never_shown_something_else() {
     assert!(shown > 40);
 }
 
-/// The store that is kept for later releases, beside the reader in plain Python that reads it too.
+/// The store kept for later releases, next to the plain Python reader that also reads it.
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compat/stored")
 }
 
-/// What the kept store holds, in the order of its steps: of the array in the file, bytes and holes.
+/// The contents of the kept store, in the order of its steps: of the array in the file, bytes and holes.
 fn kept() -> [(&'static str, Vec<u8>, u64); 4] {
     let doubles = |from: i32, n: i32| (from..from + n).flat_map(|i| f64::from(i).to_be_bytes()).collect();
     [
@@ -502,7 +502,7 @@ fn the_kept_store_with_arrays_in_files() {
     assert_eq!(store.status().unwrap().format, 2);
 }
 
-/// Makes it. Kept stores are never written anew for an old release: run it for a new one, under a new name.
+/// Makes it. Kept stores of an old release are never rewritten: run this for a new release, under a new name.
 #[test]
 #[ignore = "writes into the sources"]
 fn make_the_kept_store() {

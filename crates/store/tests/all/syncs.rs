@@ -1,6 +1,6 @@
-//! Every sync of the writer is there for a reason: for each there is a test that makes it do nothing
-//! and sees flushed data or the store itself lost in a power cut, while with it nothing is lost.
-//! `docs/faults.md` lists them. The boards are hints; nothing of theirs is synced.
+//! Every sync of the writer has a reason: for each one, a test disables it and sees a power cut lose flushed data or
+//! the store itself, while with the sync nothing is lost. `docs/faults.md` lists them. Boards are hints, and none of
+//! their writes is synced.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{OpKind, SimWorld, SyncKind};
 
-/// A sync that is made to do nothing.
+/// A sync that is disabled.
 #[derive(Debug, Clone, Copy)]
 enum Removed {
-    /// Of the bytes of files whose path contains this.
+    /// The sync of the bytes of files whose path contains this.
     Data(&'static str),
-    /// Of the entries of exactly this folder.
+    /// The sync of the entries of exactly this folder.
     Dir(&'static str),
 }
 
@@ -30,7 +30,7 @@ fn work(env: &Env, model: &mut Model, seed: u64) -> Result<()> {
     result
 }
 
-/// Makes a sync of `world` do nothing, from now on. `future` holds the calls that will be made.
+/// Disables a sync of `world` from now on. `future` holds the coming calls.
 fn remove(world: &SimWorld, removed: Removed, future: &[(OpKind, std::path::PathBuf)]) {
     let folder = match removed {
         Removed::Data(part) => {
@@ -42,8 +42,8 @@ fn remove(world: &SimWorld, removed: Removed, future: &[(OpKind, std::path::Path
         }
         Removed::Dir(folder) => Path::new(folder),
     };
-    // The world knows syncs by a part of their path; this one is told apart from those below it by its
-    // place among them.
+    // The world identifies syncs by a part of their path; this one is distinguished from those below it by its place
+    // among them.
     let part = folder.to_str().unwrap();
     let same = future
         .iter()
@@ -62,7 +62,7 @@ fn calls(world: &SimWorld) -> Vec<(OpKind, std::path::PathBuf)> {
     world.trace().into_iter().map(|op| (op.kind, op.path.to_path_buf())).collect()
 }
 
-/// What a power cut at some moment of a writer's work loses, if anything.
+/// The loss, if any, that a power cut at some moment of a writer's work causes.
 fn loss(removed: Option<Removed>) -> Option<String> {
     for seed in 0..if full() { 6 } else { 2 } {
         let undisturbed = SimWorld::new(seed);
@@ -84,14 +84,14 @@ fn loss(removed: Option<Removed>) -> Option<String> {
                     return Some(format!("seed {seed}, cut at call {n}, image {image}: {wrong}"));
                 }
             }
-            // Where a sync is missing, the loss shows at once; where none is, fewer moments will do.
+            // If a sync is missing, the loss shows at once; if none is missing, fewer moments suffice.
             n += if removed.is_some() { 3 } else { 11 };
         }
     }
     None
 }
 
-/// What a power cut loses of a writer whose predecessor died while it made the store.
+/// The loss that a power cut causes to a writer whose predecessor died while it made the store.
 fn loss_after_a_death(removed: Option<Removed>) -> Option<String> {
     for seed in 0..if full() { 30 } else { 6 } {
         for n in 1..45 {
@@ -121,7 +121,7 @@ fn loss_after_a_death(removed: Option<Removed>) -> Option<String> {
                 }
                 remove(&world, removed, &calls);
             }
-            // What the dead one had not flushed may come to light, for all that is known.
+            // Data that the dead writer had not flushed may appear.
             let mut model = Model::default();
             second(&world, &mut model);
             model.before = model.after.clone();
@@ -211,7 +211,7 @@ fn the_folders_above_are_synced_again_where_there_is_no_marker() {
     needed_after_a_death(Removed::Dir("/"));
 }
 
-/// The list above is the whole list: a writer syncs nothing else, and each of these.
+/// The list above is complete: a writer makes each of these syncs, and no others.
 #[test]
 fn no_other_sync_is_made() {
     let world = SimWorld::new(3);

@@ -1,4 +1,4 @@
-//! Transactions over processes that fail, meet and part.
+//! Transactions across processes that fail, meet and part.
 
 use crate::common::*;
 use fieldstone_core::ErrorKind;
@@ -8,7 +8,7 @@ use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
 
-/// Fields of a decided transaction, of those that were prepared: all or none.
+/// The visible fields of a decided transaction, out of those prepared: all or none.
 fn all_or_none(store: &Store, prepared: usize) -> bool {
     let seen = listed(store).len();
     assert!(seen == 0 || seen == prepared, "{seen} of {prepared} fields are visible");
@@ -56,13 +56,13 @@ fn an_opener_that_dies_leaves_an_open_transaction_with_its_owner() {
     assert_eq!((open.len(), open[0].id, open[0].fields), (1, id, 6));
     assert!(open[0].owners.iter().any(|o| o.contains("@a") && o.contains("gone")), "{open:?}");
     assert!(open[0].owners.iter().any(|o| o.contains("@b") && o.contains("open")), "{open:?}");
-    // Anyone who knows the id may still decide.
+    // Any process that knows the id may still decide.
     joined.decide(id, true, &Session::default()).unwrap();
     assert!(all_or_none(&reader, 6));
 }
 
-/// A decision that fails, or whose process dies, at each of its calls: the transaction is decided as a
-/// whole or open as a whole, also on what a power cut leaves.
+/// A decision that fails, or whose process dies, at each of its calls: the whole transaction is decided or the whole
+/// transaction is open, even after a power cut.
 #[test]
 fn a_decision_takes_effect_whole_or_not_at_all() {
     for fault in [Fault::Io, Fault::Kill, Fault::NoSpace] {
@@ -80,14 +80,14 @@ fn a_decision_takes_effect_whole_or_not_at_all() {
             let done = world.counters().total() - before < n;
             world.clear_faults();
             let seen = all_or_none(&open(&world, "c"), prepared);
-            assert!(seen || outcome.is_err(), "{fault:?} at call {n}: decided, and not visible");
+            assert!(seen || outcome.is_err(), "{fault:?} at call {n}: decided, but not visible");
             decided[usize::from(seen)] += 1;
             for seed in 0..3 {
                 let after = world.power_cut(seed);
                 let kept = all_or_none(&open(&after, "c"), prepared);
                 assert!(kept || outcome.is_err(), "{fault:?} at call {n}: lost by a power cut");
             }
-            // Where it is not decided, another decision stands.
+            // If it is not decided, another decision takes effect.
             if !seen {
                 stores[1].decide(id, true, &Session::default()).unwrap();
                 assert!(all_or_none(&open(&world, "c"), prepared), "{fault:?} at call {n}");
@@ -100,7 +100,7 @@ fn a_decision_takes_effect_whole_or_not_at_all() {
     }
 }
 
-/// Contradicting decisions of two processes that did not see each other: the older holds for all.
+/// Contradictory decisions of two processes that did not see each other: the older one holds for all.
 #[test]
 fn of_two_decisions_the_first_holds() {
     let world = SimWorld::new(1);
@@ -144,7 +144,7 @@ fn many_transactions_at_once() {
     assert!(fresh.verify(&Request::new()).unwrap().ok());
 }
 
-/// A failed prepared flush names its batch; the transaction goes on with what is flushed after.
+/// A failed prepared flush names its batch; the transaction continues with later flushes.
 #[test]
 fn a_failed_prepared_flush_is_no_part_of_its_transaction() {
     let world = SimWorld::new(1);
@@ -164,7 +164,7 @@ fn a_failed_prepared_flush_is_no_part_of_its_transaction() {
     }
 }
 
-/// An abort before anybody flushed is told to those who join, or have joined, and flush later.
+/// An abort before the first flush is reported to processes that join, or have joined, and flush later.
 #[test]
 fn an_abort_of_nothing_is_told_to_those_who_flush_later() {
     let world = SimWorld::new(1);
@@ -185,7 +185,7 @@ fn an_abort_of_nothing_is_told_to_those_who_flush_later() {
     assert_eq!(opener.status().unwrap().transactions.len(), 0);
 }
 
-/// One that never left its handle leaves no word where nothing was flushed into it.
+/// A transaction without any flush never left its handle, and leaves no record.
 #[test]
 fn a_transaction_that_nobody_else_knows_is_abandoned_without_a_trace() {
     let world = SimWorld::new(1);

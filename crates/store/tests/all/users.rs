@@ -1,5 +1,5 @@
-//! What a second user of a shared store can do to the first: nothing but add files of his own, and those count
-//! for him alone.
+//! The harm that a second user of a shared store can do to the first: he can only add files of his own, and those
+//! count for him alone.
 
 use std::path::{Path, PathBuf};
 
@@ -19,8 +19,8 @@ const KEY: &str = "run=a,variable=t";
 const ALICE: u32 = 501;
 const BOB: u32 = 502;
 
-/// A store whose folders an administrator made for all: everybody adds files, nobody removes another's.
-/// Alice has a field.
+/// A store whose folders an administrator made for all: everyone adds files, no one removes another's. Alice has a
+/// field.
 fn shared() -> (SimWorld, Store) {
     let world = SimWorld::new(1);
     for (host, user) in [("alice", ALICE), ("bob", BOB), ("admin", 0)] {
@@ -51,7 +51,7 @@ fn store_id(world: &SimWorld) -> Id {
     LogHeader::decode(&bytes[..length as usize]).unwrap().store
 }
 
-/// Bob makes a log with one commit of his own making.
+/// Bob makes a log with one forged commit.
 fn forge(world: &SimWorld, writer: Id, record: CommitRecord) {
     let header = LogHeader {
         version: 1,
@@ -84,7 +84,7 @@ fn check_alice(world: &SimWorld, alice: &Store) {
 #[test]
 fn a_backdated_log_takes_nothing_over() {
     let (world, alice) = shared();
-    // A store of bob's own with the same id, written in 1971.
+    // Bob's own store with the same id, written in 1971.
     let own = Path::new("/bob/store");
     let bob = world.process("bob");
     bob.disk.create_dir_all(&own.join("logs")).unwrap();
@@ -106,7 +106,7 @@ fn a_backdated_log_takes_nothing_over() {
     assert!(alice.verify(&Request::new()).unwrap().ok());
 }
 
-/// Who is first to flush owns the dataset, and who comes second is told so, whatever each of them had seen.
+/// The first user to flush owns the dataset, and the second gets an error, whatever each of them had seen.
 #[test]
 fn the_first_claim_holds() {
     let (world, alice) = shared();
@@ -118,7 +118,7 @@ fn the_first_claim_holds() {
     assert!(denied.message().contains("user502") && denied.message().contains("run=b"), "{denied}");
     alice.discard(&Session::default()).unwrap();
     assert_eq!(get(&alice, "run=b,variable=t").unwrap(), b"bob");
-    // The file alone says it: without a field, too.
+    // The file alone is enough, even without a field.
     let level = {
         let mut level = Vec::new();
         let key = alice.schema().resolve(&[("run", "c"), ("variable", "t")]).unwrap();
@@ -132,7 +132,7 @@ fn the_first_claim_holds() {
     assert_eq!(alice.owner(&level).unwrap(), Some(BOB));
 }
 
-/// Names that somebody took with other content are passed over.
+/// Names that another user took with other content are skipped.
 #[test]
 fn a_claim_for_another_level_is_none() {
     let (world, alice) = shared();
@@ -145,7 +145,7 @@ fn a_claim_for_another_level_is_none() {
     assert!(alice.verify(&Request::new()).unwrap().ok());
 }
 
-/// A store into which only one user may write has no claims, and pays for none.
+/// A store that only one user may write to has no claims, and pays for none.
 #[test]
 fn a_store_of_one_user_has_no_claims() {
     let world = SimWorld::new(1);
@@ -153,7 +153,7 @@ fn a_store_of_one_user_has_no_claims() {
     assert!(files(&world, "logs").iter().all(|path| path.to_string_lossy().ends_with(".log")));
 }
 
-/// A power cut after a flush leaves the claim as well.
+/// A power cut after a flush also keeps the claim.
 #[test]
 fn a_claim_is_durable_with_what_it_is_for() {
     let (world, _) = shared();
@@ -231,7 +231,7 @@ fn stamps_centuries_ahead_are_not_followed() {
     let report = alice.verify(&Request::new()).unwrap();
     let forged = |n: u8| format!("logs/{}", log::file_name(Id([n; 16])));
     assert!(report.damaged.iter().any(|damage| damage.file == forged(1)), "{:?}", report.damaged);
-    // A clock that is wrong by decades is one: what follows it is newer.
+    // A clock that is wrong by decades still counts as a clock: later commits are newer.
     world.set_clock_offset("bob", TO_2099);
     flush_one(&open(&world, "bob"), "run=b,variable=t", b"2099");
     flush_one(&alice, "run=a,variable=t,step=2", b"after");
@@ -261,7 +261,7 @@ fn a_clock_that_no_host_has_right_costs_nobody_anything() {
         let times = all(&alice);
         let told = world.now().saturating_add(offset);
         assert!(times.iter().any(|time| time.abs_diff(told) < SECOND), "the time is the clock's: {times:?}");
-        // Whose clock is right has the newest value, whoever's came before.
+        // A flush with a correct clock is the newest value, whichever came before.
         world.set_clock_offset("bob", 0);
         flush_one(&open(&world, "bob"), "run=b,variable=t", b"right");
         assert_eq!(get(&alice, "run=b,variable=t").unwrap(), b"right");
@@ -313,7 +313,7 @@ fn a_log_whose_name_begins_like_anothers_breaks_no_version() {
     }
 }
 
-/// A slot of bob's for alice's log, which has none, as all boards are bob's.
+/// Bob's slot for alice's log, which has none, as all boards are bob's.
 #[test]
 fn a_slot_of_another_user_says_nothing_of_a_log() {
     let (world, _) = shared();
@@ -371,7 +371,7 @@ fn logs_of_another_store_are_not_read() {
     }
 }
 
-/// The maker of a folder owns it, and may rename it: the maker of the store leaves none to others.
+/// The maker of a folder owns it and may rename it, so the maker of the store makes all folders himself.
 #[test]
 fn a_store_in_a_shared_folder_is_made_with_the_folders_of_all_files() {
     for (mode, made) in [(0o1777, true), (0o755, false)] {

@@ -1,5 +1,5 @@
-//! Files of a version of the format that this release does not know: they are named, the others are read,
-//! and nothing is written beside them.
+//! Files with a format version that this release does not know: they are reported, the others are read, and nothing
+//! is written next to them.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use fieldstone_store::conformance::{Access, Opening};
 const READ: Opening =
     Opening { access: Access::Read, schema: None, at: None, attempt: String::new(), format: None };
 
-/// A header as another release might write it: of another version, whole by its checksum.
+/// A header as another release might write it: of another version, with a valid checksum.
 fn header(bytes: &[u8], version: u32) -> Vec<u8> {
     let mut header = bytes[..LogHeader::length(bytes).unwrap() as usize].to_vec();
     header[16..20].copy_from_slice(&version.to_le_bytes());
@@ -42,7 +42,7 @@ fn world() -> (SimWorld, Store, PathBuf) {
     (world, store, log)
 }
 
-/// Puts the log of another release beside the one that is there; its name.
+/// Puts the log of another release next to the existing one; returns its name.
 fn newer_log(world: &SimWorld, log: &Path) -> String {
     let mut bytes = header(&world.read(log).unwrap(), 3);
     bytes.extend_from_slice(b"what a later release writes");
@@ -51,13 +51,13 @@ fn newer_log(world: &SimWorld, log: &Path) -> String {
     name.to_owned()
 }
 
-/// Reading goes on, and every way to write is refused with this named.
+/// Reading continues, and every way to write is refused and names this.
 fn reads_and_does_not_write(world: &SimWorld, store: &Store, named: &[&str]) {
     for store in [store, &open_in(&world.process("b"), &READ).unwrap()] {
         assert_eq!(get(store, "run=a,variable=t").unwrap(), b"kept");
         assert_eq!(listed(store).len(), 1);
     }
-    // A handle that had written before may say on the board, which is a hint, that it writes no more.
+    // A handle that had written before may mark the end of its writing on the board, which is a hint.
     let content = || {
         let all = world.files().into_iter().filter(|path| !path.starts_with(Path::new(ROOT).join("boards")));
         all.map(|path| (world.read(&path).unwrap(), path)).collect::<Vec<_>>()
@@ -98,7 +98,7 @@ fn a_log_of_a_later_version_is_named_and_nothing_is_written_beside_it() {
     assert!(problems.iter().any(|p| p.file == name && p.why.contains("version 3")), "{problems:?}");
     assert!(store.journal().looks().feed().unwrap().problems().iter().any(|problem| problem.file == name));
     reads_and_does_not_write(&world, &store, &[&name, "version 3", "versions 1 to 2"]);
-    // Once it is gone, writing goes on.
+    // Once it is removed, writing continues.
     world.process("a").disk.unlink(&Path::new(ROOT).join(&name)).unwrap();
     store.flush(&Session::default()).unwrap();
     flush_one(&store, "run=b,variable=t", b"x");
@@ -112,7 +112,7 @@ fn a_handle_that_writes_already_stops_at_its_next_flush() {
     let name = newer_log(&world, &log);
     let refused = error(store.flush(&Session::default()), ErrorKind::Denied);
     assert!(refused.message().contains(&name), "{refused}");
-    // What was archived is not lost by it.
+    // This does not lose archived data.
     world.process("a").disk.unlink(&Path::new(ROOT).join(&name)).unwrap();
     store.flush(&Session::default()).unwrap();
     assert_eq!(get(&open(&world, "b"), "run=b,variable=t").unwrap(), b"waits");
@@ -131,7 +131,7 @@ fn a_slot_of_a_later_version_keeps_from_writing_too() {
     slots.extend_from_slice(&slot);
     world.overwrite(&board, &slots).unwrap();
     reads_and_does_not_write(&world, &store, &["slot 1 of boards/", "version 2"]);
-    // One that does not match its checksum is torn, and says nothing.
+    // One that does not match its checksum is torn, and carries no information.
     slots[128 + 9] ^= 1;
     world.overwrite(&board, &slots).unwrap();
     store.flush(&Session::default()).unwrap();
@@ -147,7 +147,7 @@ fn a_marker_of_a_later_version_keeps_from_writing_and_not_from_reading() {
     world.overwrite(&path, text.as_bytes()).unwrap();
     let store = open(&world, "a");
     reads_and_does_not_write(&world, &store, &["fieldstone.store", "version 3"]);
-    // Without the right checksum it is damaged, which keeps nobody from writing.
+    // Without the right checksum it is damaged, which does not stop writing.
     world.overwrite(&path, text.replace("another", "any").as_bytes()).unwrap();
     flush_one(&open(&world, "a"), "run=b,variable=t", b"x");
 }
@@ -182,7 +182,7 @@ fn a_header_whose_version_is_damaged_is_no_other_version() {
     assert_eq!(get(&store, "run=a,variable=t").unwrap(), b"kept");
     assert!(!store.verify(&Request::new()).unwrap().ok());
     flush_one(&store, "run=b,variable=t", b"x");
-    // Nor is a header that was torn before its first commit.
+    // The same holds for a header that was torn before its first commit.
     place(&world, &Path::new(ROOT).join("logs/00000000000000000000000000000001.log"), &torn);
     flush_one(&store, "run=c,variable=t", b"x");
 }

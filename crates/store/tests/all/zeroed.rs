@@ -1,5 +1,5 @@
-//! Zeros behind the last commit of a log: when a writer makes them, that readers pass over them, and that
-//! nothing is hidden behind them.
+//! Zeros after the last commit of a log: when a writer makes them, that readers skip them, and that nothing is hidden
+//! after them.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ fn log(world: &SimWorld) -> PathBuf {
     files(world, "logs").remove(0)
 }
 
-/// Length of the log's file, and where its last commit ends.
+/// Length of the log's file, and the end of its last commit.
 fn lengths(world: &SimWorld) -> (u64, u64) {
     let log = log(world);
     (world.read(&log).unwrap().len() as u64, commits(world, &log).len() as u64)
@@ -42,14 +42,14 @@ fn zeros_come_with_the_fourth_small_flush_and_never_exceed_the_log() {
     let world = SimWorld::new(1);
     let store = writer(&world, 3);
     let (file, end) = lengths(&world);
-    assert_eq!(file, end, "few flushes leave nothing behind");
+    assert_eq!(file, end, "few flushes leave no zeros");
     let mut grown = 0;
     let mut before = file;
     for step in 4..400 {
         flush_one(&store, &key(step), &[7; 3000]);
         let (file, end) = lengths(&world);
         let zeros = file - end;
-        assert!(zeros <= end.min(1 << 20), "{zeros} zeros behind {end} bytes");
+        assert!(zeros <= end.min(1 << 20), "{zeros} zeros after {end} bytes");
         grown += u64::from(file != before);
         before = file;
     }
@@ -111,7 +111,7 @@ fn zeros_are_no_torn_tail() {
     assert!(report.ok() && report.notes.is_empty(), "{report:?}");
     let end = lengths(&world).1;
     assert!(reader.dump(&Request::new()).unwrap()[0].ends_with(&format!("{end} bytes")));
-    // What is no zero there is named with its extent.
+    // A byte there that is not zero is reported with its extent.
     world.flip(&log(&world), end + 40, 1).unwrap();
     let reader = open(&world, "b");
     assert_eq!(reader.status().unwrap().writers[0].tail, 41);
@@ -130,7 +130,7 @@ fn a_killed_writers_log_is_read_whole_also_with_a_damaged_head() {
     let (file, end) = lengths(&world);
     assert!(file > end, "the log of a writer that was killed keeps its zeros");
     assert_reads(&open(&world, "b"), 1..=12);
-    // From head to head one comes to the sixth commit; from the end to all.
+    // A walk from head to head reaches the sixth commit; one from the end reaches all.
     let bytes = commits(&world, &log);
     let mut frames = vec![FrameInfo::decode_foot(&bytes[bytes.len() - 52..], end).unwrap()];
     while frames[0].sequence > 1 {
@@ -158,11 +158,11 @@ fn a_reader_sees_commits_in_zeros_with_and_without_boards() {
         for step in 6..9 {
             flush_one(&store, &key(step), &step.to_le_bytes());
             if !boards {
-                // A writer whose board is gone claims another one; take that away, too.
+                // A writer whose board is gone claims another one, so that is removed as well.
                 let all = files(&world, "boards");
                 all.iter().for_each(|board| world.process("x").disk.unlink(board).unwrap());
             }
-            // The clock stands still: neither length nor change time say anything.
+            // The clock stands still, so neither length nor change time reveal anything.
             reader.refresh().unwrap();
             assert_reads(&reader, 1..=step);
         }
@@ -182,10 +182,10 @@ fn a_failed_frame_within_zeros_is_made_none() {
             world.fail_nth(OpKind::Write, 1, Fault::Io);
         }
         store.flush(&Session::default()).unwrap_err();
-        // Whoever looks before the next log says where this one ends.
+        // This reader looks before the next log records the end of this one.
         let reader = open(&world, "b");
         assert_reads(&reader, 1..=6);
-        assert!(field(&reader, &key(7), None).is_err(), "what was reported as lost does not come");
+        assert!(field(&reader, &key(7), None).is_err(), "a commit that was reported as lost stays invisible");
         flush_one(&store, &key(8), &8u64.to_le_bytes());
         let reader = open(&world, "b");
         assert_reads(&reader, 8..=8);

@@ -102,6 +102,7 @@ impl Rounds {
         (self.bytes, self.overlaps) = (0, false);
         while let Some(Reverse((offset, request))) = self.heap.peek().copied() {
             let last = self.spans.last().copied();
+            // Runs of a damaged file may go back: end the round there, so that spans ascend.
             let ascends = last.is_none_or(|last| last.offset <= offset);
             if !ascends || (self.pieces.len() >= PIECES && last.is_none_or(|last| last.end() <= offset)) {
                 break;
@@ -110,6 +111,7 @@ impl Rounds {
             let size = self.cursors[request].size;
             let bridged = last.filter(|last| offset <= last.end().saturating_add(self.gap));
             let room = (self.budget - self.bytes) as u64;
+            // A bridged run may fill the span up to its current end for free, and grow it by the room left.
             let until = bridged.map_or(offset, |last| last.end()).saturating_add(room);
             let take = (until.saturating_sub(offset) / size).min(run.elements);
             if take == 0 {
@@ -125,6 +127,7 @@ impl Rounds {
             };
             self.heap.extend(cursor.run.map(|run| Reverse((run.offset, request))));
         }
+        // Later requests must be copied last, so that they win.
         if self.overlaps {
             self.pieces.sort_by_key(|piece| piece.request);
         }
@@ -197,6 +200,7 @@ pub(super) fn put(target: &Target<'_>, requests: &[Request<'_, &[u8]>]) -> Resul
     while rounds.next() {
         rounds.resize(&mut buffer);
         let has_gaps = rounds.spans.iter().any(|span| span.has_gaps);
+        // The bytes in gaps are read and written back, so no other writer may change them in between.
         let _excluding = has_gaps.then(|| target.records.excluding());
         let _sharing = (!has_gaps).then(|| target.records.sharing());
         for span in rounds.spans.iter().filter(|span| span.has_gaps) {

@@ -317,6 +317,7 @@ impl DataMode {
         let step = step.into();
         let finished = self.finished.load(Ordering::Acquire);
         let changed = *self.changed.lock();
+        // Another handle may have raised the number in the file since this one read it.
         let stated = if finished && team.rank() == 0 { self.stated_records() } else { Ok(0) };
         let mine = stated.and_then(|stated| {
             let numrecs = stated.max(self.records.get());
@@ -361,6 +362,8 @@ impl DataMode {
             }
             Format::Partitioned => partitioned::finished(numrecs),
         };
+        // The file has its magic already: sync the records first, then write their number, so that the number never
+        // counts records that a power cut could take away.
         if finished {
             if durable {
                 self.file.sync("finish", Ok(()))?;

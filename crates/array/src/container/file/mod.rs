@@ -395,6 +395,6 @@ impl Container {
         if self.team.rank() == 0 {
             state.discard();
         }
-        *state = State::Ended("given up");
+        *state = State::Ended("abandoned");
     }
 }

@@ -141,6 +141,7 @@ impl Staging {
         if durable_first {
             file.sync("finish", Ok(()))?;
         }
+        // The magic makes the file valid, so it comes after everything else is in the file.
         let marked = if root { file.write_at(&head[..magic], 0) } else { Ok(()) };
         team.agree("finish", marked)?;
         if durable_first {
@@ -212,6 +213,7 @@ fn temporary_name(env: &Env, path: &Path) -> Result<String> {
             let mut random = [0; 8];
             env.rand.fill(&mut random);
             let mut name = name.to_string_lossy().into_owned();
+            // Remove whole characters, so that the name stays valid UTF-8.
             while name.len() > NAME_KEPT {
                 name.pop();
             }

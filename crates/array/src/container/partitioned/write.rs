@@ -148,6 +148,7 @@ pub(crate) fn prepare(
     alignment: &Alignment,
 ) -> Result<(PreparedHeader, ObjectNumbers)> {
     let filter = ObjectFilter { out: ownership.not_mine() };
+    // Numbers and begins follow from the sizes of lower ranks, before any block exists.
     let sums = team.sums("sizes", Sizes::of(header, &filter).map(|sizes| sizes.to_words()))?;
     let before = Sizes::from_words(&sums.before)?.in_file()?;
     let total = Sizes::from_words(&sums.total)?.in_file()?;
@@ -158,6 +159,7 @@ pub(crate) fn prepare(
         true => words,
         false => rank_part::name_index(&filter, hashes),
     };
+    // Build the blocks once, only to find their lengths, table and path list.
     let built = Blocks::build(header, Some(paths), &filter, &dim_ids, &before, &mut |_| Ok(()));
     let entries = path_index(team, &built, paths, &filter)?;
     let mut built = team.agree("blocks", built)?;
@@ -166,6 +168,7 @@ pub(crate) fn prepare(
     let path_pages = pages::pages_of(entries.len() as u64, PATH_ENTRY);
     let list_len = built.list.len() as u64;
     let parts = HeaderParts { blocks: built.len, name_pages, path_pages, paths: distinct, lists: list_len };
+    // A second sum gives the offsets of the parts in the header.
     let sums = team.sums("header sizes", Ok(parts.to_words()))?;
     let (parts_before, parts) =
         (HeaderParts::from_words(&sums.before)?, HeaderParts::from_words(&sums.total)?);
@@ -274,6 +277,7 @@ impl PreparedHeader {
             out.add(&self.table.encode())?;
         }
         out.seek(self.blocks.start)?;
+        // Build the blocks again, and write each at once instead of keeping it.
         Blocks::build(header, None, &self.filter, dim_ids, &self.before, &mut |block| out.add(block))?;
         if out.here() != self.blocks.end {
             return Err(Error::internal("metadata blocks changed after they were placed"));

@@ -182,6 +182,7 @@ impl Organisation {
             // One of them is elsewhere at this step, so they are not together.
             Some(sets) if sets.iter().any(begun) => vec![set],
             Some(sets) => sets.clone(),
+            // No flushed step has included the set: expect it with all other sets for which that is true, too.
             None => (0..self.varying.len())
                 .filter(|other| {
                     *other == set
@@ -226,6 +227,7 @@ impl Organisation {
             let plan = &mut self.files[slot.file];
             plan.flushed = plan.steps.len();
         }
+        // The sets that came together now are expected together at the next step.
         for slot in written.values() {
             let sets = self.files[slot.file].sets.clone();
             sets.iter().for_each(|set| drop(self.together.insert(*set, sets.clone())));
@@ -237,6 +239,7 @@ impl Organisation {
 
     /// Moves sets out of incomplete records, into a file of exactly those sets.
     fn move_incomplete(&mut self) -> Vec<SlabMove> {
+        // The sets written in each record; a record that lacks a set of its file is incomplete.
         let mut records: BTreeMap<(usize, u64), Vec<(usize, i64)>> = BTreeMap::new();
         for ((step, set), slot) in &self.written {
             if let Some(record) = slot.record {
@@ -269,6 +272,7 @@ impl Organisation {
                 let slot = |set: &usize| self.written.get(&(plan.steps[record], *set));
                 plan.sets.first().and_then(slot).is_some_and(|slot| slot.file == file)
             };
+            // Flushed records are visible and stay in place; of the later ones, only those still in use are kept.
             let kept: Vec<usize> =
                 (0..plan.steps.len()).filter(|record| *record < plan.flushed || filled(*record)).collect();
             for (to, from) in kept.iter().enumerate().filter(|(to, from)| to != *from) {

@@ -269,7 +269,7 @@ impl Group {
             Err(error) => {
                 drop(slot);
                 self.holes.remove(&(set, step));
-                // Report the error of the write.
+                // Report the error of the write; discarding may fail, too, but its error is less useful.
                 let _ = self.files_mut()?.forget(set, step);
                 Err(error)
             }

@@ -118,7 +118,7 @@ impl MeshHead {
                 }
                 _ => {
                     return Err(damaged(&format!(
-                        "has {} that do not belong to any of the {count}",
+                        "has an array of {} that does not fit their number, {count}",
                         array.word()
                     )));
                 }

@@ -131,6 +131,7 @@ pub(super) fn split(team: &Team, coordinates: &Coordinates<'_>, starts: &Starts)
         }
     }
     let bounds = team.max(STEP, Ok(bounds))?;
+    // `!value` turns the minimum into a maximum, so that one reduction finds both ends of the box.
     let low: Vec<f64> = (0..dims).map(|dim| of_ordered(!bounds[3 + dim])).collect();
     let widest = (0..dims).map(|dim| of_ordered(bounds[dim]) / 2.0 - low[dim] / 2.0).fold(0.0, f64::max);
     let bits = if dims == 2 { 32 } else { 21 };
@@ -156,6 +157,7 @@ pub(super) fn split(team: &Team, coordinates: &Coordinates<'_>, starts: &Starts)
     });
     team.agree(STEP, keyed)?;
     let cuts = cuts(team, &order, nodes)?;
+    // Nodes in the order of the curve: those from a cut on belong to the next rank.
     let mut own = vec![0u32; count];
     let mut rank = 0;
     for (place, (_, node)) in order.iter().enumerate() {
@@ -176,6 +178,7 @@ fn too_many(count: usize) -> Error {
 /// The number of a cell along the curve (J. Skilling, Programming the Hilbert curve, 2004).
 fn key(axes: &mut [u64], bits: u32) -> u64 {
     let last = axes.len() - 1;
+    // Undo the rotations and reflections of the curve, from the coarsest level to the finest.
     for bit in (1..bits).rev() {
         let (bit, low) = (1u64 << bit, (1u64 << bit) - 1);
         for dim in 0..axes.len() {
@@ -188,6 +191,7 @@ fn key(axes: &mut [u64], bits: u32) -> u64 {
             }
         }
     }
+    // Gray-encode the result; then interleave the bits of the axes.
     for dim in 1..axes.len() {
         axes[dim] ^= axes[dim - 1];
     }

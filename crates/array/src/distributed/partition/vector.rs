@@ -362,7 +362,7 @@ fn answer(asked: impl Iterator<Item = u64>, own: &[u32], ranks: usize) -> Result
 
 /// Collective: checks that ranks pass the same kind of vector for the same number of nodes.
 fn agree_kind(team: &Team, vector: &Vector<'_>, nodes: Option<u64>) -> Result<()> {
-    let nodes_text = nodes.map_or("not said".to_owned(), |nodes| nodes.to_string());
+    let nodes_text = nodes.map_or("not given".to_owned(), |nodes| nodes.to_string());
     let checked = match nodes {
         Some(nodes) if nodes >= 1 << 62 => Err(Code::TooLarge
             .error(format!("{nodes} nodes"))

@@ -170,6 +170,7 @@ fn window(
     if let Some(window) = plan.windows().get(&key) {
         return Ok(*window);
     }
+    // As many buckets as fit in a share, at least one.
     let share = share(buffer, team.size());
     let unit = routes.unit * size;
     let bucket = (unit << routes.ranges.bucket_shift()).max(1);
@@ -181,6 +182,7 @@ fn window(
     }
     // Windows smaller than this rank's own contain less.
     let longest = busiest(routes, own, team.rank()).saturating_mul(unit);
+    // The maximum of `!own` gives the minimum of `own`: all ranks use the smallest window.
     let agreed = team.max(step, Ok(vec![!own, longest]))?;
     let [buckets, longest] = [!agreed[0], agreed[1]];
     let buckets = buckets.max(1);

@@ -130,6 +130,7 @@ impl KeptUnits {
         let (all, own): (u64, u64) = (arriving.iter().sum(), of_rank(rank).sum());
         let mut end = 0;
         for (source, counts) in arriving.chunks(buckets.max(1)).enumerate() {
+            // This rank's own units come after those of all others.
             let mut at = if source == rank { all - own } else { end };
             for count in counts {
                 starts.push(at);
@@ -324,6 +325,7 @@ impl<'a> BucketOrder<'a> {
                 starts[bucket + 1] += self.of_block[block as usize];
             }
         }
+        // Prefix sums turn the counts into begins.
         for bucket in 1..starts.len() {
             starts[bucket] += starts[bucket - 1];
         }

@@ -248,12 +248,15 @@ impl Team {
         }
         self.failed_together.store(false, Ordering::Release);
         let (rank, size) = (self.rank() as u64, self.size() as u64);
+        // A failed rank contributes more the lower its number is, so the maximum identifies the lowest one.
         let failed = if local.is_err() { size - rank } else { 0 };
         let failed = if leaves { failed | LEAVES } else { failed };
         loop {
             if let Some((rank, report)) = self.left.get() {
                 return Err(unpack(report).context(format_args!("rank {rank}")));
             }
+            // A hash of step, team and flag. The maxima of `code` and `!code` are complements only if all ranks have
+            // the same code, so they are in the same step.
             let code = xxh3_64_with_seed(
                 step.name.as_bytes(),
                 self.number().rotate_left(1) ^ u64::from(step.repeatable),
@@ -334,6 +337,7 @@ impl Team {
         let places: Vec<(u64, ForeignStep<'_>)> = all.iter().map(|place| place_of(place)).collect();
         let steps: BTreeSet<_> = places.iter().filter(|(_, step)| step.name != FAIL.name).collect();
         let numbers: BTreeSet<u64> = places.iter().map(|(number, _)| *number).collect();
+        // Name rank 0 and the first rank in another step.
         let (number, first) = places[0];
         let other = places.iter().enumerate().find(|(_, place)| **place != places[0]);
         let (rank, (other_number, other)) = other.map_or((0, places[0]), |(rank, place)| (rank, *place));

@@ -111,9 +111,11 @@ impl Tree {
     pub(super) fn crashed(&self, weak: bool, rng: &mut Random) -> Tree {
         let mood = Mood::draw(rng);
         let mut tree = self.deep_clone();
+        // Some changes of entries survive, each with the earlier ones to the same names.
         let chosen = tree.journal.iter().map(|_| rng.chance(mood.whole)).collect();
         tree.settle(chosen);
         tree.journal.clear();
+        // Walk the durable entries from the root: a node that no entry leads to is lost.
         let mut links: BTreeMap<_, u32> = BTreeMap::new();
         let mut kept = BTreeSet::from([ROOT]);
         let mut queue = vec![ROOT];
@@ -132,6 +134,7 @@ impl Tree {
         for (ino, node) in &mut tree.nodes {
             let Node::File(file) = node else { continue };
             let mut data: FileData = file.read().clone();
+            // The bytes of each remaining file are another draw.
             if let Some(journal) = &data.journal {
                 data.bytes = journal.image(mood, rng);
             }

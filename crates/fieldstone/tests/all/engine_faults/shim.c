@@ -2,7 +2,7 @@
  * calls (open for writing, write, truncate, sync, unlink) on files whose path holds FAULT_PATH, and at the
  * FAULT_AT-th of them acts by FAULT_KIND:
  *
- *   count    nothing; the number of calls is written to the file FAULT_COUNT at the end
+ *   count    no fault; the number of calls is written to the file FAULT_COUNT at the end
  *   kill     the process is killed before the call, or in the middle of a write (every other one)
  *   fail     the call fails with EIO, and all later ones too
  *   full     writes fail with ENOSPC from here on

@@ -1,4 +1,4 @@
-//! What the tests of whole stores share: handles in simulated worlds, short calls, and what the kit has for them.
+//! Helpers for the tests of whole stores: handles in simulated worlds, short calls, and re-exports from the kit.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -35,7 +35,7 @@ pub fn open(world: &SimWorld, host: &str) -> Store {
     open_in(&world.process(host), &Opening::default()).unwrap()
 }
 
-/// A log up to its last commit: what a writer that is open has behind it are zeros.
+/// A log up to its last commit: an open writer leaves zeros after it.
 pub fn commits(world: &SimWorld, log: &Path) -> Vec<u8> {
     let mut bytes = world.read(log).unwrap();
     let data = bytes.iter().rposition(|&byte| byte != 0).unwrap() + 1;
@@ -111,7 +111,7 @@ pub fn files(world: &SimWorld, folder: &str) -> Vec<PathBuf> {
     world.files().into_iter().filter(|path| path.starts_with(&folder)).collect()
 }
 
-/// Successful calls of a kind on paths that hold `part`.
+/// Successful calls of a kind on paths that contain `part`.
 pub fn calls(world: &SimWorld, kind: OpKind, part: &str) -> Vec<Op> {
     let matches = |op: &Op| op.kind == kind && op.path.to_string_lossy().contains(part);
     world.trace().into_iter().filter(matches).collect()

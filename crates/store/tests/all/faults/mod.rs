@@ -1,5 +1,5 @@
-//! What the fault tests share: opening stores in a simulated world, a workload that uses every way of
-//! writing, and a plain model of what must be visible.
+//! Helpers for the fault tests: opening stores in a simulated world, a workload that writes in every way, and a plain
+//! model of the visible state.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -19,7 +19,7 @@ use fieldstone_store::local::{LocalOptions, LocalStore};
 use fieldstone_testkit::random::Seeded;
 pub use fieldstone_testkit::{require::full, seeded};
 
-/// Where the store is: two folders above it are made with it.
+/// The store's path; making the store also makes two folders above it.
 pub const ROOT: &str = "/scratch/project/store";
 
 /// Opens the store at [`ROOT`] for writing.
@@ -28,14 +28,14 @@ pub fn open(env: &Env) -> Result<LocalStore> {
     LocalStore::open(env.clone(), Path::new(ROOT), options)
 }
 
-/// Visible fields by the text of their key: their bytes, holes filled. Beside them the visible side
-/// records, each with how often it is there.
+/// Visible fields by the text of their key: their bytes, with holes filled. Also the visible side records, each with
+/// its number of occurrences.
 pub type State = BTreeMap<String, Vec<u8>>;
 
-/// The kind of what side records say here, for decisions.
+/// The kind of side records here, which decisions use.
 pub const SIDE: u32 = 1 << 5;
 
-/// Everything a store shows, read back whole; what `list` and `retrieve` say must agree.
+/// Everything that a store shows, read back completely; the results of `list` and `retrieve` must agree.
 pub fn visible(store: &LocalStore) -> Result<State> {
     let mut state = State::new();
     for field in store
@@ -56,7 +56,7 @@ pub fn visible(store: &LocalStore) -> Result<State> {
     Ok(state)
 }
 
-/// The side records that everybody sees, as texts.
+/// The side records that everyone sees, as texts.
 fn side_records(store: &LocalStore) -> Result<Vec<String>> {
     let feed = store.journal().looks().feed()?;
     let decisions: BTreeMap<Id, TransactionState> =
@@ -81,17 +81,18 @@ pub fn describe(state: &State) -> Vec<String> {
     state.iter().map(|(key, bytes)| format!("{key} {} bytes {:08x}", bytes.len(), sum(bytes))).collect()
 }
 
-/// What must be visible: `before` for sure was; `after` is what the call in progress would make it.
+/// The states that may be visible: `before` was certainly visible; `after` is the state that the current call would
+/// make.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     pub before: State,
     pub after: State,
-    /// How many calls that publish have returned.
+    /// The number of publishing calls that have returned.
     pub acknowledged: usize,
 }
 
 impl Model {
-    /// Whether a store may show this, with a call perhaps in progress.
+    /// Whether a store may show this state, possibly with a call in progress.
     pub fn allows(&self, seen: &State) -> bool {
         *seen == self.before || *seen == self.after
     }
@@ -127,12 +128,12 @@ pub const STEPS: [Step; 8] = [
     Step::Kinds,
 ];
 
-/// A writer at work: what it does, and what must be visible of it.
+/// A writer at work: its actions, and the state that must be visible.
 pub struct Work<'a> {
     pub store: &'a LocalStore,
     pub model: &'a mut Model,
     random: Seeded,
-    /// Its fields are under this run.
+    /// The run of its fields.
     run: String,
     next: u64,
 }
@@ -145,7 +146,7 @@ impl<'a> Work<'a> {
         Work { store, model, random: seeded(seed), run: run.to_owned(), next: 0 }
     }
 
-    /// All steps in an order drawn from the seed, a small one first or a large one.
+    /// All steps in an order drawn from the seed, with a small or a large one first.
     pub fn all(&mut self) -> Result<()> {
         let mut steps = STEPS.to_vec();
         for i in (1..steps.len()).rev() {
@@ -180,7 +181,7 @@ impl<'a> Work<'a> {
         self.store.archive(&pairs, Value::Bytes(&bytes), &options)
     }
 
-    /// A side record that goes with what is archived until the next flush; returns its text.
+    /// Adds a side record to the fields archived until the next flush; returns its text.
     fn side(&mut self, transaction: Option<Id>) -> Result<String> {
         let text = format!("{{run={}}} says {:x}", self.run, self.random.next_u64());
         let record = SideRecord { kind: 9, bytes: text.as_bytes().into() };
@@ -197,7 +198,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// One step; what it archives is flushed or decided at its end.
+    /// Runs one step, and flushes or decides its fields at the end.
     pub fn step(&mut self, step: Step) -> Result<()> {
         self.next += 1;
         let n = self.next;
@@ -214,7 +215,7 @@ impl<'a> Work<'a> {
                 self.put("large", n, 3000, None)?;
                 self.put("large", n + 1, length, None)?;
                 self.flush()?;
-                // The second one goes on in the same data log.
+                // The second one continues in the same data log.
                 self.put("large", n, length, None)?;
                 self.put("large", n + 2, 5000, None)?;
                 self.flush()
@@ -251,7 +252,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// A piece of the array of this run, whose elements nobody wrote are 0.
+    /// A piece of this run's array, whose unwritten elements are 0.
     fn piece(&mut self, start: u64, count: u64) -> Result<()> {
         let data = self.bytes(8 * count as usize);
         let text = self.text("array", 1);
@@ -276,7 +277,7 @@ impl<'a> Work<'a> {
         self.put("tx", n + 1, 200, Some(id))?;
         self.side(Some(id))?;
         let new = std::mem::replace(&mut self.model.after, old.clone());
-        // Prepared, and not to be seen.
+        // Prepared, and not yet visible.
         self.store.flush(&Session::from(id))?;
         self.put("tx", n + 2, 50, Some(id))?;
         let last = self.text("tx", n + 2);
@@ -294,7 +295,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// A transaction that becomes visible kind by kind, and invisible again.
+    /// A transaction that becomes visible kind by kind, and then invisible again.
     fn kinds(&mut self, n: u64) -> Result<()> {
         let id = self.store.begin()?;
         let old = self.model.after.clone();
@@ -329,7 +330,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Payload up to which a flush goes into the log.
+/// The most payload that a flush puts into the log.
 pub const INLINE_MAX: usize = 1 << 20;
 
 /// The element type of the arrays.
@@ -337,8 +338,8 @@ pub fn u64_type() -> DType {
     DType::parse("<u8").unwrap()
 }
 
-/// Opens the store in a new process and holds it to the model: what is visible, that it takes writes,
-/// and that `verify` finds nothing. An error says what is wrong.
+/// Opens the store in a new process and checks it against the model: its visible state, that it accepts writes, and
+/// that `verify` finds nothing. An error describes the problem.
 pub fn check(world: &SimWorld, host: &str, model: &Model) -> std::result::Result<(), String> {
     let env = world.process(host);
     let failed = |what: &str, e: fieldstone_core::Error| format!("{what}: {e}");
