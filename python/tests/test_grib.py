@@ -313,7 +313,8 @@ def test_a_contradiction_names_both_values_and_nothing_is_archived(tmp_path):
     path = tmp_path / "a.grib"
     path.write_bytes(b"".join(messages))
     for source in (b"".join(messages), path):
-        with pytest.raises(fst.Invalid, match=rf"at byte {len(messages[0])}: its step is 12, not 6") as told:
+        why = rf"at byte {len(messages[0])}: its step is 12, but the given key says 6"
+        with pytest.raises(fst.Invalid, match=why) as told:
             store.archive_grib(source, {"step": 6})
         assert "leave step out" in told.value.hint
         assert store.unflushed == 0

@@ -33,7 +33,7 @@ use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Result};
 use fieldstone_store::api::{FieldStore, ListEntry, ListOptions, ReadOptions};
 
-/// Which keywords distinguish cubes; the others are axes.
+/// Keywords that distinguish cubes; the others are axes.
 #[derive(Debug, Clone, Copy)]
 pub enum Grouping<'a> {
     /// A cube for each combination of values of these keywords.

@@ -293,7 +293,7 @@ fn open_local(
     Ok(Store::of(fields, settings, durable))
 }
 
-/// The job that writes. Without an attempt there is none.
+/// The origin of writes: the job's attempt, if there is one.
 fn origin(options: &OpenOptions) -> Origin {
     let Some(attempt) = &options.attempt else { return Origin::default() };
     let rank = || scheduler::rank(scheduler::own).and_then(|rank| u32::try_from(rank).ok());

@@ -31,7 +31,7 @@ pub struct ArrayGroup {
 /// How a call writes; equal on all ranks.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
-    /// Whether the call returns only when the bytes are written.
+    /// Whether the call waits until the bytes are written.
     pub wait: bool,
     /// Hints of this call, besides the group's: for its exchange, and for a file that it makes.
     pub hints: Hints,
@@ -177,7 +177,7 @@ impl ArrayGroup {
         self.job.timed(&mut state, Phase::Write, |state| self.write_one(state, name, step, memory, options))
     }
 
-    /// Collective: writes many sets at a step.
+    /// Collective: writes many sets at one step.
     pub fn write_many(&self, step: i64, sets: &[(&str, Memory<'_>)]) -> Result<()> {
         sets.iter().try_for_each(|(name, memory)| self.write(name, step, Ok(*memory)).map(drop))
     }

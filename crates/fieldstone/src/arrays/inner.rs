@@ -39,7 +39,7 @@ pub struct JobOptions {
     pub layout: ArrayLayout,
     /// Hints for opening files, besides the communicator's own.
     pub hints: Hints,
-    /// The session, and the transaction, that all writes belong to.
+    /// The session, and the transaction, of all writes.
     pub session: Session,
     /// How a flush treats an existing step, for arrays in files; if absent, as the run or the store says.
     pub exist: Option<Exist>,

@@ -18,7 +18,7 @@ const TRIALS: usize = 3;
 const PLAIN: u64 = 2_000_000;
 /// Bytes a second that a file takes in; open costs are compared with it.
 const RATE: f64 = 1e9;
-/// Part of the time of writing one step that opens may take.
+/// Share of the time of writing one step that opens may take.
 const SHARE: f64 = 0.01;
 
 /// A level, and the reason.

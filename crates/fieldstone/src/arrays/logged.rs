@@ -31,7 +31,7 @@ use super::inner::{JobInner, JobState};
 use super::source::pairs;
 use crate::Session;
 
-/// Boxes of one array that this rank is to archive.
+/// Boxes of one array for this rank to archive.
 #[derive(Debug, Default)]
 struct Pieces {
     boxes: Mutex<Vec<(IndexBox, Vec<u8>)>>,

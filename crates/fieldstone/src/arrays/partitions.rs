@@ -113,7 +113,7 @@ pub struct JobPartition {
 }
 
 impl JobPartition {
-    /// The part by itself, without the job.
+    /// The part itself, without the job.
     pub fn part(&self) -> &Arc<Partition> {
         &self.part
     }

@@ -7,7 +7,7 @@ use fieldstone_array::distributed::plan::MoveReport;
 /// Phases of a job's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Groups are declared, files chosen, places looked up.
+    /// Ranks declare groups, choose files and look places up.
     Plan,
     /// Ranks exchange elements and write them to the file.
     Write,

@@ -13,7 +13,7 @@ use fieldstone_format::netcdf::parse::{self, Source};
 use fieldstone_format::netcdf::{Attrs, Header, paths};
 use fieldstone_format::partitioned;
 
-/// How names of a netCDF file are shown.
+/// Form of names when a netCDF file is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
     /// As in the file: the names that plain netCDF tools see.

@@ -27,7 +27,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The field that was asked for.
+    /// A requested field, with the record of its reads.
     pub fn field(self: Arc<Asked>, field: Field) -> Field {
         let lenient = field.is_lenient();
         let captured =
@@ -36,13 +36,13 @@ impl Asked {
         if lenient { captured.lenient() } else { captured }
     }
 
-    /// The fields that were asked for.
+    /// Requested fields, with the record of their reads.
     pub fn fields(self: Arc<Asked>, fields: Fields) -> Fields {
         Fields::new(Arc::new(CapturedFields { fields, asked: self }))
     }
 }
 
-/// A field that was asked for.
+/// A field that an execution requested.
 #[derive(Debug)]
 struct CapturedField {
     field: Field,
@@ -157,7 +157,7 @@ impl FieldSource for CapturedField {
     }
 }
 
-/// Fields that were asked for.
+/// Fields that an execution requested.
 #[derive(Debug)]
 struct CapturedFields {
     fields: Fields,

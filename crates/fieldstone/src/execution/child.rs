@@ -29,7 +29,7 @@ const NOT_FOUND: i64 = 127;
 /// Shells add this to the number of a signal.
 const SIGNALLED: i64 = 128;
 
-/// The command that runs; 0 before and after.
+/// The process number of the running command; 0 before and after.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 /// A signal that came before the command had a process number.
 static EARLY: AtomicI32 = AtomicI32::new(0);
@@ -109,7 +109,7 @@ fn pass(signal: libc::c_int) {
 }
 
 extern "C" fn handle(signal: libc::c_int, facts: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel gives a handler with SA_SIGINFO facts that are there.
+    // SAFETY: the kernel passes valid facts to a handler with SA_SIGINFO.
     let from_kernel = unsafe { facts.as_ref() }.is_some_and(|facts| facts.si_code == libc::SI_KERNEL);
     if from_kernel {
         return;

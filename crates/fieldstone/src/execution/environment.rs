@@ -58,7 +58,7 @@ const SLURM: [(&str, &[&str]); 9] = [
     ("tasks", &["SLURM_NTASKS", "SLURM_NPROCS"]),
 ];
 
-/// The variables of a process.
+/// The environment variables of a process.
 #[derive(Debug, Clone, Default)]
 pub struct Variables(BTreeMap<String, String>);
 

@@ -36,8 +36,8 @@ pub fn describe(folder: &Path, clock: &dyn Clock) -> Option<Value> {
     said
 }
 
-/// Root, commit, branch, whether tracked files differ from it (and then a checksum of the differences), and the URL of
-/// the remote. `None` outside a repository.
+/// Root, commit, branch, whether tracked files differ from it (if so, also a checksum of the differences), and the URL
+/// of the remote. `None` outside a repository.
 fn ask(folder: &Path) -> Option<Value> {
     let root = git(folder, &["rev-parse", "--show-toplevel"])?;
     let mut all = vec![("root".to_owned(), Value::Text(root))];

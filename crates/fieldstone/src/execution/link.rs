@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 /// The name of the variable.
 pub const VARIABLE: &str = "FIELDSTONE_EXECUTION";
 
-/// An execution, as others are given it.
+/// An execution, in the form for child processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionLink {
     /// The id of the job.

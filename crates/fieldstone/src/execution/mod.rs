@@ -81,7 +81,7 @@ pub struct ExecutionOptions {
     pub reads: Vec<String>,
     /// Files that it writes; those that are new or changed at its end count.
     pub writes: Vec<String>,
-    /// Folders whose new and changed files it wrote.
+    /// Folders whose new and changed files count as its writes.
     pub watch: Vec<PathBuf>,
     /// Parameters.
     pub params: Vec<(String, Value)>,

@@ -9,7 +9,7 @@
 use fieldstone_core::geometry::CoordinateAxis;
 use fieldstone_core::value::parse_moment;
 
-/// The direction in which greater values of a coordinate lie.
+/// The direction of greater values of a coordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Farther east, and around the globe.

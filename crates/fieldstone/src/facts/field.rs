@@ -23,7 +23,7 @@ pub struct FieldFacts {
     pub chunks: Option<Vec<u64>>,
     /// Its kind, its attributes and its first values.
     pub content: Content,
-    /// Its versions, the newest first.
+    /// Its versions, newest first.
     pub versions: Vec<ListEntry>,
     /// Tags of its attributes, each with their number.
     pub tags: Vec<Aggregate>,

@@ -1,4 +1,4 @@
-//! Finders as a variable's declaration holds them.
+//! Finders in a variable's declaration.
 //!
 //! ```text
 //! finders = [ "min" | "max" | "mean" | { TEST: number | [number, number], "tag": text, "limit": int } ]

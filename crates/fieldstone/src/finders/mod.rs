@@ -78,7 +78,7 @@ pub struct Feature {
     pub count: Vec<u64>,
 }
 
-/// Refuses element types that have no order among numbers.
+/// Refuses element types without an order among numbers.
 pub fn check_dtype(dtype: DType) -> Result<()> {
     use DTypeKind::{Bool, DateTime, Float, Int, TimeDelta, UInt};
     match dtype.kind() {

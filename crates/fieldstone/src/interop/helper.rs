@@ -94,7 +94,7 @@ pub struct Helper {
     /// Signals that the end of stderr was read.
     all_said: Receiver<()>,
     pub(crate) patience: Duration,
-    /// Whether it ever answered: one that never did could not start.
+    /// Whether it ever answered: a helper that never did could not start.
     answered: bool,
 }
 

@@ -42,7 +42,7 @@ impl<'a> Users<'a> {
     }
 }
 
-/// An attribute that was found.
+/// A found attribute.
 pub fn hit(hit: &Hit, users: &Users<'_>) -> Json {
     Json::Object(hit_object(hit, users))
 }

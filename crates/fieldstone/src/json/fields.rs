@@ -24,7 +24,7 @@ pub fn key_in_levels(key: &FieldKey) -> Value {
     json!({"key": self::key(key, 3), "levels": levels.collect::<Vec<_>>()})
 }
 
-/// Keywords of a level that have a value.
+/// Keywords of a level with their values.
 fn pairs(level: &Level) -> impl Iterator<Item = (String, Value)> {
     let pairs = level.names.iter().zip(&level.values).filter(|(_, value)| !value.is_absent());
     pairs.map(|(name, value)| (name.to_string(), Value::from(value.text())))

@@ -60,7 +60,7 @@ pub fn taken(taken: &Taken) -> Value {
     })
 }
 
-/// A file, or a part of one, that was left out.
+/// A file, or a part of one, that was skipped.
 pub fn skipped(skipped: &Skipped) -> Value {
     json!({"file": skipped.path.to_string_lossy(), "what": skipped.what, "why": skipped.why})
 }

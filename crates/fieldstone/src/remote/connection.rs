@@ -43,7 +43,7 @@ enum Event {
     Portion(u64, Vec<u8>),
 }
 
-/// Takes a portion of an answer.
+/// Receives a portion of an answer.
 type Take<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
 /// The client's end of a connection to a served store.

@@ -52,7 +52,7 @@ pub enum Question {
 pub enum Response {
     /// The answer to a call: its bytes, or an error's.
     Answer(u64, bool, Vec<u8>),
-    /// A question, by its number, and the call that it belongs to.
+    /// A question, with its number and the number of its call.
     Ask(u64, u64, Question),
 }
 

@@ -291,7 +291,7 @@ pub mod alone {
     }
 }
 
-/// The bodies of a client's methods.
+/// Generates the bodies of a client's methods.
 macro_rules! client_methods {
     (($($context:tt)*) $($number:literal $kind:ident $name:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
         $($crate::remote::methods::client_method! { $kind $number $name($($arg: $of),*) -> $answer })*

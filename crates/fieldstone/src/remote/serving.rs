@@ -1,4 +1,4 @@
-//! The methods of each object, as the server calls them.
+//! The methods of each object, for the server's calls.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Sets of cells as boxes of their variables: what the catalog keeps.
+//! Sets of cells as boxes of their variables, for the catalog.
 
 use std::sync::Arc;
 

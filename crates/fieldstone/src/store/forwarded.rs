@@ -20,7 +20,7 @@ use super::{Store, verify};
 use crate::Session;
 use crate::remote::methods::{fields, transactions};
 
-/// The methods of a list, each by the backend's method of that name.
+/// Generates the methods of a list, each from the backend's method of the same name.
 macro_rules! forwarded {
     (() $($number:literal $kind:ident $name:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
         $(forwarded! { @ $kind $name($($arg: $of),*) -> $answer })*

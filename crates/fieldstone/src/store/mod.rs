@@ -100,7 +100,7 @@ impl Store {
         Ok(Store::over(Arc::new(filter), self.settings.clone()))
     }
 
-    /// As a field store among others, for a frontend or a list of stores.
+    /// This store as a field store, for a frontend or a list of stores.
     pub fn fields(&self) -> Arc<dyn FieldStore> {
         self.backend.clone()
     }

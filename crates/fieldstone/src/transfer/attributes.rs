@@ -31,7 +31,7 @@ use crate::catalog::query::{Expr, NameTest, Term};
 
 /// Rows of one record.
 const ROWS: usize = 8192;
-/// Variables, and cells, of one record.
+/// Maximum number of variables, and of cells, in one record.
 const VARIABLES: usize = 64;
 const CELLS: usize = 1 << 20;
 /// Approximate number of rows of one commit.
@@ -44,7 +44,7 @@ pub struct Carrier<'a> {
     pub chosen: &'a Chosen,
     pub tags: Tags,
     pub transaction: Id,
-    /// Whether they leave the source.
+    /// Whether the source loses them.
     moving: bool,
     /// Number of the source's attributes that are taken, and of those that the target lacked.
     pub taken: u64,
@@ -270,7 +270,7 @@ pub struct Rows {
     continues: bool,
 }
 
-/// Takes a record of attributes.
+/// Receives a record of attributes.
 type Give<'a> = dyn FnMut(AttributeBatch) -> Result<()> + 'a;
 
 impl Rows {

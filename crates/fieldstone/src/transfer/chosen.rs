@@ -25,7 +25,7 @@ use crate::Store;
 use crate::catalog::query::{Expr, NameTest, Term};
 use crate::catalog::{Hit, Query};
 
-/// Ranges of steps that a query names; beyond them the whole run is read.
+/// Maximum number of ranges of steps that a query names; beyond it the whole run is read.
 const RANGES: usize = 128;
 /// Maximum number of runs queried by name; if a request lists more, all are queried.
 const NAMED: usize = 1000;

@@ -10,7 +10,7 @@ use fieldstone_store::api::{ArchiveOptions, Compression, FieldSpec, FieldStore, 
 use fieldstone_store::{Field, Outline};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bytes of an array that are in memory at once.
+/// Bytes of an array in memory at once.
 const PART: u64 = 16 << 20;
 
 /// The compression level for a field that was compressed before.

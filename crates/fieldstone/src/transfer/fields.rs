@@ -28,7 +28,7 @@ use crate::Session;
 
 /// Number of fields of one commit at the target; their content is in its data log by then.
 const COMMIT_FIELDS: usize = 20_000;
-/// Fields removed by one call.
+/// Number of fields removed by one call.
 const REMOVE_FIELDS: usize = 1024;
 /// Maximum number of missing combinations that are named.
 const NAMED: usize = 5;

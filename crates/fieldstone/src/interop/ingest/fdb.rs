@@ -71,7 +71,7 @@ impl FdbSource {
     }
 }
 
-/// The schema that an FDB's configuration names, for a store that is to take its fields.
+/// The schema in an FDB's configuration, for a store that will take its fields.
 pub fn fdb_schema(config: &Path, options: &HelperOptions) -> Result<String> {
     let absolute = absolute(config)?;
     let mut helper = Helper::start(options)?;

@@ -4,7 +4,7 @@ use fieldstone_core::Error;
 
 use crate::interop::helper::{DeclaredFile, FieldFrame, Reply, Texts, failure};
 
-/// A reply of the helper about a file that it reads.
+/// A reply of the helper about the file that it is reading.
 pub(super) enum FileReply {
     /// The payload is an exported file's catalog lines.
     Metadata,

@@ -20,7 +20,7 @@ use crate::interop::grib::batch::{Batches, FileSource};
 use crate::interop::grib::{borrowed, explain, fitted, merge};
 use crate::interop::helper::{Content, Texts};
 
-/// How often progress is reported, nanoseconds.
+/// Nanoseconds between progress reports.
 const REPORTED: u64 = 100_000_000;
 
 impl State<'_> {

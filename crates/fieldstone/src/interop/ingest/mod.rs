@@ -92,8 +92,8 @@ pub struct IngestOptions<'a> {
     /// Further keywords for every field. `run` replaces a netCDF file's name; any other one may not contradict the
     /// file.
     pub key: Texts,
-    /// Whether values stay in their files (`copy=False` in Python): the store keeps their places and
-    /// checksums. Possible for GRIB, netCDF classic files and containers; others are skipped by name.
+    /// Whether values stay in their files (`copy=False` in Python): the store keeps their places and checksums.
+    /// Possible for GRIB, netCDF classic files and containers; other files are skipped, with their names.
     pub external: bool,
     /// The name for the unstructured mesh of a file; then nothing else of the file is taken.
     pub mesh: Option<String>,

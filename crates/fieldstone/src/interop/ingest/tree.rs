@@ -1,7 +1,7 @@
 //! Compares a directory tree with the graph: removed entries end, entries that came back begin again, and a new owner
 //! replaces the old one.
 //!
-//! Invariants: only versions that the calling user put are ended; a tree that did not change adds nothing.
+//! Invariants: it only ends versions that the calling user put; an unchanged tree adds nothing.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::interop::lineage::{GraphRows, Listing, OWNED_BY};
 pub struct KnownTree<'a> {
     store: &'a Store,
     transaction: Id,
-    /// Notes for the user, a line each.
+    /// Notes for the user, one line each.
     pub notes: Vec<String>,
 }
 

@@ -20,7 +20,7 @@ use fieldstone_core::{Code, Result};
 use super::props::{PropList, Span, put_execution, relation};
 use super::{GraphRows, LineageOptions, VertexName};
 
-/// Texts that stand for no value.
+/// Texts that mean no value.
 const ABSENT: [&str; 6] = ["", "Unknown", "None", "N/A", "None assigned", "(null)"];
 /// Columns that become properties or relations of their own.
 const USED: [&str; 13] = [

@@ -37,7 +37,7 @@ const NOTES: usize = 100;
 /// Report of a walk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeReport {
-    /// Directories, the first included.
+    /// Directories, including the first.
     pub directories: u64,
     /// Files.
     pub files: u64,

@@ -29,7 +29,7 @@ use crate::Session;
 use crate::Store;
 use crate::catalog::Query;
 
-/// Folders that an error names.
+/// Maximum number of folders that an error names.
 const NAMED: usize = 5;
 
 /// Records that files outside the store below one folder now lie below another: for all runs that a query selects and

@@ -22,7 +22,7 @@ const GAP_Y: f64 = 18.0;
 const BEND: f64 = 4.0;
 /// Passes over all columns that look for fewer crossings, and for better heights.
 const PASSES: usize = 24;
-/// Passes after these that look at both sides.
+/// Final passes that look at both sides.
 const LAST: usize = 12;
 
 /// A box to lay out.

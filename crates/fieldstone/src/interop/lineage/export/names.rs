@@ -40,7 +40,7 @@ pub fn local(vertex: &VertexName) -> String {
     name
 }
 
-/// A stamp as a moment in text.
+/// A stamp as the text of a time.
 pub fn stamp_text(stamp: u64) -> String {
     moment_text(i64::try_from(stamp).unwrap_or(i64::MAX))
 }

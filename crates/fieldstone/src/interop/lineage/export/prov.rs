@@ -8,8 +8,9 @@
 //! | read, exe | `used`; of a program with the role `fst:executable` |
 //! | write | `wasGeneratedBy` |
 //!
-//! An entity of PROV is generated once. Data that several executions wrote have an entity for each of these, which is a
-//! specialization of the data: a revision of the one before, unless it replaced that. A read used the newest one (G-42).
+//! An entity of PROV is generated once. Data that several executions wrote have an entity for each of them, which is a
+//! specialization of the data: a revision of the previous one, unless it replaced that. A read used the newest one
+//! (G-42).
 
 use std::collections::BTreeMap;
 

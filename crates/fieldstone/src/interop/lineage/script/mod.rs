@@ -357,7 +357,7 @@ fn code(text: &mut String, git: &[(String, Value)]) {
 fn run(text: &mut String, dossier: &Dossier, command: &Command<'_>) {
     text.push_str("(\n");
     if let Some(folder) = command.folder {
-        // Without `--` a folder named `-` would mean the previous one.
+        // `--`, because the name of a recorded folder may begin with a dash.
         let _ = writeln!(text, "    cd -- {}", quoted(folder));
     }
     if command.recorded {
