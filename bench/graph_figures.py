@@ -27,7 +27,7 @@ _TARGETS = {
     ),
     "columns": (
         Target("at least 400,000 a second", "rate", 400_000, least=True),
-        Target("at most 360 bytes a relation in log and view", "disk_edge", 360),
+        Target("at most 360 bytes a relation in log and index", "disk_edge", 360),
     ),
 }
 

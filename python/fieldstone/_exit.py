@@ -13,7 +13,7 @@ import sys
 import warnings
 from typing import Any
 
-from ._native import _finish, _settle
+from ._native import _finish, _record_late_reads
 
 
 def install() -> None:
@@ -34,7 +34,7 @@ def _end(discard: bool) -> None:
         _finish(discard=discard)
     finally:
         try:
-            _settle()
+            _record_late_reads()
         except Exception as error:  # reads happened, even if they cannot be recorded
             warnings.warn(f"reads are not recorded: {error}", stacklevel=1)
 

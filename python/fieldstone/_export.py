@@ -183,13 +183,13 @@ def write_one(
     part = target.with_name(f".{target.name}.part-{os.getpid()}-{secrets.token_hex(4)}")
     try:
         told += writer.write(os.fspath(part), model, groups, read)
-        settle(part, target, overwrite)
+        put_in_place(part, target, overwrite)
     finally:
         writer.discard(os.fspath(part))
     return model, total, told
 
 
-def settle(part: Path, target: Path, overwrite: bool) -> None:
+def put_in_place(part: Path, target: Path, overwrite: bool) -> None:
     """Makes a written file durable and renames it to its target."""
     try:
         with part.open("rb+") as file:
@@ -288,7 +288,7 @@ def select(source: Source, request: Any, format: str | None, apart: bool) -> lis
     contents = []
     for base, header in found.items():
         if isinstance(header, Error):
-            contents.append(left_out(dict(base), header))
+            contents.append(omitted(dict(base), header))
         elif header is not None:
             some = _within(request, dict(base))
             make = partial(described, source, dict(base), header, bases[base], some)
@@ -343,12 +343,12 @@ def tried(base: Key, make: Callable[[], Content]) -> Content:
     try:
         content = make()
     except (Invalid, Corrupt, NotFound) as error:
-        return left_out(base, error)
+        return omitted(base, error)
     content.run = run
     return content
 
 
-def left_out(base: Key, error: Error) -> Content:
+def omitted(base: Key, error: Error) -> Content:
     """The content of a run that gets no file, with the reason."""
     run = label(base.items())
     return Content(base.get("run", "export"), ".nc", "NETCDF4", [], nothing, run=run, failed=error)

@@ -141,11 +141,11 @@ def restore_store(
     compression: str | None,
     catalog: str | None = None,
     attempt: str | None = None,
-    exist: str | None = None,
+    if_exists: str | None = None,
 ) -> Store:
     """A store that was pickled."""
     options = {"schema": schema, "at": at, "compression": compression, "catalog": catalog}
-    return open(url, mode, attempt=attempt, exist=exist, **options)
+    return open(url, mode, attempt=attempt, if_exists=if_exists, **options)
 
 
 def restore_fields(rows: list[tuple[_Opening, str, str, bool, str | None]]) -> Fields:

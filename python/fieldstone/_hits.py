@@ -148,20 +148,20 @@ class Hits:
         limit = self._query.limit
         return limit is not None and self._ask.count(self._query.limited(limit + 1)) > limit
 
-    def to_arrow(self, *, also: bool = False) -> Table:
+    def to_arrow(self, *, with_related: bool = False) -> Table:
         """A Table with a row for each hit: project run step time variable variable_version tag tag_version
         unit value type start count cells user, and ``keyword.NAME`` for each further keyword that some hit
         has. pyarrow, polars, DuckDB and others accept it.
 
-        `also`: adds to each hit the attributes that ``also=`` of the query found for it, in columns
-        ``also.step``, ``also.value`` and so on (for several terms ``also1.step`` …, in their order). A hit
-        with several such attributes has several rows; the query's ``limit`` counts hits.
+        `with_related`: adds to each hit the attributes that ``with_related=`` of the query found for it, in
+        columns ``related.step``, ``related.value`` and so on (for several terms ``related1.step`` …, in their
+        order). A hit with several such attributes has several rows; the query's ``limit`` counts hits.
 
         ``value`` has the type of the values if all have the same; numbers of several types become doubles,
         other mixtures JSON text. ``start`` and ``count`` are lists of int64, null if there is no box; so is
         ``cells``, null if the attribute is on all elements of its box.
         """
-        if also:
+        if with_related:
             return self._beside()
         table = self._found()
         limit = self._query.limit
@@ -174,7 +174,7 @@ class Hits:
         if self._table is not None:
             raise Invalid(
                 "collected hits lack related attributes",
-                "ask for also=True before collect(), or without comm=",
+                "ask for with_related=True before collect(), or without comm=",
             )
         hits, others = self._ask.pairs(self._query)
         return hits.beside(others)
@@ -183,15 +183,15 @@ class Hits:
         """The stream that pyarrow, polars, DuckDB and others read in place of ``to_arrow()``."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def to_pandas(self, *, also: bool = False) -> pd.DataFrame:
+    def to_pandas(self, *, with_related: bool = False) -> pd.DataFrame:
         """A pandas DataFrame with the columns of ``to_arrow``. pyarrow is not needed."""
-        return self.to_arrow(also=also).to_pandas()
+        return self.to_arrow(with_related=with_related).to_pandas()
 
-    def to_polars(self, *, also: bool = False) -> pl.DataFrame:
+    def to_polars(self, *, with_related: bool = False) -> pl.DataFrame:
         """A polars DataFrame with the columns of ``to_arrow``."""
         import polars as pl
 
-        return pl.DataFrame(self.to_arrow(also=also))
+        return pl.DataFrame(self.to_arrow(with_related=with_related))
 
     def aggregate(self, by: str | Sequence[str] = ()) -> Table:
         """Count, minimum, maximum and mean of the hits, as a Table with a row for each group.

@@ -50,13 +50,13 @@ def open(
     autoflush: float | None = None,
     attempt: str | None = None,
     comm: Any = None,
-    exist: Literal["new", "error"] | None = None,
+    if_exists: Literal["new", "error"] | None = None,
 ) -> Store: ...
 def _check_comm(
     comm: Any, path: str | PathLike[str], length: int = 1000, fails: tuple[int, int] | None = None
 ) -> int: ...
 def _finish(*, discard: bool) -> None: ...
-def _settle() -> None: ...
+def _record_late_reads() -> None: ...
 def _chunk(elements: _Buffer, packed: bool) -> bytes: ...
 def _chunk_length(raw: int, packed: bool) -> int: ...
 def _items(given: Iterable[_T]) -> list[_T]: ...
@@ -123,7 +123,7 @@ class _Store:
         shape: _Numbers = None,
         chunks: _Numbers = None,
         compression: str | None = None,
-        exist: Literal["new", "error"] | None = None,
+        if_exists: Literal["new", "error"] | None = None,
         txn: str | None = None,
     ) -> None: ...
     def archive_many(
@@ -132,7 +132,7 @@ class _Store:
         datas: Iterable[Any],
         *,
         compression: str | None = None,
-        exist: Literal["new", "error"] | None = None,
+        if_exists: Literal["new", "error"] | None = None,
         txn: str | None = None,
     ) -> None: ...
     def archive_grib(
@@ -150,10 +150,10 @@ class _Store:
         *,
         fill: Any = None,
         chunks: _Numbers = None,
-        exist: Literal["new", "error"] | None = None,
+        if_exists: Literal["new", "error"] | None = None,
         txn: str | None = None,
     ) -> FieldWriter: ...
-    def set_exist(self, exist: Literal["new", "error"]) -> None: ...
+    def set_if_exists(self, if_exists: Literal["new", "error"]) -> None: ...
     def accept(self, name: str, why: str | None = None) -> AcceptanceReport: ...
     def upgrade(self) -> int: ...
     def flush(self, *, txn: str | None = None) -> None: ...
@@ -691,7 +691,7 @@ class _Catalog:
         notes: str | None,
         outside: Any,
         annotate: str,
-        exist: str | None,
+        if_exists: str | None,
         exist_ok: bool,
         txn: str | None,
     ) -> None: ...
@@ -726,7 +726,7 @@ class _Catalog:
         start: Any,
         chunks: Any,
         compression: str | None,
-        exist: str | None,
+        if_exists: str | None,
         txn: str | None,
     ) -> None: ...
     def delete(

@@ -213,16 +213,16 @@ class Run:
         *,
         chunks: Any = None,
         compression: str | None = None,
-        exist: Literal["new", "error"] | None = None,
+        if_exists: Literal["new", "error"] | None = None,
         level: int | None = None,
     ) -> None:
         """Archives an array as variable `variable` at `step`: all of it, or the piece that begins at `start`.
 
         The array must have the declared dtype (in either byte order) and, without `start`, the declared
         shape; otherwise Invalid. The first array of an undeclared variable determines both. Others see the
-        field after ``store.flush()``. If the field exists, `exist` "error" raises Conflict, here and again at
-        the flush, and "new" makes a newer version; by default the run's setting applies, then the store's.
-        With `level` the variable is on this level of an adaptive mesh.
+        field after ``store.flush()``. If the field exists, `if_exists` "error" raises Conflict, here and
+        again at the flush, and "new" makes a newer version; by default the run's setting applies, then the
+        store's. With `level` the variable is on this level of an adaptive mesh.
         """
         import numpy as np
 
@@ -234,7 +234,7 @@ class Run:
             start,
             chunks,
             compression,
-            exist,
+            if_exists,
             self._txn,
         )
 
@@ -243,12 +243,12 @@ class Run:
 
         No value is copied: the file (XDMF) points into the store's files, by paths relative to itself. Only
         if elements of a mesh are of several kinds, their nodes are written to a file next to it. Give `mesh`
-        if the run has groups on several. NotFound if it has none; the report's ``left_out`` lists the
+        if the run has groups on several. NotFound if it has none; the report's ``omitted`` lists the
         variables that XDMF cannot show, with the reason.
         """
         found = _write_xdmf(self.store, self.project or "", self.name, mesh, os.fspath(path), self._txn)
-        files, variables, steps, left_out = (tuple(items) for items in found)
-        return XdmfReport(files, variables, steps, left_out)
+        files, variables, steps, omitted = (tuple(items) for items in found)
+        return XdmfReport(files, variables, steps, omitted)
 
     def lineage(self, **options: Any) -> Lineage:
         """The `Lineage` of the run and of the commits that wrote its fields: upstream its sources, downstream

@@ -239,7 +239,7 @@ class Store(_Store):
         outside: Any = None,
         exist_ok: bool = False,
         annotate: Literal["all", "owner"] = "all",
-        exist: Literal["new", "error"] | None = None,
+        if_exists: Literal["new", "error"] | None = None,
         txn: str | None = None,
     ) -> Run:
         """Declares a run: a name, unique in its project, with parameters. Returns a Run.
@@ -250,7 +250,7 @@ class Store(_Store):
         declared, unless ``exist_ok=True`` and the declaration is the same; Denied if its fields belong to
         another user. This process sees the run at once, all others after the flush. The run belongs to its
         creator: others can only annotate it, under their own names; with ``annotate="owner"`` they cannot
-        even do that. `exist` sets what ``run.write`` does if its field exists, whoever wrote it: "error"
+        even do that. `if_exists` sets what ``run.write`` does if its field exists, whoever wrote it: "error"
         raises Conflict, "new" makes a newer version; by default the store decides.
         """
         # 0 means now by the store's clock, which works for years that Python's overflows.
@@ -266,7 +266,7 @@ class Store(_Store):
             plain(notes),
             declare(outside),
             annotate,
-            exist,
+            if_exists,
             exist_ok,
             txn,
         )

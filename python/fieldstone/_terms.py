@@ -31,8 +31,8 @@ class _Terms(TypedDict, total=False):
     keywords: dict[str, Any] | None
     user: Any
     writer: Any
-    also: Related | list[Related] | None
-    without: Related | list[Related] | None
+    with_related: Related | list[Related] | None
+    without_related: Related | list[Related] | None
     order: str | list[str] | None
     limit: int | None
     pick: Literal["first", "last"] | None
@@ -142,7 +142,8 @@ def related(
     /,
     **terms: Any,
 ) -> Related:
-    """Another attribute that must exist next to a found one (``also=``), or must not (``without=``).
+    """Another attribute that must exist next to a found one (``with_related=``), or must not
+    (``without_related=``).
 
     `place`: in the same run; at the same step of it; on the same variable at the same step; or overlapping:
     at the same step, on any variable, with a box that has an element in common.

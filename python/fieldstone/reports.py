@@ -107,7 +107,7 @@ class WriterStatus:
     """One writer: its id, host, process and user. Its state is "open", "closed", "gone" (a process of this
     host ended without closing) or "silent" (one on another host has not written for an hour).
 
-    ``clock_off``: seconds by which its clock is ahead, if it is off by a minute or more; ``tail``: bytes
+    ``clock_offset``: seconds by which its clock is ahead, if it is off by a minute or more; ``tail``: bytes
     after its last commit; ``attempt``, ``job`` and ``rank``: its execution, job and rank, if it named an
     attempt.
     """
@@ -120,7 +120,7 @@ class WriterStatus:
     commits: int
     segments: int
     last_flush: datetime
-    clock_off: float | None
+    clock_offset: float | None
     tail: int
     attempt: str | None = None
     job: str | None = None
@@ -214,7 +214,7 @@ class XdmfReport(_Report):
     files: tuple[Path, ...]
     variables: tuple[str, ...]
     steps: tuple[int, ...]
-    left_out: tuple[tuple[str, str], ...] = ()
+    omitted: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

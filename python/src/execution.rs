@@ -101,7 +101,7 @@ impl PyExecution {
 
 /// Writes reads of this process that no store has recorded yet to the job's store.
 #[pyfunction]
-#[pyo3(name = "_settle")]
-pub fn settle(py: Python<'_>) -> PyResult<()> {
-    py.detach(fieldstone::execution::settle).or_raise()
+#[pyo3(name = "_record_late_reads")]
+pub fn record_late_reads(py: Python<'_>) -> PyResult<()> {
+    py.detach(fieldstone::execution::record_late_reads).or_raise()
 }

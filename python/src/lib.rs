@@ -90,7 +90,7 @@ mod native {
     #[pymodule_export]
     use super::describe::{Cube, cubes, is_mixed, roles};
     #[pymodule_export]
-    use super::execution::{PyExecution, settle};
+    use super::execution::{PyExecution, record_late_reads};
     #[pymodule_export]
     use super::expand::{Expansion, ExpansionIterator};
     #[pymodule_export]

@@ -1,6 +1,6 @@
 //! Opening stores: the function `open`, and the arguments with which another process opens a store again.
 
-use fieldstone::{Compression, Exist, Mode, OpenOptions};
+use fieldstone::{Compression, IfExists, Mode, OpenOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
@@ -30,7 +30,7 @@ pub struct Opening {
     /// The rank in the job.
     pub rank: Option<u32>,
     /// The action of an archive if its key has a field.
-    pub exist: Option<String>,
+    pub if_exists: Option<String>,
 }
 
 /// URL, schema, compression and catalog of a store that another process can open.
@@ -65,7 +65,7 @@ impl Opening {
             autoflush: None,
             attempt: None,
             rank: None,
-            exist: None,
+            if_exists: None,
         })
     }
 
@@ -84,7 +84,7 @@ impl Opening {
             autoflush: None,
             attempt: None,
             rank: None,
-            exist: None,
+            if_exists: None,
         })
     }
 
@@ -104,7 +104,7 @@ impl Opening {
             durable: self.autoflush == Some(0.0),
             attempt: self.attempt.clone(),
             rank: self.rank,
-            exist: exist(self.exist.as_deref())?,
+            if_exists: if_exists(self.if_exists.as_deref())?,
             format: None,
         };
         let handle = py.waiting(|| fieldstone::open(&self.url, &options)).or_raise()?;
@@ -138,8 +138,8 @@ impl Opening {
 }
 
 /// Parses the action of an archive if its key has a field.
-pub fn exist(text: Option<&str>) -> PyResult<Option<Exist>> {
-    text.map(Exist::parse).transpose().or_raise()
+pub fn if_exists(text: Option<&str>) -> PyResult<Option<IfExists>> {
+    text.map(IfExists::parse).transpose().or_raise()
 }
 
 /// Opens the store at `url`: a folder's path, in which ``~/`` is the home folder, or "memory:" for a new store in
@@ -167,15 +167,15 @@ pub fn exist(text: Option<&str>) -> PyResult<Option<Exist>> {
 /// whose first flush came later, hide those of older attempts, whenever these were flushed. With `comm`, an mpi4py
 /// communicator, all ranks open the store together and share an attempt, which is made if none is named.
 ///
-/// `exist` is the action of an archive if its key has a field: "new" makes a newer version; "error" raises Conflict,
+/// `if_exists` is the action of an archive if its key has a field: "new" makes a newer version; "error" raises Conflict,
 /// at the call, and again at the flush if other processes flushed the key in the meantime; for a piece, the key has a
-/// field if every element of its box exists. The default is the store's setting (``fieldstone init --exist``), or
+/// field if every element of its box exists. The default is the store's setting (``fieldstone init --if-exists``), or
 /// else "new".
 ///
 /// Nothing is created before the first flush; reading before it raises NotFound, unless something waits for that
 /// flush. Raises Invalid if `url` is a file, or a folder that holds other files, where no store can be made.
 #[pyfunction]
-#[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None, catalog=None, autoflush=None, attempt=None, comm=None, exist=None))]
+#[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None, catalog=None, autoflush=None, attempt=None, comm=None, if_exists=None))]
 #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
 pub fn open(
     py: Python<'_>,
@@ -188,7 +188,7 @@ pub fn open(
     autoflush: Option<f64>,
     attempt: Option<String>,
     comm: Option<Py<PyAny>>,
-    exist: Option<String>,
+    if_exists: Option<String>,
 ) -> PyResult<Py<Store>> {
     let fspath = py.import("os")?.getattr("fspath")?;
     let path = |argument: &Bound<'_, PyAny>, what: &str| -> PyResult<String> {
@@ -211,7 +211,7 @@ pub fn open(
         let opening = Opening::new(py, path(url, "URL")?, mode.to_owned(), schema, at, compression, catalog)?;
         store::open(
             py,
-            Opening { autoflush, attempt, rank, exist, ..opening },
+            Opening { autoflush, attempt, rank, if_exists, ..opening },
             comm.as_ref().map(|comm| comm.clone_ref(py)),
         )
     };

@@ -98,7 +98,7 @@ pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
             commits: writer.commits,
             segments: writer.segments,
             last_flush: time_object(py, writer.last_flush)?,
-            clock_off: writer.clock_off.map(|nanoseconds| nanoseconds as f64 / 1e9),
+            clock_offset: writer.clock_offset.map(|nanoseconds| nanoseconds as f64 / 1e9),
             tail: writer.tail,
             attempt: named(&writer.origin.attempt),
             job: named(&writer.origin.job),

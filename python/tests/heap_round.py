@@ -34,7 +34,7 @@ class Outcome:
     files: int = 0
     taken: int = 0
     fields: int = 0
-    left_out: dict[str, str] = field(default_factory=dict)
+    omitted: dict[str, str] = field(default_factory=dict)
     """Files that were skipped, with the reasons."""
     equal: Counter[str] = field(default_factory=Counter)
     """Groups of netCDF files that are identical at a stage."""
@@ -107,7 +107,7 @@ def through(heap: list[Path], work: Path) -> Outcome:
     parts: dict[Path, list[str]] = {}
     for skipped in report.skipped:
         if skipped.what == "the file":
-            outcome.left_out[skipped.path.name] = skipped.why
+            outcome.omitted[skipped.path.name] = skipped.why
         else:
             parts.setdefault(skipped.path, []).append(skipped.what)
     lost = {s.path: s.why for s in exported.skipped if s.what == "the file"}
@@ -185,7 +185,7 @@ def main(folders: list[str]) -> None:
     with tempfile.TemporaryDirectory() as work:
         outcome = through([Path(folder) for folder in folders], Path(work))
     print(f"{outcome.taken} of {outcome.files} files taken, {outcome.fields} fields")
-    for why, n in Counter(outcome.left_out.values()).most_common():
+    for why, n in Counter(outcome.omitted.values()).most_common():
         print(f"  left out: {n} files: {why}")
     equal = ", ".join(f"{stage} {outcome.equal[stage]}" for stage in STAGES)
     print(f"{outcome.groups} groups of netCDF files identical to their own engine: {equal}")

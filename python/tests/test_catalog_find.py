@@ -96,10 +96,10 @@ def test_the_query_of_the_guide(store):
         ({"box": {"y": fst.between(3, 5)}, "variable": "tempo", "tag": "maximum"}, [50]),
         ({"extent": {"z": fst.above(2)}, "run": "astro-1", "tag": "maximum"}, [100, 200, 300, 400]),
         ({"volume": fst.at_most(4)}, [50]),
-        ({"also": fst.related("same step", tag="storm"), "tag": "maximum"}, [50, 200]),
-        ({"also": fst.related("overlapping", tag="storm"), "tag": "maximum"}, [50, 200]),
+        ({"with_related": fst.related("same step", tag="storm"), "tag": "maximum"}, [50, 200]),
+        ({"with_related": fst.related("overlapping", tag="storm"), "tag": "maximum"}, [50, 200]),
         (
-            {"without": fst.related("same step", tag="storm"), "run": "astro-1", "tag": "maximum"},
+            {"without_related": fst.related("same step", tag="storm"), "run": "astro-1", "tag": "maximum"},
             [100, 300, 400],
         ),
         ({"pick": "first", "run": "astro-1", "variable": "temperature"}, [100]),
@@ -402,33 +402,35 @@ def test_other_grids_are_refused_by_name(tmp_path):
 
 
 def test_what_also_asks_for_stands_beside_its_hits(store):
-    hits = store.attributes(tag="maximum", also=fst.related("overlapping", tag="storm"), order="-value")
-    table = hits.to_arrow(also=True)
-    frame = hits.to_pandas(also=True)
-    assert frame["value"].tolist() == [200.0, 50.0]
-    assert frame["also.value"].tolist() == ["yes", "yes"]
-    assert frame["also.start"].tolist()[0] == (0, 0)
-    assert table.columns[: len(hits.to_arrow().columns)] == hits.to_arrow().columns
-    assert "also.run" not in table.columns
-    assert "also.step" in table.columns
-
-    # A hit with several is in several rows; with several `also` terms each combination is one row.
-    both = [fst.related("same run", tag="maximum"), fst.related("same step", tag="storm")]
-    frame = store.attributes(tag="maximum", step=6, run="astro-1", also=both, order="value").to_pandas(
-        also=True
+    hits = store.attributes(
+        tag="maximum", with_related=fst.related("overlapping", tag="storm"), order="-value"
     )
-    assert frame["value"].tolist() == [50.0] * 4 + [200.0] * 4
-    assert sorted(frame["also1.value"].tolist()[:4]) == [100.0, 200.0, 300.0, 400.0]
-    assert set(frame["also2.tag"]) == {"storm"}
+    table = hits.to_arrow(with_related=True)
+    frame = hits.to_pandas(with_related=True)
+    assert frame["value"].tolist() == [200.0, 50.0]
+    assert frame["related.value"].tolist() == ["yes", "yes"]
+    assert frame["related.start"].tolist()[0] == (0, 0)
+    assert table.columns[: len(hits.to_arrow().columns)] == hits.to_arrow().columns
+    assert "related.run" not in table.columns
+    assert "related.step" in table.columns
 
-    limited = store.attributes(tag="maximum", run="astro-1", also=both[0], limit=1)
-    assert len(limited.to_pandas(also=True)) == 4  # the limit counts hits
-    nothing = store.attributes(tag="maximum", value=9.0, also=both[0]).to_arrow(also=True)
+    # A hit with several is in several rows; with several `with_related` terms each combination is one row.
+    both = [fst.related("same run", tag="maximum"), fst.related("same step", tag="storm")]
+    frame = store.attributes(
+        tag="maximum", step=6, run="astro-1", with_related=both, order="value"
+    ).to_pandas(with_related=True)
+    assert frame["value"].tolist() == [50.0] * 4 + [200.0] * 4
+    assert sorted(frame["related1.value"].tolist()[:4]) == [100.0, 200.0, 300.0, 400.0]
+    assert set(frame["related2.tag"]) == {"storm"}
+
+    limited = store.attributes(tag="maximum", run="astro-1", with_related=both[0], limit=1)
+    assert len(limited.to_pandas(with_related=True)) == 4  # the limit counts hits
+    nothing = store.attributes(tag="maximum", value=9.0, with_related=both[0]).to_arrow(with_related=True)
     assert len(nothing) == 0
-    assert "also.value" in nothing.columns
+    assert "related.value" in nothing.columns
     with pytest.raises(fst.Invalid, match="no term for related attributes"):
-        store.attributes(tag="maximum").to_arrow(also=True)
+        store.attributes(tag="maximum").to_arrow(with_related=True)
     with pytest.raises(fst.Invalid, match="kept"):
-        hits.collect().to_pandas(also=True)
+        hits.collect().to_pandas(with_related=True)
     text = "tag=maximum and with overlapping (tag=storm)"
-    assert len(store.find(text).to_polars(also=True)) == 2
+    assert len(store.find(text).to_polars(with_related=True)) == 2

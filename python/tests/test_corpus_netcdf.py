@@ -163,14 +163,14 @@ def test_damaged_files_are_reported_and_all_others_taken(journey):
 @pytest.mark.parametrize("name", [n for n in corpus() if n not in DAMAGED])
 def test_a_file_comes_back_as_it_was(journey, name):
     *_, exports, _, _ = journey
-    _, target, left_out = exports[name]
+    _, target, omitted = exports[name]
     pattern, parts = DIFFERENCES.get(name, (r"(?!)", set()))
     found = differences(contents(sample(name)), contents(target))
     assert {key: pair for key, pair in found.items() if not re.search(pattern, key)} == {}
     assert bool(found) == (name in DIFFERENCES)
-    unseen = {part for part in left_out if re.fullmatch(UNSEEN.get(name, r"(?!)"), part)}
+    unseen = {part for part in omitted if re.fullmatch(UNSEEN.get(name, r"(?!)"), part)}
     assert bool(unseen) == (name in UNSEEN)
-    assert left_out - unseen == parts
+    assert omitted - unseen == parts
 
 
 def test_what_was_exported_is_taken_again_with_equal_fields(journey):

@@ -472,7 +472,7 @@ def test_what_grows_by_levels_or_doubles_is_refused_at_the_limit() -> None:
         assert doublings < 20 and "1000000 terms" in told
         doublings, told = until_refused(lambda w: w | w, begin)
         assert doublings < 20 and "1000000 terms" in told
-    levels, told = until_refused(lambda w: fst.where(also=fst.related("same run", where=w)), where)
+    levels, told = until_refused(lambda w: fst.where(with_related=fst.related("same run", where=w)), where)
     assert levels == 100 and "100 levels" in told
     # A condition in a condition does not count as a level.
     inner = where

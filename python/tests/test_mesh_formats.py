@@ -64,7 +64,7 @@ def test_spellings_of_su2_are_one_mesh(name, tmp_path):
     surface = read_mesh(
         write(tmp_path / "a.su2", files.su2(PLANE, cells_of(LINEAR_FACES), **SPELLINGS[name]))
     )
-    assert (surface.format, surface.left_out) == ("SU2", ())
+    assert (surface.format, surface.omitted) == ("SU2", ())
     assert rows(surface, "faces") == due(LINEAR_FACES)
     np.testing.assert_array_equal(places(surface), PLANE)
     solid = read_mesh(
@@ -83,7 +83,7 @@ def test_su2_has_tabs_exponents_of_fortran_and_cells_of_all_dimensions(tmp_path)
     lines = read_mesh(write(tmp_path / "b.su2", files.su2(PLANE, [(3, (0, 1)), (3, (5, 1))])))
     assert rows(lines, "edges") == [(0, 1), (5, 1)]
     both = read_mesh(write(tmp_path / "c.su2", files.su2(PLANE, [(3, (0, 1)), (5, (0, 1, 4))])))
-    assert both.edges is None and both.left_out[0][0] == "1 line"
+    assert both.edges is None and both.omitted[0][0] == "1 line"
 
 
 def test_what_is_wrong_in_su2_is_named(tmp_path):
@@ -155,7 +155,7 @@ def test_legacy_files_of_vtk_keep_their_cells_in_order(options, tmp_path):
     after = "METADATA\nINFORMATION 1\nNAME L2_NORM LOCATION vtkDataArray\nDATA 2 0 1\n\n"
     content = files.vtk(POINTS, cells_of(listed), before=before, after=after, **options)
     mesh = read_mesh(write(tmp_path / "a.vtk", content))
-    assert (mesh.format, mesh.edges, mesh.left_out) == ("VTK", None, ())
+    assert (mesh.format, mesh.edges, mesh.omitted) == ("VTK", None, ())
     assert rows(mesh, "faces") == due(FACES) and rows(mesh, "volumes") == due(VOLUMES)
     np.testing.assert_array_equal(places(mesh), POINTS)
     refusal(write(tmp_path / "cut.vtk", content[: len(content) // 3]))
@@ -227,9 +227,9 @@ def test_cells_without_a_place_are_refused_by_name_or_reported(tmp_path):
     cells = [(6, (0, 1, 4)), (3, (0, 1)), (1, (7,)), (2, (7, 8))]
     mesh = read_mesh(write(tmp_path / "a.vtu", files.vtu([(POINTS, cells)])))
     assert rows(mesh, "faces") == [(0, 1, 4)]
-    assert [what for what, _ in mesh.left_out] == ["1 line", "2 cells that are points"]
+    assert [what for what, _ in mesh.omitted] == ["1 line", "2 cells that are points"]
     lines = read_mesh(write(tmp_path / "a.vtu", files.vtu([(POINTS, [(4, (3, 1)), (3, (0, 1))])])))
-    assert rows(lines, "edges") == [(3, 1), (0, 1)] and lines.left_out == ()
+    assert rows(lines, "edges") == [(3, 1), (0, 1)] and lines.omitted == ()
 
 
 def test_what_is_wrong_in_vtu_is_named(tmp_path):
@@ -277,7 +277,7 @@ def test_gmsh_keeps_elements_in_order_whatever_their_tags(options, tmp_path):
     for some in (None, tags):
         content = files.gmsh(POINTS, cells_of(listed), tags=some, **options)
         mesh = read_mesh(write(tmp_path / "a.msh", content))
-        assert (mesh.format, mesh.edges, mesh.left_out) == ("gmsh", None, ())
+        assert (mesh.format, mesh.edges, mesh.omitted) == ("gmsh", None, ())
         assert rows(mesh, "faces") == due(faces) and rows(mesh, "volumes") == due(volumes)
         np.testing.assert_array_equal(places(mesh), POINTS)
         refusal(write(tmp_path / "cut.msh", content[: len(content) * 2 // 3]))
@@ -291,7 +291,7 @@ def test_lines_of_gmsh_are_marks_where_they_lie_along_faces(tmp_path):
         ([(3, (0, 1)), (3, (0, 7))], [(0, 1), (0, 7)], []),
     ):
         mesh = read_mesh(write(tmp_path / "a.msh", files.gmsh(POINTS, cells)))
-        assert rows(mesh, "edges") == edges and [what for what, _ in mesh.left_out] == left
+        assert rows(mesh, "edges") == edges and [what for what, _ in mesh.omitted] == left
 
 
 def test_what_is_wrong_in_gmsh_is_named(tmp_path):

@@ -95,7 +95,7 @@ def test_medit_keeps_the_order_of_its_sections(form, tmp_path):
     else:
         path = write(tmp_path / "a.meshb", meshb(SECTIONS, *form))
     mesh = read_mesh(path)
-    assert rows(mesh, "faces") == SQUARES + TRIANGLES and mesh.edges is None and mesh.left_out == ()
+    assert rows(mesh, "faces") == SQUARES + TRIANGLES and mesh.edges is None and mesh.omitted == ()
     assert rows(mesh, "volumes") == TETS[:1] + HEXES + TETS[1:] + WEDGES + PYRAMIDS
     np.testing.assert_array_equal(places(mesh), POINTS)
     cut = write(tmp_path / f"cut{path.suffix}", path.read_bytes()[:700])
@@ -215,7 +215,7 @@ def test_off_and_obj_have_faces_of_any_size_in_turn(tmp_path):
         )
         assert rows(read_mesh(path), "faces") == POLYGONS and places(read_mesh(path)).tolist() == points
     path = text(tmp_path / "a.obj", f"{vertices}\nl 1 2\nf 1 2 5\np 3\n")
-    assert [what for what, _ in read_mesh(path).left_out] == ["1 line", "1 cell that is a point"]
+    assert [what for what, _ in read_mesh(path).omitted] == ["1 line", "1 cell that is a point"]
     refusal(text(tmp_path / "b.obj", f"{vertices}\nf 1 x 5\n"), "line 37")
     refusal(text(tmp_path / "b.obj", f"{vertices}\nf 1 2 3 0\n"), "line 37")
     refusal(text(tmp_path / "b.obj", f"{vertices}\nf 1 2 3 -37\n"), "line 37")

@@ -199,7 +199,7 @@ def test_exodus_has_all_blocks_in_order_and_nodes_by_their_places(split, tmp_pat
     expected = [(0, 1, 5, 4), (0, 1, 4), (0, 1, 6, 5, 4), (1, 2, 6), (2, 3, 7, 6), (0, 1, 5, 4)]
     assert rows(mesh, "faces") == expected
     np.testing.assert_array_equal(np.stack(list(mesh.nodes.values()), 1), SPACE)
-    assert mesh.left_out == ()
+    assert mesh.omitted == ()
 
 
 def test_exodus_reports_what_has_no_place_and_names_what_it_does_not_know(tmp_path):
@@ -209,7 +209,7 @@ def test_exodus_reports_what_has_no_place_and_names_what_it_does_not_know(tmp_pa
     mixed = [*trusses, ("SPHERE", [(3,), (4,)]), ("SHELL3", [(0, 1, 4)]), ("SHELL5", [(0, 1, 6, 5, 4)])]
     mesh = read_mesh(exodus(tmp_path / "b.e", SPACE, mixed, more={"num_fa_blk": 1}))
     assert rows(mesh, "faces") == [(0, 1, 4), (0, 1, 6, 5, 4)] and mesh.edges is None
-    assert [what for what, _ in mesh.left_out] == ["3 lines", "2 cells that are points", "1 blocks of faces"]
+    assert [what for what, _ in mesh.omitted] == ["3 lines", "2 cells that are points", "1 blocks of faces"]
     for blocks, word in (
         ([("HEX8", [(0, 1, 2, 3)])], "HEX8 has 4 nodes"),
         ([("HEX8", [(0, 1, 2, 3, 4, 5, -1, 6)])], "element 0 .* has no node at place 6"),
@@ -300,7 +300,7 @@ def test_ugrid_of_one_and_three_dimensions_and_of_several_meshes(tmp_path):
     assert rows(mesh, "volumes") == [(0, 1, 4, 3, 2, 5), (0, 1, 2, 5)] and "".join(mesh.nodes) == "xyz"
     faces = (("face", "four"), padded(FACES, 4, -1), {})
     mesh = read_mesh(ugrid(tmp_path / "c.nc", ("first", "second"), faces=faces))
-    assert mesh.attrs["source_mesh"] == "first" and [what for what, _ in mesh.left_out] == ["mesh `second`"]
+    assert mesh.attrs["source_mesh"] == "first" and [what for what, _ in mesh.omitted] == ["mesh `second`"]
     with pytest.raises(RequestError, match="no face_node_connectivity"):
         read_mesh(ugrid(tmp_path / "d.nc", faces=((), None, {}), edges=edges))
 

@@ -118,7 +118,7 @@ def test_every_place_holds_what_was_written(name: str, topology: str, files: int
             job.group("node").write("node_p", 5, again)
             written["node_p", 5] = again
         report = store.run("flow").to_xdmf(tmp_path / "out.xdmf")
-    assert len(report.files) == files and report.steps == (0, 5) and report.left_out == ()
+    assert len(report.files) == files and report.steps == (0, 5) and report.omitted == ()
     assert sorted(report.variables) == sorted({one for one, _ in written})
     seen = set()
     with fst.open(tmp_path / "store") as store, store.arrays("look") as job:
@@ -172,7 +172,7 @@ def test_points_alone_and_what_cannot_be_shown(tmp_path: Path) -> None:
             run.to_xdmf(tmp_path / "x.xdmf", mesh="tail")
         report = run.to_xdmf(tmp_path / "x.xdmf", mesh="dots")
         assert report.variables == ("a<&",)
-        ((what, why),) = report.left_out
+        ((what, why),) = report.omitted
         assert what == "turned" and 'order="F"' in why
         ((_, step, grid),) = grids(tmp_path / "x.xdmf")
         topology = grid.find("Topology")
@@ -183,8 +183,8 @@ def test_points_alone_and_what_cannot_be_shown(tmp_path: Path) -> None:
     words = ["mesh", tmp_path / "store", "line", "--xdmf", "flow", "-o", out, "--json"]
     done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, check=True)
     said = json.loads(done.stdout)
-    (left_out,) = said.pop("left_out")
-    assert left_out["what"] == "big" and "uint64" in left_out["why"]
+    (omitted,) = said.pop("omitted")
+    assert omitted["what"] == "big" and "uint64" in omitted["why"]
     assert said == {"files": [str(out)], "variables": ["e"], "steps": [2]}
     ((_, _, grid),) = grids(out)
     topology, attribute = grid.find("Topology"), grid.find("Attribute")

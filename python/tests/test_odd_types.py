@@ -54,7 +54,7 @@ def fields_of(url: str, run: str) -> dict[str, Any]:
         return {key["variable"]: store.get(key) for key in keys}
 
 
-def left_out(url: str, run: str, report: Any) -> dict[str, str]:
+def omitted(url: str, run: str, report: Any) -> dict[str, str]:
     """The parts that a file's header names; the report has a line for each reason."""
     assert not any(skipped.whole for skipped in report.skipped), report
     with fst.open(url, mode="r") as store:
@@ -95,7 +95,7 @@ def test_files_with_odd_types_are_taken_without_them(tmp_path: Path) -> None:
         fields = fields_of(url, run)
         assert set(fields) == {"x", "z", "g/y"}
         assert fields["x"].tolist() == [0, 1, 2, 3] and fields["g/y"].tolist() == [0, 1, 2]
-    told = left_out(url, "odd", report)
+    told = omitted(url, "odd", report)
     assert set(told) == {
         what.format(name) for name in TYPES for what in ("{}", "g/{}", "x: attribute {}", "g: attribute {}")
     }
@@ -121,7 +121,7 @@ def test_enumerations_stay_beside_an_odd_type(tmp_path: Path) -> None:
 
     url = str(tmp_path / "s")
     report = fst.ingest(url, made(tmp_path / "odd.h5", odd), progress=False)
-    assert set(left_out(url, "odd", report)) == {"strange"}
+    assert set(omitted(url, "odd", report)) == {"strange"}
     fields = fields_of(url, "odd")
     assert fields["answers"].tolist() == [0, 0, 0] and fields["big"].tolist() == [0, 1, 2]
     assert fields["text"].tolist() == ["a", "bc"]
@@ -140,7 +140,7 @@ def test_attributes_that_the_conventions_know_may_be_of_odd_types(tmp_path: Path
 
     url = str(tmp_path / "s")
     report = fst.ingest(url, made(tmp_path / "odd.h5", odd), progress=False)
-    assert {what.partition(":")[0] for what in left_out(url, "odd", report)} == {"x"}
+    assert {what.partition(":")[0] for what in omitted(url, "odd", report)} == {"x"}
     assert set(fields_of(url, "odd")) == {"x", "on_x", "z", "g/y"}
 
 
@@ -154,7 +154,7 @@ def test_a_compound_of_netcdf_within_another(tmp_path: Path) -> None:
         file.createVariable("plain", "f4", ("n",))[:] = [1, 2]
     url = str(tmp_path / "s")
     report = fst.ingest(url, tmp_path / "nested.nc", progress=False)
-    assert {"strange", "pairs"} <= set(left_out(url, "nested", report))
+    assert {"strange", "pairs"} <= set(omitted(url, "nested", report))
     assert fields_of(url, "nested")["plain"].tolist() == [1, 2]
 
 
@@ -174,7 +174,7 @@ def test_types_that_netcdf_cannot_open_a_file_with(tmp_path: Path) -> None:
         netCDF4.Dataset(path)
     url = str(tmp_path / "s")
     report = fst.ingest(url, path, progress=False)
-    told = left_out(url, "odd", report)
+    told = omitted(url, "odd", report)
     assert {"strange", "nothing"} <= set(told) <= {"strange", "nothing", "x: attribute nothing"}, told
     assert "null dataspace" in told["nothing"]
     fields = fields_of(url, "odd")

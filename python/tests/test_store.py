@@ -466,7 +466,7 @@ def test_reprs_are_bounded_and_html_is_escaped():
     assert "&lt;b&gt;&amp;" in fields._repr_html_()
 
 
-def test_a_log_that_is_passed_over_is_a_warning(tmp_path: Path) -> None:
+def test_a_skipped_log_is_a_warning(tmp_path: Path) -> None:
     store = fst.open(str(tmp_path / "s"))
     store.archive({"run": "a", "variable": "t"}, b"x")
     store.flush()

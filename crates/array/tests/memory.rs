@@ -211,8 +211,8 @@ fn exchange(case: &ExchangeCase) -> [u64; 4] {
         let view = View::irregular(written, None, None).resolve(&[case.elements], team.rank(), ranks)?;
         let element = Element::new(SIZE as usize, 1)?;
         let from = Buffer::new(&bytes, element, view.local_shape())?;
-        let owners = Some(case.owners).filter(|owners| *owners < ranks);
-        let settings = Settings { method: Method::Exchange, buffer: case.buffer, owners };
+        let aggregators = Some(case.aggregators).filter(|aggregators| *aggregators < ranks);
+        let settings = Settings { method: Method::Exchange, buffer: case.buffer, aggregators };
         // Memory that a call keeps for the next one is released between them, so that each is counted completely.
         let memory = RoundMemory::default();
         let (planner, array) = (Planner::in_memory(memory.clone()), FileArray::dense(0, SIZE));
@@ -245,7 +245,7 @@ fn exchange(case: &ExchangeCase) -> [u64; 4] {
 #[test]
 fn an_exchange_takes_two_buffers_and_24_bytes_an_element_at_most_and_what_the_model_says() {
     let _turn = TURN.lock().unwrap();
-    for (ranks, owners, own, buffer) in [
+    for (ranks, aggregators, own, buffer) in [
         (1, 1, 1 << 17, 64 << 20),
         (1, 1, 1 << 17, 300_000),
         (2, 2, 1 << 17, 300_000),
@@ -257,7 +257,7 @@ fn an_exchange_takes_two_buffers_and_24_bytes_an_element_at_most_and_what_the_mo
         (256, 256, 1 << 12, 64 << 20),
     ] {
         let elements = own * ranks as u64;
-        let case = ExchangeCase { ranks, owners, elements, size: SIZE, buffer };
+        let case = ExchangeCase { ranks, aggregators, elements, size: SIZE, buffer };
         let found = exchange(&case);
         println!(
             "{case:?}: {found:?}, model {} and {}",
@@ -268,7 +268,7 @@ fn an_exchange_takes_two_buffers_and_24_bytes_an_element_at_most_and_what_the_mo
         assert!(found[3] <= lists + found[1] / 8, "{case:?}: memory is allocated again: {found:?}");
         for took in found {
             // An owner of more than its share has the indices of its elements.
-            let entries = own.max(elements / owners as u64);
+            let entries = own.max(elements / aggregators as u64);
             assert!(took <= 2 * buffer as u64 + 24 * entries, "{case:?}: {found:?}");
         }
         for (took, expected) in [(found[0], case.first_write().memory), (found[1], case.later_write().memory)]
@@ -286,7 +286,7 @@ fn later_write(ranks: usize, elements: u64, buffer: usize, map: impl Fn(usize) -
         let bytes: Vec<u8> = map.iter().flat_map(|at| at.to_be_bytes()).collect();
         let view = View::irregular(map, None, None).resolve(&[elements], team.rank(), ranks)?;
         let from = Buffer::new(&bytes, Element::new(SIZE as usize, 1)?, view.local_shape())?;
-        let settings = Settings { method: Method::Exchange, buffer, owners: None };
+        let settings = Settings { method: Method::Exchange, buffer, aggregators: None };
         let memory = RoundMemory::default();
         let planner = Planner::in_memory(memory.clone());
         let write = || {

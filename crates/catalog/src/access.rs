@@ -32,7 +32,7 @@ use fieldstone_format::catalog::{
     ArrayGroup, AttributeBatch, AttributeId, HistoryDecl, ImportDecl, MeshDecl, Record, RunDecl, RunName,
     RunState, StepDecl, TagDecl, VariableDecl, VariableName,
 };
-use fieldstone_format::setting::Exist;
+use fieldstone_format::setting::IfExists;
 use fieldstone_journal::Session;
 
 use crate::engine::{DeclarationRow, Interrupt, Selection, Writer};
@@ -176,7 +176,7 @@ pub trait CatalogLookup {
     fn run(&self, project: Option<&str>, name: &str, session: &Session) -> Result<RunInfo>;
 
     /// The rule for a write to an existing field of a run; `None` if the run does not set one.
-    fn exist_of(&self, run: &RunName, session: &Session) -> Result<Option<Exist>>;
+    fn if_exists_of(&self, run: &RunName, session: &Session) -> Result<Option<IfExists>>;
 
     /// A variable of a run; its newest version if `version` is absent.
     fn variable(

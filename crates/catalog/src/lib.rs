@@ -5,7 +5,7 @@
 //!
 //! * [`access`]: the calls of a catalog, as traits;
 //! * [`engine`]: the tables, and the databases that keep them;
-//! * [`view`]: the tables as a view of the logs;
+//! * [`follower`]: the tables as a follower of the logs;
 //! * [`query`]: the query model, its text form, and the executor;
 //! * `pending`: records on their way into the next commit;
 //! * `reader`: an engine that follows the logs of an open store; readers wait for it and read it;
@@ -22,11 +22,11 @@
 
 pub mod access;
 pub mod engine;
+pub mod follower;
 pub mod live;
 mod pending;
 pub mod query;
 mod reader;
 mod registry;
 mod reports;
-pub mod view;
 mod write;

@@ -35,7 +35,7 @@ impl Reading {
             ErrorKind::NotFound if self.at.is_none() => error.with_hint(other_store(&self.store)),
             _ => error,
         })?;
-        note_passed_over(&store)?;
+        note_skipped(&store)?;
         Ok(store)
     }
 }
@@ -49,8 +49,8 @@ pub fn version(text: &str) -> Result<String> {
 }
 
 /// Warns the user, beside the output, of logs that are missing from it.
-fn note_passed_over(store: &fieldstone::Store) -> Result<()> {
-    store.passed_over()?.iter().for_each(|note| eprintln!("note: {note}"));
+fn note_skipped(store: &fieldstone::Store) -> Result<()> {
+    store.skipped()?.iter().for_each(|note| eprintln!("note: {note}"));
     Ok(())
 }
 
@@ -84,7 +84,7 @@ pub struct Writing {
     pub compression: Option<String>,
     /// End with 3 where no store is, instead of making one; FIELDSTONE_CREATE=0 says so for all calls
     #[arg(long)]
-    pub existing: bool,
+    pub must_exist: bool,
 }
 
 impl Writing {
@@ -95,7 +95,7 @@ impl Writing {
 
     /// Opens it for reading and writing.
     pub fn open(&self) -> Result<fieldstone::Store> {
-        self.open_with(if self.existing { Mode::Update } else { Mode::Append })
+        self.open_with(if self.must_exist { Mode::Update } else { Mode::Append })
     }
 
     fn open_with(&self, mode: Mode) -> Result<fieldstone::Store> {
@@ -103,7 +103,7 @@ impl Writing {
         let schema = self.schema.clone();
         let options = OpenOptions { mode, schema, compression, ..OpenOptions::default() };
         let store = fieldstone::open(&self.store, &options)?;
-        note_passed_over(&store)?;
+        note_skipped(&store)?;
         Ok(store)
     }
 }

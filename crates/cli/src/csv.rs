@@ -1,4 +1,4 @@
-//! Comma-separated values, as they come: RFC 4180, with blank lines passed over.
+//! Comma-separated values, as they come: RFC 4180, with blank lines skipped.
 //!
 //! ```
 //! use fieldstone_cli::csv::Csv;

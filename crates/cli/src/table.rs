@@ -4,7 +4,7 @@
 //! * with a width no line is wider than it: cells lose their middle (`…`), numbers their last digits, and where that
 //!   does not suffice whole columns go, the least important first;
 //! * without a width nothing is cut, there is no head, and a row is a line of cells with tabs between;
-//! * rows are not collected: the first [`SAMPLE`] settle the layout, the others are printed as they come.
+//! * rows are not collected: the first [`SAMPLE`] determine the layout, the others are printed as they come.
 //!
 //! ```
 //! use fieldstone_cli::table::{Column, cut};
@@ -98,7 +98,7 @@ pub fn shape_cell(shape: Option<&[u64]>) -> String {
 pub struct Table {
     columns: Vec<Column>,
     waiting: Vec<Vec<String>>,
-    /// Width of each column, `None` for one that is left out; nothing before it is settled.
+    /// Width of each column, `None` for one that is left out; nothing before it is known.
     layout: Option<Vec<Option<usize>>>,
 }
 
@@ -108,7 +108,7 @@ impl Table {
         Table { columns: columns.into_iter().collect(), waiting: Vec::new(), layout: None }
     }
 
-    /// Prints a row, or keeps it until the layout is settled.
+    /// Prints a row, or keeps it until the layout is known.
     pub fn row(&mut self, cells: Vec<String>, out: &mut Out) -> Done {
         match (out.width(), &self.layout) {
             (None, _) => {
@@ -121,7 +121,7 @@ impl Table {
                 self.waiting.push(cells);
                 match self.waiting.len() < SAMPLE {
                     true => Ok(()),
-                    false => self.settle(width, true, out),
+                    false => self.start(width, true, out),
                 }
             }
         }
@@ -130,14 +130,12 @@ impl Table {
     /// Prints what is kept.
     pub fn finish(&mut self, out: &mut Out) -> Done {
         match out.width() {
-            Some(width) if self.layout.is_none() && !self.waiting.is_empty() => {
-                self.settle(width, false, out)
-            }
+            Some(width) if self.layout.is_none() && !self.waiting.is_empty() => self.start(width, false, out),
             _ => Ok(()),
         }
     }
 
-    fn settle(&mut self, width: usize, more: bool, out: &mut Out) -> Done {
+    fn start(&mut self, width: usize, more: bool, out: &mut Out) -> Done {
         let natural: Vec<usize> = (0..self.columns.len())
             .map(|c| {
                 let cells = self.waiting.iter().filter_map(|row| row.get(c));

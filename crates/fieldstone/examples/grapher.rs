@@ -30,7 +30,7 @@ fn file(name: &str, number: usize) -> VertexName {
 
 fn write(env: &Env, store: &Store, name: &str, end: u64) -> Result<()> {
     let job = VertexName::new("job", name);
-    // Long enough that a few seconds of writing fill a file of the view.
+    // Long enough that a few seconds of writing fill a file of the index.
     let props = Props::of([("note", &CatalogValue::Text("x".repeat(200)))])?;
     let mut there = 0;
     loop {

@@ -40,7 +40,7 @@ fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
         notes: None,
         outside: None,
         annotate: Default::default(),
-        exist: None,
+        if_exists: None,
         state: None,
     };
     catalog.create_run(declared, true, &Session::default())?;

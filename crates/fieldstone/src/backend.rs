@@ -35,7 +35,7 @@ use fieldstone_core::request::Request;
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_store::api::{
-    AcceptanceReport, Exist, FieldStore, KeyEntry, ListOptions, Listing, Pairs, Session, StoreSettings,
+    AcceptanceReport, FieldStore, IfExists, KeyEntry, ListOptions, Listing, Pairs, Session, StoreSettings,
     TransactionState,
 };
 
@@ -112,8 +112,8 @@ pub trait Backend: FieldStore + BackendAdmin + BackendLane + Send + Sync + Debug
 
 /// Administration, for the store's owner.
 pub trait BackendAdmin {
-    /// See [`Store::set_exist`](crate::Store::set_exist).
-    fn set_exist(&self, exist: Exist, session: &Session) -> Result<()>;
+    /// See [`Store::set_if_exists`](crate::Store::set_if_exists).
+    fn set_if_exists(&self, if_exists: IfExists, session: &Session) -> Result<()>;
 
     /// See [`Store::accept`](crate::Store::accept).
     fn accept(&self, name: &str, why: &str, session: &Session) -> Result<AcceptanceReport>;

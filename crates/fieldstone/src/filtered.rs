@@ -30,7 +30,7 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::keys::encode_key;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
-    AcceptanceReport, Exist, FieldAccess, KeyEntry, ListOptions, Listing, Pairs, Session, StoreSettings,
+    AcceptanceReport, FieldAccess, IfExists, KeyEntry, ListOptions, Listing, Pairs, Session, StoreSettings,
     TransactionState,
 };
 use fieldstone_store::frontends::FilterStore;
@@ -116,7 +116,7 @@ impl Backend for FilterStore<dyn Backend> {
 }
 
 impl BackendAdmin for FilterStore<dyn Backend> {
-    fn set_exist(&self, _exist: Exist, _session: &Session) -> Result<()> {
+    fn set_if_exists(&self, _exist: IfExists, _session: &Session) -> Result<()> {
         Err(self.refused("a setting"))
     }
 

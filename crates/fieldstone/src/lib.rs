@@ -52,7 +52,8 @@ pub use fieldstone_core::nearest;
 pub use fieldstone_core::packing;
 pub use fieldstone_core::request::{ABSENT, Item, Request, Values, Wanted};
 pub use fieldstone_core::schema::{
-    CatalogRoles, Keys, KeywordType, KeywordView, LevelView, RuleView, Schema, Selection, Typed,
+    CatalogRoles, Keys, KeywordDescription, KeywordType, LevelDescription, RuleDescription, Schema,
+    Selection, Typed,
 };
 pub use fieldstone_core::{Code, Error, ErrorKind, Result};
 pub use fieldstone_format::{FORMAT_VERSION, chunk};

@@ -13,7 +13,7 @@ use fieldstone_core::schema::Schema;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::attempt::Origin;
 use fieldstone_journal::medium::posix::layout::Layout;
-use fieldstone_store::api::{Compression, Exist};
+use fieldstone_store::api::{Compression, IfExists};
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
 use crate::Session;
@@ -89,8 +89,8 @@ pub struct OpenOptions {
     pub attempt: Option<String>,
     /// This process's rank in the job; if absent, from the environment.
     pub rank: Option<u32>,
-    /// How to archive a key that has a field; if absent, as the store says ([`Store::set_exist`]).
-    pub exist: Option<Exist>,
+    /// How to archive a key that has a field; if absent, as the store says ([`Store::set_if_exists`]).
+    pub if_exists: Option<IfExists>,
     /// The format version of a new store, the newest if absent; [`init`] pins it.
     pub format: Option<u32>,
 }
@@ -286,7 +286,7 @@ fn open_local(
         outside,
         native,
         origin: origin(options),
-        exist: options.exist,
+        if_exists: options.if_exists,
         format: options.format,
     };
     let fields = LocalStore::open(env, path, options)?;

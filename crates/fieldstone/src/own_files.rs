@@ -27,12 +27,12 @@ const STICKY: u32 = 0o1000;
 
 /// Nanoseconds of silence after which a writer on another host counts as ended.
 const WEEK: i64 = 7 * 24 * 3600 * 1_000_000_000;
-/// Prefix of the mark of an open job.
-const MARK: &str = "open-";
+/// Prefix of the flag of an open job.
+const FLAG: &str = "open-";
 
-/// The name of the mark that a writer leaves in the folder of its job.
-pub fn mark_of(writer: &str) -> String {
-    format!("{MARK}{writer}")
+/// The name of the flag that a writer leaves in the folder of its job.
+pub fn flag_of(writer: &str) -> String {
+    format!("{FLAG}{writer}")
 }
 
 /// Whether the writer at the end of a file's name (`…PROCESS@HOST`, with or without `.part`) has ended: by its process,
@@ -153,9 +153,9 @@ impl OwnFiles {
     }
 }
 
-/// Whether a file is the mark of an open job in its folder.
-pub fn is_mark(path: &str) -> bool {
-    path.starts_with(ARRAYS) && path.rsplit('/').next().is_some_and(|name| name.starts_with(MARK))
+/// Whether a file is the flag of an open job in its folder.
+pub fn is_flag(path: &str) -> bool {
+    path.starts_with(ARRAYS) && path.rsplit('/').next().is_some_and(|name| name.starts_with(FLAG))
 }
 
 /// Whether a netCDF file is marked as unfinished.

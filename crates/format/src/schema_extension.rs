@@ -1,6 +1,6 @@
 //! Side records that extend a store's schema (4.4 of the store format).
 //!
-//! A commit with such a record also holds a decision on [`MARK`], which no transaction has as its id: a
+//! A commit with such a record also holds a decision on [`FLAG`], which no transaction has as its id: a
 //! reader walks the chain of decisions at every open, and so finds these commits without reading other
 //! commits with side records.
 //!
@@ -21,7 +21,7 @@ pub const KINDS: std::ops::RangeInclusive<u16> = 0x0300..=0x03ff;
 const EXTENSION: u16 = 0x0300;
 
 /// The id that the decision in a commit with such a record names.
-pub const MARK: Id = Id(*b"FIELDSTONESCHEMA");
+pub const FLAG: Id = Id(*b"FIELDSTONESCHEMA");
 
 /// Encodes an addition to the schema.
 pub fn encode(text: &str) -> SideRecord {
@@ -39,6 +39,6 @@ pub fn decode(record: &SideRecord) -> Result<Option<String>> {
 }
 
 /// The decision that flags a commit with such a record. It decides nothing.
-pub fn mark() -> Decision {
-    Decision { transaction: MARK, committed: true, kinds: u32::MAX, covers: Vec::new() }
+pub fn flag() -> Decision {
+    Decision { transaction: FLAG, committed: true, kinds: u32::MAX, covers: Vec::new() }
 }

@@ -4,7 +4,7 @@
 //!
 //! ```
 //! use fieldstone_format::setting::{self, Setting};
-//! let record = setting::encode(&Setting { name: "exist".into(), value: "error".into() });
+//! let record = setting::encode(&Setting { name: "if_exists".into(), value: "error".into() });
 //! assert_eq!(setting::decode(&record)?.map(|setting| setting.value).as_deref(), Some("error"));
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
@@ -23,7 +23,7 @@ pub const FORMAT: &str = "format";
 
 /// The behaviour of an archive to a key that has a field already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Exist {
+pub enum IfExists {
     /// It makes a newer version. "new"
     #[default]
     New,
@@ -31,14 +31,14 @@ pub enum Exist {
     Error,
 }
 
-impl Exist {
+impl IfExists {
     /// Reads `new` or `error`.
-    pub fn parse(text: &str) -> Result<Exist> {
+    pub fn parse(text: &str) -> Result<IfExists> {
         match text {
-            "new" => Ok(Exist::New),
-            "error" => Ok(Exist::Error),
+            "new" => Ok(IfExists::New),
+            "error" => Ok(IfExists::Error),
             _ => Err(Code::Option
-                .error(format!("exist={text:?} is not known"))
+                .error(format!("if_exists={text:?} is not known"))
                 .with_hint("use \"new\" (a newer version) or \"error\" (Conflict)")),
         }
     }
@@ -46,8 +46,8 @@ impl Exist {
     /// Its name in settings.
     pub fn name(self) -> &'static str {
         match self {
-            Exist::New => "new",
-            Exist::Error => "error",
+            IfExists::New => "new",
+            IfExists::Error => "error",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The calls of a graph as traits. A view of this process implements them, or a store at the far end of a
+//! The calls of a graph as traits. An index of this process implements them, or a store at the far end of a
 //! connection.
 //!
 //! | trait | calls |
@@ -6,7 +6,7 @@
 //! | [`GraphWriter`] | putting and deleting vertices, relations and types |
 //! | [`GraphReader`] | vertices and relations, by name, property and words |
 //! | [`GraphWalks`] | lineage, traversals and audits |
-//! | [`GraphAdmin`] | calls about the view itself |
+//! | [`GraphAdmin`] | calls about the index itself |
 //! | [`GraphAccess`] | all of them |
 //!
 //! Invariant: no call has a default body, so that each implementation decides on every call (F-1).
@@ -76,7 +76,7 @@ pub trait GraphWriter: Send + Sync + Debug {
     fn take_versions(&self, versions: &HiddenVersions, session: &Session) -> Result<()>;
 
     /// Marks versions as moved to a store that has them durably.
-    fn mark_archived(&self, archive: &Archive, versions: &HiddenVersions, session: &Session) -> Result<()>;
+    fn put_stubs(&self, archive: &Archive, versions: &HiddenVersions, session: &Session) -> Result<()>;
 }
 
 /// Reads vertices and relations, by name, property and words. A session also sees the content of its
@@ -179,7 +179,7 @@ pub trait GraphWalks {
     fn trace_on(&self, starts: &[Step], options: &TraceOptions, session: &Session)
     -> Result<Option<Lineage>>;
 
-    /// Walks the graph step by step. The declared types must allow the walk. If the view is cut into slots,
+    /// Walks the graph step by step. The declared types must allow the walk. If the index is cut into slots,
     /// these walk it, with the requested engine; all engines give the same result.
     fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Traversal>;
 
@@ -203,21 +203,21 @@ pub trait GraphWalks {
     fn audit(&self, options: &AuditOptions, session: &Session) -> Result<Audit>;
 }
 
-/// Calls about the view itself: its slots, its construction and its checks.
+/// Calls about the index itself: its slots, its construction and its checks.
 pub trait GraphAdmin {
-    /// Cuts the view into slots in another way: builds it again from the logs and writes it to disk, where
+    /// Cuts the index into slots in another way: builds it again from the logs and writes it to disk, where
     /// the next process that opens the store finds it. Invalid for no slots, too many, or a threshold of 0.
     fn partition(&self, partitioning: Partitioning) -> Result<Partitions>;
 
-    /// The slots of the view, and the content of each.
+    /// The slots of the index, and the content of each.
     fn partitions(&self) -> Result<Partitions>;
 
-    /// Builds the view again from the logs, from the first commit on, and writes it to disk; returns its new
+    /// Builds the index again from the logs, from the first commit on, and writes it to disk; returns its new
     /// counts.
     fn rebuild(&self) -> Result<Stats>;
 
-    /// Compares the view with a replay of the logs in memory, line by line. The replay takes several times
-    /// the bytes of the view. Returns the lines that only one of them has, at most 100.
+    /// Compares the index with a replay of the logs in memory, line by line. The replay takes several times
+    /// the bytes of the index. Returns the lines that only one of them has, at most 100.
     fn verify(&self) -> Result<Check>;
 
     /// Counts of the graph's content.

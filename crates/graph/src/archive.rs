@@ -1,6 +1,6 @@
 //! Moves versions that newer ones hide to another store.
 //!
-//! The properties of a version move. A mark at its stamp stays, so no walk by cause changes its way, and a
+//! The properties of a version move. A stub at its stamp stays, so no walk by cause changes its way, and a
 //! reader of the properties learns which store has them.
 //!
 //! A version moves if the user who put it has put a newer one, not younger than a moment: then no read at
@@ -36,8 +36,8 @@ pub struct HiddenVersions {
 }
 
 impl HiddenVersions {
-    /// The same versions without their content: marks.
-    pub fn marks(&self) -> (Vec<VertexRow>, Vec<RelationRow>) {
+    /// The same versions without their content: stubs.
+    pub fn stubs(&self) -> (Vec<VertexRow>, Vec<RelationRow>) {
         let vertex = |row: &VertexRow| VertexRow {
             fixed: row.fixed.as_ref().map(|_| Default::default()),
             props: Default::default(),

@@ -10,7 +10,7 @@ use fieldstone_format::graph::VertexName;
 use fieldstone_format::keys::{encode_level, level_text};
 use fieldstone_format::log::{CommitRecord, SideRecord};
 use fieldstone_journal::feed::Feed;
-use fieldstone_journal::snapshot::LogView;
+use fieldstone_journal::snapshot::SnapshotLog;
 
 use crate::audit::{AuditOptions, AuditRow, is_written_by};
 use crate::state::GraphState;
@@ -78,12 +78,12 @@ pub fn without_execution(
     Ok(found)
 }
 
-fn commit_of(log: &LogView, sequence: u64) -> VertexName {
+fn commit_of(log: &SnapshotLog, sequence: u64) -> VertexName {
     VertexName::new("commit", &CommitId { store: log.header.store, log: log.writer, sequence }.to_string())
 }
 
 /// The actions of the visible commits of a log, by sequence.
-fn of_log(feed: &Feed, log: &LogView) -> Result<BTreeMap<u64, Deeds>> {
+fn of_log(feed: &Feed, log: &SnapshotLog) -> Result<BTreeMap<u64, Deeds>> {
     let mut all: BTreeMap<u64, Deeds> = BTreeMap::new();
     let shows = |transaction, sequence| match transaction {
         None => true,

@@ -1,4 +1,4 @@
-//! The view's segments on disk: a folder that may be deleted at any time.
+//! The index's segments on disk: a folder that may be deleted at any time.
 //!
 //! ```text
 //! graph/manifest                 the list of live segments, with a mark per log; replaced by rename
@@ -11,7 +11,7 @@
 //! * a reader takes no lock, and a manifest that it has read names files that were complete when it was put
 //!   in place;
 //! * nobody waits: a process that finds the lock taken keeps its segments in memory;
-//! * files that are damaged, or belong to another store or release, are not used: the view is built again
+//! * files that are damaged, or belong to another store or release, are not used: the index is built again
 //!   from the logs;
 //! * only the holder of the lock removes files, and only those that the manifest it just put in place does
 //!   not name. A process that has one open continues to read it.
@@ -185,7 +185,7 @@ impl SegmentFolder {
             match self.open_all(&manifest) {
                 Ok(segments) => return Some((manifest, segments)),
                 // Another process may have replaced the list since.
-                Err(_) if self.manifest().ok()??.generation != manifest.generation => {}
+                Err(_) if self.manifest().ok()??.revision != manifest.revision => {}
                 Err(_) => return None,
             }
         }
@@ -194,7 +194,7 @@ impl SegmentFolder {
 
     /// The number of the list; 0 if there is none that can be used.
     pub fn number(&self) -> u64 {
-        self.manifest().ok().flatten().map_or(0, |manifest| manifest.generation)
+        self.manifest().ok().flatten().map_or(0, |manifest| manifest.revision)
     }
 
     fn manifest(&self) -> Result<Option<Manifest>> {
@@ -255,7 +255,7 @@ impl SegmentFolder {
         let Some(lock) = self.lock()? else { return Ok(None) };
         let current = self.manifest().unwrap_or(None);
         // Another process has saved more; its list must not be replaced by an older one.
-        if current.map_or(0, |manifest| manifest.generation) != based_on {
+        if current.map_or(0, |manifest| manifest.revision) != based_on {
             return Ok(None);
         }
         let mut kept = Vec::with_capacity(slots.len());
@@ -270,7 +270,7 @@ impl SegmentFolder {
             }
             kept.push(own);
         }
-        let manifest = Manifest { store: Some(self.store), generation: based_on + 1, segments: live, ..list };
+        let manifest = Manifest { store: Some(self.store), revision: based_on + 1, segments: live, ..list };
         self.replace(&manifest)?;
         self.clean(&manifest);
         drop(lock);
@@ -364,12 +364,12 @@ impl SegmentFolder {
         }
     }
 
-    /// How the view on disk is cut into slots; `None` if there is none that can be used.
+    /// How the index on disk is cut into slots; `None` if there is none that can be used.
     pub fn partitioning(&self) -> Option<Partitioning> {
         Some(self.manifest().ok()??.partitioning)
     }
 
-    /// Removes the list: the next reader builds the view again. Reports a failure.
+    /// Removes the list: the next reader builds the index again. Reports a failure.
     pub fn forget(&self) -> Result<()> {
         let path = self.path.join(MANIFEST);
         match self.env.disk.unlink(&path) {

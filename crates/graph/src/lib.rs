@@ -1,6 +1,6 @@
 //! The provenance graph of a store: users, executions and data, and the relations between them, in versions.
 //!
-//! It is a view of the logs: immutable, sorted segments hold the vertices and relations from the logs, in
+//! It is an index of the logs: immutable, sorted segments hold the vertices and relations from the logs, in
 //! memory and in files, which may be deleted and are then built again.
 //!
 //! | module | |
@@ -20,12 +20,12 @@
 //! | [`read`] | a vertex, its versions, the relations at it |
 //! | [`relations`] | finding relations by type and properties |
 //! | `reports` | reports of its calls |
-//! | [`segment`] | sorted parts of the view: building, merging, reading |
-//! | [`slot`] | a view that is cut into slots, independent of how they run |
+//! | [`segment`] | sorted parts of the index: building, merging, reading |
+//! | [`slot`] | an index that is cut into slots, independent of how they run |
 //! | [`state`] | all segments of one moment, read as one graph |
 //! | [`trace`] | lineage, by cause |
 //! | [`travel`] | traversals, step by step |
-//! | [`view`] | how the state follows the logs |
+//! | [`follower`] | how the state follows the logs |
 
 pub mod access;
 pub mod archive;
@@ -36,6 +36,7 @@ pub mod described;
 pub mod dossier;
 pub mod find;
 pub mod folder;
+pub mod follower;
 mod frame;
 pub mod hashing;
 pub mod live;
@@ -51,7 +52,6 @@ pub mod state;
 pub mod trace;
 pub mod travel;
 mod tree;
-pub mod view;
 pub mod vocabulary;
 
 pub use live::Graph;

@@ -1,7 +1,7 @@
 //! Finds relations by their type and the values of their properties.
 //!
 //! A found relation is one that `edges` of either of its ends gives at the same moment. It is looked up at
-//! its source, where its row is in every view, so that it is found once, even if slots have it at both ends
+//! its source, where its row is in every index, so that it is found once, even if slots have it at both ends
 //! (G-66).
 
 use fieldstone_core::Result;

@@ -3,7 +3,7 @@
 use fieldstone_format::graph::Archive;
 use fieldstone_format::graph_segment::partitioning::Partitioning;
 
-/// The slots of a view.
+/// The slots of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partitions {
     /// The settings by which it is cut.
@@ -32,7 +32,7 @@ pub struct SlotContent {
 /// The content of the graph.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Segments of the view.
+    /// Segments of the index.
     pub segments: u64,
     /// Vertices that they name, counted in each segment.
     pub vertices: u64,
@@ -51,14 +51,14 @@ pub struct Stats {
 pub struct Check {
     /// Lines that were compared.
     pub lines: u64,
-    /// Lines that differ between the view and the logs. At most 100.
+    /// Lines that differ between the index and the logs. At most 100.
     pub different: Vec<String>,
     /// Records that cannot be read, each with its log. The other records are readable.
     pub damaged: Vec<String>,
 }
 
 impl Check {
-    /// Whether the view agrees with the logs, and all logs could be read.
+    /// Whether the index agrees with the logs, and all logs could be read.
     pub fn ok(&self) -> bool {
         self.different.is_empty() && self.damaged.is_empty()
     }

@@ -1,13 +1,13 @@
-//! The graph's interface to a view that is cut into slots.
+//! The graph's interface to an index that is cut into slots.
 //!
-//! [`Slots`] are the parts of one view, which together hold its segments; the code that runs them (threads
+//! [`Slots`] are the parts of one index, which together hold its segments; the code that runs them (threads
 //! here, servers later) implements the trait. The graph hands rows to them, asks for their content, writes
 //! that to disk and makes them walk traversals.
 //!
 //! Invariants:
-//! * together, the slots hold exactly the view, except that two of them may have a relation while a partition
+//! * together, the slots hold exactly the index, except that two of them may have a relation while a partition
 //!   splits;
-//! * everything in the slots is in the logs: if slots are lost, the view is made from the list on disk and
+//! * everything in the slots is in the logs: if slots are lost, the index is made from the list on disk and
 //!   the newer part of the logs.
 
 use std::collections::BTreeMap;
@@ -106,9 +106,9 @@ pub fn all_splits(shelves: &[ShelfContent]) -> BTreeMap<VertexPlace, VertexSplit
     all
 }
 
-/// All slots of a view. If a slot is lost, calls are Unavailable.
+/// All slots of an index. If a slot is lost, calls are Unavailable.
 pub trait Slots: Debug + Send + Sync {
-    /// The settings by which the view is cut.
+    /// The settings by which the index is cut.
     fn partitioning(&self) -> Partitioning;
 
     /// Whether all slots still serve.

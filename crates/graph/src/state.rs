@@ -425,7 +425,7 @@ impl<'a> RelationReader<'a> {
 
     /// Time and properties of a version of a relation that one of the ends has.
     pub fn row(&mut self, place: VertexPlace, edge: &Edge, version: &EdgeVersion) -> Result<(i64, Props)> {
-        // In a slot of a partitioned view, both ends have the row.
+        // In a slot of a partitioned index, both ends have the row.
         if !edge.direction.reverse || version.row.len > 0 {
             return self.own_row(version);
         }
@@ -496,6 +496,6 @@ fn edge_versions(
 }
 
 fn torn() -> Error {
-    Error::corrupt("a relation of the graph's view exists at only one of its ends")
+    Error::corrupt("a relation of the graph's index exists at only one of its ends")
         .with_hint("rebuild it: fieldstone rebuild STORE")
 }

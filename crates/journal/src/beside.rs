@@ -1,4 +1,4 @@
-//! Work of a view that nobody waits for: on a thread of its own, one at a time.
+//! Work of a follower that nobody waits for: on a thread of its own, one at a time.
 
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::sync::thread::{self, JoinHandle};

@@ -27,7 +27,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::medium::Medium;
 use crate::segment::SegmentCursor;
-use crate::snapshot::{ALL_KINDS, Decided, LogView, Order, Owners, Problem, Snapshot, UserState};
+use crate::snapshot::{ALL_KINDS, Decided, Order, Owners, Problem, Snapshot, SnapshotLog, UserState};
 
 /// The log of commits that are not flushed yet: one that no writer has, the least of all.
 pub const OWN_LOG: Id = Id::LEAST;
@@ -279,7 +279,7 @@ impl Feed {
         Entries { feed: self.clone(), writer, after, under, segments, cursor: None, decoder }
     }
 
-    /// Whether a view that has applied each log up to a mark has commits that were given up since.
+    /// Whether a follower that has applied each log up to a mark has commits that were given up since.
     pub fn gives_up(&self, marks: &HashMap<Id, u64>) -> bool {
         marks.iter().any(|(log, mark)| self.snapshot.accepted.is_beyond(*log, *mark))
     }
@@ -318,7 +318,7 @@ impl Feed {
             file: self.medium.shown(writer, file),
             why: error.message().to_owned(),
             damage: true,
-            passed_over: false,
+            skipped: false,
         };
         let mut passed = self.passed.lock();
         if !passed.contains(&problem) {
@@ -339,7 +339,7 @@ impl Feed {
     }
 
     /// Commits with side records behind `after`, newest first.
-    fn side_commits(&self, log: &LogView, after: u64) -> Result<Vec<SideCommit>> {
+    fn side_commits(&self, log: &SnapshotLog, after: u64) -> Result<Vec<SideCommit>> {
         let (mut ends, mut record) = (log.ends, (*log.record).clone());
         let mut commits = Vec::new();
         loop {
@@ -368,7 +368,7 @@ impl Feed {
         }
     }
 
-    fn commit(&self, log: &LogView, found: &SideCommit) -> Result<Commit> {
+    fn commit(&self, log: &SnapshotLog, found: &SideCommit) -> Result<Commit> {
         let bytes = self.medium.read_vec(log.writer, 0, found.side.offset, found.side.length)?;
         let named = |e: Error| e.context(format!("side records of commit {}", found.sequence));
         if crc(&bytes) != found.side.crc {

@@ -1,18 +1,18 @@
-//! Following the logs: what they hold beyond a view's marks is applied, decisions first, then each log's
+//! Following the logs: what they hold beyond a follower's marks is applied, decisions first, then each log's
 //! entries and commits.
 //!
 //! Invariants:
-//! * a log's mark moves in the same transaction of the view that holds the rows up to it;
+//! * a log's mark moves in the same transaction of the follower that holds the rows up to it;
 //! * a long replay is several transactions: between them others read nothing, because the marks do not reach
 //!   the logs' heads, and any of them may go on with it;
 //! * a feed that is behind the marks is not applied: it knows neither the decisions nor the removals that
-//!   the view has, and would take them back;
-//! * damaged parts are passed over, the same ones by everybody.
+//!   the follower has, and would take them back;
+//! * damaged parts are skipped, the same ones by everybody.
 //!
 //! ```text
 //! let feed = journal.looks().feed()?;
-//! match follow(&mut view, &feed, &fields, &Following { wait: Wait::Yes, newest: false, pace })? {
-//!     Followed::Done => …             the view shows the feed's moment, or a later one
+//! match follow(&mut follower, &feed, &fields, &Following { wait: Wait::Yes, newest: false, pace })? {
+//!     Followed::Done => …             the follower shows the feed's moment, or a later one
 //!     Followed::Busy => …             another process has it; only without waiting
 //!     Followed::Behind => …           take a newer feed
 //! }
@@ -25,9 +25,9 @@ use tracing::field::{Empty, debug};
 use tracing::{Span, debug_span};
 
 use crate::feed::{Commit, Feed, TransactionState};
-use crate::view::{Again, Holds, Marks, View, Wait};
+use crate::follower::{Again, FieldLookup, Follower, Marks, Wait};
 
-/// How much one transaction of a view holds, about.
+/// How much one transaction of a follower holds, about.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace<'a> {
     /// The time.
@@ -63,9 +63,9 @@ pub struct Following<'a> {
 pub enum Followed {
     /// The marks reach the heads of all logs.
     Done,
-    /// Another process has the view.
+    /// Another process has the follower.
     Busy,
-    /// The view has applied what the feed does not know of.
+    /// The follower has applied what the feed does not know of.
     Behind,
 }
 
@@ -85,46 +85,51 @@ pub fn covers(marks: &Marks, heads: &[(Id, u64)]) -> bool {
     heads.iter().all(|(writer, head)| marks.get(writer).is_some_and(|mark| mark >= head))
 }
 
-/// Whether a view has applied something that lies beyond these heads, given in the order of their logs.
+/// Whether a follower has applied something that lies beyond these heads, given in the order of their logs.
 pub fn is_ahead(marks: &Marks, heads: &[(Id, u64)]) -> bool {
     let head = |writer: &Id| heads.binary_search_by_key(writer, |(log, _)| *log).map_or(0, |i| heads[i].1);
     marks.iter().any(|(writer, mark)| *mark > head(writer))
 }
 
-/// Brings a view up to a feed.
-pub fn follow(view: &mut dyn View, feed: &Feed, fields: &dyn Holds, how: &Following<'_>) -> Result<Followed> {
+/// Brings a follower up to a feed.
+pub fn follow(
+    follower: &mut dyn Follower,
+    feed: &Feed,
+    fields: &dyn FieldLookup,
+    how: &Following<'_>,
+) -> Result<Followed> {
     let heads = feed.heads();
-    let marks = view.marks()?;
-    // The view is made again without what was given up.
+    let marks = follower.marks()?;
+    // The follower is made again without what was given up.
     let again = feed.gives_up(&marks);
     if !again && covers(&marks, &heads) {
         return Ok(Followed::Done);
     }
     let span = debug_span!("follow", logs = heads.len(), commits = Empty, entries = Empty, outcome = Empty);
     let _within = span.enter();
-    view.attend(feed);
+    follower.attend(feed);
     let mut replay = Replay { feed, fields, how: *how, heads, begun: 0, applied: Applied::default() };
-    let followed = replay.run(view, again);
-    view.leave();
+    let followed = replay.run(follower, again);
+    follower.leave();
     note(&span, &replay.applied, &followed);
     followed
 }
 
-/// Rebuilds a view from the first commit on.
+/// Rebuilds a follower from the first commit on.
 pub fn rebuild(
-    view: &mut dyn View,
+    follower: &mut dyn Follower,
     feed: &Feed,
-    fields: &dyn Holds,
+    fields: &dyn FieldLookup,
     how: &Following<'_>,
 ) -> Result<(Followed, Applied)> {
     let heads = feed.heads();
     let applied = Applied { logs: heads.len() as u64, ..Applied::default() };
     let span = debug_span!("rebuild", logs = heads.len(), commits = Empty, entries = Empty, outcome = Empty);
     let _within = span.enter();
-    view.attend(feed);
+    follower.attend(feed);
     let mut replay = Replay { feed, fields, how: *how, heads, begun: 0, applied };
-    let followed = replay.run(view, true);
-    view.leave();
+    let followed = replay.run(follower, true);
+    follower.leave();
     note(&span, &replay.applied, &followed);
     Ok((followed?, replay.applied))
 }
@@ -137,42 +142,47 @@ fn note(span: &Span, applied: &Applied, followed: &Result<Followed>) {
     }
 }
 
-/// Lays over a view what a transaction has prepared, and commits that are not made yet; `false` where there
-/// is nothing of it, and nothing was begun. [`View::abort`] takes it away again.
+/// Lays over a follower what a transaction has prepared, and commits that are not made yet; `false` where there
+/// is nothing of it, and nothing was begun. [`Follower::abort`] takes it away again.
 pub fn overlay(
-    view: &mut dyn View,
+    follower: &mut dyn Follower,
     feed: &Feed,
-    fields: &dyn Holds,
+    fields: &dyn FieldLookup,
     transaction: Option<Id>,
     own: &[Commit],
 ) -> Result<bool> {
-    view.attend(feed);
-    let laid = view.overlay(transaction, own)?;
+    follower.attend(feed);
+    let laid = follower.overlay(transaction, own)?;
     if !laid {
-        view.leave();
+        follower.leave();
     }
-    let Some(id) = transaction.filter(|_| laid && view.wants_entries()) else { return Ok(laid) };
-    let outcome = lay_fields(view, feed, fields, id);
+    let Some(id) = transaction.filter(|_| laid && follower.wants_entries()) else { return Ok(laid) };
+    let outcome = lay_fields(follower, feed, fields, id);
     if outcome.is_err() {
         // The first error says more than what giving up may add.
-        let _ = view.abort();
+        let _ = follower.abort();
     }
     outcome.map(|()| laid)
 }
 
-fn lay_fields(view: &mut dyn View, feed: &Feed, fields: &dyn Holds, transaction: Id) -> Result<()> {
+fn lay_fields(
+    follower: &mut dyn Follower,
+    feed: &Feed,
+    fields: &dyn FieldLookup,
+    transaction: Id,
+) -> Result<()> {
     let mut laid = 0;
     for (writer, _) in feed.heads() {
-        laid += view.entries(writer, &mut feed.entries_under(writer, transaction))?;
+        laid += follower.entries(writer, &mut feed.entries_under(writer, transaction))?;
     }
-    if laid > 0 { view.ask(fields, Some(transaction)) } else { Ok(()) }
+    if laid > 0 { follower.ask(fields, Some(transaction)) } else { Ok(()) }
 }
 
 /// How one round of applying ended.
 enum Round {
     /// All is applied.
     Done,
-    /// Somebody else was there in a pause, or the view had to be emptied: its marks say where to go on.
+    /// Somebody else was there in a pause, or the follower had to be emptied: its marks say where to go on.
     Again,
     /// It cannot go on.
     Stopped(Followed),
@@ -180,27 +190,27 @@ enum Round {
 
 struct Replay<'a> {
     feed: &'a Feed,
-    fields: &'a dyn Holds,
+    fields: &'a dyn FieldLookup,
     how: Following<'a>,
     heads: Vec<(Id, u64)>,
-    /// When the view's transaction was begun, by the monotonic clock.
+    /// When the follower's transaction was begun, by the monotonic clock.
     begun: u64,
     applied: Applied,
 }
 
 impl Replay<'_> {
-    fn run(&mut self, view: &mut dyn View, anew: bool) -> Result<Followed> {
-        if !self.begin(view)? {
+    fn run(&mut self, follower: &mut dyn Follower, anew: bool) -> Result<Followed> {
+        if !self.begin(follower)? {
             return Ok(Followed::Busy);
         }
-        let outcome = self.within(view, anew);
+        let outcome = self.within(follower, anew);
         match outcome {
-            Ok(Followed::Done) => view.end().map(|()| Followed::Done),
+            Ok(Followed::Done) => follower.end().map(|()| Followed::Done),
             // In a pause that another process did not end nothing is begun; giving up takes no notice.
-            Ok(stopped) => view.abort().map(|()| stopped),
+            Ok(stopped) => follower.abort().map(|()| stopped),
             Err(error) => {
                 // The first error says more than what giving up may add.
-                let _ = view.abort();
+                let _ = follower.abort();
                 Err(error)
             }
         }
@@ -210,19 +220,19 @@ impl Replay<'_> {
         self.how.pace.clock.monotonic()
     }
 
-    /// Begins a transaction of the view.
-    fn begin(&mut self, view: &mut dyn View) -> Result<bool> {
-        let begun = view.begin(self.how.wait)?;
+    /// Begins a transaction of the follower.
+    fn begin(&mut self, follower: &mut dyn Follower) -> Result<bool> {
+        let begun = follower.begin(self.how.wait)?;
         self.begun = self.now();
         Ok(begun)
     }
 
-    fn within(&mut self, view: &mut dyn View, anew: bool) -> Result<Followed> {
+    fn within(&mut self, follower: &mut dyn Follower, anew: bool) -> Result<Followed> {
         if anew {
-            view.clear()?;
+            follower.clear()?;
         }
         loop {
-            match self.go_on_from_marks(view)? {
+            match self.go_on_from_marks(follower)? {
                 Round::Done => return Ok(Followed::Done),
                 Round::Stopped(how) => return Ok(how),
                 // Other processes may go on or rebuild meanwhile; the marks then say how far.
@@ -232,60 +242,60 @@ impl Replay<'_> {
     }
 
     /// Applies what lies beyond the marks.
-    fn go_on_from_marks(&mut self, view: &mut dyn View) -> Result<Round> {
-        // J-25: an older feed would take back what the view has from a newer one.
-        if !self.how.newest && is_ahead(&view.applied()?, &self.heads) {
+    fn go_on_from_marks(&mut self, follower: &mut dyn Follower) -> Result<Round> {
+        // J-25: an older feed would take back what the follower has from a newer one.
+        if !self.how.newest && is_ahead(&follower.applied()?, &self.heads) {
             return Ok(Round::Stopped(Followed::Behind));
         }
-        view.sound()?;
+        follower.sound()?;
         let states = self.feed.decisions();
-        self.decide(view, &states)?;
-        let marks = view.marks()?;
+        self.decide(follower, &states)?;
+        let marks = follower.marks()?;
         let mut bytes = 0;
         for (writer, head) in self.heads.clone() {
             let after = marks.get(&writer).copied().unwrap_or(0);
             if after >= head {
                 continue;
             }
-            if view.wants_entries() {
-                self.applied.entries += view.entries(writer, &mut self.feed.entries(writer, after))?;
+            if follower.wants_entries() {
+                self.applied.entries += follower.entries(writer, &mut self.feed.entries(writer, after))?;
             }
             for commit in self.feed.commits(writer, after)? {
                 let commit = commit?;
-                view.commit(&commit)?;
+                follower.commit(&commit)?;
                 self.applied.commits += 1;
                 bytes += commit.side.iter().map(|record| record.bytes.len()).sum::<usize>();
                 if self.is_long(&mut bytes) {
-                    view.mark(writer, commit.sequence)?;
-                    if let Some(round) = self.pause(view, &states)? {
+                    follower.mark(writer, commit.sequence)?;
+                    if let Some(round) = self.pause(follower, &states)? {
                         return Ok(round);
                     }
                 }
             }
-            view.mark(writer, head)?;
+            follower.mark(writer, head)?;
             if self.is_long(&mut bytes)
-                && let Some(round) = self.pause(view, &states)?
+                && let Some(round) = self.pause(follower, &states)?
             {
                 return Ok(round);
             }
         }
-        view.ask(self.fields, None)?;
-        Ok(if view.sound()? { Round::Done } else { Round::Again })
+        follower.ask(self.fields, None)?;
+        Ok(if follower.sound()? { Round::Done } else { Round::Again })
     }
 
-    /// Gives the view what is decided, and gives it again what that may change.
-    fn decide(&mut self, view: &mut dyn View, states: &[TransactionState]) -> Result<()> {
-        let mut again = view.decide(states)?;
+    /// Gives the follower what is decided, and gives it again what that may change.
+    fn decide(&mut self, follower: &mut dyn Follower, states: &[TransactionState]) -> Result<()> {
+        let mut again = follower.decide(states)?;
         if again == Again::Everything {
-            view.clear()?;
-            again = view.decide(states)?;
+            follower.clear()?;
+            again = follower.decide(states)?;
         }
         let Again::Entries(transactions) = again else { return Ok(()) };
         for transaction in transactions {
             let state = states.iter().find(|state| state.transaction == transaction);
             for (writer, _) in state.iter().flat_map(|state| &state.covers) {
                 let entries = &mut self.feed.entries_under(*writer, transaction);
-                self.applied.entries += view.entries(*writer, entries)?;
+                self.applied.entries += follower.entries(*writer, entries)?;
             }
         }
         Ok(())
@@ -301,23 +311,23 @@ impl Replay<'_> {
         long
     }
 
-    /// Ends one transaction of the view and begins the next; how the round ends where that changes anything.
-    fn pause(&mut self, view: &mut dyn View, states: &[TransactionState]) -> Result<Option<Round>> {
+    /// Ends one transaction of the follower and begins the next; how the round ends where that changes anything.
+    fn pause(&mut self, follower: &mut dyn Follower, states: &[TransactionState]) -> Result<Option<Round>> {
         // The marks say to others that all up to them is there.
-        view.ask(self.fields, None)?;
-        let before = view.generation()?;
-        view.end()?;
+        follower.ask(self.fields, None)?;
+        let before = follower.revision()?;
+        follower.end()?;
         if self.how.pace.rest > 0 {
             self.how.pace.clock.sleep(self.how.pace.rest);
         }
-        if !self.begin(view)? {
+        if !self.begin(follower)? {
             return Ok(Some(Round::Stopped(Followed::Busy)));
         }
-        if view.generation()? != before.wrapping_add(1) {
+        if follower.revision()? != before.wrapping_add(1) {
             return Ok(Some(Round::Again));
         }
-        // Decisions are known for each transaction of the view.
-        view.decide(states)?;
+        // Decisions are known for each transaction of the follower.
+        follower.decide(states)?;
         Ok(None)
     }
 }

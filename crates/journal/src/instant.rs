@@ -1,4 +1,4 @@
-//! A session's sight at one instant: the content of the logs, and what the session has not flushed itself. Views that show
+//! A session's sight at one instant: the content of the logs, and what the session has not flushed itself. Followers that show
 //! a session its own, such as the catalog's engine and the graph, lay these records over what they have applied.
 //!
 //! Two parts wait for flushes: what the session put outside of transactions, and what it put into its transaction.

@@ -6,12 +6,12 @@
 //! | [`journal`] | [`Journal`]: one handle: what this process writes, and the snapshots it reads |
 //! | [`writer`] | sessions, commits, the log and its segments |
 //! | [`snapshot`] | which commits of which logs a read sees: decisions, owners, order |
-//! | [`feed`], [`view`], [`follow`] | what the logs hold, commit by commit, and what is kept up to date with it |
+//! | [`feed`], [`follower`], [`follow`] | what the logs hold, commit by commit, and what is kept up to date with it |
 //! | [`session`], [`author`] | for whom a call is made; on whose behalf a flush is |
 //! | [`instant`] | what a session sees: what the logs hold, and what it has not flushed |
 //! | [`participant`], [`beside`] | who has records for a flush, and works behind it |
 //! | [`medium`] | where the bytes lie: files of a folder, or objects |
-//! | [`conformance`] | what every view must show, and the random histories it is shown on |
+//! | [`conformance`] | what every follower must show, and the random histories it is shown on |
 //!
 //! Invariants:
 //! * a commit record is the only thing that makes anything visible, and it is durable before it does;
@@ -44,6 +44,7 @@ pub mod conformance;
 pub mod feed;
 pub mod files;
 pub mod follow;
+pub mod follower;
 pub mod fork;
 pub mod home;
 pub mod identity;
@@ -54,7 +55,6 @@ pub mod participant;
 pub mod segment;
 pub mod session;
 pub mod snapshot;
-pub mod view;
 pub mod writer;
 
 pub use journal::Journal;

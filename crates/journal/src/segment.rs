@@ -180,7 +180,7 @@ pub struct SegmentCursor {
     entry: u32,
     block: Option<BlockCursor<Arc<[u8]>>>,
     tolerant: bool,
-    /// Blocks that a tolerant cursor passed over.
+    /// Blocks that a tolerant cursor skipped.
     damage: Vec<Error>,
 }
 
@@ -198,7 +198,7 @@ impl SegmentCursor {
         }
     }
 
-    /// A cursor before the first entry, which passes over damaged blocks and keeps account of them.
+    /// A cursor before the first entry, which skips damaged blocks and keeps account of them.
     pub fn tolerant(segment: Arc<Segment>, index: usize) -> SegmentCursor {
         SegmentCursor { tolerant: true, ..SegmentCursor::new(segment, index) }
     }

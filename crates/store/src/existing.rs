@@ -135,6 +135,6 @@ fn is_covered<'a>(piece: &IndexBox, boxes: impl Iterator<Item = &'a IndexBox>) -
 
 fn exists(key: &[u8], how: &str) -> Error {
     Code::FieldExists.error(format!("{} {how}", key_text(key))).with_hint(
-        "exist=\"new\" makes a newer version; a restart goes on behind the last step that is there",
+        "if_exists=\"new\" makes a newer version; a restart goes on behind the last step that is there",
     )
 }

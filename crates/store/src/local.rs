@@ -58,7 +58,7 @@ pub struct LocalOptions {
     /// Of which job what is written is.
     pub origin: Origin,
     /// The behaviour of an archive whose key has a field, if the call does not set it; by default the store's.
-    pub exist: Option<Exist>,
+    pub if_exists: Option<IfExists>,
     /// The version of the format of a store that is new; the newest where absent.
     pub format: Option<u32>,
 }
@@ -86,7 +86,7 @@ pub struct LocalStore {
     journal: Arc<Journal>,
     url: String,
     compression: Option<Compression>,
-    exist: Option<Exist>,
+    if_exists: Option<IfExists>,
     /// Content archived as new, and not flushed.
     new_fields: PerProcess<NewFields>,
     /// Whether the store is in memory, and files outside are on another disk.
@@ -122,11 +122,11 @@ impl LocalStore {
     }
 
     fn of(options: LocalOptions, open: impl FnOnce(JournalOptions) -> Result<Journal>) -> Result<LocalStore> {
-        let (url, compression, exist) = (options.url.clone(), options.compression, options.exist);
+        let (url, compression, if_exists) = (options.url.clone(), options.compression, options.if_exists);
         let journal = Arc::new(open(options.journal())?);
         // An attempt is as old as its first process, also where a straggler of it flushes only now.
         journal.committer().announce(&Session::default())?;
-        Ok(LocalStore { exist, ..LocalStore::over(journal, url, compression) })
+        Ok(LocalStore { if_exists, ..LocalStore::over(journal, url, compression) })
     }
 
     /// The store whose journal is open already; `url` as the user gave it, and the compression where a call
@@ -136,7 +136,7 @@ impl LocalStore {
         let last = PerProcess::new(identity.clone(), Mutex::default());
         let new_fields = PerProcess::new(identity.clone(), NewFields::default());
         let in_memory = journal.access().is_in_memory();
-        LocalStore { journal, url, compression, exist: None, new_fields, in_memory, last }
+        LocalStore { journal, url, compression, if_exists: None, new_fields, in_memory, last }
     }
 
     /// Its journal.
@@ -230,15 +230,15 @@ impl LocalStore {
     }
 
     /// The behaviour of an archive whose key has a field.
-    fn exist(&self, options: &ArchiveOptions) -> Exist {
-        let set = || self.journal.settings().get(EXIST).and_then(|text| Exist::parse(&text).ok());
-        options.exist.or(self.exist).or_else(set).unwrap_or_default()
+    fn if_exists(&self, options: &ArchiveOptions) -> IfExists {
+        let set = || self.journal.settings().get(EXIST).and_then(|text| IfExists::parse(&text).ok());
+        options.if_exists.or(self.if_exists).or_else(set).unwrap_or_default()
     }
 
     /// Says for the whole store what an archive does where its key has a field, durably. Denied for others than the
     /// store's owner.
-    pub fn set_exist(&self, exist: Exist, session: &Session) -> Result<()> {
-        let setting = Setting { name: EXIST.to_owned(), value: exist.name().to_owned() };
+    pub fn set_if_exists(&self, if_exists: IfExists, session: &Session) -> Result<()> {
+        let setting = Setting { name: EXIST.to_owned(), value: if_exists.name().to_owned() };
         self.journal.settings().set(&setting, session)
     }
 
@@ -257,7 +257,7 @@ impl LocalStore {
     /// Hands an encoded value to the journal, unless it is to be new and is not.
     fn take(&self, value: Encoded<'_>, created: bool, options: &ArchiveOptions) -> Result<()> {
         let session = &options.session;
-        if self.exist(options) == Exist::New {
+        if self.if_exists(options) == IfExists::New {
             return self.journal.committer().take(value, session);
         }
         let piece = match &value.entry.array {
@@ -290,7 +290,7 @@ impl LocalStore {
     }
 
     /// The content of a session no longer waits.
-    fn settle<T>(&self, outcome: Result<T>, session: &Session) -> Result<T> {
+    fn forget_taken<T>(&self, outcome: Result<T>, session: &Session) -> Result<T> {
         if outcome.is_ok() || !self.journal.unflushed().holds(session) {
             self.new_fields().forget(session.key());
         }
@@ -367,7 +367,7 @@ impl FieldAccess for LocalStore {
             self.check_dataset(&key, &options.session).map_err(numbered(i))?;
             keys.push(key);
         }
-        if self.exist(options) == Exist::Error {
+        if self.if_exists(options) == IfExists::Error {
             let (snapshot, session) = (self.journal.looks().snapshot()?, options.session.key());
             // Of these, too, no two may be one.
             let those = NewFields::default();
@@ -548,7 +548,7 @@ impl FieldAccess for LocalStore {
 impl Transactions for LocalStore {
     fn flush(&self, session: &Session) -> Result<()> {
         self.check_new(session)?;
-        self.settle(self.journal.committer().flush(session), session)
+        self.forget_taken(self.journal.committer().flush(session), session)
     }
 
     fn discard(&self, session: &Session) -> Result<()> {
@@ -574,15 +574,18 @@ impl Transactions for LocalStore {
         if commit {
             self.check_new(&within)?;
         }
-        self.settle(self.journal.transactions().decide(transaction, commit, session), &within)
+        self.forget_taken(self.journal.transactions().decide(transaction, commit, session), &within)
     }
 
     fn abandon(&self, transaction: Id, session: &Session) -> Result<()> {
-        self.settle(self.journal.transactions().abandon(transaction, session), &session.within(transaction))
+        self.forget_taken(
+            self.journal.transactions().abandon(transaction, session),
+            &session.within(transaction),
+        )
     }
 
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
-        self.journal.transactions().decide_kinds(transaction, on, off, session)
+    fn set_active_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
+        self.journal.transactions().set_active_kinds(transaction, on, off, session)
     }
 }
 
@@ -611,12 +614,12 @@ impl Admin for LocalStore {
         Ok(status)
     }
 
-    fn passed_over(&self) -> Result<Vec<String>> {
+    fn skipped(&self) -> Result<Vec<String>> {
         let snapshot = self.journal.looks().even_without_logs()?;
         // A link in place of a log is found by the listing and by the look at it: it is named once.
         let mut named = BTreeSet::new();
         let problems = snapshot.problems.iter();
-        let passed = problems.filter(|problem| problem.passed_over && named.insert(&problem.file));
+        let passed = problems.filter(|problem| problem.skipped && named.insert(&problem.file));
         Ok(passed.map(|problem| format!("{}: {}", problem.file, problem.why)).collect())
     }
 

@@ -8,7 +8,7 @@ use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_journal::Session;
 use fieldstone_journal::feed::Feed;
-use fieldstone_journal::view::{HeldField, Holds};
+use fieldstone_journal::follower::{FieldLookup, HeldField};
 
 use crate::api::ListOptions;
 use crate::read;
@@ -30,7 +30,7 @@ impl Standing {
     }
 }
 
-impl Holds for Standing {
+impl FieldLookup for Standing {
     fn fields(
         &self,
         request: &Request,

@@ -19,7 +19,7 @@ use fieldstone_format::attempt::Origin;
 use fieldstone_format::bytes::Put;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::EntryId;
-use fieldstone_format::setting::Exist;
+use fieldstone_format::setting::IfExists;
 use fieldstone_format::value::{put_value, read_value};
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
@@ -153,7 +153,7 @@ wire_enum! {
     KeyValue { 0 Absent, 1 Int(number), 2 Real(number, text), 3 Span { start, end, text }, 4 Text(text) }
     Compression { 0 None, 1 Zstd(level) }
     Scalar { 0 Int(number), 1 UInt(number), 2 Float(number) }
-    Exist { 0 New, 1 Error }
+    IfExists { 0 New, 1 Error }
     ValueType {
         1 Bool, 2 Int, 3 UInt, 4 Float, 5 Text, 6 Bytes, 7 DateTime, 8 IntRange, 9 FloatRange, 10 Array, 11 Json,
     }

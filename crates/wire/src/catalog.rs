@@ -97,7 +97,7 @@ wire_enum! {
 
 wire_struct! {
     RunName { project, name }
-    RunDecl { run, job, params, created, grid, notes, outside, annotate, exist, state }
+    RunDecl { run, job, params, created, grid, notes, outside, annotate, if_exists, state }
     RunState { phase, note, writer }
     StepDecl { number, time }
     VariableName { name, version }
@@ -135,7 +135,7 @@ wire_struct! {
         project, run, step, time, variable, variable_version, tag, tag_version, unit, value, offsets, start, count,
         cells, keywords, user, id, visited,
     }
-    PairTable { hits, also }
+    PairTable { hits, related }
     RunInfo { decl, declared, first }
     StepInfo { run, step, time }
     VariableInfo { run, decl, declared }

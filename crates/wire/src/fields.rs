@@ -201,7 +201,7 @@ impl Wire for WriterStatus {
         commits.put(out);
         segments.put(out);
         last_flush.put(out);
-        self.clock_off.put(out);
+        self.clock_offset.put(out);
         self.tail.put(out);
         self.origin.put(out);
     }
@@ -216,7 +216,7 @@ impl Wire for WriterStatus {
             commits: Wire::read(input)?,
             segments: Wire::read(input)?,
             last_flush: Wire::read(input)?,
-            clock_off: Wire::read(input)?,
+            clock_offset: Wire::read(input)?,
             tail: Wire::read(input)?,
             origin: Wire::read(input)?,
         })
@@ -243,7 +243,7 @@ wire_struct! {
     Outline { dtype, shape, fill, chunks }
     StoredArray { path, offset, dtype, shape, block, sums, holes }
     BlockPlace { part, file, offset, stored, raw, crc }
-    ArchiveOptions { session, compression, chunks, share, exist, verbatim, missing }
+    ArchiveOptions { session, compression, chunks, share, if_exists, verbatim, missing }
     RemoveOptions { session }
     ReadOptions { session }
     ListOptions { depth, masked, session }

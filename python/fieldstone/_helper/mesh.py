@@ -29,12 +29,12 @@ Invariants:
 * nodes are counted from 0 and keep their order; an entry is the number of a node, or -1 after the others of
   its row;
 * cells keep the order of the file, in each of edges, faces and volumes; anything that is not read is refused
-  by name, or listed in ``left_out``;
+  by name, or listed in ``omitted``;
 * elements of higher order are reduced to their corners, in the order of VTK, which is UGRID's;
 * nodes of a surface on a sphere around the origin are in degrees, like nodes of the formats for spheres, and
   the sphere's radius is an attribute; other nodes are unchanged;
 * lines are edges only if there is nothing else: next to faces and volumes they mark boundaries, or are
-  ``left_out``.
+  ``omitted``.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def mesh_request(channel: Channel, header: dict[str, Any], payload: bytes) -> No
     ]
     content = b"".join(np.ascontiguousarray(values, dtype).tobytes() for _, values, dtype, _ in arrays)
     attrs = _plain(mesh.attrs | {"source_format": mesh.format})
-    for what, why in mesh.left_out:
+    for what, why in mesh.omitted:
         channel.skipped(what, why)
     channel.send({"kind": "mesh", "format": mesh.format, "attrs": attrs, "arrays": described}, content)
     channel.done()

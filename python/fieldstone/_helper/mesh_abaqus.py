@@ -40,8 +40,8 @@ def read(path: str) -> MeshArrays:
     nodes = np.concatenate([np.pad(own, ((0, 0), (0, 4 - own.shape[1]))) for own in points])
     cells = numbered(path, Cells.joined(parts), nodes[:, 0].astype(np.int64))
     rows, vertices = rows_of(cells, path)
-    rows, left_out = without_marks(rows, vertices, are_marks=False)
-    return placed("Abaqus", list(nodes[:, 1:].T), rows, left_out=left_out)
+    rows, omitted = without_marks(rows, vertices, are_marks=False)
+    return placed("Abaqus", list(nodes[:, 1:].T), rows, omitted=omitted)
 
 
 def _keywords(path: str, content: bytes) -> list[tuple[str, dict[str, str], int, int]]:

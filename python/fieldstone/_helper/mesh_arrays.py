@@ -26,7 +26,7 @@ class MeshArrays:
     """A mesh: float64 coordinates, int64 rows of nodes that are padded with -1; None for arrays that it
     lacks.
 
-    `left_out` lists parts of the file that the mesh lacks, each with the reason.
+    `omitted` lists parts of the file that the mesh lacks, each with the reason.
     """
 
     format: str
@@ -36,7 +36,7 @@ class MeshArrays:
     volumes: np.ndarray | None = None
     node_attrs: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     attrs: dict[str, Any] = dataclasses.field(default_factory=dict)
-    left_out: tuple[tuple[str, str], ...] = ()
+    omitted: tuple[tuple[str, str], ...] = ()
 
 
 def no_mesh(path: str, why: object, hint: str = HINT) -> RequestError:
@@ -73,13 +73,13 @@ def placed(
     coordinates: list[np.ndarray],
     rows: dict[str, np.ndarray],
     attrs: dict[str, Any] | None = None,
-    left_out: Iterable[tuple[str, str]] = (),
+    omitted: Iterable[tuple[str, str]] = (),
 ) -> MeshArrays:
     """A mesh in space, in the plane if all nodes are in one, or in degrees if it is a surface on a sphere."""
     coordinates = [np.ascontiguousarray(one, dtype=np.float64) for one in coordinates]
     while len(coordinates) < 2:
         coordinates.append(np.zeros_like(coordinates[0]))
-    common: dict[str, Any] = {**rows, "left_out": tuple(left_out)}
+    common: dict[str, Any] = {**rows, "omitted": tuple(omitted)}
     attrs = attrs or {}
     is_surface = "volumes" not in rows
     if len(coordinates) == 3 and is_surface and not coordinates[2].any():

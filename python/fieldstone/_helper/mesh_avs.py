@@ -1,4 +1,5 @@
-"""AVS' unstructured cell data (UCD), text: https://dav.lbl.gov/archive/NERSC/Software/express/help6.1/help/reference/
+"""AVS' unstructured cell data (UCD), text:
+https://dav.lbl.gov/archive/NERSC/Software/express/help6.1/help/reference/
 
 Nodes are identified by their own numbers; nodes and cells keep the order of the file. Values are skipped.
 """
@@ -46,8 +47,8 @@ def read(path: str) -> MeshArrays:
         raise no_mesh(path, "it has no nodes")
     cells = numbered(path, _cells(path, lines[1 + nodes : 1 + nodes + count]), points[:, 0].astype(np.int64))
     rows, vertices = rows_of(cells, path)
-    rows, left_out = without_marks(rows, vertices, are_marks=False)
-    return placed("AVS-UCD", list(points[:, 1:].T), rows, left_out=left_out)
+    rows, omitted = without_marks(rows, vertices, are_marks=False)
+    return placed("AVS-UCD", list(points[:, 1:].T), rows, omitted=omitted)
 
 
 def _table(path: str, lines: list[bytes]) -> Table:

@@ -266,17 +266,17 @@ def without_marks(
     A mesh's edges are those between its faces, so other lines are not edges of it. `are_marks`: if all lines
     are along edges of cells, they mark boundaries, and neither lines nor points are reported as left out.
     """
-    left_out = []
+    omitted = []
     rows = dict(rows)
     if "edges" in rows and ("faces" in rows or "volumes" in rows):
         lines = rows.pop("edges")
         if not (are_marks and _lie_along(lines, rows)):
             why = "lines next to faces or volumes are not edges of a mesh; ingest them from a separate file"
-            left_out.append((f"{len(lines)} line{'s' if len(lines) > 1 else ''}", why))
+            omitted.append((f"{len(lines)} line{'s' if len(lines) > 1 else ''}", why))
     if points and not (are_marks and rows):
         what = f"{points} cells that are points" if points > 1 else "1 cell that is a point"
-        left_out.append((what, "a mesh only has nodes, edges, faces and volumes"))
-    return rows, left_out
+        omitted.append((what, "a mesh only has nodes, edges, faces and volumes"))
+    return rows, omitted
 
 
 def _lie_along(lines: np.ndarray, rows: dict[str, np.ndarray]) -> bool:

@@ -1,4 +1,5 @@
-"""Exodus II: blocks of elements in a netCDF file, https://sandialabs.github.io/seacas-docs/sphinx/html/index.html#exodus
+"""Exodus II: blocks of elements in a netCDF file,
+https://sandialabs.github.io/seacas-docs/sphinx/html/index.html#exodus
 
 Elements are in the order of their blocks, nodes in that of their coordinates; maps of numbers
 (``node_num_map``) only give other names to them. A block without elements has no variable.
@@ -67,11 +68,11 @@ def read(dataset: Any, sizes: dict[str, int], path: str) -> MeshArrays:
             points += len(rows)
         elif len(rows):
             blocks.setdefault(kind, []).append(rows)
-    rows, left_out = without_marks({kind: stacked(parts) for kind, parts in blocks.items()}, points, False)
+    rows, omitted = without_marks({kind: stacked(parts) for kind, parts in blocks.items()}, points, False)
     for dimension, sides in (("num_ed_blk", "edges"), ("num_fa_blk", "faces")):
         if count := sizes.get(dimension, 0):
-            left_out.append((f"{count} blocks of {sides}", "only elements are ingested, not their sides"))
-    return placed("Exodus", coordinates, rows, left_out=left_out)
+            omitted.append((f"{count} blocks of {sides}", "only elements are ingested, not their sides"))
+    return placed("Exodus", coordinates, rows, omitted=omitted)
 
 
 def _block(dataset: Any, number: int, path: str) -> tuple[str, np.ndarray]:

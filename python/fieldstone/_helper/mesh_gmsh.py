@@ -1,4 +1,5 @@
-"""gmsh's meshes, versions 2, 4.0 and 4.1, text and binary: https://gmsh.info/doc/texinfo/gmsh.html#File-formats
+"""gmsh's meshes, versions 2, 4.0 and 4.1, text and binary:
+https://gmsh.info/doc/texinfo/gmsh.html#File-formats
 
 Nodes and elements keep the order of the file, whatever their numbers (tags). Elements of points, and of lines
 along the edges of faces and volumes, mark boundaries and are left out.
@@ -54,8 +55,8 @@ def read(path: str) -> MeshArrays:
     points, tags = gmsh.nodes()
     cells = gmsh.elements()
     rows, vertices = rows_of(numbered(path, cells, tags), path)
-    rows, left_out = without_marks(rows, vertices, are_marks=True)
-    return placed("gmsh", list(points.T), rows, left_out=left_out)
+    rows, omitted = without_marks(rows, vertices, are_marks=True)
+    return placed("gmsh", list(points.T), rows, omitted=omitted)
 
 
 class _Gmsh:

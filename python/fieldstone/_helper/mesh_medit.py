@@ -67,8 +67,8 @@ def read(path: str) -> MeshArrays:
     if points is None:
         raise no_mesh(path, "it lacks Vertices, with which a mesh of Medit begins")
     rows, vertices = rows_of(Cells.joined(parts), path)
-    rows, left_out = without_marks(rows, vertices, are_marks=True)
-    return placed(os.path.splitext(path)[1][1:].lower(), list(points.T), rows, left_out=left_out)
+    rows, omitted = without_marks(rows, vertices, are_marks=True)
+    return placed(os.path.splitext(path)[1][1:].lower(), list(points.T), rows, omitted=omitted)
 
 
 def _refuse_others(path: str, name: str) -> None:

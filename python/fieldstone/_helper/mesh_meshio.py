@@ -87,11 +87,11 @@ def read(path: str) -> MeshArrays:
         blocks.setdefault(kind, []).append(
             named(path, rows[:, :corners], f"cell of type {block.type}: number")
         )
-    rows, left_out = without_marks({kind: stacked(parts) for kind, parts in blocks.items()}, points, False)
+    rows, omitted = without_marks({kind: stacked(parts) for kind, parts in blocks.items()}, points, False)
     coordinates = np.asarray(mesh.points, dtype=np.float64)
     if coordinates.ndim != 2 or coordinates.shape[1] not in (1, 2, 3):
         raise damaged(path, "its nodes do not have one to three coordinates")
-    return placed(name, list(coordinates.T), rows, left_out=left_out)
+    return placed(name, list(coordinates.T), rows, omitted=omitted)
 
 
 def _read(path: str, is_text: bool) -> Any:

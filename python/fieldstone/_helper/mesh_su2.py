@@ -39,8 +39,8 @@ def read(path: str) -> MeshArrays:
         raise no_mesh(path, f"NDIME= {dimensions}, but SU2 only has meshes of 2 and 3 dimensions")
     coordinates = _nodes(path, content, sections, dimensions)
     rows, points = rows_of(_elements(path, content, sections), path, _type_name)
-    rows, left_out = without_marks(rows, points, are_marks=False)
-    return placed("SU2", coordinates, rows, left_out=left_out)
+    rows, omitted = without_marks(rows, points, are_marks=False)
+    return placed("SU2", coordinates, rows, omitted=omitted)
 
 
 def _sections(content: bytes) -> dict[str, list[_Section]]:

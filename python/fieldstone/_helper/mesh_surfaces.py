@@ -24,10 +24,10 @@ def read(path: str) -> MeshArrays:
     """The surface of a file. RequestError: ``Invalid`` or ``Corrupt``, with the wrong line or face."""
     extension = os.path.splitext(path)[1].lower()
     reader = {".off": _off, ".obj": _obj, ".stl": _stl, ".ply": _ply}[extension]
-    points, cells, left_out = reader(path)
+    points, cells, omitted = reader(path)
     rows, vertices = rows_of(cells, path)
     rows, more = without_marks(rows, vertices, are_marks=False)
-    return placed(extension[1:].upper(), list(points.T), rows, left_out=[*left_out, *more])
+    return placed(extension[1:].upper(), list(points.T), rows, omitted=[*omitted, *more])
 
 
 # -- OFF ---------------------------------------------------------------------------------------------------
@@ -95,12 +95,12 @@ def _obj(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
             ) from None
     if not points or any(len(point) != 3 for point in points):
         raise no_mesh(path, "it has no vertices of three coordinates (v)")
-    left_out = (
+    omitted = (
         [(f"{curves} curves and free surfaces", "a mesh only has nodes, edges and faces")] if curves else []
     )
     count = np.array(sizes, np.int64)
     cells = Cells(np.array(types, np.int64), np.cumsum(count) - count, count, np.array(nodes, np.int64))
-    return np.array(points), cells, left_out
+    return np.array(points), cells, omitted
 
 
 # -- STL ---------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def _ply(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
     if form not in orders:
         raise no_mesh(path, f"its format is {form or 'missing'}")
     body = _PlyBody(path, content, end.end(), orders[form])
-    points, faces, left_out = None, Cells.joined([]), []
+    points, faces, omitted = None, Cells.joined([]), []
     for name, count, properties in elements:
         columns = body.element(name, count, properties)
         if name == "vertex":
@@ -183,12 +183,12 @@ def _ply(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
             if count and not len(faces.types):
                 raise no_mesh(path, "its faces have no vertex_indices")
         elif count and name != "camera":
-            left_out.append(
+            omitted.append(
                 (f"{count} of the element {name}", "only vertices and faces of a PLY file are ingested")
             )
     if points is None:
         raise no_mesh(path, "it has no element vertex")
-    return points, faces, left_out
+    return points, faces, omitted
 
 
 class _PlyBody:

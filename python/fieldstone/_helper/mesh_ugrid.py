@@ -42,7 +42,7 @@ def read(dataset: Any, topologies: list[str], path: str) -> MeshArrays:
         attrs["long_name"] = topology["long_name"]
     why = f"the file's first mesh is `{name}`; ingest another one from its own file"
     others = [(f"mesh `{other}`", why) for other in topologies[1:]]
-    return MeshArrays("UGRID", nodes, **rows, node_attrs=node_attrs, attrs=attrs, left_out=tuple(others))
+    return MeshArrays("UGRID", nodes, **rows, node_attrs=node_attrs, attrs=attrs, omitted=tuple(others))
 
 
 def _coordinates(dataset: Any, name: str, path: str) -> list[str]:

@@ -1,4 +1,5 @@
-"""VTK's legacy files, text and binary, of all versions: https://docs.vtk.org/en/latest/design_documents/VTKFileFormats.html
+"""VTK's legacy files, text and binary, of all versions:
+https://docs.vtk.org/en/latest/design_documents/VTKFileFormats.html
 
 Cells keep their order; those of polygonal data are its vertices, lines, polygons and strips, in VTK's
 numbering. A structured dataset gives the cells between its points. Values, which follow, are skipped.
@@ -103,8 +104,8 @@ class _Legacy:
         else:
             points, cells = self.structured(dataset)
         rows, vertices = rows_of(cells, self.path)
-        rows, left_out = without_marks(rows, vertices, are_marks=False)
-        return placed("VTK", list(points.T), rows, left_out=left_out)
+        rows, omitted = without_marks(rows, vertices, are_marks=False)
+        return placed("VTK", list(points.T), rows, omitted=omitted)
 
     def need(self, name: str) -> np.ndarray:
         if name not in self.values:

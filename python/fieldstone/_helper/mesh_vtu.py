@@ -1,4 +1,5 @@
-"""VTK's XML files of unstructured grids (``.vtu``): https://docs.vtk.org/en/latest/vtk_file_formats/vtkxml_file_format.html
+"""VTK's XML files of unstructured grids (``.vtu``):
+https://docs.vtk.org/en/latest/vtk_file_formats/vtkxml_file_format.html
 
 Arrays may be text, base64 or appended bytes (raw or base64), in either byte order, compressed with zlib or
 LZMA, with lengths of 32 or 64 bits. Pieces follow one another, each with its own points. Values are skipped.
@@ -90,8 +91,8 @@ class _Xml:
         if not points:
             raise no_mesh(self.path, "it has no piece of an unstructured grid")
         rows, vertices = rows_of(Cells.joined(parts), self.path)
-        rows, left_out = without_marks(rows, vertices, are_marks=False)
-        return placed("VTK", list(np.concatenate(points).T), rows, left_out=left_out)
+        rows, omitted = without_marks(rows, vertices, are_marks=False)
+        return placed("VTK", list(np.concatenate(points).T), rows, omitted=omitted)
 
     def piece(self, piece: ElementTree.Element, number: int) -> tuple[np.ndarray, Cells]:
         counts = []

@@ -71,7 +71,7 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
         reader.exported = facts
         if why:
             channel.skipped("the metadata", why)
-        reader.send_all(left_out(content, dataset, [str(w.message) for w in caught]))
+        reader.send_all(omitted(content, dataset, [str(w.message) for w in caught]))
 
 
 def opened(
@@ -88,12 +88,12 @@ def opened(
         return odd_types.reopened(path, content, error, beat)
 
 
-def left_out(
+def omitted(
     content: dict[str, libhdf5.Object] | None, dataset: netCDF4.Dataset, complaints: list[str]
 ) -> list[tuple[str, str]]:
     """The parts of a file that netCDF does not show, and why: listed by HDF5, or else by netCDF4-python."""
     if content is not None:
-        return list(odd_types.left_out(content, dataset))
+        return list(odd_types.omitted(content, dataset))
     found = [(re.search(r"variable '([^']+)'", complaint), complaint) for complaint in complaints]
     return [(named.group(1) if named else "a type", complaint) for named, complaint in found]
 
@@ -147,12 +147,12 @@ class Reader:
     total: int = 0
     reported: float = 0.0
 
-    def send_all(self, left_out: list[tuple[str, str]]) -> None:
+    def send_all(self, omitted: list[tuple[str, str]]) -> None:
         """Sends variables in the file's order, their declarations, then the header."""
         for form in (self.dataset.set_auto_maskandscale, self.dataset.set_auto_chartostring):
             form(False)
         self.dataset.set_always_mask(False)
-        for what, why in left_out:
+        for what, why in omitted:
             self._skip(what, why)
         if self.exported is not None and self.exported.lines:
             self.channel.send({"kind": "metadata"}, self.exported.lines)

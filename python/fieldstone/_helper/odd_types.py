@@ -8,7 +8,7 @@ copy is read.
 Invariants:
 
 * the file itself is never written, and the copy is removed once it is open;
-* :func:`left_out` names everything left out, for these files and for all other HDF5 files;
+* :func:`omitted` names everything left out, for these files and for all other HDF5 files;
 * a file that is refused for another reason, such as damage, is not copied.
 """
 
@@ -86,7 +86,7 @@ def _copy(path: str, copy: str, beat: Callable[[], None]) -> None:
             at += n
 
 
-def left_out(content: dict[str, Object], dataset: netCDF4.Dataset) -> Iterator[tuple[str, str]]:
+def omitted(content: dict[str, Object], dataset: netCDF4.Dataset) -> Iterator[tuple[str, str]]:
     """Objects that HDF5 lists in a file and netCDF does not show: paths, or attributes of paths, and why."""
     groups = {group.path.strip("/"): group for group in _walk(dataset)}
     shown: dict[str, Any] = {_plain(path): group for path, group in groups.items()}

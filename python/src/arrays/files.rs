@@ -287,7 +287,7 @@ pub fn write_xdmf(
     let name = fieldstone::catalog::RunName { project, name: run };
     let run = fieldstone::Run::new(&handle, name, &session(txn)?);
     let report = py.waiting(|| fieldstone::arrays::write_xdmf(&run, mesh.as_deref(), &path)).or_raise()?;
-    Ok((report.files, report.variables, report.steps, report.left_out))
+    Ok((report.files, report.variables, report.steps, report.omitted))
 }
 
 /// Path, checksum of the mesh, nodes, edges and, for finished partitions, the number of ranks, of each history.

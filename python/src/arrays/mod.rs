@@ -98,7 +98,7 @@ pub fn open_arrays(
             _ => return Err(invalid(format!("layout={layout:?}"), "give \"files\" or \"fields\"")),
         },
         hints: hints_of(hints)?,
-        exist: None,
+        if_exists: None,
         session: session(txn)?,
     };
     let job = py.waiting(|| ArrayJob::open(&handle, Some(comm), name, &options)).or_raise()?;

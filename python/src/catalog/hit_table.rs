@@ -137,7 +137,8 @@ impl PyHitTable {
         Ok(py.detach(move || {
             let mut all = columns(&own.0, &own.1, None);
             for (at, (table, users)) in others.iter().enumerate() {
-                let prefix = if others.len() == 1 { "also".to_owned() } else { format!("also{}", at + 1) };
+                let prefix =
+                    if others.len() == 1 { "related".to_owned() } else { format!("related{}", at + 1) };
                 let further = columns(table, users, None).into_iter();
                 let further = further.filter(|(name, _)| name != "project" && name != "run");
                 all.extend(further.map(|(name, column)| (format!("{prefix}.{name}"), column)));

@@ -79,7 +79,7 @@ impl PyCatalog {
         let found = py.waiting(|| self.catalog().pairs(query)).or_raise()?;
         let users = Users::of(&self.handle);
         let table = |table| PyHitTable { table: Arc::new(table), users: users.clone() };
-        Ok((table(found.hits), found.also.into_iter().map(table).collect()))
+        Ok((table(found.hits), found.related.into_iter().map(table).collect()))
     }
 
     /// The type of the queried values, if all tags share one type.

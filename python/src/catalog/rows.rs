@@ -63,7 +63,7 @@ pub fn run<'py>(py: Python<'py>, run: &RunInfo) -> PyResult<Bound<'py, PyDict>> 
     dict.set_item("notes", &decl.notes)?;
     dict.set_item("outside", optional(py, &decl.outside)?)?;
     dict.set_item("declared", run.declared)?;
-    dict.set_item("exist", decl.exist.map(fieldstone::Exist::name))?;
+    dict.set_item("if_exists", decl.if_exists.map(fieldstone::IfExists::name))?;
     dict.set_item("annotate", if decl.annotate == Annotate::Owner { "owner" } else { "all" })?;
     Ok(dict)
 }

@@ -17,7 +17,7 @@ use crate::sequence::{Room, Several, each, pairs};
 /// Subjects of text queries whose keyword here is plural and takes a dict of several.
 const PLURALS: [(&str, &str); 2] = [("param", "params"), ("keyword", "keywords")];
 /// Terms that add conditions but that no term of a text query begins with.
-const OURS: [&str; 3] = ["also", "without", "where"];
+const OURS: [&str; 3] = ["with_related", "without_related", "where"];
 /// Terms that control the output.
 const SHOWN: [&str; 4] = ["txn", "order", "limit", "pick"];
 
@@ -333,8 +333,8 @@ fn term(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
         }
         "user" => names::named(value, name, Term::User, names::nothing_more),
         "writer" => writers::expr(value),
-        "also" => related(value).map(one),
-        "without" => {
+        "with_related" => related(value).map(one),
+        "without_related" => {
             Ok(one(related(value)?.into_iter().map(|related| Expr::Not(Box::new(related))).collect()))
         }
         name => Err(unknown(name)),

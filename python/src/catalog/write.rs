@@ -102,7 +102,7 @@ impl PyCatalog {
         notes: Option<String>,
         outside: Option<&Bound<'_, PyAny>>,
         annotate: &str,
-        exist: Option<&str>,
+        if_exists: Option<&str>,
         exist_ok: bool,
         txn: Option<&str>,
     ) -> PyResult<()> {
@@ -124,7 +124,7 @@ impl PyCatalog {
             notes,
             outside,
             annotate,
-            exist: opening::exist(exist)?,
+            if_exists: opening::if_exists(if_exists)?,
             state: None,
         };
         let txn = session(txn)?;
@@ -249,7 +249,7 @@ impl PyCatalog {
         start: Option<&Bound<'_, PyAny>>,
         chunks: Option<&Bound<'_, PyAny>>,
         compression: Option<&str>,
-        exist: Option<&str>,
+        if_exists: Option<&str>,
         txn: Option<&str>,
     ) -> PyResult<()> {
         let run = Run::new(&self.handle, run_name(run), &session(txn)?);
@@ -257,7 +257,7 @@ impl PyCatalog {
             start: data::numbers("start", start)?,
             chunks: data::numbers("chunks", chunks)?,
             compression: compression.map(Compression::parse).transpose().or_raise()?,
-            exist: opening::exist(exist)?,
+            if_exists: opening::if_exists(if_exists)?,
         };
         let data = Data::new(array)?;
         let Some((dtype, shape)) = &data.array else {

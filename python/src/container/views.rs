@@ -109,9 +109,9 @@ type Chosen = (String, u64, Option<usize>);
 /// The record of a call: method, reason, bytes exchanged, written and read, whether it made a plan, holes.
 type Moved = (&'static str, String, u64, u64, u64, bool, u64);
 
-fn settings((method, buffer, owners): Chosen) -> PyResult<Settings> {
+fn settings((method, buffer, aggregators): Chosen) -> PyResult<Settings> {
     let buffer = usize::try_from(buffer).unwrap_or(usize::MAX);
-    Ok(Settings { method: Method::parse(&method).or_raise()?, buffer, owners })
+    Ok(Settings { method: Method::parse(&method).or_raise()?, buffer, aggregators })
 }
 
 fn moved(report: MoveReport) -> Moved {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use fieldstone::prelude::*;
-use fieldstone::{CheckpointOptions, Exist, Session};
+use fieldstone::{CheckpointOptions, IfExists, Session};
 use pyo3::prelude::*;
 
 use super::Store;
@@ -45,9 +45,9 @@ impl Store {
 
     /// Sets, durably and for the whole store, what an archive does if its key has a field: "new" or "error". The
     /// argument of a call, a run or ``open`` takes precedence. Raises Denied for users other than the store's owner.
-    fn set_exist(&self, py: Python<'_>, exist: &str) -> PyResult<()> {
-        let (handle, exist) = (self.handle()?, Exist::parse(exist).or_raise()?);
-        py.waiting(|| handle.set_exist(exist)).or_raise()
+    fn set_if_exists(&self, py: Python<'_>, if_exists: &str) -> PyResult<()> {
+        let (handle, if_exists) = (self.handle()?, IfExists::parse(if_exists).or_raise()?);
+        py.waiting(|| handle.set_if_exists(if_exists)).or_raise()
     }
 
     /// Accepts the loss of data in a log or data log, named as in messages (``"logs/….log"``, ``"data/…-1.data"``).

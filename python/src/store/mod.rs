@@ -48,8 +48,8 @@ pub struct Store {
 pub struct Opened(Mutex<Option<Store>>);
 
 /// Warns of logs that are missing from every answer; Python shows each text once.
-fn warn_of_passed_over(py: Python<'_>, handle: &fieldstone::Store) -> PyResult<()> {
-    for note in py.waiting(|| handle.passed_over()).or_raise()? {
+fn warn_of_skipped(py: Python<'_>, handle: &fieldstone::Store) -> PyResult<()> {
+    for note in py.waiting(|| handle.skipped()).or_raise()? {
         let text = CString::new(note).map_err(|_| invalid("a file's name holds a zero byte", ""))?;
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
     }
@@ -59,7 +59,7 @@ fn warn_of_passed_over(py: Python<'_>, handle: &fieldstone::Store) -> PyResult<(
 /// Opens a store.
 pub fn open(py: Python<'_>, opening: Opening, comm: Option<Py<PyAny>>) -> PyResult<Py<Store>> {
     let store = opening.connect(py)?;
-    warn_of_passed_over(py, &store)?;
+    warn_of_skipped(py, &store)?;
     let autoflush =
         opening.autoflush.filter(|every| *every != 0.0 && opening.writes()).map(Autoflush::new).transpose();
     let handle = Handle::new(store, Arc::new(opening), autoflush.or_raise()?);
@@ -188,7 +188,7 @@ impl Store {
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.handle()?;
         py.waiting(|| handle.refresh()).or_raise()?;
-        warn_of_passed_over(py, &handle)
+        warn_of_skipped(py, &handle)
     }
 
     /// The store in its current state, for later reads: pinned to its version; a store in memory is itself.
@@ -232,8 +232,8 @@ impl Store {
         let (url, schema, compression, catalog) = opening.state()?;
         // A store that mode "x" made exists now.
         let mode = if opening.mode == "x" { "a" } else { &opening.mode };
-        let (attempt, exist) = (&opening.attempt, &opening.exist);
-        let row = (url, mode, schema, &opening.at, compression, catalog, attempt, exist);
+        let (attempt, if_exists) = (&opening.attempt, &opening.if_exists);
+        let row = (url, mode, schema, &opening.at, compression, catalog, attempt, if_exists);
         let restore = py.import("fieldstone._fields")?.getattr("restore_store")?;
         Ok((restore, row.into_pyobject(py)?))
     }

@@ -60,12 +60,12 @@ impl Store {
     /// a numpy array of any fixed-size type, byte order and layout: dtype and shape are kept. With `start` and
     /// `shape` (in elements, per dimension) the array is a piece of a larger array, whose other pieces are archived
     /// separately. `chunks` are the extents in which an array is stored; `compression` is "none", "zstd" or
-    /// "zstd:LEVEL"; `txn` is the id of the transaction to archive into. `exist` says what to do if the key has a
+    /// "zstd:LEVEL"; `txn` is the id of the transaction to archive into. `if_exists` says what to do if the key has a
     /// field, as in ``fieldstone.open``.
     ///
     /// The store has its own copy when this returns. Raises Invalid for a key or data that cannot be stored, Denied
     /// if the dataset has another owner or the store is open for reading.
-    #[pyo3(signature = (key, data, *, start=None, shape=None, chunks=None, compression=None, exist=None, txn=None))]
+    #[pyo3(signature = (key, data, *, start=None, shape=None, chunks=None, compression=None, if_exists=None, txn=None))]
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
     fn archive(
         &self,
@@ -76,7 +76,7 @@ impl Store {
         shape: Option<&Bound<'_, PyAny>>,
         chunks: Option<&Bound<'_, PyAny>>,
         compression: Option<&str>,
-        exist: Option<&str>,
+        if_exists: Option<&str>,
         txn: Option<&str>,
     ) -> PyResult<()> {
         let handle = self.handle()?;
@@ -88,7 +88,7 @@ impl Store {
             session: session(txn)?,
             compression: compression.map(Compression::parse).transpose().or_raise()?,
             chunks: data::numbers("chunks", chunks)?,
-            exist: opening::exist(exist)?,
+            if_exists: opening::if_exists(if_exists)?,
             ..ArchiveOptions::default()
         };
         let bytes = data.bytes();
@@ -105,14 +105,14 @@ impl Store {
 
     /// Archives many values, as ``archive`` does for one; `keys` and `datas` are iterables of equal length. All keys
     /// are checked before the first value is archived. Costs less per field than ``archive``.
-    #[pyo3(signature = (keys, datas, *, compression=None, exist=None, txn=None))]
+    #[pyo3(signature = (keys, datas, *, compression=None, if_exists=None, txn=None))]
     fn archive_many(
         &self,
         py: Python<'_>,
         keys: &Bound<'_, PyAny>,
         datas: &Bound<'_, PyAny>,
         compression: Option<&str>,
-        exist: Option<&str>,
+        if_exists: Option<&str>,
         txn: Option<&str>,
     ) -> PyResult<()> {
         let handle = self.handle()?;
@@ -127,7 +127,7 @@ impl Store {
         let options = ArchiveOptions {
             session: session(txn)?,
             compression: compression.map(Compression::parse).transpose().or_raise()?,
-            exist: opening::exist(exist)?,
+            if_exists: opening::if_exists(if_exists)?,
             ..ArchiveOptions::default()
         };
         let pairs = keys.iter().map(|key| key.pairs()).collect::<PyResult<Vec<_>>>()?;
@@ -167,7 +167,7 @@ impl Store {
     ///
     /// `fill` is the value of unwritten elements in reads with ``strict=False`` (NaN, NaT or zero if absent);
     /// `chunks` are the extents in which pieces are stored.
-    #[pyo3(signature = (key, dtype, shape, *, fill=None, chunks=None, exist=None, txn=None))]
+    #[pyo3(signature = (key, dtype, shape, *, fill=None, chunks=None, if_exists=None, txn=None))]
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
     fn create_field<'py>(
         slf: &Bound<'py, Self>,
@@ -176,7 +176,7 @@ impl Store {
         shape: &Bound<'py, PyAny>,
         fill: Option<&Bound<'py, PyAny>>,
         chunks: Option<&Bound<'py, PyAny>>,
-        exist: Option<&str>,
+        if_exists: Option<&str>,
         txn: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
@@ -194,8 +194,8 @@ impl Store {
             None => None,
         };
         let spec = FieldSpec { dtype, shape: &shape, fill: fill.as_deref(), chunks: chunks.as_deref() };
-        let (session, exist) = (session(txn)?, opening::exist(exist)?);
-        let options = ArchiveOptions { session, exist, ..ArchiveOptions::default() };
+        let (session, if_exists) = (session(txn)?, opening::if_exists(if_exists)?);
+        let options = ArchiveOptions { session, if_exists, ..ArchiveOptions::default() };
         let schema = handle.schema();
         let resolved = schema.resolve(&pairs).or_raise()?;
         py.waiting(|| handle.create_field(&pairs, &spec, &options)).or_raise()?;

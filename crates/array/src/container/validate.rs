@@ -75,7 +75,7 @@ pub fn validate(source: &(impl Source + ?Sized)) -> Result<Report> {
         }
     }
     report.ok = findings.ok();
-    report.left_out = findings.left_out.iter().sum();
+    report.omitted = findings.omitted.iter().sum();
     report.findings = findings.list;
     Ok(report)
 }

@@ -25,7 +25,7 @@ fn values(bytes: &[u8]) -> Vec<f64> {
 }
 
 fn settings(method: Method) -> Settings {
-    Settings { method, buffer: 3000, owners: None }
+    Settings { method, buffer: 3000, aggregators: None }
 }
 
 /// Puts doubles that are computed from their indices in memory.

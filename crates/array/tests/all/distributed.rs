@@ -74,7 +74,7 @@ impl Case {
             (array.record, array.record_stride) = (row, row * size as u64 + random.below(2) * 5);
         }
         let buffer = [1, 200, 20_000, 1 << 20][random.below(4) as usize];
-        let settings = Settings { buffer, owners: None, ..Settings::default() };
+        let settings = Settings { buffer, aggregators: None, ..Settings::default() };
         let fill = (random.below(2) == 0).then(|| vec![0xf1; size]);
         Case { shape, array, element: (size, swap), settings, fill }
     }
@@ -199,8 +199,8 @@ fn one_case(seed: u64, ranks: usize, overlap: bool) {
     let read_ranks = 1 + random.below(9) as usize;
     let readers = reading(&mut random, &case.shape, read_ranks);
     for method in METHODS {
-        let owners = Some(1 + random.below(ranks as u64) as usize).filter(|_| random.below(2) == 0);
-        let case = Case { settings: Settings { method, owners, ..case.settings }, ..case.clone() };
+        let aggregators = Some(1 + random.below(ranks as u64) as usize).filter(|_| random.below(2) == 0);
+        let case = Case { settings: Settings { method, aggregators, ..case.settings }, ..case.clone() };
         let disk = disk_with(&before);
         let reports = on_ranks(ranks, &disk, |file| {
             let planner = Planner::new();
@@ -213,8 +213,8 @@ fn one_case(seed: u64, ranks: usize, overlap: bool) {
             assert!(method == Method::Auto || report.method == method || report.repeated > 0);
         }
         assert!(contents(&disk) == expected, "{method:?} {:?} {:?} {specs:?}", case.shape, case.array);
-        let owners = owners.map(|owners| owners.min(read_ranks));
-        let case = Case { settings: Settings { owners, ..case.settings }, ..case };
+        let aggregators = aggregators.map(|aggregators| aggregators.min(read_ranks));
+        let case = Case { settings: Settings { aggregators, ..case.settings }, ..case };
         let outcomes = on_ranks(read_ranks, &disk, |file| {
             let planner = Planner::new();
             case.read(file, &planner, &readers[file.team().rank()], seed, &expected)
@@ -462,7 +462,7 @@ fn what_is_sent_stays_within_the_bound_for_many_ranks() {
 }
 
 #[test]
-fn long_runs_go_direct_and_short_ones_through_owners() {
+fn long_runs_go_direct_and_short_ones_through_aggregators() {
     let disk = disk_with(&[]);
     let outcomes = on_ranks(4, &disk, |file| {
         let (rank, planner) = (file.team().rank(), Planner::new());

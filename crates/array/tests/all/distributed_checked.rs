@@ -189,7 +189,7 @@ fn views_are_read_through_checksums_with_every_method() {
                     array: FileArray::dense(slab.extent.offset, 8),
                     into: &mut into,
                     past_end: PastFileEnd::Corrupt,
-                    settings: Settings { method, buffer: 300_000, owners: None },
+                    settings: Settings { method, buffer: 300_000, aggregators: None },
                 };
                 Planner::new().read(&checked, "get", Ok(read))?;
                 let at = |at: &i64| slab.extent.offset as usize + *at as usize * 8;
@@ -202,7 +202,7 @@ fn views_are_read_through_checksums_with_every_method() {
         let counts: Vec<u64> = read(3).into_iter().map(|outcome| outcome.unwrap()).collect();
         let sum: u64 = counts.iter().sum();
         match method {
-            // Two blocks are in two owners' ranges.
+            // Two blocks are in two aggregators' ranges.
             Method::Exchange => assert!(sum <= slab.extent.len + 2 * slab.block, "{counts:?}"),
             Method::View => {
                 // Two rounds that share a block.

@@ -20,7 +20,7 @@ use fieldstone_format::catalog::ImportedVariable;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Elements of a rank; owners' blocks have 512.
+/// Elements of a rank; aggregators' blocks have 512.
 const OWN: u64 = 4096;
 const SIZE: u64 = 8;
 
@@ -40,8 +40,8 @@ fn counted(case: &ExchangeCase) -> Vec<CountedWrites> {
         let view = View::irregular(map.clone(), None, None).resolve(&[case.elements], rank, ranks)?;
         let bytes: Vec<u8> = map.iter().flat_map(|at| at.to_be_bytes()).collect();
         let from = Buffer::new(&bytes, Element::new(SIZE as usize, 1)?, view.local_shape())?;
-        let owners = Some(case.owners).filter(|owners| *owners < ranks);
-        let settings = Settings { method: Method::Exchange, buffer: case.buffer, owners };
+        let aggregators = Some(case.aggregators).filter(|aggregators| *aggregators < ranks);
+        let settings = Settings { method: Method::Exchange, buffer: case.buffer, aggregators };
         let planner = Planner::new();
         let write = || -> Result<(ExchangeCost, u64)> {
             let before = team.counters();
@@ -68,7 +68,7 @@ fn is_near(found: u64, expected: u64) -> bool {
 
 #[test]
 fn an_exchange_sends_elements_and_indices_once_and_costs_what_the_model_says() {
-    for (ranks, owners, buffer) in [
+    for (ranks, aggregators, buffer) in [
         (1, 1, 64 << 20),
         (2, 2, 64 << 20),
         (3, 3, 64 << 20),
@@ -80,7 +80,7 @@ fn an_exchange_sends_elements_and_indices_once_and_costs_what_the_model_says() {
         (100, 7, 100_000),
         (256, 256, 64 << 20),
     ] {
-        let case = ExchangeCase { ranks, owners, elements: ranks as u64 * OWN, size: SIZE, buffer };
+        let case = ExchangeCase { ranks, aggregators, elements: ranks as u64 * OWN, size: SIZE, buffer };
         let all = counted(&case);
         let most = |of: fn(&CountedWrites) -> u64| all.iter().map(of).max().unwrap();
         let (first, later) = (case.first_write(), case.later_write());
@@ -101,8 +101,8 @@ fn an_exchange_sends_elements_and_indices_once_and_costs_what_the_model_says() {
         }
         let written: Vec<u64> = all.iter().map(|c| c.2).filter(|bytes| *bytes > 0).collect();
         let (least, greatest) = (written.iter().min().unwrap(), written.iter().max().unwrap());
-        assert_eq!(written.len(), owners, "{case:?}");
-        assert!(greatest - least <= 512 * SIZE, "{case:?}: owners wrote {least} to {greatest} bytes");
+        assert_eq!(written.len(), aggregators, "{case:?}");
+        assert!(greatest - least <= 512 * SIZE, "{case:?}: aggregators wrote {least} to {greatest} bytes");
     }
 }
 
@@ -190,7 +190,7 @@ impl CommLayer for Hosted {
 }
 
 #[test]
-fn hosts_have_equal_shares_of_the_owners() {
+fn hosts_have_equal_shares_of_the_aggregators() {
     let disk = SimWorld::memory().disk;
     let outcomes = threads::run(12, None, disk, Faults::none(), |comm| {
         let team = Team::new(Arc::new(Hosted(comm)));
@@ -200,13 +200,13 @@ fn hosts_have_equal_shares_of_the_owners() {
         let view = View::irregular(map, None, None).resolve(&[12_000], rank, 12)?;
         let bytes = vec![1; 1000];
         let from = Buffer::new(&bytes, Element::new(1, 1)?, view.local_shape())?;
-        let settings = Settings { method: Method::Exchange, owners: Some(6), ..Settings::default() };
+        let settings = Settings { method: Method::Exchange, aggregators: Some(6), ..Settings::default() };
         let write = Write { view: &view, array: FileArray::dense(0, 1), from: &from, fill: None, settings };
         let report = Planner::new().write(&file, "put", Ok(write))?;
         Ok(report.written > 0)
     });
-    let owners: Vec<usize> =
+    let aggregators: Vec<usize> =
         (0..12).zip(outcomes).filter(|(_, owns)| *owns.as_ref().unwrap()).map(|(rank, _)| rank).collect();
     // Ranks 0, 2, 4, 6, 8, 10 are on node0; 1, 5, 9 on node1; 3, 7, 11 on node2.
-    assert_eq!(owners, [0, 1, 3, 5, 6, 7]);
+    assert_eq!(aggregators, [0, 1, 3, 5, 6, 7]);
 }

@@ -85,16 +85,16 @@ fn a_write_returns_while_the_disk_is_busy_and_a_flush_waits_for_it() {
             write(&mut files, &writer, 0, method)?;
             files.settle()?;
             team.barrier("begin")?;
-            let hold = (team.rank() == 0).then(|| world.hold(OpKind::Write, "a.nc"));
+            let stall = (team.rank() == 0).then(|| world.stall(OpKind::Write, "a.nc"));
             team.barrier("held")?;
             write(&mut files, &writer, 1, method)?;
             let queued = writer.queued();
-            if let Some(hold) = &hold {
+            if let Some(stall) = &stall {
                 // Both ranks' threads are in the middle of a write.
-                hold.wait_for(2);
+                stall.wait_for(2);
             }
             team.barrier("returned")?;
-            drop(hold);
+            drop(stall);
             let durable = files.prepare()?;
             files.show()?;
             files.close()?;
@@ -174,18 +174,18 @@ fn a_queue_is_bounded_and_who_drops_it_waits_for_nothing() {
     let file = alone(&disk);
     let writer = DeferredWriter::new(1_000);
     let (deferred, layer) = deferred_file(&file, &writer, &disk);
-    let hold = world.hold(OpKind::Write, "/f");
+    let stall = world.stall(OpKind::Write, "/f");
     let late = thread::spawn({
         let deferred = deferred.clone();
         move || deferred.write_at(&[7; 5_000], 0)
     });
-    hold.wait_for(1);
+    stall.wait_for(1);
     for _ in 0..100 {
         assert!(writer.queued() <= 1_000);
         thread::yield_now();
     }
     assert!(!late.is_finished(), "the queue is full");
-    drop(hold);
+    drop(stall);
     late.join().unwrap().unwrap();
     let mut bytes = [0; 5_000];
     assert_eq!(deferred.read_at(&mut bytes, 0).unwrap(), 5_000, "who reads finds what was written");
@@ -195,11 +195,11 @@ fn a_queue_is_bounded_and_who_drops_it_waits_for_nothing() {
     layer.finish().unwrap();
     file.read_at(&mut bytes, 0).unwrap();
     assert_eq!((bytes[39], &bytes[40..140], bytes[140]), (7, &[49; 100][..], 7));
-    let hold = world.hold(OpKind::Write, "/f");
+    let stall = world.stall(OpKind::Write, "/f");
     deferred.write_at(&[1; 900], 0).unwrap();
-    hold.wait_for(1);
+    stall.wait_for(1);
     drop((deferred, layer, writer));
-    drop(hold);
+    drop(stall);
 }
 
 #[test]
@@ -209,12 +209,12 @@ fn one_call_is_synced_while_the_job_goes_on() {
     let file = alone(&disk);
     let writer = DeferredWriter::new(1_000);
     let (deferred, layer) = deferred_file(&file, &writer, &disk);
-    let hold = world.hold(OpKind::SyncData, "/f");
+    let stall = world.stall(OpKind::SyncData, "/f");
     deferred.write_at(&[1; 900], 0).unwrap();
     layer.settle().unwrap();
     layer.sync_soon();
     // No call waits for the file, and its sync has begun.
-    hold.wait_for(1);
-    drop(hold);
+    stall.wait_for(1);
+    drop(stall);
     layer.finish().unwrap();
 }

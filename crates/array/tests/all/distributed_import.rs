@@ -116,7 +116,7 @@ fn raw_variables_of_any_type_order_offset_and_shape_come_through_any_view() {
         let offset = random.below(3000);
         let specs = random_specs(random, &shape, ranks);
         let method = [Method::Auto, Method::Direct, Method::Exchange, Method::View][random.below(4) as usize];
-        let settings = Settings { method, buffer: 3000, owners: None };
+        let settings = Settings { method, buffer: 3000, aggregators: None };
         let disk = disk_with(&file);
         let variables = [variable("x", &dtype.to_string(), offset, &shape), variable("rest", "|u1", 0, &[9])];
         let got = all(on_ranks(ranks, &disk, |team| {

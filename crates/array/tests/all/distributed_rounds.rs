@@ -14,7 +14,7 @@ use fieldstone_core::{ErrorKind, Result};
 use crate::distributed::{disk_with, on_ranks};
 
 const RANKS: usize = 3;
-/// Elements of a rank: some blocks of each owner's range.
+/// Elements of a rank: some blocks of each aggregator's range.
 const EACH: u64 = 6 * 512;
 
 /// A file whose n-th read or write fails, once.
@@ -54,7 +54,7 @@ impl FileLayer for FailsOnce {
 #[test]
 fn a_rank_that_fails_in_a_round_fails_all_and_they_go_on() {
     let total = EACH * RANKS as u64;
-    let settings = Settings { method: Method::Exchange, buffer: 1, owners: None };
+    let settings = Settings { method: Method::Exchange, buffer: 1, aggregators: None };
     let array = FileArray::dense(0, 8);
     for failing in 0..RANKS {
         for nth in 1..=6 {

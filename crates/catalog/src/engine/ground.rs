@@ -1,6 +1,6 @@
 //! The ground on which records are applied: the database, and the numbers of logs, runs, variables, tags and
 //! transactions in one engine. Their part in memory stays as long as this is the only process that applies.
-//! If another process applies, the *generation* changes, and this process forgets its part in memory.
+//! If another process applies, the *revision* changes, and this process forgets its part in memory.
 
 use std::collections::{HashMap, HashSet};
 
@@ -78,8 +78,8 @@ pub(super) struct Tombstone {
 /// Numbers and names in memory.
 #[derive(Debug, Default)]
 pub(super) struct NameTable {
-    /// The generation that is in memory; 0 for nothing.
-    generation: i64,
+    /// The revision that is in memory; 0 for nothing.
+    revision: i64,
     logs: HashMap<Id, Log>,
     writers: HashMap<i64, Id>,
     /// Users of logs, by number of the log.
@@ -210,12 +210,12 @@ impl Ground {
     /// Forgets the part in memory if another process has changed the tables.
     pub fn refresh(&mut self) -> Result<()> {
         self.names.new_runs.clear();
-        let now = self.generation()? as i64;
+        let now = self.revision()? as i64;
         // In memory it is one more than in the tables, so that 0 means that nothing is loaded.
-        if self.names.generation == now + 1 {
+        if self.names.revision == now + 1 {
             return Ok(());
         }
-        self.names = NameTable { generation: now + 1, ..NameTable::default() };
+        self.names = NameTable { revision: now + 1, ..NameTable::default() };
         let NameTable { logs, writers, users, txns, sole, .. } = &mut self.names;
         self.db.query("SELECT value FROM meta WHERE name = 'sole'", &[], &mut |row| {
             let numbers = row[0].text()?.split_once(' ');
@@ -259,16 +259,16 @@ impl Ground {
     }
 
     /// A counter that each transaction that applies something increases by one.
-    pub fn generation(&mut self) -> Result<u64> {
+    pub fn revision(&mut self) -> Result<u64> {
         let sql = "SELECT value FROM meta WHERE name = 'generation'";
         Ok(self.db.first(sql, &[], |row| Ok(row[0].text()?.parse().unwrap_or(0)))?.unwrap_or(0))
     }
 
     /// Shows other processes that something was applied.
-    pub fn next_generation(&mut self) -> Result<()> {
-        let text = self.names.generation.to_string();
+    pub fn next_revision(&mut self) -> Result<()> {
+        let text = self.names.revision.to_string();
         self.db.execute("UPDATE meta SET value = $1 WHERE name = 'generation'", &[Cell::Text(&text)])?;
-        self.names.generation += 1;
+        self.names.revision += 1;
         // A store may have very many runs, so this cache needs a limit, too.
         if self.names.runs.len() > RUNS {
             self.names.runs.clear();

@@ -158,7 +158,7 @@ impl Index {
 
     /// Ends applying: everything is written, or after an error nothing.
     pub fn end_apply(&mut self) -> Result<()> {
-        let done = self.update_derived().and_then(|()| self.work.ground.next_generation());
+        let done = self.update_derived().and_then(|()| self.work.ground.next_revision());
         let done = done.and_then(|()| self.work.ground.db.commit());
         match done {
             Ok(()) => {
@@ -177,7 +177,7 @@ impl Index {
         let Workspace { ground, sums, owners, .. } = &mut self.work;
         sums.flush(ground)?;
         let declared = ground.dirty.declared_runs();
-        owners.settle(ground, sums, &declared)?;
+        owners.expel_guests(ground, sums, &declared)?;
         self.fields.flush(ground)?;
         recompute_declared(ground, owners)?;
         owners.write(ground)
@@ -232,8 +232,8 @@ impl Index {
     }
 
     /// A counter that each transaction that applies something increases by one.
-    pub fn generation(&mut self) -> Result<u64> {
-        self.work.ground.generation()
+    pub fn revision(&mut self) -> Result<u64> {
+        self.work.ground.revision()
     }
 
     /// Attributes that were inserted since `begin_apply`.

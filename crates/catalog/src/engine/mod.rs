@@ -65,7 +65,7 @@ use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, Variabl
 
 /// How long a write transaction may wait for other processes: not at all, or for the database's
 /// [patience](Database::set_patience). After that it fails with an error for which [`is_busy`] is true.
-pub use fieldstone_journal::view::Wait;
+pub use fieldstone_journal::follower::Wait;
 
 pub use arrays::{array_groups, histories, imports, meshes};
 pub use conflicts::conflicts;

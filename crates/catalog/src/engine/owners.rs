@@ -367,7 +367,12 @@ impl Owners {
     }
 
     /// Removes attributes of others from runs that only their owners may annotate.
-    pub fn settle(&mut self, ground: &mut Ground, sums: &mut Sums, declared: &BTreeSet<RunId>) -> Result<()> {
+    pub fn expel_guests(
+        &mut self,
+        ground: &mut Ground,
+        sums: &mut Sums,
+        declared: &BTreeSet<RunId>,
+    ) -> Result<()> {
         if !self.has_users() {
             return Ok(());
         }

@@ -89,7 +89,7 @@ fn names_keep_their_numbers() {
     let hot = ground.tag(&tag).unwrap();
     let txn = ground.txn(WRITER).unwrap();
     ground.not_revertible(txn.number).unwrap();
-    ground.next_generation().unwrap();
+    ground.next_revision().unwrap();
     ground.db.commit().unwrap();
     ground.forget();
     begin(&mut work);
@@ -152,7 +152,7 @@ fn declarations_of_others_do_not_count() {
     assert_eq!((kept.len(), others.len()), (1, 1));
     assert_eq!(kept[0].content, content(&Record::Runs(vec![decl])));
     let declared = ground.dirty.declared_runs();
-    owners.settle(ground, sums, &declared).unwrap();
+    owners.expel_guests(ground, sums, &declared).unwrap();
     assert!(owners.may_annotate(ground, a, 10).unwrap() && !owners.may_annotate(ground, a, 11).unwrap());
     recompute_declared(ground, owners).unwrap();
     let found = conflicts(&mut *ground.db).unwrap();

@@ -29,7 +29,7 @@ use fieldstone_format::catalog::{
     VariableName,
 };
 use fieldstone_format::log::kinds;
-use fieldstone_format::setting::Exist;
+use fieldstone_format::setting::IfExists;
 use fieldstone_journal::Journal;
 use fieldstone_journal::Session;
 
@@ -40,12 +40,12 @@ pub use crate::write::deletion::{DeleteReport, Deletion};
 use crate::access::{CatalogAdmin, CatalogLookup, CatalogQueries, CatalogWriter, Hits};
 use crate::engine::{self, Interrupt, Selection, Writer};
 pub use crate::engine::{DeclarationRow, Declared};
+use crate::follower::roles;
 use crate::query::{
     self as queries, Aggregate, BoxInfo, By, Expr, HitTable, MissingName, NameTest, PairTable, Query,
     RunInfo, StepInfo, TagInfo, Term, VariableInfo,
 };
 use crate::reader::Visibility;
-use crate::view::roles;
 use crate::write::{annotate, carry, declare, delete, state, tags, versions};
 use inner::Inner;
 
@@ -184,11 +184,11 @@ impl CatalogWriter for Catalog {
     }
 
     fn activate(&self, transaction: Id, kinds: &[&str], session: &Session) -> Result<()> {
-        self.inner.store.fields.decide_kinds(transaction, kind_bits(kinds)?, 0, session)
+        self.inner.store.fields.set_active_kinds(transaction, kind_bits(kinds)?, 0, session)
     }
 
     fn deactivate(&self, transaction: Id, kinds: &[&str], session: &Session) -> Result<()> {
-        self.inner.store.fields.decide_kinds(transaction, 0, kind_bits(kinds)?, session)
+        self.inner.store.fields.set_active_kinds(transaction, 0, kind_bits(kinds)?, session)
     }
 }
 
@@ -197,8 +197,8 @@ impl CatalogLookup for Catalog {
         self.inner.registry().run(project, name, session)
     }
 
-    fn exist_of(&self, run: &RunName, session: &Session) -> Result<Option<Exist>> {
-        self.inner.registry().exist_of(session, run)
+    fn if_exists_of(&self, run: &RunName, session: &Session) -> Result<Option<IfExists>> {
+        self.inner.registry().if_exists_of(session, run)
     }
 
     fn variable(
@@ -338,10 +338,10 @@ impl CatalogQueries for Catalog {
         self.inner.store.journal.check_there()?;
         self.inner.reader().raise_apply_error()?;
         let visibility = Visibility::All(&query.session);
-        let view = self.inner.reader().consistent_view(visibility)?;
-        let heads = view.seen.heads.clone();
+        let moment = self.inner.reader().consistent_read(visibility)?;
+        let heads = moment.seen.heads.clone();
         let text =
-            self.inner.reader().look_from(view, visibility, &mut |index| queries::explain(index, query))?;
+            self.inner.reader().look_from(moment, visibility, &mut |index| queries::explain(index, query))?;
         let place = self.inner.reader().connections.location_now(&heads)?;
         Ok(format!("engine: {place}\n{text}"))
     }

@@ -11,7 +11,7 @@ use fieldstone_journal::session::Limits;
 
 use crate::engine::{Flow, can_stand_in};
 use crate::query::{self, Hit, HitTable, Query};
-use crate::reader::consistent_view::ConsistentView;
+use crate::reader::consistent_read::ConsistentRead;
 use crate::reader::location::EngineLocation;
 use crate::reader::{EngineReader, Visibility};
 
@@ -30,12 +30,12 @@ pub fn stream(
     reader.store.journal.check_there()?;
     let _span = tracing::debug_span!("query", streamed = true).entered();
     reader.raise_apply_error()?;
-    let view = Visibility::All(&query.session);
-    let moment = reader.consistent_view(view)?;
+    let visibility = Visibility::All(&query.session);
+    let moment = reader.consistent_read(visibility)?;
     let pending = query.session.transaction().is_some() || moment.has_own();
     if pending || reader.connections.location_now(&moment.seen.heads)? == EngineLocation::Memory {
         // No other thread may use that engine, or write to it, while it is read.
-        let table = reader.look_from(moment, view, &mut |index| query::collect(index, query))?;
+        let table = reader.look_from(moment, visibility, &mut |index| query::collect(index, query))?;
         return Ok(Box::new(TableHits { table, next: 0 }));
     }
     let (sender, receiver) = sync_channel(WAITING);
@@ -50,7 +50,7 @@ pub fn stream(
 
 /// Finds hits and sends them until the receiver is gone. If the engine breaks on the way, a rebuilt one
 /// supplies the hits that were not sent yet.
-fn send(reader: &EngineReader, query: &Query, moment: ConsistentView, sender: &SyncSender<Result<Hit>>) {
+fn send(reader: &EngineReader, query: &Query, moment: ConsistentRead, sender: &SyncSender<Result<Hit>>) {
     let mut sent = StreamProgress { limit: query.limit, ids: HashSet::new(), count: 0 };
     let span = tracing::debug_span!("stream", hits = tracing::field::Empty);
     let _within = span.enter();

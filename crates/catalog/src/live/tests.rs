@@ -12,7 +12,7 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, Column, RunDecl, RunName, TagDecl, Values};
 use fieldstone_format::catalog::{MeshDecl, MeshLocation};
 use fieldstone_journal::feed::Feed;
-use fieldstone_journal::view::Holds;
+use fieldstone_journal::follower::FieldLookup;
 use fieldstone_store::Standing;
 use fieldstone_store::api::{ArchiveOptions, FieldAccess, Value};
 use fieldstone_store::local::{LocalOptions, LocalStore};
@@ -46,7 +46,7 @@ impl PointSource for Fields {
 }
 
 impl FieldPort for Fields {
-    fn standing(&self, feed: &Feed) -> Box<dyn Holds> {
+    fn standing(&self, feed: &Feed) -> Box<dyn FieldLookup> {
         Box::new(Standing::at(feed, self.0.schema(), 0))
     }
 
@@ -58,7 +58,7 @@ impl FieldPort for Fields {
         Err(Error::internal("nothing is removed"))
     }
 
-    fn decide_kinds(&self, _: Id, _: u32, _: u32, _: &Session) -> Result<()> {
+    fn set_active_kinds(&self, _: Id, _: u32, _: u32, _: &Session) -> Result<()> {
         Err(Error::internal("nothing is decided"))
     }
 
@@ -165,11 +165,11 @@ fn a_reader_sees_as_much_as_it_is_asked_to() {
     catalog.create_run(RunDecl::named(run("a")), false, &session).unwrap();
     assert_eq!((runs(Visibility::Synced), runs(Visibility::All(&session))), (0, 1));
     assert!(
-        reader.overlays.laid() > 0 && reader.consistent_view(Visibility::All(&session)).unwrap().has_own()
+        reader.overlays.laid() > 0 && reader.consistent_read(Visibility::All(&session)).unwrap().has_own()
     );
     flush(&catalog);
     assert!(reader.catch_up().unwrap());
     assert_eq!((runs(Visibility::AsIs), runs(Visibility::All(&session))), (1, 1));
-    assert!(!reader.consistent_view(Visibility::All(&session)).unwrap().has_own());
+    assert!(!reader.consistent_read(Visibility::All(&session)).unwrap().has_own());
     reader.raise_apply_error().unwrap();
 }

@@ -36,8 +36,8 @@ pub fn has_declarations(reader: &EngineReader) -> Result<bool> {
 
 /// Whether the logs, or this handle, hold anything for the catalog. Does not use or create the engine.
 pub fn has_records(reader: &EngineReader) -> Result<bool> {
-    let view = reader.consistent_view(Visibility::All(&Session::default()))?;
-    Ok(view.has_own() || any_record(&view.seen.feed, is_catalog)?)
+    let moment = reader.consistent_read(Visibility::All(&Session::default()))?;
+    Ok(moment.has_own() || any_record(&moment.seen.feed, is_catalog)?)
 }
 
 /// Builds the engine's tables again.

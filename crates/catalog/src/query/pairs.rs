@@ -8,7 +8,7 @@
 //! use fieldstone_catalog::query::{Query, text};
 //!
 //! let query: Query = text::parse("tag=hot and with overlapping (tag=low)")?;
-//! // catalog.pairs(&query)?: row i of `hits` is a hot box, row i of `also[0]` a low one that overlaps it.
+//! // catalog.pairs(&query)?: row i of `hits` is a hot box, row i of `related[0]` a low one that overlaps it.
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
@@ -36,7 +36,7 @@ pub struct PairTable {
     /// The hits, in their order; a hit is in as many rows as it has combinations.
     pub hits: HitTable,
     /// For each `with`, in the order of the query: the attribute related to the hit of the same row.
-    pub also: Vec<HitTable>,
+    pub related: Vec<HitTable>,
 }
 
 /// An attribute, and the place that relates it to others.
@@ -67,7 +67,7 @@ pub fn collect_pairs(tables: &mut dyn Tables, query: &Query) -> Result<PairTable
     beside(&query.expr, &mut asked);
     if asked.is_empty() {
         return Err(Code::QuerySyntax.error("the query has no term for related attributes").with_hint(
-            "write with overlapping (tag=low), in Python also=fst.related(\"overlapping\", tag=\"low\")",
+            "write with overlapping (tag=low), in Python with_related=fst.related(\"overlapping\", tag=\"low\")",
         ));
     }
     let (found, mut visited) = placed(tables, query)?;
@@ -83,7 +83,7 @@ pub fn collect_pairs(tables: &mut dyn Tables, query: &Query) -> Result<PairTable
         mates.push(Mates::of(place, all));
     }
     let mut hits = TableBuilder::default();
-    let mut also: Vec<TableBuilder> = mates.iter().map(|_| TableBuilder::default()).collect();
+    let mut related: Vec<TableBuilder> = mates.iter().map(|_| TableBuilder::default()).collect();
     for hit in &found {
         let beside: Vec<Vec<usize>> = mates.iter().map(|mates| mates.beside(hit)).collect();
         let combinations = beside.iter().map(Vec::len).fold(1, usize::saturating_mul);
@@ -96,15 +96,15 @@ pub fn collect_pairs(tables: &mut dyn Tables, query: &Query) -> Result<PairTable
             hits.push(hit.hit.with_value(hit.hit.value.clone()));
             // The last `with` varies fastest.
             let mut rest = row;
-            for ((mates, beside), table) in mates.iter().zip(&beside).zip(&mut also).rev() {
+            for ((mates, beside), table) in mates.iter().zip(&beside).zip(&mut related).rev() {
                 let mate = beside.get(rest % beside.len()).and_then(|at| mates.all.get(*at));
                 rest /= beside.len();
                 mate.iter().for_each(|mate| table.push(mate.hit.with_value(mate.hit.value.clone())));
             }
         }
     }
-    let also = also.into_iter().map(|table| table.finish(0)).collect();
-    Ok(PairTable { hits: hits.finish(visited), also })
+    let related = related.into_iter().map(|table| table.finish(0)).collect();
+    Ok(PairTable { hits: hits.finish(visited), related })
 }
 
 /// The attributes that must be related to every hit.

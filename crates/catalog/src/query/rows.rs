@@ -83,8 +83,8 @@ impl Reader {
         };
         self.decoded = false;
         self.value = None;
-        let mut view = View { reader: self, row, cell: &cell };
-        Ok(match cell.cond.test(&mut view)? {
+        let mut cell_of_row = CellOfRow { reader: self, row, cell: &cell };
+        Ok(match cell.cond.test(&mut cell_of_row)? {
             Some(false) => None,
             Some(true) => Some((cell, false)),
             None => Some((cell, true)),
@@ -93,13 +93,13 @@ impl Reader {
 }
 
 /// A row whose box and value are decoded on demand.
-struct View<'a, 'r> {
+struct CellOfRow<'a, 'r> {
     reader: &'a mut Reader,
     row: &'a AttrRow<'r>,
     cell: &'a CellCondition,
 }
 
-impl Row for View<'_, '_> {
+impl Row for CellOfRow<'_, '_> {
     fn bounds(&mut self) -> Result<Option<RowRegion<'_>>> {
         if stored::region_rank(self.row.region) == 0 {
             let whole = self.cell.whole.as_ref();

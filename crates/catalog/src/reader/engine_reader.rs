@@ -17,8 +17,8 @@ use fieldstone_journal::follow::{Followed, covers, is_ahead};
 use fieldstone_journal::instant::{Instant, ReadOwn};
 
 use super::connection::{Connection, Connections, Patience};
-use super::consistent_view::{ConsistentView, Visibility, own_commits};
-use super::following::Follower;
+use super::consistent_read::{ConsistentRead, Visibility, own_commits};
+use super::following::EngineFollower;
 use super::open_store::OpenStore;
 use super::overlay::Overlays;
 use crate::engine::{Index, PointSource, Tables, UserNames};
@@ -34,7 +34,7 @@ pub struct EngineReader {
     pub store: Arc<OpenStore>,
     pub pending: Pending,
     pub connections: Arc<Connections>,
-    pub follower: Follower,
+    pub follower: EngineFollower,
     pub overlays: Overlays,
     /// The thread that applies flushed records.
     pub(super) applying: Beside,
@@ -47,7 +47,7 @@ impl EngineReader {
         let connections = Arc::new(Connections::new(store.clone()));
         EngineReader {
             pending: Pending::new(store.journal.clone()),
-            follower: Follower { store: store.clone(), connections: connections.clone() },
+            follower: EngineFollower { store: store.clone(), connections: connections.clone() },
             connections,
             store,
             overlays: Overlays::default(),
@@ -70,13 +70,13 @@ impl EngineReader {
         visibility: Visibility<'_>,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
-        self.look_from(self.consistent_view(visibility)?, visibility, read)
+        self.look_from(self.consistent_read(visibility)?, visibility, read)
     }
 
-    /// Like [`look`](EngineReader::look), at a view that was taken before.
+    /// Like [`look`](EngineReader::look), at a consistent read that was taken before.
     pub fn look_from<T>(
         &self,
-        view: ConsistentView,
+        moment: ConsistentRead,
         visibility: Visibility<'_>,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
@@ -85,16 +85,16 @@ impl EngineReader {
         }
         self.overlays.drop_idle(self.store.env.clock.monotonic());
         let read = &mut self.with_sources(read);
-        self.with_consistent_view(view, visibility, &mut |view| {
+        self.with_consistent_read(moment, visibility, &mut |moment| {
             if let Visibility::All(session) = visibility
-                && (session.transaction().is_some() || view.has_own())
-                && view.seen.held.is_none()
-                && let Some(outcome) = self.overlays.look_at(&self.follower, view, session, read)?
+                && (session.transaction().is_some() || moment.has_own())
+                && moment.seen.held.is_none()
+                && let Some(outcome) = self.overlays.look_at(&self.follower, moment, session, read)?
             {
                 return Ok(outcome);
             }
-            let place = self.connections.location_for(&view.seen.heads)?;
-            self.connections.with_engine(&place, &mut |engine| self.look_at(engine, visibility, view, read))
+            let place = self.connections.location_for(&moment.seen.heads)?;
+            self.connections.with_engine(&place, &mut |engine| self.look_at(engine, visibility, moment, read))
         })
     }
 
@@ -102,13 +102,13 @@ impl EngineReader {
     /// which others may read and write in between. If it is not free, the error satisfies `is_busy`.
     pub fn look_shared<T>(
         &self,
-        view: ConsistentView,
+        moment: ConsistentRead,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
         let read = &mut self.with_sources(read);
-        self.with_consistent_view(view, Visibility::Synced, &mut |view| {
-            let place = self.connections.location_for(&view.seen.heads)?;
-            let work = &mut |engine: &mut Connection| self.look_at(engine, Visibility::Synced, view, read);
+        self.with_consistent_read(moment, Visibility::Synced, &mut |moment| {
+            let place = self.connections.location_for(&moment.seen.heads)?;
+            let work = &mut |engine: &mut Connection| self.look_at(engine, Visibility::Synced, moment, read);
             self.connections.with(&place, Patience::Full, work)
         })
     }
@@ -128,20 +128,20 @@ impl EngineReader {
         }
     }
 
-    /// Works with a view. If `work` returns nothing, tries a later view: the engine has applied more than the
-    /// view holds, or its unflushed records are flushed by now.
-    fn with_consistent_view<T>(
+    /// Works with a consistent read. If `work` returns nothing, tries a later consistent read: the engine has applied more than the
+    /// read holds, or its unflushed records are flushed by now.
+    fn with_consistent_read<T>(
         &self,
-        mut view: ConsistentView,
+        mut moment: ConsistentRead,
         visibility: Visibility<'_>,
-        work: &mut dyn FnMut(&ConsistentView) -> Result<Option<T>>,
+        work: &mut dyn FnMut(&ConsistentRead) -> Result<Option<T>>,
     ) -> Result<T> {
         for _ in 0..ROUNDS {
-            if let Some(value) = work(&view)? {
+            if let Some(value) = work(&moment)? {
                 return Ok(value);
             }
-            let (_, newest) = self.store.newer(&view.seen.feed)?;
-            view = ConsistentView { newest, ..self.view_with(visibility, ReadOwn::AtOnce)? };
+            let (_, newest) = self.store.newer(&moment.seen.feed)?;
+            moment = ConsistentRead { newest, ..self.consistent_read_with(visibility, ReadOwn::AtOnce)? };
         }
         Err(remade())
     }
@@ -150,11 +150,11 @@ impl EngineReader {
         &self,
         engine: &mut Connection,
         visibility: Visibility<'_>,
-        view: &ConsistentView,
+        moment: &ConsistentRead,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<Option<T>> {
         let patience = engine.patience;
-        let ConsistentView { seen: Instant { feed, heads, .. }, newest } = view;
+        let ConsistentRead { seen: Instant { feed, heads, .. }, newest } = moment;
         let index = engine.index()?;
         if matches!(visibility, Visibility::AsIs) {
             return reading(index, read).map(Some);
@@ -165,8 +165,8 @@ impl EngineReader {
             }
             let overlaid = match visibility {
                 Visibility::All(session) => {
-                    // The records were flushed in the meantime: the view must be taken again.
-                    let Some(own) = view.unflushed(&self.store.journal, session) else { return Ok(None) };
+                    // The records were flushed in the meantime: the read must be taken again.
+                    let Some(own) = moment.unflushed(&self.store.journal, session) else { return Ok(None) };
                     let records = own.end.records() as u64;
                     self.overlays.note(&own);
                     let commits = own_commits(own, self.store.user(session));
@@ -186,7 +186,7 @@ impl EngineReader {
                 index.end_read()?;
                 continue;
             }
-            // Or it applied records that were unflushed when the view was taken: do not show them twice.
+            // Or it applied records that were unflushed when the read was taken: do not show them twice.
             if overlaid && !newest && marks.as_ref().is_ok_and(|marks| is_ahead(marks, heads)) {
                 index.end_read()?;
                 return Ok(None);
@@ -199,24 +199,24 @@ impl EngineReader {
     }
 
     /// The content of the logs and the session's unflushed records, of one instant. Looks at the logs once.
-    pub fn consistent_view(&self, visibility: Visibility<'_>) -> Result<ConsistentView> {
-        self.view_with(visibility, ReadOwn::Later)
+    pub fn consistent_read(&self, visibility: Visibility<'_>) -> Result<ConsistentRead> {
+        self.consistent_read_with(visibility, ReadOwn::Later)
     }
 
-    fn view_with(&self, visibility: Visibility<'_>, held: ReadOwn) -> Result<ConsistentView> {
+    fn consistent_read_with(&self, visibility: Visibility<'_>, held: ReadOwn) -> Result<ConsistentRead> {
         if let Visibility::All(session) = visibility {
-            // Records gathered outside of the transaction belong to the view, too.
+            // Records gathered outside of the transaction belong to the read, too.
             self.pending.hand_over(&session.within(None));
             if session.transaction().is_some() {
                 self.pending.hand_over(session);
             }
             for _ in 0..ROUNDS {
                 if let Some(seen) = Instant::now(&self.store.journal, session, held)? {
-                    return Ok(ConsistentView { seen, newest: false });
+                    return Ok(ConsistentRead { seen, newest: false });
                 }
             }
         }
-        Ok(ConsistentView { seen: Instant::of(self.store.journal.looks().feed()?), newest: false })
+        Ok(ConsistentRead { seen: Instant::of(self.store.journal.looks().feed()?), newest: false })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The engine as a view of the store's logs: how long to wait for it, and the questions that it asks about
+//! The engine as a follower of the store's logs: how long to wait for it, and the questions that it asks about
 //! fields.
 
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use fieldstone_core::Result;
 use fieldstone_journal::Session;
 use fieldstone_journal::feed::{Commit, Feed};
 use fieldstone_journal::follow::{self, Applied, Followed, Following, Pace};
-use fieldstone_journal::view::Wait;
+use fieldstone_journal::follower::Wait;
 
 use super::connection::{Connections, Patience};
 use super::open_store::OpenStore;
 use crate::engine::Index;
-use crate::view::IndexView;
+use crate::follower::IndexFollower;
 
 /// Makes engines follow the logs of a store.
 #[derive(Debug)]
-pub struct Follower {
+pub struct EngineFollower {
     pub store: Arc<OpenStore>,
     pub connections: Arc<Connections>,
 }
@@ -28,17 +28,17 @@ pub struct Replayed {
     pub attributes: u64,
 }
 
-impl Follower {
-    fn view<'a>(
+impl EngineFollower {
+    fn follower<'a>(
         &'a self,
         index: &'a mut Index,
         patience: Patience,
         user: u32,
-    ) -> IndexView<'a, &'a mut Index> {
+    ) -> IndexFollower<'a, &'a mut Index> {
         let insist = Box::new(move |index: &mut Index, begin: &mut dyn FnMut(&mut Index) -> Result<bool>| {
             self.connections.insist(index, patience, begin)
         });
-        IndexView::with(index, self.store.journal.schema().now(), user, insist)
+        IndexFollower::with(index, self.store.journal.schema().now(), user, insist)
             .of_process(self.store.own_writer())
     }
 
@@ -61,8 +61,8 @@ impl Follower {
         patience: Patience,
     ) -> Result<Followed> {
         let how = self.following(patience, newest);
-        let view = &mut self.view(index, patience, self.store.env.identity.uid());
-        follow::follow(view, feed, &*self.store.fields.standing(feed), &how)
+        let follower = &mut self.follower(index, patience, self.store.env.identity.uid());
+        follow::follow(follower, feed, &*self.store.fields.standing(feed), &how)
     }
 
     /// Begins a read with the prepared content of a transaction and unflushed records overlaid on the tables;
@@ -75,24 +75,24 @@ impl Follower {
         own: &[Commit],
         patience: Patience,
     ) -> Result<bool> {
-        let view = &mut self.view(index, patience, self.store.user(session));
-        follow::overlay(view, feed, &*self.store.fields.standing(feed), session.transaction(), own)
+        let follower = &mut self.follower(index, patience, self.store.user(session));
+        follow::overlay(follower, feed, &*self.store.fields.standing(feed), session.transaction(), own)
     }
 
     /// Builds an engine's tables again from the first commit on.
     pub fn replay(&self, index: &mut Index, feed: &Feed) -> Result<Replayed> {
-        let mut view = self.view(index, Patience::Full, self.store.env.identity.uid());
+        let mut follower = self.follower(index, Patience::Full, self.store.env.identity.uid());
         let how = self.following(Patience::Full, false);
         let (mut followed, applied) =
-            follow::rebuild(&mut view, feed, &*self.store.fields.standing(feed), &how)?;
+            follow::rebuild(&mut follower, feed, &*self.store.fields.standing(feed), &how)?;
         let mut feed = feed.clone();
         while followed == Followed::Behind {
             // Other processes that know of more commits continued in the meantime.
             let (later, newest) = self.store.newer(&feed)?;
             let how = self.following(Patience::Full, newest);
-            followed = follow::follow(&mut view, &later, &*self.store.fields.standing(&later), &how)?;
+            followed = follow::follow(&mut follower, &later, &*self.store.fields.standing(&later), &how)?;
             feed = later;
         }
-        Ok(Replayed { applied, attributes: view.attributes() })
+        Ok(Replayed { applied, attributes: follower.attributes() })
     }
 }

@@ -81,7 +81,7 @@ pub fn choose(home: &Home, engine: Option<&str>) -> Result<EngineLocation> {
         None => {}
     }
     let Some(folder) = &home.folder else { return Ok(EngineLocation::Memory) };
-    let own = trusted_folder::for_view(folder, FOLDER, &[&home.id.to_string()], home.env.identity.uid());
+    let own = trusted_folder::for_index(folder, FOLDER, &[&home.id.to_string()], home.env.identity.uid());
     Ok(own.map_or(EngineLocation::Memory, |folder| EngineLocation::File(folder.join(FILE))))
 }
 

@@ -7,7 +7,7 @@
 //! | `location`, `engine_file` | where the engine is; setting its file aside and clearing it |
 //! | `connection`, `lock_holders` | its connections, and the behaviour while other processes hold it |
 //! | `following` | how it follows the logs |
-//! | `consistent_view` | the state that a read sees: one instant |
+//! | `consistent_read` | the state that a read sees: one instant |
 //! | `overlay` | unflushed records, at the cost of the new ones |
 //! | `engine_reader`, `applying` | reads; applying flushed records in the background |
 //!
@@ -15,7 +15,7 @@
 
 mod applying;
 pub mod connection;
-pub mod consistent_view;
+pub mod consistent_read;
 mod engine_file;
 pub mod engine_reader;
 pub mod following;
@@ -25,7 +25,7 @@ pub mod open_store;
 mod overlay;
 mod port;
 
-pub use consistent_view::Visibility;
+pub use consistent_read::Visibility;
 pub use engine_reader::EngineReader;
 pub use open_store::OpenStore;
 pub use port::FieldPort;

@@ -12,8 +12,8 @@ use fieldstone_journal::{Journal, Session};
 
 use super::port::FieldPort;
 use crate::engine::Writer;
-use crate::view::roles::owner_level;
-use crate::view::writer_of;
+use crate::follower::roles::owner_level;
+use crate::follower::writer_of;
 
 /// A store that is open.
 #[derive(Debug)]

@@ -39,8 +39,8 @@ use fieldstone_journal::instant::{Cursors, OwnRecords};
 use fieldstone_journal::writer::PendingCursor;
 
 use super::connection::{Connection, Patience, keeps};
-use super::consistent_view::{ConsistentView, own_commits};
-use super::following::Follower;
+use super::consistent_read::{ConsistentRead, own_commits};
+use super::following::EngineFollower;
 use crate::engine::{Index, PAGE};
 use fieldstone_journal::Session;
 use fieldstone_journal::session::SessionKey;
@@ -163,26 +163,26 @@ impl Overlays {
 }
 
 impl LaidOver {
-    /// Whether a later view still contains all of the overlay.
-    fn continues_to(&self, view: &ConsistentView) -> bool {
+    /// Whether a later consistent read still contains all of the overlay.
+    fn continues_to(&self, moment: &ConsistentRead) -> bool {
         let continues = |now: PendingCursor, then: PendingCursor| {
-            // Another thread may have overlaid more since that view was taken.
-            then.records == 0 || (now.epoch == then.epoch && now.records > 0)
+            // Another thread may have overlaid more since that read was taken.
+            then.records == 0 || (now.fill == then.fill && now.records > 0)
         };
-        let (now, then) = (view.seen.pending, self.pending);
-        self.heads == view.seen.heads
+        let (now, then) = (moment.seen.pending, self.pending);
+        self.heads == moment.seen.heads
             && continues(now.outside, then.outside)
             && continues(now.within, then.within)
     }
 }
 
 impl Overlays {
-    /// Reads a view from the session's copy of the engine. `None` if the session has no copy; `Some(None)` if
-    /// the view is out of date.
+    /// Reads a consistent read from the session's copy of the engine. `None` if the session has no copy; `Some(None)` if
+    /// the read is out of date.
     pub fn look_at<T>(
         &self,
-        follower: &Follower,
-        view: &ConsistentView,
+        follower: &EngineFollower,
+        moment: &ConsistentRead,
         session: &Session,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<Option<Option<T>>> {
@@ -194,10 +194,10 @@ impl Overlays {
         let pays_at = own.pays_at.load(Ordering::Relaxed).max(1);
         let pays_at = self.forced().unwrap_or(pays_at);
         if slot.is_none() && own.relaid.load(Ordering::Relaxed) >= pays_at {
-            *slot = self.make_copy(follower, &own, view, session)?;
+            *slot = self.make_copy(follower, &own, moment, session)?;
         }
         let Some(copy) = &mut *slot else { return Ok(None) };
-        let outcome = self.look_over(follower, copy, view, session, read);
+        let outcome = self.look_over(follower, copy, moment, session, read);
         if outcome.as_ref().err().is_some_and(|error| !keeps(error)) {
             *slot = None;
         }
@@ -208,12 +208,12 @@ impl Overlays {
     /// session keeps using the shared engine.
     fn make_copy(
         &self,
-        follower: &Follower,
+        follower: &EngineFollower,
         own: &SessionOverlay,
-        view: &ConsistentView,
+        moment: &ConsistentRead,
         session: &Session,
     ) -> Result<Option<EngineCopy>> {
-        let location = follower.connections.location_for(&view.seen.heads)?;
+        let location = follower.connections.location_for(&moment.seen.heads)?;
         let relaid = own.relaid.load(Ordering::Relaxed);
         // An engine that cannot be copied is not asked again.
         let mut pays_at = u64::MAX;
@@ -232,17 +232,17 @@ impl Overlays {
 
     fn look_over<T>(
         &self,
-        follower: &Follower,
+        follower: &EngineFollower,
         copy: &mut EngineCopy,
-        view: &ConsistentView,
+        moment: &ConsistentRead,
         session: &Session,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<Option<T>> {
         let index = copy.connection.index()?;
         // The overlay is taken out, so that an error on the way leaves the copy without one.
-        let laid = match copy.laid.take().filter(|laid| laid.continues_to(view)) {
-            Some(laid) => self.lay_more(follower, index, laid, view, session)?,
-            None => self.lay_anew(follower, index, view, session)?,
+        let laid = match copy.laid.take().filter(|laid| laid.continues_to(moment)) {
+            Some(laid) => self.lay_more(follower, index, laid, moment, session)?,
+            None => self.lay_anew(follower, index, moment, session)?,
         };
         let Some(laid) = laid else { return Ok(None) };
         let answer = read(index)?;
@@ -250,44 +250,48 @@ impl Overlays {
         Ok(Some(answer))
     }
 
-    /// Follows the logs and overlays all unflushed records; `None` if the view is out of date.
+    /// Follows the logs and overlays all unflushed records; `None` if the read is out of date.
     fn lay_anew(
         &self,
-        follower: &Follower,
+        follower: &EngineFollower,
         index: &mut Index,
-        view: &ConsistentView,
+        moment: &ConsistentRead,
         session: &Session,
     ) -> Result<Option<LaidOver>> {
         // The engine allows one transaction: the old overlay must go before the copy can follow the logs.
         index.end_read()?;
-        if follower.follow(index, &view.seen.feed, view.newest, Patience::Full)? == Followed::Behind {
+        if follower.follow(index, &moment.seen.feed, moment.newest, Patience::Full)? == Followed::Behind {
             return Ok(None);
         }
-        let Some(own) = view.unflushed(&follower.store.journal, session) else { return Ok(None) };
+        let Some(own) = moment.unflushed(&follower.store.journal, session) else { return Ok(None) };
         let pending = own.end;
         self.note(&own);
         let commits = own_commits(own, follower.store.user(session));
-        if !follower.overlay(index, &view.seen.feed, session, &commits, Patience::Full)? {
+        if !follower.overlay(index, &moment.seen.feed, session, &commits, Patience::Full)? {
             return Ok(None);
         }
-        // The copy may have followed a newer feed than the view's, with other decisions.
-        if !view.newest && is_ahead(&index.watermarks()?, &view.seen.heads) {
+        // The copy may have followed a newer feed than the read's, with other decisions.
+        if !moment.newest && is_ahead(&index.watermarks()?, &moment.seen.heads) {
             return Ok(None);
         }
-        Ok(Some(LaidOver { heads: view.seen.heads.clone(), pending }))
+        Ok(Some(LaidOver { heads: moment.seen.heads.clone(), pending }))
     }
 
     /// Overlays the new records; `None` if some of the overlaid ones are flushed or dropped by now.
     fn lay_more(
         &self,
-        follower: &Follower,
+        follower: &EngineFollower,
         index: &mut Index,
         laid: LaidOver,
-        view: &ConsistentView,
+        moment: &ConsistentRead,
         session: &Session,
     ) -> Result<Option<LaidOver>> {
-        let own =
-            OwnRecords::between(follower.store.journal.unflushed(), laid.pending, view.seen.pending, session);
+        let own = OwnRecords::between(
+            follower.store.journal.unflushed(),
+            laid.pending,
+            moment.seen.pending,
+            session,
+        );
         let Some(own) = own else { return Ok(None) };
         let (pending, firsts) = (own.end, own.parts.iter().map(|part| part.before).collect::<Vec<_>>());
         self.note(&own);

@@ -13,15 +13,15 @@ use fieldstone_core::request::Request;
 use fieldstone_format::Id;
 use fieldstone_journal::Session;
 use fieldstone_journal::feed::Feed;
+use fieldstone_journal::follower::FieldLookup;
 use fieldstone_journal::participant::FlushParticipant;
-use fieldstone_journal::view::Holds;
 
 use crate::engine::PointSource;
 
 /// The calls of a catalog to the store of its fields.
 pub trait FieldPort: PointSource {
     /// The fields that exist at exactly the moment of a feed.
-    fn standing(&self, feed: &Feed) -> Box<dyn Holds>;
+    fn standing(&self, feed: &Feed) -> Box<dyn FieldLookup>;
 
     /// The number of fields that a request selects, including those that a transaction has prepared.
     fn count(&self, request: &Request, session: &Session) -> Result<u64>;
@@ -31,7 +31,7 @@ pub trait FieldPort: PointSource {
 
     /// Shows or hides kinds of a transaction's content; flushes the transaction first if kinds are switched
     /// on.
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()>;
+    fn set_active_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()>;
 
     /// Reports a change that is not flushed; the store flushes it if every change must be durable at once.
     fn changed(&self, session: &Session) -> Result<()>;

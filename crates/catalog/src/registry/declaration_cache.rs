@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use fieldstone_core::env::Clock;
 use fieldstone_format::catalog::{Annotate, RunName, TagDecl, VariableName};
-use fieldstone_format::setting::Exist;
+use fieldstone_format::setting::IfExists;
 use fieldstone_journal::session::SessionKey;
 
 use crate::query::{RunInfo, TagInfo, VariableInfo};
@@ -123,8 +123,8 @@ impl DeclarationCache {
     }
 
     /// The rule for a write to a run whose field exists.
-    pub fn exist_of(&self, session: SessionKey, run: &RunName) -> Lookup<Option<Exist>> {
-        self.look(session, |names| names.runs.get(run), |info| info.decl.exist)
+    pub fn if_exists_of(&self, session: SessionKey, run: &RunName) -> Lookup<Option<IfExists>> {
+        self.look(session, |names| names.runs.get(run), |info| info.decl.if_exists)
     }
 
     /// Whether a run is known to belong to the caller.

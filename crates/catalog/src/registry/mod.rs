@@ -31,7 +31,7 @@ use fieldstone_journal::session::SessionKey;
 
 use crate::engine::{Index, Tables};
 use crate::query::TagInfo;
-use crate::reader::consistent_view::ConsistentView;
+use crate::reader::consistent_read::ConsistentRead;
 use crate::reader::{EngineReader, OpenStore, Visibility};
 use declaration_cache::DeclarationCache;
 pub use declaration_cache::Lookup;
@@ -102,21 +102,21 @@ impl Registry {
         mut find: impl FnMut(&mut Index) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let visibility = self.visibility(session);
-        self.search_from(self.reader.consistent_view(visibility)?, visibility, &mut find)
+        self.search_from(self.reader.consistent_read(visibility)?, visibility, &mut find)
     }
 
     fn search_from<T>(
         &self,
-        view: ConsistentView,
+        moment: ConsistentRead,
         visibility: Visibility<'_>,
         find: &mut dyn FnMut(&mut Index) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         if matches!(visibility, Visibility::Synced)
-            && let Some(found) = self.reader.look_from(view.clone(), Visibility::AsIs, find)?
+            && let Some(found) = self.reader.look_from(moment.clone(), Visibility::AsIs, find)?
         {
             return Ok(Some(found));
         }
-        self.reader.look_from(view, visibility, find)
+        self.reader.look_from(moment, visibility, find)
     }
 
     /// Every tag of a name.

@@ -12,7 +12,7 @@ use fieldstone_journal::Session;
 
 use super::Registry;
 use super::shown::run_text;
-use crate::view::roles::owner_level;
+use crate::follower::roles::owner_level;
 
 impl Registry {
     /// Ensures that the session's user owns a run: either already, or because nobody does and this session

@@ -15,7 +15,7 @@ use fieldstone_journal::instant::{Cursors, Instant};
 use fieldstone_journal::writer::PendingCursor;
 
 use crate::query::RunInfo;
-use crate::reader::consistent_view::ConsistentView;
+use crate::reader::consistent_read::ConsistentRead;
 use fieldstone_journal::Session;
 use fieldstone_journal::session::SessionKey;
 
@@ -52,18 +52,18 @@ fn moves_on(journal: &Journal, session: &Session, cursor: &mut PendingCursor, to
 }
 
 impl RunAnswers {
-    /// The answer for a name, if it is also valid in this view.
+    /// The answer for a name, if it is also valid in this read.
     pub fn find(
         &self,
         journal: &Journal,
-        view: &ConsistentView,
+        moment: &ConsistentRead,
         session: &Session,
         name: &Name,
     ) -> Option<RunInfo> {
         let mut sessions = self.sessions.lock();
         let own = sessions.get_mut(&session.key())?;
-        let (pending, to) = (&mut own.pending, view.seen.pending);
-        let holds = own.heads == view.seen.heads
+        let (pending, to) = (&mut own.pending, moment.seen.pending);
+        let holds = own.heads == moment.seen.heads
             && moves_on(journal, &session.within(None), &mut pending.outside, to.outside)
             && (session.transaction().is_none()
                 || moves_on(journal, session, &mut pending.within, to.within));
@@ -74,15 +74,15 @@ impl RunAnswers {
         own.runs.get(name).cloned()
     }
 
-    /// Records the answer from a view.
-    pub fn note(&self, view: ConsistentView, session: &Session, name: Name, run: &RunInfo) {
+    /// Records the answer from a consistent read.
+    pub fn note(&self, moment: ConsistentRead, session: &Session, name: Name, run: &RunInfo) {
         let mut sessions = self.sessions.lock();
         if sessions.len() >= SESSIONS && !sessions.contains_key(&session.key()) {
             sessions.clear();
         }
         let own = sessions.entry(session.key()).or_default();
-        let Instant { heads, pending, .. } = view.seen;
-        // Keep the other answers if they are valid up to this view; otherwise start again with this one.
+        let Instant { heads, pending, .. } = moment.seen;
+        // Keep the other answers if they are valid up to this read; otherwise start again with this one.
         let same = own.heads == heads && own.pending == pending;
         if !same || own.runs.len() >= RUNS {
             *own = Answers { heads, pending, ..Answers::default() };

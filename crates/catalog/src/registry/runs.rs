@@ -3,7 +3,7 @@
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::catalog::{Annotate, RunName};
-use fieldstone_format::setting::Exist;
+use fieldstone_format::setting::IfExists;
 use fieldstone_journal::Session;
 
 use super::Registry;
@@ -44,13 +44,13 @@ impl Registry {
         self.store.journal.check_there()?;
         self.reader.raise_apply_error()?;
         let visibility = Visibility::All(session);
-        let view = self.reader.consistent_view(visibility)?;
+        let moment = self.reader.consistent_read(visibility)?;
         let asked = (project.map(str::to_owned), name.to_owned());
-        if let Some(run) = self.run_answers.find(&self.store.journal, &view, session, &asked) {
+        if let Some(run) = self.run_answers.find(&self.store.journal, &moment, session, &asked) {
             return Ok(run);
         }
         let named = RunSelect::Named(name.to_owned());
-        let mut rows = self.reader.look_from(view.clone(), visibility, &mut |index| index.runs(&named))?;
+        let mut rows = self.reader.look_from(moment.clone(), visibility, &mut |index| index.runs(&named))?;
         rows.retain(|row| project.is_none_or(|project| row.decl.run.project == project));
         if rows.len() > 1 {
             return Err(several_projects(name, rows.iter().map(|row| row.decl.run.project.as_str())));
@@ -58,7 +58,7 @@ impl Registry {
         match rows.pop() {
             Some(row) => {
                 let run = RunInfo::of(row);
-                self.run_answers.note(view, session, asked, &run);
+                self.run_answers.note(moment, session, asked, &run);
                 Ok(run)
             }
             None => {
@@ -74,16 +74,16 @@ impl Registry {
     /// The owner of a run, with one look at the logs.
     pub fn run_owner(&self, session: &Session, run: &RunName) -> Result<Option<u32>> {
         let visibility = self.visibility(session);
-        let view = self.reader.consistent_view(visibility)?;
+        let moment = self.reader.consistent_read(visibility)?;
         let known = self.declarations().run(session.key(), run);
         let first = match known {
             Lookup::Hit(info) => info.first,
             // A deleted run keeps its owner.
             _ => {
-                self.search_from(view.clone(), visibility, &mut |index| first_user(index.database(), run))?
+                self.search_from(moment.clone(), visibility, &mut |index| first_user(index.database(), run))?
             }
         };
-        Ok(self.store.owner_at(&view.seen.feed, run, first))
+        Ok(self.store.owner_at(&moment.seen.feed, run, first))
     }
 
     /// The run, if it exists.
@@ -109,9 +109,9 @@ impl Registry {
             return Ok((Some(info), owner));
         }
         let visibility = self.visibility(session);
-        let view = self.reader.consistent_view(visibility)?;
+        let moment = self.reader.consistent_read(visibility)?;
         let mut first = None;
-        let found = self.search_from(view.clone(), visibility, &mut |index| {
+        let found = self.search_from(moment.clone(), visibility, &mut |index| {
             first = first_user(index.database(), run)?;
             Ok(run_row(index, run)?.map(RunInfo::of))
         });
@@ -120,7 +120,7 @@ impl Registry {
             first = info.first;
             self.declarations().cache_run(session.key(), info.clone(), false);
         }
-        Ok((found, self.store.owner_at(&view.seen.feed, run, first)))
+        Ok((found, self.store.owner_at(&moment.seen.feed, run, first)))
     }
 
     /// Refuses a run that does not exist, and suggests similar names; otherwise returns who may annotate it.
@@ -138,11 +138,11 @@ impl Registry {
     }
 
     /// The rule for a write to an existing field of a run; `None` if no declaration sets one.
-    pub fn exist_of(&self, session: &Session, run: &RunName) -> Result<Option<Exist>> {
-        let known = self.declarations().exist_of(session.key(), run);
+    pub fn if_exists_of(&self, session: &Session, run: &RunName) -> Result<Option<IfExists>> {
+        let known = self.declarations().if_exists_of(session.key(), run);
         match known {
-            Lookup::Hit(exist) => Ok(exist),
-            _ => Ok(self.find_run(session, run)?.and_then(|info| info.decl.exist)),
+            Lookup::Hit(if_exists) => Ok(if_exists),
+            _ => Ok(self.find_run(session, run)?.and_then(|info| info.decl.if_exists)),
         }
     }
 

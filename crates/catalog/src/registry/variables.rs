@@ -14,9 +14,9 @@ use super::declaration_cache::Lookup;
 use super::runs::run_row;
 use super::shown::{run_text, variable_text};
 use crate::engine::{Tables, VariableRow};
+use crate::follower::roles::place_of;
 use crate::query::VariableInfo;
 use crate::reader::Visibility;
-use crate::view::roles::place_of;
 
 fn variable_info(run: &RunName, row: VariableRow) -> VariableInfo {
     VariableInfo { run: run.clone(), decl: row.decl, declared: row.declared }

@@ -53,7 +53,7 @@ pub fn run_difference(there: &RunDecl, again: &RunDecl) -> Option<String> {
         (again.notes.is_some() && again.notes != there.notes, "note"),
         (again.grid.is_some() && !same_option(&again.grid, &there.grid), "grid"),
         (again.annotate != Annotate::All && again.annotate != there.annotate, "rule for who may annotate it"),
-        (again.exist.is_some() && again.exist != there.exist, "rule for existing fields"),
+        (again.if_exists.is_some() && again.if_exists != there.if_exists, "rule for existing fields"),
         (again.outside.is_some() && !same_option(&again.outside, &there.outside), "place of its data"),
     ];
     differs.iter().find(|(differs, _)| *differs).map(|(_, what)| (*what).to_owned())

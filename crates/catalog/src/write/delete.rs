@@ -19,11 +19,11 @@ use fieldstone_journal::Session;
 
 use super::deletion::{DeleteReport, Deletion};
 use crate::engine::{self, Index, NO_STEP, RunSelect, Tables, TagRow};
+use crate::follower::roles;
 use crate::query::{self, Query, RunInfo};
-use crate::reader::consistent_view::{OWN, OWN_TRANSACTION};
+use crate::reader::consistent_read::{OWN, OWN_TRANSACTION};
 use crate::reader::{EngineReader, Visibility};
 use crate::registry::{Registry, run_row, several_projects};
-use crate::view::roles;
 
 /// The steps of attributes, including attributes of runs.
 const ALL_STEPS: RangeInclusive<i64> = NO_STEP..=i64::MAX;

@@ -67,7 +67,7 @@ fn declaration() -> Record {
         notes: None,
         outside: None,
         annotate: Default::default(),
-        exist: None,
+        if_exists: None,
         state: None,
     }])
 }
@@ -411,7 +411,7 @@ fn what_is_laid_over_is_seen_and_goes() {
 }
 
 #[test]
-fn damaged_and_unknown_records_are_passed_over_and_named() {
+fn damaged_and_unknown_records_are_skipped_and_named() {
     let mut index = index();
     let mut damaged = attributes(0, &[1.0; 40]).encode();
     damaged.bytes = damaged.bytes[..20].into();

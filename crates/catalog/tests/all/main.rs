@@ -8,6 +8,7 @@
 mod apply;
 mod common;
 mod engine;
+mod follower;
 mod paper;
 mod postgres;
 mod postgres_index;
@@ -15,5 +16,4 @@ mod postgres_query;
 mod query;
 mod query_text;
 mod rot;
-mod view;
 mod writers;

@@ -151,7 +151,7 @@ fn search(
 }
 
 /// The deepest level, from 1, at which a keyword is declared.
-fn level_of(rules: &[fieldstone::RuleView], keyword: &str) -> u8 {
+fn level_of(rules: &[fieldstone::RuleDescription], keyword: &str) -> u8 {
     let levels = rules.iter().flat_map(|rule| rule.levels.iter().zip(1u8..));
     let with = levels.filter(|(level, _)| level.keywords.iter().any(|k| *k.name == *keyword));
     with.map(|(_, i)| i).max().unwrap_or(3)

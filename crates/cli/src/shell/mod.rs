@@ -23,7 +23,7 @@ use line::Line;
 
 /// The state that all lines share.
 #[derive(Debug)]
-pub struct Session {
+pub struct ShellContext {
     store: Option<String>,
     /// Options that every call gets.
     global: Vec<String>,
@@ -33,13 +33,13 @@ pub struct Session {
     failed: Option<u8>,
 }
 
-impl Session {
+impl ShellContext {
     /// A session on a store; `global`: options that every call gets.
-    pub fn new(store: Option<String>, global: Vec<String>) -> Session {
+    pub fn new(store: Option<String>, global: Vec<String>) -> ShellContext {
         let mut program = crate::command();
         program.build();
         let json = global.iter().any(|option| option == "--json" || option == "--jsonl");
-        Session { store, global, json, program, failed: None }
+        ShellContext { store, global, json, program, failed: None }
     }
 
     /// Does what a line says; whether another may follow.
@@ -71,7 +71,7 @@ impl Session {
 }
 
 /// Reads lines until they end.
-pub fn run(mut session: Session) -> Done {
+pub fn run(mut session: ShellContext) -> Done {
     if std::io::stdin().is_terminal() {
         let mut editor = Editor::new()?;
         loop {

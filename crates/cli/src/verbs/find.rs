@@ -20,7 +20,7 @@ Examples:
   fieldstone find store 'tag=maximum and variable=temp* and value>9000 and box=z:50:100'
   fieldstone find store 'tag=maximum order by -value limit 5'
   fieldstone find store 'tag=maximum and with overlapping (tag=vortex)' --jsonl
-  fieldstone find store 'tag=maximum and with overlapping (tag=vortex)' --also
+  fieldstone find store 'tag=maximum and with overlapping (tag=vortex)' --with-related
   fieldstone find store tag=maximum --by run,step
   fieldstone find store 'value>=300 and step=0:24' --count
   fieldstone find store 'user=ann and writer.rank=3 and writer.job=1177*' --writer
@@ -31,8 +31,8 @@ variable, tag, value, unit and box, separated by tabs, and - for a missing part;
 (name;1), and a box is FROM:TO for each dimension.
 
 With --json: {\"attributes\": [...]}, with --jsonl the same objects, one a line: project, run, step, time,
-variable, variable_version, tag, tag_version, unit, type, value, start, count, user and writer; with --also a list
-`also` of such objects. With --by: groups with count, min, max and mean of the numbers; with --boxes the distinct boxes.";
+variable, variable_version, tag, tag_version, unit, type, value, start, count, user and writer; with --with-related a list
+`related` of such objects. With --by: groups with count, min, max and mean of the numbers; with --boxes the distinct boxes.";
 
 /// Find attributes by tag, value, place and time
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ pub struct Arguments {
     writer: bool,
     /// Print next to each attribute those that `with …` relates to it; with several it takes several rows
     #[arg(long, conflicts_with_all = ["count", "by", "boxes", "explain"])]
-    also: bool,
+    with_related: bool,
     /// Print the distinct boxes
     #[arg(long, conflicts_with = "explain")]
     boxes: bool,
@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if arguments.boxes {
         return boxes(&catalog.boxes(&query)?, out);
     }
-    if arguments.also {
+    if arguments.with_related {
         let found = catalog.pairs(&query)?;
         if found.hits.value.is_empty() {
             note_why_nothing(catalog, &query, out);
@@ -118,12 +118,12 @@ struct Who {
 /// Hits, each with its related attributes.
 fn pairs(found: &PairTable, who: Who, users: &Users, out: &mut Out) -> Done {
     let rows = (0..found.hits.value.len()).filter_map(|row| {
-        let beside: Vec<Hit> = found.also.iter().filter_map(|table| table.hit(row)).collect();
+        let beside: Vec<Hit> = found.related.iter().filter_map(|table| table.hit(row)).collect();
         found.hits.hit(row).map(|hit| (hit, beside))
     });
     let mut heads = columns(who, "");
-    for at in 1..=found.also.len() {
-        let prefix = if found.also.len() == 1 { "also.".to_owned() } else { format!("also{at}.") };
+    for at in 1..=found.related.len() {
+        let prefix = if found.related.len() == 1 { "related.".to_owned() } else { format!("related{at}.") };
         heads.extend(columns(who, &prefix).into_iter().skip(1));
     }
     let shape = |(hit, beside): (Hit, Vec<Hit>)| json::catalog::hit_beside(&hit, &beside, users);

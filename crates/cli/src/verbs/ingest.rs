@@ -171,7 +171,7 @@ impl Arguments {
         let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
         let is_new = self.store.schema.is_none()
             && matches!(fieldstone::open(url, &reading), Err(e) if e.kind() == ErrorKind::NotFound);
-        if is_new && self.store.existing {
+        if is_new && self.store.must_exist {
             return Ok(self.store.open()?);
         }
         let schema = match is_new {
@@ -182,7 +182,7 @@ impl Arguments {
             false => self.store.schema.clone(),
         };
         let compression = self.store.compression.clone();
-        Ok(Writing { store: url.clone(), schema, compression, existing: self.store.existing }.open()?)
+        Ok(Writing { store: url.clone(), schema, compression, must_exist: self.store.must_exist }.open()?)
     }
 }
 

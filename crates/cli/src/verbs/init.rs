@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fieldstone::prelude::*;
-use fieldstone::{ErrorKind, Exist, Mode, OpenOptions};
+use fieldstone::{ErrorKind, IfExists, Mode, OpenOptions};
 use serde_json::json;
 
 use crate::output::{Done, Out};
@@ -12,7 +12,7 @@ Examples:
   fieldstone init store
   fieldstone init forecasts --schema mars
   fieldstone init store --schema my.schema
-  fieldstone init store --exist error
+  fieldstone init store --if-exists error
   fieldstone init store --format 1
   fieldstone init /group/store --shared
 
@@ -21,8 +21,8 @@ writers begin. With --shared all members of the folder's group can write: new fi
 remove each other's files. init does not change an existing store; it ends with 4 if that store has another schema.
 See also fieldstone schema.
 
---exist error: from now on, archiving a field that already exists is a Conflict, unless the call overrides it. That
-stops a job that someone starts twice by mistake. --exist new restores the default. Only the store's owner may set it.
+--if-exists error: from now on, archiving a field that already exists is a Conflict, unless the call overrides it. That
+stops a job that someone starts twice by mistake. --if-exists new restores the default. Only the store's owner may set it.
 
 --format 1 pins the version of the format, so that older releases can also write the store. Until the store's owner
 runs fieldstone upgrade, the store refuses everything that needs a newer format: attempts, files of arrays, accepted
@@ -39,7 +39,7 @@ pub struct Arguments {
     schema: Option<String>,
     /// The result of archiving a field that already exists: new (a newer version) or error
     #[arg(long, value_name = "WHAT", value_parser = ["new", "error"])]
-    exist: Option<String>,
+    if_exists: Option<String>,
     /// Pin the version of the format; by default the newest
     #[arg(long, value_name = "VERSION")]
     format: Option<u32>,
@@ -59,8 +59,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let (schema, format) = (arguments.schema.clone(), arguments.format);
     let options = OpenOptions { schema, format, ..OpenOptions::default() };
     let store = fieldstone::init(url, &options)?;
-    if let Some(exist) = &arguments.exist {
-        store.set_exist(Exist::parse(exist)?)?;
+    if let Some(if_exists) = &arguments.if_exists {
+        store.set_if_exists(IfExists::parse(if_exists)?)?;
     }
     store.close()?;
     let schema = store.schema();

@@ -162,7 +162,7 @@ fn xdmf(store: &Store, mesh: &str, run: &str, path: &std::path::Path, out: &mut 
     for path in &report.files {
         out.line(path.display())?;
     }
-    for (what, why) in &report.left_out {
+    for (what, why) in &report.omitted {
         out.note(format_args!("left out: {what}: {why}"));
     }
     Ok(())

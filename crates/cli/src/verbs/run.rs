@@ -52,7 +52,7 @@ pub struct Arguments {
     schema: Option<String>,
     /// If there is no store, run nothing and end with 3; FIELDSTONE_CREATE=0 says so for all calls
     #[arg(long)]
-    existing: bool,
+    must_exist: bool,
     /// The command and its arguments, after --
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         env: arguments.env.clone(),
         ..ExecutionOptions::default()
     };
-    let mode = if arguments.existing { Mode::Update } else { Mode::Append };
+    let mode = if arguments.must_exist { Mode::Update } else { Mode::Append };
     let schema = arguments.schema.clone();
     let opened = OpenOptions { mode, schema, ..OpenOptions::default() };
     let store = fieldstone::open(&arguments.store, &opened)?;

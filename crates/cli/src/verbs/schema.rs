@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use fieldstone::prelude::*;
-use fieldstone::{Error, Mode, OpenOptions, Request, Result, RuleView, Schema, json};
+use fieldstone::{Error, Mode, OpenOptions, Request, Result, RuleDescription, Schema, json};
 
 use crate::arguments::{Selecting, join};
 use crate::output::{Done, Format, Out, count, file_error};
@@ -234,7 +234,7 @@ fn add(url: &str, given: &str, out: &mut Out) -> Done {
     added.iter().try_for_each(|rule| out.line(format_args!("added: {rule}")))
 }
 
-fn warning((rule, by): (usize, usize), rules: &[RuleView]) -> String {
+fn warning((rule, by): (usize, usize), rules: &[RuleDescription]) -> String {
     let text = |i: usize| rules.get(i).map(ToString::to_string).unwrap_or_default();
     let (later, earlier) = (rule + 1, by + 1);
     format!("no key reaches rule {later}, {}: rule {earlier}, {}, takes them all", text(rule), text(by))

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::output::{Done, Out};
-use crate::shell::{self, Session};
+use crate::shell::{self, ShellContext};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,5 +27,5 @@ pub struct Arguments {
 
 /// Runs lines until they end.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    shell::run(Session::new(arguments.store.clone(), out.options()))
+    shell::run(ShellContext::new(arguments.store.clone(), out.options()))
 }

@@ -110,7 +110,7 @@ fn writers(status: &Status, every: bool, out: &mut Out) -> Done {
     let counts = order.filter_map(|state| states.get(state).map(|n| format!("{n} {state}")));
     let counts = counts.collect::<Vec<_>>().join(", ");
     out.line(format_args!("writers  {}", if counts.is_empty() { "none" } else { &counts }))?;
-    let matters = |w: &&WriterStatus| every || w.state != "closed" || w.tail > 0 || w.clock_off.is_some();
+    let matters = |w: &&WriterStatus| every || w.state != "closed" || w.tail > 0 || w.clock_offset.is_some();
     let mut listed: Vec<&WriterStatus> = all.iter().filter(matters).collect();
     listed.sort_by_key(|w| (w.state != "open", std::cmp::Reverse(w.last_flush)));
     let shown = if every { listed.len() } else { LISTED.min(listed.len()) };
@@ -129,7 +129,7 @@ fn writer_line(w: &WriterStatus) -> String {
     if w.tail > 0 {
         line.push_str(&format!(", {} behind the last commit", size(w.tail)));
     }
-    if let Some(off) = w.clock_off {
+    if let Some(off) = w.clock_offset {
         // A file that was copied is younger than what it says of itself.
         let or = if off < 0 { ", or its file was copied" } else { "" };
         line.push_str(&format!(", clock off by {}{or}", time::span(off)));

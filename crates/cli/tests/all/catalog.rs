@@ -44,16 +44,18 @@ fn attributes_are_found_as_they_were_given() {
     let found = t.run(["find", "store", "tag=maximum", "and", "with", "same", "step", "(tag=vortex)"]).ok();
     assert_eq!(found.out().lines().count(), 2);
     let query = "tag=maximum and with same step (tag=vortex) order by value";
-    let found = t.run(["find", "store", "--also", query]).ok();
+    let found = t.run(["find", "store", "--with-related", query]).ok();
     let beside = "\t6\t-\tvortex\ttrue\t-\t-";
     let rows = ["a\t6\tu\tmaximum\t-1.5\tK\t-", "a\t6\tt\tmaximum\t310.5\tK\t5:8,10:12"];
     assert_eq!(found.out(), rows.map(|row| format!("{row}{beside}\n")).concat());
-    let json = t.run(["find", "store", "--also", query, "--json"]).ok().json();
+    let json = t.run(["find", "store", "--with-related", query, "--json"]).ok().json();
     assert_eq!(json["attributes"][1]["value"], 310.5);
-    assert_eq!((json["attributes"][1]["also"][0]["tag"]).as_str(), Some("vortex"));
-    let head = t.run(["find", "store", "--also", query, "--width", "200"]).ok().out();
-    assert!(head.lines().next().is_some_and(|head| head.contains("also.value")), "{head}");
-    t.run(["find", "store", "--also", "tag=maximum"]).code(2).says(&["no term for related attributes"]);
+    assert_eq!((json["attributes"][1]["related"][0]["tag"]).as_str(), Some("vortex"));
+    let head = t.run(["find", "store", "--with-related", query, "--width", "200"]).ok().out();
+    assert!(head.lines().next().is_some_and(|head| head.contains("related.value")), "{head}");
+    t.run(["find", "store", "--with-related", "tag=maximum"])
+        .code(2)
+        .says(&["no term for related attributes"]);
     let json = t.run(["find", "store", "tag=maximum order by -value limit 1", "--json"]).ok().json();
     let hit = &json["attributes"][0];
     assert_eq!(hit["value"], 310.5);

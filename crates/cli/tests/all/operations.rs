@@ -50,7 +50,7 @@ fn without_the_folder_of_logs_every_verb_ends_with_5_and_none_makes_it() {
         "annotate store note more --run a",
         "delete store runs run=a --doit",
         "init store",
-        "init store --exist error",
+        "init store --if-exists error",
         "upgrade store",
         "accept store logs/00112233445566778899aabbccddeeff.log",
     ];
@@ -89,7 +89,7 @@ fn where_no_store_is_none_is_made_if_the_environment_says_so() {
         assert_eq!(code, 3, "{line}: {message}");
         assert!(message.contains("mounted"), "{line}: {message}");
         let (verb, rest) = line.split_once(" store").unwrap();
-        t.run(format!("{verb} store --existing{rest}").split(' ')).code(3);
+        t.run(format!("{verb} store --must-exist{rest}").split(' ')).code(3);
         assert!(!t.file("store").exists(), "{line}");
     }
     assert_eq!(with("no", "list store").0, 2);

@@ -239,7 +239,7 @@ codes! {
         "Use its time.";
     FieldExists = "field-exists", Conflict, final,
         "A field, or a piece of it, exists, and the call may not archive it again.",
-        "Continue after the existing fields, or ask for a newer version: exist=\"new\".";
+        "Continue after the existing fields, or ask for a newer version: if_exists=\"new\".";
     PiecesDiffer = "pieces-differ", Conflict, final,
         "Pieces of one array disagree in type, shape or chunks.",
         "Archive the whole array again.";

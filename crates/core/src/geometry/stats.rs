@@ -139,7 +139,7 @@ pub fn summarize_without(dtype: DType, data: &[u8], missing: &[u8]) -> Option<Su
 }
 
 /// An element of `N` bytes.
-trait Lane<const N: usize>: Copy + PartialOrd {
+trait ScanElement<const N: usize>: Copy + PartialOrd {
     /// Unsigned integer of the same width, so that counts stay in the same vector lanes.
     type Count: Copy + Default + std::ops::AddAssign + From<bool> + Into<u64>;
     /// Greater than or equal to every element.
@@ -159,7 +159,7 @@ trait Lane<const N: usize>: Copy + PartialOrd {
 /// count.
 const ROUNDS: usize = 192;
 
-fn lanes<T: Lane<N>, const N: usize, const L: usize>(
+fn lanes<T: ScanElement<N>, const N: usize, const L: usize>(
     swap: bool,
     data: &[u8],
     fill: Option<&[u8]>,
@@ -176,7 +176,7 @@ struct Scan<T, const N: usize, const L: usize, const SWAP: bool> {
     missing: u64,
 }
 
-impl<T: Lane<N>, const N: usize, const L: usize, const SWAP: bool> Scan<T, N, L, SWAP> {
+impl<T: ScanElement<N>, const N: usize, const L: usize, const SWAP: bool> Scan<T, N, L, SWAP> {
     fn run(items: &[[u8; N]], fill: Option<[u8; N]>) -> Summary {
         let mut scan = Self { min: [T::TOP; L], max: [T::BOTTOM; L], missing: 0 };
         match fill.map(Self::load) {
@@ -283,9 +283,9 @@ impl<T: Lane<N>, const N: usize, const L: usize, const SWAP: bool> Scan<T, N, L,
     }
 }
 
-macro_rules! integer_lane {
+macro_rules! integer_element {
     ($($type:ty, $size:literal, $count:ty, $scalar:ident;)*) => {$(
-        impl Lane<$size> for $type {
+        impl ScanElement<$size> for $type {
             type Count = $count;
             const TOP: $type = <$type>::MAX;
             const BOTTOM: $type = <$type>::MIN;
@@ -304,7 +304,7 @@ macro_rules! integer_lane {
     )*};
 }
 
-integer_lane! {
+integer_element! {
     i8, 1, u8, Int;
     i16, 2, u16, Int;
     i32, 4, u32, Int;
@@ -315,9 +315,9 @@ integer_lane! {
     u64, 8, u64, UInt;
 }
 
-macro_rules! float_lane {
+macro_rules! float_element {
     ($($type:ty, $size:literal, $count:ty;)*) => {$(
-        impl Lane<$size> for $type {
+        impl ScanElement<$size> for $type {
             type Count = $count;
             const TOP: $type = <$type>::INFINITY;
             const BOTTOM: $type = <$type>::NEG_INFINITY;
@@ -336,7 +336,7 @@ macro_rules! float_lane {
     )*};
 }
 
-float_lane! {
+float_element! {
     f32, 4, u32;
     f64, 8, u64;
 }
@@ -345,7 +345,7 @@ float_lane! {
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 struct Flag(u8);
 
-impl Lane<1> for Flag {
+impl ScanElement<1> for Flag {
     type Count = u8;
     const TOP: Flag = Flag(1);
     const BOTTOM: Flag = Flag(0);
@@ -366,7 +366,7 @@ impl Lane<1> for Flag {
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 struct Time(i64);
 
-impl Lane<8> for Time {
+impl ScanElement<8> for Time {
     type Count = u64;
     const TOP: Time = Time(i64::MAX);
     const BOTTOM: Time = Time(i64::MIN);
@@ -393,7 +393,7 @@ impl Half {
     const NEG_INFINITY: i16 = !0x7c00;
 }
 
-impl Lane<2> for Half {
+impl ScanElement<2> for Half {
     type Count = u16;
     const TOP: Half = Half(Half::INFINITY);
     const BOTTOM: Half = Half(Half::NEG_INFINITY);

@@ -20,25 +20,25 @@ use crate::key::{KeyValue, LEVELS};
 
 /// One rule: three levels.
 #[derive(Debug, Clone)]
-pub struct RuleView {
+pub struct RuleDescription {
     /// Dataset, index, field.
-    pub levels: [LevelView; LEVELS],
+    pub levels: [LevelDescription; LEVELS],
     /// The catalog roles of its keywords.
     pub roles: Arc<CatalogRoles>,
 }
 
 /// One level of a rule.
 #[derive(Debug, Clone, Default)]
-pub struct LevelView {
+pub struct LevelDescription {
     /// Its keywords, in order.
-    pub keywords: Vec<KeywordView>,
+    pub keywords: Vec<KeywordDescription>,
     /// Whether it accepts further keywords.
     pub open: bool,
 }
 
 /// One keyword of a level.
 #[derive(Debug, Clone)]
-pub struct KeywordView {
+pub struct KeywordDescription {
     /// Its name.
     pub name: Arc<str>,
     /// Its type in this level.
@@ -57,14 +57,16 @@ pub struct KeywordView {
 
 impl Schema {
     /// Its rules, in the order in which keys try them.
-    pub fn rules(&self) -> Vec<RuleView> {
-        let level = |rule: &Rule, l: usize| LevelView {
+    pub fn rules(&self) -> Vec<RuleDescription> {
+        let level = |rule: &Rule, l: usize| LevelDescription {
             keywords: rule.levels[l].predicates.iter().map(keyword).collect(),
             open: rule.levels[l].open,
         };
-        let view =
-            |rule: &Rule| RuleView { levels: [0, 1, 2].map(|l| level(rule, l)), roles: rule.roles.clone() };
-        self.0.rules.iter().map(view).collect()
+        let description = |rule: &Rule| RuleDescription {
+            levels: [0, 1, 2].map(|l| level(rule, l)),
+            roles: rule.roles.clone(),
+        };
+        self.0.rules.iter().map(description).collect()
     }
 
     /// Rules that no archived key reaches, because an earlier rule accepts every key that they could: the number of
@@ -78,14 +80,14 @@ impl Schema {
     }
 }
 
-fn keyword(p: &Predicate) -> KeywordView {
+fn keyword(p: &Predicate) -> KeywordDescription {
     let values = |exclude| p.condition.as_ref().filter(|c| c.exclude == exclude).map(|c| c.values.clone());
     let default = match &p.presence {
         Presence::Optional(value) if !value.is_absent() => Some(value.clone()),
         Presence::Hidden(value) => value.clone(),
         _ => None,
     };
-    KeywordView {
+    KeywordDescription {
         name: p.name.clone(),
         kind: p.kind,
         required: matches!(p.presence, Presence::Required),
@@ -127,7 +129,7 @@ fn implies(narrower: &Condition, wider: &Condition) -> bool {
     }
 }
 
-impl fmt::Display for RuleView {
+impl fmt::Display for RuleDescription {
     /// `[run [variable [step?, *]]]`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, level) in self.levels.iter().enumerate() {
@@ -137,7 +139,7 @@ impl fmt::Display for RuleView {
     }
 }
 
-impl fmt::Display for LevelView {
+impl fmt::Display for LevelDescription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words: Vec<String> = self.keywords.iter().map(ToString::to_string).collect();
         if self.open {
@@ -147,7 +149,7 @@ impl fmt::Display for LevelView {
     }
 }
 
-impl fmt::Display for KeywordView {
+impl fmt::Display for KeywordDescription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let join = |values: &[KeyValue], sign: &str| {
             values.iter().map(|v| format!("{sign}{v}")).collect::<Vec<_>>().join("/")

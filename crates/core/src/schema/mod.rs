@@ -44,7 +44,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use candidates::Keys;
-pub use describe::{KeywordView, LevelView, RuleView};
+pub use describe::{KeywordDescription, LevelDescription, RuleDescription};
 pub use matcher::{Constraint, Like, OneOf, ShapeMatcher};
 pub use roles::CatalogRoles;
 pub use select::Selection;

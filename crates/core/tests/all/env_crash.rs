@@ -244,7 +244,7 @@ fn unsynced_links_and_unlinks_may_be_undone() {
 }
 
 #[test]
-fn a_rename_between_directories_is_settled_where_it_went() {
+fn a_rename_between_directories_is_durable_once_its_target_is_synced() {
     let seen = |sync: &'static str| -> BTreeSet<_> {
         let world = world_with(|env| {
             env.disk.create_dir_all(Path::new("/from")).unwrap();

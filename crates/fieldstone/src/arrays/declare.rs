@@ -120,7 +120,7 @@ impl JobInner {
         self.team.agree("group", reachable)?;
         let (mut chosen, mut why) = (None, String::new());
         if in_files && options.level == LevelChoice::Auto && found.is_none() {
-            let draft = self.settle(name, options, None, None)?;
+            let draft = self.resolve(name, options, None, None)?;
             // One set has one file in any case: there is nothing to measure.
             let open = match (draft.sets.len(), state.open_cost) {
                 (0 | 1, _) => 0.0,
@@ -135,7 +135,7 @@ impl JobInner {
             (chosen, why) = (Some(choice.level.number() as u8), choice.why);
         }
         // All ranks reach the same result: they agreed on the options, and have what rank 0 found.
-        let record = self.settle(name, options, found.as_ref(), chosen)?;
+        let record = self.resolve(name, options, found.as_ref(), chosen)?;
         let Some(mut found) = found else { return Ok((record, why)) };
         found.merge(&record).map_err(|what| otherwise(name, &what))?;
         Ok((found, why))
@@ -160,7 +160,7 @@ impl JobInner {
         options: &GroupOptions,
     ) -> Result<Vec<ArraySet>> {
         let mut merged = record.clone();
-        let again = self.settle(name, options, Some(record), None)?;
+        let again = self.resolve(name, options, Some(record), None)?;
         merged.merge(&again).map_err(|what| otherwise(name, &what))?;
         Ok(merged.sets.split_off(record.sets.len()))
     }
@@ -189,7 +189,7 @@ impl JobInner {
 
     /// Completes a declaration: settings that it leaves open come from the known group, or from the level that was
     /// chosen.
-    fn settle(
+    fn resolve(
         &self,
         name: &str,
         options: &GroupOptions,

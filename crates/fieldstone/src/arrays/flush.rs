@@ -6,7 +6,7 @@ use fieldstone_array::distributed::group::{DurableArray, agreement};
 use fieldstone_core::dtype::ByteOrder;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{ArrayGroup as GroupRecord, BasicPattern, HistoryDecl};
-use fieldstone_store::api::{ArchiveOptions, Exist, FieldAccess, StoredArraySpec, Value};
+use fieldstone_store::api::{ArchiveOptions, FieldAccess, IfExists, StoredArraySpec, Value};
 
 use super::each;
 use super::inner::{JobInner, JobState, OpenGroup};
@@ -52,9 +52,9 @@ impl JobInner {
         agreement::same_call(&self.team, "flush", "flushes", Ok(0))?;
         let prepared = self.timed(state, Phase::Sync, |state| {
             let mut files = state.groups.iter().filter_map(|open| open.group.files());
-            if !state.marked && self.team.rank() == 0 && files.any(|files| !files.is_flushed()) {
-                let _ = self.folder().map(|folder| folder.mark(self.env()));
-                state.marked = true;
+            if !state.flagged && self.team.rank() == 0 && files.any(|files| !files.is_flushed()) {
+                let _ = self.folder().map(|folder| folder.flag(self.env()));
+                state.flagged = true;
             }
             let mut durable = Vec::new();
             for (number, open) in state.groups.iter_mut().enumerate() {
@@ -164,17 +164,17 @@ impl JobInner {
     }
 
     /// How a write treats an existing step: as the job says, or its run; `None` if only the store decides.
-    pub fn exist(&self, session: &Session) -> Result<Option<Exist>> {
-        match self.options.exist {
-            None => self.store.catalog().exist_of(&self.run, session),
+    pub fn if_exists(&self, session: &Session) -> Result<Option<IfExists>> {
+        match self.options.if_exists {
+            None => self.store.catalog().if_exists_of(&self.run, session),
             said => Ok(said),
         }
     }
 
     fn archive(&self, state: &mut JobState, durable: &[(usize, Vec<DurableArray>)]) -> Result<()> {
         let session = &state.session(&self.options);
-        let exist = self.exist(session)?;
-        let options = ArchiveOptions { session: session.clone(), exist, ..ArchiveOptions::default() };
+        let if_exists = self.if_exists(session)?;
+        let options = ArchiveOptions { session: session.clone(), if_exists, ..ArchiveOptions::default() };
         // All groups that the job declared, also those that received no writes.
         for open in &mut state.groups {
             let is_viewed = open.note_views();

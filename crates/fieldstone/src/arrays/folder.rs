@@ -1,4 +1,4 @@
-//! The folder of a job's files: `arrays/<run>/<attempt>` in the store, and the mark that it holds while the job is
+//! The folder of a job's files: `arrays/<run>/<attempt>` in the store, and the flag that it holds while the job is
 //! open.
 
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 
-use crate::own_files::{PART, check_owners, mark_of};
+use crate::own_files::{PART, check_owners, flag_of};
 
 /// The folder of a job, equal on all ranks.
 #[derive(Debug)]
@@ -36,18 +36,18 @@ impl JobFolder {
         format!("{file}.{attempt}.{}{PART}", self.writer)
     }
 
-    /// On rank 0, before the first flush of files: leaves a mark, which [`unmark`](Self::unmark) removes.
-    pub fn mark(&self, env: &Env) {
-        let path = self.path().join(mark_of(&self.writer));
-        // Without a mark, the next job does not look for files that a killed job left incomplete.
+    /// On rank 0, before the first flush of files: leaves a flag, which [`unflag`](Self::unflag) removes.
+    pub fn flag(&self, env: &Env) {
+        let path = self.path().join(flag_of(&self.writer));
+        // Without a flag, the next job does not look for files that a killed job left incomplete.
         if let Err(error) = env.disk.create_alike(&path) {
             tracing::debug!(path = %path.display(), %error, "cannot mark the folder as one of an open job");
         }
     }
 
-    /// On rank 0: removes the mark, because files show all that was flushed.
-    pub fn unmark(&self, env: &Env) {
-        let _ = env.disk.unlink(&self.path().join(mark_of(&self.writer)));
+    /// On rank 0: removes the flag, because files show all that was flushed.
+    pub fn unflag(&self, env: &Env) {
+        let _ = env.disk.unlink(&self.path().join(flag_of(&self.writer)));
     }
 
     /// Fails with Denied if another user could remove the folder.

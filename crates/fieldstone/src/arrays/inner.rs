@@ -22,7 +22,7 @@ use crate::Session;
 use crate::Store;
 use crate::own_files::make_folder;
 use crate::run::Run;
-use fieldstone_store::api::Exist;
+use fieldstone_store::api::IfExists;
 
 /// Options for opening a job; equal on all ranks.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub struct JobOptions {
     /// The session, and the transaction, of all writes.
     pub session: Session,
     /// How a flush treats an existing step, for arrays in files; if absent, as the run or the store says.
-    pub exist: Option<Exist>,
+    pub if_exists: Option<IfExists>,
 }
 
 impl Default for JobOptions {
@@ -55,7 +55,7 @@ impl Default for JobOptions {
             layout: ArrayLayout::Files,
             hints: Hints::default(),
             session: Session::default(),
-            exist: None,
+            if_exists: None,
         }
     }
 }
@@ -63,7 +63,7 @@ impl Default for JobOptions {
 impl JobOptions {
     /// Settings of reads outside any group.
     pub(super) fn to_read(&self) -> Settings {
-        Settings { buffer: self.buffer, owners: self.readers, ..Settings::default() }
+        Settings { buffer: self.buffer, aggregators: self.readers, ..Settings::default() }
     }
 }
 
@@ -93,8 +93,8 @@ pub struct JobState {
     pub writer: Option<Arc<DeferredWriter>>,
     /// Seconds that an open takes here, if measured.
     pub open_cost: Option<f64>,
-    /// Whether rank 0 has left the mark of an open job.
-    pub marked: bool,
+    /// Whether rank 0 has left the flag of an open job.
+    pub flagged: bool,
     /// Whether a file may show less than was flushed.
     pub unshown: bool,
     pub closed: bool,

@@ -165,8 +165,8 @@ impl ArrayJob {
         let flushed = self.inner.flush(&mut state);
         self.inner.memory.release();
         let closed = flushed.and(state.close());
-        if closed.is_ok() && state.marked && !state.unshown {
-            let _ = self.inner.folder().map(|folder| folder.unmark(self.inner.env()));
+        if closed.is_ok() && state.flagged && !state.unshown {
+            let _ = self.inner.folder().map(|folder| folder.unflag(self.inner.env()));
         }
         closed
     }

@@ -24,7 +24,7 @@ use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::StorageOrder;
 use fieldstone_store::api::{
-    ArchiveOptions, Exist, FieldAccess, FieldSpec, Pairs, ReadOptions, Transactions, Value,
+    ArchiveOptions, FieldAccess, FieldSpec, IfExists, Pairs, ReadOptions, Transactions, Value,
 };
 
 use super::inner::{JobInner, JobState};
@@ -59,8 +59,8 @@ impl JobInner {
         let sink: Arc<dyn PieceSink> = pieces.clone();
         let (moved, shape) = state.groups[group].group.write_pieces(set, step, memory, (&sink, hints))?;
         let transaction = self.logged_transaction(state)?;
-        let exist = self.exist_of_write(state, (group, set, step), transaction);
-        let rules = (&shape[..], transaction, exist);
+        let if_exists = self.if_exists_of_write(state, (group, set, step), transaction);
+        let rules = (&shape[..], transaction, if_exists);
         let taken = self.take_pieces(state, (group, set, step), rules, (&pieces, &moved));
         if let Err(error) = taken {
             // Refused before any piece was taken.
@@ -82,7 +82,7 @@ impl JobInner {
         &self,
         state: &JobState,
         (group, set, step): (usize, usize, i64),
-        (shape, transaction, exist): (&[u64], Id, Result<Option<Exist>>),
+        (shape, transaction, if_exists): (&[u64], Id, Result<Option<IfExists>>),
         (pieces, moved): (&Pieces, &MoveReport),
     ) -> Result<()> {
         let record = &state.groups[group].record;
@@ -98,7 +98,7 @@ impl JobInner {
         let rewritten = state.logged.written.contains(&(group, set, step));
         let fill = state.groups[group].group.decl(set).fill.clone();
         let ready = prepared.and_then(|(key, compression)| {
-            let exist = exist?;
+            let if_exists = if_exists?;
             // In the order of the field's dimensions.
             let mut chunks = record.chunks.clone();
             if let (StorageOrder::Fortran, Some(chunks)) = (record.order, &mut chunks) {
@@ -108,7 +108,7 @@ impl JobInner {
                 session: Session::from(transaction),
                 compression,
                 chunks,
-                exist,
+                if_exists,
                 ..Default::default()
             };
             if self.team.rank() == 0 && !whole {
@@ -117,8 +117,8 @@ impl JobInner {
                 self.make_room(&pairs(&key), &spec, &options, rewritten || moved.holes == total)?;
             }
             // Rank 0 has looked already, or looks when it archives the whole array.
-            let exist = if whole { exist } else { Some(Exist::New) };
-            Ok((key, ArchiveOptions { exist, ..options }))
+            let if_exists = if whole { if_exists } else { Some(IfExists::New) };
+            Ok((key, ArchiveOptions { if_exists, ..options }))
         });
         // All pieces archived from here on are newer than the version that rank 0 hid.
         let (key, options) = self.team.agree(WRITE, ready)?;
@@ -140,21 +140,21 @@ impl JobInner {
 
     /// How a write treats an existing step. A step that the job wrote since its last flush is created again in the
     /// transaction of that flush; only rank 0 looks.
-    fn exist_of_write(
+    fn if_exists_of_write(
         &self,
         state: &mut JobState,
         write: (usize, usize, i64),
         transaction: Id,
-    ) -> Result<Option<Exist>> {
+    ) -> Result<Option<IfExists>> {
         if self.team.rank() > 0 || state.logged.written.contains(&write) {
-            return Ok(Some(Exist::New));
+            return Ok(Some(IfExists::New));
         }
-        if let Some(known) = state.logged.exist {
+        if let Some(known) = state.logged.if_exists {
             return Ok(known);
         }
-        let exist = self.exist(&Session::from(transaction))?;
-        state.logged.exist = Some(exist);
-        Ok(exist)
+        let if_exists = self.if_exists(&Session::from(transaction))?;
+        state.logged.if_exists = Some(if_exists);
+        Ok(if_exists)
     }
 
     /// On rank 0: hides the field under a key, if there is one, or makes a field that must exist without a piece.

@@ -11,7 +11,7 @@ use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::HistoryDecl;
-use fieldstone_store::api::Exist;
+use fieldstone_store::api::IfExists;
 
 /// A file that a thread writes, and its declaration for the catalog once it is complete.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub struct LoggedWrites {
     /// Group, set and step.
     pub written: BTreeSet<(usize, usize, i64)>,
     /// On rank 0: how a write treats an existing step, once it was looked up.
-    pub exist: Option<Option<Exist>>,
+    pub if_exists: Option<Option<IfExists>>,
     /// The error that lost some of the writes.
     pub lost: Option<Error>,
 }

@@ -13,7 +13,7 @@ use fieldstone_array::distributed::view::View;
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::catalog::{ArrayLayout, RunName};
-use fieldstone_store::api::{Exist, FieldAccess, Pairs, ReadOptions};
+use fieldstone_store::api::{FieldAccess, IfExists, Pairs, ReadOptions};
 
 use super::group::ArrayGroup;
 use super::inner::{JobInner, JobOptions, OpenGroup};
@@ -57,7 +57,7 @@ pub fn rewrite(store: &Store, run: &RunName, level: Option<Level>) -> Result<Vec
     }
     // The same arrays, in other files.
     let options =
-        JobOptions { project: run.project.clone(), exist: Some(Exist::New), ..JobOptions::default() };
+        JobOptions { project: run.project.clone(), if_exists: Some(IfExists::New), ..JobOptions::default() };
     let job = ArrayJob::open(store, None, Some(&run.name), &options)?;
     let written = in_files.iter().map(|found| rewrite_group(&job.inner, found, level));
     match written.collect::<Result<Vec<_>>>() {

@@ -1,7 +1,7 @@
 //! Completes files of a run whose job was killed between its commit and the bytes by which a file shows the commit.
 //!
-//! A job that writes files leaves a mark in its folder until it is closed, so that the next job need not look at the
-//! files of all earlier jobs. A mark names the process that made it.
+//! A job that writes files leaves a flag in its folder until it is closed, so that the next job need not look at the
+//! files of all earlier jobs. A flag names the process that made it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use fieldstone_store::api::{FieldAccess, PlaceFile};
 use super::inventory::groups_of;
 use crate::Session;
 use crate::Store;
-use crate::own_files::{ARRAYS, is_gone, mark_of, shows_nothing};
+use crate::own_files::{ARRAYS, flag_of, is_gone, shows_nothing};
 use crate::steps::entries;
 
 /// Maximum number of looks at files, because a running job may flush in between.
@@ -91,16 +91,16 @@ fn last_slabs(store: &Store, run: &RunName) -> Result<BTreeMap<String, u64>> {
 /// Completes files of the run's earlier jobs, as far as this user may; a failure does not affect the job.
 pub(super) fn show_left(store: &Store, run: &RunName, folder_of_run: &Path) {
     let env = store.backend().env();
-    let marks = marks(env, folder_of_run);
-    if marks.is_empty() {
+    let flags = flags(env, folder_of_run);
+    if flags.is_empty() {
         return;
     }
     let name = folder_of_run.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let folders: Vec<String> = marks.iter().map(|(job, _)| format!("{ARRAYS}/{name}/{job}/")).collect();
+    let folders: Vec<String> = flags.iter().map(|(job, _)| format!("{ARRAYS}/{name}/{job}/")).collect();
     match show_within(store, run, |path| folders.iter().any(|folder| path.starts_with(folder))) {
         Ok(shown) if shown.left.is_empty() => {
-            for (job, mark) in marks {
-                let path = folder_of_run.join(job).join(mark);
+            for (job, flag) in flags {
+                let path = folder_of_run.join(job).join(flag);
                 if is_gone(env, &path) {
                     let _ = env.disk.unlink(&path);
                 }
@@ -113,19 +113,19 @@ pub(super) fn show_left(store: &Store, run: &RunName, folder_of_run: &Path) {
     }
 }
 
-/// This user's marks in the folders of a run's jobs: the job's folder, and the mark's name.
-fn marks(env: &Env, folder_of_run: &Path) -> Vec<(String, String)> {
+/// This user's flags in the folders of a run's jobs: the job's folder, and the flag's name.
+fn flags(env: &Env, folder_of_run: &Path) -> Vec<(String, String)> {
     let list = |path: &Path| env.disk.list_dir(path).unwrap_or_default();
     let jobs = list(folder_of_run).into_iter().filter(|(_, kind)| *kind == FileKind::Directory);
-    let marks = jobs.flat_map(|(job, _)| {
+    let flags = jobs.flat_map(|(job, _)| {
         let names = list(&folder_of_run.join(&job)).into_iter().map(|(name, _)| name);
-        let marks: Vec<(String, String)> =
-            names.filter(|name| name.starts_with(&mark_of(""))).map(|name| (job.clone(), name)).collect();
-        marks
+        let flags: Vec<(String, String)> =
+            names.filter(|name| name.starts_with(&flag_of(""))).map(|name| (job.clone(), name)).collect();
+        flags
     });
     let uid = env.identity.uid();
-    let is_own = |(job, mark): &(String, String)| {
-        env.disk.stat(&folder_of_run.join(job).join(mark)).is_ok_and(|stat| stat.uid == uid)
+    let is_own = |(job, flag): &(String, String)| {
+        env.disk.stat(&folder_of_run.join(job).join(flag)).is_ok_and(|stat| stat.uid == uid)
     };
-    marks.filter(is_own).collect()
+    flags.filter(is_own).collect()
 }

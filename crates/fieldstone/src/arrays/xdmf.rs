@@ -33,7 +33,7 @@ pub struct XdmfReport {
     /// Steps that it shows.
     pub steps: Vec<i64>,
     /// Variables, or steps of them, that it does not show, with the reason.
-    pub left_out: Vec<(String, String)>,
+    pub omitted: Vec<(String, String)>,
 }
 
 /// Bytes in a file that form an array.
@@ -112,7 +112,7 @@ fn pieces(run: &Run, variable: &str, count: u64, report: &mut XdmfReport) -> Res
             () => None,
         };
         if let Some(why) = unfit {
-            report.left_out.push((variable.to_owned(), why));
+            report.omitted.push((variable.to_owned(), why));
             break;
         }
         match found.stored {
@@ -122,7 +122,7 @@ fn pieces(run: &Run, variable: &str, count: u64, report: &mut XdmfReport) -> Res
             }
             None => {
                 let why = "its values are in the store's logs, where XDMF cannot point".to_owned();
-                report.left_out.push((format!("{variable} at step {step}"), why));
+                report.omitted.push((format!("{variable} at step {step}"), why));
             }
         }
     }

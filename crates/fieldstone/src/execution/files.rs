@@ -28,7 +28,7 @@ const DEPTH: usize = 64;
 
 /// Marks that tell a file from its predecessor at the same path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileMark {
+pub struct FileIdentity {
     device: u64,
     inode: u64,
     size: u64,
@@ -58,13 +58,13 @@ pub struct NamedFile {
 }
 
 /// Files as they were at one moment.
-pub type FileMarks = BTreeMap<PathBuf, FileMark>;
+pub type FileIdentities = BTreeMap<PathBuf, FileIdentity>;
 
-impl FileMark {
+impl FileIdentity {
     /// The mark from a file's metadata.
-    pub fn of(facts: &Metadata) -> FileMark {
+    pub fn of(facts: &Metadata) -> FileIdentity {
         let created = facts.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        FileMark {
+        FileIdentity {
             device: facts.dev(),
             inode: facts.ino(),
             size: facts.len(),
@@ -95,7 +95,7 @@ fn checksum(path: &Path) -> std::io::Result<(String, u64)> {
 
 /// Looks at a file, also through a link. `before` is the mark of its predecessor. Facts that cannot be recorded go to
 /// `notes`.
-pub fn look(path: &Path, before: Option<&FileMark>, notes: &mut Vec<String>) -> Option<NamedFile> {
+pub fn look(path: &Path, before: Option<&FileIdentity>, notes: &mut Vec<String>) -> Option<NamedFile> {
     let mut note = |why: &dyn std::fmt::Display| notes.push(format!("{}: {why}", path.display()));
     let facts = fs::canonicalize(path).and_then(|full| fs::metadata(&full).map(|facts| (full, facts)));
     let (full, facts) = match facts {
@@ -113,19 +113,19 @@ pub fn look(path: &Path, before: Option<&FileMark>, notes: &mut Vec<String>) -> 
         note(&"is neither a file nor a folder");
         return None;
     }
-    let mark = FileMark::of(&facts);
+    let identity = FileIdentity::of(&facts);
     let replaces = before.is_none_or(|before| {
-        (before.device, before.inode, before.created) != (mark.device, mark.inode, mark.created)
+        (before.device, before.inode, before.created) != (identity.device, identity.inode, identity.created)
     });
-    let (seconds, nanoseconds) = mark.modified;
+    let (seconds, nanoseconds) = identity.modified;
     let modified = seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
     let mut file = NamedFile {
         path: text.to_owned(),
         folder: facts.is_dir(),
-        bytes: mark.size,
+        bytes: identity.size,
         checksum: None,
         replaces,
-        created: mark.created,
+        created: identity.created,
         modified: u64::try_from(modified).unwrap_or(0),
     };
     if !file.folder {
@@ -139,18 +139,18 @@ pub fn look(path: &Path, before: Option<&FileMark>, notes: &mut Vec<String>) -> 
 
 /// Looks at a program, as [`look`]. The last result is reused as long as the file is the same.
 pub fn look_at_program(path: &Path, notes: &mut Vec<String>) -> Option<NamedFile> {
-    static LAST: Mutex<Option<(PathBuf, FileMark, NamedFile)>> = Mutex::new(None);
-    let mark = mark(path);
+    static LAST: Mutex<Option<(PathBuf, FileIdentity, NamedFile)>> = Mutex::new(None);
+    let identity = identity(path);
     // A lock that a thread held during a fork stays locked in the child, which then looks by itself.
     let Some(mut last) = LAST.try_lock() else { return look(path, None, notes) };
     if let Some((known, then, file)) = &*last
         && known == path
-        && Some(then) == mark.as_ref()
+        && Some(then) == identity.as_ref()
     {
         return Some(file.clone());
     }
     let file = look(path, None, notes)?;
-    *last = mark.map(|mark| (path.to_owned(), mark, file.clone()));
+    *last = identity.map(|identity| (path.to_owned(), identity, file.clone()));
     Some(file)
 }
 
@@ -337,36 +337,41 @@ fn class(pattern: &[char], c: char) -> Option<(bool, usize)> {
 }
 
 /// The mark of a file now, if it exists.
-pub fn mark(path: &Path) -> Option<FileMark> {
-    fs::metadata(path).ok().map(|facts| FileMark::of(&facts))
+pub fn identity(path: &Path) -> Option<FileIdentity> {
+    fs::metadata(path).ok().map(|facts| FileIdentity::of(&facts))
 }
 
 /// The files that patterns match and those below watched folders, except those in `without`.
-pub fn marks(patterns: &[String], watched: &[PathBuf], folder: &Path, without: Option<&Path>) -> FileMarks {
-    let mut marks = FileMarks::new();
+pub fn identities(
+    patterns: &[String],
+    watched: &[PathBuf],
+    folder: &Path,
+    without: Option<&Path>,
+) -> FileIdentities {
+    let mut identities = FileIdentities::new();
     for path in expand(patterns, folder, &mut |_| {}) {
         if let Ok(full) = fs::canonicalize(&path)
             && let Ok(facts) = fs::metadata(&full)
         {
             if facts.is_dir() {
                 each_below(&full, without, &mut |path, facts| {
-                    marks.insert(path, FileMark::of(facts));
+                    identities.insert(path, FileIdentity::of(facts));
                 });
             }
-            marks.insert(full, FileMark::of(&facts));
+            identities.insert(full, FileIdentity::of(&facts));
         }
     }
     for root in watched {
         each_below(&folder.join(root), without, &mut |path, facts| {
-            marks.insert(path, FileMark::of(facts));
+            identities.insert(path, FileIdentity::of(facts));
         });
     }
-    marks
+    identities
 }
 
 /// The files of `after` that changed, with their content's checksums.
-pub fn changed(before: &FileMarks, after: &FileMarks, notes: &mut Vec<String>) -> Vec<NamedFile> {
-    let is_new = |(path, mark): &(&PathBuf, &FileMark)| before.get(*path) != Some(mark);
+pub fn changed(before: &FileIdentities, after: &FileIdentities, notes: &mut Vec<String>) -> Vec<NamedFile> {
+    let is_new = |(path, identity): &(&PathBuf, &FileIdentity)| before.get(*path) != Some(identity);
     after.iter().filter(is_new).filter_map(|(path, _)| look(path, before.get(path), notes)).collect()
 }
 
@@ -455,8 +460,8 @@ mod tests {
         fs::create_dir(root.join("store")).unwrap();
         let watched = [root.clone()];
         let without = root.join("store");
-        let marks = || super::marks(&[], &watched, &root, Some(&without));
-        let before = marks();
+        let identities = || super::identities(&[], &watched, &root, Some(&without));
+        let before = identities();
         fs::write(root.join("longer"), "much longer").unwrap();
         fs::write(root.join("other"), "1").unwrap();
         fs::rename(root.join("other"), root.join("replaced")).unwrap();
@@ -464,7 +469,7 @@ mod tests {
         fs::write(root.join("new"), "").unwrap();
         fs::write(root.join("store/log"), "").unwrap();
         let mut notes = Vec::new();
-        let changed = changed(&before, &marks(), &mut notes);
+        let changed = changed(&before, &identities(), &mut notes);
         let facts: Vec<_> =
             changed.iter().map(|f| (f.path.rsplit('/').next().unwrap(), f.bytes, f.replaces)).collect();
         assert_eq!(facts, [("longer", 11, false), ("new", 0, true), ("replaced", 1, true)]);

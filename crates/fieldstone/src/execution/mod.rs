@@ -53,7 +53,7 @@ use fieldstone_store::api::{FieldAccess, Transactions};
 pub(crate) use capture::Asked;
 pub use child::{Ended, run};
 use environment::Variables;
-use files::{FileMark, FileMarks, NamedFile};
+use files::{FileIdentities, FileIdentity, NamedFile};
 use inner::{ExecutionInner, Naming};
 pub use link::{ExecutionLink, VARIABLE, reachable};
 use streams::{StreamFile, StreamMode};
@@ -121,7 +121,7 @@ pub struct Execution {
     folder: PathBuf,
     executable: Option<NamedFile>,
     reads: Vec<NamedFile>,
-    before: FileMarks,
+    before: FileIdentities,
     streams: Vec<StreamFile>,
     notes: Vec<String>,
 }
@@ -197,14 +197,16 @@ impl Execution {
         reads.dedup_by(|a, b| a.path == b.path);
         let executable =
             options.executable.as_deref().and_then(|path| files::look_at_program(path, &mut notes));
-        let mut before = files::marks(&options.writes, &options.watch, &folder, without.as_deref());
+        let mut before = files::identities(&options.writes, &options.watch, &folder, without.as_deref());
         for stream in &streams {
             match stream.mode {
                 StreamMode::Read | StreamMode::Joined => {}
                 // The execution makes the file, whatever was there before.
                 StreamMode::Write => drop(before.remove(&stream.path)),
                 StreamMode::Append | StreamMode::Update => {
-                    before.extend(files::mark(&stream.path).map(|mark| (stream.path.clone(), mark)));
+                    before.extend(
+                        files::identity(&stream.path).map(|identity| (stream.path.clone(), identity)),
+                    );
                 }
             }
         }
@@ -338,13 +340,13 @@ impl Execution {
         drop(files::expand(writes, &self.folder, &mut absent));
         // Fields of another execution may wait in the same session; then the next commit belongs to that one.
         rows.relations.extend(self.inner.reads(self.home_id())?);
-        let mut after = files::marks(writes, watch, &self.folder, without.as_deref());
+        let mut after = files::identities(writes, watch, &self.folder, without.as_deref());
         let outputs = self.streams.iter().filter(|stream| stream.mode != StreamMode::Read);
         for (stream, (path, facts)) in outputs.filter_map(|stream| Some((stream, stream.now()?))) {
-            if let Some(mark) = self.before.get(&stream.path).copied().filter(|_| path != stream.path) {
-                self.before.insert(path.clone(), mark);
+            if let Some(identity) = self.before.get(&stream.path).copied().filter(|_| path != stream.path) {
+                self.before.insert(path.clone(), identity);
             }
-            after.insert(path, FileMark::of(&facts));
+            after.insert(path, FileIdentity::of(&facts));
         }
         for file in files::changed(&self.before, &after, &mut self.notes) {
             // An existing file may have been written from the beginning on.
@@ -457,7 +459,7 @@ fn own_description(env: &Env, variables: &Variables, parent: Option<&str>) -> Pr
 
 /// If this process belongs to a job and has reads that no store has recorded, records them in the job's store. Programs
 /// that read with this library call this as they end; closing a store does, too.
-pub fn settle() -> Result<()> {
+pub fn record_late_reads() -> Result<()> {
     let Some(own) = current::own_process().filter(|own| own.is_behind() && own.is_open()) else {
         return Ok(());
     };

@@ -66,7 +66,7 @@ pub fn archive_into(store: &Store, before: u64, to: &Store, url: &str) -> Result
         &mut |versions| {
             to.graph().take_versions(versions, &Session::default())?;
             to.flush(None).map_err(|e| e.context("flushing the target store"))?;
-            store.graph().mark_archived(&archive, versions, &Session::default())?;
+            store.graph().put_stubs(&archive, versions, &Session::default())?;
             store.flush(None)
         },
         &Session::default(),

@@ -237,10 +237,10 @@ fn export_netcdf(
     }) else {
         return Err(Error::internal("a request that is not an object"));
     };
-    Helper::start(&options.helper)?.export(&what).map(|(facts, left_out)| report_of(&facts, left_out))
+    Helper::start(&options.helper)?.export(&what).map(|(facts, omitted)| report_of(&facts, omitted))
 }
 
-fn report_of(facts: &Map<String, Value>, left_out: Vec<(PathBuf, String, String)>) -> ExportReport {
+fn report_of(facts: &Map<String, Value>, omitted: Vec<(PathBuf, String, String)>) -> ExportReport {
     let number = |name: &str| facts.get(name).and_then(Value::as_u64).unwrap_or(0);
     let files = facts.get("files").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     ExportReport {
@@ -248,7 +248,7 @@ fn report_of(facts: &Map<String, Value>, left_out: Vec<(PathBuf, String, String)
         format: facts.get("format").and_then(Value::as_str).unwrap_or_default().to_owned(),
         fields: number("fields"),
         bytes: number("bytes"),
-        skipped: left_out.into_iter().map(|(path, what, why)| Skipped { path, what, why }).collect(),
+        skipped: omitted.into_iter().map(|(path, what, why)| Skipped { path, what, why }).collect(),
     }
 }
 

@@ -248,14 +248,14 @@ impl Helper {
         what: &Map<String, Value>,
     ) -> Result<(Map<String, Value>, Vec<(PathBuf, String, String)>)> {
         self.send(&Request::Export(what), &[])?;
-        let (mut found, mut left_out) = (None, Vec::new());
+        let (mut found, mut omitted) = (None, Vec::new());
         self.until_done(|reply, _| match reply {
             Reply::Exported(facts) => found = Some(facts),
-            Reply::LeftOut { file, what, why } => left_out.push((PathBuf::from(file), what, why)),
+            Reply::LeftOut { file, what, why } => omitted.push((PathBuf::from(file), what, why)),
             _ => {}
         })?;
         let found = found.ok_or_else(|| Error::internal("the helper exported nothing"))?;
-        Ok((found, left_out))
+        Ok((found, omitted))
     }
 
     /// The rows of a table in a Parquet file, in parts: `take` gets the columns with their types, the number of rows

@@ -93,12 +93,12 @@ pub fn whole_mesh(mesh: &StoredMesh, path: &str, runs: &[RunName], bounds: &[(&s
 
 /// The report of a written XDMF text.
 pub fn xdmf(report: &XdmfReport) -> Json {
-    let left_out = report.left_out.iter().map(|(what, why)| json!({"what": what, "why": why}));
+    let omitted = report.omitted.iter().map(|(what, why)| json!({"what": what, "why": why}));
     json!({
         "files": report.files.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
         "variables": report.variables,
         "steps": report.steps,
-        "left_out": left_out.collect::<Vec<_>>(),
+        "omitted": omitted.collect::<Vec<_>>(),
     })
 }
 

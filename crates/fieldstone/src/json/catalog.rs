@@ -50,8 +50,8 @@ pub fn hit(hit: &Hit, users: &Users<'_>) -> Json {
 /// An attribute that was found, with those found by `with …` under `also`.
 pub fn hit_beside(hit: &Hit, beside: &[Hit], users: &Users<'_>) -> Json {
     let mut object = hit_object(hit, users);
-    let also: Vec<Json> = beside.iter().map(|mate| self::hit(mate, users)).collect();
-    object.insert("also".into(), also.into());
+    let related: Vec<Json> = beside.iter().map(|mate| self::hit(mate, users)).collect();
+    object.insert("related".into(), related.into());
     Json::Object(object)
 }
 

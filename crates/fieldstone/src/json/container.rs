@@ -177,7 +177,7 @@ pub fn checked(file: &str, report: &Report) -> Value {
         "paths": report.paths,
         "index": report.index,
         "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
-        "left_out": report.left_out,
+        "omitted": report.omitted,
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fieldstone_core::Error;
 use fieldstone_core::key::{FieldKey, KeyValue, Level};
-use fieldstone_core::schema::{CatalogRoles, KeywordView, RuleView, Schema};
+use fieldstone_core::schema::{CatalogRoles, KeywordDescription, RuleDescription, Schema};
 use fieldstone_store::api::{FieldLocation, ListEntry, Stats};
 use serde_json::{Map, Value, json};
 
@@ -142,14 +142,14 @@ pub fn schema(schema: &Schema) -> Value {
     })
 }
 
-fn rule(rule: &RuleView) -> Value {
+fn rule(rule: &RuleDescription) -> Value {
     let levels = rule.levels.iter().map(|level| {
         json!({"keywords": level.keywords.iter().map(keyword).collect::<Vec<_>>(), "open": level.open})
     });
     json!({"levels": levels.collect::<Vec<_>>(), "catalog": roles(&rule.roles)})
 }
 
-fn keyword(keyword: &KeywordView) -> Value {
+fn keyword(keyword: &KeywordDescription) -> Value {
     json!({
         "name": *keyword.name,
         "type": keyword.kind.name(),

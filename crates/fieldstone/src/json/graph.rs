@@ -1,4 +1,4 @@
-//! The provenance graph: vertices, relations, traversals, lineages, audits, and the state of its view.
+//! The provenance graph: vertices, relations, traversals, lineages, audits, and the state of its index.
 
 use std::path::Path as FilePath;
 
@@ -127,7 +127,7 @@ pub fn paths(paths: Vec<Json>, truncated: bool) -> Json {
     json!({"paths": paths, "truncated": truncated})
 }
 
-/// The figures of each hop of a traversal; for a view that is divided into slots, slot by slot.
+/// The figures of each hop of a traversal; for an index that is divided into slots, slot by slot.
 pub fn figures(travelled: &Traversal) -> Json {
     let steps: Vec<Json> = travelled.summary().figures.iter().map(step_figures).collect();
     match &travelled.summary().slots {
@@ -192,12 +192,12 @@ pub fn stats(stats: &Stats) -> Json {
     })
 }
 
-/// Whether the view agrees with the logs.
+/// Whether the index agrees with the logs.
 pub fn check(check: &Check) -> Json {
     json!({"ok": check.ok(), "lines": check.lines, "different": check.different, "damaged": check.damaged})
 }
 
-/// The slots of the view.
+/// The slots of the index.
 pub fn partitions(partitions: &Partitions) -> Json {
     let slots = partitions.slots.iter().map(|slot| {
         json!({

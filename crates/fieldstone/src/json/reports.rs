@@ -72,7 +72,7 @@ pub fn writer(writer: &WriterStatus) -> Value {
         "commits": writer.commits,
         "segments": writer.segments,
         "last_flush": time(writer.last_flush),
-        "clock_off_seconds": writer.clock_off.map(|ns| ns as f64 / 1e9),
+        "clock_offset_seconds": writer.clock_offset.map(|ns| ns as f64 / 1e9),
         "tail": writer.tail,
         "attempt": text(&writer.origin.attempt),
         "job": text(&writer.origin.job),

@@ -13,7 +13,7 @@ use fieldstone_format::catalog::{
 };
 use fieldstone_format::graph::TypeDecl;
 use fieldstone_format::graph_segment::partitioning::Partitioning;
-use fieldstone_format::setting::Exist;
+use fieldstone_format::setting::IfExists;
 use fieldstone_graph::put::{Deletion, RelationPut, VertexPut};
 use fieldstone_graph::read::Versions;
 use fieldstone_wire::{Out, Wire};
@@ -121,7 +121,7 @@ macro_rules! owned {
 }
 
 owned! {
-    bool, u32, u64, usize, Id, ValueType, Exist, Versions, Partitioning, RunDecl, RunState, AttributeBatch,
+    bool, u32, u64, usize, Id, ValueType, IfExists, Versions, Partitioning, RunDecl, RunState, AttributeBatch,
     Option<u64>, Option<i64>, Option<usize>, Option<Id>,
     Vec<u8>, Vec<(RunName, Value)>, Vec<VariableDecl>, Vec<StepDecl>, Vec<TagDecl>, Vec<AttributeBatch>, Vec<Record>,
     Vec<ArrayGroup>, Vec<ImportDecl>, Vec<MeshDecl>, Vec<HistoryDecl>, Vec<TypeDecl>, Vec<VertexPut>,

@@ -26,15 +26,15 @@ use crate::execution::current::current;
 /// Interval at which a caller that may cancel checks whether it does.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Numbers of threads, for the lanes that serve their calls.
-static LANES: AtomicU64 = AtomicU64::new(0);
+/// Numbers of threads, for the workers that serve their calls.
+static WORKERS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static LANE: Cell<u64> = Cell::new(another_lane());
+    static WORKER: Cell<u64> = Cell::new(next_worker());
 }
 
-fn another_lane() -> u64 {
-    LANES.fetch_add(1, Ordering::Relaxed)
+fn next_worker() -> u64 {
+    WORKERS.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A server's frame, for the waiting caller.
@@ -108,7 +108,7 @@ impl Connection {
         let (answer, events) = channel();
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         self.shared.pending.lock().insert(id, answer);
-        let call = Call { id, lane: LANE.get(), object: far.object, method, arguments };
+        let call = Call { id, worker: WORKER.get(), object: far.object, method, arguments };
         let sent = self.send(&Request::Call(call));
         let outcome = sent.and_then(|()| self.hear(id, &events, &watched, take));
         self.shared.pending.lock().remove(&id);
@@ -144,10 +144,10 @@ impl Connection {
                 Event::Answer(true, bytes) => return Ok(bytes),
                 Event::Answer(false, bytes) => return Err(decoded::<Error>(&bytes)?),
                 Event::Portion(question, bytes) => {
-                    // The waiting call occupies the lane: calls during it need another.
-                    let lane = LANE.replace(another_lane());
+                    // The waiting call occupies the worker: calls during it need another.
+                    let worker = WORKER.replace(next_worker());
                     let taken: std::result::Result<(), Error> = take(&bytes);
-                    LANE.set(lane);
+                    WORKER.set(worker);
                     self.send(&Request::Reply(question, encoded(&taken)))?;
                 }
             }

@@ -14,7 +14,7 @@ pub struct Call {
     /// Its number on the connection.
     pub id: u64,
     /// The calling thread's number.
-    pub lane: u64,
+    pub worker: u64,
     /// The object that is called.
     pub object: u64,
     /// The method.
@@ -63,7 +63,7 @@ wire_enum! {
 }
 
 wire_struct! {
-    Call { id, lane, object, method, arguments }
+    Call { id, worker, object, method, arguments }
 }
 
 /// The bytes of an item that refers to neither end.

@@ -29,7 +29,7 @@ macro_rules! transactions {
             0x0204 try begin() -> Id;
             0x0205 try decide(transaction: Id, commit: bool, session: &Session) -> ();
             0x0206 try abandon(transaction: Id, session: &Session) -> ();
-            0x0207 try decide_kinds(transaction: Id, on: u32, off: u32, session: &Session) -> ();
+            0x0207 try set_active_kinds(transaction: Id, on: u32, off: u32, session: &Session) -> ();
         }
     };
 }
@@ -39,7 +39,7 @@ macro_rules! admin {
         $with! { ($($context)*)
             0x0300 try stats(request: &Request) -> Stats;
             0x0301 try status() -> Status;
-            0x0302 try passed_over() -> Vec<String>;
+            0x0302 try skipped() -> Vec<String>;
             0x0303 try verify(request: &Request) -> VerifyReport;
             0x0304 try dump(request: &Request) -> Vec<String>;
             0x0305 try checkpoint(folder: &Path, options: &CheckpointOptions, session: &Session) -> CheckpointReport;
@@ -68,7 +68,7 @@ macro_rules! backend {
 macro_rules! backend_admin {
     ($with:ident!($($context:tt)*)) => {
         $with! { ($($context)*)
-            0x0500 try set_exist(exist: Exist, session: &Session) -> ();
+            0x0500 try set_if_exists(if_exists: IfExists, session: &Session) -> ();
             0x0501 try accept(name: &str, why: &str, session: &Session) -> AcceptanceReport;
             0x0502 try upgrade(session: &Session) -> (u32, u32);
             0x0503 try pin_format(version: u32, session: &Session) -> ();
@@ -113,7 +113,7 @@ macro_rules! catalog_lookup {
     ($with:ident!($($context:tt)*)) => {
         $with! { ($($context)*)
             0x0640 try run(project: Option<&str>, name: &str, session: &Session) -> RunInfo;
-            0x0641 try exist_of(run: &RunName, session: &Session) -> Option<Exist>;
+            0x0641 try if_exists_of(run: &RunName, session: &Session) -> Option<IfExists>;
             0x0642 try variable(run: &RunName, name: &str, version: Option<i64>, session: &Session) -> VariableInfo;
             0x0643 try declared_variable(run: &RunName, variable: &VariableName, session: &Session) -> VariableInfo;
             0x0644 try variable_to_write(run: &RunName, name: &str, session: &Session) -> Option<Arc<VariableInfo>>;
@@ -191,7 +191,7 @@ macro_rules! graph_writer {
             0x0704 try put_batch(vertices: Vec<VertexPut>, batch: &RelationBatch, session: &Session) -> u64;
             0x0705 try delete(what: Vec<Deletion>, time: Option<u64>, session: &Session) -> u64;
             0x0706 try take_versions(versions: &HiddenVersions, session: &Session) -> ();
-            0x0707 try mark_archived(archive: &Archive, versions: &HiddenVersions, session: &Session) -> ();
+            0x0707 try put_stubs(archive: &Archive, versions: &HiddenVersions, session: &Session) -> ();
         }
     };
 }

@@ -13,7 +13,7 @@
 //! | `frame` | frames: calls, answers, questions back, releases |
 //! | `argument`, `methods` | how arguments cross; the methods, by number, once for both ends |
 //! | `connection` | the client's end |
-//! | `store`, `views`, `fields`, `named` | the backend, its catalog and graph, its fields and streams, as the client has them |
+//! | `store`, `catalog_and_graph`, `fields`, `named` | the backend, its catalog and graph, its fields and streams, as the client has them |
 //! | `served`, `serving` | the server's end: threads; methods |
 //!
 //! [`loopback`] connects a store with a thread of the same process. `FIELDSTONE_LOOPBACK=1` opens every store this way:
@@ -39,6 +39,7 @@
 //! ```
 
 mod argument;
+mod catalog_and_graph;
 mod connection;
 mod fields;
 mod frame;
@@ -47,7 +48,6 @@ mod named;
 mod served;
 mod serving;
 mod store;
-mod views;
 
 use std::sync::Arc;
 

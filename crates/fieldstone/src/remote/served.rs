@@ -122,16 +122,16 @@ impl fmt::Debug for Client {
 impl Client {
     /// Reads frames until the client has ended, and waits for the client's calls.
     fn read(self: Arc<Self>, frames: &Receiver<Vec<u8>>) {
-        let mut lanes: HashMap<u64, (Sender<Call>, JoinHandle<()>)> = HashMap::new();
+        let mut workers: HashMap<u64, (Sender<Call>, JoinHandle<()>)> = HashMap::new();
         for frame in frames {
             match decoded(&frame) {
                 Ok(Request::Call(call)) => {
-                    let (lane, _) = lanes.entry(call.lane).or_insert_with(|| {
+                    let (worker, _) = workers.entry(call.worker).or_insert_with(|| {
                         let (calls, own) = channel();
                         let client = self.clone();
                         (calls, thread::spawn(move || client.work(&own)))
                     });
-                    let _ = lane.send(call);
+                    let _ = worker.send(call);
                 }
                 Ok(Request::Cancel(id)) => {
                     self.running.lock().get(&id).into_iter().flatten().for_each(Cancel::cancel);
@@ -150,7 +150,7 @@ impl Client {
         }
         // No more replies will come: callers that still wait continue without one.
         self.questions.lock().clear();
-        for (calls, worker) in lanes.into_values() {
+        for (calls, worker) in workers.into_values() {
             drop(calls);
             let _ = worker.join();
         }

@@ -32,7 +32,7 @@ use fieldstone_graph::trace::{Lineage, Step, TraceOptions};
 use fieldstone_graph::travel::{Path as Way, Travel, Traversal, VertexTest};
 use fieldstone_slots::SlotOptions;
 use fieldstone_store::api::{
-    ArchiveOptions, BlockPlace, CheckpointOptions, Exist, FieldSpec, ListEntry, ListOptions, ReadOptions,
+    ArchiveOptions, BlockPlace, CheckpointOptions, FieldSpec, IfExists, ListEntry, ListOptions, ReadOptions,
     RemoveOptions, RetrieveOptions, Session,
 };
 use fieldstone_store::{Field, Fields};

@@ -16,25 +16,25 @@ use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
-    AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, Exist, ExternalSpec,
-    FieldAccess, FieldSpec, KeyEntry, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions,
-    RetrieveOptions, Session, Stats, Status, StoreSettings, StoredArraySpec, TransactionState, Transactions,
-    Value, VerifyReport, key_request,
+    AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, ExternalSpec, FieldAccess,
+    FieldSpec, IfExists, KeyEntry, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions,
+    Session, Stats, Status, StoreSettings, StoredArraySpec, TransactionState, Transactions, Value,
+    VerifyReport, key_request,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};
 
 use super::argument::Argument;
+use super::catalog_and_graph::{RemoteCatalog, RemoteGraph};
 use super::connection::Far;
 use super::fields::{RemoteFields, Stream, field};
 use super::methods::{
     admin, alone, backend, backend_admin, backend_lane, client_methods, fields, transactions,
 };
 use super::served::Served;
-use super::views::{RemoteCatalog, RemoteGraph};
 use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
 use crate::execution::current::current;
-use crate::execution::{Asked, reachable, settle};
+use crate::execution::{Asked, reachable, record_late_reads};
 
 /// A backend at the far end of a connection.
 #[derive(Debug)]
@@ -226,7 +226,7 @@ impl Admin for RemoteStore {
     fn close(&self, session: &Session) -> Result<()> {
         let closed = self.far.call(alone::CLOSE, |out| session.put(out));
         // A reader must not fail because its reads cannot be recorded.
-        if let Err(error) = settle() {
+        if let Err(error) = record_late_reads() {
             tracing::warn!(%error, "cannot record a read");
         }
         closed

@@ -8,7 +8,7 @@ use fieldstone_format::catalog::{
     VariableName,
 };
 
-use fieldstone_store::api::Exist;
+use fieldstone_store::api::IfExists;
 
 use super::Run;
 use crate::Session;
@@ -82,8 +82,8 @@ impl NewRun {
     }
 
     /// How its writes treat existing fields; otherwise as the store says.
-    pub fn exist(mut self, exist: Exist) -> NewRun {
-        self.decl.exist = Some(exist);
+    pub fn if_exists(mut self, if_exists: IfExists) -> NewRun {
+        self.decl.if_exists = Some(if_exists);
         self
     }
 

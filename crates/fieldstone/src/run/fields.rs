@@ -7,7 +7,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::element_count;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_store::Field;
-use fieldstone_store::api::{ArchiveOptions, Compression, Exist, FieldAccess, ReadOptions, Value};
+use fieldstone_store::api::{ArchiveOptions, Compression, FieldAccess, IfExists, ReadOptions, Value};
 
 use super::Run;
 use crate::catalog::query::{Expr, NameTest, Term};
@@ -45,7 +45,7 @@ pub struct WriteOptions {
     /// Compression; if absent, the store's.
     pub compression: Option<Compression>,
     /// How to treat an existing field; if absent, as the run says, or else the store.
-    pub exist: Option<Exist>,
+    pub if_exists: Option<IfExists>,
 }
 
 /// Whether the attributes of a variable define a packing of its elements.
@@ -95,9 +95,9 @@ impl Run {
             session: self.session.clone(),
             compression: options.compression,
             chunks: options.chunks.clone(),
-            exist: match options.exist {
-                Some(exist) => Some(exist),
-                None => self.store.catalog().exist_of(&self.name, &self.session)?,
+            if_exists: match options.if_exists {
+                Some(if_exists) => Some(if_exists),
+                None => self.store.catalog().if_exists_of(&self.name, &self.session)?,
             },
             ..ArchiveOptions::default()
         };

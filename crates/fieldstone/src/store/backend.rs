@@ -14,7 +14,7 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_graph::Graph;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
-    AcceptanceReport, Exist, FieldAccess, KeyEntry, ListOptions, Listing, Pairs, RetrieveOptions, Session,
+    AcceptanceReport, FieldAccess, IfExists, KeyEntry, ListOptions, Listing, Pairs, RetrieveOptions, Session,
     StoreSettings, TransactionState,
 };
 
@@ -106,8 +106,8 @@ impl Backend for Composed {
 }
 
 impl BackendAdmin for Composed {
-    fn set_exist(&self, exist: Exist, session: &Session) -> Result<()> {
-        self.fields.set_exist(exist, session)
+    fn set_if_exists(&self, if_exists: IfExists, session: &Session) -> Result<()> {
+        self.fields.set_if_exists(if_exists, session)
     }
 
     fn accept(&self, name: &str, why: &str, session: &Session) -> Result<AcceptanceReport> {

@@ -34,7 +34,7 @@ use fieldstone_journal::participant::FlushParticipant;
 use super::grids::KnownGrids;
 use super::mesh_points::KnownPoints;
 use crate::execution::current::current;
-use crate::execution::{reachable, settle};
+use crate::execution::{reachable, record_late_reads};
 use crate::own_files::OwnFiles;
 
 /// Participants in flushes of one process.
@@ -207,13 +207,13 @@ impl Transactions for Composed {
         self.fields.abandon(transaction, session)
     }
 
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
+    fn set_active_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
         let session = &*self.session(session);
         // Contradictory requests fail before anything is flushed.
         if on != 0 && on & off == 0 {
             self.flush(&session.within(transaction))?;
         }
-        self.fields.decide_kinds(transaction, on, off, session)
+        self.fields.set_active_kinds(transaction, on, off, session)
     }
 }
 
@@ -233,8 +233,8 @@ impl Admin for Composed {
         self.fields.status()
     }
 
-    fn passed_over(&self) -> Result<Vec<String>> {
-        self.fields.passed_over()
+    fn skipped(&self) -> Result<Vec<String>> {
+        self.fields.skipped()
     }
 
     fn verify(&self, request: &Request) -> Result<VerifyReport> {
@@ -264,7 +264,7 @@ impl Admin for Composed {
     fn close(&self, session: &Session) -> Result<()> {
         let closed = self.end(session);
         // A reader must not fail because its reads cannot be recorded.
-        if let Err(error) = settle() {
+        if let Err(error) = record_late_reads() {
             tracing::warn!(%error, "cannot record a read");
         }
         closed

@@ -121,8 +121,8 @@ impl Admin for Store {
         self.backend.status()
     }
 
-    fn passed_over(&self) -> Result<Vec<String>> {
-        self.backend.passed_over()
+    fn skipped(&self) -> Result<Vec<String>> {
+        self.backend.skipped()
     }
 
     fn dump(&self, request: &Request) -> Result<Vec<String>> {

@@ -36,7 +36,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::TagDecl;
 use fieldstone_journal::Session;
-use fieldstone_store::api::{AcceptanceReport, Exist, FieldStore, ListOptions, Listing};
+use fieldstone_store::api::{AcceptanceReport, FieldStore, IfExists, ListOptions, Listing};
 use fieldstone_store::frontends::FilterStore;
 use fieldstone_store::local::LocalStore;
 
@@ -171,8 +171,8 @@ impl Store {
 
     /// Sets for the whole store how to archive a key that has a field, unless call, run or handle decide; durably.
     /// Denied for users other than the store's owner.
-    pub fn set_exist(&self, exist: Exist) -> Result<()> {
-        self.backend.set_exist(exist, &Session::default())
+    pub fn set_if_exists(&self, if_exists: IfExists) -> Result<()> {
+        self.backend.set_if_exists(if_exists, &Session::default())
     }
 
     /// Accepts the loss of a log or data log, named as in messages: for a log that is missing or shorter than before,

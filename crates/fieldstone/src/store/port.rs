@@ -12,8 +12,8 @@ use fieldstone_format::catalog::{MeshDecl, MeshLocation, RunName};
 use fieldstone_graph::live::GraphPort;
 use fieldstone_graph::slot::StartSlots;
 use fieldstone_journal::feed::Feed;
+use fieldstone_journal::follower::FieldLookup;
 use fieldstone_journal::participant::FlushParticipant;
-use fieldstone_journal::view::Holds;
 use fieldstone_slots::SlotOptions;
 use fieldstone_store::Standing;
 use fieldstone_store::api::{FieldAccess, ListOptions, RemoveOptions, Transactions};
@@ -66,7 +66,7 @@ impl PointSource for Composed {
 }
 
 impl FieldPort for Composed {
-    fn standing(&self, feed: &Feed) -> Box<dyn Holds> {
+    fn standing(&self, feed: &Feed) -> Box<dyn FieldLookup> {
         let now = self.journal.env().clock.now();
         Box::new(Standing::at(feed, self.journal.schema().now(), now))
     }
@@ -81,8 +81,8 @@ impl FieldPort for Composed {
         self.fields.remove(request, &RemoveOptions { session: session.clone() })
     }
 
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
-        Transactions::decide_kinds(self, transaction, on, off, session)
+    fn set_active_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
+        Transactions::set_active_kinds(self, transaction, on, off, session)
     }
 
     fn changed(&self, session: &Session) -> Result<()> {

@@ -11,7 +11,7 @@ use fieldstone_store::api::{Damage, VerifyReport};
 use super::Store;
 use crate::Session;
 use crate::arrays::check_mesh_of;
-use crate::own_files::{ARRAYS, OwnFiles, PART, is_mark, shows_nothing};
+use crate::own_files::{ARRAYS, OwnFiles, PART, is_flag, shows_nothing};
 
 /// Verifies the fields that a request selects; for the empty request also meshes and kept partitions, and lists
 /// unreferenced files.
@@ -78,7 +78,7 @@ fn note_own_files(store: &Store, found: OwnFiles, named: &BTreeSet<String>, repo
                      fieldstone arrays STORE RUN --show shows them"
                 ));
             }
-        } else if !named.contains(path) && !is_mark(path) {
+        } else if !named.contains(path) && !is_flag(path) {
             report.notes.push(unnamed(path, *bytes));
         }
     }

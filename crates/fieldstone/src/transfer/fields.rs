@@ -15,7 +15,7 @@ use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::EntryId;
 use fieldstone_format::keys::encode_key;
-use fieldstone_format::setting::Exist;
+use fieldstone_format::setting::IfExists;
 use fieldstone_store::api::{
     ArchiveOptions, FieldStore, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions,
 };
@@ -383,8 +383,8 @@ fn carry_one(
         return Ok(Carriage::There);
     }
     // An equal field must not be replaced by a different one.
-    let exist = equal.then_some(Exist::New);
-    let archive = ArchiveOptions { exist, ..archive.clone() };
+    let if_exists = equal.then_some(IfExists::New);
+    let archive = ArchiveOptions { if_exists, ..archive.clone() };
     let sum = match content.archive(to, &borrowed(&pairs), &archive)? {
         Archived::Whole(sum) => sum,
         Archived::Unreadable(error) => return Ok(Carriage::Unreadable(error)),

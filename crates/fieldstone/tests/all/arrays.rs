@@ -15,7 +15,7 @@ use fieldstone::env::comm::Comm;
 use fieldstone::env::comm::threads::{self, Faults};
 use fieldstone::prelude::*;
 use fieldstone::{
-    Code, DType, ErrorKind, Exist, Field, ListOptions, OpenOptions, ReadOptions, Request, Result, Store,
+    Code, DType, ErrorKind, Field, IfExists, ListOptions, OpenOptions, ReadOptions, Request, Result, Store,
 };
 use fieldstone_testkit::seeded;
 
@@ -490,11 +490,11 @@ fn a_step_in_the_logs_that_is_there_is_refused_before_anything_is_taken() {
         let first = |of: f64| bytes_of(vec![of; part as usize]);
         if of_run {
             let store = open(folder.path());
-            store.create_run("r").exist(Exist::Error).create().unwrap();
+            store.create_run("r").if_exists(IfExists::Error).create().unwrap();
             store.flush(None).unwrap();
         }
-        let exist = (!of_run).then_some(Exist::Error);
-        let options = JobOptions { layout: ArrayLayout::Fields, exist, ..JobOptions::default() };
+        let if_exists = (!of_run).then_some(IfExists::Error);
+        let options = JobOptions { layout: ArrayLayout::Fields, if_exists, ..JobOptions::default() };
         whole(ranks_with(folder.path(), size, &options, |job| {
             let group = job.group("g", &GroupOptions::new([SetOptions::new("p", DType::F8, &[12])]))?;
             group.view(&View::block(&[job.rank() as u64 * part], &[part]), None)?;

@@ -232,7 +232,7 @@ fn segments_on_disk_are_read_by_others_and_made_anew_where_they_are_damaged() {
         }
         // Damage of a page that was never read is found when all pages are read.
         let check = reader.graph().verify().unwrap();
-        assert!(check.ok() || check.different[0].starts_with("the view cannot be read"), "{check:?}");
+        assert!(check.ok() || check.different[0].starts_with("the index cannot be read"), "{check:?}");
         reader.graph().rebuild().unwrap();
         assert!(reader.graph().verify().unwrap().ok());
         reader.close().unwrap();

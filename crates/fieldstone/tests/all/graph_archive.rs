@@ -76,7 +76,7 @@ fn notes(store: &Store, there: Option<&Store>) -> Vec<(u64, String)> {
 }
 
 #[test]
-fn both_stores_together_have_everything_and_the_view_is_smaller() {
+fn both_stores_together_have_everything_and_the_index_is_smaller() {
     let world = SimWorld::new(1);
     let env = world.process("a");
     let (store, cold) = (open(&env, "/s").unwrap(), open(&env, "/cold").unwrap());

@@ -1,4 +1,4 @@
-//! A traversal whose result lies in a damaged part of the graph's view: it is still read, each vertex and path once, as
+//! A traversal whose result lies in a damaged part of the graph's index: it is still read, each vertex and path once, as
 //! of the moment of the traversal.
 
 use std::collections::BTreeSet;
@@ -59,8 +59,8 @@ fn ways(travelled: &Traversal) -> BTreeSet<String> {
     all
 }
 
-/// All files of the view.
-fn view(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+/// All files of the index.
+fn index_files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.join("store/graph")];
     while let Some(folder) = folders.pop() {
@@ -75,7 +75,7 @@ fn view(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// Restores the files of the view, the largest with a bit changed.
+/// Restores the files of the index, the largest with a bit changed.
 fn damage(folder: &Path, files: &[(PathBuf, Vec<u8>)], at: usize) {
     std::fs::remove_dir_all(folder.join("store/graph")).unwrap();
     let largest = files.iter().map(|(_, bytes)| bytes.len()).max().unwrap();
@@ -104,7 +104,7 @@ fn try_damages(slots: u16) {
     let expected = (names(&travel(&before, sets), || ()), ways(&travel(&before, paths)));
     assert_eq!((expected.0.len(), expected.1.len()), (1_000, 1_000));
     before.close().unwrap();
-    let files = view(folder.path());
+    let files = index_files(folder.path());
     let len = files.iter().map(|(_, bytes)| bytes.len()).max().unwrap();
     let mut more = 100_003;
     let places = (1..12).map(|i| len - 1 - i * len / 60).chain((1..8).map(|i| len * i / 8));
@@ -130,11 +130,11 @@ fn try_damages(slots: u16) {
 }
 
 #[test]
-fn a_result_in_a_damaged_part_of_the_view_is_read_from_the_logs() {
+fn a_result_in_a_damaged_part_of_the_index_is_read_from_the_logs() {
     try_damages(1);
 }
 
 #[test]
-fn a_result_in_a_damaged_part_of_a_view_in_slots_is_read_from_the_logs() {
+fn a_result_in_a_damaged_part_of_an_index_in_slots_is_read_from_the_logs() {
     try_damages(3);
 }

@@ -1,8 +1,8 @@
 //! The graph in the simulated world: killed in a system call, by a power cut, and on a disk that fails. Flushed
-//! relations are there in both directions, none is torn, no others appear, and the view agrees with a replay of the
+//! relations are there in both directions, none is torn, no others appear, and the index agrees with a replay of the
 //! logs.
 //!
-//! Half of the seeds divide the view into slots on the way, which split and are walked.
+//! Half of the seeds divide the index into slots on the way, which split and are walked.
 //!
 //! `FIELDSTONE_CRASH=full` makes 1,000 kills, otherwise 40.
 
@@ -24,17 +24,17 @@ use fieldstone_testkit::random::Seeded;
 use fieldstone_testkit::require::full;
 use fieldstone_testkit::{Random, seeded};
 
-/// The folder of the view's segments.
-const VIEW: &str = "/s/graph";
+/// The folder of the index's segments.
+const INDEX: &str = "/s/graph";
 
-/// Opens the store, with its view on the simulated disk.
+/// Opens the store, with its index on the simulated disk.
 fn open(env: &Env) -> Result<Store> {
     let store = fieldstone::open_in(env.clone(), "/s", Path::new("/s"), &OpenOptions::default())?;
-    // If the folder cannot be made, the view stays in memory.
-    let _ = env.disk.create_dir_all(Path::new(VIEW));
+    // If the folder cannot be made, the index stays in memory.
+    let _ = env.disk.create_dir_all(Path::new(INDEX));
     // A kill may come before there is anything else.
     store.will_write();
-    store.graph_with_slots(Path::new(VIEW), Default::default()).unwrap();
+    store.graph_with_slots(Path::new(INDEX), Default::default()).unwrap();
     Ok(store)
 }
 
@@ -142,12 +142,12 @@ fn is_many(seed: u64) -> bool {
     seed % 2 == 1
 }
 
-/// Whether it divides the view into slots.
+/// Whether it divides the index into slots.
 fn is_cut(seed: u64) -> bool {
     seed >= 2
 }
 
-/// Divisions of the view, by seed.
+/// Divisions of the index, by seed.
 const SEEDS: u64 = 4;
 
 impl Work<'_> {
@@ -277,7 +277,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Rebuilds the view, in slots if the seed says so.
+    /// Rebuilds the index, in slots if the seed says so.
     fn anew(&mut self) -> Result<()> {
         if !is_cut(self.seed) {
             return self.store.graph().rebuild().map(drop);
@@ -321,7 +321,7 @@ fn tree() -> tempfile::TempDir {
     folder
 }
 
-/// A world in which an earlier process worked, whose view is on the disk.
+/// A world in which an earlier process worked, whose index is on the disk.
 fn stage(seed: u64, tree: &Path) -> (SimWorld, Model) {
     let world = SimWorld::new(seed);
     world.set_tracing(false);
@@ -332,12 +332,12 @@ fn stage(seed: u64, tree: &Path) -> (SimWorld, Model) {
         work.singles().unwrap();
         work.read().unwrap();
         store.close().unwrap();
-        assert!(world.files().contains(&PathBuf::from("/s/graph/manifest")), "the view was written");
+        assert!(world.files().contains(&PathBuf::from("/s/graph/manifest")), "the index was written");
     }
     (world, model)
 }
 
-/// Compares fresh processes' views with the model: one that finds the view as it is, and, after its close, another.
+/// Compares fresh processes' indexes with the model: one that finds the index as it is, and, after its close, another.
 fn check(world: &SimWorld, model: &Model, place: &str) {
     let mut model = model.clone();
     for round in 0..2 {
@@ -422,7 +422,7 @@ fn a_kill_in_any_call_tears_no_relation_and_loses_none_that_was_flushed() {
 }
 
 #[test]
-fn after_a_power_cut_the_view_is_whole_or_made_anew() {
+fn after_a_power_cut_the_index_is_whole_or_rebuilt() {
     let tree = tree();
     let counts: Vec<_> = (0..SEEDS).map(|seed| count(seed, tree.path())).collect();
     let mut dice = seeded(12);
@@ -441,17 +441,17 @@ fn after_a_power_cut_the_view_is_whole_or_made_anew() {
     }
 }
 
-/// The folder of the view is on a disk that fails: no put, flush or read fails for it, and no answer is wrong.
+/// The folder of the index is on a disk that fails: no put, flush or read fails for it, and no answer is wrong.
 #[test]
-fn a_view_whose_disk_fails_delays_nothing_and_says_nothing_wrong() {
+fn an_index_whose_disk_fails_delays_nothing_and_says_nothing_wrong() {
     let tree = tree();
     let of_view = |seed: u64| {
         let (world, mut model) = stage(seed, tree.path());
         world.set_tracing(true);
         let store = open(&world.process("a")).unwrap();
         Work { store: &store, model: &mut model, dice: seeded(seed), tree: tree.path(), seed }.all().unwrap();
-        let calls = world.trace().iter().filter(|op| op.path.starts_with(VIEW)).count() as u64;
-        assert!(calls > 20, "only {calls} calls are made in the view's folder");
+        let calls = world.trace().iter().filter(|op| op.path.starts_with(INDEX)).count() as u64;
+        assert!(calls > 20, "only {calls} calls are made in the index's folder");
         calls
     };
     let calls: Vec<u64> = (0..SEEDS).map(of_view).collect();
@@ -462,17 +462,20 @@ fn a_view_whose_disk_fails_delays_nothing_and_says_nothing_wrong() {
         let n = 1 + dice.below(calls[seed as usize]);
         let lasting = dice.one_in(2);
         let place = format!(
-            "{fault:?} at call {n} of the view{}, seed {seed}",
+            "{fault:?} at call {n} of the index{}, seed {seed}",
             if lasting { " and after" } else { "" }
         );
         let (world, _, model, outcome) = disturbed(seed, tree.path(), |world, _| {
             for n in n..n + if lasting { 60 } else { 1 } {
-                world.schedule(Plan::new(fault).path(VIEW).nth(n));
+                world.schedule(Plan::new(fault).path(INDEX).nth(n));
             }
         });
         // A rebuild reports a list that cannot be removed; all other calls go on in memory.
         if let Err(error) = outcome {
-            assert!(error.kind() != ErrorKind::Corrupt && error.message().contains(VIEW), "{place}: {error}");
+            assert!(
+                error.kind() != ErrorKind::Corrupt && error.message().contains(INDEX),
+                "{place}: {error}"
+            );
         }
         world.clear_faults();
         check(&world, &model, &place);

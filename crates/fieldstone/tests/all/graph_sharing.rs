@@ -112,7 +112,7 @@ fn two_writers_and_two_readers_one_of_them_without_rights_hear_of_each_other_wit
     assert!(check.ok(), "{check:?}");
 }
 
-/// A process that puts and reads writes its own files in the view's folder, which are renamed when they are complete; a
+/// A process that puts and reads writes its own files in the index's folder, which are renamed when they are complete; a
 /// reader without rights writes nothing into the store.
 #[test]
 fn segments_are_files_of_one_process_and_nobody_writes_to_one_that_has_its_name() {
@@ -147,7 +147,7 @@ fn segments_are_files_of_one_process_and_nobody_writes_to_one_that_has_its_name(
         }
     }
     assert!(makers.values().all(|who| who.len() == 1), "{makers:?}");
-    assert!(makers.keys().any(|path| path.ends_with(".segment")), "no process wrote the view: {makers:?}");
-    assert!(makers.values().flatten().all(|who| *who >= 2), "who only puts needs no view: {makers:?}");
-    println!("files made in the view's folder: {}", makers.len());
+    assert!(makers.keys().any(|path| path.ends_with(".segment")), "no process wrote the index: {makers:?}");
+    assert!(makers.values().flatten().all(|who| *who >= 2), "who only puts needs no index: {makers:?}");
+    println!("files made in the index's folder: {}", makers.len());
 }

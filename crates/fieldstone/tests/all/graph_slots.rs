@@ -1,4 +1,4 @@
-//! The view of the graph divided into slots, in a store: it gives the same answers as one piece, the next handle finds
+//! The index of the graph divided into slots, in a store: it gives the same answers as one piece, the next handle finds
 //! it divided, and losing a slot during a traversal changes no answer.
 
 use std::collections::BTreeSet;
@@ -74,7 +74,7 @@ fn fill(store: &Store, dice: &mut Random, count: usize) -> Result<()> {
 }
 
 #[test]
-fn a_view_in_slots_answers_as_one_in_one_piece() {
+fn an_index_in_slots_answers_as_one_in_one_piece() {
     let folder = tempfile::tempdir().unwrap();
     let dice = &mut *seeded(1);
     let store = open(folder.path());
@@ -148,7 +148,7 @@ struct LosingNetwork {
 
 impl Networks for Losing {
     fn network(&self) -> Arc<dyn Network> {
-        // The first division made this view.
+        // The first division made this index.
         let loses = Mutex::new(self.made.fetch_add(1, Ordering::Relaxed) == 0);
         Arc::new(LosingNetwork { inner: Mailboxes::default(), loses })
     }
@@ -188,12 +188,12 @@ impl Network for LosingNetwork {
 #[test]
 fn a_slot_that_is_lost_in_the_third_step_changes_no_answer() {
     let folder = tempfile::tempdir().unwrap();
-    let view = folder.path().join("view");
-    std::fs::create_dir(&view).unwrap();
+    let index = folder.path().join("index");
+    std::fs::create_dir(&index).unwrap();
     let store = open(folder.path());
     let networks = Arc::new(Losing::default());
     let options = SlotOptions { networks: Some(networks.clone()), ..SlotOptions::default() };
-    store.graph_with_slots(&view, options).unwrap();
+    store.graph_with_slots(&index, options).unwrap();
     fill(&store, &mut seeded(3), 300).unwrap();
     store.flush(None).unwrap();
     let partitioning = Partitioning { slots: 4, threshold: 4, ..Partitioning::default() };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fieldstone::catalog::CatalogSettings;
 use fieldstone::prelude::*;
 use fieldstone::{
-    ArchiveOptions, Backend, DType, Exist, KeyEntry, OpenOptions, RemoveOptions, Request, Session, Store,
+    ArchiveOptions, Backend, DType, IfExists, KeyEntry, OpenOptions, RemoveOptions, Request, Session, Store,
     Value, loopback,
 };
 
@@ -81,7 +81,7 @@ fn a_filter_is_a_backend_that_shows_its_part_and_changes_nothing_of_the_whole() 
         let origins = backend.origins(&all, &Session::default()).unwrap();
         let commits = origins.iter().map(|(commit, _)| (commit.log, commit.sequence)).collect();
         assert_eq!((origins.len(), backend.list_commits(commits, &options).unwrap().count()), (1, 1));
-        assert_eq!(shown.set_exist(Exist::Error).unwrap_err().code(), fieldstone::Code::OutsideFilter);
+        assert_eq!(shown.set_if_exists(IfExists::Error).unwrap_err().code(), fieldstone::Code::OutsideFilter);
         assert_eq!(shown.upgrade().unwrap_err().code(), fieldstone::Code::OutsideFilter);
         assert_eq!(shown.catalog().runs(&fieldstone::catalog::Query::all()).unwrap().len(), 1);
     }
@@ -113,7 +113,7 @@ fn transactions_have_a_state_before_and_after_their_decision() {
 fn settings_and_named_files_are_listed() {
     let (folder, store, backends) = store();
     put(&store, Value::Bytes(b"x"), Session::default());
-    store.set_exist(Exist::Error).unwrap();
+    store.set_if_exists(IfExists::Error).unwrap();
     std::fs::create_dir_all(folder.path().join("s/meshes")).unwrap();
     std::fs::write(folder.path().join("s/meshes/m.bin"), [0; 7]).unwrap();
     for backend in &backends {

@@ -19,7 +19,7 @@ fn run() -> RunDecl {
         notes: None,
         outside: None,
         annotate: Default::default(),
-        exist: None,
+        if_exists: None,
         state: None,
     }
 }

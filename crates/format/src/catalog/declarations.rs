@@ -38,7 +38,7 @@ use crate::bytes::{Cursor, Put};
 use crate::columns::{
     put_floats, put_ints, put_planes, put_zigzag, read_floats, read_ints, read_planes, read_zigzag,
 };
-use crate::setting::Exist;
+use crate::setting::IfExists;
 use crate::value::{put_value, read_value};
 
 pub(super) fn put_optional<T>(out: &mut Vec<u8>, value: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
@@ -138,8 +138,10 @@ pub(super) fn need_flags(runs: &[RunDecl]) -> bool {
 
 fn flags_of(decl: &RunDecl) -> u8 {
     let annotate = if decl.annotate == Annotate::Owner { OWNER_ANNOTATES } else { 0 };
-    let exist = decl.exist.map_or(0, |exist| if exist == Exist::Error { EXIST_ERROR } else { EXIST_NEW });
-    annotate | exist | if decl.state.is_some() { STATE } else { 0 }
+    let if_exists = decl
+        .if_exists
+        .map_or(0, |if_exists| if if_exists == IfExists::Error { EXIST_ERROR } else { EXIST_NEW });
+    annotate | if_exists | if decl.state.is_some() { STATE } else { 0 }
 }
 
 pub(super) fn put_runs(out: &mut Vec<u8>, runs: &[RunDecl]) {
@@ -176,7 +178,7 @@ pub(super) fn read_runs(cursor: &mut Cursor<'_>, flags: bool) -> Result<Vec<RunD
             notes: read_optional(cursor, read_text)?,
             outside: read_optional(cursor, read_value)?,
             annotate: Annotate::All,
-            exist: None,
+            if_exists: None,
             state: None,
         };
         let flags = if flags { cursor.u8()? } else { 0 };
@@ -189,10 +191,10 @@ pub(super) fn read_runs(cursor: &mut Cursor<'_>, flags: bool) -> Result<Vec<RunD
                 state.writer = read_log(cursor)?;
             }
         }
-        decl.exist = match flags & !OWNER_ANNOTATES & !STATE {
+        decl.if_exists = match flags & !OWNER_ANNOTATES & !STATE {
             0 => None,
-            EXIST_ERROR => Some(Exist::Error),
-            EXIST_NEW => Some(Exist::New),
+            EXIST_ERROR => Some(IfExists::Error),
+            EXIST_NEW => Some(IfExists::New),
             _ => return Err(cursor.fail("a run with unknown flags")),
         };
         Ok(decl)

@@ -28,7 +28,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 
 use crate::Id;
-use crate::setting::Exist;
+use crate::setting::IfExists;
 pub use crate::value::{put_value, read_value};
 pub use arrays::{
     ArrayGroup, ArrayLayout, ArraySet, BasicPattern, HistoryContent, HistoryDecl, ImportDecl, ImportFormat,
@@ -69,7 +69,7 @@ pub struct RunDecl {
     /// Users who may annotate it.
     pub annotate: Annotate,
     /// Behaviour of a write to an existing field; `None` for the store's setting.
-    pub exist: Option<Exist>,
+    pub if_exists: Option<IfExists>,
     /// Its state, as its writers last reported it. A separate record holds it; a declaration does not.
     pub state: Option<RunState>,
 }
@@ -126,7 +126,7 @@ impl RunDecl {
             notes: None,
             outside: None,
             annotate: Annotate::All,
-            exist: None,
+            if_exists: None,
             state: None,
         }
     }

@@ -423,7 +423,7 @@ mod tests {
         }
 
         #[test]
-        fn marks_come_back(
+        fn stubs_come_back(
             mut vertices in proptest::collection::vec(vertex(), 1..9),
             mut relations in proptest::collection::vec(relation(), 1..9), before in any::<u64>(), url in "[a-z:/]{0,9}",
         ) {
@@ -432,10 +432,10 @@ mod tests {
             let archive = Archive { before, url: url.as_str().into() };
             let sides = Record::encode_archived(&archive, &vertices, &relations);
             let read: Vec<Record> = sides.iter().map(|side| Record::decode(side).unwrap()).collect();
-            let marks = [
+            let stubs = [
                 Record::ArchivedVertices(archive.clone(), vertices), Record::ArchivedRelations(archive.clone(), relations),
             ];
-            prop_assert_eq!(&read[..], &marks[..]);
+            prop_assert_eq!(&read[..], &stubs[..]);
             let own = Record::relations_body(&sides[1]).unwrap().unwrap();
             prop_assert_eq!(own.archive, Some(archive));
         }

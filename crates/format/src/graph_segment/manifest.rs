@@ -2,7 +2,7 @@
 //! the old one by rename.
 //!
 //! ```text
-//! manifest = magic: 8 bytes  version: varint  store: id  generation: varint
+//! manifest = magic: 8 bytes  version: varint  store: id  revision: varint
 //!            list { log: id  sequence: varint }                              marks
 //!            list { log: id  sequence: varint }                              prepared
 //!            list { transaction: id  print: bytes }                          decided
@@ -52,7 +52,7 @@ pub struct Manifest {
     /// The store's id.
     pub store: Option<Id>,
     /// Grows by one with each list.
-    pub generation: u64,
+    pub revision: u64,
     /// How far each log is applied.
     pub marks: Vec<(Id, u64)>,
     /// Commits below the marks that no segment holds.
@@ -73,7 +73,7 @@ impl Manifest {
         let mut out = MAGIC.to_vec();
         out.put_varint(VERSION);
         out.put_id(self.store.unwrap_or(Id([0; 16])));
-        out.put_varint(self.generation);
+        out.put_varint(self.revision);
         for list in [&self.marks, &self.prepared] {
             out.put_varint(list.len() as u64);
             for (log, sequence) in list {
@@ -122,7 +122,7 @@ impl Manifest {
             return Err(unknown_version("the list of the graph's segments", version));
         }
         let mut manifest =
-            Manifest { store: Some(cursor.id()?), generation: cursor.varint()?, ..Manifest::default() };
+            Manifest { store: Some(cursor.id()?), revision: cursor.varint()?, ..Manifest::default() };
         for list in [&mut manifest.marks, &mut manifest.prepared] {
             for _ in 0..cursor.count(17)? {
                 list.push((cursor.id()?, cursor.varint()?));
@@ -165,7 +165,7 @@ mod tests {
         let (a, b) = (Id([1; 16]), Id([2; 16]));
         let manifest = Manifest {
             store: Some(a),
-            generation: 3,
+            revision: 3,
             marks: vec![(a, 5), (b, 600)],
             prepared: vec![(b, 4)],
             decided: vec![(b, vec![1, 2])],

@@ -14,7 +14,7 @@ use fieldstone_format::catalog::{
     RunState, StepDecl, StorageOrder, TagDecl, Values, VariableDecl, VariableName,
 };
 use fieldstone_format::log::{SideRecord, kinds};
-use fieldstone_format::setting::Exist;
+use fieldstone_format::setting::IfExists;
 use fieldstone_testkit::seeded;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -302,7 +302,8 @@ pub fn record() -> impl Strategy<Value = Record> {
             notes,
             outside,
             annotate: if all { Annotate::All } else { Annotate::Owner },
-            exist: [None, Some(Exist::Error), Some(Exist::New)][(created.unsigned_abs() % 3) as usize],
+            if_exists: [None, Some(IfExists::Error), Some(IfExists::New)]
+                [(created.unsigned_abs() % 3) as usize],
             state: (created % 2 == 0).then(|| RunState {
                 phase: RunPhase::Failed,
                 note: "why".into(),

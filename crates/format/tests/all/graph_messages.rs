@@ -382,7 +382,7 @@ fn what_has_a_right_checksum_and_is_no_message_is_refused() {
 }
 
 #[test]
-fn how_a_view_is_cut_comes_back_and_nothing_impossible_is_read() {
+fn how_an_index_is_cut_comes_back_and_nothing_impossible_is_read() {
     for seed in seeds(300) {
         let dice = &mut *seeded(seed);
         let partitioning = Partitioning {

@@ -3,17 +3,17 @@
 //! | part of a process | its one job |
 //! |---|---|
 //! | `buffer` | rows that the journal does not have yet |
-//! | `view_cache` | the view: opened, built again, written to disk |
+//! | `follower_cache` | the follower: opened, built again, written to disk |
 //! | `saving` | when it is written, and the thread that does it |
-//! | `own` | rows of a session over the view |
+//! | `own` | rows of a session over the follower |
 //! | `stamps` | stamps above all that were read or assigned |
 //! | `types` | types of relations that were looked up |
 //!
 //! Invariants:
-//! * after a fork the child has a view and a buffer of its own;
+//! * after a fork the child has a follower and a buffer of its own;
 //! * no answer holds rows that a session lost to a failure: rows wait here until the journal takes them, and
 //!   the journal says whether it still wants them;
-//! * while it holds the lock of the view or of a buffer, this module calls the journal only for functions
+//! * while it holds the lock of the follower or of a buffer, this module calls the journal only for functions
 //!   that call nothing else.
 
 use std::collections::BTreeSet;
@@ -32,19 +32,19 @@ use fieldstone_journal::{Journal, Session};
 
 use super::GraphPort;
 use super::buffer::RowBuffer;
+use super::follower_cache::{FollowerCache, FollowerPlace, follow};
 use super::own::OwnRows;
 use super::saving::Saving;
 use super::stamps::Stamps;
 use super::types::KnownTypes;
-use super::view_cache::{ViewCache, ViewPlace, follow};
 use crate::folder::MergeOlder;
+use crate::follower::{GraphFollower, dump};
 use crate::reports::{Check, Stats};
 use crate::slot::StartSlots;
 use crate::state::GraphState;
-use crate::view::{GraphView, dump};
 
-/// A function of a view: its state, and the content of the logs at that moment.
-type Taking<'a, T> = &'a dyn Fn(&GraphView, &Arc<GraphState>, &Feed) -> Result<T>;
+/// A function of a follower: its state, and the content of the logs at that moment.
+type Taking<'a, T> = &'a dyn Fn(&GraphFollower, &Arc<GraphState>, &Feed) -> Result<T>;
 
 /// How often a read follows logs that grow during the read.
 const ROUNDS: usize = 64;
@@ -67,7 +67,7 @@ pub struct GraphInner {
     pub journal: Arc<Journal>,
     port: Arc<dyn GraphPort>,
     pub(super) env: Env,
-    place: Arc<ViewPlace>,
+    place: Arc<FollowerPlace>,
     pub(super) me: Weak<GraphInner>,
     process: PerProcess<ProcessState>,
 }
@@ -77,7 +77,7 @@ pub struct GraphInner {
 pub(super) struct ProcessState {
     /// By session.
     pub buffers: Buffered<RowBuffer>,
-    pub views: ViewCache,
+    pub followers: FollowerCache,
     pub saving: Saving,
     pub own: OwnRows,
     pub stamps: Stamps,
@@ -85,10 +85,10 @@ pub(super) struct ProcessState {
 }
 
 impl ProcessState {
-    fn new(env: &Env, place: &Arc<ViewPlace>) -> ProcessState {
+    fn new(env: &Env, place: &Arc<FollowerPlace>) -> ProcessState {
         ProcessState {
             buffers: Buffered::default(),
-            views: ViewCache::new(place.clone()),
+            followers: FollowerCache::new(place.clone()),
             saving: Saving::default(),
             own: OwnRows::default(),
             stamps: Stamps::new(env.clock.clone()),
@@ -105,7 +105,7 @@ impl GraphInner {
         slots: Arc<dyn StartSlots>,
     ) -> Arc<GraphInner> {
         let env = journal.env().clone();
-        let place = Arc::new(ViewPlace::new(journal.clone(), chosen, slots));
+        let place = Arc::new(FollowerPlace::new(journal.clone(), chosen, slots));
         let process = PerProcess::new(env.identity.clone(), ProcessState::new(&env, &place));
         let new = |me: &Weak<GraphInner>| GraphInner { journal, port, env, place, me: me.clone(), process };
         let inner = Arc::new_cyclic(new);
@@ -170,16 +170,16 @@ impl GraphInner {
     pub(super) fn with_state<T>(
         &self,
         session: &Session,
-        take: &dyn Fn(&GraphView, &Arc<GraphState>) -> Result<T>,
+        take: &dyn Fn(&GraphFollower, &Arc<GraphState>) -> Result<T>,
     ) -> Result<T> {
-        self.with_moment(session, &|view, state, _| take(view, state))
+        self.with_moment(session, &|follower, state, _| take(follower, state))
     }
 
     /// The same, with a function that also gets the content of the logs at that moment.
     pub(super) fn with_moment<T>(&self, session: &Session, take: Taking<'_, T>) -> Result<T> {
         let outside = &session.within(None);
         let process = self.process();
-        if process.views.in_memory() >= FULL {
+        if process.followers.in_memory() >= FULL {
             process.saving.join();
         }
         let (mut newest, mut reopened) = (false, false);
@@ -192,11 +192,11 @@ impl GraphInner {
             // Do not miss rows that another thread flushes at this moment: then try once more.
             let Some(seen) = Instant::now(&self.journal, session, ReadOwn::Later)? else { continue };
             let (feed, pending) = (seen.feed, seen.pending);
-            let mut slot = process.views.lock();
-            let view = process.views.opened(&mut slot, &feed)?;
-            let followed = match follow(view, &feed, newest, &*self.env.clock) {
-                Err(_) if !reopened && view.lost_slots() => {
-                    // A view that is dropped here has nothing that is not on disk and in the logs.
+            let mut slot = process.followers.lock();
+            let follower = process.followers.opened(&mut slot, &feed)?;
+            let followed = match follow(follower, &feed, newest, &*self.env.clock) {
+                Err(_) if !reopened && follower.lost_slots() => {
+                    // A follower that is dropped here has nothing that is not on disk and in the logs.
                     (*slot, reopened) = (None, true);
                     continue;
                 }
@@ -208,11 +208,11 @@ impl GraphInner {
                 newest = self.journal.looks().feed()?.heads() == feed.heads();
                 continue;
             }
-            process.stamps.note(view.state().most());
+            process.stamps.note(follower.state().most());
             feed.snapshot().logs.iter().for_each(|log| process.stamps.note(log.record.stamp));
-            let shown = process.own.over(view, (&self.journal, session, self.user(session)), pending)?;
-            let save = process.saving.is_due(view.applied().in_memory(), self.env.clock.monotonic());
-            let taken = shown.map(|shown| take(view, &shown, &feed)).transpose();
+            let shown = process.own.over(follower, (&self.journal, session, self.user(session)), pending)?;
+            let save = process.saving.is_due(follower.applied().in_memory(), self.env.clock.monotonic());
+            let taken = shown.map(|shown| take(follower, &shown, &feed)).transpose();
             drop(slot);
             if save {
                 self.save_beside();
@@ -224,7 +224,7 @@ impl GraphInner {
         Err(Error::unavailable("the logs move faster than the graph follows").with_hint("try again"))
     }
 
-    /// Reads a state. If a segment is damaged, builds the view again from the logs, once.
+    /// Reads a state. If a segment is damaged, builds the follower again from the logs, once.
     pub fn reading<T>(&self, session: &Session, read: impl Fn(&Arc<GraphState>) -> Result<T>) -> Result<T> {
         self.journal.check_there()?;
         match read(&self.state(session)?) {
@@ -236,11 +236,11 @@ impl GraphInner {
         }
     }
 
-    /// Forgets the view, on disk too.
+    /// Forgets the follower, on disk too.
     pub(super) fn remake(&self) -> Result<()> {
-        let ProcessState { views, saving, own, types, .. } = self.process();
+        let ProcessState { followers, saving, own, types, .. } = self.process();
         saving.join();
-        let remade = views.remake();
+        let remade = followers.remake();
         own.clear();
         types.forget();
         remade
@@ -253,30 +253,30 @@ impl GraphInner {
         self.stats()
     }
 
-    /// Writes the view to disk, in as few segments as possible.
+    /// Writes the follower to disk, in as few segments as possible.
     pub(super) fn save_whole(&self) {
         self.process().saving.join();
-        self.process().views.save(MergeOlder::UpTo(WHOLE));
+        self.process().followers.save(MergeOlder::UpTo(WHOLE));
     }
 
     pub fn verify(&self) -> Result<Check> {
         let feed = self.journal.looks().feed()?;
-        let mut anew = GraphView::new();
+        let mut anew = GraphFollower::new();
         follow(&mut anew, &feed, true, &*self.env.clock)?;
         let expected = dump(&anew.state())?;
         let mut check = Check { damaged: anew.applied().damaged.clone(), ..Check::default() };
-        let views = &self.process().views;
-        let mut slot = views.lock();
-        let view = views.opened(&mut slot, &feed)?;
-        // Others may write at the same time: both show the moment of the feed, or the view shows a later one.
-        if follow(view, &feed, false, &*self.env.clock)? == Followed::Behind {
+        let followers = &self.process().followers;
+        let mut slot = followers.lock();
+        let follower = followers.opened(&mut slot, &feed)?;
+        // Others may write at the same time: both show the moment of the feed, or the follower shows a later one.
+        if follow(follower, &feed, false, &*self.env.clock)? == Followed::Behind {
             return Err(Error::unavailable("other processes wrote while the graph was being verified")
                 .with_hint("try again"));
         }
-        let found = match dump(&view.state()) {
-            // An unreadable view says nothing wrong; the next read builds it again.
+        let found = match dump(&follower.state()) {
+            // An unreadable follower says nothing wrong; the next read builds it again.
             Err(error) if error.kind() == ErrorKind::Corrupt => {
-                check.different.push(format!("the view cannot be read: {}", error.message()));
+                check.different.push(format!("the index cannot be read: {}", error.message()));
                 return Ok(check);
             }
             outcome => outcome?,
@@ -284,8 +284,8 @@ impl GraphInner {
         let (expected, found): (BTreeSet<&str>, BTreeSet<&str>) =
             (expected.lines().collect(), found.lines().collect());
         check.lines = expected.len() as u64;
-        let lacking = expected.difference(&found).map(|line| format!("missing from the view: {line}"));
-        let added = found.difference(&expected).map(|line| format!("only in the view: {line}"));
+        let lacking = expected.difference(&found).map(|line| format!("missing from the index: {line}"));
+        let added = found.difference(&expected).map(|line| format!("only in the index: {line}"));
         check.different = lacking.chain(added).take(NOTES).collect();
         Ok(check)
     }
@@ -293,7 +293,7 @@ impl GraphInner {
     /// Writes segments to disk on a thread of its own, unless one is already running.
     fn save_beside(&self) {
         let Some(inner) = self.place.folder().and_then(|_| self.me.upgrade()) else { return };
-        self.process().saving.start(move || inner.process().views.save(MergeOlder::Tiers(LARGEST)));
+        self.process().saving.start(move || inner.process().followers.save(MergeOlder::Tiers(LARGEST)));
     }
 
     pub fn stats(&self) -> Result<Stats> {
@@ -306,10 +306,12 @@ impl GraphInner {
             stats.relations += segment.summary.relations;
             stats.bytes += segment.bytes;
         }
-        let view = self.process().views.lock();
+        let follower = self.process().followers.lock();
         let archives: BTreeSet<&Archive> = state.archives().map(|row| &row.archive).collect();
         stats.archives = archives.into_iter().cloned().collect();
-        stats.problems.extend(view.iter().flat_map(|view| view.applied().damaged.iter().cloned()));
+        stats
+            .problems
+            .extend(follower.iter().flat_map(|follower| follower.applied().damaged.iter().cloned()));
         Ok(stats)
     }
 }
@@ -329,15 +331,15 @@ impl FlushParticipant for GraphInner {
     }
 
     fn closed(&self) {
-        let ProcessState { views, saving, own, .. } = self.process();
+        let ProcessState { followers, saving, own, .. } = self.process();
         own.clear();
         saving.join();
-        let cut = views.lock().as_ref().is_some_and(|view| view.partitioning().slots > 1);
-        // Save a view that was cut into slots, so that the next process that opens the store need not cut it
+        let cut = followers.lock().as_ref().is_some_and(|follower| follower.partitioning().slots > 1);
+        // Save a follower that was cut into slots, so that the next process that opens the store need not cut it
         // again.
         let least = if self.place.is_chosen() || cut { 1 } else { SAVE_AT_END };
-        if views.in_memory() >= least {
-            views.save(MergeOlder::Tiers(LARGEST));
+        if followers.in_memory() >= least {
+            followers.save(MergeOlder::Tiers(LARGEST));
         }
     }
 }

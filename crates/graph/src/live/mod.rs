@@ -3,13 +3,14 @@
 //! ```text
 //! put_*, delete_*    rows of a session, each with its stamp             write
 //! flush              rows become side records of the next commit        inner, by the facade
-//! vertex, edges, …   the view follows the logs; own rows lie over it     read
+//! vertex, edges, …   the follower follows the logs; own rows lie over it     read
 //! ```
 //!
 //! A process sees its own puts at once, all others see them after the flush. Puts in a transaction are
 //! visible to readers that name it, and to all others after its commit.
 
 mod buffer;
+mod follower_cache;
 mod inner;
 mod own;
 mod partitions;
@@ -17,7 +18,6 @@ mod saving;
 mod slots;
 mod stamps;
 mod types;
-mod view_cache;
 mod write;
 
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ pub trait GraphPort: Send + Sync + std::fmt::Debug {
     /// Makes a graph take part in every flush of this process, as long as the graph lives.
     fn join_graph(&self, graph: Weak<dyn FlushParticipant>);
 
-    /// Starts the slots of a view that is cut into several.
+    /// Starts the slots of a follower that is cut into several.
     fn slots(&self) -> Arc<dyn StartSlots>;
 }
 
@@ -126,8 +126,8 @@ impl GraphWriter for Graph {
         self.inner.changed(session)
     }
 
-    fn mark_archived(&self, archive: &Archive, versions: &HiddenVersions, session: &Session) -> Result<()> {
-        self.inner.mark_archived(archive, versions, session)?;
+    fn put_stubs(&self, archive: &Archive, versions: &HiddenVersions, session: &Session) -> Result<()> {
+        self.inner.put_stubs(archive, versions, session)?;
         self.inner.changed(session)
     }
 }

@@ -1,4 +1,4 @@
-//! Rows over the view: those that a session has not flushed, or that its transaction holds.
+//! Rows over the follower: those that a session has not flushed, or that its transaction holds.
 //!
 //! Each session's rows are kept as segments, so that a read adds only the rows that came since the last one.
 
@@ -12,9 +12,9 @@ use fieldstone_journal::instant::{Cursors, OwnPart, OwnRecords};
 use fieldstone_journal::session::SessionKey;
 use fieldstone_journal::{Journal, Session};
 
+use crate::follower::GraphFollower;
 use crate::segment::{Segment, merge_young};
 use crate::state::GraphState;
-use crate::view::GraphView;
 
 /// Maximum number of sessions whose own rows are kept ready for reads.
 const SESSIONS: usize = 64;
@@ -23,7 +23,7 @@ const SESSIONS: usize = 64;
 #[derive(Debug, Default)]
 pub struct OwnRows(Mutex<HashMap<SessionKey, Overlay>>);
 
-/// The rows over the view for a session.
+/// The rows over the follower for a session.
 #[derive(Debug)]
 struct Overlay {
     base: Arc<GraphState>,
@@ -33,30 +33,30 @@ struct Overlay {
 }
 
 impl OwnRows {
-    /// The view with the rows of a session, whose user has this number; `None` if some of them were flushed
+    /// The follower with the rows of a session, whose user has this number; `None` if some of them were flushed
     /// in the meantime.
     pub fn over(
         &self,
-        view: &GraphView,
+        follower: &GraphFollower,
         (journal, session, user): (&Journal, &Session, u32),
         pending: Cursors,
     ) -> Result<Option<Arc<GraphState>>> {
-        let base = view.state();
-        // A session without a transaction and without rows of its own reads the view that all share.
+        let base = follower.state();
+        // A session without a transaction and without rows of its own reads the follower that all share.
         if pending.records() == 0 && session.transaction().is_none() {
             return Ok(Some(base));
         }
         let mut sessions = self.0.lock();
-        // Over another base, the rows might be in the view already; and after a flush or rollback, the
+        // Over another base, the rows might be in the follower already; and after a flush or rollback, the
         // pending records do not continue those that were read.
         let holds = |own: &Overlay| Arc::ptr_eq(&own.base, &base) && pending.continues(own.pending);
         let known = sessions.remove(&session.key()).filter(holds);
         let mut own = match known {
             Some(own) => own,
             None => {
-                // Flushed rows of the transaction are in the logs, but the view shows them to all only after
+                // Flushed rows of the transaction are in the logs, but the follower shows them to all only after
                 // the commit.
-                let prepared = view.prepared(session.transaction())?;
+                let prepared = follower.prepared(session.transaction())?;
                 let segments = Vec::from_iter(prepared);
                 let shown = Arc::new(base.with(segments.iter().cloned()));
                 Overlay { base, pending: Cursors::default(), segments, shown }
@@ -66,7 +66,7 @@ impl OwnRows {
             return Ok(None);
         };
         let commits: Vec<Commit> = more.parts.into_iter().map(|part| own_commit(user, part)).collect();
-        if let Some(segment) = GraphView::segment_of(&commits)? {
+        if let Some(segment) = GraphFollower::segment_of(&commits)? {
             own.segments.push(Arc::new(segment));
             // After many small puts, a read would otherwise search a segment for each of them.
             merge_young(&mut own.segments)?;
@@ -82,7 +82,7 @@ impl OwnRows {
         Ok(Some(shown))
     }
 
-    /// The segments of a state that are over the view for a session.
+    /// The segments of a state that are over the follower for a session.
     pub fn segments(&self, session: &Session, state: &Arc<GraphState>) -> Vec<Arc<Segment>> {
         let sessions = self.0.lock();
         let own = sessions.get(&session.key()).filter(|own| Arc::ptr_eq(&own.shown, state));
@@ -94,7 +94,7 @@ impl OwnRows {
         drop(self.0.lock().remove(&session.key()));
     }
 
-    /// Forgets all rows, because the view was replaced.
+    /// Forgets all rows, because the follower was replaced.
     pub fn clear(&self) {
         self.0.lock().clear();
     }
@@ -117,15 +117,15 @@ mod tests {
     use fieldstone_journal::journal::JournalOptions;
 
     #[test]
-    fn rows_that_wait_lie_over_the_view_until_they_are_forgotten() {
+    fn rows_that_wait_lie_over_the_follower_until_they_are_forgotten() {
         let options = JournalOptions { url: "memory:".into(), writable: true, ..Default::default() };
         let journal = Journal::open(SimWorld::memory(), "/s".as_ref(), options).unwrap();
-        let (session, view, own) = (Session::default(), GraphView::new(), OwnRows::default());
+        let (session, follower, own) = (Session::default(), GraphFollower::new(), OwnRows::default());
         let shown = || {
             let seen = Instant::now(&journal, &session, ReadOwn::Later).unwrap().unwrap();
-            own.over(&view, (&journal, &session, 7), seen.pending).unwrap().unwrap()
+            own.over(&follower, (&journal, &session, 7), seen.pending).unwrap().unwrap()
         };
-        assert!(Arc::ptr_eq(&shown(), &view.state()), "nothing waits");
+        assert!(Arc::ptr_eq(&shown(), &follower.state()), "nothing waits");
         let vertex = VertexName::new("file", "a");
         let version = Version { stamp: 1, time: 1, deleted: false };
         let row = VertexRow { vertex: vertex.clone(), version, fixed: None, props: Props::default() };

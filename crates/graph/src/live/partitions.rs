@@ -1,12 +1,12 @@
-//! The slots of a view, and the content of each.
+//! The slots of a follower, and the content of each.
 
 use fieldstone_core::Result;
 
+use crate::follower::GraphFollower;
 use crate::reports::{Partitions, SlotContent};
 use crate::segment::Segment;
 use crate::slot::{ShelfContent, all_splits};
 use crate::state::GraphState;
-use crate::view::GraphView;
 
 impl SlotContent {
     fn of<'a>(segments: impl Iterator<Item = &'a Segment>) -> SlotContent {
@@ -20,10 +20,10 @@ impl SlotContent {
 }
 
 impl Partitions {
-    /// The slots of a view with this state.
-    pub(super) fn of(view: &GraphView, state: &GraphState) -> Result<Partitions> {
-        let partitioning = view.partitioning();
-        let Some((slots, _)) = view.in_slots(state) else {
+    /// The slots of a follower with this state.
+    pub(super) fn of(follower: &GraphFollower, state: &GraphState) -> Result<Partitions> {
+        let partitioning = follower.partitioning();
+        let Some((slots, _)) = follower.in_slots(state) else {
             let whole = SlotContent::of(state.segments().iter().map(|segment| &**segment));
             return Ok(Partitions { partitioning, slots: vec![whole], splits: 0, unfinished: 0 });
         };

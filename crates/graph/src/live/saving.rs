@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn much_is_written_at_once_and_less_when_it_has_settled() {
+    fn much_is_written_at_once_and_less_later() {
         let saving = Saving::default();
         assert!(saving.is_due(FLOOD, 5));
         assert!(!saving.is_due(SAVE - 1, 6), "little is kept");

@@ -1,6 +1,6 @@
-//! The graph of a view that may be cut into slots: the cutting, and traversals, which the slots walk.
+//! The graph of a follower that may be cut into slots: the cutting, and traversals, which the slots walk.
 //!
-//! A slot that no longer serves has nothing that is not on disk or in the logs: the view is dropped, the next
+//! A slot that no longer serves has nothing that is not on disk or in the logs: the follower is dropped, the next
 //! read opens it, and a traversal starts again, once.
 
 use std::sync::{Arc, Weak};
@@ -11,14 +11,14 @@ use fieldstone_journal::Session;
 
 use fieldstone_journal::feed::Feed;
 
+use super::follower_cache::follow;
 use super::inner::GraphInner;
-use super::view_cache::follow;
+use crate::follower::GraphFollower;
 use crate::reports::Partitions;
 use crate::segment::Segment;
 use crate::slot::{BegunTravel, Engine, Slots};
 use crate::state::GraphState;
 use crate::travel::{Travel, TravelPlan, Travelled, WalkAgain, travel as walk_plan};
-use crate::view::GraphView;
 
 /// A traversal that has begun: it does not see later puts.
 enum Begun {
@@ -37,11 +37,11 @@ struct SeenMoment {
 
 impl WalkAgain for SeenMoment {
     fn again(&self) -> Result<Travelled> {
-        let gone = || Error::corrupt("the graph's view is damaged, and its store is closed");
+        let gone = || Error::corrupt("the graph's index is damaged, and its store is closed");
         let inner = self.inner.upgrade().ok_or_else(gone)?;
-        // Later readers get the view that is built from the logs, too.
+        // Later readers get the follower that is built from the logs, too.
         inner.remake()?;
-        // The session's own rows are in no log, so a view that was built from the logs lacks them.
+        // The session's own rows are in no log, so a follower that was built from the logs lacks them.
         let base = self.base(&inner)?;
         let state = match self.own.is_empty() {
             true => base,
@@ -53,22 +53,22 @@ impl WalkAgain for SeenMoment {
 }
 
 impl SeenMoment {
-    /// The content of the logs at that moment: the view, if nobody has flushed since and it has a single
+    /// The content of the logs at that moment: the follower, if nobody has flushed since and it has a single
     /// slot; otherwise built in memory.
     fn base(&self, inner: &GraphInner) -> Result<Arc<GraphState>> {
-        let whole = |view: &GraphView, state: &Arc<GraphState>| match view.in_slots(state) {
-            None => Ok(Some(view.state())),
+        let whole = |follower: &GraphFollower, state: &Arc<GraphState>| match follower.in_slots(state) {
+            None => Ok(Some(follower.state())),
             Some(_) => Ok(None),
         };
-        let view = inner.with_state(&Session::default(), &whole)?;
+        let follower = inner.with_state(&Session::default(), &whole)?;
         // Equal heads of the logs mean that nobody has flushed since: this is the content that was seen.
-        if let (Some(state), true) = (view, inner.journal.looks().feed()?.heads() == self.feed.heads()) {
+        if let (Some(state), true) = (follower, inner.journal.looks().feed()?.heads() == self.feed.heads()) {
             return Ok(state);
         }
-        // The feed still ends where the traversal began, so a view that follows it gets no later content.
-        let mut view = GraphView::new();
-        follow(&mut view, &self.feed, true, &*inner.env.clock)?;
-        Ok(view.state())
+        // The feed still ends where the traversal began, so a follower that follows it gets no later content.
+        let mut follower = GraphFollower::new();
+        follow(&mut follower, &self.feed, true, &*inner.env.clock)?;
+        Ok(follower.state())
     }
 }
 
@@ -76,13 +76,13 @@ impl GraphInner {
     /// Walks the graph step by step, in its slots if it has several.
     pub fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Travelled> {
         self.journal.check_there()?;
-        let begin = |view: &GraphView, state: &Arc<GraphState>, feed: &Feed| {
+        let begin = |follower: &GraphFollower, state: &Arc<GraphState>, feed: &Feed| {
             let plan = travel.plan(state.vocabulary())?;
-            // Plan, feed and own rows are taken while the view is locked, so that all of them are of one
+            // Plan, feed and own rows are taken while the follower is locked, so that all of them are of one
             // moment.
             let (feed, own) = (feed.clone(), self.process().own.segments(session, state));
             let seen = SeenMoment { inner: self.me.clone(), travel: travel.clone(), feed, own };
-            let begun = match view.in_slots(state) {
+            let begun = match follower.in_slots(state) {
                 None => Begun::InOnePiece(state.clone(), plan),
                 Some((slots, over)) => {
                     Begun::InSlots(slots.clone(), slots.clone().begin(state, over, plan, engine)?)
@@ -104,26 +104,26 @@ impl GraphInner {
                 Ok(travelled.with_again(Arc::new(seen)))
             });
             match outcome {
-                // A damaged view is built from the logs. A lost slot leaves sound files behind, from which
-                // the view is opened. Each is tried once: a second failure is not the fault of the view.
+                // A damaged follower is built from the logs. A lost slot leaves sound files behind, from which
+                // the follower is opened. Each is tried once: a second failure is not the fault of the follower.
                 Err(error) if again && error.kind() == ErrorKind::Corrupt => self.remake()?,
-                Err(_) if again && self.process().views.has_lost_slots() => self.reopen(),
+                Err(_) if again && self.process().followers.has_lost_slots() => self.reopen(),
                 outcome => return outcome,
             }
             again = false;
         }
     }
 
-    /// Drops the view: the next read makes it from the list on disk and the newer part of the logs.
+    /// Drops the follower: the next read makes it from the list on disk and the newer part of the logs.
     fn reopen(&self) {
         let process = self.process();
-        // A save in the background still works with the old view.
+        // A save in the background still works with the old follower.
         process.saving.join();
-        process.views.let_go();
+        process.followers.let_go();
         process.own.clear();
     }
 
-    /// Builds the view again, cut into slots in another way, and writes it to disk.
+    /// Builds the follower again, cut into slots in another way, and writes it to disk.
     pub fn partition(&self, partitioning: Partitioning) -> Result<Partitions> {
         if partitioning.slots == 0 || partitioning.slots > SLOTS_MAX || partitioning.threshold == 0 {
             return Err(Error::invalid(format!(
@@ -132,10 +132,10 @@ impl GraphInner {
             ))
             .with_hint(format!("take 1 to {SLOTS_MAX} slots and a threshold of at least 1")));
         }
-        // Before the view is built again, which takes its slots from this setting.
-        self.process().views.cut_as(partitioning);
+        // Before the follower is built again, which takes its slots from this setting.
+        self.process().followers.cut_as(partitioning);
         self.remake()?;
-        // Builds the view now, so that the next reader need not wait for it.
+        // Builds the follower now, so that the next reader need not wait for it.
         drop(self.state(&Session::default())?);
         self.settle()?;
         self.save_whole();
@@ -144,14 +144,14 @@ impl GraphInner {
 
     /// Waits until no partition is being split.
     fn settle(&self) -> Result<()> {
-        let slots = self.with_state(&Session::default(), &|view, state| {
-            Ok(view.in_slots(state).map(|(slots, _)| slots.clone()))
+        let slots = self.with_state(&Session::default(), &|follower, state| {
+            Ok(follower.in_slots(state).map(|(slots, _)| slots.clone()))
         })?;
         slots.map_or(Ok(()), |slots| slots.settle())
     }
 
-    /// The slots of the view, and the content of each.
+    /// The slots of the follower, and the content of each.
     pub fn partitions(&self) -> Result<Partitions> {
-        self.with_state(&Session::default(), &|view, state| Partitions::of(view, state))
+        self.with_state(&Session::default(), &|follower, state| Partitions::of(follower, state))
     }
 }

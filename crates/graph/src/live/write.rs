@@ -80,14 +80,9 @@ impl GraphInner {
     }
 
     /// Marks versions as moved.
-    pub fn mark_archived(
-        &self,
-        archive: &Archive,
-        versions: &HiddenVersions,
-        session: &Session,
-    ) -> Result<()> {
+    pub fn put_stubs(&self, archive: &Archive, versions: &HiddenVersions, session: &Session) -> Result<()> {
         self.journal.access().check_writable()?;
-        let (vertices, relations) = versions.marks();
+        let (vertices, relations) = versions.stubs();
         self.journal.unflushed().add(Record::encode_archived(archive, &vertices, &relations), session)
     }
 

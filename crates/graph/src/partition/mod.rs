@@ -152,7 +152,7 @@ pub trait Partitioner: Debug + Send + Sync {
     }
 }
 
-/// The partitioner of a view.
+/// The partitioner of an index.
 pub fn partitioner(partitioning: &Partitioning) -> Arc<dyn Partitioner> {
     let Partitioning { slots, scheme, threshold, labels } = *partitioning;
     match scheme {

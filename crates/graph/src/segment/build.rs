@@ -1,7 +1,7 @@
 //! Builds a segment in memory from the rows of the logs.
 //!
 //! Each relation is stored at both of its ends: with its row at the source, without one at the target. Both
-//! come from one line here, so that neither ever exists without the other. In a slot of a partitioned view, a
+//! come from one line here, so that neither ever exists without the other. In a slot of a partitioned index, a
 //! line counts for those of its ends that are placed there, with its row at each.
 //!
 //! Vertices are sorted by place; counting assigns the halves of relations to their vertices, where they are

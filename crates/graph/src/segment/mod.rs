@@ -1,4 +1,4 @@
-//! Segments: sorted, immutable parts of the view, in memory or in a file, with the same reads for both.
+//! Segments: sorted, immutable parts of the index, in memory or in a file, with the same reads for both.
 //!
 //! * `storage`: the place of a segment's bytes; pages of files, checked and cached;
 //! * `cursor`: sequential reads;
@@ -54,10 +54,10 @@ pub struct TypeRow {
     pub declared: TypeDecl,
 }
 
-/// The store to which a commit's marked versions were moved.
+/// The store to which a commit's versions with stubs were moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveRow {
-    /// The time when the commit became known: also that of each version it marks.
+    /// The time when the commit became known: also that of each version that it has a stub of.
     pub known: CommitKnown,
     /// The user of the versions.
     pub user: u32,

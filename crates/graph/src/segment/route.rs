@@ -145,7 +145,7 @@ impl Rows {
         };
         let replacing = Props::replacing();
         let props = |line: &&RelationLine| match line.archived && line.replaces {
-            // Everything that a mark holds.
+            // Everything that a stub holds.
             true => replacing.bytes(),
             false => self.props(line),
         };

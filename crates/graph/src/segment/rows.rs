@@ -28,7 +28,7 @@ pub struct CommitOrder {
 /// Rows from the logs that are in no segment yet, each with the number of its commit.
 #[derive(Debug, Default)]
 pub struct Rows {
-    /// The commits; the marks of a commit form an entry of their own.
+    /// The commits; the stubs of a commit form an entry of their own.
     pub(super) commits: Vec<RowsCommit>,
     /// The first entry of the last commit.
     last: usize,
@@ -73,8 +73,8 @@ pub(super) struct RelationLine {
 }
 
 impl RelationLine {
-    /// Reduces it to the content of a mark.
-    fn mark(&mut self) -> Result<()> {
+    /// Reduces it to the content of a stub.
+    fn reduce_to_stub(&mut self) -> Result<()> {
         if self.deleted {
             return Err(deletion_archived());
         }
@@ -113,7 +113,7 @@ impl Rows {
         CommitOrder { known, user }
     }
 
-    /// The number of the last commit, or of its marks.
+    /// The number of the last commit, or of its stubs.
     fn last(&mut self, archive: Option<Archive>) -> u32 {
         let own = self.commits[self.last..].iter().position(|commit| commit.archive == archive);
         let number = own.map_or(self.commits.len(), |i| self.last + i);
@@ -189,7 +189,7 @@ impl Rows {
         for (line, of) in new.iter_mut().zip(&placed.of_relations) {
             (line.commit, line.ends) = (commit(of >> 2)?, (of & 3) as u8);
             if self.commits[line.commit as usize].archive.is_some() {
-                line.mark()?;
+                line.reduce_to_stub()?;
             }
         }
         Ok(())
@@ -227,7 +227,7 @@ impl Rows {
             if row.version.deleted {
                 return Err(deletion_archived());
             }
-            // A mark records that there were static properties, but not which.
+            // A stub records that there were static properties, but not which.
             row.fixed = row.fixed.map(|_| Props::default());
             row.props = Props::default();
         }
@@ -272,7 +272,7 @@ impl Rows {
         }
         let new = &mut self.relations[first..];
         if archived {
-            new.iter_mut().try_for_each(RelationLine::mark)?;
+            new.iter_mut().try_for_each(RelationLine::reduce_to_stub)?;
         }
         let sources = columns.source_kinds.iter().zip(&columns.source_ids);
         self.names.vertices(sources, |i, number| new[i].source = number);

@@ -16,7 +16,7 @@
 //! | from a job to its processes, and back | always: ranks communicate | at the same time and depth |
 //!
 //! If a walk reaches a vertex at several times, it continues from the most permissive one, once in each
-//! period (`epoch` in the code): periods lie between writes that replace the vertex, and deletions that ended
+//! period (`period` in the code): periods lie between writes that replace the vertex, and deletions that ended
 //! relations at it, because no further time reveals what these hide. At the other times the walk follows only
 //! relations that last at that time: a read that continues while a file is replaced has both versions.
 //!

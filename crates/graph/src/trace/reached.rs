@@ -95,7 +95,7 @@ impl Reached {
     }
 
     /// The period of a time.
-    pub fn epoch(&self, time: u64) -> usize {
+    pub fn period(&self, time: u64) -> usize {
         self.bounds.partition_point(|bound| *bound <= time)
     }
 

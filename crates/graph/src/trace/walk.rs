@@ -105,7 +105,7 @@ impl Walk<'_> {
             let known = self.reached.get(&place);
             // A visit with no more hops has already continued over the whole period.
             let is_done =
-                |known: &Reached| known.done.get(&known.epoch(time)).is_some_and(|least| *least <= depth);
+                |known: &Reached| known.done.get(&known.period(time)).is_some_and(|least| *least <= depth);
             if known.is_some_and(is_done) {
                 self.come_again(place, time, depth);
                 continue;
@@ -122,7 +122,7 @@ impl Walk<'_> {
                     fresh
                 }
             };
-            reached.done.insert(reached.epoch(time), depth);
+            reached.done.insert(reached.period(time), depth);
             self.go_on(place, &reached, time, depth);
             reached.unload();
             self.reached.insert(place, reached);

@@ -23,7 +23,7 @@ pub struct StepFigures {
     pub nanoseconds: u64,
 }
 
-/// The work of the slots of a partitioned view.
+/// The work of the slots of a partitioned index.
 ///
 /// Source: GraphMeta (TPDS 30 (7), 2019), section 6.4.2: StatComm and StatReads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

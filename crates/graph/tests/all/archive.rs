@@ -13,11 +13,11 @@ use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_format::log::SideRecord;
 use fieldstone_graph::archive::{ArchiveReport, HiddenVersions, hidden};
 use fieldstone_graph::find::{VertexTest, find};
+use fieldstone_graph::follower::dump;
 use fieldstone_graph::read::{Relation, Versions, Vertex, edges, versions, vertex};
 use fieldstone_graph::segment::{CommitOrder, Rows, build, merge_young};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::trace::{TraceOptions, Way, trace};
-use fieldstone_graph::view::dump;
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
 use crate::history::History;
@@ -97,8 +97,8 @@ fn all_hidden(state: &GraphState, before: u64) -> (HiddenVersions, ArchiveReport
 }
 
 /// The commit that marks these versions as moved.
-fn marked(found: &HiddenVersions, before: u64, since: u64) -> Commits {
-    let (vertices, relations) = found.marks();
+fn stubbed(found: &HiddenVersions, before: u64, since: u64) -> Commits {
+    let (vertices, relations) = found.stubs();
     let archive = Archive { before, url: URL.into() };
     let records = Record::encode_archived(&archive, &vertices, &relations);
     records.into_iter().map(|record| (by(USER, since), record)).collect()
@@ -133,7 +133,7 @@ fn reads_from_the_moment_on_are_what_they_were_and_walks_take_no_other_way() {
             (found.vertices.len() as u64, found.relations.len() as u64)
         );
         (moved, others) = (moved + found.vertices.len() + found.relations.len(), others + report.others);
-        commits.extend(marked(&found, before, 2));
+        commits.extend(stubbed(&found, before, 2));
         let left = state(&commits, dice);
         assert_eq!(dump(&left).unwrap(), dump(&state(&commits, dice)).unwrap(), "seed {seed}");
         for name in names(&full) {
@@ -223,7 +223,7 @@ fn who_asks_for_what_was_moved_is_told_where_it_is() {
     let dice = &mut seeded(1);
     let (found, report) = all_hidden(&state(&commits, dice), 30);
     assert_eq!((report.vertices, report.others, found.vertices[0].version.stamp), (1, 0, 10));
-    commits.extend(marked(&found, 30, 2));
+    commits.extend(stubbed(&found, 30, 2));
     let left = state(&commits, dice);
     let file = VertexName::new("file", "a");
     let error = vertex(&left, &file, Some(12)).unwrap_err();
@@ -253,7 +253,7 @@ fn a_row_that_is_put_again_later_is_here_again() {
     let mut commits: Commits = vec![(by(USER, 1), put(10, 1)), (by(USER, 1), put(20, 2))];
     let dice = &mut seeded(2);
     let (found, _) = all_hidden(&state(&commits, dice), 30);
-    commits.extend(marked(&found, 30, 2));
+    commits.extend(stubbed(&found, 30, 2));
     // A version of a moment in between is late; one of the same moment was put again.
     commits.push((by(USER, 3), put(12, 4)));
     commits.push((by(USER, 3), put(10, 5)));

@@ -51,7 +51,7 @@ fn types(dice: &mut Random) -> Record {
 }
 
 /// Marks of versions that may be there.
-fn marks(dice: &mut Random) -> Record {
+fn stubs(dice: &mut Random) -> Record {
     let archive = Archive { before: dice.below(12), url: "/cold".into() };
     let mut version = version(dice);
     version.deleted = false;
@@ -70,7 +70,7 @@ pub fn record(dice: &mut Random) -> Record {
     let n = 1 + dice.below(4);
     match dice.below(7) {
         0 => types(dice),
-        6 => marks(dice),
+        6 => stubs(dice),
         1 | 2 => Record::Vertices((0..n).map(|_| vertex_row(dice)).collect()),
         _ => Record::Relations((0..n).map(|_| relation_row(dice)).collect()),
     }

@@ -193,8 +193,8 @@ fn slots_give_each_relation_once_and_as_edges_has_it() {
     let (mut found_any, mut unanswered) = (0, 0);
     for seed in seeds(700) {
         let dice = &mut *seeded(seed);
-        let marked = dice.one_in(2);
-        let history = if marked { history(dice).marked(dice) } else { history(dice) };
+        let stubbed = dice.one_in(2);
+        let history = if stubbed { history(dice).stubbed(dice) } else { history(dice) };
         let mut parts = history.parts(dice, 4);
         parts.insert(0, declaration());
         let whole = GraphState::of(segments(&parts));
@@ -212,7 +212,7 @@ fn slots_give_each_relation_once_and_as_edges_has_it() {
             let kind = if dice.one_in(2) { kind } else { far };
             let asked = RelationTest { kind: kind.into(), tests: tests(dice) };
             // Versions that count now are never moved to another store.
-            let at = if marked || dice.one_in(2) { Some(dice.below(40)) } else { None };
+            let at = if stubbed || dice.one_in(2) { Some(dice.below(40)) } else { None };
             let all = by_vertex(&whole, &asked, at.unwrap_or(u64::MAX));
             let moved = !asked.tests.is_empty() && all.iter().any(|relation| relation.archived.is_some());
             for state in [&whole, &state] {

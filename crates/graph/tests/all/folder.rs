@@ -10,11 +10,11 @@ use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName};
 use fieldstone_format::graph_segment::manifest::Manifest;
 use fieldstone_format::graph_segment::{CommitKnown, PAGE};
 use fieldstone_graph::folder::{MergeOlder, SavedSlots, SegmentFolder, SlotSegments};
+use fieldstone_graph::follower::{GraphFollower, dump};
 use fieldstone_graph::segment::{CommitOrder, PageCache, Rows, Segment, build};
 use fieldstone_graph::state::GraphState;
-use fieldstone_graph::view::{GraphView, dump};
 use fieldstone_journal::feed::Commit;
-use fieldstone_journal::view::{View, Wait};
+use fieldstone_journal::follower::{Follower, Wait};
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
 use crate::common;
@@ -26,7 +26,7 @@ fn folder(env: &Env) -> SegmentFolder {
     SegmentFolder::new(env.clone(), PathBuf::from("/graph"), STORE, PageCache::new(1 << 20))
 }
 
-/// Saves a view in one piece.
+/// Saves a follower in one piece.
 fn save(
     folder: &SegmentFolder,
     segments: &[Arc<Segment>],
@@ -74,7 +74,7 @@ fn what_was_written_is_what_another_reads() {
             assert_eq!(read, manifest);
             assert_eq!(dump(&GraphState::of(loaded)).unwrap(), whole);
             assert_eq!(names(&env).len(), 1 + written.len(), "only what the list names is left");
-            (segments, number) = (written, manifest.generation);
+            (segments, number) = (written, manifest.revision);
         }
     }
 }
@@ -143,31 +143,31 @@ fn commit(log: u8, record: &Record) -> Commit {
     }
 }
 
-fn apply(view: &mut GraphView, log: u8, anew: bool) {
-    view.begin(Wait::Yes).unwrap();
+fn apply(follower: &mut GraphFollower, log: u8, anew: bool) {
+    follower.begin(Wait::Yes).unwrap();
     if anew {
-        view.clear().unwrap();
+        follower.clear().unwrap();
     }
     let row = common::relation_row(&mut seeded(u64::from(log)));
-    view.commit(&commit(log, &Record::Relations(vec![row]))).unwrap();
-    view.mark(Id([log; 16]), 1).unwrap();
-    view.end().unwrap();
+    follower.commit(&commit(log, &Record::Relations(vec![row]))).unwrap();
+    follower.mark(Id([log; 16]), 1).unwrap();
+    follower.end().unwrap();
 }
 
 #[test]
 fn what_was_written_takes_the_place_of_what_it_was_written_from_alone() {
     for rebuilt in [false, true] {
         let env = SimWorld::new(4).process("a");
-        let mut view = GraphView::new();
-        apply(&mut view, 1, false);
-        let frozen = view.freeze().unwrap();
+        let mut follower = GraphFollower::new();
+        apply(&mut follower, 1, false);
+        let frozen = follower.freeze().unwrap();
         let saved = frozen.save(&folder(&env), MergeOlder::Tiers(u64::MAX)).unwrap();
         assert!(saved.is_some());
-        apply(&mut view, 2, rebuilt);
-        let before = view.dump().unwrap();
-        view.install(&frozen, saved);
-        assert_eq!(view.dump().unwrap(), before, "rebuilt: {rebuilt}");
-        assert_eq!(view.applied().segments[0].is_in_memory(), rebuilt);
+        apply(&mut follower, 2, rebuilt);
+        let before = follower.dump().unwrap();
+        follower.install(&frozen, saved);
+        assert_eq!(follower.dump().unwrap(), before, "rebuilt: {rebuilt}");
+        assert_eq!(follower.applied().segments[0].is_in_memory(), rebuilt);
     }
 }
 
@@ -181,7 +181,7 @@ fn many_small_segments_become_few_and_all_may_become_one() {
         segments.push(segment(dice, 3));
         let saved = save(&folder(&env), &segments, Manifest::default(), number, MergeOlder::Tiers(u64::MAX));
         let (manifest, written) = saved.unwrap();
-        (segments, number) = (written, manifest.generation);
+        (segments, number) = (written, manifest.revision);
         assert!(segments.len() < 4, "{} segments of the first tier", segments.len());
     }
     let whole = dump(&GraphState::of(segments.clone())).unwrap();
@@ -206,7 +206,7 @@ fn segments_of_a_tier_become_one_unless_it_were_too_large() {
             let older = MergeOlder::Tiers(largest);
             let (manifest, written) =
                 save(&folder(&env), &segments, Manifest::default(), number, older).unwrap();
-            (segments, number) = (written, manifest.generation);
+            (segments, number) = (written, manifest.revision);
         }
         assert_eq!(segments.len(), left);
     }

@@ -19,7 +19,7 @@ pub struct History {
     pub relations: Vec<(RelationRow, u32)>,
     pub vertices: Vec<(VertexRow, u32)>,
     /// Marks of some of them, each with the time when it became known.
-    pub marks: Vec<(Record, u32, u64)>,
+    pub stubs: Vec<(Record, u32, u64)>,
 }
 
 /// One of a few vertices of these types.
@@ -47,8 +47,8 @@ impl History {
     }
 
     /// The same, with content moved to one of two stores.
-    pub fn marked(self, dice: &mut Random) -> History {
-        let mut marks = Vec::new();
+    pub fn stubbed(self, dice: &mut Random) -> History {
+        let mut stubs = Vec::new();
         let archive = |dice: &mut Random| {
             let url = *dice.pick(&["/cold", "/colder"]);
             (Archive { before: dice.below(3), url: url.into() }, 1 + dice.below(3))
@@ -57,7 +57,7 @@ impl History {
             if dice.one_in(4) {
                 let props = if row.props.replaces() { Props::replacing() } else { Props::default() };
                 let ((archive, since), row) = (archive(dice), RelationRow { props, ..row.clone() });
-                marks.push((Record::ArchivedRelations(archive, vec![row]), *user, since));
+                stubs.push((Record::ArchivedRelations(archive, vec![row]), *user, since));
             }
         }
         for (row, user) in self.vertices.iter().filter(|(row, _)| !row.version.deleted) {
@@ -65,10 +65,10 @@ impl History {
                 let fixed = dice.one_in(3).then(Props::default);
                 let row = VertexRow { props: Props::default(), fixed, ..row.clone() };
                 let (archive, since) = archive(dice);
-                marks.push((Record::ArchivedVertices(archive, vec![row]), *user, since));
+                stubs.push((Record::ArchivedVertices(archive, vec![row]), *user, since));
             }
         }
-        History { marks, ..self }
+        History { stubs, ..self }
     }
 
     fn at(dice: &mut Random, mut stamps: Vec<u64>) -> History {
@@ -107,7 +107,7 @@ impl History {
         let relations = relations.map(|(row, user)| (Record::Relations(vec![row.clone()]), *user, 1));
         let vertices = self.vertices.iter();
         let vertices = vertices.map(|(row, user)| (Record::Vertices(vec![row.clone()]), *user, 1));
-        for (record, user, since) in relations.chain(vertices).chain(self.marks.iter().cloned()) {
+        for (record, user, since) in relations.chain(vertices).chain(self.stubs.iter().cloned()) {
             let commit = CommitOrder { known: CommitKnown { since, stamp: since }, user };
             all[dice.index(parts)].add(commit, &record.encode()).unwrap();
         }

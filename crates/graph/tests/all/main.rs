@@ -1,7 +1,7 @@
-//! Tests of the graph: its segments, the view, and reads.
+//! Tests of the graph: its segments, the follower, and reads.
 //!
 //! All of them are one program, so that everything is linked once. Run a part by its name: `cargo test -p
-//! fieldstone-graph view::`.
+//! fieldstone-graph follower::`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -10,6 +10,7 @@ mod common;
 mod find;
 mod find_relations;
 mod folder;
+mod follower;
 mod history;
 mod segments;
 mod slot_counters;
@@ -17,4 +18,3 @@ mod slot_model;
 mod slots;
 mod trace;
 mod travel;
-mod view;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use fieldstone_format::graph::{Record, RelationRow, VertexName};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
+use fieldstone_graph::follower::dump;
 use fieldstone_graph::segment::{CommitOrder, MemorySink, Rows, Segment, build, merge};
 use fieldstone_graph::state::GraphState;
-use fieldstone_graph::view::dump;
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
 use crate::common;

@@ -1,5 +1,5 @@
 //! Slots: each engine walks the rows in them, over a network that loses, repeats and reorders messages, with
-//! the same result as a view in one piece.
+//! the same result as an index in one piece.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SlotLabels};
+use fieldstone_graph::follower::dump;
 use fieldstone_graph::partition::partitioner;
 use fieldstone_graph::segment::{Rows, Segment, build};
 use fieldstone_graph::slot::{Engine, ShelfContent, Slots};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::travel::{Path, Travelled, travel};
-use fieldstone_graph::view::dump;
 use fieldstone_slots::simulated::{NetworkFaults, SimulatedNetwork};
 use fieldstone_slots::{SlotCluster, travels};
 use fieldstone_testkit::{Random, random::seeds, seeded};
@@ -58,7 +58,7 @@ impl Simulated {
     }
 
     /// The places that each slot has for its marked versions.
-    fn marks(&self) -> Vec<Arc<str>> {
+    fn stubs(&self) -> Vec<Arc<str>> {
         let mut urls = Vec::new();
         for shelf in self.cluster.contents().unwrap() {
             let state = GraphState::of(shelf.segments);
@@ -96,7 +96,7 @@ pub fn faults(dice: &mut Random) -> NetworkFaults {
 fn outcome(travelled: Result<Travelled>) -> BTreeSet<String> {
     let travelled = match travelled {
         Ok(travelled) => travelled,
-        // A test of properties found a mark: which one comes first is undetermined.
+        // A test of properties found a stub: which one comes first is undetermined.
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
             assert!(error.message().contains("/cold"), "{error}");
@@ -119,11 +119,11 @@ fn outcome(travelled: Result<Travelled>) -> BTreeSet<String> {
 
 #[test]
 fn slots_walk_to_where_one_piece_is_walked() {
-    let (mut redirected, mut marked, mut unanswered) = (0, 0, 0);
+    let (mut redirected, mut stubbed, mut unanswered) = (0, 0, 0);
     for seed in seeds(1_500) {
         let dice = &mut *seeded(seed);
         let history = if dice.one_in(3) { History::crowded(dice) } else { History::random(dice) };
-        let history = if dice.one_in(2) { history.marked(dice) } else { history };
+        let history = if dice.one_in(2) { history.stubbed(dice) } else { history };
         let parts = history.parts(dice, 4);
         let segments = |parts: &[Rows]| -> Vec<Arc<Segment>> {
             parts.iter().filter(|part| !part.is_empty()).map(|part| Arc::new(build(part).unwrap())).collect()
@@ -152,9 +152,9 @@ fn slots_walk_to_where_one_piece_is_walked() {
         if dice.one_in(2) {
             slots.cluster.settle().unwrap();
         }
-        let marks = slots.marks();
-        marked += marks.len();
-        assert!(marks.iter().all(|url| url.starts_with("/cold")), "each slot knows where its marks lead");
+        let stubs = slots.stubs();
+        stubbed += stubs.len();
+        assert!(stubs.iter().all(|url| url.starts_with("/cold")), "each slot knows where its stubs lead");
         for _ in 0..2 {
             let walk = Walk::random(dice);
             let mut asked = walk.travel();
@@ -170,5 +170,5 @@ fn slots_walk_to_where_one_piece_is_walked() {
         }
     }
     assert!(redirected > 0, "clients were sent elsewhere");
-    assert!(marked > 1_000 && unanswered > 10, "{marked} marks, {unanswered} tests met one");
+    assert!(stubbed > 1_000 && unanswered > 10, "{stubbed} stubs, {unanswered} tests met one");
 }

@@ -24,11 +24,11 @@ use fieldstone_format::version::Version;
 
 use crate::Journal;
 use crate::feed::{EntryChange, Feed, TransactionState};
+use crate::follower::{FieldLookup, HeldField};
 use crate::journal::JournalOptions;
 use crate::medium::objects::{ObjectMedium, Objects};
 use crate::session::Session;
 use crate::snapshot::Order;
-use crate::view::{HeldField, Holds};
 use crate::writer::Encoded;
 
 /// The store's folder on the simulated machine.
@@ -165,13 +165,13 @@ impl History {
                 match dice.below(5) {
                     0 => journal.transactions().decide(id, false, &Session::default()),
                     1 => journal.transactions().decide(id, true, &Session::default()),
-                    2 => journal.transactions().decide_kinds(
+                    2 => journal.transactions().set_active_kinds(
                         id,
                         0,
                         dice.below(256) as u32,
                         &Session::default(),
                     ),
-                    _ => journal.transactions().decide_kinds(
+                    _ => journal.transactions().set_active_kinds(
                         id,
                         dice.below(256) as u32,
                         0,
@@ -316,7 +316,7 @@ impl Standing {
     }
 }
 
-impl Holds for Standing {
+impl FieldLookup for Standing {
     fn fields(
         &self,
         request: &Request,

@@ -1,5 +1,5 @@
 //! Tests for every implementation of the journal's traits: each behaviour is a function that a test runs by name. See
-//! [`view`] for followers of the logs.
+//! [`follower`] for followers of the logs.
 
+pub mod follower;
 pub mod history;
-pub mod view;

@@ -85,7 +85,7 @@ impl Acceptances<'_> {
         let looks = self.committer.looks();
         let (horizon, _) = looks.horizon()?;
         let records = vec![acceptance::encode(&acceptance)];
-        let flushed = self.committer.decide(schema_extension::mark(), records, horizon, session)?;
+        let flushed = self.committer.decide(schema_extension::flag(), records, horizon, session)?;
         let snapshot = looks.snapshot()?;
         let made = (flushed.writer, flushed.record.sequence);
         let counted = snapshot.accepted.all().iter().find(|loss| (loss.log, loss.sequence) == made);

@@ -24,7 +24,7 @@ use super::gathering::Gathering;
 use super::looks::Looks;
 use super::unflushed::Unflushed;
 use crate::session::{Session, SessionKey};
-use crate::snapshot::{Flushed, LogView};
+use crate::snapshot::{Flushed, SnapshotLog};
 use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
 
 /// How often a flush lets other threads run before it begins, whatever a clock says.
@@ -258,7 +258,7 @@ impl<'a> Committer<'a> {
         }
         let (horizon, snapshot) = self.looks().horizon()?;
         let user = access.user(session);
-        let named = |log: &Arc<LogView>| {
+        let named = |log: &Arc<SnapshotLog>| {
             let attempt = log.record.attempt.as_ref();
             log.uid == user && attempt.is_some_and(|attempt| attempt.name == access.attempt())
         };

@@ -55,7 +55,7 @@ impl SchemaInForce<'_> {
         looks.access.check_store_owner(&snapshot, "extend", session)?;
         grown(&looks.schema.now(), text)?;
         let records = vec![schema_extension::encode(text)];
-        let flushed = self.committer.decide(schema_extension::mark(), records, horizon, session)?;
+        let flushed = self.committer.decide(schema_extension::flag(), records, horizon, session)?;
         let snapshot = looks.snapshot()?;
         let now = looks.schema.now();
         // Others may have been faster, by their stamps; their extension is then the same, or it came first.

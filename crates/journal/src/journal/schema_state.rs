@@ -33,7 +33,7 @@ pub struct SchemaState {
 #[derive(Debug, Clone)]
 struct Grown {
     schema: Schema,
-    /// The extensions that were added, or passed over; `None` before the first look.
+    /// The extensions that were added, or skipped; `None` before the first look.
     known: Option<Arc<[Arc<SchemaExtension>]>>,
     /// Settings of the store.
     settings: Arc<BTreeMap<String, String>>,

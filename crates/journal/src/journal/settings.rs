@@ -28,7 +28,7 @@ impl StoreSettings<'_> {
         let (horizon, snapshot) = looks.horizon()?;
         looks.access.check_store_owner(&snapshot, "set", session)?;
         let records = vec![setting::encode(setting)];
-        self.committer.decide(schema_extension::mark(), records, horizon, session)?;
+        self.committer.decide(schema_extension::flag(), records, horizon, session)?;
         looks.snapshot().map(drop)
     }
 }

@@ -133,7 +133,7 @@ fn a_transaction_is_decided_once() {
     let id = transactions.begin().unwrap();
     flush_note(&opener, &session.within(id));
     flush_note(&joined, &session.within(id));
-    transactions.decide_kinds(id, ALL_KINDS, 0, &session).unwrap();
+    transactions.set_active_kinds(id, ALL_KINDS, 0, &session).unwrap();
     transactions.decide(id, true, &session).unwrap();
     assert_eq!(kind(transactions.decide(id, false, &session)), ErrorKind::Conflict);
     joined.unflushed().add(vec![note("late")], &session.within(id)).unwrap();

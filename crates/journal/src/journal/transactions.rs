@@ -52,7 +52,7 @@ impl Transactions<'_> {
     }
 
     /// Makes kinds of content of a transaction visible (`on`) or invisible again (`off`), as bits.
-    pub fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
+    pub fn set_active_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
         let looks = self.committer.looks();
         looks.access.check_writable()?;
         let session = &session.within(transaction);

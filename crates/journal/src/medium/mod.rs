@@ -1,14 +1,14 @@
 //! The storage for the bytes of one store (J-28): files of a folder ([`posix`]), or objects ([`objects`]).
 //!
 //! Above this line a log is a sequence of commits, each at an [`Address`], and nothing is known of paths,
-//! lengths, inodes, torn tails or zeros. Below it nothing is known of keys, transactions and views.
+//! lengths, inodes, torn tails or zeros. Below it nothing is known of keys, transactions and followers.
 //!
 //! * [`Medium`]: the store itself, and bytes of its logs;
 //! * [`Watch`]: which logs there are, and the last commit of each;
 //! * [`LogWriter`], [`DataWriter`]: what one writer appends;
 //! * [`Inspect`]: looking after what is stored.
 //!
-//! Contract of every medium (the suites of stores and views run on each):
+//! Contract of every medium (the suites of stores and followers run on each):
 //! * a commit is there as a whole or not at all, and durable when [`LogWriter::append`] returns;
 //! * a commit that [`Watch::look`] has shown once is shown by all later looks, or is missing and then named
 //!   as a [`Loss`];

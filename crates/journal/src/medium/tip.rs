@@ -90,7 +90,7 @@ pub struct Problem {
     pub damage: bool,
     /// Whether what the file holds is missing from reads: it is a log that this user may not read, or none of
     /// this store's.
-    pub passed_over: bool,
+    pub skipped: bool,
 }
 
 /// A store whose folder of logs is gone, and with it all that they say.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fieldstone_format::Id;
 use fieldstone_format::acceptance::Lost;
 
-use super::{AcceptedLoss, LogView};
+use super::{AcceptedLoss, SnapshotLog};
 
 /// The user who may do anything.
 const ROOT: u32 = 0;
@@ -30,7 +30,7 @@ pub struct Accepted {
 impl Accepted {
     /// Those that count of all that stand in logs; `owner`: whose the log of a writer is, or was.
     pub fn find<'a>(
-        logs: impl Iterator<Item = &'a Arc<LogView>>,
+        logs: impl Iterator<Item = &'a Arc<SnapshotLog>>,
         folder_owner: Option<u32>,
         owner: impl Fn(Id) -> Option<u32>,
     ) -> Accepted {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{LogView, Order};
+use super::{Order, SnapshotLog};
 
 /// By log, when its attempt began; empty where nobody named one.
 #[derive(Debug, Clone, Default)]
@@ -15,11 +15,11 @@ pub struct Attempts(Vec<Option<Order>>);
 
 impl Attempts {
     /// Of the logs of a snapshot, in their order.
-    pub fn of(logs: &[Arc<LogView>]) -> Attempts {
+    pub fn of(logs: &[Arc<SnapshotLog>]) -> Attempts {
         if logs.iter().all(|log| log.record.attempt.is_none()) {
             return Attempts::default();
         }
-        let named = |log: &'_ Arc<LogView>| {
+        let named = |log: &'_ Arc<SnapshotLog>| {
             let attempt = log.record.attempt.clone()?;
             Some(((log.uid, attempt.name), (attempt.began, log.writer)))
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fieldstone_format::{FORMAT_VERSION, setting};
 
-use super::{LogView, StoreSetting};
+use super::{SnapshotLog, StoreSetting};
 
 /// The version of the format that a store is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl StoreFormat {
     pub const NEW: StoreFormat = StoreFormat { version: FORMAT_VERSION, pin: None, is_open: true };
 
     /// That of a store with these logs, given the settings that count, the last one of each name last.
-    pub fn find(logs: &[Arc<LogView>], settings: &[&Arc<StoreSetting>]) -> StoreFormat {
+    pub fn find(logs: &[Arc<SnapshotLog>], settings: &[&Arc<StoreSetting>]) -> StoreFormat {
         let pin = settings.iter().rev().find(|set| set.setting.name == setting::FORMAT);
         let highest = logs.iter().map(|log| log.header.version).max();
         match (pin, highest) {

@@ -8,9 +8,9 @@ mod accepted;
 mod attempts;
 mod chain;
 mod format;
-mod log_view;
 mod owners;
 mod refresh;
+mod snapshot_log;
 mod user_state;
 
 use std::collections::BTreeMap;
@@ -27,9 +27,9 @@ pub use accepted::Accepted;
 use attempts::Attempts;
 use chain::Layers;
 pub use format::{Pin, StoreFormat};
-pub use log_view::{AcceptedLoss, LogView, SchemaExtension, StoreSetting};
 pub use owners::Owners;
 pub use refresh::{Flushed, Refresher};
+pub use snapshot_log::{AcceptedLoss, SchemaExtension, SnapshotLog, StoreSetting};
 pub use user_state::{ALL_KINDS, Decided, UserState};
 
 use crate::medium::Claims;
@@ -43,7 +43,7 @@ pub type Order = (u64, Id);
 #[derive(Debug)]
 pub struct Snapshot {
     /// Logs with at least one commit, by writer id.
-    pub logs: Vec<Arc<LogView>>,
+    pub logs: Vec<Arc<SnapshotLog>>,
     /// Runs of all logs; `run_log[i]` is the index of run i's log.
     pub segments: Vec<Arc<Segment>>,
     /// Index into `logs` for each segment.
@@ -98,7 +98,7 @@ impl Snapshot {
 
     /// A snapshot of these logs, which shares with one before it what did not change.
     fn new(
-        mut logs: Vec<Arc<LogView>>,
+        mut logs: Vec<Arc<SnapshotLog>>,
         claims: &Arc<dyn Claims>,
         folder_owner: Option<u32>,
         before: Option<&Snapshot>,
@@ -140,7 +140,7 @@ impl Snapshot {
     }
 
     /// The log that segment `index` belongs to.
-    pub fn log_of(&self, segment: usize) -> &Arc<LogView> {
+    pub fn log_of(&self, segment: usize) -> &Arc<SnapshotLog> {
         &self.logs[self.run_log[segment] as usize]
     }
 
@@ -152,7 +152,7 @@ impl Snapshot {
     }
 
     /// The log of `writer`.
-    pub fn log(&self, writer: Id) -> Option<&Arc<LogView>> {
+    pub fn log(&self, writer: Id) -> Option<&Arc<SnapshotLog>> {
         self.logs.binary_search_by_key(&writer, |log| log.writer).ok().map(|i| &self.logs[i])
     }
 
@@ -208,7 +208,7 @@ impl Snapshot {
     }
 
     /// Logs with commits prepared under a transaction, each with the last one's sequence.
-    pub fn prepared_by_all(&self, transaction: Id) -> impl Iterator<Item = (&Arc<LogView>, u64)> {
+    pub fn prepared_by_all(&self, transaction: Id) -> impl Iterator<Item = (&Arc<SnapshotLog>, u64)> {
         self.logs.iter().filter_map(move |log| {
             let prepared = log.record.prepared.iter().find(|p| p.transaction == transaction)?;
             Some((log, prepared.sequence))
@@ -271,8 +271,8 @@ impl Snapshot {
 
 /// The decisions in these logs, given those of an earlier snapshot; `None` if a log is not an extension of its
 /// earlier self.
-fn states(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32), Arc<UserState>>> {
-    let same_user = |log: &Arc<LogView>| {
+fn states(logs: &[Arc<SnapshotLog>], before: &Snapshot) -> Option<Layers<(Id, u32), Arc<UserState>>> {
+    let same_user = |log: &Arc<SnapshotLog>| {
         let at = logs.binary_search_by_key(&log.writer, |log| log.writer);
         at.is_ok_and(|at| logs[at].uid == log.uid)
     };
@@ -297,16 +297,16 @@ fn states(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32), 
 }
 
 /// Extensions of the schema, by stamp and writer. The schema belongs to the owner of the folder of logs.
-fn extensions(logs: &[Arc<LogView>], folder_owner: Option<u32>) -> Vec<Arc<SchemaExtension>> {
-    let counts = |log: &&Arc<LogView>| folder_owner.is_none_or(|owner| owner == log.uid);
+fn extensions(logs: &[Arc<SnapshotLog>], folder_owner: Option<u32>) -> Vec<Arc<SchemaExtension>> {
+    let counts = |log: &&Arc<SnapshotLog>| folder_owner.is_none_or(|owner| owner == log.uid);
     let mut all: Vec<_> = logs.iter().filter(counts).flat_map(|log| log.extensions.iter().cloned()).collect();
     all.sort_by_key(|extension| (extension.stamp, extension.writer));
     all
 }
 
 /// The store's settings, which belong to the owner of the folder of logs, in its order.
-fn counted_settings(logs: &[Arc<LogView>], folder_owner: Option<u32>) -> Vec<&Arc<StoreSetting>> {
-    let counts = |log: &&Arc<LogView>| folder_owner.is_none_or(|owner| owner == log.uid);
+fn counted_settings(logs: &[Arc<SnapshotLog>], folder_owner: Option<u32>) -> Vec<&Arc<StoreSetting>> {
+    let counts = |log: &&Arc<SnapshotLog>| folder_owner.is_none_or(|owner| owner == log.uid);
     let mut all: Vec<_> = logs.iter().filter(counts).flat_map(|log| &log.settings).collect();
     all.sort_by_key(|set| (set.stamp, set.writer));
     all

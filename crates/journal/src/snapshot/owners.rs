@@ -13,7 +13,7 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_format::Id;
 
-use super::LogView;
+use super::SnapshotLog;
 use crate::medium::Claims;
 use crate::segment::SegmentCursor;
 
@@ -28,7 +28,7 @@ pub enum Owners {
 
 impl Owners {
     /// Looks the owners up; reads no index and no claim while there is only one user.
-    pub fn find(logs: &[Arc<LogView>], claims: &Arc<dyn Claims>, folder: Option<u32>) -> Result<Owners> {
+    pub fn find(logs: &[Arc<SnapshotLog>], claims: &Arc<dyn Claims>, folder: Option<u32>) -> Result<Owners> {
         let first = logs.first().map(|log| log.uid);
         if logs.iter().all(|log| Some(log.uid) == first) {
             return Ok(Owners::One(first));

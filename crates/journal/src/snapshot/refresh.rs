@@ -12,7 +12,7 @@ use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, FrameInfo};
 use tracing::Span;
 
-use super::{Accepted, LogView, Snapshot};
+use super::{Accepted, Snapshot, SnapshotLog};
 use crate::medium::{Look, Loss, Medium, Problem, Watch};
 use crate::segment::BlockCache;
 
@@ -33,9 +33,9 @@ pub struct Refresher {
     medium: Arc<dyn Medium>,
     watch: Box<dyn Watch>,
     cache: Arc<BlockCache>,
-    views: HashMap<Id, Arc<LogView>>,
+    snapshot_logs: HashMap<Id, Arc<SnapshotLog>>,
     /// Logs whose end was given up, as they were then.
-    cut: HashMap<Id, Arc<LogView>>,
+    cut: HashMap<Id, Arc<SnapshotLog>>,
     /// Whether a look found something that no snapshot shows yet.
     moved: bool,
     /// Up to which ticket reads were served by a refresh that began after they asked.
@@ -50,7 +50,7 @@ impl Refresher {
             watch: medium.watch(),
             medium,
             cache,
-            views: HashMap::new(),
+            snapshot_logs: HashMap::new(),
             cut: HashMap::new(),
             moved: false,
             served: 0,
@@ -84,42 +84,42 @@ impl Refresher {
             self.publish()?;
             self.moved = false;
         }
-        Span::current().record("logs", self.views.len()).record("moved", moved);
+        Span::current().record("logs", self.snapshot_logs.len()).record("moved", moved);
         Ok(self.current.clone())
     }
 
     /// Makes a snapshot from the findings of the last look.
     fn publish(&mut self) -> Result<()> {
         let tips = self.watch.tips();
-        let mut views = HashMap::with_capacity(tips.len());
+        let mut snapshot_logs = HashMap::with_capacity(tips.len());
         for tip in &tips {
-            let known = self.views.get(&tip.writer);
-            let view = match known {
+            let known = self.snapshot_logs.get(&tip.writer);
+            let snapshot_log = match known {
                 Some(known) if Arc::ptr_eq(&known.tip, tip) => known.clone(),
                 Some(known) if known.record.sequence == tip.record.sequence => {
-                    Arc::new(LogView { tip: tip.clone(), ..(**known).clone() })
+                    Arc::new(SnapshotLog { tip: tip.clone(), ..(**known).clone() })
                 }
                 // A log may have been cut back: what it was is nothing to go on from.
                 _ => {
                     let known = known.filter(|known| known.record.sequence < tip.record.sequence);
-                    Arc::new(LogView::new(&self.medium, &self.cache, tip, known.map(|known| &**known)))
+                    Arc::new(SnapshotLog::new(&self.medium, &self.cache, tip, known.map(|known| &**known)))
                 }
             };
-            views.insert(tip.writer, view);
+            snapshot_logs.insert(tip.writer, snapshot_log);
         }
-        self.views = views;
+        self.snapshot_logs = snapshot_logs;
         let findings = self.watch.findings();
         let mut problems = findings.problems;
-        for view in tips.iter().filter_map(|tip| self.views.get(&tip.writer)) {
-            problems.extend(view.decisions_damage.as_ref().map(|why| Problem {
-                file: self.medium.shown(view.writer, 0),
+        for snapshot_log in tips.iter().filter_map(|tip| self.snapshot_logs.get(&tip.writer)) {
+            problems.extend(snapshot_log.decisions_damage.as_ref().map(|why| Problem {
+                file: self.medium.shown(snapshot_log.writer, 0),
                 why: why.clone(),
                 damage: true,
-                passed_over: false,
+                skipped: false,
             }));
         }
         let (claims, owner) = (self.watch.claims(), self.watch.folder_owner());
-        let accepted = Accepted::find(self.views.values(), owner, |log| self.watch.owner(log));
+        let accepted = Accepted::find(self.snapshot_logs.values(), owner, |log| self.watch.owner(log));
         let logs = self.up_to_ends(&accepted)?;
         let snapshot = Snapshot::new(logs, &claims, owner, Some(&self.current))?;
         let (foreign, mut losses, without_logs) = (findings.foreign, findings.losses, findings.without_logs);
@@ -135,20 +135,21 @@ impl Refresher {
     }
 
     /// The logs without what was given up of them.
-    fn up_to_ends(&mut self, accepted: &Accepted) -> Result<Vec<Arc<LogView>>> {
-        let mut logs = Vec::with_capacity(self.views.len());
-        for view in self.views.values() {
-            match accepted.end(view.writer) {
+    fn up_to_ends(&mut self, accepted: &Accepted) -> Result<Vec<Arc<SnapshotLog>>> {
+        let mut logs = Vec::with_capacity(self.snapshot_logs.len());
+        for snapshot_log in self.snapshot_logs.values() {
+            match accepted.end(snapshot_log.writer) {
                 Some(0) => {}
-                Some(end) if view.record.sequence > end => {
-                    let same = |cut: &&Arc<LogView>| cut.record.sequence == end && cut.uid == view.uid;
-                    let cut = match self.cut.get(&view.writer).filter(same) {
+                Some(end) if snapshot_log.record.sequence > end => {
+                    let same =
+                        |cut: &&Arc<SnapshotLog>| cut.record.sequence == end && cut.uid == snapshot_log.uid;
+                    let cut = match self.cut.get(&snapshot_log.writer).filter(same) {
                         Some(cut) => cut.clone(),
-                        None => self.log_up_to(view, end)?,
+                        None => self.log_up_to(snapshot_log, end)?,
                     };
                     logs.push(cut);
                 }
-                _ => logs.push(view.clone()),
+                _ => logs.push(snapshot_log.clone()),
             }
         }
         let cut = logs.iter().filter(|log| accepted.end(log.writer).is_some());
@@ -157,20 +158,20 @@ impl Refresher {
     }
 
     /// A log as it was at its commit `end`. Views that this handle had of it may be gone.
-    fn log_up_to(&self, view: &LogView, end: u64) -> Result<Arc<LogView>> {
-        if let Ok(Some(cut)) = view.back_at(&self.medium, &self.cache, end) {
+    fn log_up_to(&self, snapshot_log: &SnapshotLog, end: u64) -> Result<Arc<SnapshotLog>> {
+        if let Ok(Some(cut)) = snapshot_log.back_at(&self.medium, &self.cache, end) {
             return Ok(Arc::new(cut));
         }
         let mut watch = self.medium.watch();
         watch.look(Look::All)?;
         let tips = watch.tips();
-        let tip = tips.iter().find(|tip| tip.writer == view.writer && tip.record.sequence >= end);
-        let now = tip.map(|tip| LogView::new(&self.medium, &self.cache, tip, None));
+        let tip = tips.iter().find(|tip| tip.writer == snapshot_log.writer && tip.record.sequence >= end);
+        let now = tip.map(|tip| SnapshotLog::new(&self.medium, &self.cache, tip, None));
         let cut = match now {
             Some(now) => now.back_at(&self.medium, &self.cache, end)?,
             None => None,
         };
-        let file = self.medium.shown(view.writer, 0);
+        let file = self.medium.shown(snapshot_log.writer, 0);
         cut.map(Arc::new)
             .ok_or_else(|| Error::corrupt(format!("{file} does not reach its commit {end} any more")))
     }
@@ -186,12 +187,12 @@ impl Refresher {
     }
 
     /// The last commit that a log's own user says to be durable, and whether the log is closed.
-    pub fn announced(&self, log: &LogView) -> Option<(u64, bool)> {
+    pub fn announced(&self, log: &SnapshotLog) -> Option<(u64, bool)> {
         self.watch.announced(&log.tip)
     }
 
     /// This snapshot cut back: a log as it was at its commit `sequence`, if it reaches back to it.
-    pub(super) fn log_at(&self, log: &Arc<LogView>, sequence: u64) -> Result<Option<Arc<LogView>>> {
+    pub(super) fn log_at(&self, log: &Arc<SnapshotLog>, sequence: u64) -> Result<Option<Arc<SnapshotLog>>> {
         if log.record.sequence == sequence {
             return Ok(Some(log.clone()));
         }
@@ -199,7 +200,7 @@ impl Refresher {
     }
 
     /// A snapshot of these logs, with the owners as the last look found them.
-    pub(super) fn snapshot_of(&self, logs: Vec<Arc<LogView>>) -> Result<Snapshot> {
+    pub(super) fn snapshot_of(&self, logs: Vec<Arc<SnapshotLog>>) -> Result<Snapshot> {
         let snapshot = Snapshot::new(logs, &self.watch.claims(), self.watch.folder_owner(), None)?;
         Ok(Snapshot { accepted: self.current.accepted.clone(), ..snapshot })
     }

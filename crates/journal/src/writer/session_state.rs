@@ -64,19 +64,19 @@ struct Waiter {
     lost: Option<Loss>,
 }
 
-/// Numbers of epochs in this process; 0 is none.
-static EPOCHS: AtomicU64 = AtomicU64::new(1);
+/// Numbers of fills in this process; 0 is none.
+static FILLS: AtomicU64 = AtomicU64::new(1);
 
-fn next_epoch() -> u64 {
-    EPOCHS.fetch_add(1, Ordering::Relaxed)
+fn next_fill() -> u64 {
+    FILLS.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A session.
 #[derive(Debug)]
 pub struct SessionState {
-    /// Within an epoch side records are only added, behind those that are there: what waits is flushed, lost or
+    /// Within a fill side records are only added, behind those that are there: what waits is flushed, lost or
     /// discarded at the end of one.
-    pub epoch: u64,
+    pub fill: u64,
     /// Content that waits for the next flush.
     pub batch: Batch,
     /// Attributes that others keep for it, for now, and the threads whose they are; the one that came last.
@@ -99,7 +99,7 @@ impl SessionState {
     /// A session whose first batch has this number.
     pub fn new(number: u64) -> SessionState {
         SessionState {
-            epoch: next_epoch(),
+            fill: next_fill(),
             batch: Batch::new(number),
             kept: 0,
             keepers: HashSet::new(),
@@ -151,7 +151,7 @@ impl SessionState {
 
     /// Content in flight has become durable.
     pub fn landed(&mut self) {
-        self.epoch = next_epoch();
+        self.fill = next_fill();
         self.flight = None;
     }
 
@@ -224,7 +224,7 @@ impl SessionState {
 
     /// Forgets the batch.
     fn empty(&mut self) {
-        self.epoch = next_epoch();
+        self.fill = next_fill();
         self.batch = Batch::new(self.batch.number);
         self.forget_kept();
         self.threads.clear();
@@ -272,7 +272,7 @@ impl SessionState {
     /// [leave word](Self::leave_word) of.
     pub fn lose(&mut self, all: bool, reported: bool, taking: Option<String>, why: &Error) -> Lost {
         let me = thread::current().id();
-        self.epoch = next_epoch();
+        self.fill = next_fill();
         let mut lost: Vec<Waiting> = self.flight.take().into_iter().collect();
         if all || self.batch.is_bound() {
             let number = self.batch.number;

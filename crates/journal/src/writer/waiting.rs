@@ -18,7 +18,7 @@ pub type PendingArray = (Vec<u8>, Option<(DType, Vec<u64>)>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PendingCursor {
     /// Changes when records that were there do not wait any more: flushed, lost or discarded.
-    pub epoch: u64,
+    pub fill: u64,
     /// Records that were read.
     pub records: usize,
 }
@@ -26,7 +26,7 @@ pub struct PendingCursor {
 impl PendingCursor {
     /// Whether all records that `earlier` has read are still the first of those that wait.
     pub fn continues(&self, earlier: PendingCursor) -> bool {
-        earlier.records == 0 || (self.epoch == earlier.epoch && self.records >= earlier.records)
+        earlier.records == 0 || (self.fill == earlier.fill && self.records >= earlier.records)
     }
 }
 
@@ -84,7 +84,7 @@ impl Sessions {
     /// Catalog and graph changes that wait for a commit of a session, behind what `cursor` has read of them.
     pub fn side_behind(&self, session: SessionKey, cursor: PendingCursor) -> PendingSide {
         let end = self.side_cursor(session);
-        let continues = cursor.records == 0 || cursor.epoch == end.epoch;
+        let continues = cursor.records == 0 || cursor.fill == end.fill;
         let passed = if continues { cursor.records } else { 0 };
         let batches = self.state(session).into_iter().flat_map(SessionState::batches);
         let mut records = Vec::with_capacity(end.records.saturating_sub(passed));
@@ -101,6 +101,6 @@ impl Sessions {
     pub fn side_cursor(&self, session: SessionKey) -> PendingCursor {
         let Some(own) = self.state(session) else { return PendingCursor::default() };
         let records = own.batches().map(|batch| batch.side.len()).sum();
-        PendingCursor { epoch: own.epoch, records }
+        PendingCursor { fill: own.fill, records }
     }
 }

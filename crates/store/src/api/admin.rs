@@ -12,7 +12,7 @@ use super::{CheckpointOptions, CheckpointReport, Stats, Status, VerifyReport};
 pub trait Admin {
     /// Counts what a request selects, and the files and writers of the whole store.
     ///
-    /// Damage of single fields is passed over: it is [`verify`](Self::verify)'s to name.
+    /// Damage of single fields is skipped: it is [`verify`](Self::verify)'s to name.
     fn stats(&self, request: &Request) -> Result<Stats>;
 
     /// Writers, undecided transactions, owners, problems.
@@ -20,7 +20,7 @@ pub trait Admin {
 
     /// Logs that reads skip, each with the reason: this user may not read it, it is a link or a pipe, or it belongs
     /// to another store. Their content is missing from every answer; a program warns its user.
-    fn passed_over(&self) -> Result<Vec<String>>;
+    fn skipped(&self) -> Result<Vec<String>>;
 
     /// Reads and compares everything a request selects, hidden versions too; for the empty request also the
     /// store's own structures.

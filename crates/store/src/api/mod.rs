@@ -55,7 +55,7 @@ use fieldstone_core::{Code, Result};
 pub use fieldstone_core::compression::Compression;
 pub use fieldstone_format::Id;
 pub use fieldstone_format::entry::EntryId;
-pub use fieldstone_format::setting::Exist;
+pub use fieldstone_format::setting::IfExists;
 pub use fieldstone_journal::session::{Cancel, Session, SessionId};
 
 pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};

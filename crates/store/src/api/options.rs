@@ -9,7 +9,7 @@
 //! ```
 
 use fieldstone_core::compression::Compression;
-use fieldstone_format::setting::Exist;
+use fieldstone_format::setting::IfExists;
 use fieldstone_journal::Session;
 
 #[cfg(doc)]
@@ -29,7 +29,7 @@ pub struct ArchiveOptions {
     pub share: bool,
     /// The behaviour if the key has a field; `None` takes the handle's setting, and then the store's. A piece exists
     /// if every element of its box does.
-    pub exist: Option<Exist>,
+    pub if_exists: Option<IfExists>,
     /// Whether keywords are taken as they are, also where one looks like a slip: keys that another store has.
     pub verbatim: bool,
     /// Elements, one behind the other in the array's type and byte order, that stand for nothing: the least and greatest

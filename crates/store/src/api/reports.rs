@@ -94,7 +94,7 @@ pub struct WriterStatus {
     /// When it last flushed, nanoseconds since 1970, by its clock.
     pub last_flush: i64,
     /// How far its clock is ahead of the file system's, nanoseconds, where it is off by a minute or more.
-    pub clock_off: Option<i64>,
+    pub clock_offset: Option<i64>,
     /// Bytes behind its last commit: being written, or torn.
     pub tail: u64,
     /// The attempt it is of, the scheduler's job and its rank there, as far as it named them.

@@ -75,5 +75,5 @@ pub trait Transactions {
     /// `on` flushes first. It covers content prepared by now; the transaction stays open for more until it is
     /// decided, and a committed one stays committed. All 32 bits are the same as a commit. `Conflict` for an aborted
     /// transaction, `Invalid` for a bit in both.
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()>;
+    fn set_active_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()>;
 }

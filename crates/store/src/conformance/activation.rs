@@ -15,7 +15,7 @@ fn join(harness: &dyn Harness, store: &Store, key: &str, value: &[u8], id: Id) -
 }
 
 fn decide(harness: &dyn Harness, store: &Store, id: Id, on: u32, off: u32) -> Result<()> {
-    store.decide_kinds(id, on, off, &Session::default())?;
+    store.set_active_kinds(id, on, off, &Session::default())?;
     harness.settle();
     Ok(())
 }
@@ -125,7 +125,7 @@ pub fn an_abort_after_activation_is_final(harness: &dyn Harness) -> Result<()> {
         let refused = fails(
             "what is aborted",
             ErrorKind::Conflict,
-            store.decide_kinds(id, FIELDS, 0, &Session::default()),
+            store.set_active_kinds(id, FIELDS, 0, &Session::default()),
         );
         names(&refused, &id.to_string());
     }
@@ -136,6 +136,6 @@ pub fn an_abort_after_activation_is_final(harness: &dyn Harness) -> Result<()> {
     harness.settle();
     put_in(&b, "run=a,variable=t", b"x", Some(id))?;
     fails("a late flush", ErrorKind::Conflict, b.flush(&Session::from(id)));
-    fails("both at once", ErrorKind::Invalid, a.decide_kinds(a.begin()?, TAG, TAG, &Session::default()));
+    fails("both at once", ErrorKind::Invalid, a.set_active_kinds(a.begin()?, TAG, TAG, &Session::default()));
     Ok(())
 }

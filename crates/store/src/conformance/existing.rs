@@ -10,7 +10,7 @@ const KEY: &str = "run=a,variable=t,step=0";
 const OTHER: &str = "run=a,variable=t,step=1";
 
 fn options() -> ArchiveOptions {
-    ArchiveOptions { exist: Some(Exist::Error), ..ArchiveOptions::default() }
+    ArchiveOptions { if_exists: Some(IfExists::Error), ..ArchiveOptions::default() }
 }
 
 fn archive_with(store: &Store, key: &str, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {

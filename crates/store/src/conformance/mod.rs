@@ -125,7 +125,7 @@ impl Opening {
             outside: None,
             native: false,
             origin: Origin { attempt: self.attempt.clone(), ..Origin::default() },
-            exist: None,
+            if_exists: None,
             format: self.format,
         }
     }

@@ -291,8 +291,8 @@ impl<S: FieldStore + ?Sized> Transactions for FilterStore<S> {
         self.beneath.abandon(transaction, session)
     }
 
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
-        self.beneath.decide_kinds(transaction, on, off, session)
+    fn set_active_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
+        self.beneath.set_active_kinds(transaction, on, off, session)
     }
 }
 
@@ -305,8 +305,8 @@ impl<S: FieldStore + ?Sized> Admin for FilterStore<S> {
         self.beneath.status()
     }
 
-    fn passed_over(&self) -> Result<Vec<String>> {
-        self.beneath.passed_over()
+    fn skipped(&self) -> Result<Vec<String>> {
+        self.beneath.skipped()
     }
 
     fn verify(&self, request: &Request) -> Result<VerifyReport> {

@@ -17,7 +17,7 @@ use super::lookup::lookup;
 use super::scan::Scan;
 use super::versions::{Part, Versions};
 use crate::api::{Extremes, FieldLocation, ListEntry, ListOptions, PlaceFile};
-use crate::snapshot::{LogView, Snapshot};
+use crate::snapshot::{Snapshot, SnapshotLog};
 
 /// Lists the fields that a request selects, except those that an `older` snapshot shows.
 pub fn list(
@@ -70,7 +70,7 @@ struct UserNames(Option<Arc<dyn Identity>>);
 
 impl UserNames {
     /// The owner that counts: that of the log's file, whoever wrote it.
-    fn owner(&self, log: &LogView) -> Arc<str> {
+    fn owner(&self, log: &SnapshotLog) -> Arc<str> {
         match &self.0 {
             Some(identity) if log.header.uid != log.uid => identity.user_name(log.uid).into(),
             None if log.header.uid != log.uid => log.uid.to_string().into(),

@@ -29,7 +29,7 @@ pub struct Scan {
     damage: Vec<Error>,
     /// Whether to give also keys whose field was removed.
     removed: bool,
-    /// Whether logs that lost commits are passed over.
+    /// Whether logs that lost commits are skipped.
     lenient: bool,
     /// Owners of the datasets that were passed, where logs lost commits.
     users: BTreeSet<u32>,
@@ -156,7 +156,7 @@ impl Scan {
                     .map_err(|e| e.context(fieldstone_format::keys::key_text(&self.key)))?;
                 }
                 let more = cursor.advance()?;
-                self.settle(more);
+                self.restore_heap(more);
             }
             if let Some(versions) = Versions::new(&self.key, parts)
                 && (versions.live > 0 || self.removed)
@@ -182,7 +182,7 @@ impl Scan {
             && cursor.key() < target
         {
             let more = cursor.seek(target)?;
-            self.settle(more);
+            self.restore_heap(more);
         }
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Scan {
     }
 
     /// Restores the heap after its first cursor moved, or drops it where it ended.
-    fn settle(&mut self, more: bool) {
+    fn restore_heap(&mut self, more: bool) {
         if let Some(cursor) = self.heap.first_mut() {
             self.damage.extend(cursor.take_damage());
         }

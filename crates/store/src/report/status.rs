@@ -12,7 +12,7 @@ use fieldstone_journal::medium::{DataLoss, Inspect};
 
 use crate::api::{AcceptanceReport, FormatPin, Status, StatusProblem, TransactionStatus, WriterStatus};
 use crate::files::Files;
-use crate::snapshot::{AcceptedLoss, LogView, Owners, Problem, Refresher, Snapshot};
+use crate::snapshot::{AcceptedLoss, Owners, Problem, Refresher, Snapshot, SnapshotLog};
 
 /// A clock that differs from the file system's by this much, nanoseconds, is named.
 const CLOCK_OFF: i64 = 60_000_000_000;
@@ -146,7 +146,7 @@ fn problems(inspect: &dyn Inspect, snapshot: &Snapshot, files: &Files) -> Result
 /// The code of a problem with a log or board.
 fn code(snapshot: &Snapshot, problem: &Problem) -> Option<Code> {
     let of = |text: &String| text.starts_with(&problem.file);
-    match (problem.damage, problem.passed_over) {
+    match (problem.damage, problem.skipped) {
         (true, _) if snapshot.losses.iter().any(|loss| loss.file == problem.file) => Some(Code::LogShortened),
         (true, _) if snapshot.foreign.iter().any(of) => Some(Code::FormatVersion),
         (true, _) => Some(Code::Corrupt),
@@ -190,7 +190,7 @@ fn bytes_by_user(env: &Env, inspect: &dyn Inspect, snapshot: &Snapshot) -> Resul
     Ok(bytes.into_iter().map(|(user, bytes)| (env.identity.user_name(user), bytes)).collect())
 }
 
-fn state(env: &Env, log: &LogView, refresher: &Refresher) -> &'static str {
+fn state(env: &Env, log: &SnapshotLog, refresher: &Refresher) -> &'static str {
     let here = log.header.host == env.identity.host();
     let silent = env.clock.now().saturating_sub(log.changed.max(log.record.time)) >= SILENT;
     match refresher.announced(log) {
@@ -202,12 +202,12 @@ fn state(env: &Env, log: &LogView, refresher: &Refresher) -> &'static str {
 }
 
 /// Of which job a log is; by its commits where its header is damaged.
-fn origin(log: &LogView) -> Origin {
+fn origin(log: &SnapshotLog) -> Origin {
     let attempt = log.record.attempt.as_ref().map(|attempt| attempt.name.clone()).unwrap_or_default();
     Origin { attempt, ..log.header.origin.clone() }
 }
 
-fn writer(env: &Env, log: &LogView, inspect: &dyn Inspect, refresher: &Refresher) -> WriterStatus {
+fn writer(env: &Env, log: &SnapshotLog, inspect: &dyn Inspect, refresher: &Refresher) -> WriterStatus {
     let off = log.record.time.saturating_sub(log.changed);
     WriterStatus {
         writer: log.writer,
@@ -218,7 +218,7 @@ fn writer(env: &Env, log: &LogView, inspect: &dyn Inspect, refresher: &Refresher
         commits: log.record.sequence,
         segments: log.segments.len() as u64,
         last_flush: log.record.time,
-        clock_off: (off.saturating_abs() >= CLOCK_OFF).then_some(off),
+        clock_offset: (off.saturating_abs() >= CLOCK_OFF).then_some(off),
         // A log that is gone since has a problem of its own.
         tail: inspect.tail(log).unwrap_or(0),
         origin: origin(log),

@@ -22,7 +22,7 @@ use crate::api::{Damage, PlaceFile, VerifyReport};
 use crate::files::Files;
 use crate::read::{Match, Matcher, Part, Source, lookup};
 use crate::segment::Segment;
-use crate::snapshot::{LogView, Refresher, Snapshot};
+use crate::snapshot::{Refresher, Snapshot, SnapshotLog};
 
 /// Verifies what a request selects, hidden versions included; for the empty request also the marker,
 /// every commit of every log, boards and headers.
@@ -196,7 +196,7 @@ impl<'a> Check<'a> {
     }
 
     /// Whether what does not match in a frame of a log is explained by values that only older versions of the store need.
-    fn is_older(damaged: &[(Id, u64, bool)], log: &LogView, ends: &FrameInfo, error: &Error) -> bool {
+    fn is_older(damaged: &[(Id, u64, bool)], log: &SnapshotLog, ends: &FrameInfo, error: &Error) -> bool {
         let within = ends.frame..ends.end();
         let mut here = damaged.iter().filter(|(writer, at, _)| *writer == log.writer && within.contains(at));
         // Record, side records and segments have checksums of their own.
@@ -249,7 +249,7 @@ impl<'a> Check<'a> {
     }
 
     /// Header, every frame, and the headers of the data logs.
-    fn log(&mut self, log: &LogView, refresher: &Refresher) -> Result<()> {
+    fn log(&mut self, log: &SnapshotLog, refresher: &Refresher) -> Result<()> {
         let name = self.files.shown(log.writer, 0);
         self.report.files += 1;
         let mut failures = Vec::new();

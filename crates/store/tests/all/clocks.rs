@@ -94,7 +94,7 @@ fn wrong_clocks_are_named() {
     let status = reader.status().unwrap();
     for (host, offset) in CLOCKS {
         let writer = status.writers.iter().find(|w| w.host == host).unwrap();
-        match writer.clock_off {
+        match writer.clock_offset {
             None => assert_eq!(offset, 0, "{host}"),
             Some(off) => assert!(off.abs_diff(offset) < SECOND, "{host}: {off} for {offset}"),
         }

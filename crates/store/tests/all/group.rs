@@ -28,10 +28,10 @@ fn others_archive_and_read_while_a_flush_waits_for_the_disk() {
         let store = open(&world, "a");
         flush_one(&store, &key("old"), b"old");
         put(&store, &key("first"), &pattern(size, 1)).unwrap();
-        let hold = world.hold(OpKind::SyncData, "");
+        let stall = world.stall(OpKind::SyncData, "");
         thread::scope(|scope| {
             let flush = scope.spawn(|| store.flush(&Session::default()));
-            hold.wait_for(1);
+            stall.wait_for(1);
             // The sync takes long. All calls here return anyway.
             put(&store, &key("small"), b"small").unwrap();
             put(&store, &key("large"), &pattern(LARGE, 2)).unwrap();
@@ -41,7 +41,7 @@ fn others_archive_and_read_while_a_flush_waits_for_the_disk() {
             assert!(store.list(&Request::new(), &ListOptions::default()).unwrap().count() > 0);
             assert_eq!(store.unflushed(), 4, "a flush in progress does not count yet");
             store.discard(&Session::from(id)).unwrap();
-            drop(hold);
+            drop(stall);
             flush.join().unwrap().unwrap();
         });
         assert_eq!(store.unflushed(), 2);
@@ -65,11 +65,11 @@ fn flushes_that_wait_at_once_are_one_commit() {
     flush_one(&store, &key("old"), b"old");
     let before = commits_of(&store);
     put(&store, &key("first"), b"first").unwrap();
-    let hold = world.hold(OpKind::SyncData, "logs");
+    let stall = world.stall(OpKind::SyncData, "logs");
     let syncs = world.counters().count(OpKind::SyncData);
     thread::scope(|scope| {
         let first = scope.spawn(|| store.flush(&Session::default()));
-        hold.wait_for(1);
+        stall.wait_for(1);
         let others: Vec<_> = (0..7)
             .map(|n| {
                 let store = &store;
@@ -87,7 +87,7 @@ fn flushes_that_wait_at_once_are_one_commit() {
         }
         // All of them wait now, or are about to.
         thread::sleep(std::time::Duration::from_millis(50));
-        drop(hold);
+        drop(stall);
         first.join().unwrap().unwrap();
         others.into_iter().for_each(|other| other.join().unwrap());
     });
@@ -104,16 +104,16 @@ fn a_transactions_flush_is_a_commit_of_its_own() {
     let before = commits_of(&store);
     let id = store.begin().unwrap();
     put(&store, &key("first"), b"first").unwrap();
-    let hold = world.hold(OpKind::SyncData, "logs");
+    let stall = world.stall(OpKind::SyncData, "logs");
     thread::scope(|scope| {
         let first = scope.spawn(|| store.flush(&Session::default()));
-        hold.wait_for(1);
+        stall.wait_for(1);
         put_in(&store, &key("in"), b"in", id).unwrap();
         put(&store, &key("out"), b"out").unwrap();
         let prepared = scope.spawn(|| store.flush(&Session::from(id)));
         let plain = scope.spawn(|| store.flush(&Session::default()));
         thread::sleep(std::time::Duration::from_millis(50));
-        drop(hold);
+        drop(stall);
         for flush in [first, prepared, plain] {
             flush.join().unwrap().unwrap();
         }
@@ -131,7 +131,7 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
     let world = SimWorld::new(1);
     let store = open(&world, "a");
     flush_one(&store, &key("old"), b"old");
-    let hold = world.hold(OpKind::SyncData, "logs");
+    let stall = world.stall(OpKind::SyncData, "logs");
     let (failure, waited, kept) = thread::scope(|scope| {
         put(&store, &key("mine"), b"mine").unwrap();
         let (archived, has_archived) = std::sync::mpsc::channel();
@@ -150,7 +150,7 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
             let store = &store;
             scope.spawn(move || store.flush(&Session::default()))
         };
-        hold.wait_for(1);
+        stall.wait_for(1);
         go.send(()).unwrap();
         // Archived during the sync: it belongs to the next commit, which goes into another log.
         let later = {
@@ -165,7 +165,7 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
         }
         thread::sleep(std::time::Duration::from_millis(50));
         world.fail_nth(OpKind::SyncData, 1, Fault::Io);
-        drop(hold);
+        drop(stall);
         (flush.join().unwrap(), other.join().unwrap(), later.join().unwrap())
     });
     let failure = error(failure, ErrorKind::Unavailable);
@@ -235,14 +235,14 @@ fn who_flushes_for_others_hears_of_the_commit_that_failed() {
         flush_one(&store, &key("old"), b"old");
         let session = transaction.then(|| store.begin().unwrap());
         let options = ArchiveOptions { session: Session::from(session), ..ArchiveOptions::default() };
-        let hold = world.hold(OpKind::SyncData, "logs");
+        let stall = world.stall(OpKind::SyncData, "logs");
         thread::scope(|scope| {
             let store = &store;
             let timer = scope.spawn(move || {
                 archive(store, &key("yours"), Value::Bytes(b"yours"), &options).unwrap();
                 store.flush(&Session::from(session))
             });
-            hold.wait_for(1);
+            stall.wait_for(1);
             let (begun, begins) = std::sync::mpsc::channel();
             let other = scope.spawn(move || {
                 begun.send(()).unwrap();
@@ -251,7 +251,7 @@ fn who_flushes_for_others_hears_of_the_commit_that_failed() {
             begins.recv().unwrap();
             thread::sleep(std::time::Duration::from_millis(200));
             world.fail_nth(OpKind::SyncData, 1, Fault::Io);
-            drop(hold);
+            drop(stall);
             error(timer.join().unwrap(), ErrorKind::Unavailable);
             let failure = error(other.join().unwrap(), ErrorKind::Unavailable);
             assert!(failure.message().contains("variable=yours"), "{failure}");
@@ -266,16 +266,16 @@ fn a_value_that_cannot_be_spilled_does_not_end_the_flush_under_way() {
     let store = open(&world, "a");
     flush_one(&store, &key("old"), b"old");
     put(&store, &key("first"), b"first").unwrap();
-    let hold = world.hold(OpKind::SyncData, "logs");
+    let stall = world.stall(OpKind::SyncData, "logs");
     thread::scope(|scope| {
         let flush = scope.spawn(|| store.flush(&Session::default()));
-        hold.wait_for(1);
+        stall.wait_for(1);
         let large = scope.spawn(|| {
             world.fail_nth(OpKind::Create, 1, Fault::NoSpace);
             put(&store, &key("large"), &pattern(LARGE, 2))
         });
         thread::sleep(std::time::Duration::from_millis(50));
-        drop(hold);
+        drop(stall);
         flush.join().unwrap().unwrap();
         let failure = error(large.join().unwrap(), ErrorKind::Unavailable);
         assert!(failure.message().contains("variable=large"), "{failure}");
@@ -326,14 +326,14 @@ fn a_read_joins_no_refresh_that_began_before_it() {
     reader.refresh().unwrap();
     flush_one(&writer, &key("n1"), b"x");
     // The first refresh has read the boards and is about to read the log.
-    let hold = world.hold(OpKind::OpenRead, ".log");
+    let stall = world.stall(OpKind::OpenRead, ".log");
     thread::scope(|scope| {
         let first = scope.spawn(|| reader.version());
-        hold.wait_for(1);
+        stall.wait_for(1);
         flush_one(&writer, &key("n2"), b"x");
         let second = scope.spawn(|| reader.list(&Request::new(), &ListOptions::default()).unwrap().count());
         thread::sleep(std::time::Duration::from_millis(50));
-        drop(hold);
+        drop(stall);
         first.join().unwrap().unwrap();
         assert_eq!(second.join().unwrap(), 3, "data flushed before the read are visible");
     });

@@ -78,7 +78,7 @@ fn a_store_without_its_folder_of_logs_is_never_empty_and_not_made_again() {
                     store.discard(&Session::default()).unwrap();
                 }
                 is_gone(store.create());
-                is_gone(store.set_exist(Exist::Error, &Session::default()));
+                is_gone(store.set_if_exists(IfExists::Error, &Session::default()));
             }
             assert!(!there(), "the folder was made again, with {kept} there");
             // The same handle reads logs that come back.

@@ -203,16 +203,16 @@ fn a_close_flushes_what_came_behind_a_failure() {
     let two = Worker::new();
     flush_one(&store, "run=a,variable=before", b"1");
     put(&store, "run=a,variable=mine", b"x").unwrap();
-    let hold = world.hold(OpKind::SyncData, "/logs/");
+    let stall = world.stall(OpKind::SyncData, "/logs/");
     let failure = std::thread::scope(|scope| {
         let flush = scope.spawn(|| store.flush(&Session::default()));
-        hold.wait_for(1);
+        stall.wait_for(1);
         two.put(&store, "run=a,variable=kept", 100, None);
         world.fail_nth(OpKind::SyncData, 1, Fault::Io);
         // Not before the close waits for the flush.
         scope.spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(100));
-            drop(hold);
+            drop(stall);
         });
         let closed = error(store.close(&Session::default()), ErrorKind::Unavailable);
         error(flush.join().unwrap(), ErrorKind::Unavailable);
@@ -232,12 +232,12 @@ fn what_comes_behind_a_decision_is_refused() {
     let id = store.begin().unwrap();
     put_into(&store, "run=a,variable=mine", 100, Some(id)).unwrap();
     store.flush(&Session::from(id)).unwrap();
-    let hold = world.hold(OpKind::SyncData, "/logs/");
+    let stall = world.stall(OpKind::SyncData, "/logs/");
     std::thread::scope(|scope| {
         let decided = scope.spawn(|| store.decide(id, true, &Session::default()));
-        hold.wait_for(1);
+        stall.wait_for(1);
         put_into(&store, "run=a,variable=yours", 100, Some(id)).unwrap();
-        drop(hold);
+        drop(stall);
         decided.join().unwrap().unwrap();
     });
     error(store.flush(&Session::from(id)), ErrorKind::Conflict);
@@ -277,7 +277,7 @@ fn a_robbed_transaction_can_only_be_aborted() {
         for outcome in [
             store.decide(id, true, &Session::default()),
             store.flush(&Session::from(id)),
-            store.decide_kinds(id, 1, 0, &Session::default()),
+            store.set_active_kinds(id, 1, 0, &Session::default()),
         ] {
             let failure = error(outcome, ErrorKind::Unavailable);
             assert!(
@@ -427,16 +427,16 @@ fn who_keeps_something_during_a_commit_hears_of_its_loss() {
         let two = Worker::new();
         flush_one(&store, "run=a,variable=before", b"1");
         put(&store, "run=a,variable=mine", b"x").unwrap();
-        let hold = world.hold(OpKind::SyncData, "/logs/");
+        let stall = world.stall(OpKind::SyncData, "/logs/");
         std::thread::scope(|scope| {
             let flush = scope.spawn(|| store.flush(&Session::default()));
-            hold.wait_for(1);
+            stall.wait_for(1);
             let other = journal.clone();
             assert_eq!(two.run(move || other.unflushed().keep(1, &Session::default())), 0);
             if fails_at_once {
                 world.fail_nth(OpKind::SyncData, 1, Fault::Io);
             }
-            drop(hold);
+            drop(stall);
             assert_eq!(flush.join().unwrap().is_err(), fails_at_once);
         });
         let record = SideRecord { kind: 9, bytes: vec![2].into() };

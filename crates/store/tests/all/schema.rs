@@ -158,7 +158,7 @@ fn only_the_owner_of_the_store_extends_its_schema() {
     assert_eq!(refused.code(), Code::StoreOwned);
     assert!(refused.message().contains("user501"), "{refused}");
     assert_eq!(
-        error(other.set_exist(Exist::Error, &Session::default()), ErrorKind::Denied).code(),
+        error(other.set_if_exists(IfExists::Error, &Session::default()), ErrorKind::Denied).code(),
         Code::StoreOwned
     );
     // A record that bob writes anyway counts for no reader.
@@ -181,7 +181,7 @@ fn forge(world: &SimWorld, host: &str, uid: u32, text: &str) {
     let mut record = CommitRecord {
         sequence: 1,
         stamp: 7,
-        decision: Some(schema_extension::mark()),
+        decision: Some(schema_extension::flag()),
         side_count: 1,
         ..CommitRecord::default()
     };
@@ -206,12 +206,12 @@ fn at_once(first: &str, second: &str) -> (SimWorld, Result<Schema>, Store, Store
     let known = files(&world, "logs");
     flush_one(&a, "run=x,variable=t,step=0", b"x");
     let own = files(&world, "logs").into_iter().find(|path| !known.contains(path)).unwrap();
-    let hold = world.hold(OpKind::Write, &own.to_string_lossy());
+    let stall = world.stall(OpKind::Write, &own.to_string_lossy());
     let outcome = thread::scope(|scope| {
         let held = scope.spawn(|| a.extend_schema(first, &Session::default()));
-        hold.wait_for(1);
+        stall.wait_for(1);
         b.extend_schema(second, &Session::default()).unwrap();
-        drop(hold);
+        drop(stall);
         held.join().unwrap()
     });
     (world, outcome, a, b)

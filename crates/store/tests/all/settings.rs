@@ -58,7 +58,7 @@ fn what_is_set_for_a_store_holds_for_all_who_have_it_open_and_comes_and_goes() {
     put(&b, "run=a,variable=t", b"two").unwrap();
     b.discard(&Session::default()).unwrap();
     let before = a.version().unwrap();
-    a.set_exist(Exist::Error, &Session::default()).unwrap();
+    a.set_if_exists(IfExists::Error, &Session::default()).unwrap();
     world.advance(2 * SECOND);
     for store in [&a, &b, &open(&world, "c")] {
         store.refresh().unwrap();
@@ -67,19 +67,19 @@ fn what_is_set_for_a_store_holds_for_all_who_have_it_open_and_comes_and_goes() {
             Code::FieldExists
         );
         // A call overrides the setting, and a setting does not affect a handle that only reads.
-        let options = ArchiveOptions { exist: Some(Exist::New), ..ArchiveOptions::default() };
+        let options = ArchiveOptions { if_exists: Some(IfExists::New), ..ArchiveOptions::default() };
         archive(store, "run=a,variable=t", Value::Bytes(b"x"), &options).unwrap();
         store.discard(&Session::default()).unwrap();
         assert_eq!(get(store, "run=a,variable=t").unwrap(), b"one");
     }
-    b.set_exist(Exist::New, &Session::default()).unwrap();
+    b.set_if_exists(IfExists::New, &Session::default()).unwrap();
     a.refresh().unwrap();
     put(&a, "run=a,variable=t", b"three").unwrap();
     a.flush(&Session::default()).unwrap();
     assert_eq!(get(&b, "run=a,variable=t").unwrap(), b"three");
     let then = open_in(&world.process("c"), &Opening { at: Some(before), ..Opening::default() }).unwrap();
     assert_eq!(
-        error(then.set_exist(Exist::New, &Session::default()), ErrorKind::Denied).code(),
+        error(then.set_if_exists(IfExists::New, &Session::default()), ErrorKind::Denied).code(),
         Code::ReadOnly
     );
     assert!(a.verify(&Request::new()).unwrap().ok());

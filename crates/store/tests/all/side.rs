@@ -39,7 +39,7 @@ fn flush(system: &dyn Folder, store: &LocalStore, transaction: Option<Id>) -> Re
 }
 
 fn decide(system: &dyn Folder, store: &LocalStore, id: Id, on: u32, off: u32) -> Result<()> {
-    store.decide_kinds(id, on, off, &Session::default())?;
+    store.set_active_kinds(id, on, off, &Session::default())?;
     system.settle();
     Ok(())
 }

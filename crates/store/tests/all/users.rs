@@ -203,7 +203,7 @@ fn nobody_decides_on_anothers_transaction() {
         let denied = error(bob.decide(id, commit, &Session::default()), ErrorKind::Denied);
         assert!(denied.message().contains("user501"), "{denied}");
     }
-    error(bob.decide_kinds(id, 1, 0, &Session::default()), ErrorKind::Denied);
+    error(bob.set_active_kinds(id, 1, 0, &Session::default()), ErrorKind::Denied);
     alice.decide(id, true, &Session::default()).unwrap();
     assert_eq!(get(&bob, "run=a,variable=t,step=5").unwrap(), b"tx");
 }
@@ -272,7 +272,7 @@ fn a_clock_that_no_host_has_right_costs_nobody_anything() {
 }
 
 #[test]
-fn what_may_not_be_read_is_passed_over_and_named() {
+fn what_may_not_be_read_is_skipped_and_named() {
     let (world, alice) = shared();
     flush_one(&open(&world, "bob"), "run=b,variable=t", b"x");
     let bobs: Vec<PathBuf> = ["logs", "boards"]

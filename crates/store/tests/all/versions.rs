@@ -74,7 +74,7 @@ fn reads_and_does_not_write(world: &SimWorld, store: &Store, named: &[&str]) {
             store.flush(&Session::default()),
             store.flush(&Session::from(id)),
             store.decide(id, true, &Session::default()),
-            store.decide_kinds(id, 1, 0, &Session::default()),
+            store.set_active_kinds(id, 1, 0, &Session::default()),
             store.decide(id, false, &Session::default()),
             store.close(&Session::default()),
         ];

@@ -41,7 +41,7 @@ pub(super) fn check(
     }
     // How far its writer got: the first fault that the file would have if it had its magic.
     let (mut otherwise, mut wrong) = (Report::default(), Findings::default());
-    check_finished(&FinishedView(source), &mut otherwise, &mut wrong)?;
+    check_finished(&FinishedSource(source), &mut otherwise, &mut wrong)?;
     let stopped = match wrong.list.iter().find(|finding| finding.severity == Severity::Error) {
         _ if first[4..read].iter().all(|byte| *byte == 0) => {
             "the writer stopped during definition: the file contains no definitions".to_owned()
@@ -63,9 +63,9 @@ pub(super) fn check(
 }
 
 /// A file viewed as if it were finished.
-struct FinishedView<'s, S: ?Sized>(&'s S);
+struct FinishedSource<'s, S: ?Sized>(&'s S);
 
-impl<S: Source + ?Sized> Source for FinishedView<'_, S> {
+impl<S: Source + ?Sized> Source for FinishedSource<'_, S> {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let read = self.0.read_at(buffer, offset)?;
         for (at, byte) in (offset..4).zip(buffer[..read].iter_mut()) {

@@ -12,7 +12,7 @@ pub struct Report {
     /// The findings, at most [`Findings::LIMIT`](fieldstone_format::netcdf::parse::Findings::LIMIT).
     pub findings: Vec<Finding>,
     /// The number of further findings.
-    pub left_out: u64,
+    pub omitted: u64,
     /// The format stated in the file, if the header could be read to its end.
     pub format: Option<Format>,
     /// Number of dimensions, global attributes and variables.

@@ -85,13 +85,13 @@ impl Default for GroupSettings {
 impl GroupSettings {
     /// Settings for a write, with the hints of a call added to the group's.
     fn to_write(&self, call: &Hints) -> Settings {
-        let owners = self.hints.with(call).owners().or(self.writers);
-        Settings { method: self.method, buffer: self.buffer, owners }
+        let aggregators = self.hints.with(call).aggregators().or(self.writers);
+        Settings { method: self.method, buffer: self.buffer, aggregators }
     }
 
     fn to_read(&self, call: &Hints) -> Settings {
-        let owners = self.hints.with(call).owners().or(self.readers);
-        Settings { method: self.method, buffer: self.buffer, owners }
+        let aggregators = self.hints.with(call).aggregators().or(self.readers);
+        Settings { method: self.method, buffer: self.buffer, aggregators }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::distributed::view::Footprint;
 const CALL: f64 = 1500.0;
 /// Nanoseconds of a call that writes one run, for each rank that writes to the same file.
 const TURN: f64 = 8000.0;
-/// Nanoseconds to move a byte to its owner: gathered, sent, placed.
+/// Nanoseconds to move a byte to its aggregator: gathered, sent, placed.
 const BYTE: f64 = 0.8;
 /// Nanoseconds to route one element or run.
 const ROUTE: f64 = 4.0;
@@ -29,7 +29,7 @@ const SHORT: u64 = 64;
 fn costs(plan: &MovePlan, ranks: usize, (size, buffer): (u64, usize), beside: Beside) -> (bool, String) {
     let (bytes, runs) = (plan.most.elements as f64 * size as f64, plan.most.runs as f64);
     let total = plan.footprint.total() as f64 * size as f64;
-    let rounds = (total / plan.owners as f64 / exchange::share(buffer, ranks) as f64).ceil().max(1.0);
+    let rounds = (total / plan.aggregators as f64 / exchange::share(buffer, ranks) as f64).ceil().max(1.0);
     let call = match beside {
         Beside::Writing if ranks > 1 => ranks as f64 * TURN,
         _ => CALL,
@@ -85,7 +85,7 @@ pub(super) fn for_writing(
     let asked = write.settings.method;
     if coverage.repeated > 0 {
         let why = format!(
-            "ranks write {} elements more than once, and only the owners can compare them",
+            "ranks write {} elements more than once, and only the aggregators can compare them",
             coverage.repeated
         );
         return (Method::Exchange, why);

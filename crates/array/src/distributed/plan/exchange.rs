@@ -1,4 +1,4 @@
-//! The rounds of an exchange: in each round, every owner receives one window of its range and writes it, or reads it
+//! The rounds of an exchange: in each round, every aggregator receives one window of its range and writes it, or reads it
 //! and sends it out.
 //!
 //! Invariants: all ranks make the same number of rounds; the bytes that a rank sends, those that it receives and its
@@ -57,15 +57,15 @@ pub(super) fn write(
     let team = file.team();
     let window = window(plan, routes, team, step, (write.array.size, write.settings.buffer))?;
     if let Some(gaps) = gaps.filter(|_| holes > 0 && write.fill.is_none()) {
-        // Owners are about to read bytes that others may have written.
+        // Aggregators are about to read bytes that others may have written.
         gaps.visibility_barrier(step, Ok(()))?;
     }
     let (array, fill) = (write.array, write.fill);
     let unit_bytes = routes.unit as usize * array.size as usize;
     let RoundBuffers { sent, own, taken, window: bytes } = std::mem::take(memory);
-    let mut owner = WindowWriter { routes, file, array, fill, gaps, bytes, written: 0 };
+    let mut aggregator = WindowWriter { routes, file, array, fill, gaps, bytes, written: 0 };
     let (mut sent, mut taken) = (RoundParts::new(team, sent, own), RoundParts::new(team, taken, Vec::new()));
-    let own = routes.ranges.owner(team.rank());
+    let own = routes.ranges.aggregator(team.rank());
     let mut outcome = Ok(());
     for round in 0..routes.ranges.buckets().div_ceil(window.buckets) {
         if window.is_agreed_before(round) {
@@ -80,13 +80,13 @@ pub(super) fn write(
         if let Some(own) = own {
             // A rank that failed takes part in further rounds, but writes nothing.
             taken.own = std::mem::take(&mut sent.own);
-            outcome = outcome.and_then(|()| owner.round(&buckets, own, &taken));
+            outcome = outcome.and_then(|()| aggregator.round(&buckets, own, &taken));
             sent.own = std::mem::take(&mut taken.own);
         }
     }
     team.agree(step, outcome)?;
-    *memory = kept(sent, taken, owner.bytes);
-    Ok(owner.written)
+    *memory = kept(sent, taken, aggregator.bytes);
+    Ok(aggregator.written)
 }
 
 /// Collective: reads the elements that all ranks request. Returns the number of bytes that this rank read. If one
@@ -101,10 +101,10 @@ pub(super) fn read(
 ) -> Result<u64> {
     let team = file.team();
     let window = window(plan, routes, team, step, (read.array.size, read.settings.buffer))?;
-    let own = routes.ranges.owner(team.rank());
+    let own = routes.ranges.aggregator(team.rank());
     let unit_bytes = routes.unit as usize * read.array.size as usize;
     let RoundBuffers { sent, own: own_part, taken, window: bytes } = std::mem::take(memory);
-    let mut owner = WindowReader { routes, file, array: read.array, bytes, read: 0 };
+    let mut aggregator = WindowReader { routes, file, array: read.array, bytes, read: 0 };
     let mut sent = RoundParts::new(team, sent, own_part);
     let mut taken = RoundParts::new(team, taken, Vec::new());
     let mut outcome = Ok(());
@@ -116,11 +116,11 @@ pub(super) fn read(
         if let Some(own) = own {
             let buckets = routes.ranges.window(round, window.buckets);
             sent.make_all_room(|rank| routes.kept(rank, &buckets).len() * unit_bytes);
-            outcome = outcome.and_then(|()| owner.round(&buckets, own, read.past_end, &mut sent));
+            outcome = outcome.and_then(|()| aggregator.round(&buckets, own, read.past_end, &mut sent));
         }
-        taken.make_room(|source| match routes.ranges.owner(source) {
-            Some(owner) => {
-                routes.slots(owner, &routes.ranges.window(round, window.buckets)).len() * unit_bytes
+        taken.make_room(|source| match routes.ranges.aggregator(source) {
+            Some(aggregator) => {
+                routes.slots(aggregator, &routes.ranges.window(round, window.buckets)).len() * unit_bytes
             }
             None => 0,
         });
@@ -131,8 +131,8 @@ pub(super) fn read(
         sent.own = std::mem::take(&mut taken.own);
     }
     team.agree(step, outcome)?;
-    *memory = kept(sent, taken, owner.bytes);
-    Ok(owner.read)
+    *memory = kept(sent, taken, aggregator.bytes);
+    Ok(aggregator.read)
 }
 
 /// Keeps the memory of a call for the next one.
@@ -144,7 +144,7 @@ fn kept(sent: RoundParts, taken: RoundParts, window: Vec<u8>) -> RoundBuffers {
 /// The amounts moved in a round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// Number of buckets of each owner.
+    /// Number of buckets of each aggregator.
     buckets: u64,
     /// Maximum number of bytes that one rank sends to another.
     longest: usize,
@@ -199,9 +199,9 @@ fn busiest(routes: &Routes, window: u64, rank: usize) -> u64 {
     let rounds = ranges.buckets().div_ceil(window);
     let sent = (0..rounds).map(|round| {
         let buckets = ranges.window(round, window);
-        (0..ranges.owners()).map(|owner| routes.slots(owner, &buckets).len() as u64).sum()
+        (0..ranges.aggregators()).map(|aggregator| routes.slots(aggregator, &buckets).len() as u64).sum()
     });
-    let own = ranges.owner(rank).is_some();
+    let own = ranges.aggregator(rank).is_some();
     let taken = routes.counts.chunks(window as usize).map(|counts| counts.iter().sum()).filter(|_| own);
     sent.chain(taken).max().unwrap_or(0)
 }
@@ -210,8 +210,8 @@ fn busiest(routes: &Routes, window: u64, rank: usize) -> u64 {
 fn pack(routes: &Routes, from: &Buffer<'_>, (round, window): (u64, u64), sent: &mut RoundParts) {
     let unit = routes.unit as usize;
     let ranges = &routes.ranges;
-    let slots = |rank: usize| match ranges.owner(rank) {
-        Some(owner) => routes.slots(owner, &ranges.window(round, window)),
+    let slots = |rank: usize| match ranges.aggregator(rank) {
+        Some(aggregator) => routes.slots(aggregator, &ranges.window(round, window)),
         None => 0..0,
     };
     sent.make_all_room(|rank| slots(rank).len() * unit * from.element().size());
@@ -223,12 +223,12 @@ fn pack(routes: &Routes, from: &Buffer<'_>, (round, window): (u64, u64), sent: &
     }
 }
 
-/// Copies the data that owners sent in a round to their places in memory.
+/// Copies the data that aggregators sent in a round to their places in memory.
 fn unpack(routes: &Routes, into: &mut BufferMut<'_>, (round, window): (u64, u64), taken: &mut RoundParts) {
     let unit = routes.unit as usize;
     for (rank, part) in taken.each_mut().enumerate() {
-        let Some(owner) = routes.ranges.owner(rank) else { continue };
-        let slots = routes.slots(owner, &routes.ranges.window(round, window));
+        let Some(aggregator) = routes.ranges.aggregator(rank) else { continue };
+        let slots = routes.slots(aggregator, &routes.ranges.window(round, window));
         match &routes.sent {
             Numbers::Narrow(sent) => into.scatter(&sent[slots], unit, part),
             Numbers::Wide(sent) => into.scatter(&sent[slots], unit, part),
@@ -236,7 +236,7 @@ fn unpack(routes: &Routes, into: &mut BufferMut<'_>, (round, window): (u64, u64)
     }
 }
 
-/// An owner that writes window by window.
+/// An aggregator that writes window by window.
 struct WindowWriter<'a> {
     routes: &'a Routes,
     file: &'a TeamWriter,
@@ -254,10 +254,10 @@ impl WindowWriter<'_> {
     }
 
     /// Receives one window and writes it: from each source some units, and their bytes.
-    fn round(&mut self, buckets: &Range<u64>, owner: usize, parts: &RoundParts) -> Result<()> {
+    fn round(&mut self, buckets: &Range<u64>, aggregator: usize, parts: &RoundParts) -> Result<()> {
         let routes = self.routes;
-        let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
-        let Range { start: at, end } = routes.ranges.units_in(owner, buckets);
+        let origin = routes.ranges.unit(routes.ranges.of_aggregator(aggregator).start);
+        let Range { start: at, end } = routes.ranges.units_in(aggregator, buckets);
         if at == end {
             return Ok(());
         }
@@ -399,7 +399,7 @@ fn put(bytes: &mut [u8], part: &[u8], places: impl Iterator<Item = u64>, unit: u
     });
 }
 
-/// An owner that reads window by window.
+/// An aggregator that reads window by window.
 struct WindowReader<'a> {
     routes: &'a Routes,
     file: &'a TeamReader,
@@ -413,13 +413,13 @@ impl WindowReader<'_> {
     fn round(
         &mut self,
         buckets: &Range<u64>,
-        owner: usize,
+        aggregator: usize,
         past_end: PastFileEnd,
         sent: &mut RoundParts,
     ) -> Result<()> {
         let routes = self.routes;
-        let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
-        let Range { start: at, end } = routes.ranges.units_in(owner, buckets);
+        let origin = routes.ranges.unit(routes.ranges.of_aggregator(aggregator).start);
+        let Range { start: at, end } = routes.ranges.units_in(aggregator, buckets);
         let (size, unit_bytes) = (self.array.size as usize, routes.unit as usize * self.array.size as usize);
         fit(&mut self.bytes, (end - at) as usize * unit_bytes);
         for (from, to) in routes.stretches(at, end, GAP.max(unit_bytes as u64) / unit_bytes.max(1) as u64) {

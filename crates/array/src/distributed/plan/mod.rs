@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            direct    each rank writes its runs where they belong
-//!  view ──▶  exchange  elements go to the owners of contiguous ranges of the file, who write them (A-3)
+//!  view ──▶  exchange  elements go to the aggregators of contiguous ranges of the file, who write them (A-3)
 //!            view      each rank hands its runs to the communicator's collective call
 //! ```
 //!
@@ -16,8 +16,8 @@
 //! | `choose` | the costs of methods |
 //! | [`model`] | the costs of an exchange, for any number of ranks |
 //! | `overlap` | the check whether boxes of ranks overlap |
-//! | `ranges` | the owners' ranges of the file |
-//! | `routes` | the assignment of elements to owners, and their places there |
+//! | `ranges` | the aggregators' ranges of the file |
+//! | `routes` | the assignment of elements to aggregators, and their places there |
 //! | `exchange` | the rounds of an exchange |
 //! | `round_parts` | the data sent and received in a round |
 //! | `spans` | runs combined into a few long spans of the file, in bounded rounds |
@@ -64,7 +64,7 @@ pub enum Method {
     Auto,
     /// Each rank writes directly to the positions of its elements.
     Direct,
-    /// Elements go to owners of contiguous ranges, which write them.
+    /// Elements go to aggregators of contiguous ranges, which write them.
     Exchange,
     /// The communicator's collective call: MPI-IO.
     View,
@@ -105,7 +105,7 @@ pub struct Settings {
     pub buffer: usize,
     /// The number of ranks that own a range of the file in an exchange; `None`: the communicator's hint `cb_nodes`,
     /// else all.
-    pub owners: Option<usize>,
+    pub aggregators: Option<usize>,
 }
 
 impl Settings {
@@ -115,7 +115,7 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { method: Method::Auto, buffer: Settings::BUFFER, owners: None }
+        Settings { method: Method::Auto, buffer: Settings::BUFFER, aggregators: None }
     }
 }
 
@@ -178,7 +178,7 @@ pub struct Planner {
 }
 
 /// The hint for ranks whose arguments must be equal in a call, but are not.
-const ALIKE: &str = "use equal array, fill value, method, buffer and owners on all ranks";
+const ALIKE: &str = "use equal array, fill value, method, buffer and aggregators on all ranks";
 /// The slot of a rank that no plan serves.
 const NO_SLOT: u64 = u64::MAX;
 /// Limit on the plans kept: a new view replaces the plan unused for longest.
@@ -198,7 +198,7 @@ struct Plans {
 struct MovePlan {
     footprint: Footprint,
     deal: u64,
-    owners: usize,
+    aggregators: usize,
     /// Limit on the bytes of a bucket.
     bucket: u64,
     /// Elements, runs and units: sums over all ranks, and those of the busiest rank.
@@ -368,12 +368,12 @@ impl Planner {
         footprint: Result<(&Footprint, u64)>,
         form: Option<&CallForm>,
     ) -> Result<(Arc<MovePlan>, bool)> {
-        let asked = form.and_then(|form| form.settings.owners).or_else(|| team.hints().owners());
-        let owners = asked.unwrap_or(team.size()).clamp(1, team.size());
+        let asked = form.and_then(|form| form.settings.aggregators).or_else(|| team.hints().aggregators());
+        let aggregators = asked.unwrap_or(team.size()).clamp(1, team.size());
         let bucket = exchange::bucket(form.map_or(Settings::BUFFER, |form| form.settings.buffer));
         let slots: Vec<_> = self.plans().slots.clone();
         let serves = |plan: &MovePlan, footprint: &Footprint, deal: u64| {
-            plan.owners == owners
+            plan.aggregators == aggregators
                 && plan.bucket == bucket
                 && (deal == 0 || plan.deal == deal)
                 && plan.footprint == *footprint
@@ -408,7 +408,7 @@ impl Planner {
             self.plans().touch(slot);
             return Ok((slots[slot].clone(), false));
         }
-        let plan = Arc::new(MovePlan::new(team, step, (footprint, deal), (owners, bucket))?);
+        let plan = Arc::new(MovePlan::new(team, step, (footprint, deal), (aggregators, bucket))?);
         self.plans().keep(plan.clone());
         Ok((plan, true))
     }
@@ -441,11 +441,11 @@ impl CallForm {
     fn text(&self, total: u64) -> String {
         let CallForm { writes, array, fill, settings } = self;
         let verb = if *writes { "writes" } else { "reads" };
-        let Settings { method, buffer, owners } = settings;
-        let owners = owners.map_or("all".to_owned(), |owners| owners.to_string());
+        let Settings { method, buffer, aggregators } = settings;
+        let aggregators = aggregators.map_or("all".to_owned(), |aggregators| aggregators.to_string());
         format!(
             "{verb} {total} elements of {} bytes at byte {} (records of {} elements, {} bytes apart), fill {fill:?}, \
-             method {}, buffer {buffer}, owners {owners}",
+             method {}, buffer {buffer}, aggregators {aggregators}",
             array.size,
             array.begin,
             array.record,
@@ -483,7 +483,7 @@ impl MovePlan {
         team: &Team,
         step: Step,
         (footprint, deal): (&Footprint, u64),
-        (owners, bucket): (usize, u64),
+        (aggregators, bucket): (usize, u64),
     ) -> Result<MovePlan> {
         let runs = footprint.run_count();
         let own = vec![footprint.elements(), runs, choose::blocks(footprint, runs)];
@@ -492,7 +492,7 @@ impl MovePlan {
         Ok(MovePlan {
             footprint: footprint.clone(),
             deal,
-            owners,
+            aggregators,
             bucket,
             sum: amounts(&sum),
             most: amounts(&most),
@@ -519,12 +519,12 @@ impl MovePlan {
         Ok(*self.coverage.get_or_init(|| coverage))
     }
 
-    /// The assignment of elements to owners. Collective in its first call.
+    /// The assignment of elements to aggregators. Collective in its first call.
     fn routes(&self, team: &Team, step: Step) -> Result<&Routes> {
         if let Some(routes) = self.routes.get() {
             return Ok(routes);
         }
-        let routes = Routes::new(team, step, &self.footprint, (self.owners, self.bucket))?;
+        let routes = Routes::new(team, step, &self.footprint, (self.aggregators, self.bucket))?;
         Ok(self.routes.get_or_init(|| routes))
     }
 

@@ -2,12 +2,12 @@
 //! not available for a test.
 //!
 //! The model follows the code step by step. A test compares it with the counters of 1 to 256 ranks, whose maps assign
-//! elements to owners at random, and with an allocator that counts; the example `exchange_model` prints it for up to
+//! elements to aggregators at random, and with an allocator that counts; the example `exchange_model` prints it for up to
 //! 4,096.
 //!
 //! ```
 //! use fieldstone_array::distributed::plan::model::ExchangeCase;
-//! let case = ExchangeCase { ranks: 1024, owners: 1024, elements: 1 << 30, size: 8, buffer: 64 << 20 };
+//! let case = ExchangeCase { ranks: 1024, aggregators: 1024, elements: 1 << 30, size: 8, buffer: 64 << 20 };
 //! let (first, later) = (case.first_write(), case.later_write());
 //! // Each rank has 1 Mi elements of 8 bytes, and sends each index in 4 bytes, once.
 //! assert_eq!(later.sent >> 20, 7);
@@ -27,7 +27,7 @@ pub struct ExchangeCase {
     /// Number of ranks.
     pub ranks: usize,
     /// Number of ranks that own a range.
-    pub owners: usize,
+    pub aggregators: usize,
     /// Number of elements of the array.
     pub elements: u64,
     /// Bytes of an element.
@@ -96,7 +96,8 @@ impl Account {
 
 impl ExchangeCase {
     fn ranges(&self) -> Ranges {
-        let ranges = Ranges::new(self.elements, 1, self.owners.clamp(1, self.ranks), &vec![0; self.ranks]);
+        let ranges =
+            Ranges::new(self.elements, 1, self.aggregators.clamp(1, self.ranks), &vec![0; self.ranks]);
         ranges.with_buckets(exchange::bucket(self.buffer) / 8)
     }
 
@@ -109,7 +110,7 @@ impl ExchangeCase {
     fn sent_elements(&self) -> u64 {
         let own = self.elements.div_ceil(self.ranks as u64);
         // A rank that owns nothing keeps nothing.
-        let kept = if self.owners < self.ranks { 0 } else { own / self.owners as u64 };
+        let kept = if self.aggregators < self.ranks { 0 } else { own / self.aggregators as u64 };
         own - kept
     }
 
@@ -124,12 +125,12 @@ impl ExchangeCase {
         account.total(3);
         account.agree();
         account.agree();
-        if self.owners < self.ranks {
+        if self.aggregators < self.ranks {
             // Names of hosts.
             account.all_to_all(0);
         }
         // The number of elements in each bucket; whether these are too many; which elements.
-        account.all_to_all(8 * self.ranges().buckets() * (self.owners as u64 - 1));
+        account.all_to_all(8 * self.ranges().buckets() * (self.aggregators as u64 - 1));
         account.agree();
         account.exchange(self.sent_elements() * self.widths().1);
         account.agree();
@@ -154,14 +155,14 @@ impl ExchangeCase {
         self.elements.div_ceil(self.ranks as u64)
     }
 
-    /// Elements in an owner's range.
+    /// Elements in an aggregator's range.
     fn range(&self) -> u64 {
-        self.elements.div_ceil(self.owners.clamp(1, self.ranks) as u64)
+        self.elements.div_ceil(self.aggregators.clamp(1, self.ranks) as u64)
     }
 
-    /// Number of buckets of all owners.
+    /// Number of buckets of all aggregators.
     fn buckets(&self) -> u64 {
-        self.ranges().buckets() * self.owners.clamp(1, self.ranks) as u64
+        self.ranges().buckets() * self.aggregators.clamp(1, self.ranks) as u64
     }
 
     /// Memory of a plan during its construction: its own positions and indices, and the indices it receives.
@@ -180,8 +181,8 @@ impl ExchangeCase {
     fn kept(&self) -> u64 {
         let (place, index) = self.widths();
         let range = self.range();
-        let of_owner = range * index + range / 8 + 8 * self.ranges().buckets();
-        self.own() * place + of_owner + 8 * self.buckets() + PART * self.ranks as u64
+        let of_aggregator = range * index + range / 8 + 8 * self.ranges().buckets();
+        self.own() * place + of_aggregator + 8 * self.buckets() + PART * self.ranks as u64
     }
 
     /// A repeated write of the same view.
@@ -199,10 +200,11 @@ impl ExchangeCase {
         let share = exchange::share(self.buffer, self.ranks);
         let most = ranges.buckets().max(1);
         let mut window = (share / (self.size << ranges.bucket_shift())).clamp(1, most);
-        // A rank sends to all owners in a round.
+        // A rank sends to all aggregators in a round.
         let in_round = |window: u64| {
-            let of_owners = (window << ranges.bucket_shift()).min(self.range()) * ranges.owners() as u64;
-            of_owners.min(self.elements).div_ceil(self.ranks as u64) * self.size
+            let of_aggregators =
+                (window << ranges.bucket_shift()).min(self.range()) * ranges.aggregators() as u64;
+            of_aggregators.min(self.elements).div_ceil(self.ranks as u64) * self.size
         };
         while window > 1 && in_round(window) > share {
             window /= 2;

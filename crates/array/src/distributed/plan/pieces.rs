@@ -1,7 +1,7 @@
 //! Arrays as boxes, for a caller that keeps boxes instead of a file: the logs of a store.
 //!
 //! If each rank holds a box and no element comes twice, each rank passes its own, without an exchange. Else elements
-//! go to the owners of contiguous ranges, as for a file, and the owners cut them into boxes.
+//! go to the aggregators of contiguous ranges, as for a file, and the aggregators cut them into boxes.
 //!
 //! Invariants: the boxes of all ranks do not overlap; without a fill, they contain no unwritten elements; a box has
 //! at most [`Settings::buffer`](super::Settings::buffer) bytes, or one index of the first dimension if that is more.
@@ -41,9 +41,11 @@ impl Planner {
         let boxes = team.max(step, Ok(vec![u64::from(own.is_none())]))?.first() == Some(&0);
         let filled = report.holes > 0 && write.fill.is_some();
         let exchanges = match (boxes, coverage.repeated) {
-            (_, 1..) => Some("ranks write elements more than once, and only the owners can compare them"),
+            (_, 1..) => {
+                Some("ranks write elements more than once, and only the aggregators can compare them")
+            }
             (false, 0) => Some("not every rank holds a box"),
-            (true, 0) if filled => Some("owners fill the elements that no rank writes"),
+            (true, 0) if filled => Some("aggregators fill the elements that no rank writes"),
             (true, 0) if write.settings.method == Method::Exchange => Some("the caller chose it"),
             (true, 0) => None,
         };

@@ -1,12 +1,12 @@
-//! The assignment of this rank's elements to owners, and the places of the elements that this rank receives.
+//! The assignment of this rank's elements to aggregators, and the places of the elements that this rank receives.
 //!
 //! Both sides sort only by bucket, with a counting pass and a placing pass and no comparisons. Inside a bucket,
 //! units stay in the order of memory, so that a round passes through the memory of each rank from beginning to end,
-//! and jumps only inside a window. The indices are sent once, in a narrow type if the ranges allow; owners
+//! and jumps only inside a window. The indices are sent once, in a narrow type if the ranges allow; aggregators
 //! keep them.
 //!
-//! Invariants: [`sent`](Routes::sent) lists the units of memory in the order of owners and their buckets, as each
-//! owner has them in [`kept`](Routes::kept), source by source; from one bucket of each range, a rank sends or
+//! Invariants: [`sent`](Routes::sent) lists the units of memory in the order of aggregators and their buckets, as each
+//! aggregator has them in [`kept`](Routes::kept), source by source; from one bucket of each range, a rank sends or
 //! receives at most a third of the buffer, or one block of each.
 
 use std::ops::Range;
@@ -163,9 +163,9 @@ pub(super) struct Routes {
     /// Number of elements that always move together.
     pub unit: u64,
     pub ranges: Ranges,
-    /// The index in memory of the first element of each unit of this rank, by owner and bucket.
+    /// The index in memory of the first element of each unit of this rank, by aggregator and bucket.
     pub sent: Numbers,
-    /// The begins of the units of each owner's buckets in `sent`, and their end.
+    /// The begins of the units of each aggregator's buckets in `sent`, and their end.
     starts: Vec<u64>,
     kept: KeptUnits,
     /// Number of units in each bucket of this rank's range, including repeated ones.
@@ -177,17 +177,17 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// Collective: sends the indices to the owners. A bucket has up to `bucket` bytes of eight-byte elements.
+    /// Collective: sends the indices to the aggregators. A bucket has up to `bucket` bytes of eight-byte elements.
     pub fn new(
         team: &Team,
         step: Step,
         footprint: &Footprint,
-        (owners, bucket): (usize, u64),
+        (aggregators, bucket): (usize, u64),
     ) -> Result<Routes> {
         let unit = common_unit(team, step, footprint)?;
-        // If all ranks are owners, their hosts do not matter.
-        let hosts = if owners < team.size() { team.hosts(step)? } else { vec![0; team.size()].into() };
-        let blocks = Ranges::new(footprint.total(), unit, owners, &hosts);
+        // If all ranks are aggregators, their hosts do not matter.
+        let hosts = if aggregators < team.size() { team.hosts(step)? } else { vec![0; team.size()].into() };
+        let blocks = Ranges::new(footprint.total(), unit, aggregators, &hosts);
         let mut order = BucketOrder::new(footprint, unit, blocks).with_buckets(bucket / 8 / unit);
         let mut arriving = order.exchange_counts(team, step)?;
         // The elements of 16 bytes, the largest, in two buckets: at most a third of the buffer.
@@ -210,12 +210,12 @@ impl Routes {
 
     /// Finds the units of this rank's range that are present.
     fn look(&mut self, team: &Team) -> Result<()> {
-        let Some(owner) = self.ranges.owner(team.rank()) else { return Ok(()) };
-        let mut present = vec![0; self.ranges.range_units(owner).div_ceil(64) as usize];
+        let Some(aggregator) = self.ranges.aggregator(team.rank()) else { return Ok(()) };
+        let mut present = vec![0; self.ranges.range_units(aggregator).div_ceil(64) as usize];
         let mut counts = vec![0; self.ranges.buckets() as usize];
         for bucket in 0..self.ranges.buckets() {
             let buckets = bucket..bucket + 1;
-            let allowed = self.ranges.units_in(owner, &buckets);
+            let allowed = self.ranges.units_in(aggregator, &buckets);
             for source in 0..team.size() {
                 let kept = self.kept(source, &buckets);
                 let outside = match kept {
@@ -275,15 +275,15 @@ impl Routes {
         stretches
     }
 
-    /// The slots of `sent` for some buckets of an owner.
-    pub fn slots(&self, owner: usize, buckets: &Range<u64>) -> Range<usize> {
-        slots(&self.starts, &self.ranges, owner, buckets)
+    /// The slots of `sent` for some buckets of an aggregator.
+    pub fn slots(&self, aggregator: usize, buckets: &Range<u64>) -> Range<usize> {
+        slots(&self.starts, &self.ranges, aggregator, buckets)
     }
 }
 
-/// The range of units of an owner's buckets, if `starts` has the begin of each bucket.
-fn slots(starts: &[u64], ranges: &Ranges, owner: usize, buckets: &Range<u64>) -> Range<usize> {
-    let first = owner * ranges.buckets() as usize;
+/// The range of units of an aggregator's buckets, if `starts` has the begin of each bucket.
+fn slots(starts: &[u64], ranges: &Ranges, aggregator: usize, buckets: &Range<u64>) -> Range<usize> {
+    let first = aggregator * ranges.buckets() as usize;
     starts[first + buckets.start as usize] as usize..starts[first + buckets.end as usize] as usize
 }
 
@@ -294,9 +294,9 @@ struct BucketOrder<'a> {
     ranges: Ranges,
     /// Number of units in each block.
     of_block: Vec<u64>,
-    /// The bucket of each block, counted over all owners.
+    /// The bucket of each block, counted over all aggregators.
     bucket_of: Vec<u32>,
-    /// The begins of the units of each owner's buckets, and their end.
+    /// The begins of the units of each aggregator's buckets, and their end.
     starts: Vec<u64>,
 }
 
@@ -316,11 +316,11 @@ impl<'a> BucketOrder<'a> {
     fn with_buckets(mut self, units: u64) -> BucketOrder<'a> {
         self.ranges = self.ranges.with_buckets(units);
         let buckets = self.ranges.buckets() as usize;
-        let mut starts = vec![0; self.ranges.owners() * buckets + 1];
-        for owner in 0..self.ranges.owners() {
-            let blocks = self.ranges.of_owner(owner);
+        let mut starts = vec![0; self.ranges.aggregators() * buckets + 1];
+        for aggregator in 0..self.ranges.aggregators() {
+            let blocks = self.ranges.of_aggregator(aggregator);
             for block in blocks.clone() {
-                let bucket = owner * buckets + self.ranges.bucket_of(block - blocks.start) as usize;
+                let bucket = aggregator * buckets + self.ranges.bucket_of(block - blocks.start) as usize;
                 self.bucket_of[block as usize] = bucket as u32;
                 starts[bucket + 1] += self.of_block[block as usize];
             }
@@ -334,9 +334,9 @@ impl<'a> BucketOrder<'a> {
 
     /// Collective: how many units this rank will receive.
     fn exchange_counts(&self, team: &Team, step: Step) -> Result<Arriving> {
-        let of_rank = |rank: usize| match self.ranges.owner(rank) {
-            Some(owner) => (0..self.ranges.buckets())
-                .flat_map(|bucket| (self.slots(owner, bucket..bucket + 1).len() as u64).to_le_bytes())
+        let of_rank = |rank: usize| match self.ranges.aggregator(rank) {
+            Some(aggregator) => (0..self.ranges.buckets())
+                .flat_map(|bucket| (self.slots(aggregator, bucket..bucket + 1).len() as u64).to_le_bytes())
                 .collect(),
             None => Vec::new(),
         };
@@ -345,15 +345,15 @@ impl<'a> BucketOrder<'a> {
         Ok(counts.map(|count| u64::from_le_bytes(*count)).collect())
     }
 
-    fn slots(&self, owner: usize, buckets: Range<u64>) -> Range<usize> {
-        slots(&self.starts, &self.ranges, owner, &buckets)
+    fn slots(&self, aggregator: usize, buckets: Range<u64>) -> Range<usize> {
+        slots(&self.starts, &self.ranges, aggregator, &buckets)
     }
 
     /// The maximum number of units that this rank sends or receives from one bucket of each range.
     fn busiest(&self, arriving: &Arriving) -> u64 {
         let of_bucket = |bucket: u64| {
-            let sent =
-                (0..self.ranges.owners()).map(|owner| self.slots(owner, bucket..bucket + 1).len() as u64);
+            let sent = (0..self.ranges.aggregators())
+                .map(|aggregator| self.slots(aggregator, bucket..bucket + 1).len() as u64);
             let taken = arriving.iter().skip(bucket as usize).step_by(self.ranges.buckets() as usize);
             sent.sum::<u64>().max(taken.fold(0u64, |sum, count| sum.saturating_add(*count)))
         };
@@ -362,8 +362,12 @@ impl<'a> BucketOrder<'a> {
 
     /// The maximum number of units that this rank, `rank`, sends to another one.
     fn longest(&self, rank: usize) -> u64 {
-        let others = (0..self.ranges.owners()).filter(|owner| self.ranges.owner(rank) != Some(*owner));
-        others.map(|owner| self.slots(owner, 0..self.ranges.buckets()).len() as u64).max().unwrap_or(0)
+        let others = (0..self.ranges.aggregators())
+            .filter(|aggregator| self.ranges.aggregator(rank) != Some(*aggregator));
+        others
+            .map(|aggregator| self.slots(aggregator, 0..self.ranges.buckets()).len() as u64)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Collective: sends the indices, up to `longest` to each rank.
@@ -383,9 +387,9 @@ impl<'a> BucketOrder<'a> {
             (Numbers::Wide(sent), false) => self.place(sent, offsets.as_chunks_mut::<8>().0),
         }
         let (rank, all) = (team.rank(), 0..self.ranges.buckets());
-        let bytes_of = |rank: usize| match self.ranges.owner(rank) {
-            Some(owner) => {
-                let slots = self.slots(owner, all.clone());
+        let bytes_of = |rank: usize| match self.ranges.aggregator(rank) {
+            Some(aggregator) => {
+                let slots = self.slots(aggregator, all.clone());
                 slots.start * width..slots.end * width
             }
             None => 0..0,
@@ -417,7 +421,7 @@ impl<'a> BucketOrder<'a> {
         Ok(routes)
     }
 
-    /// Sorts the index in memory of each unit, and its index in the owner's range, by bucket.
+    /// Sorts the index in memory of each unit, and its index in the aggregator's range, by bucket.
     fn place<M: StoredNumber, A: StoredNumber>(&self, memory: &mut [M], offsets: &mut [A]) {
         let (shift, mut next) = (self.ranges.shift, self.starts.clone());
         self.footprint.for_each_unit(self.unit, |at, number| {
@@ -426,9 +430,9 @@ impl<'a> BucketOrder<'a> {
             offsets[*next as usize] = A::of(at);
             *next += 1;
         });
-        for owner in 0..self.ranges.owners() {
-            let origin = A::of(self.ranges.unit(self.ranges.of_owner(owner).start));
-            let slots = self.slots(owner, 0..self.ranges.buckets());
+        for aggregator in 0..self.ranges.aggregators() {
+            let origin = A::of(self.ranges.unit(self.ranges.of_aggregator(aggregator).start));
+            let slots = self.slots(aggregator, 0..self.ranges.buckets());
             offsets[slots].iter_mut().for_each(|at| *at = at.minus(origin));
         }
     }

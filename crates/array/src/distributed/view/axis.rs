@@ -38,7 +38,7 @@ pub enum ViewAxis {
 
 /// Indices that are adjacent in the array and in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(super) struct ContiguousRun {
     pub index: u64,
     pub memory: u64,
     pub len: u64,
@@ -76,20 +76,20 @@ impl ViewAxis {
 
     /// The first of its segments from position `at` on, in `order` if given, and the number of positions that it
     /// takes. `None` for a -1 of a map.
-    pub(super) fn segment(&self, at: u64, order: Option<&[u32]>) -> (Option<Segment>, u64) {
+    pub(super) fn segment(&self, at: u64, order: Option<&[u32]>) -> (Option<ContiguousRun>, u64) {
         match self {
             ViewAxis::Range { start, step: 1, count, memory } => {
                 let len = count - at;
-                (Some(Segment { index: start + at, memory: memory + at, len }), len)
+                (Some(ContiguousRun { index: start + at, memory: memory + at, len }), len)
             }
             ViewAxis::Range { start, step, memory, .. } => {
-                (Some(Segment { index: start + at * step, memory: memory + at, len: 1 }), 1)
+                (Some(ContiguousRun { index: start + at * step, memory: memory + at, len: 1 }), 1)
             }
             ViewAxis::Cyclic { first, block, period, extent } => {
                 let (nth, within) = (at / block, at % block);
                 let index = first + nth * period + within;
                 let len = (block - within).min(extent - index);
-                (Some(Segment { index, memory: at, len }), len)
+                (Some(ContiguousRun { index, memory: at, len }), len)
             }
             ViewAxis::Map { map, count } => {
                 let place = |at: u64| order.map_or(at, |order| u64::from(order[at as usize]));
@@ -104,7 +104,7 @@ impl ViewAxis {
                     }
                 };
                 let len = (1..).find(|len| !next(*len)).unwrap_or(1);
-                (Some(Segment { index, memory, len }), len)
+                (Some(ContiguousRun { index, memory, len }), len)
             }
         }
     }

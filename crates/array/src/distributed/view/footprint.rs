@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::axis::{Segment, ViewAxis};
+use super::axis::{ContiguousRun, ViewAxis};
 
 /// Elements that are adjacent in the array and in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -297,7 +297,7 @@ impl Iterator for Runs<'_> {
             if self.at >= Footprint::len_of(&self.footprint.last, self.order) {
                 self.step_outer();
             }
-            if let Some(Segment { index, memory, len }) = segment {
+            if let Some(ContiguousRun { index, memory, len }) = segment {
                 return Some(Run {
                     at: base + index * inner,
                     memory: memory_base + memory * inner,

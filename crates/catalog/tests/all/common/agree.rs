@@ -59,8 +59,8 @@ pub fn random_pairs(rng: &mut Random, world: &World, tables: &mut dyn Tables, qu
         };
         let expected = brute::pairs(world, &asked, &related);
         rows += expected.len();
-        assert_eq!(found.also.len(), related.len());
-        for (at, table) in [&found.hits].into_iter().chain(&found.also).enumerate() {
+        assert_eq!(found.related.len(), related.len());
+        for (at, table) in [&found.hits].into_iter().chain(&found.related).enumerate() {
             let column: Vec<&Attr> = expected.iter().map(|row| row[at]).collect();
             rows_are(world, table, &column, &asked);
         }

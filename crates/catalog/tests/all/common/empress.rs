@@ -264,7 +264,7 @@ pub fn world() -> World {
             notes: None,
             outside: None,
             annotate: Default::default(),
-            exist: None,
+            if_exists: None,
             state: None,
         });
     }

@@ -116,7 +116,7 @@ pub fn record(dice: &mut Random, before: Option<&Record>, writers: u64) -> Recor
             notes: None,
             outside: dice.one_in(2).then_some(Value::Int(9)),
             annotate: if dice.one_in(4) { Annotate::Owner } else { Annotate::All },
-            exist: None,
+            if_exists: None,
             state: None,
         }]),
         1 => {

@@ -119,7 +119,7 @@ impl Paper {
             notes: None,
             outside: None,
             annotate: Default::default(),
-            exist: None,
+            if_exists: None,
             state: None,
         };
         let names = VARIABLES.map(|name| VariableName { name: name.into(), version: 0 });

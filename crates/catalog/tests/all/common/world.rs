@@ -362,7 +362,7 @@ pub fn random(rng: &mut Random, rows: usize, dense: bool) -> World {
             notes: None,
             outside: rng.percent(15).then_some(Value::Bool(true)),
             annotate: Default::default(),
-            exist: None,
+            if_exists: None,
             state: None,
         });
     }

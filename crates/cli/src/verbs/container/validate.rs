@@ -20,7 +20,7 @@ how far it came. Ends with 5 if a file breaks a rule, and with 0 if there are on
 
 With --json: {\"files\": [...]} of file, ok, format, dims, attrs, vars, numrecs, header_bytes, paths (whether
 names spell paths), index (whether there is a name index), findings (severity, offset, object, message, rule)
-and left_out (the number of findings not listed).";
+and omitted (the number of findings not listed).";
 
 /// Check that containers keep their format
 #[derive(Debug, Args)]
@@ -59,8 +59,8 @@ fn lines(file: &str, report: &Report, out: &mut Out) -> Done {
     for finding in &report.findings {
         out.text(format!("{file}: {}: {finding}\n", finding.severity.name()))?;
     }
-    if report.left_out > 0 {
-        out.text(format!("{file}: {} more\n", count(report.left_out, "finding")))?;
+    if report.omitted > 0 {
+        out.text(format!("{file}: {} more\n", count(report.omitted, "finding")))?;
     }
     let format = report.format.map_or("unknown format", json::container::format);
     let [dims, attrs, vars] = report.counts;

@@ -12,7 +12,7 @@
 //! let job = Hints::new([("cb_nodes", "2"), ("direct_write", "true")])?;
 //! let call = Hints::new([("cb_nodes", "4")])?;
 //! assert_eq!(job.with(&call).to_string(), "cb_nodes=4 direct_write=true");
-//! assert_eq!(job.with(&call).owners(), Some(4));
+//! assert_eq!(job.with(&call).aggregators(), Some(4));
 //! # Ok(()) }
 //! ```
 
@@ -29,7 +29,7 @@ use crate::{Code, Result};
 const KEY: usize = 255;
 const VALUE: usize = 1023;
 /// The number of ranks that write on behalf of the others.
-const OWNERS: &str = "cb_nodes";
+const AGGREGATORS: &str = "cb_nodes";
 
 /// Keys and values. See the module's documentation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,9 +52,9 @@ impl Hints {
                     .error(format!("the hint {key:?} = {value:?}"))
                     .with_hint("keys have 1 to 255 characters, values 1 to 1023, in one line"));
             }
-            if key == OWNERS && hints.owners().is_none() {
+            if key == AGGREGATORS && hints.aggregators().is_none() {
                 return Err(Code::Option
-                    .error(format!("the hint {OWNERS} = {value:?}"))
+                    .error(format!("the hint {AGGREGATORS} = {value:?}"))
                     .with_hint("give the number of ranks that write, at least 1"));
             }
         }
@@ -89,13 +89,19 @@ impl Hints {
     }
 
     /// How many ranks are to write on behalf of the others: `cb_nodes`, which our own exchange follows, too.
-    pub fn owners(&self) -> Option<usize> {
-        self.get(OWNERS)?.trim().parse().ok().filter(|owners| *owners > 0)
+    pub fn aggregators(&self) -> Option<usize> {
+        self.get(AGGREGATORS)?.trim().parse().ok().filter(|aggregators| *aggregators > 0)
     }
 
     /// The hints that our own algorithms follow, whatever the communicator does: `cb_nodes`.
     pub fn own(&self) -> Hints {
-        Hints(self.0.iter().filter(|(key, _)| *key == OWNERS).map(|(k, v)| (k.clone(), v.clone())).collect())
+        Hints(
+            self.0
+                .iter()
+                .filter(|(key, _)| *key == AGGREGATORS)
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect(),
+        )
     }
 
     /// The hints that are missing from `taken`, or differ there.
@@ -179,7 +185,7 @@ mod tests {
             let job = Hints::new([("a", "1"), ("cb_nodes", "2")])?;
             let team = Team::new(HintedComm::over(telling.clone(), &job));
             team.agree_on_hints("begin")?;
-            assert_eq!(team.hints().owners(), Some(2));
+            assert_eq!(team.hints().aggregators(), Some(2));
             let path = Path::new("/f");
             team.open("create", path, FileMode::CreateNew)?;
             let call = Hints::new([("a", "3")])?;

@@ -30,7 +30,7 @@ const STICKY: u32 = 0o1000;
 /// Finds a folder for files derived from the logs of a store: one with this name in the store's own folder, else
 /// below folders with the names `below` in the user's cache, else in the system's temporary folder. `None` if no
 /// place is suitable; the derived data are then kept in memory.
-pub fn for_view(store: &Path, name: &str, below: &[&str], uid: u32) -> Option<PathBuf> {
+pub fn for_index(store: &Path, name: &str, below: &[&str], uid: u32) -> Option<PathBuf> {
     let temporary = || {
         let user = format!("fieldstone-{uid}");
         usable(of_user(&std::env::temp_dir(), &[&[user.as_str()], below].concat(), uid)?)

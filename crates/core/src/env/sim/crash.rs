@@ -113,7 +113,7 @@ impl Tree {
         let mut tree = self.deep_clone();
         // Some changes of entries survive, each with the earlier ones to the same names.
         let chosen = tree.journal.iter().map(|_| rng.chance(mood.whole)).collect();
-        tree.settle(chosen);
+        tree.make_durable(chosen);
         tree.journal.clear();
         // Walk the durable entries from the root: a node that no entry leads to is lost.
         let mut links: BTreeMap<_, u32> = BTreeMap::new();

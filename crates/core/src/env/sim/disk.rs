@@ -69,7 +69,7 @@ impl World {
         effect: impl FnOnce(&mut WorldState, &Caller, &mut Op, Effect) -> io::Result<T>,
     ) -> io::Result<T> {
         crate::sync::pause();
-        self.holds.pass(&op);
+        self.stalls.pass(&op);
         let state = &mut *self.lock();
         let verdict = state.gate(&op)?;
         let caller = Caller {

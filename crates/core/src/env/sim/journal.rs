@@ -29,12 +29,12 @@ impl Tree {
     /// Makes the entries of a directory durable.
     pub(super) fn sync_dir(&mut self, dir: Ino) {
         let chosen = self.journal.iter().map(|c| c.home == dir).collect();
-        self.settle(chosen);
+        self.make_durable(chosen);
         self.collect();
     }
 
     /// Makes the chosen changes durable, each with the earlier changes to the same names.
-    pub(super) fn settle(&mut self, mut chosen: Vec<bool>) {
+    pub(super) fn make_durable(&mut self, mut chosen: Vec<bool>) {
         let mut names = BTreeSet::new();
         for (change, chosen) in self.journal.iter().zip(&mut chosen).rev() {
             *chosen |= change.edits.iter().any(|e| names.contains(&(e.dir, &e.name)));

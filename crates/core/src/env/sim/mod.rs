@@ -34,23 +34,23 @@ mod crash;
 mod disk;
 mod faults;
 mod file;
-mod hold;
 mod journal;
 mod permissions;
 mod random;
+mod stall;
 mod tamper;
 mod tree;
 mod weak;
 
 pub use faults::{Counters, Fault, Op, OpKind, Plan, SyncKind};
-pub use hold::Hold;
 pub use permissions::Permissions;
 pub use random::Random;
+pub use stall::Stall;
 
 use self::clock::{SimClock, SimIdentity, SimRand};
 use self::disk::{Door, SimDisk, Who};
 use self::faults::{Faults, Ignored};
-use self::hold::Holds;
+use self::stall::Stalls;
 use self::tree::Tree;
 use self::weak::Weak;
 use super::{Env, Space, real};
@@ -128,12 +128,12 @@ impl WorldState {
 #[derive(Debug)]
 struct World {
     state: Mutex<WorldState>,
-    holds: Holds,
+    stalls: Stalls,
 }
 
 impl World {
     fn new(state: WorldState) -> World {
-        World { state: Mutex::new(state), holds: Holds::default() }
+        World { state: Mutex::new(state), stalls: Stalls::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, WorldState> {

@@ -61,13 +61,13 @@ impl Dir {
     }
 
     /// Drops the changes that every host sees.
-    fn settle(&mut self, cutoff: i64) {
+    fn forget_seen(&mut self, cutoff: i64) {
         self.history.retain(|p| p.by.time > cutoff);
     }
 }
 
 impl Recent {
-    fn settle(&mut self, cutoff: i64) {
+    fn forget_seen(&mut self, cutoff: i64) {
         let seen = self.writes.iter().take_while(|w| w.time <= cutoff).count();
         for write in self.writes.drain(..seen) {
             match write.sets_len {
@@ -122,7 +122,7 @@ impl WorldState {
         let mut at = ROOT;
         for name in names(path)? {
             if let Some(dir) = tree.dir_mut(at) {
-                dir.settle(who.time.saturating_sub(weak.staleness));
+                dir.forget_seen(who.time.saturating_sub(weak.staleness));
             }
             let moment = weak.moment(who, at, Aspect::Names, who.time, rng);
             let dir = tree.dir(at)?;
@@ -163,7 +163,7 @@ impl WorldState {
         let WorldState { weak: Some(weak), rng, .. } = self else { return file.read().len() };
         let data = &mut *file.write();
         let cutoff = who.time.saturating_sub(weak.staleness);
-        let Some(recent) = settled(data, cutoff) else { return data.len() };
+        let Some(recent) = recent_since(data, cutoff) else { return data.len() };
         let moment = weak.moment(who, file.ino, Aspect::Len, who.time, rng);
         recent.len_at(&who.host, moment) as u64
     }
@@ -181,7 +181,7 @@ impl WorldState {
         };
         let data = &mut *file.write();
         let cutoff = who.time.saturating_sub(weak.staleness);
-        let Some(recent) = settled(data, cutoff) else { return data.read_at(buffer, offset) };
+        let Some(recent) = recent_since(data, cutoff) else { return data.read_at(buffer, offset) };
         let len_moment = weak.moment(who, file.ino, Aspect::Len, who.time, rng);
         let moment = weak.moment(who, file.ino, Aspect::Bytes, len_moment, rng);
         let len = recent.len_at(&who.host, len_moment);
@@ -205,8 +205,8 @@ impl WorldState {
 }
 
 /// The changes of a file that other hosts may not see yet, without those older than `cutoff`.
-fn settled(data: &mut FileData, cutoff: i64) -> Option<&Recent> {
+fn recent_since(data: &mut FileData, cutoff: i64) -> Option<&Recent> {
     let recent = data.recent.as_mut()?;
-    recent.settle(cutoff);
+    recent.forget_seen(cutoff);
     Some(recent)
 }

@@ -236,7 +236,7 @@ pub(super) fn declare_run(
         notes: None,
         outside: None,
         annotate: Annotate::All,
-        exist: None,
+        if_exists: None,
         state: None,
     };
     // Names that no request can use, and values too large for the catalog, stay in the file's header.

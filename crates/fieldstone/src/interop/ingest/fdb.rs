@@ -110,7 +110,7 @@ pub fn ingest_fdb(
     let mut take = Take { store, options, taken, skipped: Vec::new(), more: 0, fresh, seen: HashSet::new() };
     let mut current = None;
     let outcome = take.read(source, &name, &mut current);
-    let outcome = outcome.and_then(|()| take.settle(&mut current));
+    let outcome = outcome.and_then(|()| take.commit_open(&mut current));
     if let Err(error) = outcome {
         if let Some(open) = current {
             let _ = store.abandon(open.transaction, &Session::default());
@@ -176,7 +176,7 @@ impl Take<'_> {
             return Err(Error::internal("the helper sent a field that is not one of an FDB"));
         };
         if current.as_ref().is_some_and(|open| open.name != dataset) {
-            self.settle(current)?;
+            self.commit_open(current)?;
         }
         let key_text = || key.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
         let key = match merge(&self.store.schema(), key.clone(), &self.options.key) {
@@ -218,7 +218,7 @@ impl Take<'_> {
     }
 
     /// Commits the current dataset.
-    fn settle(&mut self, current: &mut Option<Open>) -> Result<()> {
+    fn commit_open(&mut self, current: &mut Option<Open>) -> Result<()> {
         if let Some(open) = current.take() {
             self.store.decide(open.transaction, true, &Session::default())?;
             self.taken.fields += open.fields;

@@ -446,7 +446,7 @@ impl Skips<'_> {
             self.same += 1;
             return;
         }
-        self.settle();
+        self.note_equal();
         self.counted += 1;
         if self.counted <= MAX_SKIPPED {
             self.into.push(Skipped { path: self.path.to_owned(), what, why: why.clone() });
@@ -455,7 +455,7 @@ impl Skips<'_> {
     }
 
     /// Adds the number of equal reasons to the line that represents them.
-    fn settle(&mut self) {
+    fn note_equal(&mut self) {
         if self.same > 0
             && self.counted <= MAX_SKIPPED
             && let Some(last) = self.into.last_mut()
@@ -466,7 +466,7 @@ impl Skips<'_> {
     }
 
     fn finish(&mut self) {
-        self.settle();
+        self.note_equal();
         if let Some(more) = self.counted.checked_sub(MAX_SKIPPED).filter(|more| *more > 0) {
             let what = format!("{more} more parts");
             self.into.push(Skipped {

@@ -26,7 +26,7 @@ enum Read {
 struct MeshContents {
     frame: MeshFrame,
     payload: Vec<u8>,
-    left_out: Vec<(String, String)>,
+    omitted: Vec<(String, String)>,
 }
 
 /// Takes the mesh of each file under a name: the meshes of several files must be equal.
@@ -58,15 +58,15 @@ pub fn ingest<P: AsRef<Path>>(
             Read::Refused(why) => Err(why),
             Read::Mesh(read) => match keep(store, path, name, &read.frame, &read.payload) {
                 Err(error) if !is_of_the_file(&error) => return Err(error.context(path.display())),
-                outcome => outcome.map(|taken| (taken, read.left_out)),
+                outcome => outcome.map(|taken| (taken, read.omitted)),
             },
         };
         let mut skip = |what: String, why: String| {
             report.skipped.push(Skipped { path: path.to_owned(), what, why });
         };
         match outcome {
-            Ok((taken, left_out)) => {
-                left_out.into_iter().for_each(|(what, why)| skip(what, why));
+            Ok((taken, omitted)) => {
+                omitted.into_iter().for_each(|(what, why)| skip(what, why));
                 report.taken.push(taken);
             }
             Err(why) => skip(WHOLE_FILE.to_owned(), why.to_string()),
@@ -88,14 +88,14 @@ fn read(path: &Path, options: &IngestOptions<'_>) -> Result<Read> {
     let absolute = std::path::absolute(path).map_err(|e| Error::io("name", path, e))?;
     let mut helper = Helper::start(&options.helper)?;
     helper.send(&Request::Mesh { path: absolute.as_os_str().as_bytes() }, &[])?;
-    let (mut found, mut left_out) = (None, Vec::new());
+    let (mut found, mut omitted) = (None, Vec::new());
     loop {
         match helper.next()? {
             HelperEvent::Reply(Reply::Mesh(frame), payload) => found = Some((frame, payload)),
-            HelperEvent::Reply(Reply::Skipped { what, why }, _) => left_out.push((what, why)),
+            HelperEvent::Reply(Reply::Skipped { what, why }, _) => omitted.push((what, why)),
             HelperEvent::Reply(Reply::Done, _) => {
                 return Ok(match found {
-                    Some((frame, payload)) => Read::Mesh(MeshContents { frame, payload, left_out }),
+                    Some((frame, payload)) => Read::Mesh(MeshContents { frame, payload, omitted }),
                     None => Read::Refused(Error::internal("the helper read no mesh")),
                 });
             }

@@ -60,12 +60,12 @@ impl<'a> KnownTree<'a> {
             let end = self.last_end(&put.source, &mut ends)?.max(self.last_end(&put.target, &mut ends)?);
             put.time = put.time.map(|time| time.max(end));
         }
-        let mut left_out = 0;
+        let mut omitted = 0;
         for mut put in std::mem::take(&mut rows.relations) {
             if &*put.kind == OWNED_BY {
                 let owners = self.related(&put.source, OWNED_BY)?;
                 if owners.iter().any(|(owner, ..)| *owner == put.target) {
-                    left_out += 1;
+                    omitted += 1;
                     continue;
                 }
                 for (owner, stamp, user) in owners {
@@ -78,7 +78,7 @@ impl<'a> KnownTree<'a> {
             }
             rows.relations.push(put);
         }
-        Ok(left_out)
+        Ok(omitted)
     }
 
     /// The first stamp after the last deletion of a vertex; 0 if there was none.

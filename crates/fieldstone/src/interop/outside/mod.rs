@@ -117,15 +117,9 @@ const KEYS: [&str; 9] =
     ["template", "format", "root", "dataset", "chunks", "object_bytes", "dtype", "offset", "steps"];
 
 impl Outside {
-    /// Reads a run's declaration.
-    pub fn parse(declared: &Value) -> Result<Outside> {
-        let wrong = |what: String| Error::invalid(format!("outside: {what}"));
-        let Value::Map(parts) = declared else {
-            return Err(
-                wrong(format!("{declared} is not a map")).with_hint("give template and format at least")
-            );
-        };
-        let mut new = Outside {
+    /// A declaration with the default of each part, and neither template nor format.
+    fn unsaid() -> Outside {
+        Outside {
             template: String::new(),
             format: Format::Raw,
             root: String::new(),
@@ -135,7 +129,18 @@ impl Outside {
             dtype: None,
             offset: 0,
             steps_in_file: false,
+        }
+    }
+
+    /// Reads a run's declaration.
+    pub fn parse(declared: &Value) -> Result<Outside> {
+        let wrong = |what: String| Error::invalid(format!("outside: {what}"));
+        let Value::Map(parts) = declared else {
+            return Err(
+                wrong(format!("{declared} is not a map")).with_hint("give template and format at least")
+            );
         };
+        let mut new = Outside::unsaid();
         let mut format = None;
         for (key, value) in parts {
             let bad = |hint: &str| wrong(format!("{key} is {value}")).with_hint(hint.to_owned());

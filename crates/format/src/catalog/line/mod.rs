@@ -30,7 +30,7 @@ use super::{
     Annotate, Coordinate, Record, RunDecl, RunName, RunPhase, RunState, StepDecl, TagDecl, VariableDecl,
     VariableName,
 };
-use crate::setting::Exist;
+use crate::setting::IfExists;
 use value::{float, float_of, given_json, value_json, value_of};
 
 /// The lines of a record; none if its kind has no line.
@@ -151,7 +151,7 @@ fn run_line(decl: &RunDecl) -> Json {
             "notes": decl.notes,
             "outside": decl.outside.as_ref().map(given_json),
             "annotate": annotate,
-            "exist": decl.exist.map(Exist::name),
+            "exist": decl.if_exists.map(IfExists::name),
         }),
     )
 }
@@ -171,7 +171,7 @@ fn run_decl(facts: &Facts<'_>) -> Result<RunDecl> {
             Some("owner") => Annotate::Owner,
             Some(_) => return Err(broken("`annotate` has an unknown value")),
         },
-        exist: facts.maybe("exist", |json| Exist::parse(json.as_str()?).ok())?,
+        if_exists: facts.maybe("exist", |json| IfExists::parse(json.as_str()?).ok())?,
         state: None,
     })
 }

@@ -118,7 +118,7 @@ pub struct Findings {
     /// The first findings.
     pub list: Vec<Finding>,
     /// Number of further errors and warnings.
-    pub left_out: [u64; 2],
+    pub omitted: [u64; 2],
 }
 
 impl Findings {
@@ -158,12 +158,12 @@ impl Findings {
         if self.list.len() < Findings::LIMIT {
             self.list.push(finding());
         } else {
-            self.left_out[usize::from(severity == Severity::Warning)] += 1;
+            self.omitted[usize::from(severity == Severity::Warning)] += 1;
         }
     }
     /// Whether no rule is violated.
     pub fn ok(&self) -> bool {
-        self.left_out[0] == 0 && self.list.iter().all(|finding| finding.severity != Severity::Error)
+        self.omitted[0] == 0 && self.list.iter().all(|finding| finding.severity != Severity::Error)
     }
 }
 

@@ -262,9 +262,9 @@ fn long_names_are_clipped_in_reports() {
     let mut bytes = many_attributes(&long, 2_000, b"K", |_| "a/b".into());
     let mut findings = Findings::default();
     examine(&bytes, &mut findings).unwrap();
-    assert_eq!((findings.list.len(), findings.left_out[1]), (Findings::LIMIT, 0));
+    assert_eq!((findings.list.len(), findings.omitted[1]), (Findings::LIMIT, 0));
     // All 2,000 names are illegal and 1,999 occur twice; the variable's name is too long.
-    assert_eq!(findings.left_out[0] as usize + Findings::LIMIT, 2_000 + 1_999 + 1);
+    assert_eq!(findings.omitted[0] as usize + Findings::LIMIT, 2_000 + 1_999 + 1);
     let longest = findings.list.iter().map(|finding| finding.object.len() + finding.message.len()).max();
     assert!(longest < Some(400), "{longest:?}");
     assert!(findings.list.iter().all(|finding| finding.object.contains("éé…`")), "{}", findings.list[0]);
@@ -303,7 +303,7 @@ fn no_words_are_made_for_findings_that_are_left_out() {
         });
     }
     assert_eq!((asked, findings.list.len()), (Findings::LIMIT, Findings::LIMIT));
-    assert_eq!(findings.left_out, [505, 505]);
+    assert_eq!(findings.omitted, [505, 505]);
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn a_hole_full_of_record_dimensions_is_not_read_to_its_end() {
     named.resize(named.len() + 64, 0);
     let mut findings = Findings::default();
     assert!(examine(&named, &mut findings).unwrap().is_none());
-    assert_eq!((findings.list.len(), findings.left_out), (Findings::LIMIT, [1, 0]));
+    assert_eq!((findings.list.len(), findings.omitted), (Findings::LIMIT, [1, 0]));
     let error = header(&named).unwrap_err().to_string();
     assert!(error.contains("dimension `d001`: a second record dimension"), "{error}");
 }

@@ -95,7 +95,7 @@ impl Watch for ObjectWatch {
         let mut note = |log: Id, outcome: Result<bool>, medium: &ObjectMedium| match outcome {
             Err(e) if e.kind() == ErrorKind::Corrupt => {
                 let (file, why) = (medium.shown(log, 0), e.message().to_owned());
-                problems.push(Problem { file, why, damage: true, passed_over: false });
+                problems.push(Problem { file, why, damage: true, skipped: false });
                 Ok(false)
             }
             outcome => outcome,

@@ -54,12 +54,8 @@ impl Boards {
         let mut boards = Vec::new();
         let mut unread = self.folder.problems("boards", |name| name.ends_with(".board"));
         for name in self.folder.names.iter().filter(|name| name.ends_with(".board")) {
-            let note = |why: String| Problem {
-                file: format!("boards/{name}"),
-                why,
-                damage: false,
-                passed_over: false,
-            };
+            let note =
+                |why: String| Problem { file: format!("boards/{name}"), why, damage: false, skipped: false };
             match read_board(&*env.disk, &folder.join(name), left) {
                 Ok((owner, bytes, whole)) => {
                     left -= bytes.len() as u64;
@@ -99,7 +95,7 @@ impl Boards {
                         }
                         let why =
                             format!("slot {i} is not read, its log is read without it: {}", e.message());
-                        self.torn.push(Problem { file, why, damage: false, passed_over: false });
+                        self.torn.push(Problem { file, why, damage: false, skipped: false });
                     }
                 }
             }

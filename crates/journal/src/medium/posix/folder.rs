@@ -21,7 +21,7 @@ pub struct Listing {
     /// When that time was first seen, and when the names were last read; never 0 once they were.
     seen_at: u64,
     listed_at: u64,
-    settled: bool,
+    stable: bool,
     /// Names of plain files, in order.
     pub names: Vec<String>,
     /// Names of links, pipes and other things that a store never makes.
@@ -41,7 +41,7 @@ impl Listing {
             file: format!("{folder}/{name}"),
             why: "it is not read: it is a link or a pipe, which no writer makes".to_owned(),
             damage: false,
-            passed_over: folder == "logs",
+            skipped: folder == "logs",
         })
         .collect()
     }
@@ -61,9 +61,9 @@ pub fn list_if_changed(env: &Env, folder: &std::path::Path, listing: &mut Listin
     };
     let now = env.clock.monotonic();
     if mtime != listing.mtime || listing.seen_at == 0 {
-        (listing.mtime, listing.seen_at, listing.settled) = (mtime, now.max(1), false);
+        (listing.mtime, listing.seen_at, listing.stable) = (mtime, now.max(1), false);
     }
-    if listing.settled {
+    if listing.stable {
         return Ok(false);
     }
     let age = now.saturating_sub(listing.seen_at);
@@ -72,7 +72,7 @@ pub fn list_if_changed(env: &Env, folder: &std::path::Path, listing: &mut Listin
     if age > fresh && now.saturating_sub(listing.listed_at) < AGAIN {
         return Ok(false);
     }
-    (listing.listed_at, listing.settled) = (now, age > STALE);
+    (listing.listed_at, listing.stable) = (now, age > STALE);
     let entries = match env.disk.list_dir(folder) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         outcome => outcome.map_err(|e| Error::io("list", folder, e))?,

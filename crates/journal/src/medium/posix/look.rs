@@ -41,9 +41,9 @@ impl LogState {
     /// a writer may have zeros there, which it overwrites. `mtime`: the change
     /// time, where it is to be what all was looked at with.
     fn is_same(&self, stat: &Stat, mtime: Option<i64>) -> bool {
-        let settled = |mtime| mtime == self.mtime && self.searched >= self.changed.saturating_add(FRESH);
+        let stable = |mtime| mtime == self.mtime && self.searched >= self.changed.saturating_add(FRESH);
         (stat.inode, stat.len, stat.uid) == (self.inode, self.len, self.tip.uid)
-            && mtime.is_none_or(|mtime| stat.len == self.tip.ends.end() || settled(mtime))
+            && mtime.is_none_or(|mtime| stat.len == self.tip.ends.end() || stable(mtime))
     }
 
     /// The log with a header that could be read only now.
@@ -107,27 +107,28 @@ struct OpenLog<'f> {
 }
 
 impl Looker<'_> {
-    /// Looks at a log of which `view` is known and of which its user says `slot`. `whole`: also for what no slot
+    /// Looks at a log of which `log_state` is known and of which its user says `slot`. `whole`: also for what no slot
     /// says.
     pub fn look(
         &self,
         writer: Id,
         slot: Option<&Slot>,
-        view: Option<&LogState>,
+        log_state: Option<&LogState>,
         whole: bool,
         sealed: &mut HashMap<Id, (u64, u32)>,
     ) -> Result<Looked> {
         let path = self.files.layout().log(writer);
-        let moved = view.is_none_or(|view| slot.is_some_and(|slot| slot.sequence > view.tip.record.sequence));
+        let moved = log_state
+            .is_none_or(|log_state| slot.is_some_and(|slot| slot.sequence > log_state.tip.record.sequence));
         if !moved
-            && let Some(view) = view
-            && self.is_same_by_name(&path, view, whole)?
+            && let Some(log_state) = log_state
+            && self.is_same_by_name(&path, log_state, whole)?
         {
             return Ok(Looked::Same);
         }
         let file = match self.env.disk.open_plain(&path, false) {
             Ok(file) => file,
-            Err(e) if e.kind() == NotFound => return Ok(self.missing(writer, slot, view)),
+            Err(e) if e.kind() == NotFound => return Ok(self.missing(writer, slot, log_state)),
             Err(e) if e.kind() == InvalidInput => return Ok(Looked::Passed(format!("it is not read: {e}"))),
             // J-16: one file of another user must not stop all reads; it is named instead.
             Err(e) if e.kind() == PermissionDenied => {
@@ -137,50 +138,58 @@ impl Looker<'_> {
             Err(e) => return Err(Error::io("open", &path, e)),
         };
         let (stat, mtime) = file.stat_with_time().map_err(|e| Error::io("look at", &path, e))?;
-        if let Some(view) = view {
-            if stat.len < view.tip.ends.end() {
-                let (known, sequence) = (view.tip.ends.end(), view.tip.record.sequence);
+        if let Some(log_state) = log_state {
+            if stat.len < log_state.tip.ends.end() {
+                let (known, sequence) = (log_state.tip.ends.end(), log_state.tip.record.sequence);
                 let len = stat.len;
                 return Ok(Looked::Cut(format!(
                     "the log has {len} bytes, commit {sequence} ended at {known} when it was read"
                 )));
             }
-            if stat.inode != view.inode {
+            if stat.inode != log_state.inode {
                 // Another file took the name: what was opened before is not it.
                 self.files.forget(writer);
             }
         }
         let slot = slot.or_else(|| self.boards.slot(writer, stat.uid));
-        self.read_on(&OpenLog { writer, path: &path, file: &*file, stat, mtime }, slot, view, whole, sealed)
+        self.read_on(
+            &OpenLog { writer, path: &path, file: &*file, stat, mtime },
+            slot,
+            log_state,
+            whole,
+            sealed,
+        )
     }
 
     /// Whether the file that stands under the name of a log now is certainly what was looked at.
-    fn is_same_by_name(&self, path: &Path, view: &LogState, whole: bool) -> Result<bool> {
+    fn is_same_by_name(&self, path: &Path, log_state: &LogState, whole: bool) -> Result<bool> {
         let disk = &self.env.disk;
         let seen = match whole {
             true => disk.stat_with_time(path).map(|(stat, mtime)| (stat, Some(mtime))),
             false => disk.stat(path).map(|stat| (stat, None)),
         };
         match seen {
-            Ok((stat, mtime)) => Ok(view.is_same(&stat, mtime)),
+            Ok((stat, mtime)) => Ok(log_state.is_same(&stat, mtime)),
             Err(e) if e.kind() == NotFound => Ok(false),
             Err(e) => Err(Error::io("look at", path, e)),
         }
     }
 
-    /// Reads a log from the last commit of `view` on, or all of one that is not known yet.
+    /// Reads a log from the last commit of `log_state` on, or all of one that is not known yet.
     fn read_on(
         &self,
         log: &OpenLog<'_>,
         slot: Option<&Slot>,
-        view: Option<&LogState>,
+        log_state: Option<&LogState>,
         whole: bool,
         sealed: &mut HashMap<Id, (u64, u32)>,
     ) -> Result<Looked> {
         let OpenLog { writer, path, file, stat, mtime } = log;
-        let (header, start, header_damage) = match view {
+        let (header, start, header_damage) = match log_state {
             // The position from which we expect a frame.
-            Some(view) => (view.tip.header.clone(), view.tip.ends.end(), view.tip.header_damage.clone()),
+            Some(log_state) => {
+                (log_state.tip.header.clone(), log_state.tip.ends.end(), log_state.tip.header_damage.clone())
+            }
             None => self.header(*writer, *file, stat.len)?,
         };
         if let Some(store) = self.store
@@ -196,55 +205,57 @@ impl Looker<'_> {
             _ => stat.len,
         };
         let reader = LogReader { file: *file, path, end };
-        let Some((ends, record)) = reader.last_commit(start, slot, !whole && view.is_some())? else {
+        let Some((ends, record)) = reader.last_commit(start, slot, !whole && log_state.is_some())? else {
             // Without a commit of our version, a header that names another version is not a damaged header of ours.
             if header_damage.is_some()
                 && let Some(version) = foreign_version(*file, path, stat.len)?
             {
                 return Ok(Looked::Foreign(version));
             }
-            return Ok(match view {
-                Some(view) => self.same(view, (stat, *mtime), whole),
+            return Ok(match log_state {
+                Some(log_state) => self.same(log_state, (stat, *mtime), whole),
                 None => Looked::Empty(stat.uid),
             });
         };
-        if let Some(view) = view.filter(|view| record.sequence <= view.tip.record.sequence) {
-            return Ok(self.same(view, (stat, *mtime), whole));
+        if let Some(log_state) =
+            log_state.filter(|log_state| record.sequence <= log_state.tip.record.sequence)
+        {
+            return Ok(self.same(log_state, (stat, *mtime), whole));
         }
         let (writer, uid, changed) = (*writer, stat.uid, *mtime);
         let tip = Tip { writer, uid, header, header_damage, record: Arc::new(record), ends, changed };
-        tip.check(view.map(|view| &*view.tip), self.now)?;
-        Ok(Looked::Moved(Box::new(self.state(view, Arc::new(tip), (stat, *mtime), whole))))
+        tip.check(log_state.map(|log_state| &*log_state.tip), self.now)?;
+        Ok(Looked::Moved(Box::new(self.state(log_state, Arc::new(tip), (stat, *mtime), whole))))
     }
 
     /// A log without a new commit: its file may have changed all the same.
-    fn same(&self, view: &LogState, (stat, mtime): (&Stat, i64), whole: bool) -> Looked {
-        let tip = if (view.tip.uid, view.tip.changed) == (stat.uid, mtime) {
-            view.tip.clone()
+    fn same(&self, log_state: &LogState, (stat, mtime): (&Stat, i64), whole: bool) -> Looked {
+        let tip = if (log_state.tip.uid, log_state.tip.changed) == (stat.uid, mtime) {
+            log_state.tip.clone()
         } else {
-            Arc::new(Tip { uid: stat.uid, changed: mtime, ..(*view.tip).clone() })
+            Arc::new(Tip { uid: stat.uid, changed: mtime, ..(*log_state.tip).clone() })
         };
-        Looked::Moved(Box::new(self.state(Some(view), tip, (stat, mtime), whole)))
+        Looked::Moved(Box::new(self.state(Some(log_state), tip, (stat, mtime), whole)))
     }
 
     /// The state that is known now: when the change time was first seen, and when the whole file was last read.
     fn state(
         &self,
-        view: Option<&LogState>,
+        log_state: Option<&LogState>,
         tip: Arc<Tip>,
         (stat, mtime): (&Stat, i64),
         whole: bool,
     ) -> LogState {
-        let known = view.filter(|view| view.mtime == mtime && view.inode == stat.inode);
-        let changed = known.map_or(self.monotonic, |view| view.changed);
-        let searched = if whole { self.monotonic } else { known.map_or(0, |view| view.searched) };
+        let known = log_state.filter(|log_state| log_state.mtime == mtime && log_state.inode == stat.inode);
+        let changed = known.map_or(self.monotonic, |log_state| log_state.changed);
+        let searched = if whole { self.monotonic } else { known.map_or(0, |log_state| log_state.searched) };
         LogState { tip, mtime, len: stat.len, inode: stat.inode, changed, searched }
     }
 
-    fn missing(&self, writer: Id, slot: Option<&Slot>, view: Option<&LogState>) -> Looked {
+    fn missing(&self, writer: Id, slot: Option<&Slot>, log_state: Option<&LogState>) -> Looked {
         let on_boards = self.boards.slots().map(|(_, slot)| slot).filter(|slot| slot.writer == writer);
         let sequences = slot.into_iter().chain(on_boards).map(|slot| slot.sequence);
-        match sequences.chain(view.map(|view| view.tip.record.sequence)).max() {
+        match sequences.chain(log_state.map(|log_state| log_state.tip.record.sequence)).max() {
             Some(sequence) => Looked::Cut(format!("the log is missing; it had {sequence} commits")),
             // Another process removed what was listed.
             None => Looked::Same,

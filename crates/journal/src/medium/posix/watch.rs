@@ -7,7 +7,7 @@
 //! * what this process wrote itself it knows without a board;
 //! * a log that is missing or shorter than its slot, or than it was, lost commits: that is found by each look
 //!   for as long as it lasts, so that reads can say so;
-//! * a log that cannot be read is passed over and named; it hides nothing else.
+//! * a log that cannot be read is skipped and named; it hides nothing else.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -49,11 +49,11 @@ pub struct FolderWatch {
     own: BTreeMap<Id, Slot>,
     /// Whether anything differs from what the last look that ended well has shown.
     moved: bool,
-    views: BTreeMap<Id, LogState>,
+    log_states: BTreeMap<Id, LogState>,
     /// Logs without a commit so far, with their users.
     empty: HashMap<Id, u32>,
     /// Logs that do not show yet what their slot says, or have none: looked at each time.
-    unsettled: BTreeSet<Id>,
+    behind: BTreeSet<Id>,
     /// Logs that are not read, and why.
     passed: BTreeMap<Id, Problem>,
     /// Logs that lost commits, and since when that shows.
@@ -87,9 +87,9 @@ impl FolderWatch {
             boards: Boards::default(),
             own: BTreeMap::new(),
             moved: false,
-            views: BTreeMap::new(),
+            log_states: BTreeMap::new(),
             empty: HashMap::new(),
-            unsettled: BTreeSet::new(),
+            behind: BTreeSet::new(),
             passed: BTreeMap::new(),
             losses: BTreeMap::new(),
             sealed: HashMap::new(),
@@ -140,12 +140,16 @@ impl FolderWatch {
 
     /// The last commit of a log that is known.
     fn sequence(&self, writer: Id) -> u64 {
-        self.views.get(&writer).map_or(0, |view| view.tip.record.sequence)
+        self.log_states.get(&writer).map_or(0, |log_state| log_state.tip.record.sequence)
     }
 
     /// The information about a log from its user: this process itself, or the boards of the log's owner.
     fn slot(&self, writer: Id) -> Option<&Slot> {
-        let owner = self.views.get(&writer).map(|view| view.tip.uid).or(self.empty.get(&writer).copied());
+        let owner = self
+            .log_states
+            .get(&writer)
+            .map(|log_state| log_state.tip.uid)
+            .or(self.empty.get(&writer).copied());
         let board = owner.and_then(|owner| self.boards.slot(writer, owner));
         let own = self.own.get(&writer);
         own.into_iter().chain(board).max_by_key(|slot| slot.sequence)
@@ -153,7 +157,7 @@ impl FolderWatch {
 
     /// Whether a log is to be looked at now.
     fn is_due(&self, writer: Id, all: bool) -> bool {
-        let Some(view) = self.views.get(&writer) else {
+        let Some(log_state) = self.log_states.get(&writer) else {
             // Of a log without a commit nothing is due until it has a slot.
             return all || !self.empty.contains_key(&writer) || self.slot(writer).is_some();
         };
@@ -162,25 +166,25 @@ impl FolderWatch {
             return true;
         }
         match self.slot(writer) {
-            Some(slot) if slot.sequence > view.tip.record.sequence => true,
+            Some(slot) if slot.sequence > log_state.tip.record.sequence => true,
             // Its writer is done with it: nothing comes any more.
-            Some(slot) if slot.closed && slot.hash == view.tip.ends.hash => false,
-            slot => all || slot.is_none() || view.tip.header_damage.is_some(),
+            Some(slot) if slot.closed && slot.hash == log_state.tip.ends.hash => false,
+            slot => all || slot.is_none() || log_state.tip.header_damage.is_some(),
         }
     }
 
-    fn is_unsettled(&self, writer: Id) -> bool {
-        let Some(view) = self.views.get(&writer) else {
+    fn is_behind(&self, writer: Id) -> bool {
+        let Some(log_state) = self.log_states.get(&writer) else {
             return !self.empty.contains_key(&writer) || self.slot(writer).is_some();
         };
-        self.slot(writer).is_none_or(|slot| slot.sequence > view.tip.record.sequence)
-            || view.tip.header_damage.is_some()
+        self.slot(writer).is_none_or(|slot| slot.sequence > log_state.tip.record.sequence)
+            || log_state.tip.header_damage.is_some()
     }
 
     /// Looks at a log.
     fn look_at(&mut self, writer: Id, now: u64, all: bool) -> Result<()> {
         let slot = self.slot(writer).copied();
-        let view = self.views.get(&writer).cloned();
+        let log_state = self.log_states.get(&writer).cloned();
         let looker = Looker {
             env: &self.env,
             files: &self.files,
@@ -190,13 +194,9 @@ impl FolderWatch {
             monotonic: now,
         };
         let whole = all || slot.is_none();
-        let outcome = looker.look(writer, slot.as_ref(), view.as_ref(), whole, &mut self.sealed);
-        let problem = |file: String, why: &str, damage| Problem {
-            file,
-            why: why.to_owned(),
-            damage,
-            passed_over: !damage,
-        };
+        let outcome = looker.look(writer, slot.as_ref(), log_state.as_ref(), whole, &mut self.sealed);
+        let problem =
+            |file: String, why: &str, damage| Problem { file, why: why.to_owned(), damage, skipped: !damage };
         let file = self.files.layout().shown(writer, 0);
         self.foreign.remove(&writer);
         let mut passed = None;
@@ -204,10 +204,11 @@ impl FolderWatch {
         match outcome {
             Ok(Looked::Same) => {}
             Ok(Looked::Moved(now)) => {
-                self.moved |= view.is_none_or(|view| {
-                    view.tip.record.sequence < now.tip.record.sequence || view.tip.uid != now.tip.uid
+                self.moved |= log_state.is_none_or(|log_state| {
+                    log_state.tip.record.sequence < now.tip.record.sequence
+                        || log_state.tip.uid != now.tip.uid
                 });
-                self.views.insert(writer, *now);
+                self.log_states.insert(writer, *now);
                 self.empty.remove(&writer);
             }
             Ok(Looked::Empty(user)) => drop(self.empty.insert(writer, user)),
@@ -248,23 +249,25 @@ impl FolderWatch {
 
     /// Reads a header that seemed damaged once more: another host's first page may show late.
     fn read_header_again(&mut self, writer: Id) -> Result<()> {
-        let Some(view) = self.views.get(&writer).filter(|view| view.tip.header_damage.is_some()) else {
+        let Some(log_state) =
+            self.log_states.get(&writer).filter(|log_state| log_state.tip.header_damage.is_some())
+        else {
             return Ok(());
         };
         let path = self.files.layout().log(writer);
         let file = self.env.disk.open_plain(&path, false).map_err(|e| Error::io("open", &path, e));
-        let header = match file.and_then(|file| read_header(&*file, &path, view.len)) {
+        let header = match file.and_then(|file| read_header(&*file, &path, log_state.len)) {
             Ok(Some((header, _))) => header,
             Ok(None) => return Ok(()),
             Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => return Ok(()),
             Err(e) => return Err(e),
         };
         for (sealed, length) in &header.sealed {
-            self.sealed.insert(*sealed, (*length, view.tip.uid));
+            self.sealed.insert(*sealed, (*length, log_state.tip.uid));
         }
-        let tip = Tip { header: Arc::new(header), header_damage: None, ..(*view.tip).clone() };
-        let view = view.with_tip(tip);
-        self.views.insert(writer, view);
+        let tip = Tip { header: Arc::new(header), header_damage: None, ..(*log_state.tip).clone() };
+        let log_state = log_state.with_tip(tip);
+        self.log_states.insert(writer, log_state);
         self.moved = true;
         Ok(())
     }
@@ -272,7 +275,9 @@ impl FolderWatch {
     /// Logs seen up to a commit that never was confirmed.
     fn beyond_seal(&self) -> Vec<Id> {
         let beyond = |writer: &Id, length: u64, uid: u32| {
-            self.views.get(writer).is_some_and(|view| view.tip.uid == uid && view.tip.ends.end() > length)
+            self.log_states
+                .get(writer)
+                .is_some_and(|log_state| log_state.tip.uid == uid && log_state.tip.ends.end() > length)
         };
         self.sealed.iter().filter(|(w, (length, uid))| beyond(w, *length, *uid)).map(|(w, _)| *w).collect()
     }
@@ -285,7 +290,7 @@ impl FolderWatch {
         for (writer, version) in &self.foreign {
             let file = self.files.layout().shown(*writer, 0);
             let why = unknown_version("the log", version).message().to_owned();
-            problems.push(Problem { file: file.clone(), why, damage: true, passed_over: false });
+            problems.push(Problem { file: file.clone(), why, damage: true, skipped: false });
             foreign.push(format!("{file} of format version {version}"));
         }
         for writer in writers {
@@ -306,12 +311,12 @@ impl FolderWatch {
 
     /// Reports what is damaged in the header of a log that is read nevertheless, and a log that lost commits.
     fn note_damage(&self, writer: Id, problems: &mut Vec<Problem>) {
-        let view = self.views.get(&writer);
+        let log_state = self.log_states.get(&writer);
         let file = || self.files.layout().shown(writer, 0);
         let mut note = |why: &str, damage| {
-            problems.push(Problem { file: file(), why: why.to_owned(), damage, passed_over: false })
+            problems.push(Problem { file: file(), why: why.to_owned(), damage, skipped: false })
         };
-        if let Some(why) = view.and_then(|view| view.tip.header_damage.as_deref()) {
+        if let Some(why) = log_state.and_then(|log_state| log_state.tip.header_damage.as_deref()) {
             // The header is written with the first commit: before its sync has returned, a power cut may
             // keep the commit and not the header.
             note(why, self.slot(writer).is_some() || self.sequence(writer) > 1);
@@ -337,7 +342,7 @@ impl Watch for FolderWatch {
         let all = look == Look::All || self.looked.is_none_or(|then| now.saturating_sub(then) >= TRUST);
         let own_due = self.own.values().any(|slot| self.sequence(slot.writer) < slot.sequence);
         if !(boards_moved || logs_moved || all || own_due || gone_moved || self.moved)
-            && self.unsettled.is_empty()
+            && self.behind.is_empty()
         {
             return Ok(false);
         }
@@ -348,7 +353,7 @@ impl Watch for FolderWatch {
         let mut writers: Vec<Id> = self.listed.clone();
         writers.extend(self.boards.slots().map(|(_, slot)| slot.writer));
         writers.extend(self.own.keys());
-        writers.extend(self.views.keys());
+        writers.extend(self.log_states.keys());
         writers.sort_unstable();
         writers.dedup();
         self.find_store(!writers.is_empty())?;
@@ -358,11 +363,11 @@ impl Watch for FolderWatch {
         }
         // A header read just now may end a log that was looked at before.
         for writer in self.beyond_seal() {
-            self.views.remove(&writer);
+            self.log_states.remove(&writer);
             self.moved = true;
             self.look_at(writer, now, true)?;
         }
-        self.unsettled = writers.iter().filter(|writer| self.is_unsettled(**writer)).copied().collect();
+        self.behind = writers.iter().filter(|writer| self.is_behind(**writer)).copied().collect();
         let findings = Findings { without_logs, ..self.find(&writers, now) };
         self.moved |= findings != self.findings;
         self.findings = findings;
@@ -372,14 +377,16 @@ impl Watch for FolderWatch {
     /// If the commit before it is known, nothing of the log needs to be read again.
     fn wrote(&mut self, log: Id, ends: &FrameInfo, record: &Arc<CommitRecord>) {
         self.own.insert(log, slot_of(&self.env, log, ends, record));
-        if let Some(view) = self.views.get_mut(&log).filter(|view| view.tip.ends.end() == ends.frame) {
-            *view = view.followed_by(Arc::new(view.tip.followed_by(record, *ends)));
+        if let Some(log_state) =
+            self.log_states.get_mut(&log).filter(|log_state| log_state.tip.ends.end() == ends.frame)
+        {
+            *log_state = log_state.followed_by(Arc::new(log_state.tip.followed_by(record, *ends)));
             self.moved = true;
         }
     }
 
     fn tips(&self) -> Vec<Arc<Tip>> {
-        self.views.values().map(|view| view.tip.clone()).collect()
+        self.log_states.values().map(|log_state| log_state.tip.clone()).collect()
     }
 
     fn findings(&self) -> Findings {
@@ -391,13 +398,13 @@ impl Watch for FolderWatch {
         let now = self.env.clock.now();
         let of_slot = |(owner, slot): (u32, &Slot)| {
             let there = self
-                .views
+                .log_states
                 .get(&slot.writer)
-                .map(|view| view.tip.uid)
+                .map(|log_state| log_state.tip.uid)
                 .or(self.empty.get(&slot.writer).copied());
             (there == Some(owner) || owner == self.env.identity.uid()).then_some(slot.stamp)
         };
-        let logs = self.views.values().map(|view| view.tip.record.stamp);
+        let logs = self.log_states.values().map(|log_state| log_state.tip.record.stamp);
         let stamps = logs.chain(self.boards.slots().filter_map(of_slot));
         stamps.filter(|stamp| is_believed(*stamp, now)).max().unwrap_or(0)
     }
@@ -411,7 +418,8 @@ impl Watch for FolderWatch {
     }
 
     fn owner(&self, log: Id) -> Option<u32> {
-        let there = self.views.get(&log).map(|view| view.tip.uid).or(self.empty.get(&log).copied());
+        let there =
+            self.log_states.get(&log).map(|log_state| log_state.tip.uid).or(self.empty.get(&log).copied());
         // Of a log that is gone: whose board knows it.
         there.or_else(|| {
             let slots = self.boards.slots().filter(|(_, slot)| slot.writer == log);

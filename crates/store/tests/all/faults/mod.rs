@@ -317,7 +317,7 @@ impl<'a> Work<'a> {
             }
             match commit {
                 true => self.store.decide(id, true, &Session::default())?,
-                false => self.store.decide_kinds(id, on, off, &Session::default())?,
+                false => self.store.set_active_kinds(id, on, off, &Session::default())?,
             }
             self.model.acknowledge();
             Result::Ok(())

@@ -1,11 +1,11 @@
 //! Followers of the logs: indexes over side records and fields, such as the catalog's tables.
 //!
-//! A [`View`] keeps, with its rows, how far it has applied every log: its marks. [`follow`] brings it up to a feed
-//! and decides when the view applies a commit; the view decides how.
+//! A [`Follower`] keeps, with its rows, how far it has applied every log: its marks. [`follow`] brings it up to a feed
+//! and decides when the follower applies a commit; the follower decides how.
 //!
 //! ```text
 //! attend(feed)                        what is followed from here on
-//! begin(wait)                         one transaction of the view
+//! begin(wait)                         one transaction of the follower
 //!   sound                             else it is empty now, and so are its marks
 //!   decide(states)                    transactions that changed: their entries again, or everything again
 //!   for each log beyond its mark
@@ -16,12 +16,12 @@
 //! leave
 //! ```
 //!
-//! Contract of every view (J-24; checked by [`conformance::view`](crate::conformance::view)):
+//! Contract of every follower (J-24; checked by [`conformance::follower`](crate::conformance::follower)):
 //! * what it says depends on which commits were applied and on what is decided, not on the order of logs,
-//!   on how often a commit came, or on where transactions of the view began and ended;
+//!   on how often a commit came, or on where transactions of the follower began and ended;
 //! * marks move in the transaction that holds the rows up to them;
 //! * a commit at or below its log's mark changes nothing;
-//! * what is overlaid on it is gone with [`abort`](View::abort).
+//! * what is overlaid on it is gone with [`abort`](Follower::abort).
 //!
 //! [`follow`]: crate::follow::follow
 
@@ -38,16 +38,16 @@ use crate::feed::{Commit, EntryChange, Feed, TransactionState};
 /// How far each log is applied: the sequence of its last commit that is.
 pub type Marks = HashMap<Id, u64>;
 
-/// How long a view may wait for other processes that have it.
+/// How long a follower may wait for other processes that have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Not at all.
     No,
-    /// Until the other is done, or for as long as the view waits; then it is an error.
+    /// Until the other is done, or for as long as the follower waits; then it is an error.
     Yes,
 }
 
-/// The content that a view needs again after decisions.
+/// The content that a follower needs again after decisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Again {
     /// Entries of these transactions: their fields may have become visible or invisible.
@@ -65,11 +65,11 @@ pub struct HeldField {
     pub array: Option<(DType, Vec<u64>)>,
 }
 
-/// The calls that a view makes to the field store: a port, so that neither needs to know the other.
+/// The calls that a follower makes to the field store: a port, so that neither needs to know the other.
 ///
-/// An answer is of the very snapshot that is followed. A newer one would show commits that the view has
+/// An answer is of the very snapshot that is followed. A newer one would show commits that the follower has
 /// not applied, an older one would not know of commits that it has.
-pub trait Holds {
+pub trait FieldLookup {
     /// Gives the fields that a request selects, in the order of their keys, until `field` says that it has enough,
     /// including those that a transaction has prepared. Damage ends it, as it ends the reading of entries.
     fn fields(
@@ -81,7 +81,7 @@ pub trait Holds {
 }
 
 /// An index over the logs. See the module.
-pub trait View {
+pub trait Follower {
     /// Whether it is to be given fields and removals, too; side records it is always given.
     fn wants_entries(&self) -> bool {
         true
@@ -101,16 +101,16 @@ pub trait View {
     /// Forgets what is known of one feed alone.
     fn leave(&mut self);
 
-    /// Begins a transaction; `false` where another process has the view and `wait` is No.
+    /// Begins a transaction; `false` where another process has the follower and `wait` is No.
     fn begin(&mut self, wait: Wait) -> Result<bool>;
 
     /// Whether what is applied holds. `false`: something turned out to be otherwise than it was when commits
-    /// were applied; the view is empty now.
+    /// were applied; the follower is empty now.
     fn sound(&mut self) -> Result<bool> {
         Ok(true)
     }
 
-    /// Takes the states of all transactions, in each transaction of the view before anything else.
+    /// Takes the states of all transactions, in each transaction of the follower before anything else.
     fn decide(&mut self, states: &[TransactionState]) -> Result<Again>;
 
     /// Takes entries of one log, in any order and as often as they come; says how many there were.
@@ -123,11 +123,11 @@ pub trait View {
     fn mark(&mut self, log: Id, sequence: u64) -> Result<()>;
 
     /// Asks the field store for what entries alone do not show; with `transaction`, within an overlay of it.
-    fn ask(&mut self, fields: &dyn Holds, transaction: Option<Id>) -> Result<()>;
+    fn ask(&mut self, fields: &dyn FieldLookup, transaction: Option<Id>) -> Result<()>;
 
     /// A number that each transaction which applies something increases by one: who finds another one after
     /// a pause knows that somebody else was there.
-    fn generation(&mut self) -> Result<u64>;
+    fn revision(&mut self) -> Result<u64>;
 
     /// Ends the transaction; all of it is there then, or after an error nothing.
     fn end(&mut self) -> Result<()>;
@@ -135,7 +135,7 @@ pub trait View {
     /// Gives up what was begun, an overlay too: nothing of it stays.
     fn abort(&mut self) -> Result<()>;
 
-    /// Empties the view, within a transaction.
+    /// Empties the follower, within a transaction.
     fn clear(&mut self) -> Result<()>;
 
     /// Begins to show what a transaction has prepared and what `own` commits hold that are not made yet, over

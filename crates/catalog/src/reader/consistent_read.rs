@@ -28,20 +28,20 @@ pub const OWN_TRANSACTION: u64 = 2;
 
 /// The state that a read sees: the content of the logs and its session's unflushed records, of one instant.
 #[derive(Debug, Clone)]
-pub struct ConsistentView {
+pub struct ConsistentRead {
     /// The instant.
     pub seen: Instant,
     /// Whether no newer feed is available.
     pub newest: bool,
 }
 
-impl ConsistentView {
+impl ConsistentRead {
     /// Whether the session has unflushed records.
     pub fn has_own(&self) -> bool {
         self.seen.pending.records() > 0
     }
 
-    /// The unflushed records of the view's session; `None` if some of them are flushed or dropped by now.
+    /// The unflushed records of the read's session; `None` if some of them are flushed or dropped by now.
     pub fn unflushed(&self, journal: &Journal, session: &Session) -> Option<OwnRecords> {
         match &self.seen.held {
             None => OwnRecords::between(journal.unflushed(), Cursors::default(), self.seen.pending, session),

@@ -7,7 +7,7 @@ use crate::sync::plain::{Condvar, Mutex, MutexGuard};
 
 /// The calls to suspend, and how many are suspended now.
 #[derive(Debug, Default)]
-pub(super) struct Holds {
+pub(super) struct Stalls {
     held: Mutex<Vec<HeldCalls>>,
     moved: Condvar,
 }
@@ -19,7 +19,7 @@ struct HeldCalls {
     waiting: usize,
 }
 
-impl Holds {
+impl Stalls {
     fn lock(&self) -> MutexGuard<'_, Vec<HeldCalls>> {
         self.held.lock()
     }
@@ -32,10 +32,10 @@ impl Holds {
     /// Returns once the call is not suspended any more.
     pub(super) fn pass(&self, op: &Op) {
         let mut held = self.lock();
-        let Some(own) = Holds::find(&mut held, op) else { return };
+        let Some(own) = Stalls::find(&mut held, op) else { return };
         own.waiting += 1;
         self.moved.notify_all();
-        while Holds::find(&mut held, op).is_some() {
+        while Stalls::find(&mut held, op).is_some() {
             held = self.moved.wait(held);
         }
     }
@@ -43,34 +43,34 @@ impl Holds {
 
 /// Suspends calls until it is dropped.
 #[derive(Debug)]
-pub struct Hold {
+pub struct Stall {
     world: Arc<World>,
     kind: OpKind,
     part: String,
 }
 
-impl Hold {
+impl Stall {
     /// Waits until this number of calls is suspended.
     pub fn wait_for(&self, calls: usize) {
-        let holds = &self.world.holds;
-        let mut held = holds.lock();
+        let stalls = &self.world.stalls;
+        let mut held = stalls.lock();
         while !held.iter().any(|h| h.kind == self.kind && h.part == self.part && h.waiting >= calls) {
-            held = holds.moved.wait(held);
+            held = stalls.moved.wait(held);
         }
     }
 }
 
-impl Drop for Hold {
+impl Drop for Stall {
     fn drop(&mut self) {
-        self.world.holds.lock().retain(|held| held.kind != self.kind || held.part != self.part);
-        self.world.holds.moved.notify_all();
+        self.world.stalls.lock().retain(|held| held.kind != self.kind || held.part != self.part);
+        self.world.stalls.moved.notify_all();
     }
 }
 
 impl SimWorld {
     /// Suspends calls of a kind on paths that contain `part`, until the returned value is dropped.
-    pub fn hold(&self, kind: OpKind, part: &str) -> Hold {
-        self.0.holds.lock().push(HeldCalls { kind, part: part.to_owned(), waiting: 0 });
-        Hold { world: self.0.clone(), kind, part: part.to_owned() }
+    pub fn stall(&self, kind: OpKind, part: &str) -> Stall {
+        self.0.stalls.lock().push(HeldCalls { kind, part: part.to_owned(), waiting: 0 });
+        Stall { world: self.0.clone(), kind, part: part.to_owned() }
     }
 }

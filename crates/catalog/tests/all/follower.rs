@@ -1,18 +1,18 @@
-//! The index is a view of the logs: the journal's suite of behaviours, on SQLite in memory and in files.
+//! The index is a follower of the logs: the journal's suite of behaviours, on SQLite in memory and in files.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 
 use crate::common::history;
 use fieldstone_catalog::engine::{Database, Index, Sqlite};
-use fieldstone_catalog::view::IndexView;
+use fieldstone_catalog::follower::IndexFollower;
 use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Record, Removal};
 use fieldstone_format::log::SideRecord;
+use fieldstone_journal::conformance::follower::{BEHAVIOURS, Harness, run, run_all};
 use fieldstone_journal::conformance::history::History;
-use fieldstone_journal::conformance::view::{BEHAVIOURS, Harness, run, run_all};
-use fieldstone_journal::view::View;
+use fieldstone_journal::follower::Follower;
 use fieldstone_testkit::Random;
 
 /// Engines of a test: in memory if there is no folder.
@@ -45,7 +45,7 @@ fn side(dice: &mut Random, heads: &[(Id, u64)]) -> Vec<SideRecord> {
 }
 
 impl Harness for Engines {
-    fn open(&mut self, engine: usize, history: &History) -> Result<Box<dyn View>> {
+    fn open(&mut self, engine: usize, history: &History) -> Result<Box<dyn Follower>> {
         let database: Box<dyn Database> = match &self.folder {
             Some(folder) => {
                 let path = folder.path().join(format!("{engine}.sqlite"));
@@ -55,7 +55,7 @@ impl Harness for Engines {
         };
         let index = Index::open(database, Id([7; 16]))?;
         let user = history.env().identity.uid();
-        Ok(Box::new(IndexView::new(index, history.schema().clone(), user)))
+        Ok(Box::new(IndexFollower::new(index, history.schema().clone(), user)))
     }
 
     fn shares(&self) -> bool {
@@ -68,7 +68,7 @@ impl Harness for Engines {
 }
 
 #[test]
-fn tables_in_memory_show_every_behaviour_of_a_view() {
+fn tables_in_memory_show_every_behaviour_of_a_follower() {
     run_all(Engines::default, 0..15).unwrap();
 }
 

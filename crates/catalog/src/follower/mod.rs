@@ -1,19 +1,19 @@
-//! The index as a view of the logs: implements the traits of [`fieldstone_journal::follow`].
+//! The index as a follower of the logs: implements the traits of [`fieldstone_journal::follow`].
 //!
-//! An [`IndexView`] borrows an [`Index`] for one call, or owns it. The feed gives it the owners of runs;
+//! An [`IndexFollower`] borrows an [`Index`] for one call, or owns it. The feed gives it the owners of runs;
 //! entries give it the runs, steps and variables that hold fields; `roles` maps keywords to those.
 //!
 //! ```
 //! use fieldstone_catalog::engine::{Index, Sqlite};
-//! use fieldstone_catalog::view::IndexView;
+//! use fieldstone_catalog::follower::IndexFollower;
 //! use fieldstone_core::schema::Schema;
 //! use fieldstone_format::Id;
-//! use fieldstone_journal::view::View;
+//! use fieldstone_journal::follower::Follower;
 //!
 //! let index = Index::open(Box::new(Sqlite::memory()?), Id([7; 16]))?;
 //! let schema = Schema::builtin("simulation").ok_or(fieldstone_core::Error::internal("no schema"))?;
-//! let mut view = IndexView::new(index, schema, 1000);
-//! assert!(view.marks()?.is_empty());
+//! let mut follower = IndexFollower::new(index, schema, 1000);
+//! assert!(follower.marks()?.is_empty());
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
@@ -28,8 +28,8 @@ use fieldstone_core::schema::Schema;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::RunName;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
+use fieldstone_journal::follower::{Again, FieldLookup, Follower, Marks, Wait};
 use fieldstone_journal::snapshot::Snapshot;
-use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
 use crate::engine::{FieldRow, Index, OwnerOf, Writer, dump};
 use roles::CatalogLocation;
@@ -45,7 +45,7 @@ pub type Insist<'a> =
     Box<dyn Fn(&mut Index, &mut dyn FnMut(&mut Index) -> Result<bool>) -> Result<bool> + 'a>;
 
 /// An index that follows the logs.
-pub struct IndexView<'a, I: BorrowMut<Index>> {
+pub struct IndexFollower<'a, I: BorrowMut<Index>> {
     index: I,
     schema: Schema,
     /// The user who reads, and owns the unflushed records.
@@ -60,21 +60,21 @@ pub struct IndexView<'a, I: BorrowMut<Index>> {
     attributes: u64,
 }
 
-impl<I: BorrowMut<Index>> fmt::Debug for IndexView<'_, I> {
+impl<I: BorrowMut<Index>> fmt::Debug for IndexFollower<'_, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IndexView").field("user", &self.user).field("begun", &self.begun).finish()
     }
 }
 
-impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
-    /// A view that waits for other processes as the database does.
-    pub fn new(index: I, schema: Schema, user: u32) -> IndexView<'a, I> {
-        IndexView::with(index, schema, user, Box::new(|index, begin| begin(index)))
+impl<'a, I: BorrowMut<Index>> IndexFollower<'a, I> {
+    /// A follower that waits for other processes as the database does.
+    pub fn new(index: I, schema: Schema, user: u32) -> IndexFollower<'a, I> {
+        IndexFollower::with(index, schema, user, Box::new(|index, begin| begin(index)))
     }
 
-    /// A view that uses `insist` to begin work that needs the engine exclusively.
-    pub fn with(index: I, schema: Schema, user: u32, insist: Insist<'a>) -> IndexView<'a, I> {
-        IndexView {
+    /// A follower that uses `insist` to begin work that needs the engine exclusively.
+    pub fn with(index: I, schema: Schema, user: u32, insist: Insist<'a>) -> IndexFollower<'a, I> {
+        IndexFollower {
             index,
             schema,
             user,
@@ -89,11 +89,11 @@ impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
 
     /// Sets the writer of unflushed records: this process.
     #[must_use]
-    pub fn of_process(self, own: Writer) -> IndexView<'a, I> {
-        IndexView { own: Some(own), ..self }
+    pub fn of_process(self, own: Writer) -> IndexFollower<'a, I> {
+        IndexFollower { own: Some(own), ..self }
     }
 
-    /// The number of attributes applied since the view was created.
+    /// The number of attributes applied since the follower was created.
     pub fn attributes(&self) -> u64 {
         self.attributes
     }
@@ -131,7 +131,7 @@ pub fn writer_of(snapshot: &Snapshot, log: Id) -> Option<Writer> {
     Writer::of(&log.header, log.record.attempt.as_ref().map(|attempt| &*attempt.name))
 }
 
-impl<I: BorrowMut<Index>> View for IndexView<'_, I> {
+impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
     fn marks(&mut self) -> Result<Marks> {
         self.index().watermarks()
     }
@@ -205,7 +205,7 @@ impl<I: BorrowMut<Index>> View for IndexView<'_, I> {
         self.index().set_watermark(log, sequence)
     }
 
-    fn ask(&mut self, fields: &dyn Holds, transaction: Option<Id>) -> Result<()> {
+    fn ask(&mut self, fields: &dyn FieldLookup, transaction: Option<Id>) -> Result<()> {
         loop {
             // An answer may raise another question: everything is known once none is left.
             let places = self.index().rechecks(PLACES)?;
@@ -225,8 +225,8 @@ impl<I: BorrowMut<Index>> View for IndexView<'_, I> {
         if self.overlay.is_some() { self.index().finish_overlay() } else { Ok(()) }
     }
 
-    fn generation(&mut self) -> Result<u64> {
-        self.index().generation()
+    fn revision(&mut self) -> Result<u64> {
+        self.index().revision()
     }
 
     fn end(&mut self) -> Result<()> {

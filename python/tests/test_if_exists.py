@@ -21,34 +21,34 @@ def refused(call, *words: str) -> None:
         call()
     for word in ("step=0", "is there already" if not words else words[0]):
         assert word in str(caught.value), caught.value
-    assert 'exist="new"' in caught.value.hint
+    assert 'if_exists="new"' in caught.value.hint
 
 
 def test_a_call_refuses_what_is_there(tmp_path: Path) -> None:
     with fst.open(tmp_path / "s") as store:
-        store.archive(KEY, np.zeros(3), exist="error")
-        refused(lambda: store.archive(KEY, np.ones(3), exist="error"), "archived here before")
+        store.archive(KEY, np.zeros(3), if_exists="error")
+        refused(lambda: store.archive(KEY, np.ones(3), if_exists="error"), "archived here before")
         store.flush()
-        refused(lambda: store.archive(KEY, np.ones(3), exist="error"))
-        refused(lambda: store.create_field(KEY, "f8", 3, exist="error"))
-        refused(lambda: store.archive_many([KEY], [b"x"], exist="error"))
-        refused(lambda: store.archive(KEY, np.ones(1), start=0, shape=3, exist="error"))
+        refused(lambda: store.archive(KEY, np.ones(3), if_exists="error"))
+        refused(lambda: store.create_field(KEY, "f8", 3, if_exists="error"))
+        refused(lambda: store.archive_many([KEY], [b"x"], if_exists="error"))
+        refused(lambda: store.archive(KEY, np.ones(1), start=0, shape=3, if_exists="error"))
         store.archive(KEY, np.ones(3))
-        store.archive(KEY, np.full(3, 2.0), exist="new")
+        store.archive(KEY, np.full(3, 2.0), if_exists="new")
         store.flush()
         assert store.get(KEY).tolist() == [2, 2, 2]
-        with pytest.raises(Invalid, match="exist"):
-            store.archive(KEY, b"x", exist="never")
+        with pytest.raises(Invalid, match="if_exists"):
+            store.archive(KEY, b"x", if_exists="never")
 
 
 def test_a_handle_refuses_and_a_call_may_say_otherwise(tmp_path: Path) -> None:
-    with fst.open(tmp_path / "s", exist="error") as store:
+    with fst.open(tmp_path / "s", if_exists="error") as store:
         store.archive(KEY, np.zeros(3))
         store.flush()
         refused(lambda: store.archive(KEY, np.ones(3)))
         copy = pickle.loads(pickle.dumps(store))
         refused(lambda: copy.archive(KEY, np.ones(3)))
-        store.archive(KEY, np.ones(3), exist="new")
+        store.archive(KEY, np.ones(3), if_exists="new")
     with fst.open(tmp_path / "s") as store:
         store.archive(KEY, np.full(3, 2.0))
 
@@ -57,7 +57,7 @@ def test_the_script_that_runs_again_by_mistake(tmp_path: Path) -> None:
     """A real case: writing steps 0 to 2 of 5 again made one run of two executions."""
 
     def script(steps: int) -> None:
-        with fst.open(tmp_path / "s", exist="error") as store:
+        with fst.open(tmp_path / "s", if_exists="error") as store:
             for step in range(steps):
                 store.archive({**KEY, "step": step}, np.full(2, steps))
                 store.flush()
@@ -69,7 +69,7 @@ def test_the_script_that_runs_again_by_mistake(tmp_path: Path) -> None:
 
 
 def test_a_flush_looks_again(tmp_path: Path) -> None:
-    with fst.open(tmp_path / "s", exist="error") as one, fst.open(tmp_path / "s") as two:
+    with fst.open(tmp_path / "s", if_exists="error") as one, fst.open(tmp_path / "s") as two:
         one.archive(KEY, np.zeros(3))
         one.archive({**KEY, "step": 1}, np.zeros(3))
         two.archive(KEY, np.ones(3))
@@ -90,7 +90,7 @@ def test_a_flush_looks_again(tmp_path: Path) -> None:
 
 def test_a_run_refuses_for_all_its_writers(tmp_path: Path) -> None:
     with fst.open(tmp_path / "s") as store:
-        run = store.create_run("a", exist="error")
+        run = store.create_run("a", if_exists="error")
         run.create_variable("t", "f8", (4,))
         run.write("t", 0, np.zeros(2), start=0)
         run.write("t", 0, np.zeros(2), start=2)
@@ -99,26 +99,26 @@ def test_a_run_refuses_for_all_its_writers(tmp_path: Path) -> None:
         run = store.run("a")
         refused(lambda: run.write("t", 0, np.ones(4)))
         refused(lambda: run.write("t", 0, np.ones(2), start=1))
-        run.write("t", 0, np.ones(4), exist="new")
+        run.write("t", 0, np.ones(4), if_exists="new")
         store.flush()
         # A second declaration must be the same; leaving the option out agrees.
         store.create_run("a", exist_ok=True)
         with pytest.raises(Conflict, match="existing fields"):
-            store.create_run("a", exist="new", exist_ok=True)
+            store.create_run("a", if_exists="new", exist_ok=True)
         # It survives the loss of the engine.
         store.close()
     with fst.open(tmp_path / "s") as store:
         store.rebuild()
         refused(lambda: store.run("a").write("t", 0, np.ones(4)))
-        other = store.create_run("b", exist="new")
+        other = store.create_run("b", if_exists="new")
         other.write("t", 0, np.zeros(2))
-        store.set_exist("error")
+        store.set_if_exists("error")
         other.write("t", 0, np.ones(2))
 
 
 def test_a_store_refuses_for_all(tmp_path: Path) -> None:
     url = str(tmp_path / "s")
-    subprocess.run([PROGRAM, "init", url, "--exist", "error"], check=True, capture_output=True)
+    subprocess.run([PROGRAM, "init", url, "--if-exists", "error"], check=True, capture_output=True)
     with fst.open(url) as store:
         store.archive(KEY, np.zeros(3))
         store.flush()
@@ -127,7 +127,7 @@ def test_a_store_refuses_for_all(tmp_path: Path) -> None:
     again = [PROGRAM, "archive", url, "run=a,variable=t,step=0"]
     ended = subprocess.run(again, input=b"x", capture_output=True)
     assert ended.returncode == 4 and b"is there already" in ended.stderr
-    with fst.open(url, exist="new") as store:
+    with fst.open(url, if_exists="new") as store:
         store.archive(KEY, np.ones(3))
     with fst.open(url) as store:
         refused(lambda: store.archive(KEY, np.ones(3)))
@@ -142,7 +142,7 @@ def test_a_store_refuses_for_all(tmp_path: Path) -> None:
     rewritten = subprocess.run([PROGRAM, "arrays", url, "b", "--rewrite"], capture_output=True, text=True)
     assert rewritten.returncode == 0, rewritten.stderr
     with fst.open(url) as store:
-        store.set_exist("new")
+        store.set_if_exists("new")
         store.archive(KEY, np.ones(3))
     with fst.open(url) as store:
         store.archive(KEY, np.full(3, 7.0))
@@ -155,7 +155,7 @@ def test_a_restart_under_another_attempt_writes_what_the_dead_one_left_unfinishe
     url = tmp_path / "s"
 
     def piece(attempt: str, start: int) -> None:
-        with fst.open(url, attempt=attempt, exist="error") as store:
+        with fst.open(url, attempt=attempt, if_exists="error") as store:
             store.archive(KEY, np.full(2, float(attempt)), start=start, shape=4)
 
     piece("1", 0)

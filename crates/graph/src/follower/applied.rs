@@ -1,4 +1,4 @@
-//! The applied part of the view, and how it gets to disk: as a list of segments with a mark for each log.
+//! The applied part of the follower, and how it gets to disk: as a list of segments with a mark for each log.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_format::graph_segment::manifest::Manifest;
 use fieldstone_journal::feed::Commit;
-use fieldstone_journal::view::Marks;
+use fieldstone_journal::follower::Marks;
 
 use crate::folder::{MergeOlder, SavedSlots, SegmentFolder, SlotSegments};
 use crate::partition::partitioner;
 use crate::segment::{KeepHalves, Segment};
 use crate::slot::{KeepsOwn, ShelfContent, Slots, all_splits, split_rows, split_table};
 
-/// The content of the view between its transactions.
+/// The content of the follower between its transactions.
 #[derive(Debug, Clone, Default)]
 pub struct Applied {
     /// Segments of final content, slot by slot, the older first in each.
@@ -27,8 +27,8 @@ pub struct Applied {
     pub prepared: Vec<Arc<Commit>>,
     /// Transactions with rows in segments, each with a digest of its decisions.
     pub decided: HashMap<Id, Vec<u8>>,
-    /// Grows by one with each transaction of the view.
-    pub generation: u64,
+    /// Grows by one with each transaction of the follower.
+    pub revision: u64,
     /// Records that cannot be read, each with its log.
     pub damaged: Vec<String>,
     /// The number of the list on disk with which it began; 0 for none.
@@ -123,7 +123,7 @@ pub(super) fn spill(applied: Applied, folder: &SegmentFolder) -> Result<Applied>
         applied.segments = segments.into_iter().flatten().collect();
     }
     applied.take_slots()?;
-    applied.saved = saved.map_or(applied.saved, |saved| saved.manifest.generation);
+    applied.saved = saved.map_or(applied.saved, |saved| saved.manifest.revision);
     Ok(applied)
 }
 

@@ -31,7 +31,7 @@ use fieldstone_graph::slot::Engine;
 use fieldstone_graph::trace::{Lineage, Step, TraceOptions};
 use fieldstone_graph::travel::{PathStream, Travel, Traversal, TraversalSource, VertexTest};
 use fieldstone_journal::Session;
-use fieldstone_store::api::Exist;
+use fieldstone_store::api::IfExists;
 use fieldstone_wire::Wire;
 
 use super::argument::Argument;

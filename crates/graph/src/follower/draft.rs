@@ -1,4 +1,4 @@
-//! A transaction of the view while it grows. At its end its rows become segments: in parts, in parallel.
+//! A transaction of the follower while it grows. At its end its rows become segments: in parts, in parallel.
 
 use std::panic::resume_unwind;
 
@@ -15,7 +15,7 @@ const PART: usize = 64 << 10;
 /// Maximum number of threads that build segments at once.
 const THREADS_MAX: usize = 8;
 
-/// The content of a transaction of the view so far.
+/// The content of a transaction of the follower so far.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub applied: Applied,

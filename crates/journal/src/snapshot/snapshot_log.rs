@@ -16,7 +16,7 @@ use crate::segment::{BlockCache, Segment};
 
 /// A log up to one of its commits: the [`Tip`], and what is read for it.
 #[derive(Debug, Clone)]
-pub struct LogView {
+pub struct SnapshotLog {
     /// The commit.
     pub tip: Arc<Tip>,
     /// The segments it names, oldest first.
@@ -76,7 +76,7 @@ pub struct AcceptedLoss {
     pub acceptance: Acceptance,
 }
 
-impl Deref for LogView {
+impl Deref for SnapshotLog {
     type Target = Tip;
 
     fn deref(&self) -> &Tip {
@@ -84,22 +84,30 @@ impl Deref for LogView {
     }
 }
 
-impl LogView {
+impl SnapshotLog {
     /// The log up to a commit, given what is known of it up to an earlier one.
     pub fn new(
         medium: &Arc<dyn Medium>,
         cache: &Arc<BlockCache>,
         tip: &Arc<Tip>,
-        known: Option<&LogView>,
-    ) -> LogView {
-        let Decisions { decisions, marked, broken } = decisions(&**medium, tip, known);
-        let Marked { extensions, settings, accepted } = marked;
+        known: Option<&SnapshotLog>,
+    ) -> SnapshotLog {
+        let Decisions { decisions, flagged, broken } = decisions(&**medium, tip, known);
+        let Flagged { extensions, settings, accepted } = flagged;
         let decisions_damage = match broken {
             Some(e) => Some(e.message().to_owned()),
             None => known.and_then(|known| known.decisions_damage.clone()),
         };
         let segments = segments_of(medium, cache, tip, known);
-        LogView { tip: tip.clone(), segments, decisions, extensions, settings, accepted, decisions_damage }
+        SnapshotLog {
+            tip: tip.clone(),
+            segments,
+            decisions,
+            extensions,
+            settings,
+            accepted,
+            decisions_damage,
+        }
     }
 
     /// The log as it was at its commit `sequence`; `None` where it does not reach back to it.
@@ -108,7 +116,7 @@ impl LogView {
         medium: &Arc<dyn Medium>,
         cache: &Arc<BlockCache>,
         sequence: u64,
-    ) -> Result<Option<LogView>> {
+    ) -> Result<Option<SnapshotLog>> {
         // Commits are found by going back from one to the one before.
         let (mut ends, mut record) = (self.ends, self.record.clone());
         while record.sequence > sequence {
@@ -119,14 +127,14 @@ impl LogView {
             (ends, record) = (earlier, Arc::new(its));
         }
         let tip = Arc::new(Tip { ends, record, ..(*self.tip).clone() });
-        let Decisions { decisions, marked, broken } = decisions(&**medium, &tip, None);
+        let Decisions { decisions, flagged, broken } = decisions(&**medium, &tip, None);
         match broken {
             Some(e) => Err(e),
             None => {
-                let Marked { extensions, settings, accepted } = marked;
+                let Flagged { extensions, settings, accepted } = flagged;
                 let segments = segments_of(medium, cache, &tip, Some(self));
                 let decisions_damage = self.decisions_damage.clone();
-                Ok(Some(LogView {
+                Ok(Some(SnapshotLog {
                     tip,
                     segments,
                     decisions,
@@ -140,14 +148,15 @@ impl LogView {
     }
 }
 
-/// The segments that a commit names; those that a view has already are shared with it.
+/// The segments that a commit names; those that a log has already are shared with it.
 fn segments_of(
     medium: &Arc<dyn Medium>,
     cache: &Arc<BlockCache>,
     tip: &Tip,
-    view: Option<&LogView>,
+    snapshot_log: Option<&SnapshotLog>,
 ) -> Vec<Arc<Segment>> {
-    let seen = |reference| view?.segments.iter().find(|segment| segment.reference == reference).cloned();
+    let seen =
+        |reference| snapshot_log?.segments.iter().find(|segment| segment.reference == reference).cloned();
     let segment = |&reference| {
         let new = || Arc::new(Segment::new(tip.writer, reference, medium.clone(), cache.clone()));
         seen(reference).unwrap_or_else(new)
@@ -158,13 +167,13 @@ fn segments_of(
 /// The content of a log's chain of decisions.
 struct Decisions {
     decisions: Chain<Arc<Decided>>,
-    marked: Marked,
+    flagged: Flagged,
     /// The error that stopped the way back, or hides an extension, a setting or an acceptance.
     broken: Option<Error>,
 }
 
 /// All decisions up to a commit, oldest first, given those known up to an earlier one.
-fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&LogView>) -> Decisions {
+fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&SnapshotLog>) -> Decisions {
     let (mut newest_first, mut found) = (Vec::new(), Vec::new());
     let mut broken = None;
     let sure = known.map_or(0, |known| known.ends.frame + 1);
@@ -173,9 +182,9 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&LogView>) -> Decisio
     loop {
         if let Some(decision) = &record.decision {
             newest_first.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
-            if decision.transaction == schema_extension::MARK {
-                match marked(medium, tip, &record) {
-                    Ok(marked) => found.push(marked),
+            if decision.transaction == schema_extension::FLAG {
+                match flagged(medium, tip, &record) {
+                    Ok(flagged) => found.push(flagged),
                     Err(e) => broken = Some(e.context(format!("commit {}", record.sequence))),
                 }
             }
@@ -194,34 +203,34 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&LogView>) -> Decisio
     }
     let mut decisions = known.map(|known| known.decisions.clone()).unwrap_or_default();
     newest_first.into_iter().rev().for_each(|decided| decisions.push(decided));
-    let mut marked = known.map_or_else(Marked::default, |known| Marked {
+    let mut flagged = known.map_or_else(Flagged::default, |known| Flagged {
         extensions: known.extensions.clone(),
         settings: known.settings.clone(),
         accepted: known.accepted.clone(),
     });
     for more in found.into_iter().rev() {
-        marked.extensions.extend(more.extensions);
-        marked.settings.extend(more.settings);
-        marked.accepted.extend(more.accepted);
+        flagged.extensions.extend(more.extensions);
+        flagged.settings.extend(more.settings);
+        flagged.accepted.extend(more.accepted);
     }
-    Decisions { decisions, marked, broken }
+    Decisions { decisions, flagged, broken }
 }
 
-/// Extensions of the schema, settings and acceptances of marked commits; oldest first.
+/// Extensions of the schema, settings and acceptances of flagged commits; oldest first.
 #[derive(Default)]
-struct Marked {
+struct Flagged {
     extensions: Vec<Arc<SchemaExtension>>,
     settings: Vec<Arc<StoreSetting>>,
     accepted: Vec<Arc<AcceptedLoss>>,
 }
 
-fn marked(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Marked> {
+fn flagged(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Flagged> {
     let (writer, user, time) = (tip.writer, tip.uid, record.time);
     let bytes = medium.read_vec(writer, 0, record.side.offset, record.side.length)?;
     if crc(&bytes) != record.side.crc {
         return Err(Code::Checksum.error("side records do not match their checksum"));
     }
-    let (mut found, stamp, sequence) = (Marked::default(), record.stamp, record.sequence);
+    let (mut found, stamp, sequence) = (Flagged::default(), record.stamp, record.sequence);
     for side in log::decode_side(&bytes, record.side_count)? {
         if let Some(text) = schema_extension::decode(&side)? {
             found.extensions.push(Arc::new(SchemaExtension { stamp, writer, text }));

@@ -1,4 +1,4 @@
-//! The graph is a view of the logs: the journal's suite of behaviours.
+//! The graph is a follower of the logs: the journal's suite of behaviours.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use fieldstone_format::Id;
 use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName};
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning};
 use fieldstone_format::log::SideRecord;
+use fieldstone_graph::follower::{GraphFollower, SlotHost, dump};
 use fieldstone_graph::state::GraphState;
-use fieldstone_graph::view::{GraphView, SlotHost, dump};
+use fieldstone_journal::conformance::follower::{Harness, run_all};
 use fieldstone_journal::conformance::history::History;
-use fieldstone_journal::conformance::view::{Harness, run_all};
 use fieldstone_journal::feed::Commit;
-use fieldstone_journal::view::{View, Wait};
+use fieldstone_journal::follower::{Follower, Wait};
 use fieldstone_slots::SlotOptions;
 use fieldstone_testkit::Random;
 
 use crate::common;
 
-/// Views in one piece, or cut into slots.
-struct Views(Option<Partitioning>);
+/// Followers in one piece, or cut into slots.
+struct Followers(Option<Partitioning>);
 
-impl Harness for Views {
-    fn open(&mut self, _: usize, _: &History) -> Result<Box<dyn View>> {
-        let Some(partitioning) = self.0 else { return Ok(Box::new(GraphView::new())) };
+impl Harness for Followers {
+    fn open(&mut self, _: usize, _: &History) -> Result<Box<dyn Follower>> {
+        let Some(partitioning) = self.0 else { return Ok(Box::new(GraphFollower::new())) };
         let starter = Arc::new(SlotOptions::default());
-        Ok(Box::new(GraphView::empty(None, SlotHost { partitioning, env: Env::real(), starter })?))
+        Ok(Box::new(GraphFollower::empty(None, SlotHost { partitioning, env: Env::real(), starter })?))
     }
 
     fn shares(&self) -> bool {
@@ -40,8 +40,8 @@ impl Harness for Views {
 }
 
 #[test]
-fn it_shows_every_behaviour_of_a_view() {
-    run_all(|| Views(None), 0..40).unwrap();
+fn it_shows_every_behaviour_of_a_follower() {
+    run_all(|| Followers(None), 0..40).unwrap();
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn it_shows_them_cut_into_slots() {
         [(3, PartitionScheme::Dido), (2, PartitionScheme::VertexCut), (4, PartitionScheme::Giga)]
     {
         let partitioning = Partitioning { slots, scheme, threshold: 1, ..Partitioning::default() };
-        run_all(|| Views(Some(partitioning)), 0..8).unwrap();
+        run_all(|| Followers(Some(partitioning)), 0..8).unwrap();
     }
 }
 
@@ -73,7 +73,7 @@ fn a_large_transaction_says_what_its_commits_say_one_by_one() {
         Commit { writer: log, owner: 1, sequence, stamp: sequence, time: 0, transaction: None, side }
     };
     let commits: Vec<Commit> = (1..=7).map(commit).collect();
-    let (mut together, mut alone) = (GraphView::new(), GraphView::new());
+    let (mut together, mut alone) = (GraphFollower::new(), GraphFollower::new());
     together.begin(Wait::Yes).unwrap();
     for commit in &commits {
         together.commit(commit).unwrap();
@@ -86,6 +86,6 @@ fn a_large_transaction_says_what_its_commits_say_one_by_one() {
     together.end().unwrap();
     assert!(together.dump().unwrap() == alone.dump().unwrap());
     // As one segment, built from all of it.
-    let whole = GraphView::segment_of(&commits).unwrap().unwrap();
+    let whole = GraphFollower::segment_of(&commits).unwrap().unwrap();
     assert!(together.dump().unwrap() == dump(&GraphState::of(vec![Arc::new(whole)])).unwrap());
 }

@@ -10,7 +10,7 @@ use fieldstone_core::{Code, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, VariableName};
 use fieldstone_format::keys::encode_level;
-use fieldstone_journal::view::Holds;
+use fieldstone_journal::follower::FieldLookup;
 
 use crate::engine::Standing;
 
@@ -83,7 +83,7 @@ pub fn owner_level(schema: &Schema, run: &RunName) -> Vec<u8> {
 /// an array only with `array`.
 pub(super) fn standing(
     schema: &Schema,
-    fields: &dyn Holds,
+    fields: &dyn FieldLookup,
     place: &CatalogLocation,
     array: bool,
     transaction: Option<Id>,

@@ -1,17 +1,17 @@
-//! The behaviours that every view of the logs must show: whatever the way to the last commit, it says the
+//! The behaviours that every follower of the logs must show: whatever the way to the last commit, it says the
 //! same in the end.
 //!
-//! A view implements [`Harness`] and hands it to [`run_all`], or to one behaviour of [`BEHAVIOURS`] at a time. Each
-//! behaviour makes random histories ([`History`]) and compares the answers of a view that got there in one way with
-//! those of a rebuilt view. The harness decides the content of side records: records that contradict each other,
+//! A follower implements [`Harness`] and hands it to [`run_all`], or to one behaviour of [`BEHAVIOURS`] at a time. Each
+//! behaviour makes random histories ([`History`]) and compares the answers of a follower that got there in one way with
+//! those of a rebuilt follower. The harness decides the content of side records: records that contradict each other,
 //! delete one another and come in transactions find most.
 //!
-//! A behaviour that is not shown panics in an `assert`, or returns the error that the view gave.
+//! A behaviour that is not shown panics in an `assert`, or returns the error that the follower gave.
 //!
 //! ```text
 //! struct Tables(Vec<Database>);
 //! impl Harness for Tables {
-//!     fn open(&mut self, engine: usize, history: &History) -> Result<Box<dyn View>> { … }
+//!     fn open(&mut self, engine: usize, history: &History) -> Result<Box<dyn Follower>> { … }
 //!     fn side(&mut self, dice: &mut Random, heads: &[(Id, u64)]) -> Vec<SideRecord> { … }
 //! }
 //! run_all(Tables::default, 0..20)?;
@@ -27,18 +27,18 @@ use fieldstone_format::log::SideRecord;
 use super::history::{History, Standing};
 use crate::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
 use crate::follow::{Followed, Following, Pace, covers, follow, is_ahead, overlay, rebuild};
-use crate::view::{Again, Holds, Marks, View, Wait};
+use crate::follower::{Again, FieldLookup, Follower, Marks, Wait};
 
 /// How often one tries to go on where others went on.
 const ROUNDS: usize = 100;
 
-/// One kind of view.
+/// One kind of follower.
 pub trait Harness {
-    /// A view on an engine: an empty one when the number is given first, later another view on the same rows,
+    /// A follower on an engine: an empty one when the number is given first, later another follower on the same rows,
     /// as a second process has it.
-    fn open(&mut self, engine: usize, history: &History) -> Result<Box<dyn View>>;
+    fn open(&mut self, engine: usize, history: &History) -> Result<Box<dyn Follower>>;
 
-    /// Whether several views can be open on one engine.
+    /// Whether several followers can be open on one engine.
     fn shares(&self) -> bool {
         true
     }
@@ -95,7 +95,7 @@ impl Drop for Named<'_> {
     }
 }
 
-/// A history, and what a view says that was made from it in one go.
+/// A history, and what a follower says that was made from it in one go.
 struct World {
     history: History,
     feed: Feed,
@@ -109,10 +109,10 @@ impl World {
         let history = History::random(dice, shared, &mut |dice, heads| harness.side(dice, heads))?;
         let (feed, fields) = history.at(history.heads())?;
         let mut world = World { history, feed, fields, dump: String::new() };
-        let mut view = harness.open(usize::MAX, &world.history)?;
-        let (followed, _) = rebuild(&mut *view, &world.feed, &world.fields, &world.how())?;
+        let mut follower = harness.open(usize::MAX, &world.history)?;
+        let (followed, _) = rebuild(&mut *follower, &world.feed, &world.fields, &world.how())?;
         assert_eq!(followed, Followed::Done);
-        world.dump = view.dump()?;
+        world.dump = follower.dump()?;
         Ok(world)
     }
 
@@ -126,23 +126,23 @@ impl World {
     }
 
     /// Follows the store with these commits of each log.
-    fn follow(&self, view: &mut dyn View, heads: &[(Id, u64)]) -> Result<Followed> {
+    fn follow(&self, follower: &mut dyn Follower, heads: &[(Id, u64)]) -> Result<Followed> {
         let (feed, fields) = self.history.at(heads)?;
-        follow(view, &feed, &fields, &self.how())
+        follow(follower, &feed, &fields, &self.how())
     }
 
     /// Follows all of it, and compares.
-    fn finish(&self, view: &mut dyn View) -> Result<()> {
-        assert_eq!(follow(view, &self.feed, &self.fields, &self.how())?, Followed::Done);
-        self.check(view)
+    fn finish(&self, follower: &mut dyn Follower) -> Result<()> {
+        assert_eq!(follow(follower, &self.feed, &self.fields, &self.how())?, Followed::Done);
+        self.check(follower)
     }
 
-    fn check(&self, view: &mut dyn View) -> Result<()> {
-        let dump = view.dump()?;
+    fn check(&self, follower: &mut dyn Follower) -> Result<()> {
+        let dump = follower.dump()?;
         let lacks: Vec<&str> = self.dump.lines().filter(|line| !dump.lines().any(|l| l == *line)).collect();
         let more: Vec<&str> = dump.lines().filter(|line| !self.dump.lines().any(|l| l == *line)).collect();
         assert!(dump == self.dump, "it lacks {lacks:#?}\nand says {more:#?}");
-        assert!(covers(&view.marks()?, self.heads()), "its marks do not reach the heads");
+        assert!(covers(&follower.marks()?, self.heads()), "its marks do not reach the heads");
         Ok(())
     }
 
@@ -160,89 +160,89 @@ impl World {
 /// One log after the other, in any order: decisions come long before what they cover, and long after.
 fn any_order_of_logs(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
-    let mut view = harness.open(0, &world.history)?;
+    let mut follower = harness.open(0, &world.history)?;
     let mut heads = Vec::new();
     for head in dice.shuffled(world.heads().to_vec()) {
         heads.push(head);
         heads.sort_unstable();
-        assert_eq!(world.follow(&mut *view, &heads)?, Followed::Done);
+        assert_eq!(world.follow(&mut *follower, &heads)?, Followed::Done);
     }
-    world.finish(&mut *view)
+    world.finish(&mut *follower)
 }
 
 /// Some of each log, then some more.
 fn portions(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
-    let mut view = harness.open(0, &world.history)?;
+    let mut follower = harness.open(0, &world.history)?;
     let mut heads = Vec::new();
     for _ in 0..1 + dice.below(6) {
         heads = world.part(dice, &heads);
-        assert_eq!(world.follow(&mut *view, &heads)?, Followed::Done);
+        assert_eq!(world.follow(&mut *follower, &heads)?, Followed::Done);
     }
-    world.finish(&mut *view)
+    world.finish(&mut *follower)
 }
 
-/// A transaction of the view for each commit.
+/// A transaction of the follower for each commit.
 fn each_commit_alone(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
-    let mut view = harness.open(0, &world.history)?;
+    let mut follower = harness.open(0, &world.history)?;
     let how = world.how();
     let how = Following { pace: Pace { time: 0, ..how.pace }, ..how };
-    assert_eq!(follow(&mut *view, &world.feed, &world.fields, &how)?, Followed::Done);
-    world.check(&mut *view)
+    assert_eq!(follow(&mut *follower, &world.feed, &world.fields, &how)?, Followed::Done);
+    world.check(&mut *follower)
 }
 
 /// Everything once more, after it was applied.
 fn applied_twice(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
-    let mut view = harness.open(0, &world.history)?;
-    world.finish(&mut *view)?;
-    view.attend(&world.feed);
-    assert!(view.begin(Wait::Yes)?);
-    assert!(view.sound()?);
-    assert_eq!(view.decide(&world.feed.decisions())?, Again::Entries(Vec::new()), "nothing is new");
+    let mut follower = harness.open(0, &world.history)?;
+    world.finish(&mut *follower)?;
+    follower.attend(&world.feed);
+    assert!(follower.begin(Wait::Yes)?);
+    assert!(follower.sound()?);
+    assert_eq!(follower.decide(&world.feed.decisions())?, Again::Entries(Vec::new()), "nothing is new");
     for (writer, _) in dice.shuffled(world.heads().to_vec()) {
-        if view.wants_entries() {
-            view.entries(writer, &mut world.feed.entries(writer, 0))?;
+        if follower.wants_entries() {
+            follower.entries(writer, &mut world.feed.entries(writer, 0))?;
         }
         for commit in world.feed.commits(writer, 0)? {
-            view.commit(&commit?)?;
+            follower.commit(&commit?)?;
         }
     }
-    view.ask(&world.fields, None)?;
-    assert!(view.sound()?);
-    view.end()?;
-    view.leave();
-    world.check(&mut *view)
+    follower.ask(&world.fields, None)?;
+    assert!(follower.sound()?);
+    follower.end()?;
+    follower.leave();
+    world.check(&mut *follower)
 }
 
-/// Rebuilt by a view that has applied something before.
+/// Rebuilt by a follower that has applied something before.
 fn made_anew(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
-    let mut view = harness.open(0, &world.history)?;
+    let mut follower = harness.open(0, &world.history)?;
     let part = world.part(dice, &[]);
-    world.follow(&mut *view, &part)?;
-    let (followed, applied) = rebuild(&mut *view, &world.feed, &world.fields, &world.how())?;
+    world.follow(&mut *follower, &part)?;
+    let (followed, applied) = rebuild(&mut *follower, &world.feed, &world.fields, &world.how())?;
     assert_eq!((followed, applied.logs), (Followed::Done, world.heads().len() as u64));
-    world.check(&mut *view)
+    world.check(&mut *follower)
 }
 
 /// Marks reach as far as the rows, not less and not more.
 fn marks_stand_for_rows(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
-    let mut view = harness.open(0, &world.history)?;
+    let mut follower = harness.open(0, &world.history)?;
     let mut heads = Vec::new();
     for round in 0..3 {
         heads = world.part(dice, &heads);
-        world.follow(&mut *view, &heads)?;
+        world.follow(&mut *follower, &heads)?;
         let known: Vec<(Id, u64)> = heads.iter().copied().filter(|(_, head)| *head > 0).collect();
-        let marks = view.marks()?;
+        let marks = follower.marks()?;
         assert!(covers(&marks, &known), "marks lag behind what was followed");
         assert!(!is_ahead(&marks, &known), "marks are ahead of the followed commits");
         let (feed, fields) = world.history.at(&heads)?;
         let mut other = harness.open(1 + round, &world.history)?;
         rebuild(&mut *other, &feed, &fields, &world.how())?;
-        assert_eq!(view.dump()?, other.dump()?, "rows of other commits than the marks say");
+        assert_eq!(follower.dump()?, other.dump()?, "rows of other commits than the marks say");
     }
     Ok(())
 }
@@ -250,29 +250,29 @@ fn marks_stand_for_rows(harness: &mut dyn Harness, dice: &mut Random) -> Result<
 /// An accepted loss leaves no trace.
 fn given_up(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
-    let mut view = harness.open(0, &world.history)?;
+    let mut follower = harness.open(0, &world.history)?;
     let part = world.part(dice, &[]);
-    world.follow(&mut *view, &part)?;
-    let (dump, marks) = (view.dump()?, view.marks()?);
+    world.follow(&mut *follower, &part)?;
+    let (dump, marks) = (follower.dump()?, follower.marks()?);
     let clear = dice.one_in(2);
-    view.attend(&world.feed);
-    assert!(view.begin(Wait::Yes)?);
-    if clear || view.decide(&world.feed.decisions())? == Again::Everything {
-        view.clear()?;
-        view.decide(&world.feed.decisions())?;
+    follower.attend(&world.feed);
+    assert!(follower.begin(Wait::Yes)?);
+    if clear || follower.decide(&world.feed.decisions())? == Again::Everything {
+        follower.clear()?;
+        follower.decide(&world.feed.decisions())?;
     }
     for (writer, head) in world.heads() {
         let after = if clear { 0 } else { marks.get(writer).copied().unwrap_or(0) };
-        view.entries(*writer, &mut world.feed.entries(*writer, after))?;
+        follower.entries(*writer, &mut world.feed.entries(*writer, after))?;
         for commit in world.feed.commits(*writer, after)? {
-            view.commit(&commit?)?;
+            follower.commit(&commit?)?;
         }
-        view.mark(*writer, *head)?;
+        follower.mark(*writer, *head)?;
     }
-    view.abort()?;
-    view.leave();
-    assert_eq!((view.dump()?, view.marks()?), (dump, marks));
-    world.finish(&mut *view)
+    follower.abort()?;
+    follower.leave();
+    assert_eq!((follower.dump()?, follower.marks()?), (dump, marks));
+    world.finish(&mut *follower)
 }
 
 /// Between two transactions of one process, other processes go on, rebuild everything or look at less.
@@ -283,51 +283,51 @@ fn others_in_pauses(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> 
     }
     let inner = harness.open(0, &world.history)?;
     let other = harness.open(0, &world.history)?;
-    let mut view = Interrupted { inner, other, world: &world, dice: dice.clone(), left: 12 };
+    let mut follower = Interrupted { inner, other, world: &world, dice: dice.clone(), left: 12 };
     let how = world.how();
     let how = Following { pace: Pace { time: 0, ..how.pace }, ..how };
     // A feed that is behind what others did comes to an end; the newest one is never behind.
-    assert_eq!(follow(&mut view, &world.feed, &world.fields, &how)?, Followed::Done);
+    assert_eq!(follow(&mut follower, &world.feed, &world.fields, &how)?, Followed::Done);
     for _ in 0..ROUNDS {
-        if covers(&view.marks()?, world.heads()) {
+        if covers(&follower.marks()?, world.heads()) {
             break;
         }
-        world.follow(&mut view, world.heads())?;
+        world.follow(&mut follower, world.heads())?;
     }
-    world.check(&mut view)
+    world.check(&mut follower)
 }
 
 /// A process with an older feed neither takes back later decisions nor asks for the content before them.
 fn an_older_feed_changes_nothing(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
-    let mut view = harness.open(0, &world.history)?;
+    let mut follower = harness.open(0, &world.history)?;
     for _ in 0..4 {
         let (one, two) = (world.part(dice, &[]), world.part(dice, &[]));
-        world.follow(&mut *view, &one)?;
-        let (before, marks) = (view.dump()?, view.marks()?);
+        world.follow(&mut *follower, &one)?;
+        let (before, marks) = (follower.dump()?, follower.marks()?);
         let ahead = is_ahead(&marks, &two);
         let known: Vec<(Id, u64)> = two.iter().copied().filter(|(_, head)| *head > 0).collect();
         let expected = match (covers(&marks, &known), ahead) {
             (false, true) => Followed::Behind,
             _ => Followed::Done,
         };
-        assert_eq!(world.follow(&mut *view, &two)?, expected);
+        assert_eq!(world.follow(&mut *follower, &two)?, expected);
         if ahead {
-            assert_eq!(view.dump()?, before);
-            assert_eq!(view.marks()?, marks);
+            assert_eq!(follower.dump()?, before);
+            assert_eq!(follower.marks()?, marks);
         }
     }
-    world.finish(&mut *view)
+    world.finish(&mut *follower)
 }
 
 /// A session that names a transaction sees its prepared content, the same in any order of logs; afterwards the
 /// content is gone.
 fn overlays_go(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
-    let mut view = harness.open(0, &world.history)?;
+    let mut follower = harness.open(0, &world.history)?;
     let part = world.part(dice, &[]);
-    world.follow(&mut *view, &part)?;
-    world.finish(&mut *view)?;
+    world.follow(&mut *follower, &part)?;
+    world.finish(&mut *follower)?;
     let mut other = harness.open(1, &world.history)?;
     rebuild(&mut *other, &world.feed, &world.fields, &world.how())?;
     let own = Commit {
@@ -339,17 +339,17 @@ fn overlays_go(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
         transaction: None,
         side: harness.side(dice, world.heads()),
     };
-    assert!(!overlay(&mut *view, &world.feed, &world.fields, None, &[])?, "there is nothing to overlay");
+    assert!(!overlay(&mut *follower, &world.feed, &world.fields, None, &[])?, "there is nothing to overlay");
     let sessions = world.history.transactions().iter().map(|id| Some(*id)).chain([None]);
     for session in sessions {
         let mut shown = Vec::new();
-        for view in [&mut view, &mut other] {
+        for follower in [&mut follower, &mut other] {
             let own = std::slice::from_ref(&own);
-            assert!(overlay(&mut **view, &world.feed, &world.fields, session, own)?);
-            shown.push(view.dump()?);
-            view.abort()?;
-            view.leave();
-            world.check(&mut **view)?;
+            assert!(overlay(&mut **follower, &world.feed, &world.fields, session, own)?);
+            shown.push(follower.dump()?);
+            follower.abort()?;
+            follower.leave();
+            world.check(&mut **follower)?;
         }
         assert_eq!(shown[0], shown[1], "overlaid in another order");
     }
@@ -360,33 +360,33 @@ fn overlays_go(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
 /// looks the same; aborted content is never visible.
 fn what_is_decided_shows(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let example = History::of_one_transaction(dice, &mut |dice, heads| harness.side(dice, heads))?;
-    let mut view = harness.open(0, &example.history)?;
+    let mut follower = harness.open(0, &example.history)?;
     let mut empty = harness.open(1, &example.history)?;
     let pace = Pace::usual(&*example.history.env().clock);
     let how = Following { wait: Wait::Yes, newest: false, pace };
     let nothing = empty.dump()?;
     let (feed, fields) = example.history.at(&example.prepared)?;
-    assert_eq!(follow(&mut *view, &feed, &fields, &how)?, Followed::Done);
-    assert_eq!(view.dump()?, nothing, "what is prepared shows");
-    assert!(overlay(&mut *view, &feed, &fields, Some(example.transaction), &[])?);
-    let laid = view.dump()?;
-    view.abort()?;
-    view.leave();
+    assert_eq!(follow(&mut *follower, &feed, &fields, &how)?, Followed::Done);
+    assert_eq!(follower.dump()?, nothing, "what is prepared shows");
+    assert!(overlay(&mut *follower, &feed, &fields, Some(example.transaction), &[])?);
+    let laid = follower.dump()?;
+    follower.abort()?;
+    follower.leave();
     let (feed, fields) = example.history.at(example.history.heads())?;
-    assert_eq!(follow(&mut *view, &feed, &fields, &how)?, Followed::Done);
+    assert_eq!(follow(&mut *follower, &feed, &fields, &how)?, Followed::Done);
     if example.committed {
         assert!(
-            !view.wants_entries() || laid != nothing,
+            !follower.wants_entries() || laid != nothing,
             "a field does not show to who names its transaction"
         );
-        assert_eq!(view.dump()?, laid, "what is committed is not what was prepared");
+        assert_eq!(follower.dump()?, laid, "what is committed is not what was prepared");
     } else {
-        assert_eq!(view.dump()?, nothing, "what is aborted shows");
+        assert_eq!(follower.dump()?, nothing, "what is aborted shows");
     }
     Ok(())
 }
 
-/// Of some stores that differ in their side records alone, one at least differs in what the view says.
+/// Of some stores that differ in their side records alone, one at least differs in what the follower says.
 fn side_records_show(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let mut differ = false;
     for round in 0..8 {
@@ -396,11 +396,11 @@ fn side_records_show(harness: &mut dyn Harness, dice: &mut Random) -> Result<()>
         let without = History::random(&mut seed.clone(), false, &mut |_, _| Vec::new())?;
         let mut dumps = Vec::new();
         for (history, engine) in [(with, 2 * round), (without, 2 * round + 1)] {
-            let mut view = harness.open(engine, &history)?;
+            let mut follower = harness.open(engine, &history)?;
             let (feed, fields) = history.at(history.heads())?;
             let pace = Pace::usual(&*history.env().clock);
-            follow(&mut *view, &feed, &fields, &Following { wait: Wait::Yes, newest: false, pace })?;
-            dumps.push(view.dump()?);
+            follow(&mut *follower, &feed, &fields, &Following { wait: Wait::Yes, newest: false, pace })?;
+            dumps.push(follower.dump()?);
         }
         differ |= dumps[0] != dumps[1];
     }
@@ -408,10 +408,10 @@ fn side_records_show(harness: &mut dyn Harness, dice: &mut Random) -> Result<()>
     Ok(())
 }
 
-/// A view that another process comes upon whenever it has ended a transaction.
+/// A follower that another process comes upon whenever it has ended a transaction.
 struct Interrupted<'a> {
-    inner: Box<dyn View>,
-    other: Box<dyn View>,
+    inner: Box<dyn Follower>,
+    other: Box<dyn Follower>,
     world: &'a World,
     dice: Random,
     /// How often others still come: for ever would be too long for anybody.
@@ -441,7 +441,7 @@ impl Interrupted<'_> {
     }
 }
 
-impl View for Interrupted<'_> {
+impl Follower for Interrupted<'_> {
     fn wants_entries(&self) -> bool {
         self.inner.wants_entries()
     }
@@ -486,12 +486,12 @@ impl View for Interrupted<'_> {
         self.inner.mark(log, sequence)
     }
 
-    fn ask(&mut self, fields: &dyn Holds, transaction: Option<Id>) -> Result<()> {
+    fn ask(&mut self, fields: &dyn FieldLookup, transaction: Option<Id>) -> Result<()> {
         self.inner.ask(fields, transaction)
     }
 
-    fn generation(&mut self) -> Result<u64> {
-        self.inner.generation()
+    fn revision(&mut self) -> Result<u64> {
+        self.inner.revision()
     }
 
     fn end(&mut self) -> Result<()> {

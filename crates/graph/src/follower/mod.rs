@@ -1,6 +1,6 @@
-//! The graph as a view of the logs.
+//! The graph as a follower of the logs.
 //!
-//! The content of commits becomes rows, and at the end of a transaction of the view a segment in memory.
+//! The content of commits becomes rows, and at the end of a transaction of the follower a segment in memory.
 //! Young segments are merged, so that there are few. A state that was handed out stays as it is.
 //!
 //! | a commit | its rows are |
@@ -27,7 +27,7 @@ use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_format::log::kinds;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
-use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
+use fieldstone_journal::follower::{Again, FieldLookup, Follower, Marks, Wait};
 
 use crate::folder::{SavedSlots, SegmentFolder};
 use crate::segment::{CommitOrder, Rows, Segment, build, merge_young};
@@ -43,7 +43,7 @@ const NOTES: usize = 100;
 /// Bytes in memory from which on segments are written to disk while more is applied.
 const SPILL: u64 = 64 << 20;
 
-/// The slots of a view, and how they run.
+/// The slots of a follower, and how they run.
 #[derive(Debug, Clone)]
 pub struct SlotHost {
     /// The settings by which it is cut, if no list on disk has any.
@@ -55,7 +55,7 @@ pub struct SlotHost {
 }
 
 impl SlotHost {
-    /// Starts slots with this content; `None` if the view is not to be cut.
+    /// Starts slots with this content; `None` if the follower is not to be cut.
     fn start(&self, contents: Vec<ShelfContent>) -> Result<Option<Arc<dyn Slots>>> {
         if self.partitioning.slots == 1 {
             return Ok(None);
@@ -67,9 +67,9 @@ impl SlotHost {
 /// All slots, and the segments of a state that are over their content.
 type SlotsUnder<'a> = (&'a Arc<dyn Slots>, &'a [Arc<Segment>]);
 
-/// The view. See the module.
+/// The follower. See the module.
 #[derive(Debug, Default)]
-pub struct GraphView {
+pub struct GraphFollower {
     applied: Applied,
     state: Arc<GraphState>,
     draft: Option<Draft>,
@@ -91,26 +91,26 @@ enum Fate {
     Gone,
 }
 
-impl GraphView {
-    /// A view with nothing applied.
-    pub fn new() -> GraphView {
-        GraphView::default()
+impl GraphFollower {
+    /// A follower with nothing applied.
+    pub fn new() -> GraphFollower {
+        GraphFollower::default()
     }
 
-    /// The view in a folder, if a feed knows its logs as far; an empty one if there is none.
-    pub fn open(folder: Option<Arc<SegmentFolder>>, host: SlotHost, feed: &Feed) -> Result<GraphView> {
+    /// The follower in a folder, if a feed knows its logs as far; an empty one if there is none.
+    pub fn open(folder: Option<Arc<SegmentFolder>>, host: SlotHost, feed: &Feed) -> Result<GraphFollower> {
         let loaded = folder.as_ref().and_then(|folder| folder.load());
-        let Some((manifest, segments)) = loaded else { return GraphView::empty(folder, host) };
+        let Some((manifest, segments)) = loaded else { return GraphFollower::empty(folder, host) };
         let host = SlotHost { partitioning: manifest.partitioning, ..host };
         let contents = shelved(&manifest, &segments);
         let slots = host.start(contents)?;
-        let mut view = GraphView { folder, host: Some(host), ..GraphView::default() };
-        view.applied = Applied {
+        let mut follower = GraphFollower { folder, host: Some(host), ..GraphFollower::default() };
+        follower.applied = Applied {
             segments,
             slots,
             marks: manifest.marks.into_iter().collect(),
             decided: manifest.decided.into_iter().collect(),
-            saved: manifest.generation,
+            saved: manifest.revision,
             ..Applied::default()
         };
         for (log, sequence) in manifest.prepared {
@@ -118,19 +118,19 @@ impl GraphView {
             let commit =
                 feed.commits(log, sequence.saturating_sub(1)).ok().and_then(|mut found| found.next());
             let same = |commit: &Commit| commit.sequence == sequence;
-            view.applied.prepared.extend(commit.and_then(Result::ok).filter(same).map(Arc::new));
+            follower.applied.prepared.extend(commit.and_then(Result::ok).filter(same).map(Arc::new));
         }
         // Slots and marks are as the list says; prepared commits become visible with the first decisions.
-        view.state = Arc::new(GraphState::of(view.applied.segments.clone()));
-        Ok(view)
+        follower.state = Arc::new(GraphState::of(follower.applied.segments.clone()));
+        Ok(follower)
     }
 
-    /// An empty view, which writes into a folder whatever it holds now.
-    pub fn empty(folder: Option<Arc<SegmentFolder>>, host: SlotHost) -> Result<GraphView> {
+    /// An empty follower, which writes into a folder whatever it holds now.
+    pub fn empty(folder: Option<Arc<SegmentFolder>>, host: SlotHost) -> Result<GraphFollower> {
         let saved = folder.as_ref().map_or(0, |folder| folder.number());
         let slots = host.start(Vec::new())?;
         let applied = Applied { saved, slots, ..Applied::default() };
-        Ok(GraphView { folder, applied, host: Some(host), ..GraphView::default() })
+        Ok(GraphFollower { folder, applied, host: Some(host), ..GraphFollower::default() })
     }
 
     /// The slots, if there are several, and the segments of a state that no slot has, which are over the
@@ -190,7 +190,7 @@ impl GraphView {
         if self.applied.take_slots().is_err() {
             return;
         }
-        self.applied.saved = manifest.generation;
+        self.applied.saved = manifest.revision;
         // This succeeds, because it was built before from the same commits.
         if let Ok(state) = self.visible(&self.applied) {
             self.state = Arc::new(state);
@@ -220,7 +220,7 @@ impl GraphView {
         let hidden = |commit: &&Arc<Commit>| !matches!(self.fate(commit), Fate::Open(Some(_)));
         let commits = self.applied.prepared.iter().filter(named).filter(hidden);
         let commits: Vec<Commit> = commits.map(|commit| (**commit).clone()).collect();
-        Ok(GraphView::segment_of(&commits)?.map(Arc::new))
+        Ok(GraphFollower::segment_of(&commits)?.map(Arc::new))
     }
 
     fn fate(&self, commit: &Commit) -> Fate {
@@ -299,7 +299,7 @@ fn add(rows: &mut Rows, commit: &Commit, known: CommitKnown, damaged: &mut Vec<S
     }
 }
 
-impl View for GraphView {
+impl Follower for GraphFollower {
     fn wants_entries(&self) -> bool {
         false
     }
@@ -352,12 +352,12 @@ impl View for GraphView {
         Ok(())
     }
 
-    fn ask(&mut self, _: &dyn Holds, _: Option<Id>) -> Result<()> {
+    fn ask(&mut self, _: &dyn FieldLookup, _: Option<Id>) -> Result<()> {
         Ok(())
     }
 
-    fn generation(&mut self) -> Result<u64> {
-        Ok(self.applied.generation)
+    fn revision(&mut self) -> Result<u64> {
+        Ok(self.applied.revision)
     }
 
     fn end(&mut self) -> Result<()> {
@@ -384,7 +384,7 @@ impl View for GraphView {
             }
             applied.segments.append(&mut young);
         }
-        applied.generation = applied.generation.wrapping_add(1);
+        applied.revision = applied.revision.wrapping_add(1);
         self.state = Arc::new(self.visible(&applied)?);
         self.applied = applied;
         Ok(())
@@ -402,9 +402,9 @@ impl View for GraphView {
             None => None,
         };
         let draft = self.draft();
-        // The counters go on, so that no reader mistakes the rebuilt view for the old one.
-        let Applied { generation, saved, .. } = draft.applied;
-        let applied = Applied { generation, saved, slots, ..Applied::default() };
+        // The counters go on, so that no reader mistakes the rebuilt follower for the old one.
+        let Applied { revision, saved, .. } = draft.applied;
+        let applied = Applied { revision, saved, slots, ..Applied::default() };
         *draft = Draft { applied, rows: Vec::new() };
         Ok(())
     }
@@ -413,7 +413,7 @@ impl View for GraphView {
         if transaction.is_none() && own.is_empty() {
             return Ok(false);
         }
-        let segments = [self.prepared(transaction)?, GraphView::segment_of(own)?.map(Arc::new)];
+        let segments = [self.prepared(transaction)?, GraphFollower::segment_of(own)?.map(Arc::new)];
         self.overlaid = Some(Arc::new(self.state.with(segments.into_iter().flatten())));
         Ok(true)
     }
