@@ -271,8 +271,10 @@ def test_files_and_vertices_are_named(store, tmp_path):
     assert write.dst == ("file", str(target))
     assert write.props["bytes"] == 3 and write.props["replaces"] is True
     assert ("file", str(source)) in store.graph.trace(("file", str(target)))
-    absent = fst.execution("x", store, reads="absent")
-    with pytest.warns(UserWarning, match="no file to read matches it"), absent:
+    with (
+        pytest.warns(UserWarning, match="no file to read matches it"),
+        fst.execution("x", store, reads="absent"),
+    ):
         pass
 
 
