@@ -161,7 +161,7 @@ fn wrong_requests_are_named_and_nothing_of_the_call_is_written() {
     let far = Selection::of(&[u64::from(u32::MAX) - 1, 0], &[1, 3]);
     assert_eq!(
         try_put(&record, &far, &[1; 12], NcType::Int),
-        "variable `t`: 4294967295 records, and a CDF-1 file has at most 4294967294"
+        "variable `t`: 4294967295 records, but a CDF-1 file has at most 4294967294"
     );
     assert_eq!(file.len().unwrap(), 0);
     assert_eq!(records.get(), 2);

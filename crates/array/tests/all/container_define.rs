@@ -75,7 +75,7 @@ fn what_is_illegal_is_refused_at_once() {
     let t = d.def_dim("t", None).unwrap();
     assert_eq!(refused(d.def_dim("x", Some(4))).0, ErrorKind::Conflict);
     let (kind, message) = refused(d.def_dim("u", None));
-    assert!(kind == ErrorKind::Conflict && message.contains("`t` is"), "{message}");
+    assert!(kind == ErrorKind::Conflict && message.contains("after `t`"), "{message}");
     assert!(refused(d.def_dim("zero", Some(0))).1.contains("length 0"));
     for name in ["", "a//b", "/a", "a/", " a", "a b ", "a\u{1}", "a\u{7f}", &"n".repeat(257)] {
         assert_eq!(refused(d.def_dim(name, Some(1))).0, ErrorKind::Invalid, "{name:?}");

@@ -226,7 +226,7 @@ fn a_cut_file_and_what_has_no_checksums_are_refused() {
     let mut byte = [0];
     for offset in [slab.extent.offset + 1_000, u64::MAX] {
         let error = checked.read_at(&mut byte, offset).unwrap_err();
-        assert!(error.message().contains("checksums are known of 1000"), "{}", error.message());
+        assert!(error.message().contains("checksums are known for 1000"), "{}", error.message());
     }
     file.set_len("cut", Ok(slab.extent.offset + 990)).unwrap();
     let error = checked.read_at(&mut byte, slab.extent.offset + 970).unwrap_err();

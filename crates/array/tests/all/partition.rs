@@ -342,7 +342,7 @@ fn bad_input_names_rank_position_and_value() {
                 mesh.vector.truncate(12 - team.rank() / 3);
                 part(team, &mesh, Form::Replicated, &How { nodes: None, ..how })
             });
-            assert!(found.message().contains("rank 3 11"), "{found}");
+            assert!(found.message().contains("rank 3 has 11"), "{found}");
             let found = error(4, &disk, |team| {
                 let buffer = if team.rank() == 1 { 77 } else { 88 };
                 part(
@@ -412,7 +412,7 @@ fn bad_input_names_rank_position_and_value() {
         let vector = Vector::Hilbert(Coordinates::Points { values: &[1.0; 6], dims: 2 + team.rank() });
         partition(team, &mut no_edges(), &vector, &how)
     });
-    assert!(found.message().contains("of 3 dimensions"), "{found}");
+    assert!(found.message().contains("have 3 dimensions"), "{found}");
 }
 
 #[test]
