@@ -2,8 +2,8 @@
 
     .venv/bin/python examples/readme_picture.py docs/images/cyclones.png
 
-The field is the vorticity of a Rossby-Haurwitz wave of number 4 (Williamson et al. 1992, test case 6), weaker, with
-some vortices added.
+The field is the vorticity of a weak Rossby-Haurwitz wave of number 4 (Williamson et al. 1992, test case 6),
+with some vortices added.
 """
 
 import subprocess

@@ -36,7 +36,7 @@ impl Marks {
     ) -> Result<Marks> {
         let schema = store.schema();
         let (Some((project, run)), Some(variable)) = (schema.run_of(key), schema.variable_of(key)) else {
-            return Err(Code::CommandLine.error("attributes stand on fields of runs, and this is not one"));
+            return Err(Code::CommandLine.error("--tag needs a field of a run"));
         };
         let is = NameTest::Is;
         let mut terms = vec![

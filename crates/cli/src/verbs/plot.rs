@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let found = draw::extremes(&picture.values);
     let masked = picture.masked.iter().flatten().filter(|masked| **masked).count();
     if let (Some(tag), Some(marks)) = (&arguments.tag, &picture.marks) {
-        out.note(format_args!("{} attributes with tag={tag} stand on it", marks.hits));
+        out.note(format_args!("{} attributes with tag={tag} are outlined", marks.hits));
     }
     let file = arguments.output.as_deref();
     if let Some(path) = file {
