@@ -110,7 +110,7 @@ impl Sqlite {
             // The page size only takes effect in a new file; the same statement creates its write-ahead log.
             c.execute_batch(&format!("PRAGMA page_size = {PAGE}; PRAGMA mmap_size = 0;"))?;
             vfs::reserve(c);
-            c.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+            write_ahead(c)?;
             c.execute_batch(&format!(
                 "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE_KIB};
                  PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = ON;"
@@ -150,6 +150,19 @@ impl Sqlite {
     }
 }
 
+/// Gives a file its write-ahead log. Of two connections that do so in a new file at once, SQLite refuses one as busy
+/// without waiting, because each holds a lock that the other needs; to begin a write waits until the other is done.
+fn write_ahead(c: &Connection) -> rusqlite::Result<()> {
+    let set = || c.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
+    for _ in 0..REFUSALS {
+        match set() {
+            Err(cause) if busy(&cause) => c.execute_batch("BEGIN IMMEDIATE; COMMIT")?,
+            done => return done,
+        }
+    }
+    set()
+}
+
 /// The facts in a file's header that are read before anything else in the file is trusted.
 struct Header {
     /// Bytes that each page leaves for checksums.
@@ -166,6 +179,9 @@ fn header(path: &Path) -> Option<Header> {
     let layout = header.get(60..64)?.try_into().map(u32::from_be_bytes).ok()?;
     header.starts_with(b"SQLite format 3\0").then_some(Header { reserved: header[20], layout })
 }
+
+/// How often a connection is refused the write-ahead log by others that are faster, before it gives up.
+const REFUSALS: usize = 16;
 
 /// Bytes of a page.
 const PAGE: usize = super::page::PAGE;
