@@ -313,7 +313,7 @@ static void partitions(fs_arrays *job, fs_mesh *plate) {
   OK(fs_partition_edge_view(part, 1, &view));
   OK(fs_view_free(view));
   OK(fs_partition_update(part, "f8", 2, pairs, NULL, xy));
-  FAILS(fs_partition_update(part, "f8", 2, few, NULL, xy), FS_INVALID, "at 6 nodes");
+  FAILS(fs_partition_update(part, "f8", 2, few, NULL, xy), FS_INVALID, "does not fit 6 nodes");
   FAILS(fs_partition_update(part, "f8", 0, pairs, NULL, xy), FS_INVALID, "0 dimensions");
   FAILS(fs_partition_update(part, NULL, 2, pairs, NULL, xy), FS_INVALID, "dtype is null");
   FAILS(fs_partition_update(part, "f8", 2, pairs, NULL, NULL), FS_INVALID, "data is null");

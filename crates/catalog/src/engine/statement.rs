@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(sqlite("(select 1) union (select 2)"), "(select 1) union (select 2)");
         assert_eq!(taken("(select 1)", Dialect::Postgres).unwrap(), "(select 1)");
         for (wrong, named) in
-            [("drop table run", "'drop' is not taken"), ("-- select", "there is no statement")]
+            [("drop table run", "'drop' is not allowed"), ("-- select", "there is no statement")]
         {
             assert!(taken(wrong, Dialect::Sqlite).unwrap_err().message().contains(named), "{wrong}");
         }

@@ -191,7 +191,7 @@ fn errors_point_at_the_character() {
     for (text, column, message, hint) in [
         ("tag=maximum and vlaue>9000", 16, "`vlaue` is not a known term", "`value`"),
         ("tag=maximum and value>", 22, "expected a value, found the end", "a number"),
-        ("tag=maximum value>3", 12, "expected `and`, `or` or the end, found `value`", "joined"),
+        ("tag=maximum value>3", 12, "expected `and`, `or` or the end, found `value`", "join terms"),
         ("tag=a adn tag=b", 6, "`adn` does not belong here", "`and`"),
         ("tag>5", 3, "`>` compares values", "= != in like contains"),
         ("value 5", 6, "expected a test, found `5`", "exists"),

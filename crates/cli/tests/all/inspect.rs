@@ -135,7 +135,7 @@ fn doctor_tests_a_disk_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(t.path()).unwrap().count(), 0);
     t.run(["doctor", "absent"]).code(3).says(&["absent"]);
     std::fs::write(t.file("file"), b"").unwrap();
-    t.run(["doctor", "file"]).code(2).says(&["no folder"]);
+    t.run(["doctor", "file"]).code(2).says(&["not a folder"]);
 }
 
 #[test]

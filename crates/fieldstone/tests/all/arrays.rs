@@ -538,7 +538,7 @@ fn what_files_have_and_logs_have_not_is_refused_and_the_other_way_round() {
         (ArrayLayout::Files, (&|_: &mut GroupOptions| {}) as &dyn Fn(&mut GroupOptions), "has no type"),
         (ArrayLayout::Files, &|g| g.chunks = Some(vec![2]), "neither chunks nor compression"),
         (fields, &|g| g.method = Method::View, "MPI-IO call on a file"),
-        (fields, &|g| g.level = LevelChoice::number(2).unwrap(), "level 2 of a group"),
+        (fields, &|g| g.level = LevelChoice::number(2).unwrap(), "level 2 for a group"),
         (fields, &|g| g.chunks = Some(vec![2, 2]), "chunks [2, 2] for set h of 1 dimensions"),
         (fields, &|g| g.chunks = Some(vec![0]), "chunks [0] for set h"),
         (fields, &|g| g.compression = Some("lz4".into()), "'lz4' is not a compression"),

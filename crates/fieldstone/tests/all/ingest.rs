@@ -288,7 +288,7 @@ fn a_key_that_contradicts_a_message_skips_it() {
     let options = IngestOptions { key, helper: stand_in(), ..Default::default() };
     let report = ingest(&store, &[files.add("a", done(frames))], &options).unwrap();
     assert_eq!((report.taken[0].fields, report.skipped.len()), (1, 1));
-    assert!(report.skipped[0].why.contains("its step is 0, not 6"), "{report:?}");
+    assert!(report.skipped[0].why.contains("its step is 0, but the given key says 6"), "{report:?}");
 }
 
 #[test]

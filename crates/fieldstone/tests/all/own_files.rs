@@ -197,5 +197,5 @@ fn a_flipped_bit_anywhere_in_a_kept_partition_is_found() {
     assert!(open(folder.path()).verify(&Request::default()).unwrap().ok());
     fs::remove_file(&files[0]).unwrap();
     let report = open(folder.path()).verify(&Request::default()).unwrap();
-    assert!(report.ok() && report.notes[0].contains("is gone"), "{report:?}");
+    assert!(report.ok() && report.notes[0].contains("is missing"), "{report:?}");
 }

@@ -338,7 +338,7 @@ fn fields_alone_say_what_stays_behind() {
         .map(|(a, n)| (a.to_owned(), n));
     assert_eq!((report.attributes, left(&report.left)), (0, expected.to_vec()));
     assert_eq!(report.left[1].names, ["0"]);
-    assert!(report.left.iter().all(|left| left.why.contains("alone")));
+    assert!(report.left.iter().all(|left| left.why.contains("only")));
     assert_eq!((count(&cold, ""), cold.catalog().has_records().unwrap()), (0, false));
     // A move leaves them where they are.
     let n = count(&hot, "");

@@ -160,7 +160,7 @@ fn an_event_that_is_not_whole_is_named_by_its_line() {
 fn events_of_no_run_are_noted_and_properties_bounded() {
     let of_job = json!({"eventTime": "2026-11-21T12:00:00Z", "job": {"namespace": "a", "name": "b"}});
     let found = rows(&[of_job.to_string()]);
-    assert!(found.is_empty() && found.notes[0].starts_with("1 OpenLineage"), "{found:?}");
+    assert!(found.is_empty() && found.notes[0].starts_with("left out 1 OpenLineage"), "{found:?}");
     let mut many = start();
     let facet: Map<String, Json> = (0..500).map(|i| (format!("m{i}"), json!("é".repeat(9000)))).collect();
     many["run"]["facets"]["many"] = Json::Object(facet);
