@@ -28,9 +28,12 @@ from ._native import (
     _decide,
     _export_grib,
     _exports_grib,
+    _field,
+    _is_mixed,
     _items,
     _list_since,
     _Query,
+    _roles,
     _Store,
     _transaction,
 )
@@ -66,6 +69,15 @@ class Store(_Store):
 
     def _cubes(self, request: Any = None, **options: Any) -> Any:
         return _cubes(self, request, **options)
+
+    def _field(self, key: Mapping[str, Any]) -> Any:
+        return _field(self, key)
+
+    def _roles(self) -> Any:
+        return _roles(self)
+
+    def _is_mixed(self) -> bool:
+        return _is_mixed(self)
 
     def _decide(self, id: str, commit: bool) -> None:
         _decide(self, id, commit)

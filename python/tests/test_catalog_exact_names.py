@@ -94,7 +94,7 @@ def test_a_name_in_two_projects_is_refused(store: fst.Store) -> None:
         run = store.create_run("both", project=project)
         run.annotate("qq", 1.0, step=3)
     for terms in ({}, {"step": 3}, {"tag": "qq"}, {"where": "tag=qq"}, {"variable": "t0"}):
-        with pytest.raises(Invalid, match="'both' in projects 'p', 'q'"):
+        with pytest.raises(Invalid, match="several projects have a run 'both': 'p', 'q'"):
             store.delete(run="both", doit=True, **terms)
     with pytest.raises(Invalid, match="'both' in projects 'p', 'q'"):
         store.delete(where=fst.where(run="both", tag="qq"), doit=True)

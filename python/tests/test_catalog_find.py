@@ -430,7 +430,7 @@ def test_what_also_asks_for_stands_beside_its_hits(store):
     assert "related.value" in nothing.columns
     with pytest.raises(fst.Invalid, match="no term for related attributes"):
         store.attributes(tag="maximum").to_arrow(with_related=True)
-    with pytest.raises(fst.Invalid, match="kept"):
+    with pytest.raises(fst.Invalid, match="collected hits lack related attributes"):
         hits.collect().to_pandas(with_related=True)
     text = "tag=maximum and with overlapping (tag=storm)"
     assert len(store.find(text).to_polars(with_related=True)) == 2

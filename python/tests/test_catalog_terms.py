@@ -131,7 +131,7 @@ def test_a_transaction_is_named_by_its_id():
         ({"tag": fst.above(3)}, "tag is a name", "fst.glob"),
         ({"scope": "x"}, "scope=x", '"variable"'),
         ({"pick": "middle"}, "pick=middle", '"first"'),
-        ({"where": "tag="}, "character", "quotes"),
+        ({"where": "tag="}, "character", "quote"),
         ({"where": 3}, "not a condition", "fst.where"),
         ({"with_related": "x"}, "not a related attribute", "fst.related"),
         ({"params": "nx"}, "params=", "dict"),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fieldstone._native import _CoordinateAxis, _cubes
+from fieldstone._native import _CoordinateAxis
 from fieldstone._xarray.declared import (
     Declarations,
     Declared,
@@ -122,7 +122,7 @@ def with_coordinates(source: Source, cubes: Sequence[Any], roles: Roles, shared:
     values = {k: {v for cube in made for v in cube.axes.get(k, (cube.key.get(k),))} for k in keywords}
     request: dict[str, Any] = {k: [*held] for k, held in values.items() if None not in held}
     request |= {roles.variable: lacking} | ({roles.step: "!*"} if roles.step else {})
-    found, _ = _cubes(source.store, request, by=[roles.variable])
+    found, _ = source.store._cubes(request, by=[roles.variable])
     return cubes + [c for c in found if c.dtype is not None and Cube(c).axes.keys() <= {*keywords}]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldstone._native import Test, _roles
+from fieldstone._native import Test
 from fieldstone.errors import Conflict, Unavailable
 
 RunOf = tuple[str | None, str]
@@ -176,7 +176,7 @@ class DeclaredMessages:
 
         If the catalog is out of reach, eccodes takes its place, so that a store of messages still opens.
         """
-        _, self._keywords, _, self._variable = _roles(store)
+        _, self._keywords, _, self._variable = store._roles()
         names = {name for key in keys for name in self._runs(key)}
         rows: Iterable[Any] = ()
         with contextlib.suppress(Unavailable):

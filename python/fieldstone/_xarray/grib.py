@@ -16,7 +16,6 @@ import numpy as np
 import xarray as xr
 
 from fieldstone._helper import grib_keys
-from fieldstone._native import _cubes
 from fieldstone._xarray import moments, valid
 from fieldstone._xarray.arrays import Parts, Shared, typed
 from fieldstone._xarray.lazy import Axis, Box, FieldArray, Joint, Tied, chunks, lazy
@@ -134,7 +133,7 @@ def timed_nodes(
 
 def cubes_of(source: Source, request: Any) -> tuple[list[Any], dict[str, tuple[str | None, ...]]]:
     """The cubes of a request, which must all be messages."""
-    cubes, order = _cubes(source.store, request, along=AXES)
+    cubes, order = source.store._cubes(request, along=AXES)
     for cube in cubes:
         if cube.dtype is not None or (cube.odd and cube.odd[1] is not None):
             raise Invalid(

@@ -15,7 +15,6 @@ import numpy as np
 import xarray as xr
 
 from fieldstone._helper import attributes
-from fieldstone._native import _cubes
 from fieldstone._xarray.arrays import Parts
 from fieldstone._xarray.lazy import Axis, Box, Counted, FieldArray, chunks, lazy
 from fieldstone._xarray.source import Key, Source
@@ -64,7 +63,7 @@ def describe(
 ) -> Parts | list[Member]:
     """The variables of one file, or of one group of it; if the request selects several files, those to
     join."""
-    found = files(_cubes(source.store, request, along=["step"])[0]) or {}
+    found = files(source.store._cubes(request, along=["step"])[0]) or {}
     held = [key for key in held if file_of(key) in found]
     if request is not None:
         held = first(held, combine is not None)

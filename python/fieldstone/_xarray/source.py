@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fieldstone._native import _field
-
 if TYPE_CHECKING:
     from fieldstone._native import Field
 
@@ -81,7 +79,7 @@ class Source:
     def field(self, key: Key) -> Field:
         """A field, from which parts can be read."""
         try:
-            return _field(self.store, key)
+            return self.store._field(key)
         except ValueError:
             if (field := self._exactly(key)) is None:
                 raise

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fieldstone._native import _cubes, _is_mixed, _level_of, _on_level, _roles, _within
+from fieldstone._native import _level_of, _on_level, _within
 from fieldstone._xarray import arrays, grib, netcdf, valid
 from fieldstone._xarray.arrays import Parts, Roles, Shared
 from fieldstone._xarray.source import Key, Source
@@ -47,7 +47,7 @@ def dataset(
     view: View = View(),
 ) -> Parts | list[netcdf.Member]:
     """Everything that a request selects, as one Dataset; if several files are to be joined, each of them."""
-    roles = Roles(*_roles(source.store))
+    roles = Roles(*source.store._roles())
     (grib_messages, request), *others = asked_apart(source, request)
     if others:
         raise Invalid(
@@ -71,7 +71,7 @@ def dataset(
     if held:
         return netcdf.describe(source, request, held, group, view.combine)
     by = [roles.variable] if roles.variable else []
-    cubes, order = _cubes(source.store, request, by=by)
+    cubes, order = source.store._cubes(request, by=by)
     path = (group or "").strip("/")
     if path:
         have = ", ".join(sorted(filter(None, by_group(cubes, roles)))) or "none"
@@ -109,9 +109,9 @@ def tried(path: str, nodes: Iterable[Node]) -> Iterator[Node]:
 
 def runs_of(source: Source, request: Any, narrowed: bool, view: View) -> Iterator[Node]:
     """The nodes of everything except GRIB; `narrowed`: a request may leave out parts of files."""
-    roles = Roles(*_roles(source.store))
+    roles = Roles(*source.store._roles())
     by = [k for k in (roles.project, *roles.run, roles.variable) if k]
-    cubes, order = _cubes(source.store, request, by=by)
+    cubes, order = source.store._cubes(request, by=by)
     shared, runs = Shared(order), by_run(cubes, roles)
     shared.declarations.load(source.store, arrays.runs_of([arrays.Cube(cube) for cube in cubes], roles))
     held: dict[Key, list[Key]] = {}
@@ -126,7 +126,7 @@ def runs_of(source: Source, request: Any, narrowed: bool, view: View) -> Iterato
             # A cube may span several files; cubes along the step alone each belong to one. Queried once for
             # all runs.
             if files is None:
-                files = netcdf.files(_cubes(source.store, request, along=["step"])[0]) or {}
+                files = netcdf.files(source.store._cubes(request, along=["step"])[0]) or {}
             own = files
         keys = [key for key in held[run] if netcdf.file_of(key) in own]
         if view.combine is not None and len(keys) > 1:
@@ -163,7 +163,7 @@ def of_run(
             continue
         request = {k: [v] for k, v in dict(run).items()}
         by = [k for k in (roles.project, *roles.run, roles.variable, keyword) if k]
-        parted, order = _cubes(source.store, request, by=by)
+        parted, order = source.store._cubes(request, by=by)
         parted = [cube for cube in parted if cube.dtype is not None]
         if any(cube.odd for cube in parted):
             continue
@@ -188,7 +188,7 @@ def by_group(cubes: Sequence[Any], roles: Roles) -> dict[str, list[Any]]:
 
 def on_level(source: Source, request: Any, level: Any) -> tuple[str, Any]:
     """The group of a level, and the request for only its variables; NotFound if there is no such level."""
-    keyword = Roles(*_roles(source.store)).variable
+    keyword = Roles(*source.store._roles()).variable
     if keyword is None:
         raise Invalid("level= in a store whose schema names no variables", "leave level= out")
     group, there = _on_level(request, keyword, level)
@@ -204,7 +204,7 @@ def on_level(source: Source, request: Any, level: Any) -> tuple[str, Any]:
 
 def asked_apart(source: Source, request: Any) -> list[tuple[bool, Any]]:
     """Whether a request selects GRIB messages; for a store of both kinds, one request for each of them."""
-    if not _is_mixed(source.store):
+    if not source.store._is_mixed():
         return [(is_grib(source, request), request)]
     parts = [(True, _within(request, "param=?*")), (False, _within(request, "variable=?*"))]
     there = [(is_of, part) for is_of, part in parts if any(True for _ in source.store.list(part))]
