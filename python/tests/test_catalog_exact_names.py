@@ -96,7 +96,7 @@ def test_a_name_in_two_projects_is_refused(store: fst.Store) -> None:
     for terms in ({}, {"step": 3}, {"tag": "qq"}, {"where": "tag=qq"}, {"variable": "t0"}):
         with pytest.raises(Invalid, match="several projects have a run 'both': 'p', 'q'"):
             store.delete(run="both", doit=True, **terms)
-    with pytest.raises(Invalid, match="'both' in projects 'p', 'q'"):
+    with pytest.raises(Invalid, match="several projects have a run 'both': 'p', 'q'"):
         store.delete(where=fst.where(run="both", tag="qq"), doit=True)
     assert store.delete(run="both", project="p", doit=True).runs == 1
     assert [row.project for row in store.runs(run="both")] == ["q"]
