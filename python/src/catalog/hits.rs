@@ -269,7 +269,8 @@ impl PyHit {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, source) = (slf.py(), &slf.get().source);
         let of_hit = py.import("fieldstone._lineage")?.getattr("of_hit")?;
-        let graph = crate::graph::graph_of(source.store.bind(py), source.txn.as_deref())?;
+        let native = py.import("fieldstone._native")?;
+        let graph = native.call_method1("_graph_of", (source.store.bind(py), source.txn.as_deref()))?;
         of_hit.call1((graph, slf, direction, depth, at, since, causal, limit, stores))
     }
 

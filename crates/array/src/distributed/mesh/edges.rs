@@ -85,7 +85,10 @@ fn derived_as<K: EdgeKey>(reader: &RowReader<'_>) -> Result<Vec<[i64; 2]>> {
         reader.for_each_row(MeshArray::Volumes, |number, row| {
             let Some(edges) = volume_edges(row.len()) else {
                 return Err(Code::Value
-                    .error(format!("volume {number} has {} nodes, which do not determine its edges", row.len()))
+                    .error(format!(
+                        "volume {number} has {} nodes, which do not determine its edges",
+                        row.len()
+                    ))
                     .with_hint("make the mesh with edges"));
             };
             edges.iter().for_each(|[a, b]| gathered.push(row[*a], row[*b]));
