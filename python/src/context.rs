@@ -1,5 +1,5 @@
 //! The execution that a call belongs to. Python keeps it in a context variable, which each thread and task has its
-//! own value of. If several executions are open, each call that may wait reads the variable first ([`sync`]).
+//! own value of. While executions are open, each call that may wait reads the variable first ([`sync`]).
 
 use fieldstone::execution::{Execution, Membership};
 use pyo3::prelude::*;

@@ -164,6 +164,18 @@ def test_threads_are_apart(store):
     assert writers(store, "nobody") == []
 
 
+def test_threads_that_begin_at_once_are_apart():
+    """A second execution that begins between another thread's look and its call takes nothing from it."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(40):
+            with fst.open("memory:") as store:
+                test_threads_are_apart(store)
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_a_thread_that_an_execution_starts_belongs_to_it(store):
     with fst.execution("starts", store) as x:
         thread = threading.Thread(target=lambda: store.archive(key("t"), b"x"))

@@ -87,9 +87,10 @@ pub fn current() -> Option<Arc<ExecutionInner>> {
     executions.ambient.get_or_init(ambient).clone()
 }
 
-/// Whether several are open: a single one has all calls of its process, from any thread.
-pub fn is_contended() -> bool {
-    OPEN.load(Ordering::Relaxed) > 1
+/// Whether one is open. A single one has all calls of its process, from any thread; but another thread may open a
+/// second one between this look and the call, so that a thread that has one must have entered it by then.
+pub fn is_any_open() -> bool {
+    OPEN.load(Ordering::Relaxed) > 0
 }
 
 /// The execution that this thread has entered.

@@ -136,9 +136,9 @@ impl Membership {
         drop(current::enter(to.map(|membership| membership.0.clone())));
     }
 
-    /// Whether several are open in this process, so that it matters which of them a thread has entered.
+    /// Whether one is open in this process, so that it matters, now or in a moment, which one a thread has entered.
     pub fn matters() -> bool {
-        current::is_contended()
+        current::is_any_open()
     }
 }
 
