@@ -13,6 +13,7 @@ import functools
 import inspect
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar, Token
@@ -39,6 +40,8 @@ _store: ContextVar[Any] = ContextVar("fieldstone_execution_store", default=None)
 _links: list[str] = []
 """The environment values for child processes, one for each open execution, the newest last."""
 _given: str | None = None
+# Threads begin and end executions; links and variable change together.
+_giving = threading.Lock()
 """The environment value that this process got from its parent."""
 
 
@@ -243,17 +246,28 @@ def _job_store() -> Store:
 def _give(link: str) -> None:
     """Passes the execution's identity on to child processes."""
     global _given
-    if not _links:
-        _given = os.environ.get(_VARIABLE)
-    _links.append(link)
-    os.environ[_VARIABLE] = link
+    with _giving:
+        if not _links:
+            _given = os.environ.get(_VARIABLE)
+        _links.append(link)
+        os.environ[_VARIABLE] = link
 
 
 def _take_back(link: str) -> None:
-    _links.remove(link)
-    if _links:
-        os.environ[_VARIABLE] = _links[-1]
-    elif _given is not None:
-        os.environ[_VARIABLE] = _given
-    else:
-        os.environ.pop(_VARIABLE, None)
+    with _giving:
+        _links.remove(link)
+        if _links:
+            os.environ[_VARIABLE] = _links[-1]
+        elif _given is not None:
+            os.environ[_VARIABLE] = _given
+        else:
+            os.environ.pop(_VARIABLE, None)
+
+
+def _renew_lock() -> None:
+    """A thread that the child does not have may have held the lock."""
+    global _giving
+    _giving = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
