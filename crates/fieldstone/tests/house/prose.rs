@@ -24,7 +24,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("that of which", "name the thing"),
 ];
 
-/// What may follow `is no`: these compare, and deny nothing.
+/// Words that may follow `is no`: they compare, and deny nothing.
 const COMPARED: &[&str] =
     &["longer", "more", "less", "later", "earlier", "better", "worse", "larger", "smaller"];
 
@@ -49,7 +49,7 @@ fn sentences(text: &str) -> Vec<&str> {
     found
 }
 
-/// What a passage does against the rules.
+/// The complaints about a passage.
 fn complaints(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for sentence in sentences(text) {
