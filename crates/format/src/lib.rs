@@ -6,6 +6,8 @@
 //! | [`marker`] | `fieldstone.store`: identity and schema of a store |
 //! | [`log`] | `logs/<id>.log`: header, frames, commit records |
 //! | [`attempt`] | the job to which a log and its commits belong |
+//! | [`owner`], [`flush_part`], [`transaction_id`] | to whom a log belongs and which process writes it; flushes of clients; ids of transactions |
+//! | [`log_end`] | `logs/<id>.end`: the end of a log |
 //! | [`data`] | `data/<id>-<n>.data`: header in front of blocks |
 //! | [`segment`] | segments: sorted entries, directory, axes, filter |
 //! | [`entry`] | the value of an index entry: the description of a field and the location of its blocks |
@@ -27,6 +29,7 @@
 //! | [`schema_extension`] | side records that extend the schema |
 //! | [`setting`] | side records with settings for a whole store |
 //! | [`acceptance`] | side records that accept a loss |
+//! | [`store_record`] | side records that speak of many entries: ranges, rules, holds, pointers, hand-overs |
 //! | [`side`] | bodies of side records, compressed if that is shorter |
 //! | [`value`], [`value_test`], `columns` | one value; a test of values; columns of numbers and texts |
 //! | [`content_sum`] | the checksum of content that ranks hold in parts |
@@ -51,6 +54,7 @@ pub mod content_sum;
 pub mod darshan;
 pub mod data;
 pub mod entry;
+pub mod flush_part;
 pub mod graph;
 pub mod graph_message;
 pub mod graph_segment;
@@ -59,8 +63,10 @@ pub mod helper;
 pub mod keys;
 pub mod location;
 pub mod log;
+pub mod log_end;
 pub mod marker;
 pub mod netcdf;
+pub mod owner;
 pub mod partition;
 pub mod partitioned;
 pub mod pio;
@@ -68,6 +74,8 @@ pub mod schema_extension;
 pub mod segment;
 pub mod setting;
 pub mod side;
+pub mod store_record;
+pub mod transaction_id;
 pub mod value;
 pub mod value_test;
 pub mod version;

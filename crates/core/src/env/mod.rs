@@ -202,10 +202,32 @@ pub trait Identity: Send + Sync + fmt::Debug {
     }
     /// Whether a process of this host is alive.
     fn alive(&self, process: u32) -> bool;
+    /// Distinguishes this process from all others of this host that ever had its number.
+    fn lifetime(&self) -> Lifetime {
+        Lifetime::default()
+    }
     /// The process as it appears in the names of its unfinished files: `PROCESS@HOST`.
     fn writer_name(&self) -> String {
         let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
         format!("{}@{}", self.process(), self.host().chars().filter(is_plain).collect::<String>())
+    }
+}
+
+/// Distinguishes a process from all others of its host that ever had its number.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lifetime {
+    /// The boot of the host; empty if it is not known.
+    pub boot: String,
+    /// The namespace in which the process has its number; 0 if it is not known.
+    pub namespace: u64,
+    /// The start of the process within the boot; 0 if it is not known.
+    pub started: u64,
+}
+
+impl Lifetime {
+    /// Whether two of them can be compared.
+    pub fn is_known(&self) -> bool {
+        !self.boot.is_empty() && self.namespace != 0 && self.started != 0
     }
 }
 

@@ -31,7 +31,7 @@ use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 use rustix::process::Pid;
 use rustix::rand::GetRandomFlags;
 
-use super::{Clock, Disk, DiskFile, FileKind, Identity, Rand, Space, Stat};
+use super::{Clock, Disk, DiskFile, FileKind, Identity, Lifetime, Rand, Space, Stat};
 use crate::sync::plain::Mutex;
 
 /// The host's clock.
@@ -127,6 +127,10 @@ impl Identity for RealIdentity {
     fn user_number(&self, name: &str) -> Option<u32> {
         let passwd = std::fs::read("/etc/passwd").unwrap_or_default();
         number_in_passwd(&String::from_utf8_lossy(&passwd), name).or_else(|| name.parse().ok())
+    }
+
+    fn lifetime(&self) -> Lifetime {
+        process::lifetime()
     }
 
     fn alive(&self, process: u32) -> bool {

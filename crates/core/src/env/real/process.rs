@@ -13,6 +13,26 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::env::Lifetime;
+
+/// Boot, namespace and start of the calling process, as far as `/proc` says them.
+pub fn lifetime() -> Lifetime {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
+    let namespace =
+        namespace.as_deref().and_then(|link| link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']'));
+    Lifetime {
+        boot: read("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default(),
+        namespace: namespace.and_then(|number| number.parse().ok()).unwrap_or(0),
+        started: read("/proc/self/stat").and_then(|stat| started(&stat)).unwrap_or(0),
+    }
+}
+
+/// The 22nd field of `/proc/PID/stat`. The second, the name of the program, may hold blanks and brackets.
+fn started(stat: &str) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
 /// The number of the calling process.
 pub fn number() -> u32 {
     static PAGE: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
@@ -52,4 +72,24 @@ fn emptied_by_fork() -> Option<&'static AtomicU32> {
 #[cfg(not(target_os = "linux"))]
 fn emptied_by_fork() -> Option<&'static AtomicU32> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_of_a_process_is_found_behind_any_name() {
+        let fields: Vec<String> = (4..30).map(|n| n.to_string()).collect();
+        let stat = format!("7 (a ) b (c) S {}", fields.join(" "));
+        assert_eq!(started(&stat), Some(22));
+        assert_eq!(started("7 (a"), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn this_process_has_a_lifetime() {
+        assert!(lifetime().is_known());
+        assert_eq!(lifetime(), lifetime());
+    }
 }
