@@ -139,7 +139,7 @@ class Outside(File):
 
 
 Frame = namedtuple("Frame", "at length sequence size crc body_crc hash version")
-Entry = namedtuple("Entry", "log key number stamp txn ordinal flags dtype size shape start count chunk place")
+Entry = namedtuple("Entry", "log key number stamp txn origin ordinal flags dtype size shape start count chunk place")
 
 
 class Log(File):
@@ -160,10 +160,25 @@ class Log(File):
                 right = (magic, self.other, owner) == (b"FIELDSTONE-LOG\0\0", False, writer)
                 check(right, f"magic, writer, or version {version}")
                 _about, self.sealed = c.get("iQIItttt"), dict(c.list("iv"))
-                _job = c.get("ttv") if version == 2 else ()
+                if version == 2:
+                    _job, _owner, _process = c.get("ttv"), self.owner_of(c), c.get("tQQ")
             self.lowest = self.first
         except Damage as damage:
             self.problem = f"{self.name}: {damage}"
+
+    @classmethod
+    def origin(cls, c: Cursor) -> tuple:
+        """The origin of moved entries (6.2): stamp and writer, and when their attempt began."""
+        _store, writer, _sequence, stamp, _time = c.get("iivvv")
+        cls.owner_of(c)
+        return stamp, writer, c.get("tQi")[1:] if c.one("f") else ()
+
+    @staticmethod
+    def owner_of(c: Cursor) -> tuple:
+        """Nothing, a user, or issuer and subject (takeovers.md, 1)."""
+        form = c.one("B")
+        check(form < 3, f"owner of form {form}")
+        return c.get(("", "I", "tt")[form])
 
     def frame(self, at: int, end: int) -> Frame | None:
         """The frame that begins at an offset, by its head, or ends at one, by its foot (4.2)."""
@@ -192,6 +207,7 @@ class Log(File):
             side, _condemned = c.get("vvIv"), c.list("t")
             decision = [(*c.get("ifI"), dict(c.list("iv")))] if c.one("f") else []
             self.attempt = c.get("tQ") if f.version == 2 and c.one("f") else None
+            _flushes, _open = (c.list("ivv"), c.list("i")) if f.version == 2 else ((), ())
             return stamp, previous, runs, side, decision
 
     def is_whole(self, f: Frame) -> bool:
@@ -237,7 +253,7 @@ def parse_entry(key: bytes, data: bytes, log: Log, table: list[tuple], version: 
     """An entry (8). Opaque bytes become an array of bytes, without dtype, whose chunks are the blocks."""
     with parts_of(data, f"entry of {key!r}") as c:
         commit, ordinal, flags, length = c.get("vvBv")
-        check(flags < 32 and (flags & 1 or flags == 2) and flags & 6 != 6, f"flags {flags}")
+        check(flags < 32 and (flags & 1 or flags in (0, 2)) and flags & 6 != 6, f"flags {flags}")
         dtype, size, shape, start = "", 1, (length,), (0,)
         if flags & 1:
             dtype, rank = c.get("tv")
@@ -252,6 +268,8 @@ def parse_entry(key: bytes, data: bytes, log: Log, table: list[tuple], version: 
         check(inside and 0 not in chunk and length == prod(count) * size, "box, chunks and length disagree")
         kind = c.one("B")
         check(kind != 6 or (flags, length) == (2, 0), "removal with flags or a length")
+        check((kind == 9) == (flags == 0) and (flags or not length), "mark with flags or a length")
+        check(kind != 9 or version >= 2, "mark in version 1")
         outside = c.get("tQQvvv" if kind in (3, 5) else "")
         form = {
             0: "",
@@ -263,6 +281,7 @@ def parse_entry(key: bytes, data: bytes, log: Log, table: list[tuple], version: 
             6: "ivv" * (kind == 6 and c.one("f")),
             7: "tvvv",
             8: "tvvvvvvI",
+            9: "tQi",
         }
         place = c.get(form[kind])
         if kind in (7, 8):
@@ -324,6 +343,9 @@ class Store:
             for writer, length in log.sealed.items():
                 if writer in logs and logs[writer].owner == log.owner:
                     logs[writer].end = min(logs[writer].end, length)
+        for path in self.path.glob("logs/*.end"):
+            with self.noting():
+                self.obey(path, logs)
         ends, given_up = self.accepted(logs, owners | {log.writer: log.owner for log in logs.values()})
         self.problems += [problem for writer, problem in absent.items() if writer not in ends]
         for log in logs.values():
@@ -361,6 +383,20 @@ class Store:
             form = rb"(fieldstone store\nformat 1\nid [0-9a-f]{32}\n)crc32c ([0-9a-f]{8})\n(schema\n(?s:.*))"
             parts = re.fullmatch(form, (self.path / "fieldstone.store").read_bytes())
             check(parts and crc32c(parts[1] + parts[3]) == int(parts[2], 16), "fieldstone.store is damaged")
+
+    def obey(self, path: Path, logs: dict[bytes, Log]) -> None:
+        """An end file (takeovers.md, 5): its log ends with the commit that it names."""
+        data = path.read_bytes()
+        check(crc32c(data[:-4]) == int.from_bytes(data[-4:], "little"), f"{path.name} is damaged")
+        with parts_of(data[:-4], path.name) as c:
+            magic, (version, _length, writer, _store) = c.take(16), c.get("IIii")
+            right = (magic, version, f"{writer.hex()}.end") == (b"FIELDSTONE-ENDS\0", 2, path.name)
+            check(right, "magic, version or writer")
+            _sequence, end, *_about = c.get("QQIQIBt")
+        if writer in logs:
+            may = {0, (self.path / "logs").stat().st_uid, logs[writer].owner}
+            if path.stat().st_uid in may:
+                logs[writer].end = min(logs[writer].end, end)
 
     def accepted(
         self, logs: dict[bytes, Log], owners: dict[bytes, int]
@@ -410,9 +446,10 @@ class Store:
             version = c.get("Bvv")[0]
             check(version in (1, 2), "version of the segment")
             commits, sequence, stamp = [], 0, 0
-            for growth, stamp_growth, _time in (c.get("vvv") for _ in range(c.one("v"))):
+            for growth, stamp_growth, _time, flags in (c.get("vvvB") for _ in range(c.one("v"))):
+                check(flags < 2 * version, f"flags {flags} of a commit")
                 sequence, stamp = sequence + growth, stamp + stamp_growth
-                commits.append((sequence, stamp, c.get("i" * c.one("f"))))
+                commits.append((sequence, stamp, c.get("i" * (flags & 1)), Log.origin(c) if flags & 2 else ()))
             first = c.before = c.one("b")
             last, c.before = c.one("k"), first
             _datasets, c.before = (c.one("B"), c.list("kv")), first
@@ -432,7 +469,7 @@ class Store:
 
     def order(self, e: Entry) -> tuple | None:
         """Orders entries: a newer one is greater (14, step 6); None: not visible."""
-        own = (e.stamp, e.log.writer)
+        own = e.origin[:2] or (e.stamp, e.log.writer)
         place, covered, ended = None if e.txn else own, 0, False
         for *decided, verdict, kinds, covers in sorted(self.decisions.get(e.txn, [])):
             if ended and not verdict:
@@ -443,6 +480,13 @@ class Store:
             if not verdict:
                 break
         return (*place, *own, e.number, e.ordinal) if place else None
+
+    @staticmethod
+    def attempt(e: Entry) -> tuple:
+        """When the attempt of an entry began: stamp and writer; nothing without one."""
+        if e.place[0] == 9:
+            return e.place[2:4]
+        return e.origin[2] if e.origin else min(e.log.began, default=())
 
     def fields(self) -> dict[str, list[Entry]]:
         """The visible generation of each key (14, steps 5 to 7), newest entry first, by the key as JSON."""
@@ -456,10 +500,10 @@ class Store:
             kept, fields[key], last, attempt = [], [], None, ()
             for e in reversed(newest_first):
                 if e.place[0] != 6 or e.place[1:] in ((), last):
-                    kept, attempt = [*kept, e], max(attempt, min(e.log.began, default=()))
-                if e.place[0] != 6 and (not e.log.began or min(e.log.began) == attempt):
+                    kept, attempt = [*kept, e], max(attempt, self.attempt(e))
+                if e.place[0] not in (6, 9) and (not self.attempt(e) or self.attempt(e) == attempt):
                     last = (e.log.writer, e.number, e.ordinal)
-            kept = [e for e in kept if not e.log.began or min(e.log.began) == attempt]
+            kept = [e for e in kept if self.attempt(e) in ((), attempt) and e.place[0] != 9]
             while kept and not (fields[key] and fields[key][-1].flags & 2):
                 fields[key].append(kept.pop())
             fields[key] = [e for e in fields[key] if e.place[0] != 6]
@@ -509,7 +553,7 @@ class Store:
         check(not any(a <= first.key <= (b or first.key) for a, b in self.lost), f"{key}: damaged index")
         value, written = bytearray(prod(shape) * size), bytearray(prod(shape))
         for e in reversed(entries):
-            check(e[7:10] == first[7:10], f"{key}: {e.log.name} and {first.log.name} disagree", RuntimeError)
+            check(e[8:11] == first[8:11], f"{key}: {e.log.name} and {first.log.name} disagree", RuntimeError)
             for start, count, raw in self.blocks(e):
                 if e.place[0] in (7, 8):  # a range of all its elements
                     value[start * size : (start + count) * size] = raw

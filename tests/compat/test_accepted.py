@@ -38,6 +38,7 @@ def accepting(store: Path, writer: bytes, what: bytes, number: int = 0) -> None:
     identity = bytes.fromhex(marker.split("\nid ")[1][:32])
     about = struct.pack("<qII", 0, 0, 1) + text("host") + text("user") + text("test")
     about += text(marker.split("schema\n", 1)[1]) + varint(0) + text("") + text("") + varint(0)
+    about += b"\0" + text("") + bytes(16)  # no owner, no process
     body = WRITER + identity + about
     log = summed(b"FIELDSTONE-LOG\0\0" + struct.pack("<II", 2, 28 + len(body)) + body)
     record = b"\0" + writer + varint(number) + what + text("no tape") + varint(0) + varint(0)
@@ -48,7 +49,7 @@ def accepting(store: Path, writer: bytes, what: bytes, number: int = 0) -> None:
     commit += (
         varint(at + 40) + varint(len(side)) + struct.pack("<I", reader.crc32c(side)) + varint(1) + varint(0)
     )
-    commit += b"\1FIELDSTONESCHEMA\1" + b"\xff" * 4 + varint(0) + b"\0"
+    commit += b"\1FIELDSTONESCHEMA\1" + b"\xff" * 4 + varint(0) + b"\0" + bytes(2)  # no attempt, flushes or open transactions
     length = 40 + len(side) + 2 * len(commit) + 52
     sums = struct.pack("<QQIII", length, 1, len(commit), reader.crc32c(commit), reader.crc32c(side))
     head = b"FSfr\2\0\0\0" + sums

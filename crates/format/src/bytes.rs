@@ -187,3 +187,15 @@ impl<'a> Cursor<'a> {
             .map_err(|_| Error::corrupt(format!("a text is not UTF-8 at byte {at}")))
     }
 }
+
+/// Writes a time as its difference from a stamp, zigzag coded.
+pub(crate) fn put_time(time: i64, stamp: u64, out: &mut Vec<u8>) {
+    let ahead = time.wrapping_sub(stamp as i64);
+    out.put_varint((ahead << 1 ^ ahead >> 63) as u64);
+}
+
+/// Reads a time that [`put_time`] wrote.
+pub(crate) fn read_time(cursor: &mut Cursor<'_>, stamp: u64) -> Result<i64> {
+    let ahead = cursor.varint()?;
+    Ok((stamp as i64).wrapping_add((ahead >> 1) as i64 ^ -((ahead & 1) as i64)))
+}

@@ -17,7 +17,8 @@
 //! bytes (0: one block), and so are arrays in a file of the store that grows; other arrays are cut by their
 //! chunk grid over the piece's own box, in C order.
 //!
-//! An entry of no bytes at a location of kind 06 is a **removal**: after it the key has no field.
+//! An entry of no bytes at a location of kind 06 is a **removal**: after it the key has no field. One of kind 09, without
+//! flags, is a **mark**: it makes no field, and hides entries of older attempts.
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{ChunkGrid, IndexBox, MAX_RANK, Summary, element_count};
@@ -25,7 +26,7 @@ use fieldstone_core::{Error, Result};
 
 use crate::block::{put_summary, read_summary};
 use crate::bytes::{Cursor, Put};
-pub use crate::location::{Blocks, EntryId, External, Grown, Location};
+pub use crate::location::{AttemptMark, Blocks, EntryId, External, Grown, Location};
 
 const ARRAY: u8 = 1;
 const GENERATION: u8 = 2;
@@ -48,6 +49,9 @@ pub struct Entry {
     pub array: Option<ArrayInfo>,
     /// Location of the bytes.
     pub location: Location,
+    /// In a takeover: the writer whose data log holds the bytes, as a rank in the table of names. `None` where they lie in
+    /// a file of the segment's writer, or of the takeover.
+    pub holder: Option<u64>,
 }
 
 /// Description of an array.
@@ -108,7 +112,10 @@ impl Entry {
         if let Some(array) = &self.array {
             array.encode(out);
         }
-        self.location.encode(self.array.is_some(), out);
+        match self.holder {
+            Some(holder) => self.location.encode_held(holder, self.array.is_some(), out),
+            None => self.location.encode(self.array.is_some(), out),
+        }
     }
 
     /// Reads an entry that ends where `bytes` ends.
@@ -129,8 +136,11 @@ impl Entry {
             length,
             array,
             location: Location::None,
+            holder: None,
         };
-        entry.location = entry.decode_location(&mut cursor)?;
+        let (kind, holder) = Location::decode_kind(&mut cursor)?;
+        entry.holder = holder;
+        entry.location = entry.decode_location(kind, &mut cursor)?;
         if !cursor.is_empty() {
             return Err(cursor.fail("an entry is longer than its parts"));
         }
@@ -157,6 +167,8 @@ impl Entry {
         }
         let expected = match (&self.location, &self.array) {
             (Location::Removed { .. }, None) if self.generation => Ok(0),
+            (Location::Mark(_), None) if !self.generation => Ok(0),
+            (Location::Mark(_), _) => Err(Error::corrupt("a mark is neither an array nor a field")),
             (Location::Removed { .. }, _) => Err(Error::corrupt("a removal is neither an array nor a piece")),
             (_, Some(_)) => self.layout(0).and_then(|layout| layout.total()),
             (Location::Inline { data, .. }, None) => Ok(data.len() as u64),
@@ -169,10 +181,15 @@ impl Entry {
         }
     }
 
-    fn decode_location(&self, cursor: &mut Cursor<'_>) -> Result<Location> {
+    fn decode_location(&self, kind: u8, cursor: &mut Cursor<'_>) -> Result<Location> {
         let count = |size| self.layout(size).and_then(|layout| layout.count()).map_err(wrong);
         let ranges = |size| Layout::Bytes { length: self.length, size }.count();
-        Location::decode(cursor, self.array.is_some(), count, ranges)
+        Location::decode(kind, cursor, self.array.is_some(), count, ranges)
+    }
+
+    /// Whether a purge left it of an entry that hides older attempts.
+    pub fn is_mark(&self) -> bool {
+        matches!(self.location, Location::Mark(_))
     }
 
     /// Whether the key has no field after this entry.

@@ -8,6 +8,7 @@
 //! | [`attempt`] | the job to which a log and its commits belong |
 //! | [`owner`], [`flush_part`], [`transaction_id`] | to whom a log belongs and which process writes it; flushes of clients; ids of transactions |
 //! | [`log_end`] | `logs/<id>.end`: the end of a log |
+//! | [`origin`] | the commit from which entries were moved |
 //! | [`data`] | `data/<id>-<n>.data`: header in front of blocks |
 //! | [`segment`] | segments: sorted entries, directory, axes, filter |
 //! | [`entry`] | the value of an index entry: the description of a field and the location of its blocks |
@@ -66,6 +67,7 @@ pub mod log;
 pub mod log_end;
 pub mod marker;
 pub mod netcdf;
+pub mod origin;
 pub mod owner;
 pub mod partition;
 pub mod partitioned;

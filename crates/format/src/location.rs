@@ -10,10 +10,13 @@
 //!          | 06 (00 | 01 writer: id sequence: varint ordinal: varint)    removed
 //!          | 07 grown blocks                                       a file of the store that grows, in line
 //!          | 08 grown file: varint table offset, length, crc       the same, blocks in a table
+//!          | 09 attempt: text  began: u64  writer: id              a mark of an attempt
+//!          | 41 | 42 | 45 | 48                                     in a takeover: as 01, 02, 05, 08, after `holder: varint`
 //! grown    = path: text offset: varint size: varint holes: varint
 //! external = url: text nbytes: u64 mtime: i64 offset: varint parts: varint stride: varint size: varint
 //! ```
-//! `file` 0 is the log with the segment, n its writer's data log n. Blocks follow one another from `offset`.
+//! `file` 0 is the log with the segment, n its writer's data log n. In a takeover 0 is its own file and n its own data log n,
+//! or, after a holder, data log n of the writer with this rank in the table of names. Blocks follow one another from `offset`.
 //! An external location is `parts` equal ranges of a file that the store does not own, whose beginnings are
 //! `stride` bytes apart: together they are the raw bytes, in order. Its blocks are never compressed, and each
 //! has its checksum like any other.
@@ -44,6 +47,10 @@ use crate::{FIRST_VERSION, Id};
 
 /// First byte of the location of a removal.
 pub(crate) const REMOVED: u8 = 6;
+/// First byte of the location of a mark.
+pub(crate) const MARK: u8 = 9;
+/// Added to the first byte of a location whose file is another writer's.
+const HELD: u8 = 0x40;
 /// The first version of the format that has locations in growing files.
 pub const GROWN_SINCE: u32 = 2;
 
@@ -74,11 +81,24 @@ pub enum Location {
         /// Their CRC-32C.
         crc: u32,
     },
+    /// Nothing: a purge left it of an entry of this attempt, which hides entries of older attempts.
+    Mark(Box<AttemptMark>),
     /// None: after this entry the key has no field.
     Removed {
         /// The removal counts only if this entry is the newest under the key.
         only: Option<EntryId>,
     },
+}
+
+/// The attempt whose entry a purge has dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptMark {
+    /// Its name.
+    pub attempt: String,
+    /// Stamp of its first commit.
+    pub began: u64,
+    /// The log with that commit.
+    pub writer: Id,
 }
 
 /// The name of an entry in its store.
@@ -220,7 +240,7 @@ impl Location {
     /// The oldest version of the format that has it.
     pub fn version(&self) -> u32 {
         match self {
-            Location::Grown(_) => GROWN_SINCE,
+            Location::Grown(_) | Location::Mark(_) => GROWN_SINCE,
             _ => FIRST_VERSION,
         }
     }
@@ -282,6 +302,24 @@ impl Location {
         }
     }
 
+    /// Encodes the location in a takeover, with the holder of its file: a rank in the table of names.
+    pub fn encode_held(&self, holder: u64, arrays: bool, out: &mut Vec<u8>) {
+        let mut plain = Vec::new();
+        self.encode(arrays, &mut plain);
+        let (kind, parts) = plain.split_first().unwrap_or((&0, &[]));
+        out.push(kind | HELD);
+        out.put_varint(holder);
+        out.extend_from_slice(parts);
+    }
+
+    /// The kind of the location that follows, and the holder of its file.
+    pub(crate) fn decode_kind(cursor: &mut Cursor<'_>) -> Result<(u8, Option<u64>)> {
+        match cursor.u8()? {
+            kind @ (0x41 | 0x42 | 0x45 | 0x48) => Ok((kind & !HELD, Some(cursor.varint()?))),
+            kind => Ok((kind, None)),
+        }
+    }
+
     /// Encodes the location; `arrays`: whether blocks have summaries.
     pub fn encode(&self, arrays: bool, out: &mut Vec<u8>) {
         match self {
@@ -325,6 +363,12 @@ impl Location {
                 out.put_bytes(data);
                 out.put_u32(*crc);
             }
+            Location::Mark(mark) => {
+                out.push(MARK);
+                out.put_bytes(mark.attempt.as_bytes());
+                out.put_u64(mark.began);
+                out.put_id(mark.writer);
+            }
             Location::Removed { only } => {
                 out.push(REMOVED);
                 out.push(u8::from(only.is_some()));
@@ -337,9 +381,10 @@ impl Location {
         }
     }
 
-    /// Decodes a location. `count` gives the number of blocks for a size, and `ranges` the number if they are
+    /// Decodes a location of this kind. `count` gives the number of blocks for a size, and `ranges` the number if they are
     /// ranges of the raw bytes.
     pub fn decode(
+        kind: u8,
         cursor: &mut Cursor<'_>,
         arrays: bool,
         count: impl Fn(u64) -> Result<u64>,
@@ -351,7 +396,7 @@ impl Location {
         let listed = |cursor: &mut Cursor<'_>, size: u64| -> Result<Blocks> {
             Ok(Blocks::Inline(read_blocks(cursor, count(size)?, arrays)?))
         };
-        Ok(match cursor.u8()? {
+        Ok(match kind {
             0 => Location::None,
             tag @ (1 | 2) => {
                 let (file, offset, size) = (file(cursor)?, cursor.varint()?, cursor.varint()?);
@@ -403,6 +448,10 @@ impl Location {
                     Blocks::table(cursor)?
                 };
                 Location::Grown(Box::new(grown))
+            }
+            MARK => {
+                let attempt = cursor.text()?.to_owned();
+                Location::Mark(Box::new(AttemptMark { attempt, began: cursor.u64()?, writer: cursor.id()? }))
             }
             _ => return Err(cursor.fail("an entry has an unknown kind of location")),
         })

@@ -5,7 +5,7 @@
 //! header = "FIELDSTONE-LOG\0\0"  version: u32  length: u32  writer: id  store: id
 //!          created: i64  uid: u32  process: u32  host: text  user: text  program: text
 //!          schema: text  sealed: varint { writer: id  length: varint }
-//!          since version 2: attempt: text  job: text  rank: varint
+//!          since version 2: attempt: text  job: text  rank: varint  u8 0 | owner  process
 //!          crc: u32
 //! frame  = head  body  record  record  foot      body = payload  segments  side records
 //! head   = "FSfr"  version: u16  0: u16  length: u64  sequence: u64
@@ -24,10 +24,13 @@
 
 use std::sync::Arc;
 
+use fieldstone_core::env::Lifetime;
 use fieldstone_core::{Code, Error, Result};
 
 use crate::attempt::{ATTEMPTS_SINCE, Attempt, Origin};
 use crate::bytes::{Cursor, Put};
+use crate::flush_part::FlushPart;
+use crate::owner::{Owner, decode_lifetime, put_lifetime};
 use crate::segment::SegmentRef;
 use crate::{FIRST_VERSION, Id, crc, is_known, unknown_version};
 
@@ -80,6 +83,10 @@ pub struct LogHeader {
     pub sealed: Vec<(Id, u64)>,
     /// The job to which it belongs; version 1 cannot store one.
     pub origin: Origin,
+    /// To whom it belongs, if not to the owner of its file; version 1 cannot store one.
+    pub owner: Option<Owner>,
+    /// The process that writes it; version 1 cannot store it.
+    pub lifetime: Lifetime,
 }
 
 impl LogHeader {
@@ -99,6 +106,8 @@ impl LogHeader {
             schema: String::new(),
             sealed: Vec::new(),
             origin: Origin::default(),
+            owner: None,
+            lifetime: Lifetime::default(),
         }
     }
 
@@ -125,6 +134,8 @@ impl LogHeader {
         }
         if self.version >= ATTEMPTS_SINCE {
             self.origin.encode(&mut body);
+            Owner::put_some(self.owner.as_ref(), &mut body);
+            put_lifetime(&self.lifetime, &mut body);
         }
         let mut out = LOG_MAGIC.to_vec();
         out.put_u32(self.version);
@@ -190,12 +201,16 @@ impl LogHeader {
             schema: cursor.text()?.to_owned(),
             sealed: Vec::new(),
             origin: Origin::default(),
+            owner: None,
+            lifetime: Lifetime::default(),
         };
         for _ in 0..cursor.count(17)? {
             header.sealed.push((cursor.id()?, cursor.varint()?));
         }
         if version >= ATTEMPTS_SINCE {
             header.origin = Origin::decode(&mut cursor)?;
+            header.owner = Owner::decode_some(&mut cursor)?;
+            header.lifetime = decode_lifetime(&mut cursor)?;
         }
         if cursor.is_empty() { Ok(header) } else { Err(cursor.fail("a log's header is too long")) }
     }
@@ -293,6 +308,7 @@ pub fn note_prepared(all: &mut Vec<Prepared>, transaction: Id, sequence: u64, fi
 ///          condemned: varint { name: text }
 ///          decision: u8 0 | 1 id verdict: u8 kinds: u32 covers: varint { writer: id sequence: varint }
 ///          since version 2: attempt: u8 0 | 1 name: text began: u64
+///          flushes: varint { session: id  number: varint  repetition: varint }  open: varint { transaction: id }
 /// section = offset: varint  length: varint  crc: u32
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -331,6 +347,10 @@ pub struct CommitRecord {
     pub decision: Option<Decision>,
     /// The attempt to which it belongs; version 1 cannot store one.
     pub attempt: Option<Attempt>,
+    /// The flushes of clients that it holds; version 1 cannot store them.
+    pub flushes: Vec<FlushPart>,
+    /// Transactions that this log's writer opened and nobody has ended, as far as it knows; version 1 cannot store them.
+    pub open: Vec<Id>,
 }
 
 impl CommitRecord {
@@ -380,6 +400,9 @@ impl CommitRecord {
         }
         if version >= ATTEMPTS_SINCE {
             Attempt::encode(self.attempt.as_ref(), &mut out);
+            FlushPart::put_all(&self.flushes, &mut out);
+            out.put_varint(self.open.len() as u64);
+            self.open.iter().for_each(|transaction| out.put_id(*transaction));
         }
         out
     }
@@ -442,6 +465,10 @@ impl CommitRecord {
             record.attempt = Attempt::decode(cursor)?;
             if record.attempt.as_ref().is_some_and(|attempt| attempt.began > record.stamp) {
                 return Err(cursor.fail("an attempt begins after its commit"));
+            }
+            record.flushes = FlushPart::decode_all(cursor)?;
+            for _ in 0..cursor.count(16)? {
+                record.open.push(cursor.id()?);
             }
         }
         if cursor.is_empty() { Ok(record) } else { Err(cursor.fail("a commit record is too long")) }

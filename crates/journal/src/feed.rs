@@ -485,14 +485,19 @@ impl Entries {
         if snapshot.gives_up(self.writer, commit.sequence, &entry) {
             return Ok(None);
         }
+        if entry.is_mark() {
+            return Ok(None);
+        }
+        let origin = commit.origin.and_then(|origin| meta.origins.get(origin as usize));
+        let (stamp, time) = origin.map_or((commit.stamp, commit.time), |origin| (origin.stamp, origin.time));
         let removal = entry.is_removal();
         let (dtype, shape) = entry.array.map(|array| (array.dtype, array.shape)).unzip();
         Ok(Some(EntryChange {
             key: self.decoder.decode(cursor.key())?,
             owner: snapshot.log_of(cursor.index).uid,
             sequence: commit.sequence,
-            stamp: commit.stamp,
-            time: commit.time,
+            stamp,
+            time,
             transaction: commit.transaction,
             removal,
             dtype,

@@ -10,6 +10,7 @@ use super::{AXIS_MAX, BLOCK_TARGET, DATASETS_MAX, Filter, SegmentRef, key_hash};
 use crate::bytes::Put;
 use crate::entry::is_removal;
 use crate::keys::{decode_names, decode_value, level_ends, skip_value};
+use crate::origin::EntryOrigin;
 use crate::{FIRST_VERSION, crc};
 
 /// Makes a segment from entries sorted by key, then newest first.
@@ -147,7 +148,17 @@ impl SegmentBuilder {
     }
 
     /// The segment's bytes, and its reference for offset 0 of file 0.
-    pub fn finish(mut self, commits: Vec<CommitInfo>, weight: u64) -> Result<(Vec<u8>, SegmentRef)> {
+    pub fn finish(self, commits: Vec<CommitInfo>, weight: u64) -> Result<(Vec<u8>, SegmentRef)> {
+        self.finish_with(commits, Vec::new(), weight)
+    }
+
+    /// The same, of a segment with moved entries: `commits` name their origins by index.
+    pub fn finish_with(
+        mut self,
+        commits: Vec<CommitInfo>,
+        origins: Vec<EntryOrigin>,
+        weight: u64,
+    ) -> Result<(Vec<u8>, SegmentRef)> {
         self.close_block();
         let filter = Filter::build(&self.hashes);
         let meta = SegmentMeta {
@@ -155,6 +166,7 @@ impl SegmentBuilder {
             entries: self.entries,
             bytes: self.bytes,
             commits,
+            origins,
             first_key: self.first_key,
             last_key: self.last_key,
             datasets: self.datasets,

@@ -7,6 +7,7 @@ use fieldstone_core::Result;
 use super::meta::CommitInfo;
 use super::{BlockCursor, SegmentBuilder, SegmentMeta, SegmentRef};
 use crate::bytes::{Cursor, Put};
+use crate::origin::{EntryOrigin, OriginRank};
 use crate::{FIRST_VERSION, crc};
 use fieldstone_core::{Code, Error};
 
@@ -49,11 +50,21 @@ impl<'a> MergeSource<'a> {
     }
 }
 
+/// The origin of a commit's moved entries.
+fn origin_of(meta: &SegmentMeta, commit: &CommitInfo) -> Option<EntryOrigin> {
+    meta.origins.get(commit.origin? as usize).cloned()
+}
+
+/// The place of a row in the commit table: rows with an origin come before the one without.
+fn place_of((commit, origin): &(CommitInfo, Option<EntryOrigin>)) -> (u64, bool, Option<OriginRank>) {
+    (commit.sequence, origin.is_none(), origin.as_ref().map(EntryOrigin::rank))
+}
+
 /// Merges whole segments of one log, oldest first, into one with all their entries. Returns the bytes and the
 /// reference for offset 0 of file 0.
 pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, SegmentRef)> {
     let mut sources = Vec::with_capacity(segments.len());
-    let mut commits: Vec<CommitInfo> = Vec::new();
+    let mut rows: Vec<(CommitInfo, Option<EntryOrigin>)> = Vec::new();
     for (data, segment) in segments {
         let meta_len = usize::try_from(segment.meta_len).unwrap_or(usize::MAX);
         let (meta, between) = data
@@ -61,18 +72,23 @@ pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, Segm
             .zip((data.len() as u64).checked_sub(segment.meta_len.saturating_mul(2)))
             .ok_or_else(|| Error::corrupt("a segment is shorter than its meta parts"))?;
         let meta = SegmentMeta::decode(meta, segment.meta_crc, between)?;
-        commits.extend(&meta.commits);
+        rows.extend(meta.commits.iter().map(|commit| (*commit, origin_of(&meta, commit))));
         sources.push(MergeSource { data, meta, next_block: 0, cursor: None, commits: Vec::new() });
     }
-    commits.sort_by_key(|c| c.sequence);
-    commits.dedup_by_key(|c| c.sequence);
+    rows.sort_by_key(place_of);
+    rows.dedup_by(|a, b| place_of(a) == place_of(b));
     for source in &mut sources {
-        source.commits = source
-            .meta
-            .commits
-            .iter()
-            .map(|c| commits.partition_point(|d| d.sequence < c.sequence) as u64)
-            .collect();
+        let index = |commit: &CommitInfo| {
+            let row = (*commit, origin_of(&source.meta, commit));
+            rows.partition_point(|known| place_of(known) < place_of(&row)) as u64
+        };
+        source.commits = source.meta.commits.iter().map(index).collect();
+    }
+    let (mut commits, mut origins) = (Vec::with_capacity(rows.len()), Vec::new());
+    for (commit, origin) in rows {
+        let index = origin.as_ref().map(|_| origins.len() as u32);
+        commits.push(CommitInfo { origin: index, ..commit });
+        origins.extend(origin);
     }
     // Entries of the newest source may need its version.
     let version = sources.iter().map(|source| u32::from(source.meta.version)).max();
@@ -113,6 +129,9 @@ pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, Segm
             live.remove(best);
         }
     }
-    builder
-        .finish(commits, segments.iter().fold(0, |sum: u64, (_, segment)| sum.saturating_add(segment.weight)))
+    builder.finish_with(
+        commits,
+        origins,
+        segments.iter().fold(0, |sum: u64, (_, segment)| sum.saturating_add(segment.weight)),
+    )
 }

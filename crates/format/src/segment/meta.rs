@@ -5,14 +5,21 @@ use std::sync::Arc;
 use fieldstone_core::key::KeyValue;
 use fieldstone_core::{Code, Result};
 
-use crate::bytes::{Cursor, Put};
+use crate::bytes::{Cursor, Put, put_time, read_time};
 use crate::keys::{decode_value, encode_value, skip_value};
+use crate::origin::EntryOrigin;
 use crate::{Id, crc};
 
 /// All datasets are listed.
 const COMPLETE: u8 = 1;
 /// An entry is a removal.
 const REMOVALS: u8 = 2;
+/// A commit is prepared under a transaction.
+const TRANSACTION: u8 = 1;
+/// Entries of a commit were moved.
+const ORIGIN: u8 = 2;
+/// The first version of the format that has origins.
+pub const ORIGINS_SINCE: u8 = 2;
 
 /// A commit whose entries a segment holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +32,8 @@ pub struct CommitInfo {
     pub time: i64,
     /// The transaction under which it was prepared.
     pub transaction: Option<Id>,
+    /// The index of the origin of its entries in [`SegmentMeta::origins`], if they were moved.
+    pub origin: Option<u32>,
 }
 
 /// The distinct values of a keyword in a segment.
@@ -64,6 +73,8 @@ pub struct SegmentMeta {
     pub bytes: u64,
     /// Commits whose entries it holds, ascending.
     pub commits: Vec<CommitInfo>,
+    /// Origins of moved entries, in the order of the commit table.
+    pub origins: Vec<EntryOrigin>,
     /// First key.
     pub first_key: Vec<u8>,
     /// Last key.
@@ -98,11 +109,15 @@ impl SegmentMeta {
             out.put_varint(commit.sequence.wrapping_sub(sequence));
             out.put_varint(commit.stamp.wrapping_sub(stamp));
             (sequence, stamp) = (commit.sequence, commit.stamp);
-            let ahead = commit.time.wrapping_sub(stamp as i64);
-            out.put_varint((ahead << 1 ^ ahead >> 63) as u64);
-            out.push(u8::from(commit.transaction.is_some()));
+            put_time(commit.time, stamp, &mut out);
+            let origin = commit.origin.and_then(|origin| self.origins.get(origin as usize));
+            let transaction = if commit.transaction.is_some() { TRANSACTION } else { 0 };
+            out.push(transaction | if origin.is_some() { ORIGIN } else { 0 });
             if let Some(id) = commit.transaction {
                 out.put_id(id);
+            }
+            if let Some(origin) = origin {
+                origin.put(&mut out);
             }
         }
         out.put_bytes(&self.first_key);
@@ -154,15 +169,23 @@ impl SegmentMeta {
         }
         let (entries, raw) = (cursor.varint()?, cursor.varint()?);
         let count = cursor.count(4)?;
-        let mut commits = Vec::with_capacity(count);
+        let (mut commits, mut origins) = (Vec::with_capacity(count), Vec::new());
         let (mut sequence, mut stamp) = (0u64, 0u64);
         for _ in 0..count {
             sequence = sequence.wrapping_add(cursor.varint()?);
             stamp = stamp.wrapping_add(cursor.varint()?);
-            let ahead = cursor.varint()?;
-            let time = (stamp as i64).wrapping_add((ahead >> 1) as i64 ^ -((ahead & 1) as i64));
-            let transaction = if flag(cursor)? { Some(cursor.id()?) } else { None };
-            commits.push(CommitInfo { sequence, stamp, time, transaction });
+            let time = read_time(cursor, stamp)?;
+            let flags = cursor.u8()?;
+            if flags > TRANSACTION | ORIGIN || (flags & ORIGIN != 0 && version < ORIGINS_SINCE) {
+                return Err(cursor.fail("a commit of a segment has unknown flags"));
+            }
+            let transaction = if flags & TRANSACTION != 0 { Some(cursor.id()?) } else { None };
+            let mut origin = None;
+            if flags & ORIGIN != 0 {
+                origin = Some(origins.len() as u32);
+                origins.push(EntryOrigin::decode(cursor)?);
+            }
+            commits.push(CommitInfo { sequence, stamp, time, transaction, origin });
         }
         let first_key = cursor.bytes()?.to_vec();
         let last_key = read_key(cursor, &first_key)?;
@@ -192,6 +215,7 @@ impl SegmentMeta {
             entries,
             bytes: raw,
             commits,
+            origins,
             first_key,
             last_key,
             datasets: (flags & COMPLETE != 0).then_some(datasets),
@@ -261,7 +285,7 @@ fn read_key(cursor: &mut Cursor<'_>, before: &[u8]) -> Result<Vec<u8>> {
     Ok([prefix, cursor.bytes()?].concat())
 }
 
-pub(super) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     let n = a.len().min(b.len());
     let mut i = 0;
     while i + 8 <= n && a[i..i + 8] == b[i..i + 8] {

@@ -138,7 +138,7 @@ fn value(commit: u64, ordinal: u64) -> Vec<u8> {
     let length = data.len() as u64;
     let location = Location::Inline { crc: crc(&data), data };
     let mut out = Vec::new();
-    Entry { commit, ordinal, generation: true, length, array: None, location }.encode(&mut out);
+    Entry { commit, ordinal, generation: true, length, array: None, location, holder: None }.encode(&mut out);
     out
 }
 
@@ -164,6 +164,7 @@ fn commit() -> impl Strategy<Value = CommitInfo> {
         stamp,
         time,
         transaction,
+        origin: None,
     })
 }
 
@@ -248,7 +249,7 @@ fn value_of(commit: u64, ordinal: u64) -> Vec<u8> {
 
 #[test]
 fn lists_that_would_be_too_long_are_left_out() {
-    let info = CommitInfo { sequence: 1, stamp: 1, time: 0, transaction: None };
+    let info = CommitInfo { sequence: 1, stamp: 1, time: 0, transaction: None, origin: None };
     let many: Vec<Vec<u8>> = (0..=AXIS_MAX as i64).map(|step| step_key(0, step)).collect();
     let (bytes, segment) = build(&many[1..], info);
     let values = |bytes: &[u8], segment: &SegmentRef| {

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use fieldstone_core::env::Lifetime;
 use fieldstone_core::key::{FieldKey, KeyValue, Level};
 use fieldstone_format::attempt::Origin;
 use fieldstone_format::block::Block;
@@ -46,6 +47,8 @@ fn log() -> Vec<u8> {
         schema: "[run[variable[step]]]".into(),
         sealed: Vec::new(),
         origin: Origin::default(),
+        owner: None,
+        lifetime: Lifetime::default(),
     }
     .encode();
     let payload_at = (log.len() + HEAD) as u64;
@@ -65,12 +68,14 @@ fn log() -> Vec<u8> {
                 summary: None,
             }]),
         },
+        holder: None,
     };
     let mut value = Vec::new();
     entry.encode(&mut value);
     let mut segment = SegmentBuilder::new();
     segment.push(&key(), &value, 0, entry.length).unwrap();
-    let commit = CommitInfo { sequence: 1, stamp: STAMP, time: STAMP as i64, transaction: None };
+    let commit =
+        CommitInfo { sequence: 1, stamp: STAMP, time: STAMP as i64, transaction: None, origin: None };
     let (segment, mut reference) = segment.finish(vec![commit], 1).unwrap();
     reference.offset = payload_at + PAYLOAD.len() as u64;
     let record = CommitRecord {

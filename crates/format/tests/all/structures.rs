@@ -2,17 +2,20 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers outside #[test] functions, too
 
 use crate::common::*;
+use fieldstone_core::env::Lifetime;
 use fieldstone_core::{Error, ErrorKind};
 use fieldstone_format::attempt::{Attempt, Origin};
 use fieldstone_format::block::{Block, check_raw_len, pack, put_blocks, read_blocks, unpack};
 use fieldstone_format::board::{SLOT, Slot};
 use fieldstone_format::bytes::{Cursor, Put};
 use fieldstone_format::entry::Entry;
+use fieldstone_format::flush_part::FlushPart;
 use fieldstone_format::log::{
     CommitRecord, Decision, Envelope, FOOT, FrameInfo, HEAD, LogHeader, Prepared, Section, SideRecord,
     decode_side, encode_frame, encode_side,
 };
 use fieldstone_format::marker::{self, Marker};
+use fieldstone_format::owner::Owner;
 use fieldstone_format::segment::SegmentRef;
 use fieldstone_format::version::Version;
 use fieldstone_format::{Id, crc, data, log};
@@ -33,6 +36,12 @@ fn header() -> impl Strategy<Value = LogHeader> {
         let (attempt, job) = (user.clone(), host.clone());
         let origin =
             if version > 1 { Origin { attempt, job, rank: uid.checked_sub(7) } } else { Origin::default() };
+        let subject = Owner::Subject { issuer: host.clone(), subject: user.clone() };
+        let owner = [None, Some(Owner::User(process)), Some(subject)][uid as usize % 3]
+            .clone()
+            .filter(|_| version > 1);
+        let lifetime = Lifetime { boot: host.clone(), namespace: uid.into(), started: process.into() };
+        let lifetime = if version > 1 { lifetime } else { Lifetime::default() };
         LogHeader {
             version,
             writer,
@@ -46,6 +55,8 @@ fn header() -> impl Strategy<Value = LogHeader> {
             schema,
             sealed,
             origin,
+            owner,
+            lifetime,
         }
     })
 }
@@ -101,6 +112,8 @@ fn record() -> impl Strategy<Value = CommitRecord> {
                 condemned,
                 decision,
                 attempt: None,
+                flushes: Vec::new(),
+                open: Vec::new(),
             }
         },
     )
@@ -216,6 +229,9 @@ proptest! {
         // Version 1 cannot store an attempt. An attempt begins at its commit or earlier.
         if version > 1 && record.stamp % 2 == 0 {
             record.attempt = Some(Attempt { name: "1177.2".into(), began: record.stamp / 2 });
+            let (session, number) = (Id([7; 16]), record.stamp);
+            record.flushes = vec![FlushPart { session, number, repetition: 1 }];
+            record.open = vec![Id([1; 16]), Id([2; 16])];
         }
         let Envelope { head, record: encoded, foot, ends } = Envelope::new(version, offset, &record, &[&body]);
         let bytes = [&head[..], &body, &encoded, &encoded, &foot].concat();

@@ -271,7 +271,15 @@ fn field(dice: &mut Random, schema: &Schema) -> Result<Encoded<'static>> {
     let length = array.as_ref().map_or(0, |array| array.shape[0] * array.dtype.size() as u64);
     Ok(Encoded {
         key: encode_key(&key),
-        entry: Entry { commit: 0, ordinal: 0, generation: true, length, array, location: Location::None },
+        entry: Entry {
+            commit: 0,
+            ordinal: 0,
+            generation: true,
+            length,
+            array,
+            location: Location::None,
+            holder: None,
+        },
         size: 0,
         blocks: Vec::new(),
         payload: (&[]).into(),

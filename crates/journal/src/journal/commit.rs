@@ -22,6 +22,7 @@ use super::datasets::Datasets;
 use super::ended::check_open;
 use super::gathering::Gathering;
 use super::looks::Looks;
+use super::transactions::Begun;
 use super::unflushed::Unflushed;
 use crate::session::{Session, SessionKey};
 use crate::snapshot::{Flushed, SnapshotLog};
@@ -89,6 +90,7 @@ impl Drop for Turn<'_> {
 pub struct Committer<'a> {
     pub(super) datasets: Datasets<'a>,
     pub(super) state: &'a CommitState,
+    pub(super) begun: &'a Begun,
 }
 
 impl<'a> Committer<'a> {
@@ -359,7 +361,8 @@ impl<'a> Committer<'a> {
         let data_logs = state.writer.lock().data_logs(flight, unsynced.as_ref())?;
         // The log's own, and that of a data log which holds something of this commit.
         Span::current().record("syncs", 1 + u64::from(unsynced.is_some()));
-        let flushed = flight.write(self.looks().access.env(), Commit { data_logs, ..commit })?;
+        let flushed = flight
+            .write(self.looks().access.env(), Commit { data_logs, open: self.begun.open(), ..commit })?;
         flight.report();
         Ok(flushed)
     }

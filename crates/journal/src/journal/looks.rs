@@ -174,6 +174,11 @@ impl<'a> Looks<'a> {
         }
     }
 
+    /// The greatest stamp that this process has read, without a look.
+    pub(super) fn known_stamp(&self) -> u64 {
+        self.state.refresher.lock().max_stamp()
+    }
+
     /// The version of the format that the store was seen to be of; 0 before the first look.
     pub(super) fn known_format(&self) -> u32 {
         self.state.format.load(Ordering::Relaxed)

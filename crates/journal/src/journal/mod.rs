@@ -261,13 +261,13 @@ impl Journal {
     }
 
     fn committer_of<'a>(&'a self, state: &'a State) -> Committer<'a> {
-        Committer { datasets: self.datasets_of(state), state: &state.commits }
+        Committer { datasets: self.datasets_of(state), state: &state.commits, begun: &state.begun }
     }
 
     /// Transactions: commits that become visible together.
     pub fn transactions(&self) -> Transactions<'_> {
         let state = self.state();
-        Transactions { committer: self.committer_of(state), begun: &state.begun }
+        Transactions { committer: self.committer_of(state) }
     }
 
     /// The schema in force.

@@ -11,11 +11,13 @@ use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::Decision;
+use fieldstone_format::transaction_id::{BEGUN_SINCE, TransactionId};
 use tracing::debug_span;
 
 use super::commit::Committer;
 use super::ended::check_open;
 use crate::identity::random_id;
+use crate::medium::clock_stamp;
 use crate::session::Session;
 use crate::snapshot::{ALL_KINDS, Snapshot};
 use crate::writer::Horizon;
@@ -24,11 +26,19 @@ use crate::writer::Horizon;
 #[derive(Debug, Default)]
 pub struct Begun(Mutex<HashSet<Id>>);
 
+impl Begun {
+    /// Those that nobody has ended, as far as this process knows, in the order of their ids.
+    pub fn open(&self) -> Vec<Id> {
+        let mut open: Vec<Id> = self.0.lock().iter().copied().collect();
+        open.sort_unstable();
+        open
+    }
+}
+
 /// The transactions of a store.
 #[derive(Debug, Clone, Copy)]
 pub struct Transactions<'a> {
     pub(super) committer: Committer<'a>,
-    pub(super) begun: &'a Begun,
 }
 
 impl Transactions<'_> {
@@ -36,9 +46,25 @@ impl Transactions<'_> {
     pub fn begin(&self) -> Result<Id> {
         let access = self.committer.looks().access;
         access.check_writable()?;
-        let id = random_id(access.env());
-        self.begun.0.lock().insert(id);
+        let id = self.new_id()?;
+        self.committer.begun.0.lock().insert(id);
         Ok(id)
+    }
+
+    /// An id that nobody has; since version 2 it says when the transaction began, so that it can be forgotten one day.
+    fn new_id(&self) -> Result<Id> {
+        let looks = self.committer.looks();
+        let env = looks.access.env();
+        if looks.known_format() == 0 {
+            looks.even_without_logs()?;
+        }
+        if looks.known_format() < BEGUN_SINCE {
+            return Ok(random_id(env));
+        }
+        let mut random = [0; 6];
+        env.rand.fill(&mut random);
+        let begun = looks.known_stamp().saturating_add(1).max(clock_stamp(env.clock.now()));
+        Ok(TransactionId { begun, lane: 0, random }.encode())
     }
 
     /// Decides a transaction: visible for all, or never.
@@ -90,7 +116,7 @@ impl Transactions<'_> {
     fn check_decider(&self, transaction: Id, covers: &[(Id, u64)], snapshot: &Snapshot) -> Result<()> {
         let other = snapshot.prepared_by_all(transaction).next();
         let Some((log, _)) = other.filter(|_| covers.is_empty()) else { return Ok(()) };
-        if self.begun.0.lock().contains(&transaction) {
+        if self.committer.begun.0.lock().contains(&transaction) {
             return Ok(());
         }
         let name = self.committer.looks().access.env().identity.user_name(log.uid);
@@ -128,7 +154,7 @@ impl Transactions<'_> {
             }
         }
         self.committer.forget(transaction);
-        self.begun.0.lock().remove(&transaction);
+        self.committer.begun.0.lock().remove(&transaction);
         Ok(())
     }
 

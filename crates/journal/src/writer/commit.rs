@@ -21,7 +21,7 @@ use super::log::Log;
 use crate::author::{Author, AuthorPart, CommitFacts, Landed};
 use crate::medium::{DataWriter, Unsynced, clock_stamp, is_believed};
 use crate::session::{Session, SessionKey};
-use crate::snapshot::{Flushed, Snapshot};
+use crate::snapshot::{ALL_KINDS, Flushed, Snapshot};
 
 /// The state of the rest of the store that a commit must know.
 #[derive(Debug, Clone, Default)]
@@ -62,6 +62,8 @@ pub struct Commit {
     pub records: Vec<SideRecord>,
     /// Numbers of data logs, and the lengths that are durable.
     pub data_logs: Vec<(u32, u64)>,
+    /// Transactions that this process opened and nobody has ended.
+    pub open: Vec<Id>,
 }
 
 impl Flight {
@@ -84,7 +86,7 @@ impl Flight {
 
     /// Writes the commit; it is durable when this returns.
     pub fn write(&mut self, env: &Env, commit: Commit) -> Result<Flushed> {
-        let Commit { horizon, decision, records, data_logs } = commit;
+        let Commit { horizon, decision, records, data_logs, mut open } = commit;
         let none = Arc::default();
         let (batch, log) = (self.batch.as_ref().unwrap_or(&none), &mut self.log);
         let (time, user) = (env.clock.now(), self.user);
@@ -114,12 +116,22 @@ impl Flight {
             ..CommitRecord::default()
         };
         if let Some(decision) = &mut record.decision {
+            if !decision.committed || decision.kinds == ALL_KINDS {
+                open.retain(|transaction| *transaction != decision.transaction);
+            }
             cover(decision, log.writer(), &record.prepared);
         }
         if let Some(id) = record.transaction {
             log::note_prepared(&mut record.prepared, id, record.sequence, record.fields, time);
         }
-        let info = CommitInfo { sequence: record.sequence, stamp, time, transaction: record.transaction };
+        record.open = open;
+        let info = CommitInfo {
+            sequence: record.sequence,
+            stamp,
+            time,
+            transaction: record.transaction,
+            origin: None,
+        };
         let segment = batch.segment(log.version(), log.payload_offset(), info)?;
         let store = log.store();
         let added = part.records(&CommitFacts {

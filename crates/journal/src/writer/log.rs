@@ -55,6 +55,8 @@ impl Log {
             schema: identity.schema.clone(),
             sealed: sealed.to_vec(),
             origin: origin.clone(),
+            owner: None,
+            lifetime: who.lifetime(),
         };
         Log {
             medium: medium.log(header.clone()),

@@ -161,7 +161,7 @@ pub fn created(key: &FieldKey, spec: &FieldSpec<'_>) -> Result<Encoded<'static>>
 }
 
 pub(super) fn new_entry(generation: bool, length: u64, array: Option<ArrayInfo>) -> Entry {
-    Entry { commit: 0, ordinal: 0, generation, length, array, location: Location::None }
+    Entry { commit: 0, ordinal: 0, generation, length, array, location: Location::None, holder: None }
 }
 
 /// How the box of an array is cut.

@@ -29,6 +29,8 @@ pub struct Part {
     pub commit: CommitInfo,
     /// Its place among all versions.
     pub order: Order,
+    /// Its place in the store that it was moved from, which it keeps.
+    pub moved: Option<Order>,
     /// When the attempt it is of began; `None` where its writer named none.
     pub attempt: Option<Order>,
     /// The entry.
@@ -41,15 +43,25 @@ impl Part {
         let writer = snapshot.log_of(segment).writer;
         let entry = Entry::decode(value)?;
         let meta = snapshot.segments[segment].meta()?;
-        let commit = *usize::try_from(entry.commit)
+        let mut commit = *usize::try_from(entry.commit)
             .ok()
             .and_then(|i| meta.commits.get(i))
             .ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
         if entry.location.version() > u32::from(meta.version) {
             return Err(Error::corrupt("an index entry is newer than its segment's version"));
         }
-        let (order, attempt) = ((commit.stamp, writer), snapshot.attempt_of(segment));
-        Ok(Part { segment: segment as u32, place, writer, commit, order, attempt, entry })
+        let (mut order, mut attempt) = ((commit.stamp, writer), snapshot.attempt_of(segment));
+        let origin = commit.origin.and_then(|origin| meta.origins.get(origin as usize));
+        if let Some(origin) = origin {
+            (commit.stamp, commit.time) = (origin.stamp, origin.time);
+            order = (origin.stamp, origin.writer);
+            attempt = origin.attempt.as_ref().map(|attempt| (attempt.began, attempt.writer));
+        }
+        if let Location::Mark(mark) = &entry.location {
+            attempt = Some((mark.began, mark.writer));
+        }
+        let moved = origin.map(|_| order);
+        Ok(Part { segment: segment as u32, place, writer, commit, order, moved, attempt, entry })
     }
 
     /// Extents of the chunks that an array is cut by; of one whose blocks are ranges of its bytes, boxes that
@@ -96,11 +108,14 @@ impl Versions {
             });
         }
         drop_void_removals(&mut parts);
-        set_older_attempts_behind(&mut parts);
+        let newest = newest_attempt(&parts);
+        // A mark says of what attempt the newest entry was, and nothing else.
+        parts.retain(|part| !part.entry.is_mark());
+        set_older_attempts_behind(&mut parts, newest);
         if parts.is_empty() {
             return None;
         }
-        let live = generation(&parts);
+        let live = generation(&parts, newest);
         Some(Versions { key: key.to_vec(), parts, live })
     }
 
@@ -109,7 +124,7 @@ impl Versions {
         self.parts.drain(..self.live);
         let removed = self.parts.iter().take_while(|part| part.entry.is_removal()).count();
         self.parts.drain(..removed);
-        self.live = generation(&self.parts);
+        self.live = generation(&self.parts, newest_attempt(&self.parts));
         self.live > 0
     }
 
@@ -132,7 +147,7 @@ impl Versions {
             return Ok(());
         }
         if let Some(order) = snapshot.order(part.writer, &part.commit, own) {
-            parts.push(Part { order, ..part });
+            parts.push(Part { order: part.moved.unwrap_or(order), ..part });
         }
         Ok(())
     }
@@ -241,17 +256,22 @@ impl Versions {
     }
 }
 
+/// The attempt that began last.
+fn newest_attempt(parts: &[Part]) -> Option<Order> {
+    parts.iter().filter_map(|part| part.attempt).max()
+}
+
 /// The newest attempt hides everything from older ones, however late they flushed it. Values of writers without an
 /// attempt keep their place next to the newest.
-fn set_older_attempts_behind(parts: &mut [Part]) {
-    if let Some(newest) = parts.iter().filter_map(|part| part.attempt).max() {
+fn set_older_attempts_behind(parts: &mut [Part], newest: Option<Order>) {
+    if let Some(newest) = newest {
         parts.sort_by_key(|part| Reverse(part.attempt.unwrap_or(newest)));
     }
 }
 
-/// How many parts, the newest first, make the newest generation, which is of one attempt; 0 where it is a removal.
-fn generation(parts: &[Part]) -> usize {
-    let newest = parts.iter().find_map(|part| part.attempt);
+/// How many parts, the newest first, make the newest generation, which is of one attempt, the newest; 0 where it is a
+/// removal.
+fn generation(parts: &[Part], newest: Option<Order>) -> usize {
     let older = |part: &Part| part.attempt.is_some() && part.attempt != newest;
     let parts = &parts[..parts.iter().position(older).unwrap_or(parts.len())];
     match parts.iter().position(|part| part.entry.generation) {
@@ -280,7 +300,7 @@ fn drop_void_removals(parts: &mut Vec<Part>) {
             _ => {}
         }
         attempt = attempt.max(part.attempt);
-        if removal.is_none() && (part.attempt.is_none() || part.attempt == attempt) {
+        if removal.is_none() && !part.entry.is_mark() && (part.attempt.is_none() || part.attempt == attempt) {
             found = Some(part.id());
         }
         kept.push(part);

@@ -29,6 +29,7 @@ mod kept;
 mod large;
 mod losses;
 mod model;
+mod moved;
 mod objects;
 mod owners;
 mod pieces;

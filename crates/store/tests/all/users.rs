@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::*;
 use fieldstone_core::ErrorKind;
+use fieldstone_core::env::Lifetime;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::write_all_at;
 use fieldstone_core::request::Request;
@@ -66,6 +67,8 @@ fn forge(world: &SimWorld, writer: Id, record: CommitRecord) {
         schema: String::new(),
         sealed: Vec::new(),
         origin: Origin::default(),
+        owner: None,
+        lifetime: Lifetime::default(),
     }
     .encode();
     let record = CommitRecord { sequence: 1, ..record };

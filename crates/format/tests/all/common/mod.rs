@@ -9,7 +9,7 @@ use fieldstone_core::key::{FieldKey, KeyValue, Level};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::block::{Block, INLINE_BLOCKS};
-use fieldstone_format::entry::{ArrayInfo, Blocks, Entry, EntryId, External, Grown, Location};
+use fieldstone_format::entry::{ArrayInfo, AttemptMark, Blocks, Entry, EntryId, External, Grown, Location};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -165,7 +165,15 @@ fn grown() -> impl Strategy<Value = Entry> {
                 let file = if matches!(blocks, Blocks::Inline(_)) { 0 } else { file };
                 let holes = holes % (count + 1);
                 let location = Location::Grown(Box::new(Grown { path, offset, size, holes, file, blocks }));
-                Entry { commit, ordinal, generation: true, length, array: Some(info.clone()), location }
+                Entry {
+                    commit,
+                    ordinal,
+                    generation: true,
+                    length,
+                    array: Some(info.clone()),
+                    location,
+                    holder: None,
+                }
             })
         },
     )
@@ -182,6 +190,21 @@ fn removal() -> impl Strategy<Value = Entry> {
         location: Location::Removed {
             only: only.map(|(writer, sequence, ordinal)| EntryId { writer: Id(writer), sequence, ordinal }),
         },
+        holder: None,
+    })
+}
+
+fn mark() -> impl Strategy<Value = Entry> {
+    (number(), number(), text(), any::<u64>(), id()).prop_map(|(commit, ordinal, attempt, began, writer)| {
+        Entry {
+            commit,
+            ordinal,
+            generation: false,
+            length: 0,
+            array: None,
+            location: Location::Mark(Box::new(AttemptMark { attempt, began, writer })),
+            holder: None,
+        }
     })
 }
 
@@ -225,6 +248,7 @@ fn opaque() -> impl Strategy<Value = Entry> {
             length,
             array: None,
             location,
+            holder: None,
         },
     )
 }
@@ -262,11 +286,19 @@ fn array() -> impl Strategy<Value = Entry> {
                 length,
                 array: Some(info.clone()),
                 location,
+                holder: None,
             })
         },
     )
 }
 
 pub fn entry() -> impl Strategy<Value = Entry> {
-    prop_oneof![opaque(), array(), grown(), removal()]
+    // In a takeover the file may be another writer's.
+    (prop_oneof![opaque(), array(), grown(), removal(), mark()], option::of(number())).prop_map(
+        |(entry, holder)| {
+            let in_file =
+                matches!(entry.location, Location::Blocks { .. }) || entry.location.own_range().is_some();
+            Entry { holder: holder.filter(|_| in_file), ..entry }
+        },
+    )
 }
