@@ -8,6 +8,7 @@
 //! | [`attempt`] | the job to which a log and its commits belong |
 //! | [`owner`], [`flush_part`], [`transaction_id`] | to whom a log belongs and which process writes it; flushes of clients; ids of transactions |
 //! | [`log_end`] | `logs/<id>.end`: the end of a log |
+//! | [`takeover`], [`table`] | `logs/<owner>-<n>.takeover`: what stands in for ended logs, in sorted tables |
 //! | [`origin`] | the commit from which entries were moved |
 //! | [`data`] | `data/<id>-<n>.data`: header in front of blocks |
 //! | [`segment`] | segments: sorted entries, directory, axes, filter |
@@ -77,6 +78,8 @@ pub mod segment;
 pub mod setting;
 pub mod side;
 pub mod store_record;
+pub mod table;
+pub mod takeover;
 pub mod transaction_id;
 pub mod value;
 pub mod value_test;

@@ -33,6 +33,7 @@ mod meta;
 pub use build::SegmentBuilder;
 pub use filter::{Filter, key_hash};
 pub use merge::merge_segments;
+pub(crate) use meta::shared_prefix;
 pub use meta::{Axis, CommitInfo, Directory, SegmentMeta};
 
 use fieldstone_core::{Error, Result};

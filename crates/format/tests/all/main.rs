@@ -17,3 +17,5 @@ mod helper_frames;
 mod keys_and_segments;
 mod spec_example;
 mod structures;
+mod tables;
+mod takeovers;
