@@ -1,10 +1,12 @@
-//! Types that all parts of Fieldstone share: keys, schemas, requests, element types, boxes, error kinds, and the environment (`env`: clock, randomness, disk) through which all code reaches the outside
+//! Types that all parts of Fieldstone share: keys, schemas, requests, element types, boxes, values of catalog and
+//! graph, error kinds, and the environment (`env`: clock, randomness, disk) through which all code reaches the outside
 //! world.
 //!
 //! This crate defines no bytes on disk (`fieldstone-format` does), and does no I/O except in the real implementations
 //! in [`env`].
 
 pub mod amr;
+pub mod catalog;
 pub mod compression;
 pub mod decoded;
 pub mod dtype;
