@@ -15,6 +15,7 @@ pub mod env;
 pub mod error;
 pub mod geometry;
 pub mod glob;
+pub mod graph;
 pub mod id;
 pub mod if_exists;
 pub mod key;
