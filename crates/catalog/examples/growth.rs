@@ -21,7 +21,7 @@ use fieldstone_catalog::engine::{
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    AttributeBatch, Boxes, Column, Record, RunDecl, RunName, TagDecl, Values, VariableName,
+    AttributeBatch, Boxes, Column, Record, RunDecl, RunName, TagDecl, Values, VariableName, split_batch,
 };
 use fieldstone_journal::feed::Commit;
 use fieldstone_testkit::Random;
@@ -166,7 +166,7 @@ fn paper(path: &Path, pieces: u64, rounds: u64) -> Outcome<()> {
     for step in 0..3 {
         let mut side = Vec::new();
         for tag in 0..10 {
-            for part in batch(&mut dice, "run0", step, tag, pieces).split() {
+            for part in split_batch(batch(&mut dice, "run0", step, tag, pieces)) {
                 rows += part.rows;
                 side.push(Record::Attributes(part).encode());
             }
@@ -367,7 +367,7 @@ fn many(path: &Path, total: u64, runs: u64) -> Outcome<()> {
         let mut n = 0;
         for step in 0..3 {
             for tag in 0..10 {
-                for part in batch(&mut dice, &name, step, tag, pieces).split() {
+                for part in split_batch(batch(&mut dice, &name, step, tag, pieces)) {
                     n += part.rows as u64;
                     side.push(Record::Attributes(part).encode());
                 }

@@ -23,11 +23,11 @@ pub use fieldstone_catalog::live::{
 pub use fieldstone_catalog::query::{
     self, Aggregate, BoxInfo, By, Hit, HitTable, Query, RunInfo, StepInfo, TagInfo, VariableInfo,
 };
-pub use fieldstone_core::schema::step_number;
-pub use fieldstone_core::value;
-pub use fieldstone_format::catalog::{
+pub use fieldstone_core::catalog::{
     Annotate, ArrayGroup, ArrayLayout, ArraySet, AttributeId, BasicPattern, Column, Coordinate, FileSums,
     HistoryContent, HistoryDecl, ImportDecl, ImportFormat, ImportedVariable, MeshDecl, MeshLocation,
     RankSizes, RunDecl, RunName, StepDecl, StorageOrder, TagDecl, Values, VariableDecl, VariableName,
 };
-pub use fieldstone_format::log::kinds;
+pub use fieldstone_core::kinds;
+pub use fieldstone_core::schema::step_number;
+pub use fieldstone_core::value;

@@ -21,14 +21,11 @@ mod text;
 
 pub use across::LineageStore;
 pub use archive::{archive, archive_into};
-pub use fieldstone_format::graph::{
-    Archive, EdgeType, PropValue, Props, RelationBatch, TextColumn, TypeDecl, VertexName, VertexType,
+pub use fieldstone_core::graph::{
+    Address, Archive, EdgeType, PartitionScheme, Partitioning, PropValue, RelationBatch, SLOTS_MAX,
+    SlotLabels, SlotStep, THRESHOLD, TextColumn, TypeDecl, VertexName, VertexType,
 };
-pub use fieldstone_format::graph_message::ends::Address;
-pub use fieldstone_format::graph_message::walk::SlotStep;
-pub use fieldstone_format::graph_segment::partitioning::{
-    PartitionScheme, Partitioning, SLOTS_MAX, SlotLabels, THRESHOLD,
-};
+pub use fieldstone_format::graph::{Props, push_props};
 pub use fieldstone_graph::access::{GraphAccess, GraphAdmin, GraphReader, GraphWalks, GraphWriter};
 pub use fieldstone_graph::archive::{ArchiveReport, HiddenVersions};
 pub use fieldstone_graph::audit::{Audit, AuditOptions, AuditRow};

@@ -23,6 +23,8 @@ mod kit;
 mod map;
 #[path = "house/passages.rs"]
 mod passages;
+#[path = "house/promised.rs"]
+mod promised;
 #[path = "house/prose.rs"]
 mod prose;
 #[path = "house/spread.rs"]

@@ -22,11 +22,12 @@
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{ChunkGrid, IndexBox, MAX_RANK, Summary, element_count};
+pub use fieldstone_core::id::EntryId;
 use fieldstone_core::{Error, Result};
 
 use crate::block::{put_summary, read_summary};
 use crate::bytes::{Cursor, Put};
-pub use crate::location::{AttemptMark, Blocks, EntryId, External, Grown, Location};
+pub use crate::location::{AttemptMark, Blocks, External, Grown, Location};
 
 const ARRAY: u8 = 1;
 const GENERATION: u8 = 2;

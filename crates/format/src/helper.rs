@@ -27,7 +27,9 @@ mod declared;
 
 use std::io::{Read, Write};
 
+use fieldstone_core::decoded::{Decoded, DecodedCoordinate};
 use fieldstone_core::dtype::{ByteOrder, DType};
+use fieldstone_core::step_dim::StepDim;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
@@ -105,18 +107,6 @@ pub enum Request<'a> {
         /// Its path, in the system's bytes.
         path: &'a [u8],
     },
-}
-
-/// The dimension along which a variable of a netCDF file is split into one field for each step.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum StepDim {
-    /// The first one, if it is time or a level (`spec/netcdf-header.md`).
-    #[default]
-    Leading,
-    /// The first one, if it has this name.
-    Named(String),
-    /// None: each variable is one field.
-    Nothing,
 }
 
 /// Keyword and text, in the order of the frame.
@@ -275,30 +265,6 @@ pub struct FieldFrame {
     pub dataset: Option<String>,
     /// Elements that mark missing values, concatenated.
     pub missing: Vec<u8>,
-}
-
-/// An array in the payload of a decoded message.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Coordinate {
-    /// `latitude` or `longitude`.
-    pub name: String,
-    /// Element type.
-    pub dtype: DType,
-    /// Extents.
-    pub shape: Vec<u64>,
-}
-
-/// A decoded GRIB message: the payload holds its values and then each coordinate.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Decoded {
-    /// Element type of the values.
-    pub dtype: DType,
-    /// Extents of the values.
-    pub shape: Vec<u64>,
-    /// Meaning of the values: `short_name`, `units` and so on.
-    pub attrs: Texts,
-    /// The coordinates, in the order of the payload.
-    pub coords: Vec<Coordinate>,
 }
 
 /// An array of a mesh: coordinates are `<f8`, rows of nodes `<i8`.
@@ -669,12 +635,12 @@ impl<'a> Frame<'a> {
     fn decoded(&self, payload: u64) -> Result<Decoded> {
         let attrs = self.0.get("attrs").map_or(Ok(Texts::new()), texts)?;
         let listed = self.0.get("coords").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let coords: Vec<Coordinate> = listed
+        let coords: Vec<DecodedCoordinate> = listed
             .iter()
             .map(|facts| {
                 let facts = Frame(facts);
                 let (name, dtype) = (facts.text("name")?.to_owned(), facts.dtype()?);
-                Ok(Coordinate { name, dtype, shape: facts.extents("shape")? })
+                Ok(DecodedCoordinate { name, dtype, shape: facts.extents("shape")? })
             })
             .collect::<Result<_>>()?;
         let (dtype, shape) = (self.dtype()?, self.extents("shape")?);

@@ -85,6 +85,7 @@ pub mod value;
 pub mod value_test;
 pub mod version;
 
+pub use fieldstone_core::id::Id;
 use fieldstone_core::{Code, Error};
 
 /// Newest version of the on-disk format: a log that uses something new has it.
@@ -119,37 +120,4 @@ pub fn crc(data: &[u8]) -> u32 {
 /// Continues a checksum: `crc_append(crc(a), b)` is the checksum of a and b together.
 pub fn crc_append(sum: u32, data: &[u8]) -> u32 {
     crc32c::crc32c_append(sum, data)
-}
-
-/// The random 128-bit name of a writer, a store or a transaction.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id(pub [u8; 16]);
-
-impl Id {
-    /// All zeros, the lowest id: the beginning of every range of ids.
-    pub const LEAST: Id = Id([0; 16]);
-
-    /// Parses 32 hexadecimal digits.
-    pub fn parse(text: &str) -> Option<Id> {
-        if text.len() != 32 || !text.is_ascii() {
-            return None;
-        }
-        let mut id = [0; 16];
-        for (i, byte) in id.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
-        }
-        Some(Id(id)).filter(|id| id.to_string() == text)
-    }
-}
-
-impl std::fmt::Display for Id {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl std::fmt::Debug for Id {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{self}")
-    }
 }

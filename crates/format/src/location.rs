@@ -39,11 +39,12 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use fieldstone_core::id::{EntryId, Id};
 use fieldstone_core::{Error, Result};
 
+use crate::FIRST_VERSION;
 use crate::block::{Block, INLINE_BLOCKS, put_blocks, read_blocks};
 use crate::bytes::{Cursor, Put};
-use crate::{FIRST_VERSION, Id};
 
 /// First byte of the location of a removal.
 pub(crate) const REMOVED: u8 = 6;
@@ -99,17 +100,6 @@ pub struct AttemptMark {
     pub began: u64,
     /// The log with that commit.
     pub writer: Id,
-}
-
-/// The name of an entry in its store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct EntryId {
-    /// The writer that committed it.
-    pub writer: Id,
-    /// Sequence of the commit in the writer's log.
-    pub sequence: u64,
-    /// Position in the commit.
-    pub ordinal: u64,
 }
 
 /// Ranges of a file outside the store, and the file's size and time when they were recorded.

@@ -25,6 +25,7 @@
 use std::sync::Arc;
 
 use fieldstone_core::env::Lifetime;
+pub use fieldstone_core::kinds;
 use fieldstone_core::{Code, Error, Result};
 
 use crate::attempt::{ATTEMPTS_SINCE, Attempt, Origin};
@@ -236,28 +237,6 @@ pub struct Decision {
     pub kinds: u32,
     /// Logs whose prepared commits it covers, each up to a sequence.
     pub covers: Vec<(Id, u64)>,
-}
-
-/// Kinds of a transaction's content, as bits of a decision's mask: EMPRESS activates by these.
-pub mod kinds {
-    /// Fields.
-    pub const FIELDS: u32 = 1;
-    /// Runs.
-    pub const RUN: u32 = 1 << 1;
-    /// Steps.
-    pub const STEP: u32 = 1 << 2;
-    /// Variables.
-    pub const VARIABLE: u32 = 1 << 3;
-    /// Tags.
-    pub const TAG: u32 = 1 << 4;
-    /// Attributes of runs.
-    pub const RUN_ATTRIBUTE: u32 = 1 << 5;
-    /// Attributes of steps.
-    pub const STEP_ATTRIBUTE: u32 = 1 << 6;
-    /// Attributes of variables.
-    pub const VARIABLE_ATTRIBUTE: u32 = 1 << 7;
-    /// Vertices and relations of the graph.
-    pub const RELATION: u32 = 1 << 8;
 }
 
 /// A range of a log with its checksum.

@@ -9,7 +9,8 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
-use fieldstone_core::{Code, Result};
+use fieldstone_core::Result;
+pub use fieldstone_core::if_exists::IfExists;
 
 use crate::bytes::{Cursor, Put};
 use crate::log::SideRecord;
@@ -20,37 +21,6 @@ const SETTING: u16 = 0x0301;
 
 /// The setting that pins the version of the format: a number.
 pub const FORMAT: &str = "format";
-
-/// The behaviour of an archive to a key that has a field already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum IfExists {
-    /// It makes a newer version. "new"
-    #[default]
-    New,
-    /// Conflict, at the call and again at the flush. "error"
-    Error,
-}
-
-impl IfExists {
-    /// Reads `new` or `error`.
-    pub fn parse(text: &str) -> Result<IfExists> {
-        match text {
-            "new" => Ok(IfExists::New),
-            "error" => Ok(IfExists::Error),
-            _ => Err(Code::Option
-                .error(format!("if_exists={text:?} is not known"))
-                .with_hint("use \"new\" (a newer version) or \"error\" (Conflict)")),
-        }
-    }
-
-    /// Its name in settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            IfExists::New => "new",
-            IfExists::Error => "error",
-        }
-    }
-}
 
 /// A setting of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]

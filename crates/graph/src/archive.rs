@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use fieldstone_core::Result;
-use fieldstone_format::graph::{Props, RelationRow, TypeDecl, Version, VertexName, VertexRow};
+use fieldstone_format::graph::{Props, RelationRow, TypeDecl, Version, VertexName, VertexRow, props_bytes};
 use fieldstone_format::graph_segment::VertexPlace;
 
 use crate::described::source;
@@ -154,7 +154,7 @@ impl Finder<'_> {
             let version = Version { stamp, time: version.time, deleted };
             self.report.vertices += 1;
             self.found.bytes +=
-                (fixed.as_ref().map_or(0, |own| own.bytes().len()) + props.bytes().len()) as u64;
+                (fixed.as_ref().map_or(0, |own| props_bytes(own).len()) + props_bytes(&props).len()) as u64;
             self.found.vertices.push(VertexRow { vertex, version, fixed, props });
         }
         self.relations(place, name)
@@ -179,7 +179,7 @@ impl Finder<'_> {
                 };
                 let (time, props) = self.reader.own_row(version)?;
                 self.report.relations += 1;
-                self.found.bytes += props.bytes().len() as u64;
+                self.found.bytes += props_bytes(&props).len() as u64;
                 self.found.relations.push(RelationRow {
                     kind: edge.direction.kind.clone(),
                     source,

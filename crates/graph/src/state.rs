@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::graph::{Archive, Props, VertexName};
+use fieldstone_format::graph::{Archive, Props, VertexName, props_bytes};
 use fieldstone_format::graph_segment::adjacency::{FarEnd, groups};
 use fieldstone_format::graph_segment::rows::{read_row, read_vertex};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
@@ -243,8 +243,8 @@ impl GraphState {
             }
         }
         let content = |v: &VertexVersion| {
-            let fixed = v.fixed.as_ref().map(|props| props.bytes().to_vec());
-            Reverse((v.deleted, !v.archived, fixed, v.props.bytes().to_vec(), v.time))
+            let fixed = v.fixed.as_ref().map(|props| props_bytes(props).to_vec());
+            Reverse((v.deleted, !v.archived, fixed, props_bytes(&v.props).to_vec(), v.time))
         };
         let order = |v: &VertexVersion| (Reverse(v.stamp), v.user, Reverse(v.known));
         all.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| content(a).cmp(&content(b))));

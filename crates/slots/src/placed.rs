@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fieldstone_core::Result;
-use fieldstone_format::graph::{Props, RelationParts, RelationRow, Version, VertexName, VertexRow};
+use fieldstone_format::graph::{
+    Props, RelationParts, RelationRow, Version, VertexName, VertexRow, props_bytes,
+};
 use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, PlacedRows, RowsCommit};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_graph::partition::{Partitioner, Splits};
@@ -70,7 +72,7 @@ impl RowsFor {
             target: [texts(rows, |row| &row.target.kind), texts(rows, |row| &row.target.id)],
             versions: &versions,
             until: &until,
-            props: rows.iter().map(|row| row.props.bytes()).collect(),
+            props: rows.iter().map(|row| props_bytes(&row.props)).collect(),
         };
         let mut placed = PlacedRows { commits: self.commits, ..PlacedRows::default() };
         placed.set_relations(&parts, self.of_relations);

@@ -4,7 +4,7 @@ use fieldstone_core::Result;
 use fieldstone_format::bytes::Put;
 use fieldstone_format::graph::{
     Archive, EdgeType, Props, RelationBatch, RelationRow, TextColumn, TypeDecl, Version, VertexName,
-    VertexRow, VertexType,
+    VertexRow, VertexType, props_bytes, read_props,
 };
 use fieldstone_format::graph_message::walk::SlotStep;
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SlotLabels};
@@ -26,11 +26,11 @@ use crate::{In, Out, Wire, wire_enum, wire_struct};
 /// In the form of graph records.
 impl Wire for Props {
     fn put(&self, out: &mut Out<'_>) {
-        out.bytes().put_bytes(self.bytes());
+        out.bytes().put_bytes(props_bytes(self));
     }
 
     fn read(input: &mut In<'_>) -> Result<Props> {
-        Props::read(input.cursor.bytes()?)
+        read_props(input.cursor.bytes()?)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fieldstone::catalog::value::Value;
-use fieldstone::graph::{PropValue, Props, RelationBatch, TextColumn, VertexName, VertexPut};
+use fieldstone::graph::{PropValue, Props, RelationBatch, TextColumn, VertexName, VertexPut, push_props};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
@@ -92,6 +92,11 @@ fn no_text(name: &str, row: usize, value: &Value) -> PyErr {
 
 fn no_column(name: &str) -> PyErr {
     invalid(format!("the column {name} is missing"), "types and ids are needed")
+}
+
+/// Names and values of a row.
+fn pairs(columns: &[(String, GraphColumn)], row: usize) -> PyResult<Vec<(&str, PropValue<'_>)>> {
+    columns.iter().map(|(name, column)| Ok((name.as_str(), column.get(row)?))).collect()
 }
 
 /// Columns by name, and the number of rows.
@@ -188,23 +193,20 @@ impl GraphColumns {
         if empty { Err(invalid(format!("a column of {name} has no name"), "give it one")) } else { Ok(()) }
     }
 
-    fn put_props(&self, out: &mut Vec<u8>, name: &str, row: usize) -> PyResult<()> {
-        let Some(columns) = self.nested.get(name) else { return Ok(()) };
-        let cells = columns.iter().map(|(name, column)| Ok((name.as_str(), column.get(row)?)));
-        match columns.as_slice() {
+    fn push_props(&self, props: &mut TextColumn, row: usize) -> PyResult<()> {
+        match self.nested.get("props").map(Vec::as_slice) {
+            None => Ok(()),
             // Most rows have one property, so no room is reserved for more.
-            [(name, column)] => Props::put(out, [(name.as_str(), column.get(row)?)].into_iter()).or_raise(),
-            _ => Props::put(out, cells.collect::<PyResult<Vec<_>>>()?.into_iter()).or_raise(),
+            Some([(name, column)]) => {
+                push_props(props, [(name.as_str(), column.get(row)?)].into_iter()).or_raise()
+            }
+            Some(columns) => push_props(props, pairs(columns, row)?.into_iter()).or_raise(),
         }
     }
 
     fn props(&self, name: &'static str, row: usize) -> PyResult<Option<Props>> {
-        if !self.nested.contains_key(name) {
-            return Ok(None);
-        }
-        let mut bytes = Vec::new();
-        self.put_props(&mut bytes, name, row)?;
-        Ok(Some(Props::of_bytes(&bytes)))
+        let Some(columns) = self.nested.get(name) else { return Ok(None) };
+        Props::of(pairs(columns, row)?.iter().copied()).map(Some).or_raise()
     }
 
     fn stamps(&self, name: &str) -> PyResult<Option<Vec<Option<u64>>>> {
@@ -240,7 +242,7 @@ pub fn edges(given: &Bound<'_, PyDict>) -> PyResult<RelationBatch> {
     if columns.nested.contains_key("props") {
         props = TextColumn::default();
         for row in 0..columns.rows {
-            props.push_with(|out| columns.put_props(out, "props", row)).transpose()?;
+            columns.push_props(&mut props, row)?;
         }
     }
     Ok(RelationBatch {

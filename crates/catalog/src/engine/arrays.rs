@@ -7,6 +7,7 @@
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{
     ArrayGroup, ArraySet, HistoryContent, HistoryDecl, ImportDecl, MeshDecl, Record, RunName, VariableName,
+    merge_group, mesh_difference,
 };
 
 use super::conflicts::note_conflicts;
@@ -86,7 +87,7 @@ pub(super) fn recompute_of_arrays(ground: &mut Ground, owners: &mut Owners, key:
             let mut group = holds.as_deref().map(group_decl).transpose()?;
             note_conflicts(ground, key, &what, &kept, &others, |_, later| {
                 let later = group_decl(&later.content)?;
-                Ok(group.as_mut().is_some_and(|group| group.merge(&later).is_err()))
+                Ok(group.as_mut().is_some_and(|group| merge_group(group, &later).is_err()))
             })?;
             return write_group(ground, run, item, group.as_ref());
         }
@@ -95,7 +96,7 @@ pub(super) fn recompute_of_arrays(ground: &mut Ground, owners: &mut Owners, key:
             note_conflicts(ground, key, &what, &kept, &others, |first, later| {
                 let decl = mesh_decl(&later.content)?;
                 let Some(mesh) = &mut mesh else { return Ok(false) };
-                let differs = mesh.difference(&decl).is_some();
+                let differs = mesh_difference(mesh, &decl).is_some();
                 // The owner lost the file and made it again.
                 if !differs && first.user == later.user && decl.sums.is_some() {
                     mesh.sums = decl.sums;

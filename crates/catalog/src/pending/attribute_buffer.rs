@@ -4,7 +4,7 @@
 //! ([`AttributeBatch::singles`]). Their order matters only at the same place, and a place belongs to one tag,
 //! so batches of several tags may grow side by side.
 
-use fieldstone_format::catalog::{AttributeBatch, Boxes, Column, Record, Values};
+use fieldstone_format::catalog::{AttributeBatch, Boxes, Column, Record, Values, split_batch};
 use fieldstone_format::log::SideRecord;
 use fieldstone_journal::participant::Growing;
 
@@ -41,7 +41,7 @@ impl Growing for AttributeBatches {
     }
 
     fn into_records(self) -> Vec<SideRecord> {
-        let parts = self.batches.into_iter().flat_map(AttributeBatch::split);
+        let parts = self.batches.into_iter().flat_map(split_batch);
         parts.map(|part| Record::Attributes(part).encode()).collect()
     }
 }
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
     use fieldstone_core::value::ValueType;
-    use fieldstone_format::catalog::{KeywordColumn, RunName, TagDecl, VariableName};
+    use fieldstone_format::catalog::{KeywordColumn, RunName, TagDecl, VariableName, check_batch};
 
     fn single(tag: &str, step: Option<i64>, variable: Option<&str>, value: f64) -> AttributeBatch {
         let tag = TagDecl { name: tag.into(), version: 0, kind: ValueType::Float, unit: String::new() };
@@ -206,7 +206,7 @@ mod tests {
         gather.add(member("1"));
         gather.add(member("2"));
         let batch = &std::mem::take(&mut gather).batches[0];
-        batch.check().unwrap();
+        check_batch(batch).unwrap();
         let of_row = |row: usize| batch.keywords_of(row).map(|(_, v)| v.to_string()).collect::<Vec<_>>();
         assert_eq!((of_row(0), of_row(1)), (vec!["1".to_owned()], vec!["2".to_owned()]));
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fieldstone_core::Result;
-use fieldstone_format::catalog::{AttributeBatch, Record, RunName, VariableName};
+use fieldstone_format::catalog::{AttributeBatch, Record, RunName, VariableName, check_batch, split_batch};
 use fieldstone_journal::Session;
 
 use super::validate;
@@ -43,7 +43,7 @@ pub fn annotate_all(registry: &Registry, batches: Vec<AttributeBatch>, session: 
                 .schema()
                 .make(|schema| validate::keywords(schema, run, columns.clone()))?;
         }
-        batch.check()?;
+        check_batch(&batch)?;
         let place = match known.take().filter(|known| known.is_of(&batch)) {
             Some(known) => known,
             None => stands_on(registry, session, &batch)?,
@@ -57,7 +57,7 @@ pub fn annotate_all(registry: &Registry, batches: Vec<AttributeBatch>, session: 
             registry.reader.pending.buffer(session, batch);
             continue;
         }
-        let parts = batch.split();
+        let parts = split_batch(batch);
         registry.reader.pending.emit(session, parts.into_iter().map(Record::Attributes).collect())?;
     }
     Ok(())

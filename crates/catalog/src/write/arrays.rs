@@ -5,7 +5,9 @@
 
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::catalog::{ArrayGroup, ArraySet, HistoryDecl, ImportDecl, MeshDecl, Record, RunName};
+use fieldstone_format::catalog::{
+    ArrayGroup, ArraySet, HistoryDecl, ImportDecl, MeshDecl, Record, RunName, merge_group, mesh_difference,
+};
 use fieldstone_journal::Session;
 
 use crate::engine::{self, Index};
@@ -121,7 +123,7 @@ pub fn create_groups(
             continue;
         };
         let before = known.sets.clone();
-        known.merge(&group).map_err(|what| {
+        merge_group(known, &group).map_err(|what| {
             let (name, run) = (&group.name, run_text(run));
             Code::VariableDiffers
                 .error(format!("group '{name}' of run {run} was declared with another {what}"))
@@ -182,7 +184,7 @@ pub fn create_meshes(registry: &Registry, meshes: Vec<MeshDecl>, session: &Sessi
         meshes,
         |a, b| a.name == b.name,
         |known, decl| {
-            known.difference(decl).map(|what| {
+            mesh_difference(known, decl).map(|what| {
                 Code::VariableDiffers
                     .error(format!("mesh '{}' exists with another {what}", decl.name))
                     .with_hint("choose another name: meshes do not change")

@@ -5,7 +5,9 @@
 //! newer ones stay.
 
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::catalog::{AttributeBatch, AttributeId, Record, Removal, RunName};
+use fieldstone_format::catalog::{
+    AttributeBatch, AttributeId, Record, Removal, RunName, check_batch, split_batch,
+};
 use fieldstone_journal::Session;
 
 use super::delete::IDS;
@@ -16,7 +18,7 @@ use crate::registry::Registry;
 /// Adds attributes of another store. Conflict if a variable is declared with another shape here.
 pub fn carry(registry: &Registry, batch: AttributeBatch, session: &Session) -> Result<()> {
     registry.store.journal.access().check_writable()?;
-    batch.check()?;
+    check_batch(&batch)?;
     if let Some(info) = registry.find_run(session, &batch.run)? {
         registry.need_annotate(session, &batch.run, info.decl.annotate)?;
     }
@@ -31,7 +33,7 @@ pub fn carry(registry: &Registry, batch: AttributeBatch, session: &Session) -> R
         })?;
     }
     registry.note_tag(session, &batch)?;
-    registry.reader.pending.emit(session, batch.split().into_iter().map(Record::Attributes).collect())
+    registry.reader.pending.emit(session, split_batch(batch).into_iter().map(Record::Attributes).collect())
 }
 
 /// Removes attributes of a run, each with the user who wrote it. Denied if another user wrote one, in a run

@@ -8,7 +8,9 @@ use fieldstone_array::distributed::group::{Group, GroupSettings, agreement};
 use fieldstone_array::distributed::plan::Method;
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
-use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, ArraySet, Record, RunName};
+use fieldstone_format::catalog::{
+    ArrayGroup as GroupRecord, ArrayLayout, ArraySet, Record, RunName, merge_group,
+};
 use fieldstone_format::log::SideRecord;
 
 use super::inner::JobOptions;
@@ -137,7 +139,7 @@ impl JobInner {
         // All ranks reach the same result: they agreed on the options, and have what rank 0 found.
         let record = self.resolve(name, options, found.as_ref(), chosen)?;
         let Some(mut found) = found else { return Ok((record, why)) };
-        found.merge(&record).map_err(|what| otherwise(name, &what))?;
+        merge_group(&mut found, &record).map_err(|what| otherwise(name, &what))?;
         Ok((found, why))
     }
 
@@ -161,7 +163,7 @@ impl JobInner {
     ) -> Result<Vec<ArraySet>> {
         let mut merged = record.clone();
         let again = self.resolve(name, options, Some(record), None)?;
-        merged.merge(&again).map_err(|what| otherwise(name, &what))?;
+        merge_group(&mut merged, &again).map_err(|what| otherwise(name, &what))?;
         Ok(merged.sets.split_off(record.sets.len()))
     }
 

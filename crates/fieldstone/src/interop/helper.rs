@@ -2,10 +2,9 @@
 //! it through a pipe, so that a library that crashes on a damaged file ends no other process.
 //!
 //! Invariants:
-//! * if a helper dies, is silent for too long or sends an invalid frame, [`HelperEvent::Died`] reports it with its last
-//!   words; no wait for it is endless;
+//! * if a helper dies, is silent for too long or sends an invalid frame, the error reports it with its last words; no
+//!   wait for it is endless;
 //! * the process ends with its [`Helper`];
-//! * memory holds at most two frames, the current one and the one being read.
 //! * at most two frames are in memory, the one being looked at and the one being read.
 //!
 //! ```no_run
@@ -24,12 +23,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+pub use fieldstone_core::decoded::{Decoded, DecodedCoordinate};
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
-pub use fieldstone_format::darshan::{DarshanAccess, DarshanJob, DarshanPart, DarshanRecord};
-pub use fieldstone_format::helper::{
-    Content, Coordinate, DeclaredFile, Decoded, FieldFrame, MeshFrame, MeshFrameArray, Name, Reply, Texts,
-    attribute_value,
+pub(crate) use fieldstone_format::darshan::{DarshanAccess, DarshanJob, DarshanPart, DarshanRecord};
+pub(crate) use fieldstone_format::helper::{
+    Content, DeclaredFile, FieldFrame, MeshFrame, MeshFrameArray, Name, Reply, Texts, attribute_value,
 };
 use fieldstone_format::helper::{Request, read_reply, write_request};
 use serde_json::{Map, Value};
@@ -73,7 +72,7 @@ impl Default for HelperOptions {
 
 /// The result of waiting for an answer.
 #[derive(Debug)]
-pub enum HelperEvent {
+pub(crate) enum HelperEvent {
     /// A frame and its payload.
     Reply(Reply, Vec<u8>),
     /// The helper has ended, and how: "crashed (signal 11)".
@@ -151,7 +150,7 @@ impl Helper {
     }
 
     /// Sends a request. [`Helper::next`], not this, reports a helper that has ended.
-    pub fn send(&mut self, request: &Request<'_>, payload: &[&[u8]]) -> Result<()> {
+    pub(crate) fn send(&mut self, request: &Request<'_>, payload: &[&[u8]]) -> Result<()> {
         let Some(to) = &mut self.to else { return Ok(()) };
         match write_request(to, request, payload) {
             Err(error) if error.kind() == fieldstone_core::ErrorKind::Unavailable => {
@@ -163,8 +162,7 @@ impl Helper {
     }
 
     /// Waits for the next frame. Unavailable if the helper could not even start.
-    #[expect(clippy::should_implement_trait, reason = "an answer is awaited; there is no iteration")]
-    pub fn next(&mut self) -> Result<HelperEvent> {
+    pub(crate) fn next(&mut self) -> Result<HelperEvent> {
         let why = match self.frames.recv_timeout(self.patience) {
             Ok(Ok(Some((reply, payload)))) => {
                 self.answered = true;
@@ -216,7 +214,7 @@ impl Helper {
 
     /// The catalog's declarations for GRIB messages: a variable for each, in their order, with an empty name if eccodes
     /// cannot read it; and the arrays of coordinates.
-    pub fn grib_declared(&mut self, messages: &[&[u8]]) -> Result<(DeclaredFile, Vec<u8>)> {
+    pub(crate) fn grib_declared(&mut self, messages: &[&[u8]]) -> Result<(DeclaredFile, Vec<u8>)> {
         let lengths: Vec<usize> = messages.iter().map(|message| message.len()).collect();
         self.send(&Request::GribDeclared { lengths: &lengths }, messages)?;
         let mut found = None;
@@ -281,7 +279,11 @@ impl Helper {
     }
 
     /// The records of a Darshan log, in parts: `take` gets the job first.
-    pub fn darshan(&mut self, path: &Path, mut take: impl FnMut(DarshanPart) -> Result<()>) -> Result<()> {
+    pub(crate) fn darshan(
+        &mut self,
+        path: &Path,
+        mut take: impl FnMut(DarshanPart) -> Result<()>,
+    ) -> Result<()> {
         self.send(&Request::Darshan { path: path.as_os_str().as_encoded_bytes() }, &[])?;
         let mut failed = None;
         self.until_done(|reply, _| {
@@ -336,7 +338,7 @@ impl Drop for Helper {
 }
 
 /// The error of a `Failed` reply.
-pub fn failure(code: Code, message: String, hint: Option<String>) -> Error {
+pub(crate) fn failure(code: Code, message: String, hint: Option<String>) -> Error {
     let error = code.error(message);
     match hint {
         Some(hint) => error.with_hint(hint),

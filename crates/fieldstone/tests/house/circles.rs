@@ -16,7 +16,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ("fieldstone", "finders", "elements regions"),
     ("fieldstone", "interop::ingest", "file grib"),
     ("format", "", "netcdf partitioned"),
-    ("format", "catalog", "attributes declarations"),
     ("python", "", "catalog fields grib listing opening reports store table"),
     ("python", "", "data keys request sequence"),
     ("python", "catalog", "arrow columns"),
@@ -36,7 +35,7 @@ fn module(path: &str) -> Option<(&str, Path<'_>)> {
 }
 
 /// The paths of a use declaration, its braces taken apart.
-fn expanded(declaration: &str, paths: &mut Vec<String>) {
+pub(super) fn expanded(declaration: &str, paths: &mut Vec<String>) {
     let Some((prefix, rest)) = declaration.split_once('{') else {
         return paths.push(declaration.split(" as ").next().unwrap_or("").trim().to_owned());
     };

@@ -18,17 +18,21 @@
 //! ```
 //! Paths are relative to the store. Ranks of all histories of a record are at most [`ROWS_MAX`].
 
+use fieldstone_core::catalog::{
+    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, HistoryContent, HistoryDecl, ImportDecl, ImportFormat,
+    ImportedVariable, MeshDecl, MeshLocation, RankSizes, RunName, StorageOrder, VariableName,
+};
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
 
-use super::attributes::RANK_MAX;
+use super::ROWS_MAX;
+use super::batch::RANK_MAX;
 use super::declarations::{
     check_name, check_named, put_list, put_named, put_optional, put_run, put_text, read_all, read_list,
     read_named, read_optional, read_run, read_text,
 };
-use super::file_sums::{FileSums, put_file_sums, read_file_sums};
-use super::{ROWS_MAX, RunName, VariableName};
+use super::file_sums::{check_file_sums, put_file_sums, read_file_sums};
 use crate::bytes::{Cursor, Put};
 use crate::columns::{put_ints, put_zigzag, read_ints, read_zigzag};
 use crate::value::{put_value, read_value};
@@ -36,302 +40,83 @@ use crate::value::{put_value, read_value};
 /// Longest checksum, in bytes.
 const CHECKSUM_MAX: usize = 64;
 
-/// Storage of a group's arrays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ArrayLayout {
-    /// In netCDF files that belong to the store.
-    Files,
-    /// In the store's own logs.
-    Fields,
-}
-
-/// Order of an array's elements in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StorageOrder {
-    /// The last dimension varies fastest.
-    C,
-    /// The first dimension varies fastest.
-    Fortran,
-}
-
-/// Part of a mesh to which values belong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MeshLocation {
-    /// Nodes.
-    Node,
-    /// Edges.
-    Edge,
-    /// Faces.
-    Face,
-    /// Volumes.
-    Volume,
-}
-
-/// Whether the ranks of a job hold boxes of a set, or elements by a map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BasicPattern {
-    /// Boxes.
-    Regular,
-    /// A map.
-    Irregular,
-}
-
-/// A set of a group: one variable, written step by step.
-#[derive(Debug, Clone)]
-pub struct ArraySet {
-    /// Name and version of the variable.
-    pub variable: VariableName,
-    /// Element type.
-    pub dtype: DType,
-    /// Global shape; an extent of `None` is open: at each step it is the sum over the ranks' parts.
-    pub shape: Vec<Option<u64>>,
-    /// Names of the dimensions; empty if they have none.
-    pub dims: Vec<String>,
-    /// Value of unwritten elements.
-    pub fill: Option<Value>,
-    /// Its own attributes.
-    pub attrs: Vec<(String, Value)>,
-    /// Whether ranks write it by boxes or by a map.
-    pub pattern: BasicPattern,
-    /// Description of the view, such as `block 2x2x1 halo 1`; empty if none is known.
-    pub view: String,
-}
-
-/// A group of sets that are written alike.
-#[derive(Debug, Clone)]
-pub struct ArrayGroup {
-    /// Its name, unique in its run.
-    pub name: String,
-    /// 1: a file for each set and step; 2: for each set; 3: for each group.
-    pub level: u8,
-    /// Storage of the arrays.
-    pub layout: ArrayLayout,
-    /// How elements get to the ranks that write them, by name.
-    pub method: String,
-    /// Order of the elements.
-    pub order: StorageOrder,
-    /// The mesh to which values belong, by name.
-    pub mesh: Option<String>,
-    /// Part of the mesh to which they belong.
-    pub location: Option<MeshLocation>,
-    /// Extents of chunks.
-    pub chunks: Option<Vec<u64>>,
-    /// Compression, by name.
-    pub compression: Option<String>,
-    /// Attributes of the group.
-    pub attrs: Vec<(String, Value)>,
-    /// Its sets, in the order in which they were declared.
-    pub sets: Vec<ArraySet>,
-}
-
-/// Format of an imported file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ImportFormat {
-    /// Concatenated arrays, without a header.
-    Raw,
-    /// A netCDF file.
-    NetCdf,
-}
-
-/// A variable of an imported file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ImportedVariable {
-    /// Its name.
-    pub name: String,
-    /// Element type.
-    pub dtype: DType,
-    /// Offset of its first byte in the file.
-    pub offset: u64,
-    /// Its shape.
-    pub shape: Vec<u64>,
-}
-
-/// An outside file, and the variables that a run imports from it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ImportDecl {
-    /// Its name, unique in its run.
-    pub name: String,
-    /// Path or URL of the file.
-    pub source: String,
-    /// Format of the file.
-    pub format: ImportFormat,
-    /// Size of the file in bytes.
-    pub size: u64,
-    /// Time of the file's last change, nanoseconds since 1970.
-    pub mtime: i64,
-    /// Its checksum, if one was computed.
-    pub checksum: Option<Vec<u8>>,
-    /// Imported variables.
-    pub variables: Vec<ImportedVariable>,
-}
-
-/// A mesh of the store.
-#[derive(Debug, Clone)]
-pub struct MeshDecl {
-    /// Its name, unique in the store.
-    pub name: String,
-    /// Checksum of its content.
-    pub checksum: Vec<u8>,
-    /// Its file, relative to the store.
-    pub path: String,
-    /// Number of its nodes, edges, faces and volumes.
-    pub counts: [u64; 4],
-    /// Attributes.
-    pub attrs: Vec<(String, Value)>,
-    /// Checksums of its file; earlier releases kept none.
-    pub sums: Option<FileSums>,
-}
-
-/// Size of one rank's part of a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RankSizes {
-    /// Own nodes.
-    pub nodes: u64,
-    /// Ghosts.
-    pub ghosts: u64,
-    /// Edges.
-    pub edges: u64,
-}
-
-/// Content of a history.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HistoryContent {
-    /// Edges sorted by node: they serve any vector and any number of ranks.
-    Edges,
-    /// Finished parts of one vector.
-    Parts {
-        /// Checksum of the partitioning vector.
-        vector: Vec<u8>,
-        /// Size of each rank's part.
-        ranks: Vec<RankSizes>,
-    },
-}
-
-/// A history of a partition, named by its file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistoryDecl {
-    /// Its file, relative to the store; no other history has the same one.
-    pub path: String,
-    /// Checksum of the mesh.
-    pub mesh: Vec<u8>,
-    /// Nodes of the mesh.
-    pub nodes: u64,
-    /// Edges of the mesh.
-    pub edges: u64,
-    /// Its content.
-    pub content: HistoryContent,
-}
-
-macro_rules! words {
-    ($($kind:ident { $($word:ident => $text:literal),+ })+) => {$(
-        impl $kind {
-            /// Its name in tables and programs.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $($kind::$word => $text),+
-                }
-            }
-        }
-    )+};
-}
-
-words! {
-    ArrayLayout { Files => "files", Fields => "fields" }
-    StorageOrder { C => "C", Fortran => "F" }
-    MeshLocation { Node => "node", Edge => "edge", Face => "face", Volume => "volume" }
-    BasicPattern { Regular => "regular", Irregular => "irregular" }
-    ImportFormat { Raw => "raw", NetCdf => "netcdf" }
-}
-
-impl ArrayGroup {
-    /// Merges another declaration of the same group: adds sets that this one lacks, and views of sets whose
-    /// view it does not know. If the other declaration contradicts this one, nothing is merged, and the error
-    /// names the group's or set's part that differs.
-    pub fn merge(&mut self, again: &ArrayGroup) -> std::result::Result<(), String> {
-        let properties = |group: &ArrayGroup| {
-            let mut bytes = Vec::new();
-            let bare = ArrayGroup { sets: Vec::new(), attrs: sorted(&group.attrs), ..group.clone() };
-            put_group(&mut bytes, &bare);
-            bytes
-        };
-        if let Some(what) = self.property_difference(again) {
-            return Err(what.to_owned());
-        }
-        if properties(self) != properties(again) {
-            return Err("attributes".to_owned());
-        }
-        let mut merged = self.sets.clone();
-        for set in &again.sets {
-            match merged.iter_mut().find(|known| known.variable == set.variable) {
-                None => merged.push(set.clone()),
-                Some(known) if known.content() == set.seen_as(known).content() => {
-                    if known.view.is_empty() {
-                        (known.pattern, known.view) = (set.pattern, set.view.clone());
-                    }
-                }
-                Some(_) => return Err(format!("set '{}'", set.variable.name)),
-            }
-        }
-        self.sets = merged;
-        Ok(())
-    }
-
-    fn property_difference(&self, again: &ArrayGroup) -> Option<&'static str> {
-        let differs = [
-            (self.level != again.level, "level"),
-            (self.layout != again.layout, "layout"),
-            (self.method != again.method, "method"),
-            (self.order != again.order, "storage order"),
-            (self.mesh != again.mesh, "mesh"),
-            (self.location != again.location, "location"),
-            (self.chunks != again.chunks, "chunks"),
-            (self.compression != again.compression, "compression"),
-        ];
-        differs.into_iter().find(|(differs, _)| *differs).map(|(_, what)| what)
-    }
-}
-
-impl ArraySet {
-    /// The set with the known view, or without one if it was written whole: a view describes the part that a
-    /// job held and does not belong to the set.
-    fn seen_as(&self, known: &ArraySet) -> ArraySet {
-        match known.view.is_empty() {
-            true => ArraySet { pattern: known.pattern, view: String::new(), ..self.clone() },
-            false => self.clone(),
-        }
-    }
-
-    /// Its content as bytes, independent of the order of its attributes.
-    fn content(&self) -> Vec<u8> {
+/// Merges a second declaration into a group: adds sets that the group lacks, and views of sets whose view it
+/// does not know. If the second declaration contradicts the first, nothing is merged, and the error names the
+/// group's or set's part that differs.
+pub fn merge_group(group: &mut ArrayGroup, again: &ArrayGroup) -> std::result::Result<(), String> {
+    let properties = |group: &ArrayGroup| {
         let mut bytes = Vec::new();
-        put_set(&mut bytes, &ArraySet { attrs: sorted(&self.attrs), ..self.clone() });
+        let bare = ArrayGroup { sets: Vec::new(), attrs: sorted(&group.attrs), ..group.clone() };
+        put_group(&mut bytes, &bare);
         bytes
+    };
+    if let Some(what) = property_difference(group, again) {
+        return Err(what.to_owned());
     }
+    if properties(group) != properties(again) {
+        return Err("attributes".to_owned());
+    }
+    let mut merged = group.sets.clone();
+    for set in &again.sets {
+        match merged.iter_mut().find(|known| known.variable == set.variable) {
+            None => merged.push(set.clone()),
+            Some(known) if content(known) == content(&seen_as(set, known)) => {
+                if known.view.is_empty() {
+                    (known.pattern, known.view) = (set.pattern, set.view.clone());
+                }
+            }
+            Some(_) => return Err(format!("set '{}'", set.variable.name)),
+        }
+    }
+    group.sets = merged;
+    Ok(())
+}
 
-    /// Elements of one step; `None` if an extent is open, or if the number exceeds 2^63.
-    pub fn elements(&self) -> Option<u64> {
-        let all = self.shape.iter().try_fold(1u64, |all, extent| all.checked_mul((*extent)?));
-        all.filter(|all| i64::try_from(*all).is_ok())
+fn property_difference(group: &ArrayGroup, again: &ArrayGroup) -> Option<&'static str> {
+    let differs = [
+        (group.level != again.level, "level"),
+        (group.layout != again.layout, "layout"),
+        (group.method != again.method, "method"),
+        (group.order != again.order, "storage order"),
+        (group.mesh != again.mesh, "mesh"),
+        (group.location != again.location, "location"),
+        (group.chunks != again.chunks, "chunks"),
+        (group.compression != again.compression, "compression"),
+    ];
+    differs.into_iter().find(|(differs, _)| *differs).map(|(_, what)| what)
+}
+
+/// A set with the known view, or without one if it was written whole: a view describes the part that a
+/// job held and does not belong to the set.
+fn seen_as(set: &ArraySet, known: &ArraySet) -> ArraySet {
+    match known.view.is_empty() {
+        true => ArraySet { pattern: known.pattern, view: String::new(), ..set.clone() },
+        false => set.clone(),
     }
 }
 
-impl MeshDecl {
-    /// Name of the part in which a second declaration of the mesh differs. Checksums of its file may differ,
-    /// because the file may have been written again.
-    pub fn difference(&self, again: &MeshDecl) -> Option<&'static str> {
-        let attrs = |mesh: &MeshDecl| {
-            let mut bytes = Vec::new();
-            put_named(&mut bytes, &sorted(&mesh.attrs));
-            bytes
-        };
-        let differs = [
-            (self.checksum != again.checksum, "checksum"),
-            (self.path != again.path, "path"),
-            (self.counts != again.counts, "counts"),
-            (attrs(self) != attrs(again), "attributes"),
-        ];
-        differs.into_iter().find(|(differs, _)| *differs).map(|(_, what)| what)
-    }
+/// The content of a set as bytes, whatever the order of its attributes.
+fn content(set: &ArraySet) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_set(&mut bytes, &ArraySet { attrs: sorted(&set.attrs), ..set.clone() });
+    bytes
+}
+
+/// Name of the part in which a second declaration of a mesh differs. Checksums of its file may differ,
+/// because the file may have been written again.
+pub fn mesh_difference(known: &MeshDecl, again: &MeshDecl) -> Option<&'static str> {
+    let attrs = |mesh: &MeshDecl| {
+        let mut bytes = Vec::new();
+        put_named(&mut bytes, &sorted(&mesh.attrs));
+        bytes
+    };
+    let differs = [
+        (known.checksum != again.checksum, "checksum"),
+        (known.path != again.path, "path"),
+        (known.counts != again.counts, "counts"),
+        (attrs(known) != attrs(again), "attributes"),
+    ];
+    differs.into_iter().find(|(differs, _)| *differs).map(|(_, what)| what)
 }
 
 fn sorted(named: &[(String, Value)]) -> Vec<(String, Value)> {
@@ -662,7 +447,7 @@ pub(super) fn check_mesh(mesh: &MeshDecl) -> Result<()> {
     check_path(&what, &mesh.path)?;
     mesh.sums
         .iter()
-        .try_for_each(|sums| sums.check().map_err(|why| Error::invalid(format!("{what}: {why}"))))?;
+        .try_for_each(|sums| check_file_sums(sums).map_err(|why| Error::invalid(format!("{what}: {why}"))))?;
     check_sizes(&what, mesh.counts)
 }
 

@@ -28,7 +28,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Code, Error, Result};
 
-use super::attributes::RANK_MAX;
+use super::batch::RANK_MAX;
 use super::{
     Annotate, AttributeId, Coordinate, ROWS_MAX, Removal, RunDecl, RunName, RunPhase, RunState, StepDecl,
     TagDecl, VariableDecl, VariableName,
@@ -214,7 +214,11 @@ pub(super) fn read_moved(cursor: &mut Cursor<'_>) -> Result<Vec<(RunName, Value)
 }
 
 fn read_state(cursor: &mut Cursor<'_>) -> Result<RunState> {
-    let phase = RunPhase::from_u8(cursor.u8()?).ok_or_else(|| cursor.fail("a run in an unknown state"))?;
+    let byte = cursor.u8()?;
+    let phase = [RunPhase::Running, RunPhase::Finished, RunPhase::Failed]
+        .into_iter()
+        .find(|phase| *phase as u8 == byte)
+        .ok_or_else(|| cursor.fail("a run in an unknown state"))?;
     Ok(RunState { phase, note: read_text(cursor)?, writer: None })
 }
 

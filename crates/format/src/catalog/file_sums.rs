@@ -6,54 +6,40 @@
 //! where n is the number of blocks of `block` bytes in `size` bytes; the last block may be shorter. n is at
 //! most [`ROWS_MAX`].
 
-use std::sync::Arc;
-
 use fieldstone_core::Result;
+use fieldstone_core::catalog::FileSums;
 
 use super::ROWS_MAX;
 use crate::bytes::{Cursor, Put};
 
-/// Checksums of the blocks of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileSums {
-    /// Size of the file in bytes.
-    pub size: u64,
-    /// Bytes of each block but the last one.
-    pub block: u64,
-    /// CRC-32C of each block.
-    pub sums: Arc<[u32]>,
+/// Block size of the checksums of a file of `size` bytes: 1 MiB, or the least power of two with which all checksums fit
+/// one record.
+pub fn sums_block(size: u64) -> u64 {
+    (size.div_ceil(ROWS_MAX as u64)).next_power_of_two().max(1 << 20)
 }
 
-impl FileSums {
-    /// Block size for a file of `size` bytes: 1 MiB, or the least power of two with which all checksums fit
-    /// one record.
-    pub fn block_of(size: u64) -> u64 {
-        (size.div_ceil(ROWS_MAX as u64)).next_power_of_two().max(1 << 20)
-    }
+/// Encodes checksums to send them to other ranks.
+pub fn encode_sums(sums: &FileSums) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_file_sums(&mut bytes, sums);
+    bytes
+}
 
-    /// Encodes the checksums to send them to other ranks.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        put_file_sums(&mut bytes, self);
-        bytes
-    }
+/// Decodes the bytes of [`encode_sums`].
+pub fn decode_sums(bytes: &[u8]) -> Result<FileSums> {
+    read_file_sums(&mut Cursor::new(bytes))
+}
 
-    /// Decodes the bytes of [`encode`](Self::encode).
-    pub fn decode(bytes: &[u8]) -> Result<FileSums> {
-        read_file_sums(&mut Cursor::new(bytes))
-    }
-
-    /// The first rule that it breaks, if any.
-    pub(super) fn check(&self) -> std::result::Result<(), &'static str> {
-        let FileSums { size, block, sums } = self;
-        match () {
-            () if i64::try_from(*size).is_err() || *block == 0 => Err("impossible size of a file or block"),
-            () if sums.len() > ROWS_MAX => Err("more checksums than a record may have"),
-            () if size.div_ceil(*block) != sums.len() as u64 => {
-                Err("the number of checksums does not match the blocks")
-            }
-            () => Ok(()),
+/// The first rule that checksums break, if any.
+pub(super) fn check_file_sums(sums: &FileSums) -> std::result::Result<(), &'static str> {
+    let FileSums { size, block, sums } = sums;
+    match () {
+        () if i64::try_from(*size).is_err() || *block == 0 => Err("impossible size of a file or block"),
+        () if sums.len() > ROWS_MAX => Err("more checksums than a record may have"),
+        () if size.div_ceil(*block) != sums.len() as u64 => {
+            Err("the number of checksums does not match the blocks")
         }
+        () => Ok(()),
     }
 }
 

@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use fieldstone_core::Result;
+use fieldstone_core::catalog::KeywordColumn;
 
-use super::{AttributeBatch, KeywordColumn};
 use crate::bytes::{Cursor, Put};
 use crate::columns::{put_strings, read_strings, texts};
 
@@ -20,40 +20,18 @@ pub const KEYWORDS_MAX: usize = 64;
 /// Longest value of a keyword, in bytes.
 pub const KEYWORD_VALUE_MAX: usize = 1024;
 
-impl KeywordColumn {
-    /// The value of a row; `None` if it does not have the keyword.
-    pub fn get(&self, row: usize) -> Option<&Arc<str>> {
-        let value = match &self.values[..] {
-            [one] => one,
-            each => each.get(row)?,
-        };
-        Some(value).filter(|value| !value.is_empty())
-    }
-
-    fn slice(&self, from: usize, to: usize) -> KeywordColumn {
-        let values = match &self.values[..] {
-            [_] => self.values.clone(),
-            each => each[from..to].to_vec(),
-        };
-        KeywordColumn { keyword: self.keyword.clone(), values }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.values.iter().all(|value| value.is_empty())
-    }
-}
-
-impl AttributeBatch {
-    /// Keywords and values of a row.
-    pub fn keywords_of(&self, row: usize) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
-        self.keywords.iter().filter_map(move |column| Some((&column.keyword, column.get(row)?)))
-    }
-}
-
 /// The keywords of rows `from..to`.
 pub(super) fn slice(columns: &[KeywordColumn], from: usize, to: usize) -> Vec<KeywordColumn> {
-    let all = columns.iter().map(|column| column.slice(from, to));
-    all.filter(|column| !column.is_empty()).collect()
+    let all = columns.iter().map(|column| slice_one(column, from, to));
+    all.filter(|column| column.values.iter().any(|value| !value.is_empty())).collect()
+}
+
+fn slice_one(column: &KeywordColumn, from: usize, to: usize) -> KeywordColumn {
+    let values = match &column.values[..] {
+        [_] => column.values.clone(),
+        each => each[from..to].to_vec(),
+    };
+    KeywordColumn { keyword: column.keyword.clone(), values }
 }
 
 pub(super) fn check(columns: &[KeywordColumn], rows: usize) -> std::result::Result<(), String> {

@@ -7,6 +7,7 @@ use super::arrays::{
     put_histories, put_imports, put_meshes, read_groups, read_histories, read_imports, read_meshes,
 };
 use super::attributes::{put_batch, read_batch};
+use super::batch::{batch_kind, check_batch, split_batch};
 use super::declarations::{
     check_moved, check_name, check_run, check_step, check_variable, need_flags, put_moved, put_removals,
     put_runs, put_states, put_steps, put_tags, put_variables, read_moved, read_removals, read_runs,
@@ -130,7 +131,7 @@ impl Record {
             Record::Steps(..) => kinds::STEP,
             Record::Variables(..) | Record::Groups(..) => kinds::VARIABLE,
             Record::Tags(_) | Record::Meshes(_) | Record::Histories(_) => kinds::TAG,
-            Record::Attributes(batch) => batch.kind_bit(),
+            Record::Attributes(batch) => batch_kind(batch),
             Record::Remove(removals) => removals.iter().fold(0, |bits, removal| bits | removal.kind_bit()),
         }
     }
@@ -148,7 +149,7 @@ impl Record {
                 variables.iter().try_for_each(check_variable)
             }
             Record::Tags(tags) => tags.iter().try_for_each(|tag| check_name("tag", &tag.name)),
-            Record::Attributes(batch) => batch.check(),
+            Record::Attributes(batch) => check_batch(batch),
             Record::Remove(_) => Ok(()),
             Record::Groups(run, groups) => {
                 check_name("run", &run.name)?;
@@ -169,7 +170,7 @@ impl Record {
     /// record has no parts.
     pub fn split(self) -> Vec<Record> {
         match self {
-            Record::Attributes(batch) => batch.split().into_iter().map(Record::Attributes).collect(),
+            Record::Attributes(batch) => split_batch(batch).into_iter().map(Record::Attributes).collect(),
             Record::Steps(run, steps) => {
                 steps.chunks(ROWS_MAX).map(|part| Record::Steps(run.clone(), part.to_vec())).collect()
             }

@@ -2,7 +2,8 @@
 
 use fieldstone_core::{Error, Result};
 
-use super::{Props, Version};
+use super::Version;
+use super::props::check_props;
 use crate::bytes::Cursor;
 use crate::columns::{read_ints, read_strings};
 
@@ -77,7 +78,7 @@ impl<'a> RelationColumns<'a> {
         let mut props = read_strings(cursor, n)?;
         let mut replaces = Vec::with_capacity(n);
         for own in &mut props {
-            let (bytes, replacing) = Props::check(own)?;
+            let (bytes, replacing) = check_props(own)?;
             *own = bytes;
             replaces.push(replacing);
         }

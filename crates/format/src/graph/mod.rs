@@ -22,36 +22,15 @@ mod props;
 mod record;
 mod types;
 
-use std::fmt;
 use std::sync::Arc;
 
-pub use batch::{PropValue, RelationBatch, TextColumn};
+pub use batch::{batch_row, encode_batch, push_props};
 pub use columns::{ROWS_MAX, RelationColumns};
-pub use props::Props;
+pub use fieldstone_core::graph::{
+    Archive, EdgeType, PropValue, RelationBatch, TextColumn, TypeDecl, VertexName, VertexType,
+};
+pub use props::{Props, check_props, props_bytes, props_of_bytes, put_props, read_props};
 pub use record::{KINDS, Record, RelationParts, RelationsBody, is_graph, put_relation_parts};
-pub use types::{EdgeType, TypeDecl, VertexType};
-
-/// A vertex's type and id, which name it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct VertexName {
-    /// The type, such as `file`.
-    pub kind: Arc<str>,
-    /// The id in the type: for a user the uid, for a file the full path.
-    pub id: Arc<str>,
-}
-
-impl VertexName {
-    /// The vertex of this type and id.
-    pub fn new(kind: &str, id: &str) -> VertexName {
-        VertexName { kind: kind.into(), id: id.into() }
-    }
-}
-
-impl fmt::Display for VertexName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.kind, self.id)
-    }
-}
 
 /// The moment of a version, and whether it is a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,15 +42,6 @@ pub struct Version {
     pub time: i64,
     /// Whether it is a deletion.
     pub deleted: bool,
-}
-
-/// The destination of versions that moved to another store.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Archive {
-    /// Reads at this stamp and later do not see the moved versions.
-    pub before: u64,
-    /// The store that has them.
-    pub url: Arc<str>,
 }
 
 /// One version of a vertex.

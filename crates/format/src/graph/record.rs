@@ -17,6 +17,7 @@ use std::sync::Arc;
 use fieldstone_core::{Code, Error, Result};
 
 use super::columns::{ROWS_MAX, RelationColumns, read_names, read_rows, read_versions};
+use super::props::{props_bytes, props_of_bytes, read_props};
 use super::types::{put_types, read_types};
 use super::{Archive, Props, RelationRow, TypeDecl, Version, VertexName, VertexRow};
 use crate::bytes::{Cursor, Put};
@@ -174,22 +175,21 @@ fn parts<T>(rows: &[T], weight: impl Fn(&T) -> usize) -> Vec<&[T]> {
     parts
 }
 
-impl VertexName {
-    fn weight(&self) -> usize {
-        self.kind.len() + self.id.len()
-    }
+fn name_weight(name: &VertexName) -> usize {
+    name.kind.len() + name.id.len()
 }
 
 impl VertexRow {
     fn weight(&self) -> usize {
-        let fixed = self.fixed.as_ref().map_or(0, |props| props.bytes().len());
-        self.vertex.weight() + fixed + self.props.bytes().len()
+        let fixed = self.fixed.as_ref().map_or(0, |props| props_bytes(props).len());
+        name_weight(&self.vertex) + fixed + props_bytes(&self.props).len()
     }
 }
 
 impl RelationRow {
     fn weight(&self) -> usize {
-        self.kind.len() + self.source.weight() + self.target.weight() + self.props.bytes().len()
+        let names = name_weight(&self.source) + name_weight(&self.target);
+        self.kind.len() + names + props_bytes(&self.props).len()
     }
 }
 
@@ -215,10 +215,10 @@ fn put_vertices(out: &mut Vec<u8>, rows: &[VertexRow]) {
     let fixed = |row: &VertexRow| match &row.fixed {
         None => Vec::new(),
         Some(props) if props.is_empty() => vec![0],
-        Some(props) => props.bytes().to_vec(),
+        Some(props) => props_bytes(props).to_vec(),
     };
     put_strings(out, &rows.iter().map(fixed).collect::<Vec<Vec<u8>>>());
-    put_strings(out, &rows.iter().map(|row| row.props.bytes()).collect::<Vec<&[u8]>>());
+    put_strings(out, &rows.iter().map(|row| props_bytes(&row.props)).collect::<Vec<&[u8]>>());
 }
 
 /// Relations, with one column for each part.
@@ -248,7 +248,7 @@ fn put_relations(out: &mut Vec<u8>, rows: &[RelationRow]) {
         target: [texts(rows, |row| &row.target.kind), texts(rows, |row| &row.target.id)],
         versions: &rows.iter().map(|row| row.version).collect::<Vec<Version>>(),
         until: &rows.iter().map(|row| row.until).collect::<Vec<Option<u64>>>(),
-        props: rows.iter().map(|row| row.props.bytes()).collect(),
+        props: rows.iter().map(|row| props_bytes(&row.props)).collect(),
     };
     put_relation_parts(out, &parts);
 }
@@ -334,10 +334,10 @@ fn read_vertices(cursor: &mut Cursor<'_>) -> Result<Vec<VertexRow>> {
         let fixed = match fixed {
             [] => None,
             [0] => Some(Props::default()),
-            bytes => Some(Props::read(bytes)?),
+            bytes => Some(read_props(bytes)?),
         };
         let vertex = VertexName { kind: known_kinds.shared(kind), id: known_ids.shared(id) };
-        rows.push(VertexRow { vertex, version, fixed, props: Props::read(props)? });
+        rows.push(VertexRow { vertex, version, fixed, props: read_props(props)? });
     }
     Ok(rows)
 }
@@ -360,7 +360,7 @@ fn read_relations(cursor: &mut Cursor<'_>) -> Result<Vec<RelationRow>> {
             },
             version: columns.versions[i],
             until: columns.until[i],
-            props: Props::of_bytes(columns.props[i]),
+            props: props_of_bytes(columns.props[i]),
         });
     }
     Ok(rows)
@@ -473,8 +473,8 @@ mod tests {
         (0..70).for_each(|_| deep = Value::List(vec![deep.clone()]));
         assert!(Props::of([("a", &deep)]).is_err());
         let once = Props::of([("a", &one)]).unwrap();
-        let twice = [&[2], &once.bytes()[1..], &once.bytes()[1..]].concat();
-        assert!(Props::read(&twice).unwrap_err().message().contains("'a'"));
+        let twice = [&[2], &props_bytes(&once)[1..], &props_bytes(&once)[1..]].concat();
+        assert!(read_props(&twice).unwrap_err().message().contains("'a'"));
     }
 
     #[test]

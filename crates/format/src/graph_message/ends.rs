@@ -9,19 +9,11 @@
 //! traversals do either.
 
 use fieldstone_core::Result;
+pub use fieldstone_core::graph::Address;
 
 use super::fields::{Field, fields};
 use crate::Id;
 use crate::bytes::{Cursor, Put};
-
-/// The name of an end of a network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Address {
-    /// A slot of the graph's index, by its number.
-    Slot(u16),
-    /// A client.
-    Client(Id),
-}
 
 /// The name of a traversal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,6 +4,7 @@
 //! none in other walks.
 
 use fieldstone_core::Result;
+pub use fieldstone_core::graph::SlotStep;
 
 use super::fields::{Field, fields};
 use crate::bytes::Cursor;
@@ -73,37 +74,6 @@ pub struct WalkLink {
     pub set: u32,
     /// Its vertex and moment.
     pub to: (VertexPlace, Option<u64>),
-}
-
-/// Counts of a slot's work in one hop of one round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SlotStep {
-    /// The hop.
-    pub hop: u32,
-    /// The round of the repeated part, from 1; 0 after it.
-    pub round: u32,
-    /// Vertices of the frontier whose home is this slot.
-    pub frontier: u64,
-    /// Vertices that were reached here for the first time.
-    pub reached: u64,
-    /// Relations read here.
-    pub relations: u64,
-    /// Vertices whose relations another slot had to read.
-    pub requests: u64,
-    /// Relations whose far end has its home in another slot.
-    pub forwards: u64,
-    /// Frames sent.
-    pub frames: u64,
-    /// Bytes of these frames.
-    pub bytes: u64,
-    /// Nanoseconds spent on vertices: tests, names and versions.
-    pub vertex_time: u64,
-    /// Nanoseconds spent on relations.
-    pub edge_time: u64,
-    /// Nanoseconds spent on reading relations ahead of their step.
-    pub prefetch_time: u64,
-    /// Vertices whose relations were read ahead of their step.
-    pub prefetched: u64,
 }
 
 impl Field for Asked {

@@ -17,7 +17,7 @@
 
 use fieldstone_core::{Code, Result};
 
-use super::partitioning::Partitioning;
+use super::partitioning::{Partitioning, put_partitioning, read_partitioning};
 use crate::bytes::{Cursor, Put};
 use crate::{Id, crc, unknown_version};
 
@@ -86,7 +86,7 @@ impl Manifest {
             out.put_id(*transaction);
             out.put_bytes(print);
         }
-        self.partitioning.put(&mut out);
+        put_partitioning(&self.partitioning, &mut out);
         out.put_varint(self.segments.len() as u64);
         for segment in &self.segments {
             out.put_varint(u64::from(segment.slot));
@@ -131,7 +131,7 @@ impl Manifest {
         for _ in 0..cursor.count(17)? {
             manifest.decided.push((cursor.id()?, cursor.bytes()?.to_vec()));
         }
-        manifest.partitioning = Partitioning::read(&mut cursor)?;
+        manifest.partitioning = read_partitioning(&mut cursor)?;
         for _ in 0..cursor.count(3)? {
             let slot = u16::try_from(cursor.varint()?).ok();
             let slot = slot.filter(|slot| *slot < manifest.partitioning.slots);

@@ -19,7 +19,7 @@ use fieldstone_core::Result;
 
 use crate::bytes::{Cursor, Put};
 use crate::columns::{put_zigzag, read_zigzag};
-use crate::graph::Props;
+use crate::graph::{Props, props_bytes, props_of_bytes};
 
 const DELETED: u8 = 1;
 const FIXED: u8 = 2;
@@ -81,10 +81,10 @@ pub fn put_vertex(out: &mut Vec<u8>, base: u64, versions: &[VertexVersion]) {
         out.put_varint(u64::from(version.user));
         put_zigzag(out, version.time.wrapping_sub(version.stamp as i64));
         if let Some(fixed) = &version.fixed {
-            out.put_bytes(fixed.bytes());
+            out.put_bytes(props_bytes(fixed));
         }
         if !version.props.is_empty() {
-            out.put_bytes(version.props.bytes());
+            out.put_bytes(props_bytes(&version.props));
         }
     }
     let length = out.len() - begin - 1;
@@ -108,8 +108,8 @@ pub fn read_vertex(bytes: &[u8], base: u64) -> Result<(Vec<VertexVersion>, usize
         let stamp = base.wrapping_add(read_zigzag(&mut cursor)? as u64);
         let (known, user) = (small(&mut cursor)?, small(&mut cursor)?);
         let time = (stamp as i64).wrapping_add(read_zigzag(&mut cursor)?);
-        let fixed = if head & FIXED == 0 { None } else { Some(Props::of_bytes(cursor.bytes()?)) };
-        let props = if head & PROPS == 0 { Props::default() } else { Props::of_bytes(cursor.bytes()?) };
+        let fixed = if head & FIXED == 0 { None } else { Some(props_of_bytes(cursor.bytes()?)) };
+        let props = if head & PROPS == 0 { Props::default() } else { props_of_bytes(cursor.bytes()?) };
         let (deleted, archived) = (head & DELETED != 0, head & ARCHIVED != 0);
         versions.push(VertexVersion { stamp, time, known, user, deleted, archived, fixed, props });
     }
@@ -152,7 +152,7 @@ pub fn read_row(bytes: &[u8], stamp: u64) -> Result<(i64, Props)> {
     }
     let mut cursor = Cursor::new(bytes);
     let lag = read_zigzag(&mut cursor)?;
-    Ok(((stamp as i64).wrapping_add(lag), Props::of_bytes(&bytes[cursor.position()..])))
+    Ok(((stamp as i64).wrapping_add(lag), props_of_bytes(&bytes[cursor.position()..])))
 }
 
 #[cfg(test)]
@@ -206,7 +206,7 @@ mod tests {
         fn rows_come_back(stamp in any::<u64>(), lag in any::<bool>(), props in props()) {
             let time = (stamp as i64).wrapping_add(i64::from(lag));
             let mut bytes = Vec::new();
-            let len = put_row(&mut bytes, stamp, time, props.bytes());
+            let len = put_row(&mut bytes, stamp, time, props_bytes(&props));
             prop_assert_eq!(len == 0, !lag && props.is_empty());
             prop_assert_eq!(read_row(&bytes, stamp).unwrap(), (time, props));
         }

@@ -11,7 +11,8 @@ use fieldstone_format::catalog::{
     Annotate, ArrayGroup, ArrayLayout, ArraySet, AttributeBatch, AttributeId, BasicPattern, Boxes, CellSets,
     Column, Coordinate, FileSums, HistoryContent, HistoryDecl, ImportDecl, ImportFormat, ImportedVariable,
     KeywordColumn, MeshDecl, MeshLocation, ROWS_MAX, RankSizes, Record, Removal, RunDecl, RunName, RunPhase,
-    RunState, StepDecl, StorageOrder, TagDecl, Values, VariableDecl, VariableName,
+    RunState, StepDecl, StorageOrder, TagDecl, Values, VariableDecl, VariableName, batch_kind, batch_rows,
+    check_batch, split_batch,
 };
 use fieldstone_format::log::{SideRecord, kinds};
 use fieldstone_format::setting::IfExists;
@@ -430,7 +431,7 @@ fn floats(rows: usize, rank: usize) -> AttributeBatch {
 fn a_call_is_split_into_records_that_are_read() {
     for (rows, rank, parts) in [(ROWS_MAX, 3, 1), (ROWS_MAX + 1, 3, 2), (200_000, 0, 4), (ROWS_MAX, 32, 2)] {
         let whole = floats(rows, rank);
-        let split = whole.clone().split();
+        let split = split_batch(whole.clone());
         assert_eq!(split.len(), parts, "{rows} rows of rank {rank}");
         let mut row = 0;
         for (i, part) in split.into_iter().enumerate() {
@@ -452,7 +453,7 @@ fn a_call_is_split_into_records_that_are_read() {
     texts.tag.kind = ValueType::Text;
     texts.singles = true;
     texts.values = Values::Text(vec!["x".repeat(12 << 20); 5]);
-    let split = texts.split();
+    let split = split_batch(texts);
     assert_eq!(split.iter().map(|part| part.rows).collect::<Vec<usize>>(), [1, 1, 1, 1, 1]);
     assert!(split.iter().all(|part| !part.continues && part.singles));
     let steps = (0..100_000).map(|number| StepDecl { number, time: Some(number as f64 * 0.25) }).collect();
@@ -472,9 +473,9 @@ fn a_call_is_split_into_records_that_are_read() {
 fn what_a_record_may_not_hold_is_refused() {
     let broken = |change: &dyn Fn(&mut AttributeBatch), part: &str| {
         let mut batch = floats(3, 2);
-        batch.check().unwrap();
+        check_batch(&batch).unwrap();
         change(&mut batch);
-        let error = batch.check().unwrap_err();
+        let error = check_batch(&batch).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
         assert_eq!(error.kind(), ErrorKind::Invalid);
     };
@@ -502,7 +503,7 @@ fn what_a_record_may_not_hold_is_refused() {
     };
     let mut right = floats(3, 2);
     on_cells(|_| {})(&mut right);
-    right.check().unwrap();
+    check_batch(&right).unwrap();
     broken(
         &on_cells(|b| b.cells.as_mut().unwrap().dim = 2),
         "cells are along dimension 2 of boxes of rank 2",
@@ -558,10 +559,10 @@ fn what_a_record_may_not_hold_is_refused() {
 #[test]
 fn kinds_are_told_apart() {
     let mut batch = floats(1, 1);
-    assert_eq!(batch.kind_bit(), kinds::VARIABLE_ATTRIBUTE);
+    assert_eq!(batch_kind(&batch), kinds::VARIABLE_ATTRIBUTE);
     batch.boxes = None;
     batch.variables.clear();
-    assert_eq!(batch.kind_bit(), kinds::STEP_ATTRIBUTE);
+    assert_eq!(batch_kind(&batch), kinds::STEP_ATTRIBUTE);
     batch.step = None;
     assert_eq!(Record::Attributes(batch.clone()).kind_bit(), kinds::RUN_ATTRIBUTE);
     let both = Record::Remove(vec![Removal::Run(batch.run.clone()), Removal::Step(batch.run.clone(), 1)]);
@@ -749,14 +750,14 @@ fn column(keyword: &str, values: &[&str]) -> KeywordColumn {
 #[test]
 fn keywords_go_with_their_rows_and_only_sound_ones_are_taken() {
     let whole = AttributeBatch { keywords: vec![column("number", &["1", "2", "", "4"])], ..floats(4, 1) };
-    whole.check().unwrap();
+    check_batch(&whole).unwrap();
     let of_row = |batch: &AttributeBatch, row| -> Vec<String> {
         batch.keywords_of(row).map(|(keyword, value)| format!("{keyword}={value}")).collect()
     };
-    let part = whole.rows(2, 4);
-    part.check().unwrap();
+    let part = batch_rows(&whole, 2, 4);
+    check_batch(&part).unwrap();
     assert_eq!((of_row(&part, 0), of_row(&part, 1)), (vec![], vec!["number=4".to_owned()]));
-    assert!(whole.rows(2, 3).keywords.is_empty(), "no row has it");
+    assert!(batch_rows(&whole, 2, 3).keywords.is_empty(), "no row has it");
     for wrong in [
         vec![column("number", &["1", "2"])],
         vec![column("number", &["", "", "", ""])],
@@ -766,7 +767,7 @@ fn keywords_go_with_their_rows_and_only_sound_ones_are_taken() {
         vec![column("number", &["1".repeat(1025).as_str()])],
     ] {
         let batch = AttributeBatch { keywords: wrong.clone(), ..floats(4, 1) };
-        assert_eq!(batch.check().unwrap_err().kind(), ErrorKind::Invalid, "{wrong:?}");
+        assert_eq!(check_batch(&batch).unwrap_err().kind(), ErrorKind::Invalid, "{wrong:?}");
         // A writer that ignores the check writes damage.
         let read = Record::decode(&Record::Attributes(batch).encode());
         assert!(wrong[0].values.len() == 2 || read.unwrap_err().kind() == ErrorKind::Corrupt, "{wrong:?}");

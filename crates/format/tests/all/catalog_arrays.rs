@@ -7,7 +7,7 @@ use fieldstone_core::value::Value;
 use fieldstone_format::catalog::{
     ArrayGroup, ArrayLayout, ArraySet, BasicPattern, FileSums, HistoryContent, HistoryDecl, ImportDecl,
     ImportFormat, ImportedVariable, MeshDecl, MeshLocation, ROWS_MAX, RankSizes, Record, RunName,
-    StorageOrder, VariableName,
+    StorageOrder, VariableName, merge_group,
 };
 use fieldstone_format::log::kinds;
 
@@ -45,7 +45,7 @@ fn a_group_takes_more_sets_and_nothing_that_contradicts() {
     let merged = |change: &dyn Fn(&mut ArrayGroup)| {
         let (mut one, mut again) = (simple_group(), simple_group());
         change(&mut again);
-        let outcome = one.merge(&again);
+        let outcome = merge_group(&mut one, &again);
         (outcome.err(), one.sets.len())
     };
     assert_eq!(merged(&|_| {}), (None, 2), "NaN is the same NaN");
@@ -56,14 +56,14 @@ fn a_group_takes_more_sets_and_nothing_that_contradicts() {
     let mut both = whole.clone();
     let mut again = whole.clone();
     again.sets[1].variable.name = "w".into();
-    both.merge(&again).unwrap();
+    merge_group(&mut both, &again).unwrap();
     assert_eq!(both.sets.iter().map(|set| set.variable.name.as_str()).collect::<Vec<_>>(), ["t", "u", "w"]);
     // A view where none was known does not make another set, and is known from then on.
     let mut bare = whole.clone();
     bare.sets[0].view.clear();
     let mut viewed = whole.clone();
     viewed.sets[0].pattern = BasicPattern::Irregular;
-    bare.merge(&viewed).unwrap();
+    merge_group(&mut bare, &viewed).unwrap();
     let (pattern, view) = (bare.sets[0].pattern, &bare.sets[0].view);
     assert!(pattern == BasicPattern::Irregular && !view.is_empty() && *view == viewed.sets[0].view);
     // Nothing new is merged from a declaration that contradicts.

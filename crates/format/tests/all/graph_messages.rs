@@ -16,7 +16,9 @@ use fieldstone_format::graph_message::rows::{PlacedRows, Refused, RowsCommit};
 use fieldstone_format::graph_message::walk::{Asked, Expansion, Reaching, SlotStep, WalkLink, WalkNode};
 use fieldstone_format::graph_message::{Frame, Message, VertexPartition, VertexSplits};
 use fieldstone_format::graph_segment::manifest::SplitVertex;
-use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SLOTS_MAX, SlotLabels};
+use fieldstone_format::graph_segment::partitioning::{
+    PartitionScheme, Partitioning, SLOTS_MAX, SlotLabels, put_partitioning, read_partitioning,
+};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
@@ -392,8 +394,8 @@ fn how_an_index_is_cut_comes_back_and_nothing_impossible_is_read() {
             labels: *dice.pick(&SlotLabels::ALL),
         };
         let mut bytes = Vec::new();
-        partitioning.put(&mut bytes);
-        let read = |bytes: &[u8]| Partitioning::read(&mut Cursor::new(bytes));
+        put_partitioning(&partitioning, &mut bytes);
+        let read = |bytes: &[u8]| read_partitioning(&mut Cursor::new(bytes));
         assert_eq!(read(&bytes).unwrap(), partitioning);
         for len in 0..bytes.len() {
             assert_eq!(read(&bytes[..len]).unwrap_err().kind(), ErrorKind::Corrupt);
@@ -401,10 +403,10 @@ fn how_an_index_is_cut_comes_back_and_nothing_impossible_is_read() {
     }
     // Slots, scheme, threshold, labels.
     for impossible in [[0, 3, 1, 0], [1, 4, 1, 0], [1, 3, 0, 0], [1, 3, 1, 2]] {
-        let error = Partitioning::read(&mut Cursor::new(&impossible)).unwrap_err();
+        let error = read_partitioning(&mut Cursor::new(&impossible)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{impossible:?}");
     }
-    assert!(Partitioning::read(&mut Cursor::new(&[0x81, 0x08, 3, 1, 0])).is_err(), "1,025 slots");
+    assert!(read_partitioning(&mut Cursor::new(&[0x81, 0x08, 3, 1, 0])).is_err(), "1,025 slots");
 }
 
 /// The bytes of one of the examples, from their columns in its lines.
@@ -452,6 +454,6 @@ fn the_examples_are_what_is_written() {
     assert_eq!(hex(&Frame { from: to, to: Address::Slot(3), number: 0, message }.encode()), example(1));
 
     let mut bytes = Vec::new();
-    Partitioning { slots: 32, ..Partitioning::default() }.put(&mut bytes);
+    put_partitioning(&Partitioning { slots: 32, ..Partitioning::default() }, &mut bytes);
     assert_eq!(hex(&bytes), example(2));
 }

@@ -5,6 +5,7 @@
 use fieldstone_core::value::Value;
 use fieldstone_format::graph::{
     Archive, EdgeType, Props, ROWS_MAX, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow,
+    props_bytes,
 };
 use fieldstone_format::graph_segment::adjacency::{AdjacencyWriter, EdgeVersion};
 use fieldstone_format::graph_segment::rows::{VertexVersion, put_name, put_row, put_vertex};
@@ -110,7 +111,7 @@ fn the_examples_of_sections_are_what_is_written() {
     let mut rows = Vec::new();
     put_vertex(&mut rows, base, &[own(1005, 1007, true, None)]);
     put_vertex(&mut rows, base, &[]);
-    let row = put_row(&mut rows, 1000, 1000, written().bytes()) as u32;
+    let row = put_row(&mut rows, 1000, 1000, props_bytes(&written())) as u32;
     put_vertex(&mut rows, base, &[own(1000, 1000, false, Some(mode()))]);
     assert_eq!(hex(&rows), section_example("rows"));
 

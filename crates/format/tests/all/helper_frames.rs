@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fieldstone_core::dtype::DType;
+use fieldstone_core::step_dim::StepDim;
 use fieldstone_core::{Code, ErrorKind};
 use fieldstone_format::helper::{
-    Content, MAX_HEADER, Name, Reply, Request, StepDim, read_frame, read_reply, write_frame, write_request,
+    Content, MAX_HEADER, Name, Reply, Request, read_frame, read_reply, write_frame, write_request,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};

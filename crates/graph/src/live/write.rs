@@ -5,6 +5,7 @@ use std::sync::Arc;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::graph::{
     Archive, Props, Record, RelationBatch, RelationRow, TextColumn, TypeDecl, Version, VertexName, VertexRow,
+    batch_row, encode_batch,
 };
 use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_journal::Session;
@@ -155,7 +156,7 @@ impl GraphInner {
         };
         let versions: Vec<Version> = (0..batch.rows).map(version).collect();
         batch.times.iter().flatten().flatten().for_each(|stamp| self.process().stamps.note(*stamp));
-        let records = batch.encode(&versions);
+        let records = encode_batch(batch, &versions);
         self.process().buffers.pass(self.journal.unflushed(), session, batch.rows as u64, records);
         Ok(versions.last().map_or_else(|| self.stamp(), |version| version.stamp))
     }
@@ -290,7 +291,7 @@ fn singly(batch: &RelationBatch) -> Result<Vec<RelationPut>> {
     let put = |row: usize| {
         let (time, until) = batch.moments(row);
         let RelationRow { kind, source, target, props, .. } =
-            batch.row(row, Version { stamp: 0, time: 0, deleted: false })?;
+            batch_row(batch, row, Version { stamp: 0, time: 0, deleted: false })?;
         Ok(RelationPut { kind, source, target, props, time, until })
     };
     (0..batch.rows).map(put).collect()

@@ -11,6 +11,7 @@ use std::cmp::{Ordering, Reverse};
 use std::hint::black_box;
 
 use fieldstone_core::{Error, Result};
+use fieldstone_format::graph::props_bytes;
 use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, RowsCommit};
 use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_format::graph_segment::adjacency::EdgeVersion;
@@ -116,8 +117,8 @@ impl Versions for OfVertices<'_> {
     fn content(&self, a: u32, b: u32) -> Ordering {
         let content = |line: u32| {
             let VertexLine { row, archived, .. } = &self.0.vertices[line as usize];
-            let fixed = row.fixed.as_ref().map(|props| props.bytes());
-            (row.version.deleted, !archived, fixed, row.props.bytes(), row.version.time)
+            let fixed = row.fixed.as_ref().map(props_bytes);
+            (row.version.deleted, !archived, fixed, props_bytes(&row.props), row.version.time)
         };
         content(a).cmp(&content(b))
     }

@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::graph::Props;
+use fieldstone_format::graph::{Props, props_bytes};
 use fieldstone_format::graph_segment::adjacency::{EdgeVersion, groups};
 use fieldstone_format::graph_segment::directory::Summary;
 use fieldstone_format::graph_segment::rows::{VertexVersion, read_name, read_row, read_vertex, relations_at};
@@ -271,8 +271,8 @@ fn each_half<'a>(
 
 /// Chooses between two versions that are otherwise equal: by any rule that does not depend on their order.
 fn content(version: &VertexVersion) -> (bool, bool, Option<&[u8]>, &[u8], i64) {
-    let fixed = version.fixed.as_ref().map(|props| props.bytes());
-    (version.deleted, !version.archived, fixed, version.props.bytes(), version.time)
+    let fixed = version.fixed.as_ref().map(props_bytes);
+    (version.deleted, !version.archived, fixed, props_bytes(&version.props), version.time)
 }
 
 /// The same for relations. Facts that both directions have come first, so that both make the same choice.

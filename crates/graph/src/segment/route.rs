@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use fieldstone_format::graph::{Props, ROWS_MAX, RelationParts, Version};
+use fieldstone_format::graph::{Props, ROWS_MAX, RelationParts, Version, props_bytes};
 use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, PlacedRows, RowsCommit};
 use fieldstone_format::graph_segment::VertexPlace;
 
@@ -146,7 +146,7 @@ impl Rows {
         let replacing = Props::replacing();
         let props = |line: &&RelationLine| match line.archived && line.replaces {
             // Everything that a stub holds.
-            true => replacing.bytes(),
+            true => props_bytes(&replacing),
             false => self.props(line),
         };
         let parts = RelationParts {

@@ -53,9 +53,8 @@ use fieldstone_core::request::{Request, Values};
 use fieldstone_core::{Code, Result};
 
 pub use fieldstone_core::compression::Compression;
-pub use fieldstone_format::Id;
-pub use fieldstone_format::entry::EntryId;
-pub use fieldstone_format::setting::IfExists;
+pub use fieldstone_core::id::{EntryId, Id};
+pub use fieldstone_core::if_exists::IfExists;
 pub use fieldstone_journal::session::{Cancel, Session, SessionId};
 
 pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};

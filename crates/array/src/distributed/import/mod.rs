@@ -39,7 +39,7 @@ use fieldstone_core::env::Disk;
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile, TeamReader};
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::catalog::{FileSums, ImportDecl, ImportFormat, ImportedVariable};
+use fieldstone_format::catalog::{FileSums, ImportDecl, ImportFormat, ImportedVariable, sums_block};
 use fieldstone_format::content_sum::{BLOCK, BYTES, ContentSum};
 use fieldstone_format::netcdf::Header;
 
@@ -360,7 +360,7 @@ impl Import {
     /// Errors: `Corrupt` if the file is shorter than it was, or a block of it has changed.
     pub(in crate::distributed) fn sum_file(&self) -> Result<FileSums> {
         let (team, size) = (self.file.team(), self.facts.size);
-        let block = FileSums::block_of(size);
+        let block = sums_block(size);
         let cut =
             |rank: usize| (u128::from(size.div_ceil(block)) * rank as u128 / team.size() as u128) as u64;
         let mut bytes = vec![0; block.min(size) as usize];

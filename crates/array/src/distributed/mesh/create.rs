@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::catalog::FileSums;
+use fieldstone_format::catalog::{FileSums, decode_sums, encode_sums, sums_block};
 use fieldstone_format::netcdf::{Attrs, NcType};
 
 use super::content::{KINDS, Measures, MeshContent};
@@ -92,12 +92,12 @@ fn known_sums(
     known: impl Fn(&Path) -> Result<Option<FileSums>>,
 ) -> Result<FileSums> {
     let found = match team.rank() {
-        0 => known(path).map(|sums| sums.map_or_else(Vec::new, |sums| sums.encode())),
+        0 => known(path).map(|sums| sums.map_or_else(Vec::new, |sums| encode_sums(&sums))),
         _ => Ok(Vec::new()),
     };
     let found = team.broadcast(STEP, 0, found)?;
     if !found.is_empty() {
-        return FileSums::decode(&found);
+        return decode_sums(&found);
     }
     let mesh = Mesh::open(team, &*env.disk, path, None)?;
     let sums = mesh.sum_file();
@@ -131,7 +131,7 @@ fn write_file(
 ) -> Result<FileSums> {
     let file = team.open(STEP, draft, FileMode::CreateNew)?;
     let size = image.size();
-    let block = FileSums::block_of(size);
+    let block = sums_block(size);
     let whole = Extent { offset: 0, len: size };
     let (through, summed) = SummedFile::by_blocks(&file, whole, block);
     let written = match team.rank() {

@@ -62,7 +62,7 @@ use fieldstone_core::env::real::open_named;
 use fieldstone_store::api::Transactions;
 
 pub use fdb::{FdbSource, fdb_schema, ingest_fdb};
-pub use fieldstone_format::helper::StepDim;
+pub use fieldstone_core::step_dim::StepDim;
 pub use files::NamedFiles;
 pub(crate) use netcdf::HEADER;
 pub use report::{IngestReport, Reason, Skipped, Taken};

@@ -41,7 +41,7 @@ use std::path::Path;
 use fieldstone_core::env::Env;
 use fieldstone_core::{Code, Error, Result};
 
-pub use fieldstone_format::graph::{Props, VertexName};
+pub use crate::graph::{Props, VertexName};
 pub use fieldstone_graph::put::{RelationPut, VertexPut};
 
 use crate::interop::helper::{Helper, HelperOptions};
