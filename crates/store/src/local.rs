@@ -246,7 +246,7 @@ impl LocalStore {
         &self.journal.env().clock
     }
 
-    fn limits(&self, session: &Session) -> Option<Limits> {
+    fn limits(&self, session: &Session) -> Limits {
         session.limits(self.clock())
     }
 

@@ -25,7 +25,7 @@ pub fn list(
     selection: Selection,
     options: &ListOptions,
     older: Option<Arc<Snapshot>>,
-    limits: Option<Limits>,
+    limits: Limits,
 ) -> Result<ListStream> {
     let scan = match &older {
         None => Scan::new(snapshot.clone(), selection, options.session.transaction())?,

@@ -151,7 +151,7 @@ impl LocatedFields {
         snapshot: &Arc<Snapshot>,
         selection: &Selection,
         own: Option<Id>,
-        limits: Option<Limits>,
+        limits: Limits,
     ) -> Result<()> {
         let mut positions = Vec::new();
         let mut scan =

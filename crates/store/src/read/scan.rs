@@ -20,7 +20,7 @@ pub struct Scan {
     snapshot: Arc<Snapshot>,
     matcher: Matcher,
     own: Option<Id>,
-    limits: Option<Limits>,
+    limits: Limits,
     /// A binary heap, least key first; every cursor stands on an entry.
     heap: Vec<SegmentCursor>,
     key: Vec<u8>,
@@ -64,7 +64,7 @@ impl Scan {
             snapshot,
             matcher,
             own,
-            limits: None,
+            limits: Limits::default(),
             heap,
             key: Vec::new(),
             prefix: Vec::new(),
@@ -80,7 +80,7 @@ impl Scan {
     }
 
     /// The same walk, within the limits of a session.
-    pub fn within(mut self, limits: Option<Limits>) -> Scan {
+    pub fn within(mut self, limits: Limits) -> Scan {
         self.limits = limits;
         self
     }
@@ -120,7 +120,7 @@ impl Scan {
     /// The next key under which something is visible. Damage of the index, and commits that logs lost, are
     /// an error after the last key, so that everything readable comes first.
     pub fn next_key(&mut self) -> Result<Option<Versions>> {
-        self.limits.as_mut().map_or(Ok(()), Limits::step)?;
+        self.limits.step()?;
         while let Some(first) = self.heap.first() {
             match self.matcher.test(first.key())? {
                 Match::Yes => {}
