@@ -28,6 +28,7 @@ use fieldstone_journal::follow::Followed;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_journal::instant::{Instant, ReadOwn};
 use fieldstone_journal::participant::{Buffered, FlushParticipant};
+use fieldstone_journal::session::Limits;
 use fieldstone_journal::{Journal, Session};
 
 use super::GraphPort;
@@ -124,6 +125,11 @@ impl GraphInner {
     /// Reports a change to the store.
     pub fn changed(&self, session: &Session) -> Result<()> {
         self.port.changed(session)
+    }
+
+    /// The limits of a session, for a read of many steps.
+    pub fn limits(&self, session: &Session) -> Limits {
+        session.limits(&self.env.clock)
     }
 
     /// The user of a session.
@@ -225,12 +231,17 @@ impl GraphInner {
     }
 
     /// Reads a state. If a segment is damaged, builds the follower again from the logs, once.
-    pub fn reading<T>(&self, session: &Session, read: impl Fn(&Arc<GraphState>) -> Result<T>) -> Result<T> {
+    pub fn reading<T>(
+        &self,
+        session: &Session,
+        read: impl Fn(&Arc<GraphState>, &mut Limits) -> Result<T>,
+    ) -> Result<T> {
         self.journal.check_there()?;
-        match read(&self.state(session)?) {
+        let limits = &mut self.limits(session);
+        match read(&self.state(session)?, limits) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 self.remake()?;
-                read(&self.state(session)?)
+                read(&self.state(session)?, limits)
             }
             outcome => outcome,
         }
