@@ -272,10 +272,10 @@ impl GraphInner {
 
     pub fn verify(&self) -> Result<Check> {
         let feed = self.journal.looks().feed()?;
-        let mut anew = GraphFollower::new();
-        follow(&mut anew, &feed, true, &*self.env.clock)?;
-        let expected = dump(&anew.state())?;
-        let mut check = Check { damaged: anew.applied().damaged.clone(), ..Check::default() };
+        let mut from_scratch = GraphFollower::new();
+        follow(&mut from_scratch, &feed, true, &*self.env.clock)?;
+        let expected = dump(&from_scratch.state())?;
+        let mut check = Check { damaged: from_scratch.applied().damaged.clone(), ..Check::default() };
         let followers = &self.process().followers;
         let mut slot = followers.lock();
         let follower = followers.opened(&mut slot, &feed)?;
