@@ -10,7 +10,7 @@ use fieldstone_format::keys::level_ends;
 use fieldstone_journal::session::Limits;
 
 use super::matcher::{Match, Matcher};
-use super::versions::{Part, Versions};
+use super::versions::{KeyVersions, Part};
 use crate::segment::SegmentCursor;
 use crate::snapshot::{Loss, Owners, Snapshot};
 
@@ -119,7 +119,7 @@ impl Scan {
 
     /// The next key under which something is visible. Damage of the index, and commits that logs lost, are
     /// an error after the last key, so that everything readable comes first.
-    pub fn next_key(&mut self) -> Result<Option<Versions>> {
+    pub fn next_key(&mut self) -> Result<Option<KeyVersions>> {
         self.limits.step()?;
         while let Some(first) = self.heap.first() {
             match self.matcher.test(first.key())? {
@@ -145,7 +145,7 @@ impl Scan {
                 let segment = cursor.index;
                 let uid = self.snapshot.log_of(segment).uid;
                 if self.snapshot.owners.counts(&self.key[..dataset_end], uid) {
-                    Versions::collect(
+                    KeyVersions::collect(
                         &self.snapshot,
                         segment,
                         cursor.place(),
@@ -158,7 +158,7 @@ impl Scan {
                 let more = cursor.advance()?;
                 self.restore_heap(more);
             }
-            if let Some(versions) = Versions::new(&self.key, parts)
+            if let Some(versions) = KeyVersions::new(&self.key, parts)
                 && (versions.live > 0 || self.removed)
             {
                 return Ok(Some(versions));
