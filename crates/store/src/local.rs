@@ -346,6 +346,10 @@ impl FieldAccess for LocalStore {
         self.journal.schema().make(|schema| schema.select_at(request, now))
     }
 
+    fn bounds(&self) -> Result<Vec<Request>> {
+        Ok(Vec::new())
+    }
+
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
         self.journal.access().check_writable()?;
         let key = self.journal.schema().make(|schema| schema.resolve(key))?;
