@@ -142,12 +142,11 @@ unsafe fn declared(
     // SAFETY: not null, and the caller promises that it leads to options.
     for given in unsafe { items(options, 1, "options of a group") }? {
         if given.level != 0 {
-            let level = u64::try_from(given.level).unwrap_or(u64::MAX);
-            group.level = LevelChoice::number(level)
-                .map_err(|_| Code::Option.error(format!("{} is not a level of a group", given.level)))
-                .map_err(|error| {
-                    error.with_hint("give 1 for a file per set and step, 2 per set, 3 per group, or 0")
-                })?;
+            let level = u64::try_from(given.level);
+            let level = level.map_err(|_| Code::Option.error(format!("the level is {}", given.level)));
+            group.level = level.and_then(LevelChoice::number).map_err(|error| {
+                error.with_hint("give 1 for a file per set and step, 2 per set, 3 per group, or 0")
+            })?;
         }
         // SAFETY: the caller passes texts that end in a zero byte, or null.
         let (method, order) =

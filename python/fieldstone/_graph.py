@@ -100,7 +100,7 @@ def between(versions: Any) -> tuple[int, int] | None:
     if not versions:
         return None
     if not isinstance(versions, tuple) or len(versions) != 2:
-        raise Invalid(f"versions is {versions!r}", "give True, or a pair of moments")
+        raise Invalid(f"versions is {versions!r}", "give True, or a pair of times")
     first, last = (stamp_of(moment, "versions") for moment in versions)
     return (0 if first is None else first, 2**64 - 1 if last is None else last)
 
@@ -396,7 +396,7 @@ class Graph:
         asked = between(versions)
         if asked is not None and at is not None:
             raise Invalid(
-                "both at and versions are given", "at selects the state at a moment, versions all of them"
+                "both at and versions are given", "at selects the state at one time, versions all of them"
             )
         native = self._read
         if asked is None:
@@ -426,7 +426,7 @@ class Graph:
         asked = between(versions)
         if asked is not None and at is not None:
             raise Invalid(
-                "both at and versions are given", "at selects the state at a moment, versions all of them"
+                "both at and versions are given", "at selects the state at one time, versions all of them"
             )
         native = self._read
         rows = native.edges(vertex, type, stamp_of(at, "at"), asked, count(limit, "limit"))

@@ -24,16 +24,11 @@ from ._graph import Graph
 from ._hits import Hits
 from ._native import (
     Table,
-    _cubes,
-    _decide,
     _export_grib,
     _exports_grib,
-    _field,
-    _is_mixed,
     _items,
     _list_since,
     _Query,
-    _roles,
     _Store,
     _transaction,
 )
@@ -64,26 +59,6 @@ class Store(_Store):
     """
 
     __slots__ = ()
-
-    # -- calls of tests and of other modules here, without a promise
-
-    def _cubes(self, request: Any = None, **options: Any) -> Any:
-        return _cubes(self, request, **options)
-
-    def _field(self, key: Mapping[str, Any]) -> Any:
-        return _field(self, key)
-
-    def _roles(self) -> Any:
-        return _roles(self)
-
-    def _is_mixed(self) -> bool:
-        return _is_mixed(self)
-
-    def _decide(self, id: str, commit: bool) -> None:
-        _decide(self, id, commit)
-
-    def _list_since(self, request: Any, since: str) -> tuple[Iterator[Entry], str]:
-        return _list_since(self, request, since)
 
     # -- fields
 

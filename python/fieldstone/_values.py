@@ -78,19 +78,19 @@ def datetime_ns(moment: Any) -> int:
             moment = datetime.fromisoformat(moment)
         except ValueError:
             raise Invalid(
-                f"{moment!r} is not a moment", "write it as 2026-11-21 or 2026-11-21T06:00:00Z"
+                f"{moment!r} is not a valid time", "write it as 2026-11-21 or 2026-11-21T06:00:00Z"
             ) from None
     if hasattr(moment, "to_datetime64"):  # a pandas Timestamp, to the nanosecond
         moment = moment.to_datetime64()
     if isinstance(moment, np.datetime64):
         if np.isnat(moment):
-            raise Invalid(f"{moment} is not a moment", "leave it out")
+            raise Invalid(f"{moment} is not a valid time", "leave it out")
         return int(datetimes_ns(moment).astype("i8"))
     if isinstance(moment, date) and not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day)
     if not isinstance(moment, datetime):
         raise Invalid(
-            f"{moment!r} is not a moment", "give a datetime, a date, a numpy.datetime64 or ISO text"
+            f"{moment!r} is not a valid time", "give a datetime, a date, a numpy.datetime64 or ISO text"
         )
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
     nanoseconds = since // _MICROSECOND * 1000
@@ -113,6 +113,6 @@ def datetimes_ns(moments: Any) -> Any:
         first = np.atleast_1d(moments)[wrong][0]
         raise Invalid(
             f"{first} cannot be stored exactly as nanoseconds since 1970 in 64 bits",
-            "give moments from 1678 to 2261 in whole nanoseconds",
+            "give times from 1678 to 2261 in whole nanoseconds",
         )
     return exact

@@ -13,7 +13,6 @@ use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
 use crate::request::requests;
 use crate::sequence::Several;
-use crate::store::Store;
 
 /// Fields whose keys differ only in some keywords, the axes.
 #[pyclass(frozen, name = "_Cube", module = "fieldstone._native")]
@@ -67,16 +66,13 @@ fn pairs<'py>(py: Python<'py>, key: &FieldKey) -> PyResult<Bound<'py, PyTuple>> 
 
 /// The fields of `request` as cubes, in key order, and the values of each axis over all cubes. Keywords in `by`
 /// separate cubes, and all others are axes; alternatively, the keywords in `along` are the axes.
-#[pyfunction]
-#[pyo3(name = "_cubes", signature = (store, request=None, *, by=None, along=None))]
 pub fn cubes<'py>(
     py: Python<'py>,
-    store: &Bound<'py, Store>,
+    handle: &fieldstone::Store,
     request: Option<&Bound<'py, PyAny>>,
     by: Option<Several<String>>,
     along: Option<Several<String>>,
 ) -> PyResult<(Vec<Cube>, Bound<'py, PyDict>)> {
-    let handle = store.get().handle()?;
     let requests = requests(request)?;
     let names: Vec<&str> = by.iter().chain(&along).flat_map(|words| &words.0).map(String::as_str).collect();
     let grouping = match (&by, &along) {
@@ -85,36 +81,28 @@ pub fn cubes<'py>(
         _ => return Err(invalid("_cubes takes either by or along", "give the keywords of one of them")),
     };
     let options = ReadOptions::default();
-    let found = py.waiting(|| fieldstone::cubes(&handle, &requests, grouping, &options)).or_raise()?;
+    let found = py.waiting(|| fieldstone::cubes(handle, &requests, grouping, &options)).or_raise()?;
     let mut maker = Maker { py, known: HashMap::new(), dtypes: Vec::new() };
     let axes = maker.axes(&found.axes)?;
     let cubes = found.cubes.into_iter().map(|cube| maker.cube(cube)).collect::<PyResult<_>>()?;
     Ok((cubes, axes))
 }
 
-/// Whether the store's schema has both rules for GRIB keys and rules for runs that one keyword names.
-#[pyfunction]
-#[pyo3(name = "_is_mixed")]
-pub fn is_mixed(store: &Bound<'_, Store>) -> PyResult<bool> {
-    Ok(store.get().handle()?.schema().catalog_roles().len() > 1)
-}
-
 /// The keywords that mean project, run (one or several), step and variable in the store's schema; None if it has
-/// none. If its rules differ in them, the keywords of runs that one keyword names: those of arrays.
-#[pyfunction]
-#[pyo3(name = "_roles")]
-pub fn roles(store: &Bound<'_, Store>) -> PyResult<Roles> {
-    let schema = store.get().handle()?.schema();
+/// none. If its rules differ in them, the keywords of runs that one keyword names: those of arrays. Then whether the
+/// schema has both rules for GRIB keys and rules for such runs.
+pub fn roles(handle: &fieldstone::Store) -> Roles {
+    let schema = handle.schema();
     let sets = schema.catalog_roles();
     let one = sets.iter().find(|roles| roles.run.len() == 1);
-    let Some(roles) = one.or(sets.first()) else { return Ok((None, Vec::new(), None, None)) };
+    let Some(roles) = one.or(sets.first()) else { return (None, Vec::new(), None, None, false) };
     let text = |name: &Option<Arc<str>>| name.as_deref().map(str::to_owned);
     let run = roles.run.iter().map(|keyword| keyword.to_string()).collect();
-    Ok((text(&roles.project), run, text(&roles.step), text(&roles.variable)))
+    (text(&roles.project), run, text(&roles.step), text(&roles.variable), sets.len() > 1)
 }
 
-/// Keywords of project, run, step and variable.
-type Roles = (Option<String>, Vec<String>, Option<String>, Option<String>);
+/// Keywords of project, run, step and variable, and whether the schema is mixed.
+pub type Roles = (Option<String>, Vec<String>, Option<String>, Option<String>, bool);
 
 /// Makes Python objects, one for equal values.
 struct Maker<'py> {

@@ -88,7 +88,7 @@ mod native {
     #[pymodule_export]
     use super::context::PyMembership;
     #[pymodule_export]
-    use super::describe::{Cube, cubes, is_mixed, roles};
+    use super::describe::Cube;
     #[pymodule_export]
     use super::execution::{PyExecution, record_late_reads};
     #[pymodule_export]

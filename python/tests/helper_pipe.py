@@ -176,7 +176,7 @@ class Shelf:
         return self._store
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("list", "axes", "retrieve", "version", "_cubes", "_roles", "_is_mixed", "_catalog"):
+        if name not in ("list", "axes", "retrieve", "version", "_cubes", "_catalog"):
             raise AttributeError(name)
         return getattr(self._real(), name)
 

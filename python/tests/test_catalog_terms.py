@@ -117,7 +117,7 @@ def test_a_transaction_is_named_by_its_id():
         ({"step": True}, "step=a bool", "whole number"),
         ({"time": slice(0, 1)}, "slices are for integers only", "fst.between"),
         ({"created": slice("2026", "2027")}, "slices are for integers only", "fst.between"),
-        ({"created": "soon"}, "'soon' is not a moment", "2026-11-21"),
+        ({"created": "soon"}, "'soon' is not a valid time", "2026-11-21"),
         ({"created": 3}, "created is 3", "datetime"),
         ({"value": None, "box": {"z": slice(5, 5)}}, "empty along z", "half-open"),
         ({"box": {"z": slice(0.5, 2)}}, "slices are for integers only", "fst.between"),

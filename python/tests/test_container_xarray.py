@@ -468,7 +468,7 @@ def test_names_with_slashes_are_refused(tmp_path):
         xr.Dataset({"v": (*ones, {"a/units": "K"})}),
         xr.DataTree.from_dict({"/n": xr.Dataset({"v": ones}, attrs={"a/title": "t"})}),
     ):
-        with pytest.raises(fst.Invalid, match=r"(cannot contain|holds no) /"):
+        with pytest.raises(fst.Invalid, match=r"a name cannot contain /"):
             container.write_dataset(ds, tmp_path / "a.nc")
         assert not (tmp_path / "a.nc").exists()
 

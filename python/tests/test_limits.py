@@ -16,7 +16,6 @@ import fieldstone as fst
 import fieldstone.container
 import numpy as np
 import pytest
-from fieldstone import _native
 from fieldstone._native import _Query
 
 LEVELS = "nested more than 64 levels"
@@ -315,7 +314,7 @@ def test_a_length_that_is_wrong_is_not_believed(store: fst.Store, tmp_path: Any,
         return Lies(length, tuple(items))
 
     assert restore(lie(lie(level) for level in levels), lie(kinds)) == held
-    cubes, _ = _native._cubes(key, along=Lies(length, ("step",)))
+    cubes, _ = key._cubes(along=Lies(length, ("step",)))
     assert len(cubes) == 1
     assert len(store.attributes().aggregate(lie(["run"]))) == 0
     assert [tag.name for tag in store.create_tags(lie(["p", "q"]), type=lie(["int", "float"]))] == ["p", "q"]

@@ -364,7 +364,7 @@ def test_whatever_is_stored_is_read(tmp_path, seed):
         whole = expected[0] if steps == 1 else np.stack(expected)
         dims = [f"dim_{i}" for i in range(len(shape))]
         cuts = {dim: draw.randint(1, n) for dim, n in zip(dims, shape, strict=True)}
-        (cube,), _ = _native._cubes(store, "run=a", by=["run", "variable"])
+        (cube,), _ = store._cubes("run=a", by=["run", "variable"])
         named = dict(zip(dims, cube.chunks or shape, strict=True))
         for chunks in ("stored", None, cuts, named):
             found = fst.zarr_store(store, "run=a", chunks=chunks)

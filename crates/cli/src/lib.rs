@@ -143,7 +143,7 @@ pub fn call(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     };
     // A command of a job that only read has not recorded that yet; its answer stands all the same.
     if let Err(error) = fieldstone::execution::record_late_reads() {
-        output::report(&error.context("what was read is not recorded"), format != Format::Text);
+        output::report(&error.context("the reads of this command are not recorded"), format != Format::Text);
     }
     match done {
         Ok(()) | Err(Stop::PipeClosed) => 0,

@@ -159,7 +159,8 @@ pub trait GraphReader {
     fn now(&self) -> u64;
 }
 
-/// Lineage, traversals and audits.
+/// Lineage, traversals and audits. The limits of a session end them on their way, and also the reading of a
+/// traversal's paths.
 pub trait GraphWalks {
     /// The vertices from which a vertex came, or that came from it. NotFound if nothing names the vertex.
     fn trace(&self, root: &VertexName, options: &TraceOptions, session: &Session) -> Result<Lineage>;

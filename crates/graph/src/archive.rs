@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use fieldstone_core::Result;
 use fieldstone_format::graph::{Props, RelationRow, TypeDecl, Version, VertexName, VertexRow, props_bytes};
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_journal::session::Limits;
 
 use crate::described::source;
 use crate::state::{GraphState, RelationReader, VertexVersion};
@@ -77,6 +78,7 @@ pub fn hidden(
     user: u32,
     before: u64,
     take: &mut dyn FnMut(&HiddenVersions) -> Result<()>,
+    limits: &mut Limits,
 ) -> Result<ArchiveReport> {
     let mut finder = Finder {
         state,
@@ -88,6 +90,7 @@ pub fn hidden(
     };
     for (i, segment) in state.segments().iter().enumerate() {
         for number in 0..segment.vertices() {
+            limits.step()?;
             let place = segment.place(number)?;
             let mut seen = false;
             for older in &state.segments()[..i] {

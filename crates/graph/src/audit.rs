@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fieldstone_core::{Code, Result};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_journal::session::Limits;
 
 use crate::dossier::{newest, turned};
 use crate::read::{Relation, relation};
@@ -70,9 +71,14 @@ pub struct Audit {
 }
 
 /// Makes an audit. Invalid if neither a user nor a file is given, NotFound if the graph lacks them.
-pub fn audit(state: &GraphState, options: &AuditOptions, named: &dyn Fn(u32) -> String) -> Result<Audit> {
-    let mut auditor =
-        Auditor { state, options, named, users: BTreeMap::new(), rows: Vec::new(), truncated: false };
+pub fn audit(
+    state: &GraphState,
+    options: &AuditOptions,
+    named: &dyn Fn(u32) -> String,
+    limits: &mut Limits,
+) -> Result<Audit> {
+    let (users, rows, truncated) = (BTreeMap::new(), Vec::new(), false);
+    let mut auditor = Auditor { state, options, named, limits, users, rows, truncated };
     let mut derived = Vec::new();
     match (&options.file, &options.user) {
         (Some(file), _) => {
@@ -131,6 +137,7 @@ struct Auditor<'a> {
     state: &'a GraphState,
     options: &'a AuditOptions,
     named: &'a dyn Fn(u32) -> String,
+    limits: &'a mut Limits,
     /// Ids of the users of executions.
     users: BTreeMap<VertexName, BTreeSet<String>>,
     rows: Vec<AuditRow>,
@@ -158,6 +165,7 @@ impl Auditor<'_> {
 
     /// Adds the actions in one relation.
     fn take(&mut self, vertex: &VertexName, edge: &Edge) -> Result<()> {
+        self.limits.step()?;
         let kind = edge.direction.kind.to_string();
         let versions = self.versions(edge);
         let mut reader = self.state.reader();
@@ -228,6 +236,7 @@ impl Auditor<'_> {
                 if !done.insert(execution) {
                     continue;
                 }
+                self.limits.step()?;
                 if self.rows.len() > self.options.limit {
                     self.truncated = true;
                     return Ok(());
@@ -254,7 +263,7 @@ impl Auditor<'_> {
         // One vertex more than the limit, to notice that there are more; the file itself is the first.
         let limit = limit.saturating_add(1);
         let options = TraceOptions { way: Way::Down, since, at: until, limit, ..TraceOptions::default() };
-        let lineage = trace(self.state, file, &options)?;
+        let lineage = trace(self.state, file, &options, self.limits)?;
         self.truncated |= lineage.truncated;
         Ok(lineage.vertices.into_iter().skip(1).map(|step| step.name).collect())
     }

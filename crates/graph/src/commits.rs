@@ -10,6 +10,7 @@ use fieldstone_format::graph::VertexName;
 use fieldstone_format::keys::{encode_level, level_text};
 use fieldstone_format::log::{CommitRecord, SideRecord};
 use fieldstone_journal::feed::Feed;
+use fieldstone_journal::session::Limits;
 use fieldstone_journal::snapshot::SnapshotLog;
 
 use crate::audit::{AuditOptions, AuditRow, is_written_by};
@@ -27,10 +28,10 @@ struct Deeds {
 }
 
 /// The actions of a user's commits, by stamp.
-pub fn of_user(feed: &Feed, user: u32, options: &AuditOptions) -> Result<Vec<AuditRow>> {
+pub fn of_user(feed: &Feed, user: u32, options: &AuditOptions, limits: &mut Limits) -> Result<Vec<AuditRow>> {
     let mut rows = Vec::new();
     for log in feed.snapshot().logs.iter().filter(|log| log.uid == user) {
-        for (sequence, deeds) in of_log(feed, log)? {
+        for (sequence, deeds) in of_log(feed, log, limits)? {
             let within = options.since.is_none_or(|since| deeds.stamp >= since)
                 && options.until.is_none_or(|until| deeds.stamp <= until);
             if !within {
@@ -61,6 +62,7 @@ pub fn without_execution(
     rows: &[AuditRow],
     known: &BTreeSet<&VertexName>,
     (user, limit): (&str, usize),
+    limits: &mut Limits,
 ) -> Result<Vec<AuditRow>> {
     let mut found = Vec::new();
     // Rows of one commit are adjacent.
@@ -68,6 +70,7 @@ pub fn without_execution(
         if found.len() > limit {
             break;
         }
+        limits.step()?;
         if let Some(row) = rows.first()
             && !known.contains(&row.execution)
             && !is_written_by(state, &row.execution, user)?
@@ -83,7 +86,7 @@ fn commit_of(log: &SnapshotLog, sequence: u64) -> VertexName {
 }
 
 /// The actions of the visible commits of a log, by sequence.
-fn of_log(feed: &Feed, log: &SnapshotLog) -> Result<BTreeMap<u64, Deeds>> {
+fn of_log(feed: &Feed, log: &SnapshotLog, limits: &mut Limits) -> Result<BTreeMap<u64, Deeds>> {
     let mut all: BTreeMap<u64, Deeds> = BTreeMap::new();
     let shows = |transaction, sequence| match transaction {
         None => true,
@@ -94,6 +97,7 @@ fn of_log(feed: &Feed, log: &SnapshotLog) -> Result<BTreeMap<u64, Deeds>> {
     };
     let known = feed.problems().len();
     for entry in feed.entries(log.writer, 0) {
+        limits.step()?;
         let entry = entry?;
         if !shows(entry.transaction, entry.sequence) {
             continue;
@@ -119,6 +123,7 @@ fn of_log(feed: &Feed, log: &SnapshotLog) -> Result<BTreeMap<u64, Deeds>> {
         }
     }
     for commit in feed.commits(log.writer, 0)? {
+        limits.step()?;
         let commit = commit?;
         if !shows(commit.transaction, commit.sequence) {
             continue;

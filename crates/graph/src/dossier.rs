@@ -13,6 +13,7 @@ use fieldstone_core::Result;
 use fieldstone_core::value::{Value, parse_moment};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_journal::session::Limits;
 
 pub use crate::described::Properties;
 use crate::described::described;
@@ -71,8 +72,9 @@ pub fn dossier(
     root: &VertexName,
     options: &TraceOptions,
     named: &dyn Fn(u32) -> String,
+    limits: &mut Limits,
 ) -> Result<Dossier> {
-    around(state, trace(state, root, options)?, options.at, named)
+    around(state, trace(state, root, options, limits)?, options.at, named, limits)
 }
 
 /// The dossier of a lineage at a moment.
@@ -81,12 +83,14 @@ pub fn around(
     lineage: Lineage,
     at: Option<u64>,
     named: &dyn Fn(u32) -> String,
+    limits: &mut Limits,
 ) -> Result<Dossier> {
     let at = at.unwrap_or(END);
     let inside: BTreeSet<&VertexName> = lineage.vertices.iter().map(|step| &step.name).collect();
     let mut jobs = Vec::new();
     // A process may have taken part without its job being in the lineage; its user is known through the job.
     for process in inside.iter().filter(|name| &*name.kind == "process") {
+        limits.step()?;
         let owned = newest(state, process, "contains", at)?;
         jobs.extend(owned.into_iter().filter(|edge| !inside.contains(&edge.near)));
     }
@@ -94,6 +98,7 @@ pub fn around(
     let executions: BTreeSet<&VertexName> = executions.chain(jobs.iter().map(|edge| &edge.near)).collect();
     let mut runs = Vec::new();
     for execution in &executions {
+        limits.step()?;
         runs.extend(newest(state, execution, "run", at)?);
     }
     let mut users = BTreeMap::new();
@@ -106,6 +111,7 @@ pub fn around(
     for vertex in inside.iter().copied().chain(executions.iter().copied()).chain(ran) {
         // Several relations may lead to one vertex.
         if !props.contains_key(vertex) {
+            limits.step()?;
             let own = properties(state, vertex, at)?;
             props.insert(vertex.clone(), own);
         }

@@ -4,6 +4,7 @@ use fieldstone_core::value::{Test, Value};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{Props, VertexName};
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_journal::session::Limits;
 
 use crate::described::described;
 use crate::read::{self, Vertex};
@@ -103,17 +104,29 @@ pub fn find(
     test: &VertexTest,
     at: Option<u64>,
     limit: Option<usize>,
+    limits: &mut Limits,
 ) -> Result<Vec<Vertex>> {
-    let found = starts(state, test, at.unwrap_or(END), false)?;
-    let wanted = found.into_iter().take(limit.unwrap_or(usize::MAX));
-    wanted.map(|place| read::shown(state, &state.name(place)?, at)).collect()
+    let found = starts(state, test, at.unwrap_or(END), false, limits)?;
+    let mut vertices = Vec::new();
+    for place in found.into_iter().take(limit.unwrap_or(usize::MAX)) {
+        limits.step()?;
+        vertices.push(read::shown(state, &state.name(place)?, at)?);
+    }
+    Ok(vertices)
 }
 
 /// The vertices that pass a test, in the order of their places.
-pub fn starts(state: &GraphState, test: &VertexTest, at: u64, causal: bool) -> Result<Vec<VertexPlace>> {
+pub fn starts(
+    state: &GraphState,
+    test: &VertexTest,
+    at: u64,
+    causal: bool,
+    limits: &mut Limits,
+) -> Result<Vec<VertexPlace>> {
     let mut found = Vec::new();
     if let Some(named) = &test.named {
         for name in named {
+            limits.step()?;
             let place = VertexPlace::of(name);
             if state.names(place)? && test.passes(state, name, at, causal)? {
                 found.push(place);
@@ -122,7 +135,8 @@ pub fn starts(state: &GraphState, test: &VertexTest, at: u64, causal: bool) -> R
     } else {
         // The present version is never moved to another store, so indexes are complete for it.
         let now = at == END && !causal && test.versions.is_none();
-        for place in candidates(state, test, now)? {
+        for place in candidates(state, test, now, limits)? {
+            limits.step()?;
             let name = state.name(place)?;
             if test.passes(state, &name, at, causal)? && (causal || is_there(state, place, at)?) {
                 found.push(place);
@@ -136,7 +150,12 @@ pub fn starts(state: &GraphState, test: &VertexTest, at: u64, causal: bool) -> R
 
 /// The candidates for a test: by an indexed property, or else by type, or else all. No index has the
 /// properties of versions that were moved to another store; `now`: moved versions do not count.
-fn candidates(state: &GraphState, test: &VertexTest, now: bool) -> Result<Vec<VertexPlace>> {
+fn candidates(
+    state: &GraphState,
+    test: &VertexTest,
+    now: bool,
+    limits: &mut Limits,
+) -> Result<Vec<VertexPlace>> {
     let all_here = now || state.archives().next().is_none();
     let indexed = test.tests.iter().find(|(name, _)| match &test.kind {
         Some(kind) => all_here && state.vocabulary().indexes(kind, name),
@@ -150,6 +169,7 @@ fn candidates(state: &GraphState, test: &VertexTest, now: bool) -> Result<Vec<Ve
             (None, None) => (0..segment.vertices()).collect(),
         };
         for number in numbers {
+            limits.step()?;
             places.push(segment.place(number)?);
         }
     }
@@ -199,6 +219,7 @@ pub fn search(
     text: &str,
     kind: Option<&str>,
     limit: Option<usize>,
+    limits: &mut Limits,
 ) -> Result<Vec<Vertex>> {
     let wanted = wanted(text)?;
     let names = state.vocabulary().texts(NAME);
@@ -208,6 +229,7 @@ pub fn search(
         let mut places = Vec::new();
         for segment in state.segments() {
             for number in segment.words_of(&names)?.candidates(word, *prefix) {
+                limits.step()?;
                 places.push(segment.place(number)?);
             }
         }
@@ -222,6 +244,7 @@ pub fn search(
     let places: Vec<VertexPlace> = first.iter().filter(has).copied().collect();
     let mut found = Vec::new();
     for place in places {
+        limits.step()?;
         let name = state.name(place)?;
         if kind.is_some_and(|kind| *kind != *name.kind) || !is_there(state, place, END)? {
             continue;

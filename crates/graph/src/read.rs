@@ -9,6 +9,7 @@ use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::graph::{Props, VertexName};
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_journal::session::Limits;
 
 use crate::described::described;
 use crate::state::{END, Edge, EdgeVersion, GraphState, RelationReader, VertexVersion, standing};
@@ -169,6 +170,7 @@ pub fn edges(
     kind: Option<&str>,
     versions: Versions,
     limit: Option<usize>,
+    limits: &mut Limits,
 ) -> Result<Vec<Relation>> {
     let place = VertexPlace::of(name);
     let asked = kind.map(|kind| state.vocabulary().direction(kind));
@@ -179,6 +181,7 @@ pub fn edges(
     let (mut relations, mut reader) = (Vec::new(), state.reader());
     let mut chosen: Vec<EdgeVersion> = Vec::new();
     for edge in state.edges(place, &wanted)? {
+        limits.step()?;
         chosen.clear();
         match versions {
             Versions::At(at) => {

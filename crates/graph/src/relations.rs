@@ -7,6 +7,7 @@
 use fieldstone_core::Result;
 use fieldstone_core::value::{Test, Value};
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_journal::session::Limits;
 
 use crate::find::{VertexTest, find, pass};
 use crate::read::{self, Relation, Vertex};
@@ -65,14 +66,15 @@ pub fn find_by_type(
     tests: &[(String, Test)],
     at: Option<u64>,
     limit: Option<usize>,
+    limits: &mut Limits,
 ) -> Result<TypeMatches> {
     let tests = tests.to_vec();
     if is_of_relations(state, kind)? {
         let test = RelationTest { kind: kind.to_owned(), tests };
-        return Ok(TypeMatches::Relations(find_relations(state, &test, at, limit)?));
+        return Ok(TypeMatches::Relations(find_relations(state, &test, at, limit, limits)?));
     }
     let test = VertexTest { kind: Some(kind.to_owned()), tests, ..VertexTest::default() };
-    Ok(TypeMatches::Vertices(find(state, &test, at, limit)?))
+    Ok(TypeMatches::Vertices(find(state, &test, at, limit, limits)?))
 }
 
 /// The relations that pass a test: of each the version that is valid at a moment or now; up to a limit.
@@ -81,10 +83,11 @@ pub fn find_relations(
     test: &RelationTest,
     at: Option<u64>,
     limit: Option<usize>,
+    limits: &mut Limits,
 ) -> Result<Vec<Relation>> {
     let (direction, at) = (state.vocabulary().direction(&test.kind), at.unwrap_or(END));
     let limit = limit.unwrap_or(usize::MAX);
-    let mut search = RelationSearch { state, reader: state.reader(), test, direction, at };
+    let mut search = RelationSearch { state, reader: state.reader(), test, direction, at, limits };
     let mut found = Vec::new();
     if let Some((name, indexed)) = search.indexed() {
         let candidates = search.candidates(name, indexed)?;
@@ -113,6 +116,7 @@ struct RelationSearch<'a> {
     test: &'a RelationTest,
     direction: Direction,
     at: u64,
+    limits: &'a mut Limits,
 }
 
 impl<'a> RelationSearch<'a> {
@@ -128,11 +132,12 @@ impl<'a> RelationSearch<'a> {
     }
 
     /// Both ends of relations that may pass a test, from the index.
-    fn candidates(&self, name: &str, test: &Test) -> Result<Vec<(VertexPlace, VertexPlace)>> {
+    fn candidates(&mut self, name: &str, test: &Test) -> Result<Vec<(VertexPlace, VertexPlace)>> {
         let mut ends = Vec::new();
         for segment in self.state.segments() {
             let mut cursor = SegmentCursor::default();
             for (source, target) in segment.relations_by(&self.direction.kind, name)?.candidates(test) {
+                self.limits.step()?;
                 ends.push((segment.place_on(source, &mut cursor)?, segment.place_on(target, &mut cursor)?));
             }
         }
@@ -142,11 +147,12 @@ impl<'a> RelationSearch<'a> {
     }
 
     /// The vertices from which such relations lead.
-    fn sources(&self) -> Result<Vec<VertexPlace>> {
+    fn sources(&mut self) -> Result<Vec<VertexPlace>> {
         let mut places = Vec::new();
         for segment in self.state.segments() {
             let mut cursor = SegmentCursor::default();
             for number in segment.sources_of(&self.direction.kind)?.iter() {
+                self.limits.step()?;
                 places.push(segment.place_on(*number, &mut cursor)?);
             }
         }
@@ -186,6 +192,7 @@ impl<'a> RelationSearch<'a> {
             if found.len() >= limit {
                 break;
             }
+            self.limits.step()?;
             found.extend(self.passes(source, edge)?);
         }
         Ok(())

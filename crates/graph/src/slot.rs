@@ -19,6 +19,7 @@ use fieldstone_core::env::Env;
 use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_format::graph_segment::manifest::SplitVertex;
 use fieldstone_format::graph_segment::partitioning::Partitioning;
+use fieldstone_journal::session::Limits;
 
 use crate::hashing::PlaceMap;
 use crate::partition::{Partitioner, SlotNumber, Splits};
@@ -135,13 +136,15 @@ pub trait Slots: Debug + Send + Sync {
     fn thaw(&self, saved: Option<Vec<Vec<Arc<Segment>>>>) -> Result<()>;
 
     /// Begins a traversal in all slots, which does not see later puts. `state`: the content of all slots,
-    /// with the segments over it; `over`: those segments, which no slot has.
+    /// with the segments over it; `over`: those segments, which no slot has. `limits` end it early, and the
+    /// reads of its paths.
     fn begin(
         self: Arc<Self>,
         state: &Arc<GraphState>,
         over: &[Arc<Segment>],
         plan: TravelPlan,
         engine: Engine,
+        limits: Limits,
     ) -> Result<Box<dyn BegunTravel>>;
 }
 

@@ -199,11 +199,11 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    fn run(&mut self, follower: &mut dyn Follower, anew: bool) -> Result<Followed> {
+    fn run(&mut self, follower: &mut dyn Follower, from_scratch: bool) -> Result<Followed> {
         if !self.begin(follower)? {
             return Ok(Followed::Busy);
         }
-        let outcome = self.within(follower, anew);
+        let outcome = self.within(follower, from_scratch);
         match outcome {
             Ok(Followed::Done) => follower.end().map(|()| Followed::Done),
             // In a pause that another process did not end nothing is begun; giving up takes no notice.
@@ -227,8 +227,8 @@ impl Replay<'_> {
         Ok(begun)
     }
 
-    fn within(&mut self, follower: &mut dyn Follower, anew: bool) -> Result<Followed> {
-        if anew {
+    fn within(&mut self, follower: &mut dyn Follower, from_scratch: bool) -> Result<Followed> {
+        if from_scratch {
             follower.clear()?;
         }
         loop {

@@ -183,26 +183,34 @@ impl Session {
         Ok(())
     }
 
-    /// The same for a call of many steps; `None` where nothing limits the session.
-    pub fn limits(&self, clock: &Arc<dyn Clock>) -> Option<Limits> {
+    /// Its limits, for a call of many steps.
+    pub fn limits(&self, clock: &Arc<dyn Clock>) -> Limits {
         let limited = self.deadline.is_some() || self.cancel.is_some();
-        limited.then(|| Limits { session: self.clone(), clock: clock.clone(), steps: 0 })
+        // A stream of results outlives its call, and must not keep the session's author with it.
+        let only_limits =
+            || Session { deadline: self.deadline, cancel: self.cancel.clone(), ..Session::default() };
+        Limits { of: limited.then(|| (only_limits(), clock.clone())), steps: 0 }
     }
 }
 
-/// The limits of a session, for a call of many steps.
-#[derive(Debug, Clone)]
+/// The limits of a session, for a call of many steps. By default there are none.
+#[derive(Debug, Clone, Default)]
 pub struct Limits {
-    session: Session,
-    clock: Arc<dyn Clock>,
+    of: Option<(Session, Arc<dyn Clock>)>,
     steps: u32,
 }
 
 impl Limits {
-    /// Counts a step, and [checks](Session::check) the session at the first and then at each 256th.
+    /// Counts a step, and [checks](Limits::check) at the first and then at each 256th.
+    #[inline]
     pub fn step(&mut self) -> Result<()> {
         self.steps = self.steps.wrapping_add(1);
-        if self.steps % CHECKED == 1 { self.session.check(&*self.clock) } else { Ok(()) }
+        if self.steps % CHECKED == 1 { self.check() } else { Ok(()) }
+    }
+
+    /// Raises `Unavailable` if the session was cancelled or its deadline is past: for steps that take long.
+    pub fn check(&self) -> Result<()> {
+        self.of.as_ref().map_or(Ok(()), |(session, clock)| session.check(&**clock))
     }
 }
 

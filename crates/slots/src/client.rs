@@ -25,6 +25,7 @@ use fieldstone_graph::segment::Rows;
 use fieldstone_graph::slot::Engine;
 use fieldstone_graph::travel::plan::TravelPlan;
 use fieldstone_graph::travel::{SlotFigures, StepFigures};
+use fieldstone_journal::session::Limits;
 
 use crate::delivery::Delivery;
 use crate::network::{Arrival, Network};
@@ -53,6 +54,8 @@ pub struct SlotClient {
     delivery: Delivery,
     partitioner: Arc<dyn Partitioner>,
     clock: Arc<dyn Clock>,
+    /// The limits of the session that it works for.
+    limits: Limits,
     splits: PlaceMap<Splits>,
     next: u64,
     /// Splits that are complete but not finished.
@@ -109,6 +112,7 @@ impl SlotClient {
             delivery,
             partitioner,
             clock,
+            limits: Limits::default(),
             splits,
             next,
             complete,
@@ -116,6 +120,12 @@ impl SlotClient {
             redirects,
             gone,
         }
+    }
+
+    /// The same client, within the limits of a session: it stops waiting for slots when they are reached.
+    pub fn within(mut self, limits: Limits) -> SlotClient {
+        self.limits = limits;
+        self
     }
 
     pub(crate) fn slots(&self) -> SlotNumber {
@@ -153,9 +163,10 @@ impl SlotClient {
         (0..self.slots()).for_each(|slot| self.say(slot, message.clone()));
     }
 
-    /// The next message and its slot; Unavailable if a slot no longer serves.
+    /// The next message and its slot; Unavailable if a slot no longer serves, or at a limit of the session.
     pub(crate) fn receive(&mut self) -> Result<(SlotNumber, Message)> {
         loop {
+            self.limits.check()?;
             // After a slot has gone, take the frames that are there already, and then fail.
             let wait = if self.all_serve() { LOOK } else { Duration::ZERO };
             match self.network.receive(self.address(), wait) {

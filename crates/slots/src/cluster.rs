@@ -17,6 +17,7 @@ use fieldstone_graph::partition::{Partitioner, SlotNumber, Splits, partitioner};
 use fieldstone_graph::segment::Segment;
 use fieldstone_graph::slot::{Engine, ShelfContent, SplitTable, split_table};
 use fieldstone_graph::travel::TravelPlan;
+use fieldstone_journal::session::Limits;
 
 use crate::client::{SlotClient, WalkedSlots};
 use crate::network::{Arrival, Mailboxes, Network, Networks};
@@ -148,8 +149,9 @@ impl SlotCluster {
         plan: &TravelPlan,
         engine: Engine,
         over: &[Arc<Segment>],
+        limits: Limits,
     ) -> Result<BegunWalk> {
-        let mut client = self.client();
+        let mut client = self.client().within(limits);
         let mut lead = self.lead();
         lead.look();
         let own = if over.is_empty() {

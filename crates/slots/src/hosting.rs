@@ -10,6 +10,7 @@ use fieldstone_graph::segment::{Rows, Segment};
 use fieldstone_graph::slot::{BegunTravel, Engine, ShelfContent, Slots, StartSlots};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::travel::TravelPlan;
+use fieldstone_journal::session::Limits;
 
 use crate::cluster::{SlotCluster, SlotOptions};
 use crate::travels;
@@ -79,7 +80,8 @@ impl Slots for SlotCluster {
         over: &[Arc<Segment>],
         plan: TravelPlan,
         engine: Engine,
+        limits: Limits,
     ) -> Result<Box<dyn BegunTravel>> {
-        Ok(Box::new(travels::begin(&self, state, over, plan, engine)?))
+        Ok(Box::new(travels::begin(&self, state, over, plan, engine, limits)?))
     }
 }

@@ -16,7 +16,7 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::keys::key_text;
 use fieldstone_journal::session::SessionKey;
 
-use crate::read::{Part, Versions, lookup};
+use crate::read::{KeyVersions, Part, lookup};
 use crate::snapshot::Snapshot;
 
 /// Content under one key that a handle accepted as new, and has not flushed.
@@ -105,7 +105,12 @@ impl NewFields {
 }
 
 /// Conflict where what is visible has what is about to be archived.
-fn check_there(snapshot: &Snapshot, there: &Versions, piece: Option<&IndexBox>, attempt: &str) -> Result<()> {
+fn check_there(
+    snapshot: &Snapshot,
+    there: &KeyVersions,
+    piece: Option<&IndexBox>,
+    attempt: &str,
+) -> Result<()> {
     let of = |part: &Part| snapshot.log_of(part.segment as usize).record.attempt.as_ref();
     // A writer with an attempt goes on where a dead one left off: what that one did not finish is hidden by it.
     let counts = |part: &&Part| attempt.is_empty() || of(part).is_none_or(|other| other.name == attempt);

@@ -246,7 +246,7 @@ impl LocalStore {
         &self.journal.env().clock
     }
 
-    fn limits(&self, session: &Session) -> Option<Limits> {
+    fn limits(&self, session: &Session) -> Limits {
         session.limits(self.clock())
     }
 
@@ -344,6 +344,10 @@ impl FieldAccess for LocalStore {
     fn select(&self, request: &Request) -> Result<fieldstone_core::schema::Selection> {
         let now = self.journal.env().clock.now();
         self.journal.schema().make(|schema| schema.select_at(request, now))
+    }
+
+    fn bounds(&self) -> Result<Vec<Request>> {
+        Ok(Vec::new())
     }
 
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {

@@ -9,6 +9,7 @@ use fieldstone_format::Id;
 use fieldstone_journal::Session;
 use fieldstone_journal::feed::Feed;
 use fieldstone_journal::follower::{FieldLookup, HeldField};
+use fieldstone_journal::session::Limits;
 
 use crate::api::ListOptions;
 use crate::read;
@@ -39,7 +40,7 @@ impl FieldLookup for Standing {
     ) -> Result<()> {
         let selection = self.schema.select_at(request, self.now)?;
         let options = ListOptions { session: Session::from(transaction), ..ListOptions::default() };
-        for entry in read::list(&self.snapshot, selection, &options, None, None)? {
+        for entry in read::list(&self.snapshot, selection, &options, None, Limits::default())? {
             let entry = match entry {
                 // Damaged parts are skipped here, as they are when logs are followed.
                 Err(e) if e.kind() == ErrorKind::Corrupt => break,

@@ -48,12 +48,18 @@ class Parts:
 
 @dataclass(frozen=True)
 class Roles:
-    """The keywords that are project, run (one or several), step and variable in the store's schema."""
+    """The keywords that are project, run (one or several), step and variable in the store's schema, and whether
+    its rules differ in them: a store of arrays and of GRIB messages."""
 
     project: str | None
     run: list[str]
     step: str | None
     variable: str | None
+    is_mixed: bool
+
+    @classmethod
+    def of(cls, store: Any) -> Roles:
+        return cls(*store._catalog().roles())
 
 
 class Shared:

@@ -176,7 +176,7 @@ class DeclaredMessages:
 
         If the catalog is out of reach, eccodes takes its place, so that a store of messages still opens.
         """
-        _, self._keywords, _, self._variable = store._roles()
+        _, self._keywords, _, self._variable, _ = store._catalog().roles()
         names = {name for key in keys for name in self._runs(key)}
         rows: Iterable[Any] = ()
         with contextlib.suppress(Unavailable):

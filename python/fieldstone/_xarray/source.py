@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fieldstone._native import _field
+
 if TYPE_CHECKING:
     from fieldstone._native import Field
 
@@ -79,7 +81,7 @@ class Source:
     def field(self, key: Key) -> Field:
         """A field, from which parts can be read."""
         try:
-            return self.store._field(key)
+            return _field(self.store, key)
         except ValueError:
             if (field := self._exactly(key)) is None:
                 raise

@@ -47,7 +47,7 @@ def dataset(
     view: View = View(),
 ) -> Parts | list[netcdf.Member]:
     """Everything that a request selects, as one Dataset; if several files are to be joined, each of them."""
-    roles = Roles(*source.store._roles())
+    roles = Roles.of(source.store)
     (grib_messages, request), *others = asked_apart(source, request)
     if others:
         raise Invalid(
@@ -109,7 +109,7 @@ def tried(path: str, nodes: Iterable[Node]) -> Iterator[Node]:
 
 def runs_of(source: Source, request: Any, narrowed: bool, view: View) -> Iterator[Node]:
     """The nodes of everything except GRIB; `narrowed`: a request may leave out parts of files."""
-    roles = Roles(*source.store._roles())
+    roles = Roles.of(source.store)
     by = [k for k in (roles.project, *roles.run, roles.variable) if k]
     cubes, order = source.store._cubes(request, by=by)
     shared, runs = Shared(order), by_run(cubes, roles)
@@ -188,7 +188,7 @@ def by_group(cubes: Sequence[Any], roles: Roles) -> dict[str, list[Any]]:
 
 def on_level(source: Source, request: Any, level: Any) -> tuple[str, Any]:
     """The group of a level, and the request for only its variables; NotFound if there is no such level."""
-    keyword = Roles(*source.store._roles()).variable
+    keyword = Roles.of(source.store).variable
     if keyword is None:
         raise Invalid("level= in a store whose schema names no variables", "leave level= out")
     group, there = _on_level(request, keyword, level)
@@ -204,7 +204,7 @@ def on_level(source: Source, request: Any, level: Any) -> tuple[str, Any]:
 
 def asked_apart(source: Source, request: Any) -> list[tuple[bool, Any]]:
     """Whether a request selects GRIB messages; for a store of both kinds, one request for each of them."""
-    if not source.store._is_mixed():
+    if not Roles.of(source.store).is_mixed:
         return [(is_grib(source, request), request)]
     parts = [(True, _within(request, "param=?*")), (False, _within(request, "variable=?*"))]
     there = [(is_of, part) for is_of, part in parts if any(True for _ in source.store.list(part))]

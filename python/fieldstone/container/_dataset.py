@@ -107,7 +107,7 @@ def _check_names(dataset: xr.Dataset) -> None:
         for name in names:
             if "/" in str(name):
                 raise Invalid(
-                    f"{what} {name!r}: names cannot contain /", "make paths with a DataTree, or rename it"
+                    f"{what} {name!r}: a name cannot contain /", "make paths with a DataTree, or rename it"
                 )
 
 

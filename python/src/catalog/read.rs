@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyList};
 use super::hit_table::PyHitTable;
 use super::hits::{HitStream, Source, Users, key_of};
 use super::{PyCatalog, RunPair, boxes, rows, run_name, terms, values};
+use crate::describe::{Roles, roles};
 use crate::errors::{Raise, invalid};
 use crate::interrupt;
 use crate::log::Waiting as _;
@@ -67,6 +68,11 @@ impl PyQuery {
 
 #[pymethods]
 impl PyCatalog {
+    /// The keywords of project, run, step and variable in the schema, and whether its rules differ in them.
+    fn roles(&self) -> Roles {
+        roles(&self.handle)
+    }
+
     fn hits(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<PyHitTable> {
         let query = &query.get().query;
         let table = py.waiting(|| self.catalog().attributes(query)).or_raise()?;

@@ -378,7 +378,7 @@ fn moments(test: &Test) -> PyResult<Test> {
             Value::Text(text) => Python::attach(|py| values::nanoseconds(PyString::new(py, text).as_any()))
                 .map(Value::DateTime),
             other => Err(invalid(
-                format!("created is {other}, which is not a moment"),
+                format!("created is {other}, which is not a time"),
                 "give a datetime, or text such as \"2026-11-21\"",
             )),
         }
@@ -397,7 +397,7 @@ fn moments(test: &Test) -> PyResult<Test> {
         Test::Not(test) => Test::Not(Box::new(moments(test)?)),
         Test::Exists => Test::Exists,
         Test::Contains(_) | Test::Glob(_) | Test::Typed(_) => {
-            return Err(invalid("created is a moment, not a text", "give fst.between(a, b), above or below"));
+            return Err(invalid("created is a time, not a text", "give fst.between(a, b), above or below"));
         }
     })
 }

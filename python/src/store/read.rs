@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::{Store, session};
+use crate::describe::{Cube, cubes};
 use crate::errors::{Raise, invalid};
 use crate::expand::Expansion;
 use crate::explain::explained;
@@ -17,6 +18,7 @@ use crate::listing::{PyListing, since_version};
 use crate::log::Waiting as _;
 use crate::news;
 use crate::request::{KeyText, requests};
+use crate::sequence::Several;
 
 /// The one field that a key names.
 pub fn found(
@@ -53,6 +55,18 @@ impl Store {
         let options = ReadOptions { session: session(txn)? };
         let field = found(py, &self.handle()?, &KeyText::new(key)?, &options)?;
         fields::value(py, &field, start, count)
+    }
+
+    /// The fields of `request` as cubes, and the values of each axis: for the xarray engine.
+    #[pyo3(signature = (request=None, *, by=None, along=None))]
+    fn _cubes<'py>(
+        &self,
+        py: Python<'py>,
+        request: Option<&Bound<'py, PyAny>>,
+        by: Option<Several<String>>,
+        along: Option<Several<String>>,
+    ) -> PyResult<(Vec<Cube>, Bound<'py, PyDict>)> {
+        cubes(py, &self.handle()?, request, by, along)
     }
 
     /// The fields that `request` selects, in request order, as a pinned snapshot that reads lazily.

@@ -238,8 +238,8 @@ const OURS_ALONE: [&str; 15] = [
     // Names that no library could define, or that hide each other.
     "names are UTF-8",
     "names are in Unicode's normal form C",
-    "a name holds no control character",
-    "a name holds no /",
+    "a name cannot contain control characters",
+    "a name cannot contain /",
     "a name does not end in a space",
     "a name has at least one character",
     "a name begins with a letter, a digit, an underscore or a character beyond ASCII",

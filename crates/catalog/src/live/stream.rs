@@ -7,7 +7,6 @@ use fieldstone_core::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use fieldstone_core::sync::thread;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::AttributeId;
-use fieldstone_journal::session::Limits;
 
 use crate::engine::{Flow, can_stand_in};
 use crate::query::{self, Hit, HitTable, Query};
@@ -58,7 +57,7 @@ fn send(reader: &EngineReader, query: &Query, moment: ConsistentRead, sender: &S
     let outcome = reader.look_shared(moment, &mut |index| {
         let again = sent.again()?;
         query::run(index, query, &mut |hit| {
-            limits.as_mut().map_or(Ok(()), Limits::step)?;
+            limits.step()?;
             let hit = hit.to_hit();
             let id = hit.id;
             if again && sent.ids.contains(&id) {

@@ -242,7 +242,7 @@ impl Overlays {
         // The overlay is taken out, so that an error on the way leaves the copy without one.
         let laid = match copy.laid.take().filter(|laid| laid.continues_to(moment)) {
             Some(laid) => self.lay_more(follower, index, laid, moment, session)?,
-            None => self.lay_anew(follower, index, moment, session)?,
+            None => self.lay_from_scratch(follower, index, moment, session)?,
         };
         let Some(laid) = laid else { return Ok(None) };
         let answer = read(index)?;
@@ -251,7 +251,7 @@ impl Overlays {
     }
 
     /// Follows the logs and overlays all unflushed records; `None` if the read is out of date.
-    fn lay_anew(
+    fn lay_from_scratch(
         &self,
         follower: &EngineFollower,
         index: &mut Index,

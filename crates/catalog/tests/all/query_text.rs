@@ -197,7 +197,7 @@ fn errors_point_at_the_character() {
         ("value 5", 6, "expected a test, found `5`", "exists"),
         ("value>nan", 6, "NaN cannot be compared", "not value>=-inf"),
         ("value=9..5", 6, "`9..5` is not a valid range", "LOW at most HIGH"),
-        ("value=0x1", 6, "is not a valid bytes", "two hexadecimal digits"),
+        ("value=0x1", 6, "is not valid as bytes", "two hexadecimal digits"),
         ("value in 5", 9, "expected `(`", "in (a, b)"),
         ("value in (5 6)", 12, "expected `,` or `)`, found `6`", ""),
         ("value between 1 or 2", 16, "expected `and`", "between 1 and 5"),

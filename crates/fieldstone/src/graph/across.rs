@@ -9,12 +9,13 @@
 //! * the walk continues from a commit in its own store, once for each time that it reaches the commit with fewer hops:
 //!   so stores that read each other do not loop;
 //! * `depth` and `limit` apply to all stores together;
-//! * a store that cannot be reached or read is named with the reason, and is not an error.
+//! * a store that cannot be reached or read is named with the reason, and is not an error;
+//! * the limits of the session hold in all stores.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fieldstone_core::value::Value;
-use fieldstone_core::{Code, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::graph::VertexName;
@@ -89,13 +90,34 @@ impl Tracer<'_> {
         let mut all = self.store.graph().around(lineage, at, self.session)?;
         for other in stores.iter().filter(|other| other.left.is_none()) {
             let Some(url) = &other.url else { continue };
-            let around = |store: Store| store.graph().around(lineage, at, &Session::default());
-            if let Ok(more) = open(url, other.id).and_then(around) {
-                add(&mut all, more);
+            let around = |store: Store| store.graph().around(lineage, at, &self.session_in(&store));
+            match open(url, other.id).and_then(around) {
+                Ok(more) => add(&mut all, more),
+                Err(error) if is_of_limits(&error) => return Err(error),
+                Err(_) => {}
             }
         }
         Ok(all)
     }
+
+    /// A session with the limits of this one, for reads of another store.
+    fn session_in(&self, other: &Store) -> Session {
+        let mut session = Session::default();
+        if let Some(cancel) = self.session.cancel() {
+            session = session.cancelled_by(cancel.clone());
+        }
+        if let Some(deadline) = self.session.deadline() {
+            // Each store has a clock of its own: only the remaining time is the same for both.
+            let now = |store: &Store| store.backend().env().clock.monotonic();
+            session = session.until(now(other).saturating_add(deadline.saturating_sub(now(self.store))));
+        }
+        session
+    }
+}
+
+/// Whether a read ended at the limits of its session, and not because of its store.
+fn is_of_limits(error: &Error) -> bool {
+    matches!(error.code(), Code::Cancelled | Code::DeadlinePassed)
 }
 
 /// Opens another store; WrongStore if a different store is in its place.
@@ -196,8 +218,9 @@ impl WalkAcross<'_> {
             }
         }
         let Some(store) = &other.store else { return Ok(None) };
-        match store.graph().trace_on(starts, options, &Session::default()) {
+        match store.graph().trace_on(starts, options, &self.own.session_in(store)) {
             Ok(found) => Ok(found),
+            Err(error) if is_of_limits(&error) => Err(error),
             Err(error) => {
                 other.left = Some(error.to_string());
                 Ok(None)

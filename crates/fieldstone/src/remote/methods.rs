@@ -15,6 +15,7 @@ macro_rules! fields {
             0x0104 try refresh() -> ();
             0x0105 try owner(level: &[u8]) -> Option<u32>;
             0x0106 try claim(level: Vec<u8>, session: &Session) -> ();
+            0x0107 try bounds() -> Vec<Request>;
         }
     };
 }

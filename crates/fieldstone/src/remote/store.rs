@@ -109,7 +109,9 @@ impl FieldAccess for RemoteStore {
     }
 
     fn select(&self, request: &Request) -> Result<Selection> {
-        self.schema().select_at(request, self.env.clock.now())
+        // The store at the far end may show only a part of its fields.
+        let request = self.bounds()?.into_iter().fold(request.clone(), Request::within);
+        self.schema().select_at(&request, self.env.clock.now())
     }
 
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {

@@ -74,6 +74,10 @@ impl FieldAccess for Composed {
         self.fields.select(request)
     }
 
+    fn bounds(&self) -> Result<Vec<Request>> {
+        self.fields.bounds()
+    }
+
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
         let options = &*self.options(options);
         self.check_slips(key, options)?;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use fieldstone::catalog::query::Query;
 use fieldstone::catalog::{CatalogSettings, Interrupt};
 use fieldstone::execution::{Execution, ExecutionOptions, Outcome};
-use fieldstone::graph::{Engine, RelationPut, Travel, VertexName, VertexPut, parse_travel};
+use fieldstone::graph::{Engine, RelationPut, TraceOptions, Travel, VertexName, VertexPut, parse_travel};
 use fieldstone::prelude::*;
 use fieldstone::{
     ArchiveOptions, Cancel, Code, ErrorKind, FieldStore, ListOptions, OpenOptions, ReadOptions, Request,
@@ -18,6 +18,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_store::LocalStore;
 use fieldstone_store::conformance::{Access, BEHAVIOURS, Harness, Opening, put_file, run};
+use fieldstone_store::local::LocalOptions;
 
 /// A simulated world that reaches all of its stores through loopbacks.
 struct Far(SimWorld);
@@ -65,6 +66,20 @@ fn it_shows_every_behaviour_of_field_stores() {
 }
 
 #[test]
+fn a_filter_at_the_far_end_bounds_what_requests_mean() {
+    let near = fieldstone::open("memory:", &OpenOptions::default()).unwrap();
+    let winds = near.filtered(Request::parse("variable=u/v").unwrap()).unwrap();
+    let far = Store::over(loopback(winds.backend().clone()), CatalogSettings::default());
+    let asked = Request::parse("run=a,variable=t/u,step=0/6").unwrap();
+    for (store, keys) in [(&near, 4), (&winds, 2), (&far, 2)] {
+        assert_eq!(store.select(&asked).unwrap().expand().unwrap().count(), keys);
+    }
+    // A filter over the far end counts in addition to the one there.
+    let both = far.filtered(Request::parse("step=6").unwrap()).unwrap();
+    assert_eq!(both.select(&asked).unwrap().expand().unwrap().count(), 1);
+}
+
+#[test]
 fn authors_stay_with_the_client_and_say_what_a_commit_came_from() {
     let store = far();
     let key = [("run", "a"), ("variable", "t")];
@@ -99,6 +114,45 @@ fn a_call_that_waits_is_cancelled_from_the_client() {
     let listed =
         store.list(&Request::new(), &options).and_then(|mut list| list.try_for_each(|e| e.map(drop)));
     assert_eq!(listed.unwrap_err().code(), Code::Cancelled);
+}
+
+/// A read of the graph by a session.
+type Read<'a> = &'a dyn Fn(&Session) -> Result<()>;
+
+/// A simulated clock ticks at each look, so a walk with a deadline takes longer by its looks at it.
+#[test]
+fn a_deadline_passes_during_a_walk_of_the_graph() {
+    let world = SimWorld::new(1);
+    world.set_tracing(false);
+    let (env, options) = (world.process("a"), LocalOptions { writable: true, ..LocalOptions::default() });
+    let clock = env.clock.clone();
+    let fields = LocalStore::open(env, Path::new("/shared/store"), options).unwrap();
+    let near = Store::of(fields, CatalogSettings::default(), false);
+    let (job, none) = (VertexName::new("job", "1"), Session::default());
+    let read = |n: usize| RelationPut::new("read", job.clone(), VertexName::new("file", &format!("/{n}")));
+    near.graph().put_relations((0..6_000).map(read).collect(), &none).unwrap();
+    near.flush(None).unwrap();
+    let far = Store::over(loopback(near.backend().clone()), CatalogSettings::default());
+    let travel =
+        Travel { steps: parse_travel("v(job:1).e(read).e(wasReadBy).e(read)").unwrap(), ..Travel::default() };
+    for store in [near, far] {
+        let trace =
+            |session: &Session| store.graph().trace(&job, &TraceOptions::default(), session).map(drop);
+        let walk = |session: &Session| store.graph().travel(&travel, Engine::default(), session).map(drop);
+        for read in [&trace as Read<'_>, &walk] {
+            let time = |session: &Session| {
+                let begun = clock.monotonic();
+                read(session).unwrap();
+                clock.monotonic() - begun
+            };
+            // The first read follows the logs.
+            time(&none);
+            let (plain, limited) = (time(&none), time(&none.until(u64::MAX)));
+            assert!(limited > 2 * plain, "{limited} with a deadline, {plain} without");
+            let error = read(&none.until(clock.monotonic() + limited / 4 * 3)).unwrap_err();
+            assert_eq!(error.code(), Code::DeadlinePassed);
+        }
+    }
 }
 
 #[test]

@@ -63,10 +63,10 @@ pub fn broken_rule(name: &[u8]) -> Option<&'static str> {
         return Some("a name begins with a letter, a digit, an underscore or a character beyond ASCII");
     }
     if name.iter().any(|byte| *byte < 0x20 || *byte == 0x7f) {
-        return Some("a name holds no control character");
+        return Some("a name cannot contain control characters");
     }
     if name.contains(&b'/') {
-        return Some("a name holds no /");
+        return Some("a name cannot contain /");
     }
     (*last == b' ').then_some("a name does not end in a space")
 }
@@ -86,7 +86,7 @@ mod tests {
             (" x", "begins with"),
             ("-x", "begins with"),
             (".x", "begins with"),
-            ("a/b", "no /"),
+            ("a/b", "cannot contain /"),
             ("a\nb", "control"),
             ("a\u{7f}", "control"),
             ("a ", "end in a space"),

@@ -28,6 +28,7 @@ use fieldstone_journal::follow::Followed;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_journal::instant::{Instant, ReadOwn};
 use fieldstone_journal::participant::{Buffered, FlushParticipant};
+use fieldstone_journal::session::Limits;
 use fieldstone_journal::{Journal, Session};
 
 use super::GraphPort;
@@ -124,6 +125,11 @@ impl GraphInner {
     /// Reports a change to the store.
     pub fn changed(&self, session: &Session) -> Result<()> {
         self.port.changed(session)
+    }
+
+    /// The limits of a session, for a read of many steps.
+    pub fn limits(&self, session: &Session) -> Limits {
+        session.limits(&self.env.clock)
     }
 
     /// The user of a session.
@@ -225,12 +231,17 @@ impl GraphInner {
     }
 
     /// Reads a state. If a segment is damaged, builds the follower again from the logs, once.
-    pub fn reading<T>(&self, session: &Session, read: impl Fn(&Arc<GraphState>) -> Result<T>) -> Result<T> {
+    pub fn reading<T>(
+        &self,
+        session: &Session,
+        read: impl Fn(&Arc<GraphState>, &mut Limits) -> Result<T>,
+    ) -> Result<T> {
         self.journal.check_there()?;
-        match read(&self.state(session)?) {
+        let limits = &mut self.limits(session);
+        match read(&self.state(session)?, limits) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 self.remake()?;
-                read(&self.state(session)?)
+                read(&self.state(session)?, limits)
             }
             outcome => outcome,
         }
@@ -261,10 +272,10 @@ impl GraphInner {
 
     pub fn verify(&self) -> Result<Check> {
         let feed = self.journal.looks().feed()?;
-        let mut anew = GraphFollower::new();
-        follow(&mut anew, &feed, true, &*self.env.clock)?;
-        let expected = dump(&anew.state())?;
-        let mut check = Check { damaged: anew.applied().damaged.clone(), ..Check::default() };
+        let mut from_scratch = GraphFollower::new();
+        follow(&mut from_scratch, &feed, true, &*self.env.clock)?;
+        let expected = dump(&from_scratch.state())?;
+        let mut check = Check { damaged: from_scratch.applied().damaged.clone(), ..Check::default() };
         let followers = &self.process().followers;
         let mut slot = followers.lock();
         let follower = followers.opened(&mut slot, &feed)?;

@@ -134,11 +134,11 @@ impl GraphWriter for Graph {
 
 impl GraphReader for Graph {
     fn vertex(&self, vertex: &VertexName, at: Option<u64>, session: &Session) -> Result<Vertex> {
-        self.inner.reading(session, |state| read::vertex(state, vertex, at))
+        self.inner.reading(session, |state, _| read::vertex(state, vertex, at))
     }
 
     fn versions(&self, vertex: &VertexName, session: &Session) -> Result<Vec<Vertex>> {
-        self.inner.reading(session, |state| read::versions(state, vertex))
+        self.inner.reading(session, |state, _| read::versions(state, vertex))
     }
 
     fn edges(
@@ -149,7 +149,7 @@ impl GraphReader for Graph {
         limit: Option<usize>,
         session: &Session,
     ) -> Result<Vec<Relation>> {
-        self.inner.reading(session, |state| read::edges(state, vertex, kind, versions, limit))
+        self.inner.reading(session, |state, limits| read::edges(state, vertex, kind, versions, limit, limits))
     }
 
     fn find(
@@ -159,7 +159,7 @@ impl GraphReader for Graph {
         limit: Option<usize>,
         session: &Session,
     ) -> Result<Vec<Vertex>> {
-        self.inner.reading(session, |state| find::find(state, test, at, limit))
+        self.inner.reading(session, |state, limits| find::find(state, test, at, limit, limits))
     }
 
     fn find_relations(
@@ -169,7 +169,7 @@ impl GraphReader for Graph {
         limit: Option<usize>,
         session: &Session,
     ) -> Result<Vec<Relation>> {
-        self.inner.reading(session, |state| relations::find_relations(state, test, at, limit))
+        self.inner.reading(session, |state, limits| relations::find_relations(state, test, at, limit, limits))
     }
 
     fn find_by_type(
@@ -180,7 +180,8 @@ impl GraphReader for Graph {
         limit: Option<usize>,
         session: &Session,
     ) -> Result<TypeMatches> {
-        self.inner.reading(session, |state| relations::find_by_type(state, kind, tests, at, limit))
+        self.inner
+            .reading(session, |state, limits| relations::find_by_type(state, kind, tests, at, limit, limits))
     }
 
     fn search(
@@ -190,7 +191,7 @@ impl GraphReader for Graph {
         limit: Option<usize>,
         session: &Session,
     ) -> Result<Vec<Vertex>> {
-        self.inner.reading(session, |state| find::search(state, text, kind, limit))
+        self.inner.reading(session, |state, limits| find::search(state, text, kind, limit, limits))
     }
 
     fn hidden(
@@ -203,7 +204,8 @@ impl GraphReader for Graph {
             return Err(Error::invalid("before is in the future")
                 .with_hint("versions that will be hidden then may be visible until then"));
         }
-        hidden(&*self.inner.state(session)?, self.inner.user(session), before, take)
+        let limits = &mut self.inner.limits(session);
+        hidden(&*self.inner.state(session)?, self.inner.user(session), before, take, limits)
     }
 
     fn user_name(&self, user: u32) -> String {
@@ -221,7 +223,7 @@ impl GraphReader for Graph {
 
 impl GraphWalks for Graph {
     fn trace(&self, root: &VertexName, options: &TraceOptions, session: &Session) -> Result<Lineage> {
-        self.inner.reading(session, |state| trace(state, root, options))
+        self.inner.reading(session, |state, limits| trace(state, root, options, limits))
     }
 
     fn trace_all(
@@ -231,7 +233,7 @@ impl GraphWalks for Graph {
         options: &TraceOptions,
         session: &Session,
     ) -> Result<Lineage> {
-        self.inner.reading(session, |state| trace_all(state, root, others, options))
+        self.inner.reading(session, |state, limits| trace_all(state, root, others, options, limits))
     }
 
     fn trace_on(
@@ -240,7 +242,7 @@ impl GraphWalks for Graph {
         options: &TraceOptions,
         session: &Session,
     ) -> Result<Option<Lineage>> {
-        self.inner.reading(session, |state| trace_on(state, starts, options))
+        self.inner.reading(session, |state, limits| trace_on(state, starts, options, limits))
     }
 
     fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Traversal> {
@@ -249,7 +251,7 @@ impl GraphWalks for Graph {
 
     fn dossier(&self, root: &VertexName, options: &TraceOptions, session: &Session) -> Result<Dossier> {
         let named = |user| self.user_name(user);
-        self.inner.reading(session, |state| dossier(state, root, options, &named))
+        self.inner.reading(session, |state, limits| dossier(state, root, options, &named, limits))
     }
 
     fn dossier_all(
@@ -260,28 +262,34 @@ impl GraphWalks for Graph {
         session: &Session,
     ) -> Result<Dossier> {
         let named = |user| self.user_name(user);
-        self.inner.reading(session, |state| {
-            around(state, trace_all(state, root, others, options)?, options.at, &named)
+        self.inner.reading(session, |state, limits| {
+            around(state, trace_all(state, root, others, options, limits)?, options.at, &named, limits)
         })
     }
 
     fn around(&self, lineage: &Lineage, at: Option<u64>, session: &Session) -> Result<Dossier> {
         let named = |user| self.user_name(user);
-        self.inner.reading(session, |state| around(state, lineage.clone(), at, &named))
+        self.inner.reading(session, |state, limits| around(state, lineage.clone(), at, &named, limits))
     }
 
     fn audit(&self, options: &AuditOptions, session: &Session) -> Result<Audit> {
         let named = |user| self.user_name(user);
-        let found = self.inner.reading(session, |state| audit(state, options, &named));
+        let found = self.inner.reading(session, |state, limits| audit(state, options, &named, limits));
         let user = options.user.as_ref().filter(|_| options.file.is_none());
         let Some(user) = user.and_then(|user| user.parse().ok()) else { return found };
-        let all = commits::of_user(&self.inner.journal.looks().feed()?, user, options)?;
+        let all = commits::of_user(
+            &self.inner.journal.looks().feed()?,
+            user,
+            options,
+            &mut self.inner.limits(session),
+        )?;
         let rows = found.iter().flat_map(|audit| &audit.rows);
         let known: BTreeSet<&VertexName> =
             rows.filter(|row| row.action == "write").map(|row| &row.object).collect();
         let of_user = (&*user.to_string(), options.limit);
-        let mut plain =
-            self.inner.reading(session, |state| commits::without_execution(state, &all, &known, of_user))?;
+        let mut plain = self.inner.reading(session, |state, limits| {
+            commits::without_execution(state, &all, &known, of_user, limits)
+        })?;
         plain.iter_mut().for_each(|row| row.user = named(user));
         match found {
             Err(error) if error.kind() == ErrorKind::NotFound && !plain.is_empty() => {

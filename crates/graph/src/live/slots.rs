@@ -8,8 +8,8 @@ use std::sync::{Arc, Weak};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::graph_segment::partitioning::{Partitioning, SLOTS_MAX};
 use fieldstone_journal::Session;
-
 use fieldstone_journal::feed::Feed;
+use fieldstone_journal::session::Limits;
 
 use super::follower_cache::follow;
 use super::inner::GraphInner;
@@ -33,6 +33,7 @@ struct SeenMoment {
     travel: Travel,
     feed: Feed,
     own: Vec<Arc<Segment>>,
+    limits: Limits,
 }
 
 impl WalkAgain for SeenMoment {
@@ -48,7 +49,7 @@ impl WalkAgain for SeenMoment {
             false => Arc::new(base.with(self.own.iter().cloned())),
         };
         let plan = self.travel.plan(state.vocabulary())?;
-        walk_plan(state, plan, &*inner.env.clock)
+        walk_plan(state, plan, &*inner.env.clock, self.limits.clone())
     }
 }
 
@@ -76,16 +77,19 @@ impl GraphInner {
     /// Walks the graph step by step, in its slots if it has several.
     pub fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Travelled> {
         self.journal.check_there()?;
+        let limits = || self.limits(session);
         let begin = |follower: &GraphFollower, state: &Arc<GraphState>, feed: &Feed| {
             let plan = travel.plan(state.vocabulary())?;
             // Plan, feed and own rows are taken while the follower is locked, so that all of them are of one
             // moment.
             let (feed, own) = (feed.clone(), self.process().own.segments(session, state));
-            let seen = SeenMoment { inner: self.me.clone(), travel: travel.clone(), feed, own };
+            let (inner, travel) = (self.me.clone(), travel.clone());
+            let seen = SeenMoment { inner, travel, feed, own, limits: limits() };
             let begun = match follower.in_slots(state) {
                 None => Begun::InOnePiece(state.clone(), plan),
                 Some((slots, over)) => {
-                    Begun::InSlots(slots.clone(), slots.clone().begin(state, over, plan, engine)?)
+                    let walk = slots.clone().begin(state, over, plan, engine, limits())?;
+                    Begun::InSlots(slots.clone(), walk)
                 }
             };
             Ok((begun, seen))
@@ -95,7 +99,7 @@ impl GraphInner {
             let mut slots = None;
             let outcome = self.with_moment(session, &begin).and_then(|(begun, seen)| {
                 let travelled = match begun {
-                    Begun::InOnePiece(state, plan) => walk_plan(state, plan, &*self.env.clock),
+                    Begun::InOnePiece(state, plan) => walk_plan(state, plan, &*self.env.clock, limits()),
                     Begun::InSlots(of, walk) => {
                         slots = Some(of);
                         walk.run()

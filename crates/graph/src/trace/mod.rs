@@ -37,6 +37,7 @@ use std::sync::Arc;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_journal::session::Limits;
 
 use crate::read::Relation;
 use crate::state::GraphState;
@@ -116,13 +117,18 @@ impl Lineage {
 }
 
 /// The lineage of a vertex; NotFound if nothing names it.
-pub fn trace(state: &GraphState, root: &VertexName, options: &TraceOptions) -> Result<Lineage> {
+pub fn trace(
+    state: &GraphState,
+    root: &VertexName,
+    options: &TraceOptions,
+    limits: &mut Limits,
+) -> Result<Lineage> {
     if !state.names(VertexPlace::of(root))? {
         return Err(Code::VertexNotFound
             .error(format!("the graph has no vertex {root}"))
             .with_hint("write the whole id, such as the full path of a file"));
     }
-    trace_all(state, root, &[], options)
+    trace_all(state, root, &[], options, limits)
 }
 
 /// The lineage of several vertices as one: of `root`, and of others that belong to it. Its name is the first
@@ -132,10 +138,11 @@ pub fn trace_all(
     root: &VertexName,
     others: &[VertexName],
     options: &TraceOptions,
+    limits: &mut Limits,
 ) -> Result<Lineage> {
     let starts = [root].into_iter().chain(others).map(|name| Step { name: name.clone(), depth: 0 });
     let starts: Vec<Step> = starts.collect();
-    let found = trace_on(state, &starts, options)?;
+    let found = trace_on(state, &starts, options, limits)?;
     Ok(found.unwrap_or_else(|| {
         let (roots, vertices) = (vec![root.clone()], vec![Step { name: root.clone(), depth: 0 }]);
         let (edges, reverses) = Default::default();
@@ -146,9 +153,15 @@ pub fn trace_all(
 
 /// A lineage that continues from vertices, with the hops that it took to each; `None` if nothing names any of
 /// them.
-pub fn trace_on(state: &GraphState, starts: &[Step], options: &TraceOptions) -> Result<Option<Lineage>> {
+pub fn trace_on(
+    state: &GraphState,
+    starts: &[Step],
+    options: &TraceOptions,
+    limits: &mut Limits,
+) -> Result<Option<Lineage>> {
     let (mut roots, mut names, mut taken) = (Vec::new(), Vec::new(), HashSet::new());
     for Step { name, depth } in starts {
+        limits.step()?;
         let place = VertexPlace::of(name);
         if taken.insert(place) && state.names(place)? {
             roots.push((place, *depth));
@@ -156,7 +169,7 @@ pub fn trace_on(state: &GraphState, starts: &[Step], options: &TraceOptions) -> 
         }
     }
     let Some(root) = names.first().cloned() else { return Ok(None) };
-    let mut walk = Walk::new(state, *options);
+    let mut walk = Walk::new(state, *options, limits);
     walk.depths.extend(roots.iter().copied());
     if options.way != Way::Down {
         let from = roots.iter().map(|(place, depth)| Ok((*place, walk.begins(*place)?, *depth)));

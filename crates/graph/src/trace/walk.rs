@@ -8,6 +8,7 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_journal::session::Limits;
 
 use super::groups::Groups;
 use super::reached::{Hop, Reached};
@@ -31,6 +32,7 @@ type Next = (u64, Reverse<u32>, VertexPlace);
 pub struct Walk<'a> {
     state: &'a GraphState,
     options: TraceOptions,
+    limits: &'a mut Limits,
     up: bool,
     /// The number of hops to each reached vertex.
     pub depths: HashMap<VertexPlace, u32>,
@@ -46,12 +48,13 @@ pub struct Walk<'a> {
     next: BinaryHeap<Next>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     /// A walk upstream that has reached nothing yet.
-    pub fn new(state: &GraphState, options: TraceOptions) -> Walk<'_> {
+    pub fn new(state: &'a GraphState, options: TraceOptions, limits: &'a mut Limits) -> Walk<'a> {
         Walk {
             state,
             options,
+            limits,
             up: true,
             depths: HashMap::new(),
             used: HashSet::new(),
@@ -101,6 +104,7 @@ impl Walk<'_> {
         let from = from.iter().map(|(root, time, depth)| (self.key(*time), Reverse(*depth), *root));
         self.next = from.collect();
         while let Some((key, Reverse(depth), place)) = self.next.pop() {
+            self.limits.step()?;
             let time = self.key(key);
             let known = self.reached.get(&place);
             // A visit with no more hops has already continued over the whole period.
@@ -123,7 +127,7 @@ impl Walk<'_> {
                 }
             };
             reached.done.insert(reached.period(time), depth);
-            self.go_on(place, &reached, time, depth);
+            self.go_on(place, &reached, time, depth)?;
             reached.unload();
             self.reached.insert(place, reached);
         }
@@ -131,9 +135,10 @@ impl Walk<'_> {
     }
 
     /// Takes all hops of a vertex at a time.
-    fn go_on(&mut self, place: VertexPlace, reached: &Reached, time: u64, depth: u32) {
+    fn go_on(&mut self, place: VertexPlace, reached: &Reached, time: u64, depth: u32) -> Result<()> {
         let last = self.options.depth.is_some_and(|most| depth >= most);
         for (hop, after) in reached.hops(time, self.course()).filter(|(hop, _)| hop.is_part() || !last) {
+            self.limits.step()?;
             self.note(place, hop);
             // A rank that is reached only through its job takes part once another relation leads to it.
             if hop.is_part() && !self.depths.contains_key(&hop.far) {
@@ -143,6 +148,7 @@ impl Walk<'_> {
             }
             self.push(hop.far, after, depth, u32::from(!hop.is_part()));
         }
+        Ok(())
     }
 
     /// Comes to a vertex again, at another time of the same period, with no fewer hops than before.
@@ -195,9 +201,10 @@ impl Walk<'_> {
     }
 
     /// Reads the hops at a vertex.
-    fn look(&self, place: VertexPlace) -> Result<Reached> {
+    fn look(&mut self, place: VertexPlace) -> Result<Reached> {
         let (mut hops, mut replacing) = (Vec::new(), Vec::new());
         for edge in self.edges(place)? {
+            self.limits.step()?;
             let written = &*edge.direction.kind == "write" && edge.direction.reverse;
             for (version, ended) in self.versions(place, &edge)? {
                 if written && version.replaces && self.options.causal {
@@ -272,6 +279,7 @@ impl Walk<'_> {
         let mut names: HashMap<VertexPlace, VertexName> = HashMap::new();
         let mut vertices = BTreeSet::new();
         for (far, depth) in self.depths.iter().filter(|(far, _)| keeps(far)) {
+            self.limits.step()?;
             let name = self.state.name(*far)?;
             names.insert(*far, name.clone());
             vertices.insert((*far != place, *depth, name));
@@ -283,7 +291,7 @@ impl Walk<'_> {
     }
 
     /// The walked relations between these vertices, each from its source.
-    fn relations(&self, names: &HashMap<VertexPlace, VertexName>) -> Result<Vec<Relation>> {
+    fn relations(&mut self, names: &HashMap<VertexPlace, VertexName>) -> Result<Vec<Relation>> {
         // By source: if many relations of one were walked, all are read together.
         let mut by_source: HashMap<(VertexPlace, &str), Vec<&Used>> = HashMap::new();
         for key in self.used.iter().filter(|key| names.contains_key(&key.0) && names.contains_key(&key.2)) {
@@ -299,6 +307,7 @@ impl Walk<'_> {
             }
             keys.sort_unstable();
             for of_one in keys.chunk_by(|a, b| a.2 == b.2) {
+                self.limits.step()?;
                 let target = of_one[0].2;
                 let edge = match forward.entry(target) {
                     Entry::Occupied(known) => known.into_mut(),

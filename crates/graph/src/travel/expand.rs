@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_journal::session::Limits;
 
 use super::plan::{Hop, Point, TravelPlan};
 use crate::cause::{self, Course};
@@ -37,6 +38,8 @@ pub struct Expander {
     pub state: Arc<GraphState>,
     /// The plan that is followed.
     pub plan: Arc<TravelPlan>,
+    /// The limits of the session that walks.
+    pub limits: Limits,
     numbers: HashMap<VertexPlace, Number>,
     places: Vec<VertexPlace>,
     names: HashMap<Number, VertexName>,
@@ -54,6 +57,7 @@ impl Expander {
         Expander {
             state,
             plan,
+            limits: Limits::default(),
             numbers: HashMap::new(),
             places: Vec::new(),
             names: HashMap::new(),
@@ -61,6 +65,11 @@ impl Expander {
             vertices: 0,
             relations: 0,
         }
+    }
+
+    /// The same reader, within the limits of a session.
+    pub fn within(self, limits: Limits) -> Expander {
+        Expander { limits, ..self }
     }
 
     /// The number of a vertex in this walk.
@@ -132,6 +141,7 @@ impl Expander {
     /// The continuations from a vertex by the i-th hop, from each of these moments; each with the index of
     /// its moment.
     pub fn hop(&mut self, from: Number, moments: &[Moment], i: usize) -> Result<Vec<(usize, TakenRelation)>> {
+        self.limits.step()?;
         let plan = self.plan.clone();
         let hop = &plan.hops[i];
         let mut found = Vec::new();
@@ -146,6 +156,7 @@ impl Expander {
         }
         let mut passed = Vec::with_capacity(found.len());
         for (m, mut taken) in found {
+            self.limits.step()?;
             // Tests are about the job if jobs count as one, not about its processes.
             taken.far = self.stands_for(taken.far)?;
             if self.passes(taken.far, i + 1)? {
@@ -187,6 +198,7 @@ impl Expander {
         found: &mut Vec<(usize, TakenRelation)>,
     ) -> Result<()> {
         for edge in edges {
+            self.limits.step()?;
             let Edge { direction, far, .. } = edge;
             let joins = self.plan.jobs && &*direction.kind == "contains";
             self.relations += edge.versions.len() as u64;

@@ -9,6 +9,7 @@ use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_message::walk::{WalkLink, WalkNode};
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_journal::session::Limits;
 
 use super::expand::{Expander, shown};
 use super::figures::{SlotFigures, StepFigures};
@@ -84,9 +85,14 @@ pub struct Travelled {
     walked_again: Arc<OnceLock<WalkedAgain>>,
 }
 
-/// Walks a plan over a state.
-pub fn travel(state: Arc<GraphState>, plan: TravelPlan, clock: &dyn Clock) -> Result<Travelled> {
-    travel_within(state, plan, clock, FEW)
+/// Walks a plan over a state. The limits also end the reads of its paths.
+pub fn travel(
+    state: Arc<GraphState>,
+    plan: TravelPlan,
+    clock: &dyn Clock,
+    limits: Limits,
+) -> Result<Travelled> {
+    travel_within(state, plan, clock, limits, FEW)
 }
 
 /// The same; a walk without tests changes to numbers of segments after this many vertices.
@@ -94,11 +100,12 @@ pub fn travel_within(
     state: Arc<GraphState>,
     plan: TravelPlan,
     clock: &dyn Clock,
+    mut limits: Limits,
     few: u64,
 ) -> Result<Travelled> {
-    let starts = find::starts(&state, &plan.start, plan.at, plan.causal)?;
+    let starts = find::starts(&state, &plan.start, plan.at, plan.causal, &mut limits)?;
     let plan = Arc::new(plan);
-    let mut expander = Expander::new(state.clone(), plan.clone());
+    let mut expander = Expander::new(state.clone(), plan.clone()).within(limits);
     let mut travelled = Travelled::empty(state, plan);
     let plan = travelled.plan.clone();
     // Only a walk without tests can change to numbers of segments.
@@ -106,7 +113,8 @@ pub fn travel_within(
     match walk(&mut expander, &starts, clock, most)? {
         None => {
             let frame = travelled.state.frame()?;
-            let (numbers, figures) = wide::walk(&frame, &travelled.state, &plan, &starts, clock)?;
+            let (numbers, figures) =
+                wide::walk(&frame, &travelled.state, &plan, &starts, clock, &mut expander.limits)?;
             travelled.sets.push(VertexSet::Numbers(frame, numbers));
             travelled.figures = figures;
         }
@@ -124,8 +132,9 @@ impl Travelled {
         nodes: Vec<WalkNode>,
         links: &[WalkLink],
         figures: (Vec<StepFigures>, SlotFigures),
+        limits: Limits,
     ) -> Result<Travelled> {
-        let mut expander = Expander::new(state.clone(), plan.clone());
+        let mut expander = Expander::new(state.clone(), plan.clone()).within(limits);
         let reached = Reached::of_slots(&mut expander, nodes, links, figures.0)?;
         let mut travelled = Travelled::empty(state, plan);
         travelled.slots = Some(figures.1);

@@ -84,6 +84,7 @@ impl SetWalk<'_> {
         let plan = self.expander.plan.clone();
         let mut frontier = Vec::new();
         for place in starts {
+            self.expander.limits.step()?;
             let vertex = self.expander.number(*place);
             let vertex = self.expander.stands_for(vertex)?;
             if self.expander.passes(vertex, 0)? {

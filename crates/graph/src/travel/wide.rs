@@ -13,6 +13,7 @@ use fieldstone_core::Result;
 use fieldstone_core::env::Clock;
 use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_format::graph_segment::adjacency::{EdgeVersion, GroupBytes, groups};
+use fieldstone_journal::session::Limits;
 
 use super::figures::StepFigures;
 use super::plan::{Hop, TravelPlan};
@@ -104,6 +105,7 @@ pub(super) fn walk(
     plan: &TravelPlan,
     starts: &[VertexPlace],
     clock: &dyn Clock,
+    limits: &mut Limits,
 ) -> Result<(Vec<u32>, Vec<StepFigures>)> {
     let mut neighbours = Neighbours::new(frame, state, plan.at)?;
     let codes: Vec<Codes> = plan.hops.iter().map(|hop| neighbours.codes(hop)).collect();
@@ -120,6 +122,7 @@ pub(super) fn walk(
     let mut step = |frontier: Vec<u32>, i: usize, round: u32, known: &mut Vec<Bits>| -> Result<Vec<u32>> {
         let (begun, relations) = (clock.monotonic(), neighbours.relations);
         for vertex in &frontier {
+            limits.step()?;
             neighbours.add(*vertex, &plan.hops[i], &codes[i], &mut scratch)?;
         }
         let reached = known[i + 1].take_new(&mut scratch);

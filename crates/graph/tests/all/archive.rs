@@ -18,6 +18,7 @@ use fieldstone_graph::read::{Relation, Versions, Vertex, edges, versions, vertex
 use fieldstone_graph::segment::{CommitOrder, Rows, build, merge_young};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::trace::{TraceOptions, Way, trace};
+use fieldstone_journal::session::Limits;
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
 use crate::history::History;
@@ -88,11 +89,17 @@ fn state(commits: &Commits, dice: &mut Random) -> GraphState {
 
 fn all_hidden(state: &GraphState, before: u64) -> (HiddenVersions, ArchiveReport) {
     let mut all = HiddenVersions::default();
-    let report = hidden(state, USER, before, &mut |found| {
-        all.vertices.extend(found.vertices.clone());
-        all.relations.extend(found.relations.clone());
-        Ok(())
-    });
+    let report = hidden(
+        state,
+        USER,
+        before,
+        &mut |found| {
+            all.vertices.extend(found.vertices.clone());
+            all.relations.extend(found.relations.clone());
+            Ok(())
+        },
+        &mut Limits::default(),
+    );
     (all, report.unwrap())
 }
 
@@ -143,11 +150,11 @@ fn reads_from_the_moment_on_are_what_they_were_and_walks_take_no_other_way() {
                 let read = |state| vertex(state, &name, at).map_err(|e| e.kind());
                 assert_eq!(read(&left), read(&full), "seed {seed}: {name} at {at:?}, before {before}");
                 let held = Versions::At(moment);
-                let of = |state| edges(state, &name, None, held, None).unwrap();
+                let of = |state| edges(state, &name, None, held, None, &mut Limits::default()).unwrap();
                 assert_eq!(of(&left), of(&full), "seed {seed}: {name} at {at:?}, before {before}");
             }
             // Every vertex keeps its name and stamps, and moved versions say where they are.
-            let of = |state| edges(state, &name, None, Versions::ALL, None).unwrap();
+            let of = |state| edges(state, &name, None, Versions::ALL, None, &mut Limits::default()).unwrap();
             let (then, now) = (of(&full), of(&left));
             assert_eq!(
                 now.iter().cloned().map(bare).collect::<Vec<_>>(),
@@ -164,7 +171,7 @@ fn reads_from_the_moment_on_are_what_they_were_and_walks_take_no_other_way() {
             );
             for (way, at) in [(Way::Up, None), (Way::Down, None), (Way::Up, Some(1 + dice.below(70)))] {
                 let options = TraceOptions { way, at, ..TraceOptions::default() };
-                let of = |state| trace(state, &name, &options).unwrap();
+                let of = |state| trace(state, &name, &options, &mut Limits::default()).unwrap();
                 let (then, now) = (of(&full), of(&left));
                 assert_eq!(now.vertices, then.vertices, "seed {seed}: {name} {way:?}");
                 let bared = |edges: Vec<Relation>| edges.into_iter().map(bare).collect::<Vec<_>>();
@@ -186,12 +193,13 @@ fn together(full: &GraphState, left: &GraphState, found: &HiddenVersions) {
         .for_each(|side| both.add(by(USER, 1), side).unwrap());
     let there = GraphState::of(vec![Arc::new(build(&both).unwrap())]);
     for name in names(full) {
-        for then in edges(full, &name, None, Versions::ALL, None).unwrap() {
+        for then in edges(full, &name, None, Versions::ALL, None, &mut Limits::default()).unwrap() {
             let same = |known: &Relation| {
                 (&known.kind, &known.far, known.stamp, known.user)
                     == (&then.kind, &then.far, then.stamp, then.user)
             };
-            let of = |state| edges(state, &name, None, Versions::ALL, None).unwrap().into_iter().find(same);
+            let all = |state| edges(state, &name, None, Versions::ALL, None, &mut Limits::default()).unwrap();
+            let of = |state| all(state).into_iter().find(same);
             let own = of(left).unwrap();
             let whole = if own.archived.is_some() { of(&there).unwrap() } else { own };
             assert_eq!(whole, then);
@@ -233,8 +241,11 @@ fn who_asks_for_what_was_moved_is_told_where_it_is() {
     // A test of properties in another store cannot be decided, with an index or without.
     let test = |tests| VertexTest { kind: Some("file".into()), tests, ..VertexTest::default() };
     let above = vec![("n".to_owned(), fieldstone_core::value::Test::Exists)];
-    assert_eq!(find(&left, &test(above.clone()), Some(12), None).unwrap_err().code(), Code::VersionArchived);
-    assert_eq!(find(&left, &test(above), Some(25), None).unwrap().len(), 1);
+    assert_eq!(
+        find(&left, &test(above.clone()), Some(12), None, &mut Limits::default()).unwrap_err().code(),
+        Code::VersionArchived
+    );
+    assert_eq!(find(&left, &test(above), Some(25), None, &mut Limits::default()).unwrap().len(), 1);
     // An index of this store does not know them.
     let index = VertexType { name: "file".into(), index: vec!["n".into()], ..VertexType::default() };
     let mut whole = Rows::default();
@@ -242,9 +253,12 @@ fn who_asks_for_what_was_moved_is_told_where_it_is() {
     commits.iter().for_each(|(source, record)| whole.add(*source, record).unwrap());
     let indexed = GraphState::of(vec![Arc::new(build(&whole).unwrap())]);
     let one = test(vec![("n".to_owned(), fieldstone_core::value::Test::Equal(Value::Int(1)))]);
-    assert_eq!(find(&indexed, &one, Some(12), None).unwrap_err().code(), Code::VersionArchived);
-    assert!(find(&indexed, &one, None, None).unwrap().is_empty());
-    let shown = find(&left, &test(Vec::new()), Some(12), None).unwrap();
+    assert_eq!(
+        find(&indexed, &one, Some(12), None, &mut Limits::default()).unwrap_err().code(),
+        Code::VersionArchived
+    );
+    assert!(find(&indexed, &one, None, None, &mut Limits::default()).unwrap().is_empty());
+    let shown = find(&left, &test(Vec::new()), Some(12), None, &mut Limits::default()).unwrap();
     assert_eq!(shown[0].archived.as_deref(), Some(URL));
 }
 

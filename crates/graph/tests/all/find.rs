@@ -10,6 +10,7 @@ use fieldstone_graph::find::{find, search};
 use fieldstone_graph::segment::{CommitOrder, Rows, build};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::travel::VertexTest;
+use fieldstone_journal::session::Limits;
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
 const TITLES: [&str; 5] = ["Plasma turbulence", "plasma", "turbulences, long", "Turbine", "sea"];
@@ -79,7 +80,7 @@ fn an_index_changes_no_answer() {
             let state = state(dice, &rows, declared);
             let kind = Some("dataset".to_owned());
             let asked = VertexTest { kind, tests: vec![("n".into(), test.clone())], ..VertexTest::default() };
-            let found = find(&state, &asked, at, None).unwrap();
+            let found = find(&state, &asked, at, None, &mut Limits::default()).unwrap();
             assert_eq!(
                 found.iter().map(|vertex| &vertex.name).collect::<BTreeSet<_>>(),
                 expected,
@@ -87,8 +88,11 @@ fn an_index_changes_no_answer() {
             );
             assert_eq!(found.len(), expected.len());
             let all = VertexTest { kind: Some("dataset".into()), ..VertexTest::default() };
-            assert_eq!(find(&state, &all, at, None).unwrap().len(), holding.len());
-            assert_eq!(find(&state, &all, at, Some(1)).unwrap().len(), holding.len().min(1));
+            assert_eq!(find(&state, &all, at, None, &mut Limits::default()).unwrap().len(), holding.len());
+            assert_eq!(
+                find(&state, &all, at, Some(1), &mut Limits::default()).unwrap().len(),
+                holding.len().min(1)
+            );
         }
     }
 }
@@ -120,14 +124,14 @@ fn words_are_found_as_vertices_have_them_now() {
                 let names = holding.iter().filter(has).map(|row| row.vertex.clone());
                 names.collect::<BTreeSet<_>>().into_iter().collect()
             };
-            let found = search(&state, text, Some("dataset"), None).unwrap();
+            let found = search(&state, text, Some("dataset"), None, &mut Limits::default()).unwrap();
             assert_eq!(
                 found.iter().map(|vertex| vertex.name.clone()).collect::<Vec<_>>(),
                 expected,
                 "{text}"
             );
         }
-        assert!(search(&state, " * ", None, None).is_err());
-        assert!(search(&state, "data", Some("file"), None).unwrap().is_empty());
+        assert!(search(&state, " * ", None, None, &mut Limits::default()).is_err());
+        assert!(search(&state, "data", Some("file"), None, &mut Limits::default()).unwrap().is_empty());
     }
 }

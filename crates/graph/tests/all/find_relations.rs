@@ -13,6 +13,7 @@ use fieldstone_graph::relations::{RelationTest, TypeMatches, find_by_type, find_
 use fieldstone_graph::segment::{CommitOrder, Rows, Segment, build};
 use fieldstone_graph::slot::Slots;
 use fieldstone_graph::state::GraphState;
+use fieldstone_journal::session::Limits;
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
 use crate::history::History;
@@ -157,14 +158,19 @@ fn relations_are_found_as_a_model_has_them() {
             indexed +=
                 usize::from(declared && kind == "derives" && asked.tests.iter().any(|(name, _)| name == "n"));
             let state = GraphState::of(segments(&parts));
-            let found = find_relations(&state, &asked, at, None).unwrap();
+            let found = find_relations(&state, &asked, at, None, &mut Limits::default()).unwrap();
             found_any += found.len();
             assert_eq!(listed(found), forth, "{asked:?}");
             let back = expected(&history, (kind, Some(far)), &asked.tests, moment);
-            assert_eq!(listed(find_relations(&state, &reverse, at, None).unwrap()), back, "{asked:?}");
-            let few = find_relations(&state, &asked, at, Some(2)).unwrap();
+            assert_eq!(
+                listed(find_relations(&state, &reverse, at, None, &mut Limits::default()).unwrap()),
+                back,
+                "{asked:?}"
+            );
+            let few = find_relations(&state, &asked, at, Some(2), &mut Limits::default()).unwrap();
             assert_eq!(few.len(), forth.len().min(2));
-            let TypeMatches::Relations(named) = find_by_type(&state, kind, &asked.tests, at, None).unwrap()
+            let TypeMatches::Relations(named) =
+                find_by_type(&state, kind, &asked.tests, at, None, &mut Limits::default()).unwrap()
             else {
                 // Nothing has such a type.
                 assert!(kind == "own" && history.relations.iter().all(|(row, _)| &*row.kind != "own"));
@@ -182,7 +188,10 @@ fn by_vertex(state: &GraphState, asked: &RelationTest, at: u64) -> Vec<Relation>
     for kind in ENDS {
         for id in 0..3 {
             let name = VertexName::new(kind, &id.to_string());
-            all.extend(edges(state, &name, Some(&asked.kind), Versions::At(at), None).unwrap());
+            all.extend(
+                edges(state, &name, Some(&asked.kind), Versions::At(at), None, &mut Limits::default())
+                    .unwrap(),
+            );
         }
     }
     all
@@ -216,7 +225,7 @@ fn slots_give_each_relation_once_and_as_edges_has_it() {
             let all = by_vertex(&whole, &asked, at.unwrap_or(u64::MAX));
             let moved = !asked.tests.is_empty() && all.iter().any(|relation| relation.archived.is_some());
             for state in [&whole, &state] {
-                let found = match find_relations(state, &asked, at, None) {
+                let found = match find_relations(state, &asked, at, None, &mut Limits::default()) {
                     Ok(found) if !moved => found,
                     Err(error) if moved => {
                         assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -264,10 +273,11 @@ fn a_name_that_vertices_have_is_theirs() {
     ];
     rows.add(order, &Record::Relations(all).encode()).unwrap();
     let state = GraphState::of(vec![Arc::new(build(&rows).unwrap())]);
-    let relations = |kind: &str| match find_by_type(&state, kind, &[], None, None).unwrap() {
-        TypeMatches::Vertices(found) => (found.len(), 0),
-        TypeMatches::Relations(found) => (0, found.len()),
-    };
+    let relations =
+        |kind: &str| match find_by_type(&state, kind, &[], None, None, &mut Limits::default()).unwrap() {
+            TypeMatches::Vertices(found) => (found.len(), 0),
+            TypeMatches::Relations(found) => (0, found.len()),
+        };
     assert_eq!(relations("run"), (0, 0), "runs are vertices that every store may have");
     assert_eq!(relations("~wasRunBy"), (0, 1));
     assert_eq!(relations("wasRunBy"), (0, 1));

@@ -143,9 +143,9 @@ fn commit(log: u8, record: &Record) -> Commit {
     }
 }
 
-fn apply(follower: &mut GraphFollower, log: u8, anew: bool) {
+fn apply(follower: &mut GraphFollower, log: u8, from_scratch: bool) {
     follower.begin(Wait::Yes).unwrap();
-    if anew {
+    if from_scratch {
         follower.clear().unwrap();
     }
     let row = common::relation_row(&mut seeded(u64::from(log)));

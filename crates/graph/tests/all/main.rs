@@ -12,6 +12,7 @@ mod find_relations;
 mod folder;
 mod follower;
 mod history;
+mod limits;
 mod segments;
 mod slot_counters;
 mod slot_model;

@@ -12,6 +12,7 @@ use fieldstone_graph::segment::{CommitOrder, Rows};
 use fieldstone_graph::slot::{Engine, Slots, all_splits};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::travel::{Travel, TravelStep, VertexTest};
+use fieldstone_journal::session::Limits;
 use fieldstone_slots::simulated::NetworkFaults;
 use fieldstone_slots::travels;
 use fieldstone_testkit::{Random, random::seeds, require::full, seeded};
@@ -181,7 +182,8 @@ fn slots_have_and_count_what_the_rules_say() {
                 forwarded += expected.forwards;
                 for engine in Engine::ALL {
                     let plan = travel(start, steps, &kinds).plan(state.vocabulary()).unwrap();
-                    let walk = travels::begin(&slots.cluster, &state, &[], plan, engine).unwrap();
+                    let walk =
+                        travels::begin(&slots.cluster, &state, &[], plan, engine, Limits::default()).unwrap();
                     let walked = walk.run().unwrap();
                     let figures = walked.slots().unwrap();
                     let (requests, forwards) = (figures.requests(), figures.forwards());

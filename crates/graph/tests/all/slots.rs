@@ -15,6 +15,7 @@ use fieldstone_graph::segment::{Rows, Segment, build};
 use fieldstone_graph::slot::{Engine, ShelfContent, Slots};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::travel::{Path, Travelled, travel};
+use fieldstone_journal::session::Limits;
 use fieldstone_slots::simulated::{NetworkFaults, SimulatedNetwork};
 use fieldstone_slots::{SlotCluster, travels};
 use fieldstone_testkit::{Random, random::seeds, seeded};
@@ -160,10 +161,12 @@ fn slots_walk_to_where_one_piece_is_walked() {
             let mut asked = walk.travel();
             asked.jobs = dice.one_in(3);
             let plan = asked.plan(whole.vocabulary()).unwrap();
-            let expected = outcome(travel(whole.clone(), plan.clone(), &*Env::real().clock));
+            let expected =
+                outcome(travel(whole.clone(), plan.clone(), &*Env::real().clock, Limits::default()));
             unanswered += usize::from(expected.contains("NotFound"));
             for engine in Engine::ALL {
-                let walked = travels::begin(&slots.cluster, &state, &over, plan.clone(), engine);
+                let walked =
+                    travels::begin(&slots.cluster, &state, &over, plan.clone(), engine, Limits::default());
                 let found = outcome(walked.and_then(|walk| walk.run()));
                 assert_eq!(found, expected, "{partitioning:?} {engine:?} jobs {} {walk:?}", asked.jobs);
             }

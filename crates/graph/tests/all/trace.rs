@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use fieldstone_core::value::Value;
 use fieldstone_format::graph::{RelationRow, VertexName};
 use fieldstone_graph::trace::{TraceOptions, Way, trace};
+use fieldstone_journal::session::Limits;
 use fieldstone_testkit::{random::seeds, seeded};
 
 use crate::history::{History, Standing, vertex};
@@ -119,7 +120,7 @@ fn it_is_what_a_walk_finds_that_goes_on_from_every_time() {
             since: dice.one_in(3).then(|| dice.below(42)),
             ..TraceOptions::default()
         };
-        let Ok(lineage) = trace(&state, &root, &options) else {
+        let Ok(lineage) = trace(&state, &root, &options, &mut Limits::default()) else {
             let named = |row: &RelationRow| [&row.source, &row.target].contains(&&root);
             assert!(!history.relations.iter().any(|(row, _)| named(row)));
             continue;

@@ -8,6 +8,7 @@ use fieldstone_core::value::{Test, Value};
 use fieldstone_format::graph::{Props, RelationRow, VertexName};
 use fieldstone_graph::travel::{Path, Travel, TravelStep, VertexTest, travel, travel_within};
 use fieldstone_graph::vocabulary::Vocabulary;
+use fieldstone_journal::session::Limits;
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
 use crate::history::{History, vertex};
@@ -349,7 +350,7 @@ fn a_traversal_gives_what_trying_everything_gives() {
         let walk = Walk::random(dice);
         let asked = walk.travel();
         let plan = asked.plan(state.vocabulary()).unwrap();
-        let travelled = travel(state, plan, &*Env::real().clock).unwrap();
+        let travelled = travel(state, plan, &*Env::real().clock, Limits::default()).unwrap();
         let tried = Tried { history: &history, walk: &walk };
         if walk.paths {
             let mut paths = travelled.paths().unwrap();
@@ -386,7 +387,9 @@ fn large_sets_are_walked_to_the_same_end() {
         }
         let plan = walk.travel().plan(state.vocabulary()).unwrap();
         let [few, many] = [u64::MAX, 0].map(|few| {
-            let travelled = travel_within(state.clone(), plan.clone(), &*Env::real().clock, few).unwrap();
+            let travelled =
+                travel_within(state.clone(), plan.clone(), &*Env::real().clock, Limits::default(), few)
+                    .unwrap();
             all_names(&travelled, 0)
         });
         assert_eq!(few, many, "{walk:?}");

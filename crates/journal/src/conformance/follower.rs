@@ -58,7 +58,7 @@ macro_rules! behaviours {
 }
 
 behaviours! {
-    any_order_of_logs, portions, each_commit_alone, applied_twice, made_anew, marks_stand_for_rows,
+    any_order_of_logs, portions, each_commit_alone, applied_twice, made_from_scratch, marks_stand_for_rows,
     given_up, others_in_pauses, an_older_feed_changes_nothing, overlays_go, what_is_decided_shows,
     side_records_show,
 }
@@ -217,7 +217,7 @@ fn applied_twice(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
 }
 
 /// Rebuilt by a follower that has applied something before.
-fn made_anew(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
+fn made_from_scratch(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut follower = harness.open(0, &world.history)?;
     let part = world.part(dice, &[]);

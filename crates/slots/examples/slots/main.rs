@@ -38,6 +38,7 @@ use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioni
 use fieldstone_graph::slot::{Engine, Slots, all_splits};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::travel::{Travel, TravelStep, VertexTest};
+use fieldstone_journal::session::Limits;
 use fieldstone_slots::network::Networks;
 use fieldstone_slots::{SlotClient, SlotCluster, SlotOptions, travels};
 use mdtest::SharedDirectory;
@@ -200,7 +201,8 @@ impl Bench {
         all.extend(std::iter::repeat_n(hop, number(steps)?));
         let plan = Travel { steps: all, ..Travel::default() }.plan(self.state.vocabulary())?;
         let (begun, before) = (self.clock.monotonic(), cpu());
-        let walked = travels::begin(&self.cluster, &self.state, &[], plan, engine)?.run()?;
+        let walked =
+            travels::begin(&self.cluster, &self.state, &[], plan, engine, Limits::default())?.run()?;
         let (seconds, after) = (self.seconds(begun), cpu());
         let Some(figures) = walked.slots() else { return Err(Error::internal("no figures of slots")) };
         let found = walked.sets().last().copied().unwrap_or(0);

@@ -45,6 +45,9 @@ pub trait FieldAccess: Send + Sync + fmt::Debug {
     /// The meaning of a request under this schema today, and in this store if it shows only a part; looks nothing up.
     fn select(&self, request: &Request) -> Result<Selection>;
 
+    /// The requests to which this store binds every request; none if it shows all of its fields.
+    fn bounds(&self) -> Result<Vec<Request>>;
+
     /// Takes a value under a key, for the session's next [`flush`](Transactions::flush).
     ///
     /// When it returns, the store has its own copy, and the caller may reuse the memory; nothing is visible

@@ -163,6 +163,12 @@ impl<S: FieldStore + ?Sized> FieldAccess for FilterStore<S> {
         self.beneath.select(&self.shown(request))
     }
 
+    fn bounds(&self) -> Result<Vec<Request>> {
+        let mut bounds = self.beneath.bounds()?;
+        bounds.push(self.filter.clone());
+        Ok(bounds)
+    }
+
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
         self.check(key)?;
         self.beneath.archive(key, value, options)

@@ -19,7 +19,7 @@ pub fn axes(
     snapshot: &Arc<Snapshot>,
     selection: Selection,
     own: Option<Id>,
-    limits: Option<Limits>,
+    limits: Limits,
 ) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
     let mut axes = Axes::default();
     if !(selection.is_unconstrained() && from_segments(snapshot, &mut axes)?) {

@@ -12,7 +12,7 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::{Blocks, Location};
 
 use super::blocks::Source;
-use super::versions::{Part, Versions};
+use super::versions::{KeyVersions, Part};
 use crate::field::{BlockPlace, Field, FieldId, FieldSource, Outline, StoredArray};
 use crate::files::Files;
 use crate::snapshot::Snapshot;
@@ -27,12 +27,12 @@ pub struct LocalField {
     files: Arc<Files>,
     /// Keeps the snapshot's files and segments alive.
     snapshot: Arc<Snapshot>,
-    versions: Versions,
+    versions: KeyVersions,
 }
 
 impl LocalField {
     /// The field that is visible among the versions of its key.
-    pub fn field(files: Arc<Files>, snapshot: Arc<Snapshot>, versions: Versions) -> Field {
+    pub fn field(files: Arc<Files>, snapshot: Arc<Snapshot>, versions: KeyVersions) -> Field {
         Field::new(Arc::new(LocalField { files, snapshot, versions }))
     }
 
@@ -340,7 +340,7 @@ struct Touching<'a> {
 }
 
 /// Extremes and missing elements over the visible generation.
-pub fn summary_of(versions: &Versions) -> Option<Summary> {
+pub fn summary_of(versions: &KeyVersions) -> Option<Summary> {
     let mut parts = versions.live().iter().filter(|p| p.entry.location != Location::None);
     let of = |part: &Part| part.entry.array.as_ref()?.summary;
     let mut sum = of(parts.next()?)?;

@@ -15,7 +15,7 @@ use fieldstone_journal::session::Limits;
 use super::field::summary_of;
 use super::lookup::lookup;
 use super::scan::Scan;
-use super::versions::{Part, Versions};
+use super::versions::{KeyVersions, Part};
 use crate::api::{Extremes, FieldLocation, ListEntry, ListOptions, PlaceFile};
 use crate::snapshot::{Snapshot, SnapshotLog};
 
@@ -25,7 +25,7 @@ pub fn list(
     selection: Selection,
     options: &ListOptions,
     older: Option<Arc<Snapshot>>,
-    limits: Option<Limits>,
+    limits: Limits,
 ) -> Result<ListStream> {
     let scan = match &older {
         None => Scan::new(snapshot.clone(), selection, options.session.transaction())?,
@@ -126,7 +126,7 @@ impl ListStream {
         self
     }
 
-    fn is_wanted(&self, versions: &Versions) -> bool {
+    fn is_wanted(&self, versions: &KeyVersions) -> bool {
         let of = |only: &HashSet<(Id, u64)>| {
             versions.live().iter().any(|part| only.contains(&(part.writer, part.commit.sequence)))
         };
@@ -168,7 +168,7 @@ impl ListStream {
         }
     }
 
-    fn attempt(&mut self, versions: &Versions) -> Option<Arc<str>> {
+    fn attempt(&mut self, versions: &KeyVersions) -> Option<Arc<str>> {
         let part = versions.live().iter().find(|part| part.attempt.is_some())?;
         let log = self.scan.snapshot().log_of(part.segment as usize);
         let name = &log.record.attempt.as_ref()?.name;
@@ -178,7 +178,7 @@ impl ListStream {
         self.attempt.clone()
     }
 
-    fn entry(&mut self, versions: &Versions) -> Result<ListEntry> {
+    fn entry(&mut self, versions: &KeyVersions) -> Result<ListEntry> {
         let key = self.decoder.decode(&versions.key)?;
         let newest = versions.newest();
         let array = newest.entry.array.as_ref();
@@ -207,7 +207,7 @@ impl ListStream {
 
 /// Extents of the chunks that a field is stored in; of pieces those of the field's creation, else of the
 /// largest piece. `None` where one block holds it.
-fn chunks_of(versions: &Versions) -> Option<Arc<[u64]>> {
+fn chunks_of(versions: &KeyVersions) -> Option<Arc<[u64]>> {
     let newest = versions.newest().entry.array.as_ref()?;
     if newest.piece.is_none() {
         return versions.newest().chunk().map(Arc::from);

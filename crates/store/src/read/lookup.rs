@@ -5,17 +5,17 @@ use fieldstone_format::Id;
 use fieldstone_format::keys::level_ends;
 use fieldstone_format::segment::key_hash;
 
-use super::versions::Versions;
+use super::versions::KeyVersions;
 use crate::segment::SegmentCursor;
 use crate::snapshot::Snapshot;
 
 /// The field under an encoded key; `None` where there is none, or a removal counts.
-pub fn lookup(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option<Versions>> {
+pub fn lookup(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option<KeyVersions>> {
     Ok(all_under(snapshot, key, own)?.filter(|versions| versions.live > 0))
 }
 
 /// The same with removals: `None` where nothing counts.
-pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option<Versions>> {
+pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option<KeyVersions>> {
     let hash = key_hash(key);
     let dataset = &key[..level_ends(key)?[0]];
     let mut parts = Vec::new();
@@ -27,10 +27,10 @@ pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Opt
         let mut cursor = SegmentCursor::new(segment.clone(), index);
         let mut more = cursor.seek(key)? && cursor.key() == key;
         while more {
-            Versions::collect(snapshot, index, cursor.place(), cursor.value(), own, &mut parts)
+            KeyVersions::collect(snapshot, index, cursor.place(), cursor.value(), own, &mut parts)
                 .map_err(|e| e.context(fieldstone_format::keys::key_text(key)))?;
             more = cursor.advance_under(key)?;
         }
     }
-    Ok(Versions::new(key, parts))
+    Ok(KeyVersions::new(key, parts))
 }

@@ -33,4 +33,4 @@ pub use outside::Outside;
 pub use plan::retrieve;
 pub use ranges::slab;
 pub use scan::Scan;
-pub use versions::{Part, Versions};
+pub use versions::{KeyVersions, Part};

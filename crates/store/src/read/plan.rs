@@ -19,7 +19,7 @@ use super::field::LocalField;
 use super::lookup::lookup;
 use super::matcher::Matcher;
 use super::scan::Scan;
-use super::versions::{Part, Versions};
+use super::versions::{KeyVersions, Part};
 use crate::field::{Field, Fields, FieldsSource};
 use crate::files::Files;
 use crate::snapshot::Snapshot;
@@ -151,7 +151,7 @@ impl LocatedFields {
         snapshot: &Arc<Snapshot>,
         selection: &Selection,
         own: Option<Id>,
-        limits: Option<Limits>,
+        limits: Limits,
     ) -> Result<()> {
         let mut positions = Vec::new();
         let mut scan =
@@ -163,7 +163,7 @@ impl LocatedFields {
         Ok(())
     }
 
-    fn add(&mut self, rank: u64, versions: &Versions) -> Result<()> {
+    fn add(&mut self, rank: u64, versions: &KeyVersions) -> Result<()> {
         if self.strict {
             versions.array()?;
             versions.check_complete()?;
@@ -229,7 +229,7 @@ impl Plan {
                 state.passed += 1;
             }
             let mut parts = Vec::with_capacity(1);
-            Versions::collect(
+            KeyVersions::collect(
                 &self.snapshot,
                 segment as usize,
                 (block, place),
@@ -250,7 +250,7 @@ impl Plan {
                 parts.sort_by_key(|(j, _)| *j);
                 let live = parts.len();
                 let versions =
-                    Versions { key, parts: parts.into_iter().map(|(_, part)| part).collect(), live };
+                    KeyVersions { key, parts: parts.into_iter().map(|(_, part)| part).collect(), live };
                 if live == 0 {
                     return Err(Error::internal("a field vanished from its snapshot"));
                 }

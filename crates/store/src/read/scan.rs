@@ -10,7 +10,7 @@ use fieldstone_format::keys::level_ends;
 use fieldstone_journal::session::Limits;
 
 use super::matcher::{Match, Matcher};
-use super::versions::{Part, Versions};
+use super::versions::{KeyVersions, Part};
 use crate::segment::SegmentCursor;
 use crate::snapshot::{Loss, Owners, Snapshot};
 
@@ -20,7 +20,7 @@ pub struct Scan {
     snapshot: Arc<Snapshot>,
     matcher: Matcher,
     own: Option<Id>,
-    limits: Option<Limits>,
+    limits: Limits,
     /// A binary heap, least key first; every cursor stands on an entry.
     heap: Vec<SegmentCursor>,
     key: Vec<u8>,
@@ -64,7 +64,7 @@ impl Scan {
             snapshot,
             matcher,
             own,
-            limits: None,
+            limits: Limits::default(),
             heap,
             key: Vec::new(),
             prefix: Vec::new(),
@@ -80,7 +80,7 @@ impl Scan {
     }
 
     /// The same walk, within the limits of a session.
-    pub fn within(mut self, limits: Option<Limits>) -> Scan {
+    pub fn within(mut self, limits: Limits) -> Scan {
         self.limits = limits;
         self
     }
@@ -119,8 +119,8 @@ impl Scan {
 
     /// The next key under which something is visible. Damage of the index, and commits that logs lost, are
     /// an error after the last key, so that everything readable comes first.
-    pub fn next_key(&mut self) -> Result<Option<Versions>> {
-        self.limits.as_mut().map_or(Ok(()), Limits::step)?;
+    pub fn next_key(&mut self) -> Result<Option<KeyVersions>> {
+        self.limits.step()?;
         while let Some(first) = self.heap.first() {
             match self.matcher.test(first.key())? {
                 Match::Yes => {}
@@ -145,7 +145,7 @@ impl Scan {
                 let segment = cursor.index;
                 let uid = self.snapshot.log_of(segment).uid;
                 if self.snapshot.owners.counts(&self.key[..dataset_end], uid) {
-                    Versions::collect(
+                    KeyVersions::collect(
                         &self.snapshot,
                         segment,
                         cursor.place(),
@@ -158,7 +158,7 @@ impl Scan {
                 let more = cursor.advance()?;
                 self.restore_heap(more);
             }
-            if let Some(versions) = Versions::new(&self.key, parts)
+            if let Some(versions) = KeyVersions::new(&self.key, parts)
                 && (versions.live > 0 || self.removed)
             {
                 return Ok(Some(versions));

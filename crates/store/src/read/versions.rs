@@ -88,7 +88,7 @@ impl Part {
 /// Everything visible under one key, newest first; the first `live` parts are the visible generation. If the newest
 /// is a removal, `live` is 0 and there is no field.
 #[derive(Debug, Clone)]
-pub struct Versions {
+pub struct KeyVersions {
     /// The encoded key.
     pub key: Vec<u8>,
     /// Parts, newest first; removals that count are among them, behind what is newer.
@@ -97,9 +97,9 @@ pub struct Versions {
     pub live: usize,
 }
 
-impl Versions {
+impl KeyVersions {
     /// Sorts the entries found under a key; `None` if nothing is visible. A removed field is present, with `live` 0.
-    pub fn new(key: &[u8], mut parts: Vec<Part>) -> Option<Versions> {
+    pub fn new(key: &[u8], mut parts: Vec<Part>) -> Option<KeyVersions> {
         if parts.len() > 1 {
             parts.sort_by(|a, b| {
                 // Entries of one transaction share their order: among them the commits' own stamps count.
@@ -116,7 +116,7 @@ impl Versions {
             return None;
         }
         let live = generation(&parts, newest);
-        Some(Versions { key: key.to_vec(), parts, live })
+        Some(KeyVersions { key: key.to_vec(), parts, live })
     }
 
     /// Goes back to the generation that the visible one hides; `false` where there is none.

@@ -99,7 +99,7 @@ fn bare(word: &str, compared: bool) -> Result<Value> {
         });
         return pairs.collect::<Option<Vec<u8>>>().map(Value::Bytes).ok_or_else(|| {
             Code::QuerySyntax
-                .error(format!("`{word}` is not a valid bytes value"))
+                .error(format!("`{word}` is not valid as bytes"))
                 .with_hint("write 0x and two hexadecimal digits for each byte; numbers are decimal")
         });
     }

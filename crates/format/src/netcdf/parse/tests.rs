@@ -160,9 +160,14 @@ fn checkers_note_what_readers_live_with_and_go_on() {
     examine(&bytes, &mut findings).unwrap().unwrap();
     let text: Vec<String> = findings.list.iter().map(Finding::to_string).collect();
     let text = text.join("\n");
-    for what in
-        ["padding after the name", "holds no /", "vsize is", "dimension id 9", "occurs twice", "not UTF-8"]
-    {
+    for what in [
+        "padding after the name",
+        "cannot contain /",
+        "vsize is",
+        "dimension id 9",
+        "occurs twice",
+        "not UTF-8",
+    ] {
         assert!(text.contains(what), "{what} in\n{text}");
     }
     assert!(!findings.ok());
