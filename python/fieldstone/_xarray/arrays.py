@@ -48,8 +48,8 @@ class Parts:
 
 @dataclass(frozen=True)
 class Roles:
-    """The keywords that are project, run (one or several), step and variable in the store's schema, and whether
-    its rules differ in them: a store of arrays and of GRIB messages."""
+    """The keywords that are project, run (one or several), step and variable in the store's schema, and
+    whether its rules differ in them: a store of arrays and of GRIB messages."""
 
     project: str | None
     run: list[str]
