@@ -18,7 +18,7 @@
 //! chunk grid over the piece's own box, in C order.
 //!
 //! An entry of no bytes at a location of kind 06 is a **removal**: after it the key has no field. One of kind 09, without
-//! flags, is a **mark**: it makes no field, and hides entries of older attempts.
+//! flags, is an **attempt tombstone**: it makes no field, and hides entries of older attempts.
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{ChunkGrid, IndexBox, MAX_RANK, Summary, element_count};
@@ -27,7 +27,7 @@ use fieldstone_core::{Error, Result};
 
 use crate::block::{put_summary, read_summary};
 use crate::bytes::{Cursor, Put};
-pub use crate::location::{AttemptMark, Blocks, External, Grown, Location};
+pub use crate::location::{AttemptTombstone, Blocks, External, Grown, Location};
 
 const ARRAY: u8 = 1;
 const GENERATION: u8 = 2;
@@ -50,7 +50,7 @@ pub struct Entry {
     pub array: Option<ArrayInfo>,
     /// Location of the bytes.
     pub location: Location,
-    /// In a takeover: the writer whose data log holds the bytes, as a rank in the table of names. `None` where they lie in
+    /// In a takeover: the writer whose data log holds the bytes, as a number in the table of names. `None` where they lie in
     /// a file of the segment's writer, or of the takeover.
     pub holder: Option<u64>,
 }
@@ -168,8 +168,10 @@ impl Entry {
         }
         let expected = match (&self.location, &self.array) {
             (Location::Removed { .. }, None) if self.generation => Ok(0),
-            (Location::Mark(_), None) if !self.generation => Ok(0),
-            (Location::Mark(_), _) => Err(Error::corrupt("a mark is neither an array nor a field")),
+            (Location::AttemptTombstone(_), None) if !self.generation => Ok(0),
+            (Location::AttemptTombstone(_), _) => {
+                Err(Error::corrupt("an attempt tombstone is neither an array nor a field"))
+            }
             (Location::Removed { .. }, _) => Err(Error::corrupt("a removal is neither an array nor a piece")),
             (_, Some(_)) => self.layout(0).and_then(|layout| layout.total()),
             (Location::Inline { data, .. }, None) => Ok(data.len() as u64),
@@ -189,8 +191,8 @@ impl Entry {
     }
 
     /// Whether a purge left it of an entry that hides older attempts.
-    pub fn is_mark(&self) -> bool {
-        matches!(self.location, Location::Mark(_))
+    pub fn is_attempt_tombstone(&self) -> bool {
+        matches!(self.location, Location::AttemptTombstone(_))
     }
 
     /// Whether the key has no field after this entry.

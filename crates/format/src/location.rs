@@ -10,13 +10,13 @@
 //!          | 06 (00 | 01 writer: id sequence: varint ordinal: varint)    removed
 //!          | 07 grown blocks                                       a file of the store that grows, in line
 //!          | 08 grown file: varint table offset, length, crc       the same, blocks in a table
-//!          | 09 attempt: text  began: u64  writer: id              a mark of an attempt
+//!          | 09 attempt: text  began: u64  writer: id              an attempt tombstone
 //!          | 41 | 42 | 45 | 48                                     in a takeover: as 01, 02, 05, 08, after `holder: varint`
 //! grown    = path: text offset: varint size: varint holes: varint
 //! external = url: text nbytes: u64 mtime: i64 offset: varint parts: varint stride: varint size: varint
 //! ```
 //! `file` 0 is the log with the segment, n its writer's data log n. In a takeover 0 is its own file and n its own data log n,
-//! or, after a holder, data log n of the writer with this rank in the table of names. Blocks follow one another from `offset`.
+//! or, after a holder, data log n of the writer with this number in the table of names. Blocks follow one another from `offset`.
 //! An external location is `parts` equal ranges of a file that the store does not own, whose beginnings are
 //! `stride` bytes apart: together they are the raw bytes, in order. Its blocks are never compressed, and each
 //! has its checksum like any other.
@@ -48,8 +48,8 @@ use crate::bytes::{Cursor, Put};
 
 /// First byte of the location of a removal.
 pub(crate) const REMOVED: u8 = 6;
-/// First byte of the location of a mark.
-pub(crate) const MARK: u8 = 9;
+/// First byte of the location of an attempt tombstone.
+pub(crate) const ATTEMPT_TOMBSTONE: u8 = 9;
 /// Added to the first byte of a location whose file is another writer's.
 const HELD: u8 = 0x40;
 /// The first version of the format that has locations in growing files.
@@ -83,7 +83,7 @@ pub enum Location {
         crc: u32,
     },
     /// Nothing: a purge left it of an entry of this attempt, which hides entries of older attempts.
-    Mark(Box<AttemptMark>),
+    AttemptTombstone(Box<AttemptTombstone>),
     /// None: after this entry the key has no field.
     Removed {
         /// The removal counts only if this entry is the newest under the key.
@@ -93,7 +93,7 @@ pub enum Location {
 
 /// The attempt whose entry a purge has dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AttemptMark {
+pub struct AttemptTombstone {
     /// Its name.
     pub attempt: String,
     /// Stamp of its first commit.
@@ -139,6 +139,32 @@ impl External {
             Some(end) if whole && end <= self.nbytes => Ok(()),
             _ => Err(Error::corrupt("an external location is not inside its file")),
         }
+    }
+
+    /// Reads the parts of a location outside the store, whose blocks are `inline` or in a table.
+    fn decode(
+        inline: bool,
+        cursor: &mut Cursor<'_>,
+        listed: impl Fn(&mut Cursor<'_>, u64) -> Result<Blocks>,
+    ) -> Result<External> {
+        let mut external = External {
+            url: cursor.text()?.to_owned(),
+            nbytes: cursor.u64()?,
+            mtime: cursor.i64()?,
+            offset: cursor.varint()?,
+            parts: cursor.varint()?,
+            stride: cursor.varint()?,
+            size: cursor.varint()?,
+            file: 0,
+            blocks: Blocks::Inline(Vec::new()),
+        };
+        if inline {
+            external.blocks = listed(cursor, external.size)?;
+        } else {
+            external.file = file_number(cursor)?;
+            external.blocks = Blocks::table(cursor)?;
+        }
+        Ok(external)
     }
 
     /// Bytes of one part, if all have `length` bytes together.
@@ -230,7 +256,7 @@ impl Location {
     /// The oldest version of the format that has it.
     pub fn version(&self) -> u32 {
         match self {
-            Location::Grown(_) | Location::Mark(_) => GROWN_SINCE,
+            Location::Grown(_) | Location::AttemptTombstone(_) => GROWN_SINCE,
             _ => FIRST_VERSION,
         }
     }
@@ -292,7 +318,7 @@ impl Location {
         }
     }
 
-    /// Encodes the location in a takeover, with the holder of its file: a rank in the table of names.
+    /// Encodes the location in a takeover, with the holder of its file: a number in the table of names.
     pub fn encode_held(&self, holder: u64, arrays: bool, out: &mut Vec<u8>) {
         let mut plain = Vec::new();
         self.encode(arrays, &mut plain);
@@ -353,11 +379,11 @@ impl Location {
                 out.put_bytes(data);
                 out.put_u32(*crc);
             }
-            Location::Mark(mark) => {
-                out.push(MARK);
-                out.put_bytes(mark.attempt.as_bytes());
-                out.put_u64(mark.began);
-                out.put_id(mark.writer);
+            Location::AttemptTombstone(tombstone) => {
+                out.push(ATTEMPT_TOMBSTONE);
+                out.put_bytes(tombstone.attempt.as_bytes());
+                out.put_u64(tombstone.began);
+                out.put_id(tombstone.writer);
             }
             Location::Removed { only } => {
                 out.push(REMOVED);
@@ -380,39 +406,17 @@ impl Location {
         count: impl Fn(u64) -> Result<u64>,
         ranges: impl Fn(u64) -> Result<u64>,
     ) -> Result<Location> {
-        let file = |cursor: &mut Cursor<'_>| -> Result<u32> {
-            u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a file number is too large"))
-        };
         let listed = |cursor: &mut Cursor<'_>, size: u64| -> Result<Blocks> {
             Ok(Blocks::Inline(read_blocks(cursor, count(size)?, arrays)?))
         };
         Ok(match kind {
             0 => Location::None,
             tag @ (1 | 2) => {
-                let (file, offset, size) = (file(cursor)?, cursor.varint()?, cursor.varint()?);
+                let (file, offset, size) = (file_number(cursor)?, cursor.varint()?, cursor.varint()?);
                 let blocks = if tag == 1 { listed(cursor, size)? } else { Blocks::table(cursor)? };
                 Location::Blocks { file, offset, size, blocks }
             }
-            tag @ (3 | 5) => {
-                let mut external = External {
-                    url: cursor.text()?.to_owned(),
-                    nbytes: cursor.u64()?,
-                    mtime: cursor.i64()?,
-                    offset: cursor.varint()?,
-                    parts: cursor.varint()?,
-                    stride: cursor.varint()?,
-                    size: cursor.varint()?,
-                    file: 0,
-                    blocks: Blocks::Inline(Vec::new()),
-                };
-                external.blocks = if tag == 3 {
-                    listed(cursor, external.size)?
-                } else {
-                    external.file = file(cursor)?;
-                    Blocks::table(cursor)?
-                };
-                Location::External(Box::new(external))
-            }
+            3 | 5 => Location::External(Box::new(External::decode(kind == 3, cursor, listed)?)),
             4 => Location::Inline { data: cursor.bytes()?.to_vec(), crc: cursor.u32()? },
             REMOVED => match cursor.u8()? {
                 0 => Location::Removed { only: None },
@@ -434,18 +438,26 @@ impl Location {
                 grown.blocks = if tag == 7 {
                     Blocks::Inline(read_blocks(cursor, ranges(grown.size)?, arrays)?)
                 } else {
-                    grown.file = file(cursor)?;
+                    grown.file = file_number(cursor)?;
                     Blocks::table(cursor)?
                 };
                 Location::Grown(Box::new(grown))
             }
-            MARK => {
+            ATTEMPT_TOMBSTONE => {
                 let attempt = cursor.text()?.to_owned();
-                Location::Mark(Box::new(AttemptMark { attempt, began: cursor.u64()?, writer: cursor.id()? }))
+                Location::AttemptTombstone(Box::new(AttemptTombstone {
+                    attempt,
+                    began: cursor.u64()?,
+                    writer: cursor.id()?,
+                }))
             }
             _ => return Err(cursor.fail("an entry has an unknown kind of location")),
         })
     }
+}
+
+fn file_number(cursor: &mut Cursor<'_>) -> Result<u32> {
+    u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a file number is too large"))
 }
 
 /// The URL of an absolute path: bytes that a URL cannot hold become `%` and two digits.

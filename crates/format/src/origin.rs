@@ -39,7 +39,7 @@ pub struct EntryOrigin {
     pub stamp: u64,
     /// Its time, nanoseconds since 1970.
     pub time: i64,
-    /// Whose log it was.
+    /// The owner of that log.
     pub owner: Option<Owner>,
     /// Its attempt.
     pub attempt: Option<OriginAttempt>,

@@ -27,7 +27,7 @@ mod range;
 
 use fieldstone_core::Result;
 
-pub use range::{Action, Range, Selection, SelectionItem};
+pub use range::{Range, RangeAction, Selection, SelectionItem};
 
 use crate::bytes::{Cursor, Put};
 use crate::log::SideRecord;
@@ -57,7 +57,7 @@ pub enum StoreRecord {
     Pointer(Pointer),
     /// One owner's datasets and runs become another's.
     HandOver(HandOver),
-    /// What was made unreadable.
+    /// Names content that was made unreadable.
     Erasure(Erasure),
 }
 
@@ -70,15 +70,15 @@ pub struct Rule {
     pub query: bool,
     /// The fields it speaks of.
     pub text: String,
-    /// Fields older than so many nanoseconds.
+    /// Fields older than this number of nanoseconds.
     pub older: Option<u64>,
     /// Versions of a field that stay.
     pub versions: Option<u64>,
-    /// What happens.
+    /// The action on these fields.
     pub action: RuleAction,
 }
 
-/// What a rule does.
+/// The action of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleAction {
     /// Nothing more: the rule of this name ends.
@@ -107,7 +107,7 @@ pub struct Hold {
 pub struct Pointer {
     /// The other store.
     pub store: Id,
-    /// Where it was.
+    /// The place of that store.
     pub url: String,
     /// The fields that it names.
     pub selection: Selection,
@@ -118,18 +118,18 @@ pub struct Pointer {
 /// Datasets and runs of one owner become another's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandOver {
-    /// Who owned them.
+    /// The owner before.
     pub from: Owner,
-    /// Who owns them.
+    /// The owner after.
     pub to: Owner,
 }
 
 /// Names what was made unreadable, for audits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Erasure {
-    /// What was asked for.
+    /// The request, in words.
     pub what: String,
-    /// Names of what was erased, each with the view that showed it: 0 fields, 1 catalog, 2 graph.
+    /// Names of the erased content, each with the view that showed it: 0 fields, 1 catalog, 2 graph.
     pub erased: Vec<(u8, String)>,
 }
 
@@ -284,19 +284,19 @@ mod tests {
         let range = |action, age| {
             StoreRecord::Range(Range { action, selection: selection.clone(), version: vec![1, 2], age })
         };
-        let overlay = Action::Overlay(vec![(0, "run".into(), KeyValue::Text("c".into()))]);
+        let overlay = RangeAction::Overlay(vec![(0, "run".into(), KeyValue::Text("c".into()))]);
         let rule = |action| {
             let (name, text) = ("hot".into(), "run=a".into());
             StoreRecord::Rule(Rule { name, query: false, text, older: Some(7), versions: None, action })
         };
         let subject = Owner::Subject { issuer: "i".into(), subject: "s".into() };
         vec![
-            range(Action::Wipe, None),
-            range(Action::Hide, Some(-5)),
-            range(Action::Lock(9), None),
+            range(RangeAction::Wipe, None),
+            range(RangeAction::Hide, Some(-5)),
+            range(RangeAction::Lock(9), None),
             range(overlay.clone(), None),
-            range(Action::End(Box::new(overlay)), None),
-            range(Action::End(Box::new(Action::Lock(1))), None),
+            range(RangeAction::End(Box::new(overlay)), None),
+            range(RangeAction::End(Box::new(RangeAction::Lock(1))), None),
             rule(RuleAction::End),
             rule(RuleAction::Wipe),
             rule(RuleAction::Move("file:///cold".into())),

@@ -38,7 +38,7 @@ pub struct Version {
 /// A takeover in a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TakeoverName {
-    /// Whose it is.
+    /// Its owner.
     pub owner: OwnerName,
     /// Its number.
     pub number: u64,

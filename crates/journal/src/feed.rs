@@ -485,7 +485,7 @@ impl Entries {
         if snapshot.gives_up(self.writer, commit.sequence, &entry) {
             return Ok(None);
         }
-        if entry.is_mark() {
+        if entry.is_attempt_tombstone() {
             return Ok(None);
         }
         let origin = commit.origin.and_then(|origin| meta.origins.get(origin as usize));

@@ -60,6 +60,29 @@ fn place_of((commit, origin): &(CommitInfo, Option<EntryOrigin>)) -> (u64, bool,
     (commit.sequence, origin.is_none(), origin.as_ref().map(EntryOrigin::rank))
 }
 
+/// Merges the commit tables, and notes in each source where its commits went.
+fn merge_tables(
+    mut rows: Vec<(CommitInfo, Option<EntryOrigin>)>,
+    sources: &mut [MergeSource<'_>],
+) -> (Vec<CommitInfo>, Vec<EntryOrigin>) {
+    rows.sort_by_key(place_of);
+    rows.dedup_by(|a, b| place_of(a) == place_of(b));
+    for source in sources {
+        let index = |commit: &CommitInfo| {
+            let row = (*commit, origin_of(&source.meta, commit));
+            rows.partition_point(|known| place_of(known) < place_of(&row)) as u64
+        };
+        source.commits = source.meta.commits.iter().map(index).collect();
+    }
+    let (mut commits, mut origins) = (Vec::with_capacity(rows.len()), Vec::new());
+    for (commit, origin) in rows {
+        let index = origin.as_ref().map(|_| origins.len() as u32);
+        commits.push(CommitInfo { origin: index, ..commit });
+        origins.extend(origin);
+    }
+    (commits, origins)
+}
+
 /// Merges whole segments of one log, oldest first, into one with all their entries. Returns the bytes and the
 /// reference for offset 0 of file 0.
 pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, SegmentRef)> {
@@ -75,21 +98,7 @@ pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, Segm
         rows.extend(meta.commits.iter().map(|commit| (*commit, origin_of(&meta, commit))));
         sources.push(MergeSource { data, meta, next_block: 0, cursor: None, commits: Vec::new() });
     }
-    rows.sort_by_key(place_of);
-    rows.dedup_by(|a, b| place_of(a) == place_of(b));
-    for source in &mut sources {
-        let index = |commit: &CommitInfo| {
-            let row = (*commit, origin_of(&source.meta, commit));
-            rows.partition_point(|known| place_of(known) < place_of(&row)) as u64
-        };
-        source.commits = source.meta.commits.iter().map(index).collect();
-    }
-    let (mut commits, mut origins) = (Vec::with_capacity(rows.len()), Vec::new());
-    for (commit, origin) in rows {
-        let index = origin.as_ref().map(|_| origins.len() as u32);
-        commits.push(CommitInfo { origin: index, ..commit });
-        origins.extend(origin);
-    }
+    let (commits, origins) = merge_tables(rows, &mut sources);
     // Entries of the newest source may need its version.
     let version = sources.iter().map(|source| u32::from(source.meta.version)).max();
     let mut builder = SegmentBuilder::of(version.unwrap_or(FIRST_VERSION));

@@ -74,43 +74,43 @@ fn read_value(cursor: &mut Cursor<'_>) -> Result<KeyValue> {
     if bytes.is_empty() { Ok(value) } else { Err(cursor.fail("a value is too long")) }
 }
 
-/// What a range says.
+/// The statement of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum RangeAction {
     /// The entries of the snapshot are hidden for good.
     Wipe,
     /// They are hidden until the range ends.
     Hide,
     /// The newest earlier range with this action and the same selection ends.
-    End(Box<Action>),
+    End(Box<RangeAction>),
     /// Actions on what is selected are refused; as bits: 1 archive, 2 list, 4 retrieve, 8 wipe.
     Lock(u8),
-    /// What is selected appears under other values, too: level, keyword, value.
+    /// Selected keys appear under other values, too: level, keyword, value.
     Overlay(Vec<(u8, Arc<str>, KeyValue)>),
 }
 
 const LOCKS: u8 = 15;
 
-impl Action {
+impl RangeAction {
     fn number(&self) -> u8 {
         match self {
-            Action::Wipe => 1,
-            Action::Hide => 2,
-            Action::End(_) => 3,
-            Action::Lock(_) => 4,
-            Action::Overlay(_) => 5,
+            RangeAction::Wipe => 1,
+            RangeAction::Hide => 2,
+            RangeAction::End(_) => 3,
+            RangeAction::Lock(_) => 4,
+            RangeAction::Overlay(_) => 5,
         }
     }
 
     fn put_part(&self, out: &mut Vec<u8>) {
         match self {
-            Action::Wipe | Action::Hide => {}
-            Action::End(ended) => {
+            RangeAction::Wipe | RangeAction::Hide => {}
+            RangeAction::End(ended) => {
                 out.push(ended.number());
                 ended.put_part(out);
             }
-            Action::Lock(locks) => out.push(*locks),
-            Action::Overlay(values) => {
+            RangeAction::Lock(locks) => out.push(*locks),
+            RangeAction::Overlay(values) => {
                 out.put_varint(values.len() as u64);
                 for (level, keyword, value) in values {
                     out.push(*level);
@@ -121,16 +121,16 @@ impl Action {
         }
     }
 
-    fn decode_part(number: u8, cursor: &mut Cursor<'_>) -> Result<Action> {
+    fn decode_part(number: u8, cursor: &mut Cursor<'_>) -> Result<RangeAction> {
         Ok(match number {
-            1 => Action::Wipe,
-            2 => Action::Hide,
+            1 => RangeAction::Wipe,
+            2 => RangeAction::Hide,
             3 => match cursor.u8()? {
-                ended @ (2 | 4 | 5) => Action::End(Box::new(Action::decode_part(ended, cursor)?)),
+                ended @ (2 | 4 | 5) => RangeAction::End(Box::new(RangeAction::decode_part(ended, cursor)?)),
                 _ => return Err(cursor.fail("a range of this kind has no end")),
             },
             4 => match cursor.u8()? {
-                locks @ 1..=LOCKS => Action::Lock(locks),
+                locks @ 1..=LOCKS => RangeAction::Lock(locks),
                 _ => return Err(cursor.fail("a lock has unknown bits")),
             },
             5 => {
@@ -138,18 +138,18 @@ impl Action {
                 for _ in 0..cursor.count(4)? {
                     values.push((level(cursor)?, cursor.text()?.into(), read_value(cursor)?));
                 }
-                Action::Overlay(values)
+                RangeAction::Overlay(values)
             }
             _ => return Err(cursor.fail("a range has an unknown action")),
         })
     }
 }
 
-/// What an action says of the keys that a selection selects.
+/// An action on the keys that a selection selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
     /// The action.
-    pub action: Action,
+    pub action: RangeAction,
     /// The keys.
     pub selection: Selection,
     /// The snapshot of whose entries it speaks; empty for locks and overlays.
@@ -174,6 +174,6 @@ impl Range {
         let number = cursor.u8()?;
         let (selection, version) = (Selection::decode(cursor)?, cursor.bytes()?.to_vec());
         let age = if flag(cursor)? { Some(cursor.i64()?) } else { None };
-        Ok(Range { action: Action::decode_part(number, cursor)?, selection, version, age })
+        Ok(Range { action: RangeAction::decode_part(number, cursor)?, selection, version, age })
     }
 }

@@ -2,7 +2,7 @@
 
 use fieldstone_core::{Error, Result};
 
-use super::{BLOCK_TARGET, BlockSink, HEIGHT_MAX, Place, TableRef, pack_block};
+use super::{BLOCK_TARGET, BlockRef, BlockSink, HEIGHT_MAX, TableRef, pack_block};
 use crate::bytes::Put;
 use crate::segment::shared_prefix;
 
@@ -50,7 +50,7 @@ impl TableBuilder {
         TableBuilder::default()
     }
 
-    /// Number of rows so far; the rank of the next one.
+    /// Number of rows so far; the number of the next one.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -87,7 +87,7 @@ impl TableBuilder {
         let mut level = level;
         loop {
             let block = std::mem::take(&mut self.levels[level]);
-            let place = sink.put(&pack_block(&block.body))?;
+            let reference = sink.put(&pack_block(&block.body))?;
             level += 1;
             if level == self.levels.len() {
                 if level > usize::from(HEIGHT_MAX) {
@@ -96,14 +96,14 @@ impl TableBuilder {
                 self.levels.push(OpenBlock::default());
             }
             let above = &mut self.levels[level];
-            above.add(place, &block);
+            above.add(reference, &block);
             if above.body.len() < BLOCK_TARGET || above.items < 2 {
                 return Ok(());
             }
         }
     }
 
-    /// The table; `None` without rows. What `sink` got is the whole of it.
+    /// The table; `None` without rows. All of it is in `sink` then.
     pub fn finish(mut self, sink: &mut dyn BlockSink) -> Result<Option<TableRef>> {
         if self.rows == 0 {
             return Ok(None);
@@ -117,7 +117,7 @@ impl TableBuilder {
                 level += 1;
                 continue;
             }
-            let place = match (top, block.only_child()) {
+            let reference = match (top, block.only_child()) {
                 // A root with one child is not needed: the child is the root.
                 (true, Some(child)) if level > 0 => {
                     level -= 1;
@@ -128,27 +128,27 @@ impl TableBuilder {
             if top {
                 let height = level as u8;
                 let (first_key, last_key) = (self.first_key, self.last_key);
-                return Ok(Some(TableRef { rows: self.rows, height, root: place, first_key, last_key }));
+                return Ok(Some(TableRef { rows: self.rows, height, root: reference, first_key, last_key }));
             }
             level += 1;
-            self.levels[level].add(place, &block);
+            self.levels[level].add(reference, &block);
         }
     }
 }
 
 impl OpenBlock {
     /// Names a closed block of the level below.
-    fn add(&mut self, place: Place, block: &OpenBlock) {
+    fn add(&mut self, reference: BlockRef, block: &OpenBlock) {
         let mut head = Vec::with_capacity(24);
-        place.put(&mut head);
+        reference.put(&mut head);
         head.put_varint(block.rows);
         self.put_key(&block.first_key, &head);
         self.rows += block.rows;
     }
 
     /// The only child of an inner block.
-    fn only_child(&self) -> Option<Place> {
+    fn only_child(&self) -> Option<BlockRef> {
         let mut cursor = crate::bytes::Cursor::new(&self.body);
-        (self.items == 1).then(|| Place::decode(&mut cursor).ok()).flatten()
+        (self.items == 1).then(|| BlockRef::decode(&mut cursor).ok()).flatten()
     }
 }

@@ -1,16 +1,17 @@
 //! Tables: sorted rows of a key and a value in blocks that form a tree (takeovers.md, 2). A row is found by its key, or by
-//! its rank, which is its number from 0; either reads as many blocks as the tree is high.
+//! its number, counted from 0; either reads as many blocks as the tree is high.
 //!
 //! ```text
-//! place     = file: varint  offset: varint  stored: varint  crc: u32
+//! block ref = file: varint  offset: varint  stored: varint  crc: u32
 //! block     = 00 body | 01 raw length: varint  body as one zstd frame
 //! leaf      = { shared: varint  rest: bytes  value: bytes }
-//! inner     = { place  rows: varint  shared: varint  rest: bytes }      the key of the child's first row
-//! reference = rows: varint  height: u8  place  first key: bytes  last key: bytes
+//! inner     = { block ref  rows: varint  shared: varint  rest: bytes }      the key of the child's first row
+//! reference = rows: varint  height: u8  block ref  first key: bytes  last key: bytes
 //! ```
 //!
 //! [`TableBuilder`] writes a table of any size with one open block for each level; [`TableCursor`] reads one the same way.
-//! Where blocks are kept is the business of a [`BlockSink`] and a [`BlockSource`].
+//! A [`BlockSink`] keeps its blocks, and a
+//! [`BlockSource`] gives them.
 //!
 //! ```
 //! use fieldstone_format::table::{MemoryBlocks, TableBuilder, TableCursor};
@@ -23,7 +24,7 @@
 //! let table = builder.finish(&mut blocks)?.unwrap();
 //! let mut cursor = TableCursor::new(&table, &blocks);
 //! assert!(cursor.seek(&77u32.to_be_bytes())?);
-//! assert_eq!((cursor.rank(), cursor.value()), (77, &b"value"[..]));
+//! assert_eq!((cursor.row(), cursor.value()), (77, &b"value"[..]));
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
@@ -52,7 +53,7 @@ const LEVEL: i32 = 3;
 
 /// The position of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct BlockRef {
     /// 0 for the file of the takeover, n for its data log n.
     pub file: u32,
     /// Offset of the first byte.
@@ -63,7 +64,7 @@ pub struct Place {
     pub crc: u32,
 }
 
-impl Place {
+impl BlockRef {
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         out.put_varint(u64::from(self.file));
         out.put_varint(self.offset);
@@ -71,20 +72,20 @@ impl Place {
         out.put_u32(self.crc);
     }
 
-    pub(crate) fn decode(cursor: &mut Cursor<'_>) -> Result<Place> {
-        let place = Place {
+    pub(crate) fn decode(cursor: &mut Cursor<'_>) -> Result<BlockRef> {
+        let reference = BlockRef {
             file: u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a file number is too large"))?,
             offset: cursor.varint()?,
             stored: cursor.varint()?,
             crc: cursor.u32()?,
         };
-        match place.offset.checked_add(place.stored) {
-            Some(_) if place.stored > 0 => Ok(place),
+        match reference.offset.checked_add(reference.stored) {
+            Some(_) if reference.stored > 0 => Ok(reference),
             _ => Err(cursor.fail("a block has an impossible length")),
         }
     }
 
-    /// Checks the stored bytes of the block at this place, and unpacks its body.
+    /// Checks the stored bytes of the block, and unpacks its body.
     pub fn unpack(&self, stored: &[u8]) -> Result<Vec<u8>> {
         if stored.len() as u64 != self.stored || crc(stored) != self.crc {
             return Err(Code::Checksum.error("a block of a table does not match its checksum"));
@@ -130,7 +131,7 @@ pub struct TableRef {
     /// Number of levels above the leaves.
     pub height: u8,
     /// The root.
-    pub root: Place,
+    pub root: BlockRef,
     /// Key of the first row.
     pub first_key: Vec<u8>,
     /// Key of the last row.
@@ -150,7 +151,7 @@ impl TableRef {
         let table = TableRef {
             rows: cursor.varint()?,
             height: cursor.u8()?,
-            root: Place::decode(cursor)?,
+            root: BlockRef::decode(cursor)?,
             first_key: cursor.bytes()?.to_vec(),
             last_key: cursor.bytes()?.to_vec(),
         };
@@ -164,24 +165,24 @@ impl TableRef {
 /// Keeps the blocks of tables.
 pub trait BlockSink {
     /// Takes the stored bytes of a block; returns where they are.
-    fn put(&mut self, stored: &[u8]) -> Result<Place>;
+    fn put(&mut self, stored: &[u8]) -> Result<BlockRef>;
 }
 
 /// Gives the blocks of tables.
 pub trait BlockSource {
-    /// The body of the block at a place, checked. May come from a cache.
-    fn block(&self, place: &Place) -> Result<Arc<[u8]>>;
+    /// The body of the block, checked. May come from a cache.
+    fn block(&self, reference: &BlockRef) -> Result<Arc<[u8]>>;
 }
 
 impl<S: BlockSource + ?Sized> BlockSource for &S {
-    fn block(&self, place: &Place) -> Result<Arc<[u8]>> {
-        (**self).block(place)
+    fn block(&self, reference: &BlockRef) -> Result<Arc<[u8]>> {
+        (**self).block(reference)
     }
 }
 
 impl<S: BlockSource + ?Sized> BlockSource for Arc<S> {
-    fn block(&self, place: &Place) -> Result<Arc<[u8]>> {
-        (**self).block(place)
+    fn block(&self, reference: &BlockRef) -> Result<Arc<[u8]>> {
+        (**self).block(reference)
     }
 }
 
@@ -193,19 +194,19 @@ pub struct MemoryBlocks {
 }
 
 impl BlockSink for MemoryBlocks {
-    fn put(&mut self, stored: &[u8]) -> Result<Place> {
+    fn put(&mut self, stored: &[u8]) -> Result<BlockRef> {
         let offset = self.bytes.len() as u64;
         self.bytes.extend_from_slice(stored);
-        Ok(Place { file: 0, offset, stored: stored.len() as u64, crc: crc(stored) })
+        Ok(BlockRef { file: 0, offset, stored: stored.len() as u64, crc: crc(stored) })
     }
 }
 
 impl BlockSource for MemoryBlocks {
-    fn block(&self, place: &Place) -> Result<Arc<[u8]>> {
-        let start = usize::try_from(place.offset).ok();
-        let end = start.and_then(|start| start.checked_add(usize::try_from(place.stored).ok()?));
+    fn block(&self, reference: &BlockRef) -> Result<Arc<[u8]>> {
+        let start = usize::try_from(reference.offset).ok();
+        let end = start.and_then(|start| start.checked_add(usize::try_from(reference.stored).ok()?));
         let stored = start.zip(end).and_then(|(start, end)| self.bytes.get(start..end));
         let stored = stored.ok_or_else(|| Error::corrupt("a block lies outside its file"))?;
-        Ok(place.unpack(stored)?.into())
+        Ok(reference.unpack(stored)?.into())
     }
 }

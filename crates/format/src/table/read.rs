@@ -1,10 +1,10 @@
-//! Reading a table by key, by rank, or from end to end.
+//! Reading a table by key, by number, or from end to end.
 
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 
-use super::{BlockSource, Place, TableRef};
+use super::{BlockRef, BlockSource, TableRef};
 use crate::bytes::Cursor;
 
 /// Walks the rows of a table. Holds one block for each level of the tree.
@@ -14,8 +14,8 @@ pub struct TableCursor<S> {
     source: S,
     /// The open blocks, from the root to a leaf; empty before the first row.
     path: Vec<OpenBlock>,
-    /// Rank of the current row.
-    rank: u64,
+    /// Number of the current row.
+    row: u64,
 }
 
 /// A block, and where the cursor is in it.
@@ -27,9 +27,9 @@ struct OpenBlock {
     /// Of a leaf: the current value. Of an inner block: nothing.
     value: (usize, usize),
     /// Of an inner block: the current child, and its rows.
-    child: Option<(Place, u64)>,
-    /// Rank of the block's first row.
-    first_rank: u64,
+    child: Option<(BlockRef, u64)>,
+    /// Number of the block's first row.
+    first_row: u64,
     /// Rows before the current item, within the block.
     before: u64,
     /// Rows below the block, as its parent says.
@@ -37,14 +37,14 @@ struct OpenBlock {
 }
 
 impl OpenBlock {
-    fn new(body: Arc<[u8]>, first_rank: u64, rows: u64) -> OpenBlock {
+    fn new(body: Arc<[u8]>, first_row: u64, rows: u64) -> OpenBlock {
         OpenBlock {
             body,
             position: 0,
             key: Vec::new(),
             value: (0, 0),
             child: None,
-            first_rank,
+            first_row,
             before: 0,
             rows,
         }
@@ -92,9 +92,9 @@ impl OpenBlock {
         let body = self.body.clone();
         let mut cursor = Cursor::new(&body[self.position..]);
         self.before += self.child.map_or(0, |(_, rows)| rows);
-        let (place, rows) = (Place::decode(&mut cursor)?, cursor.varint()?);
+        let (reference, rows) = (BlockRef::decode(&mut cursor)?, cursor.varint()?);
         self.read_key(&mut cursor)?;
-        self.child = Some((place, rows));
+        self.child = Some((reference, rows));
         self.position += cursor.position();
         let upto = self.before.checked_add(rows);
         let whole =
@@ -111,7 +111,7 @@ impl OpenBlock {
             return Ok(None);
         }
         let mut cursor = Cursor::new(&self.body[self.position..]);
-        let (_, rows) = (Place::decode(&mut cursor)?, cursor.varint()?);
+        let (_, rows) = (BlockRef::decode(&mut cursor)?, cursor.varint()?);
         let shared = cursor.size()?;
         let known = self.key.get(..shared).ok_or_else(|| cursor.fail("a key shares more than there is"))?;
         Ok(Some(([known, cursor.bytes()?].concat(), rows)))
@@ -121,7 +121,7 @@ impl OpenBlock {
 impl<S: BlockSource> TableCursor<S> {
     /// A cursor before the first row.
     pub fn new(table: &TableRef, source: S) -> TableCursor<S> {
-        TableCursor { table: table.clone(), source, path: Vec::new(), rank: 0 }
+        TableCursor { table: table.clone(), source, path: Vec::new(), row: 0 }
     }
 
     /// The current row's key.
@@ -134,14 +134,14 @@ impl<S: BlockSource> TableCursor<S> {
         self.path.last().map_or(&[], |leaf| &leaf.body[leaf.value.0..leaf.value.1])
     }
 
-    /// The current row's rank.
-    pub fn rank(&self) -> u64 {
-        self.rank
+    /// The current row's number.
+    pub fn row(&self) -> u64 {
+        self.row
     }
 
-    /// The rank of the first row of the current leaf, and the number of its rows.
+    /// The number of the first row of the current leaf, and the number of its rows.
     pub fn leaf(&self) -> (u64, u64) {
-        self.path.last().map_or((0, 0), |leaf| (leaf.first_rank, leaf.rows))
+        self.path.last().map_or((0, 0), |leaf| (leaf.first_row, leaf.rows))
     }
 
     /// Moves to the next row; `false` at the end. After an error it goes on behind the block that could not be read.
@@ -177,22 +177,22 @@ impl<S: BlockSource> TableCursor<S> {
         Err(Error::corrupt("a table ends before its last key"))
     }
 
-    /// Moves to the row of a rank; `false` if there is none.
-    pub fn seek_rank(&mut self, rank: u64) -> Result<bool> {
-        if rank >= self.table.rows {
+    /// Moves to the row of a number; `false` if there is none.
+    pub fn seek_row(&mut self, number: u64) -> Result<bool> {
+        if number >= self.table.rows {
             self.path.clear();
             return Ok(false);
         }
-        self.descend(|_, first_rank| first_rank <= rank)?;
+        self.descend(|_, first_row| first_row <= number)?;
         while self.advance()? {
-            if self.rank == rank {
+            if self.row == number {
                 return Ok(true);
             }
         }
         Err(Error::corrupt("a table ends before its last row"))
     }
 
-    /// Opens the blocks down to the last leaf of which `is_before` holds, given its first key and first rank. Rows with
+    /// Opens the blocks down to the last leaf of which `is_before` holds, given its first key and first number. Rows with
     /// one key may begin in a leaf before the one that begins with the key.
     fn descend(&mut self, is_before: impl Fn(&[u8], u64) -> bool) -> Result<()> {
         self.path.clear();
@@ -202,7 +202,7 @@ impl<S: BlockSource> TableCursor<S> {
             block.next_child()?;
             while let Some((next, _)) = block.peek_child()? {
                 let rows = block.child.map_or(0, |(_, rows)| rows);
-                if !is_before(&next, block.first_rank + block.before + rows) {
+                if !is_before(&next, block.first_row + block.before + rows) {
                     break;
                 }
                 block.next_child()?;
@@ -229,25 +229,25 @@ impl<S: BlockSource> TableCursor<S> {
     /// Opens the current child of the lowest block.
     fn open_child(&mut self) -> Result<()> {
         let block = self.path.last().ok_or_else(|| Error::internal("no block is open"))?;
-        let (place, rows) = block.child.ok_or_else(|| Error::internal("no child is chosen"))?;
-        let (first_rank, key) = (block.first_rank + block.before, block.key.clone());
-        let body = self.source.block(&place)?;
-        self.push(body, first_rank, rows, Some(key))
+        let (reference, rows) = block.child.ok_or_else(|| Error::internal("no child is chosen"))?;
+        let (first_row, key) = (block.first_row + block.before, block.key.clone());
+        let body = self.source.block(&reference)?;
+        self.push(body, first_row, rows, Some(key))
     }
 
     /// Opens a block. Its first key must be the one that its parent names.
-    fn push(&mut self, body: Arc<[u8]>, first_rank: u64, rows: u64, named: Option<Vec<u8>>) -> Result<()> {
+    fn push(&mut self, body: Arc<[u8]>, first_row: u64, rows: u64, named: Option<Vec<u8>>) -> Result<()> {
         let is_leaf = self.path.len() == usize::from(self.table.height);
         let mut cursor = Cursor::new(&body);
         if !is_leaf {
-            let _ = (Place::decode(&mut cursor)?, cursor.varint()?);
+            let _ = (BlockRef::decode(&mut cursor)?, cursor.varint()?);
         }
         let first = (cursor.size()?, cursor.bytes()?);
         let expected = named.as_deref().unwrap_or(&self.table.first_key);
         if first != (0, expected) {
             return Err(Error::corrupt("a block of a table begins with another key than its parent says"));
         }
-        self.path.push(OpenBlock::new(body, first_rank, rows));
+        self.path.push(OpenBlock::new(body, first_row, rows));
         Ok(())
     }
 
@@ -257,7 +257,7 @@ impl<S: BlockSource> TableCursor<S> {
             self.path.pop();
             return Err(e);
         }
-        self.rank = leaf.first_rank + leaf.before;
+        self.row = leaf.first_row + leaf.before;
         Ok(true)
     }
 }

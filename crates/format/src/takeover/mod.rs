@@ -52,7 +52,7 @@ pub fn parse_file_name(name: &str) -> Option<(&str, u64)> {
 
 /// A table of a takeover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Table {
+pub enum TakeoverTable {
     /// The logs that are replaced.
     Names = 1,
     /// Their commits.
@@ -81,26 +81,26 @@ pub enum Table {
     Condemned = 13,
 }
 
-impl Table {
+impl TakeoverTable {
     /// All tables, in their order.
-    pub const ALL: [Table; 13] = [
-        Table::Names,
-        Table::Commits,
-        Table::Entries,
-        Table::Transactions,
-        Table::Side,
-        Table::StoreRecords,
-        Table::Datasets,
-        Table::Axes,
-        Table::Attempts,
-        Table::Facts,
-        Table::Flushes,
-        Table::Taken,
-        Table::Condemned,
+    pub const ALL: [TakeoverTable; 13] = [
+        TakeoverTable::Names,
+        TakeoverTable::Commits,
+        TakeoverTable::Entries,
+        TakeoverTable::Transactions,
+        TakeoverTable::Side,
+        TakeoverTable::StoreRecords,
+        TakeoverTable::Datasets,
+        TakeoverTable::Axes,
+        TakeoverTable::Attempts,
+        TakeoverTable::Facts,
+        TakeoverTable::Flushes,
+        TakeoverTable::Taken,
+        TakeoverTable::Condemned,
     ];
 
-    fn of(number: u8) -> Option<Table> {
-        Table::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    fn of(number: u8) -> Option<TakeoverTable> {
+        TakeoverTable::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 }
 
@@ -127,7 +127,7 @@ pub struct TakeoverHeader {
     pub record_crc: u32,
     /// The owner of the logs.
     pub owner: Owner,
-    /// Who made it.
+    /// The process that made it.
     pub maker: Maker,
     /// Whether entries were dropped.
     pub purge: bool,
@@ -139,7 +139,7 @@ pub struct TakeoverHeader {
     pub schema: String,
 }
 
-/// Who made a takeover; informs people.
+/// The process that made a takeover; informs people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Maker {
     /// Numeric user.
@@ -293,17 +293,17 @@ impl TakeoverHeader {
 pub struct TakeoverRecord {
     /// The takeover's own data logs and their lengths.
     pub data_logs: Vec<(u32, u64)>,
-    /// Whether an entry is a removal or a mark.
+    /// Whether an entry is a removal or an attempt tombstone.
     pub removals: bool,
     /// Raw bytes of all entries.
     pub bytes: u64,
     /// The tables with rows, ascending.
-    pub tables: Vec<(Table, TableRef)>,
+    pub tables: Vec<(TakeoverTable, TableRef)>,
 }
 
 impl TakeoverRecord {
     /// A table; `None` if it has no rows.
-    pub fn table(&self, table: Table) -> Option<&TableRef> {
+    pub fn table(&self, table: TakeoverTable) -> Option<&TableRef> {
         self.tables.iter().find(|(known, _)| *known == table).map(|(_, reference)| reference)
     }
 
@@ -340,8 +340,8 @@ impl TakeoverRecord {
         record.removals = flag(&mut cursor)?;
         record.bytes = cursor.varint()?;
         for _ in 0..cursor.count(8)? {
-            let table =
-                Table::of(cursor.u8()?).ok_or_else(|| cursor.fail("a takeover has an unknown table"))?;
+            let table = TakeoverTable::of(cursor.u8()?)
+                .ok_or_else(|| cursor.fail("a takeover has an unknown table"))?;
             record.tables.push((table, TableRef::decode(&mut cursor)?));
         }
         if !record.tables.is_sorted_by(|a, b| a.0 < b.0) || !cursor.is_empty() {

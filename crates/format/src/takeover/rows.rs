@@ -71,9 +71,9 @@ pub struct NameRow {
     pub rank: Option<u32>,
     /// How it ended.
     pub how: Ended,
-    /// Rank of its row in the table of facts.
+    /// Number of its row in the table of facts.
     pub facts: u64,
-    /// Rank of its row in the table of attempts.
+    /// Number of its row in the table of attempts.
     pub attempt: Option<u64>,
     /// Its writer's data logs that stay, and their durable lengths.
     pub data_logs: Vec<(u32, u64)>,
@@ -183,7 +183,7 @@ pub struct CommitRow {
     pub time: i64,
     /// The transaction under which it is prepared.
     pub transaction: Option<Id>,
-    /// Where its entries come from, if they were moved.
+    /// The origin of its entries, if they were moved.
     pub origin: Option<EntryOrigin>,
     /// The place in the order that a forgotten decision gave it.
     pub order: Option<(u64, Id)>,
@@ -279,7 +279,7 @@ pub struct TransactionRow {
     pub sealed: u64,
     /// Its decisions, in the order of (stamp, writer).
     pub decisions: Vec<DecisionRow>,
-    /// What was prepared under it, by log.
+    /// The commits prepared under it, by log.
     pub prepared: Vec<PreparedRow>,
 }
 
@@ -354,7 +354,7 @@ pub struct StoreRecordRow {
     pub sequence: u64,
     /// Its number in the commit.
     pub index: u32,
-    /// Whose log it is.
+    /// The owner of the log.
     pub owner: Owner,
     /// Time of its commit.
     pub time: i64,
@@ -395,7 +395,7 @@ impl StoreRecordRow {
     }
 }
 
-/// What a takeover knows of a dataset.
+/// A dataset in a takeover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatasetRow {
     /// Stamp of the oldest commit with an entry in it.

@@ -1,4 +1,4 @@
-//! Tables give back every row by key, by rank and from end to end; damage is found and never believed.
+//! Tables give back every row by key, by number and from end to end; damage is found and never believed.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn a_table_without_rows_is_none() {
 }
 
 #[test]
-fn every_row_of_a_high_tree_is_found_by_key_and_by_rank() {
+fn every_row_of_a_high_tree_is_found_by_key_and_by_number() {
     for (n, value) in [(1, 10), (3, 20_000), (1_000, 40), (700, 20_000), (40_000, 20)] {
         let rows = numbered(n, value);
         let (table, blocks) = build(&rows);
@@ -51,13 +51,13 @@ fn every_row_of_a_high_tree_is_found_by_key_and_by_rank() {
         let mut cursor = TableCursor::new(&table, &blocks);
         for i in (0..n).step_by(1 + n as usize / 300).rev() {
             assert!(cursor.seek(&i.to_be_bytes()).unwrap());
-            assert_eq!((cursor.rank(), cursor.key()), (u64::from(i), &i.to_be_bytes()[..]));
-            assert!(cursor.seek_rank(u64::from(i)).unwrap());
+            assert_eq!((cursor.row(), cursor.key()), (u64::from(i), &i.to_be_bytes()[..]));
+            assert!(cursor.seek_row(u64::from(i)).unwrap());
             assert_eq!(cursor.value(), rows[i as usize].1);
             assert_eq!(cursor.advance().unwrap(), i + 1 < n);
         }
         assert!(!cursor.seek(&n.to_be_bytes()).unwrap());
-        assert!(!cursor.seek_rank(u64::from(n)).unwrap());
+        assert!(!cursor.seek_row(u64::from(n)).unwrap());
     }
 }
 
@@ -70,13 +70,13 @@ fn rows_with_one_key_are_all_found_where_they_span_blocks() {
     let table = table.unwrap();
     let mut cursor = TableCursor::new(&table, &blocks);
     assert!(cursor.seek(&[0, 0, 0, 3]).unwrap());
-    assert_eq!(cursor.rank(), 3);
+    assert_eq!(cursor.row(), 3);
     for _ in 0..199 {
         assert!(cursor.advance().unwrap());
         assert_eq!(cursor.key(), [0, 0, 0, 3]);
     }
     assert!(cursor.advance().unwrap());
-    assert_eq!((cursor.key(), cursor.rank()), (&[0, 0, 0, 4][..], 203));
+    assert_eq!((cursor.key(), cursor.row()), (&[0, 0, 0, 4][..], 203));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_reader_goes_on_behind_a_damaged_block() {
     let (table, blocks) = build(&rows);
     let table = table.unwrap();
     let mut cursor = TableCursor::new(&table, &blocks);
-    assert!(cursor.seek_rank(1_500).unwrap());
+    assert!(cursor.seek_row(1_500).unwrap());
     let (first, lost) = cursor.leaf();
     assert!(first <= 1_500 && 1_500 < first + lost && lost < 3_000);
     // The leaves follow one another: the one with the row lies at this part of the file.
@@ -163,8 +163,8 @@ proptest! {
             prop_assert_eq!(cursor.seek(key).unwrap(), expected.is_some());
             if let Some((key, value)) = expected {
                 prop_assert_eq!((cursor.key(), cursor.value()), (&key[..], &value[..]));
-                let rank = BTreeMap::range(&rows, ..key.clone()).count() as u64;
-                prop_assert_eq!(cursor.rank(), rank);
+                let number = BTreeMap::range(&rows, ..key.clone()).count() as u64;
+                prop_assert_eq!(cursor.row(), number);
             }
         }
     }

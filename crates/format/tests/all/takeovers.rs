@@ -4,7 +4,7 @@ use fieldstone_format::bytes::Cursor;
 use fieldstone_format::log::{Decision, SideRecord};
 use fieldstone_format::origin::{EntryOrigin, OriginAttempt};
 use fieldstone_format::owner::Owner;
-use fieldstone_format::table::{Place, TableRef};
+use fieldstone_format::table::{BlockRef, TableRef};
 use fieldstone_format::takeover::rows::*;
 use fieldstone_format::takeover::*;
 use fieldstone_format::version::{OwnerName, TakeoverName, Version};
@@ -44,11 +44,11 @@ fn record() -> TakeoverRecord {
     let table = |n: u8| TableRef {
         rows: u64::from(n),
         height: 2,
-        root: Place { file: 0, offset: 100 * u64::from(n), stored: 80, crc: 6 },
+        root: BlockRef { file: 0, offset: 100 * u64::from(n), stored: 80, crc: 6 },
         first_key: vec![1],
         last_key: vec![n],
     };
-    let tables = Table::ALL.iter().map(|known| (*known, table(*known as u8))).collect();
+    let tables = TakeoverTable::ALL.iter().map(|known| (*known, table(*known as u8))).collect();
     TakeoverRecord { data_logs: vec![(1, 5_000)], removals: true, bytes: 1 << 40, tables }
 }
 
@@ -60,7 +60,7 @@ fn header_record_and_tail_come_back() {
     assert_eq!(TakeoverHeader::length(&bytes).unwrap() as usize, bytes.len());
     assert_eq!(TakeoverHeader::decode(&bytes).unwrap(), header);
     assert_eq!(TakeoverRecord::decode(&record_bytes, &header).unwrap(), record());
-    assert_eq!(record().table(Table::Axes).map(|table| table.rows), Some(8));
+    assert_eq!(record().table(TakeoverTable::Axes).map(|table| table.rows), Some(8));
     let tail = TakeoverHeader::tail(bytes.len() as u32);
     assert_eq!(TakeoverHeader::length_of_tail(&tail).unwrap() as usize, bytes.len());
     for i in 0..bytes.len() {

@@ -18,11 +18,11 @@ use fieldstone_format::log::{Decision, SideRecord};
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
+use super::begun::Begun;
 use super::datasets::Datasets;
 use super::ended::check_open;
 use super::gathering::Gathering;
 use super::looks::Looks;
-use super::transactions::Begun;
 use super::unflushed::Unflushed;
 use crate::session::{Session, SessionKey};
 use crate::snapshot::{Flushed, SnapshotLog};

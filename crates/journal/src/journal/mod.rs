@@ -25,6 +25,7 @@
 
 mod accept;
 mod access;
+mod begun;
 mod checkpoint;
 mod commit;
 mod datasets;
@@ -56,6 +57,7 @@ use tracing::debug_span;
 
 pub use self::accept::{Acceptances, FileState};
 pub use self::access::Access;
+use self::begun::Begun;
 pub use self::checkpoint::Checkpoints;
 use self::checkpoint::Written;
 use self::commit::CommitState;
@@ -70,7 +72,6 @@ pub use self::options::JournalOptions;
 pub use self::schema::SchemaInForce;
 use self::schema_state::SchemaState;
 pub use self::settings::StoreSettings;
-use self::transactions::Begun;
 pub use self::transactions::Transactions;
 pub use self::unflushed::Unflushed;
 use crate::files::Files;

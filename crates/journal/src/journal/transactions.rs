@@ -5,9 +5,6 @@
 //!   other (J-19), so that no lock between processes is needed;
 //! * the lock of this process's open transactions is held for a moment, and no other lock is taken under it.
 
-use std::collections::HashSet;
-
-use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::Decision;
@@ -22,19 +19,6 @@ use crate::session::Session;
 use crate::snapshot::{ALL_KINDS, Snapshot};
 use crate::writer::Horizon;
 
-/// Transactions that one process opened.
-#[derive(Debug, Default)]
-pub struct Begun(Mutex<HashSet<Id>>);
-
-impl Begun {
-    /// Those that nobody has ended, as far as this process knows, in the order of their ids.
-    pub fn open(&self) -> Vec<Id> {
-        let mut open: Vec<Id> = self.0.lock().iter().copied().collect();
-        open.sort_unstable();
-        open
-    }
-}
-
 /// The transactions of a store.
 #[derive(Debug, Clone, Copy)]
 pub struct Transactions<'a> {
@@ -47,7 +31,7 @@ impl Transactions<'_> {
         let access = self.committer.looks().access;
         access.check_writable()?;
         let id = self.new_id()?;
-        self.committer.begun.0.lock().insert(id);
+        self.committer.begun.add(id);
         Ok(id)
     }
 
@@ -116,7 +100,7 @@ impl Transactions<'_> {
     fn check_decider(&self, transaction: Id, covers: &[(Id, u64)], snapshot: &Snapshot) -> Result<()> {
         let other = snapshot.prepared_by_all(transaction).next();
         let Some((log, _)) = other.filter(|_| covers.is_empty()) else { return Ok(()) };
-        if self.committer.begun.0.lock().contains(&transaction) {
+        if self.committer.begun.contains(transaction) {
             return Ok(());
         }
         let name = self.committer.looks().access.env().identity.user_name(log.uid);
@@ -154,7 +138,7 @@ impl Transactions<'_> {
             }
         }
         self.committer.forget(transaction);
-        self.committer.begun.0.lock().remove(&transaction);
+        self.committer.begun.remove(transaction);
         Ok(())
     }
 

@@ -291,7 +291,7 @@ impl<'a> Source<'a> {
     /// Compares every block with its checksum; returns the stored bytes.
     pub fn verify(&self) -> Result<u64> {
         match &self.entry().location {
-            Location::None | Location::Mark(_) | Location::Removed { .. } => Ok(0),
+            Location::None | Location::AttemptTombstone(_) | Location::Removed { .. } => Ok(0),
             Location::Inline { .. } => {
                 let mut raw = vec![0; self.entry().length as usize];
                 self.read_range(0, &mut raw).map(|()| raw.len() as u64)
@@ -319,7 +319,10 @@ impl<'a> Source<'a> {
             }
             Location::Inline { data, .. } => Ok(data.len() as u64),
             Location::Grown(_) => Ok(self.entry().length),
-            Location::None | Location::Mark(_) | Location::External(_) | Location::Removed { .. } => Ok(0),
+            Location::None
+            | Location::AttemptTombstone(_)
+            | Location::External(_)
+            | Location::Removed { .. } => Ok(0),
         }
     }
 

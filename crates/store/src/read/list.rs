@@ -240,7 +240,7 @@ fn is_packed(part: &Part) -> Option<bool> {
 /// The position of a part's first bytes.
 pub fn place_of(part: &Part) -> Option<FieldLocation> {
     match &part.entry.location {
-        Location::None | Location::Mark(_) | Location::Removed { .. } => None,
+        Location::None | Location::AttemptTombstone(_) | Location::Removed { .. } => None,
         Location::Inline { data, .. } => Some(FieldLocation {
             file: PlaceFile::Own(part.writer, 0),
             offset: 0,

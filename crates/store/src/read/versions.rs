@@ -57,8 +57,8 @@ impl Part {
             order = (origin.stamp, origin.writer);
             attempt = origin.attempt.as_ref().map(|attempt| (attempt.began, attempt.writer));
         }
-        if let Location::Mark(mark) = &entry.location {
-            attempt = Some((mark.began, mark.writer));
+        if let Location::AttemptTombstone(tombstone) = &entry.location {
+            attempt = Some((tombstone.began, tombstone.writer));
         }
         let moved = origin.map(|_| order);
         Ok(Part { segment: segment as u32, place, writer, commit, order, moved, attempt, entry })
@@ -109,8 +109,8 @@ impl KeyVersions {
         }
         drop_void_removals(&mut parts);
         let newest = newest_attempt(&parts);
-        // A mark says of what attempt the newest entry was, and nothing else.
-        parts.retain(|part| !part.entry.is_mark());
+        // An attempt tombstone names the attempt of the newest entry, and makes no field.
+        parts.retain(|part| !part.entry.is_attempt_tombstone());
         set_older_attempts_behind(&mut parts, newest);
         if parts.is_empty() {
             return None;
@@ -300,7 +300,10 @@ fn drop_void_removals(parts: &mut Vec<Part>) {
             _ => {}
         }
         attempt = attempt.max(part.attempt);
-        if removal.is_none() && !part.entry.is_mark() && (part.attempt.is_none() || part.attempt == attempt) {
+        if removal.is_none()
+            && !part.entry.is_attempt_tombstone()
+            && (part.attempt.is_none() || part.attempt == attempt)
+        {
             found = Some(part.id());
         }
         kept.push(part);

@@ -82,7 +82,7 @@ fn part_text(part: &Part) -> String {
     };
     let place = match &entry.location {
         Location::None => "created, no bytes yet".to_owned(),
-        Location::Mark(mark) => format!("mark of attempt {}", mark.attempt),
+        Location::AttemptTombstone(tombstone) => format!("tombstone of attempt {}", tombstone.attempt),
         Location::Inline { data, .. } => format!("{} bytes in the index", data.len()),
         Location::External(e) if e.parts > 1 => {
             format!("{} at {} in {} parts, one every {} bytes", e.url, e.offset, e.parts, e.stride)

@@ -1,11 +1,11 @@
-//! Entries that were moved from another store keep their time, their place in the order and their attempt; marks hide what
+//! Entries that were moved from another store keep their time, their place in the order and their attempt; attempt tombstones hide what
 //! older attempts wrote. Logs with such entries are put together here byte by byte, as format 2 has them.
 
 use std::path::Path;
 
 use crate::common::*;
 use fieldstone_core::env::sim::SimWorld;
-use fieldstone_format::entry::{AttemptMark, Entry, Location};
+use fieldstone_format::entry::{AttemptTombstone, Entry, Location};
 use fieldstone_format::log::{self, CommitRecord, Envelope, HEAD, LogHeader};
 use fieldstone_format::origin::{EntryOrigin, OriginAttempt};
 use fieldstone_format::segment::{CommitInfo, SegmentBuilder};
@@ -15,13 +15,13 @@ use fieldstone_store::conformance::{Opening, put_file};
 
 const KEY: &str = "run=a,variable=t,step=0";
 
-/// Opaque bytes in an entry, or a mark.
+/// Opaque bytes in an entry, or an attempt tombstone.
 fn entry(commit: u64, location: Location) -> Entry {
     let length = match &location {
         Location::Inline { data, .. } => data.len() as u64,
         _ => 0,
     };
-    let generation = !matches!(location, Location::Mark(_));
+    let generation = !matches!(location, Location::AttemptTombstone(_));
     Entry { commit, ordinal: 0, generation, length, array: None, location, holder: None }
 }
 
@@ -110,15 +110,20 @@ fn a_moved_entry_keeps_its_attempt() {
 }
 
 #[test]
-fn a_mark_hides_older_attempts_and_makes_no_field() {
-    let mark =
-        |began| Location::Mark(Box::new(AttemptMark { attempt: "2.2".into(), began, writer: Id([4; 16]) }));
+fn an_attempt_tombstone_hides_older_attempts_and_makes_no_field() {
+    let tombstone = |began| {
+        Location::AttemptTombstone(Box::new(AttemptTombstone {
+            attempt: "2.2".into(),
+            began,
+            writer: Id([4; 16]),
+        }))
+    };
     let world = SimWorld::new(1);
     let how = Opening { attempt: "2.1".to_owned(), ..Opening::default() };
     flush_one(&open_in(&world.process("a"), &how).unwrap(), KEY, b"of attempt 2.1");
-    add_log(&world, 5, vec![(mark(1), None)]);
+    add_log(&world, 5, vec![(tombstone(1), None)]);
     assert_eq!(get(&open(&world, "b"), KEY).unwrap(), b"of attempt 2.1");
-    add_log(&world, 6, vec![(mark(world.now() as u64 + 9), None)]);
+    add_log(&world, 6, vec![(tombstone(world.now() as u64 + 9), None)]);
     let reader = open(&world, "b");
     assert!(get(&reader, KEY).is_err());
     assert!(listed(&reader).is_empty());

@@ -9,7 +9,9 @@ use fieldstone_core::key::{FieldKey, KeyValue, Level};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::block::{Block, INLINE_BLOCKS};
-use fieldstone_format::entry::{ArrayInfo, AttemptMark, Blocks, Entry, EntryId, External, Grown, Location};
+use fieldstone_format::entry::{
+    ArrayInfo, AttemptTombstone, Blocks, Entry, EntryId, External, Grown, Location,
+};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -194,7 +196,7 @@ fn removal() -> impl Strategy<Value = Entry> {
     })
 }
 
-fn mark() -> impl Strategy<Value = Entry> {
+fn attempt_tombstone() -> impl Strategy<Value = Entry> {
     (number(), number(), text(), any::<u64>(), id()).prop_map(|(commit, ordinal, attempt, began, writer)| {
         Entry {
             commit,
@@ -202,7 +204,7 @@ fn mark() -> impl Strategy<Value = Entry> {
             generation: false,
             length: 0,
             array: None,
-            location: Location::Mark(Box::new(AttemptMark { attempt, began, writer })),
+            location: Location::AttemptTombstone(Box::new(AttemptTombstone { attempt, began, writer })),
             holder: None,
         }
     })
@@ -294,7 +296,7 @@ fn array() -> impl Strategy<Value = Entry> {
 
 pub fn entry() -> impl Strategy<Value = Entry> {
     // In a takeover the file may be another writer's.
-    (prop_oneof![opaque(), array(), grown(), removal(), mark()], option::of(number())).prop_map(
+    (prop_oneof![opaque(), array(), grown(), removal(), attempt_tombstone()], option::of(number())).prop_map(
         |(entry, holder)| {
             let in_file =
                 matches!(entry.location, Location::Blocks { .. }) || entry.location.own_range().is_some();
