@@ -207,7 +207,7 @@ class Log(File):
             side, _condemned = c.get("vvIv"), c.list("t")
             decision = [(*c.get("ifI"), dict(c.list("iv")))] if c.one("f") else []
             self.attempt = c.get("tQ") if f.version == 2 and c.one("f") else None
-            _flushes, _open = (c.list("ivv"), c.list("i")) if f.version == 2 else ((), ())
+            _stack = (c.list("ivv"), c.list("i"), c.get("v"), c.list("v")) if f.version == 2 else ()
             return stamp, previous, runs, side, decision
 
     def is_whole(self, f: Frame) -> bool:
@@ -447,9 +447,10 @@ class Store:
             check(version in (1, 2), "version of the segment")
             commits, sequence, stamp = [], 0, 0
             for growth, stamp_growth, _time, flags in (c.get("vvvB") for _ in range(c.one("v"))):
-                check(flags < 2 * version, f"flags {flags} of a commit")
+                check(flags < (2, 8)[version - 1], f"flags {flags} of a commit")
                 sequence, stamp = sequence + growth, stamp + stamp_growth
-                commits.append((sequence, stamp, c.get("i" * (flags & 1)), Log.origin(c) if flags & 2 else ()))
+                row = (sequence, stamp, c.get("i" * (flags & 1)), Log.origin(c) if flags & 2 else ())
+                _view, commits = c.get("v" * (flags >> 2)), [*commits, row]
             first = c.before = c.one("b")
             last, c.before = c.one("k"), first
             _datasets, c.before = (c.one("B"), c.list("kv")), first

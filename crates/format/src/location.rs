@@ -388,10 +388,8 @@ impl Location {
             Location::Removed { only } => {
                 out.push(REMOVED);
                 out.push(u8::from(only.is_some()));
-                if let Some(EntryId { writer, sequence, ordinal }) = only {
-                    out.put_id(*writer);
-                    out.put_varint(*sequence);
-                    out.put_varint(*ordinal);
+                if let Some(entry) = only {
+                    put_entry_id(entry, out);
                 }
             }
         }
@@ -420,10 +418,7 @@ impl Location {
             4 => Location::Inline { data: cursor.bytes()?.to_vec(), crc: cursor.u32()? },
             REMOVED => match cursor.u8()? {
                 0 => Location::Removed { only: None },
-                1 => {
-                    let (writer, sequence) = (cursor.id()?, cursor.varint()?);
-                    Location::Removed { only: Some(EntryId { writer, sequence, ordinal: cursor.varint()? }) }
-                }
+                1 => Location::Removed { only: Some(entry_id(cursor)?) },
                 _ => return Err(cursor.fail("a removal has an unknown kind")),
             },
             tag @ (7 | 8) => {
@@ -454,6 +449,16 @@ impl Location {
             _ => return Err(cursor.fail("an entry has an unknown kind of location")),
         })
     }
+}
+
+fn put_entry_id(entry: &EntryId, out: &mut Vec<u8>) {
+    out.put_id(entry.writer);
+    out.put_varint(entry.sequence);
+    out.put_varint(entry.ordinal);
+}
+
+fn entry_id(cursor: &mut Cursor<'_>) -> Result<EntryId> {
+    Ok(EntryId { writer: cursor.id()?, sequence: cursor.varint()?, ordinal: cursor.varint()? })
 }
 
 fn file_number(cursor: &mut Cursor<'_>) -> Result<u32> {

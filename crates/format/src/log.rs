@@ -288,6 +288,7 @@ pub fn note_prepared(all: &mut Vec<Prepared>, transaction: Id, sequence: u64, fi
 ///          decision: u8 0 | 1 id verdict: u8 kinds: u32 covers: varint { writer: id sequence: varint }
 ///          since version 2: attempt: u8 0 | 1 name: text began: u64
 ///          flushes: varint { session: id  number: varint  repetition: varint }  open: varint { transaction: id }
+///          view: varint  siblings: varint { lane: varint }
 /// section = offset: varint  length: varint  crc: u32
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -330,6 +331,10 @@ pub struct CommitRecord {
     pub flushes: Vec<FlushPart>,
     /// Transactions that this log's writer opened and nobody has ended, as far as it knows; version 1 cannot store them.
     pub open: Vec<Id>,
+    /// The view of a stack of stores under which it was made; 0 in a single store, and in version 1.
+    pub view: u64,
+    /// Lanes of the stack that hold the other parts of this flush; version 1 cannot store them.
+    pub siblings: Vec<u16>,
 }
 
 impl CommitRecord {
@@ -382,6 +387,9 @@ impl CommitRecord {
             FlushPart::put_all(&self.flushes, &mut out);
             out.put_varint(self.open.len() as u64);
             self.open.iter().for_each(|transaction| out.put_id(*transaction));
+            out.put_varint(self.view);
+            out.put_varint(self.siblings.len() as u64);
+            self.siblings.iter().for_each(|lane| out.put_varint(u64::from(*lane)));
         }
         out
     }
@@ -448,6 +456,11 @@ impl CommitRecord {
             record.flushes = FlushPart::decode_all(cursor)?;
             for _ in 0..cursor.count(16)? {
                 record.open.push(cursor.id()?);
+            }
+            record.view = cursor.varint()?;
+            for _ in 0..cursor.count(1)? {
+                let lane = u16::try_from(cursor.varint()?);
+                record.siblings.push(lane.map_err(|_| cursor.fail("a lane exceeds 16 bits"))?);
             }
         }
         if cursor.is_empty() { Ok(record) } else { Err(cursor.fail("a commit record is too long")) }

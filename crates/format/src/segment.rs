@@ -7,7 +7,7 @@
 //! filter  = bits                            a Bloom filter, absent from small segments
 //! meta    = version: u8
 //!            entries: varint  bytes: varint
-//!            commits: varint { sequence: varint  stamp: varint  time: zigzag  flags: u8  [transaction: id]  [origin] }
+//!            commits: varint { sequence: varint  stamp: varint  time: zigzag  flags: u8  [transaction: id]  [origin]  [view: varint] }
 //!            first key: bytes  last key: key
 //!            datasets: u8 complete, varint { prefix: key  first commit: varint }
 //!            axes: varint { level: u8  keyword: text  complete: u8  values: varint { value } }
@@ -23,7 +23,8 @@
 //! stamps are stored as increments over the previous commit (over 0 for the first), its times as the
 //! difference from the stamp, zigzag coded (0, -1, 1, -2, … as 0, 1, 2, 3, …). Flag 1: it is prepared under a transaction.
 //! Flag 2, since version 2: the entries of this row were moved from the commit that [`origin`](crate::origin) names; a
-//! commit has a row for each origin, and at its end one without if it needs one.
+//! commit has a row for each origin, and at its end one without if it needs one. Flag 4, since version 2: it was made under
+//! a view of a stack of stores.
 
 mod build;
 mod filter;

@@ -18,7 +18,9 @@ const REMOVALS: u8 = 2;
 const TRANSACTION: u8 = 1;
 /// Entries of a commit were moved.
 const ORIGIN: u8 = 2;
-/// The first version of the format that has origins.
+/// A commit was made under a view of a stack.
+const VIEW: u8 = 4;
+/// The first version of the format that has origins and views.
 pub const ORIGINS_SINCE: u8 = 2;
 
 /// A commit whose entries a segment holds.
@@ -34,6 +36,8 @@ pub struct CommitInfo {
     pub transaction: Option<Id>,
     /// The index of the origin of its entries in [`SegmentMeta::origins`], if they were moved.
     pub origin: Option<u32>,
+    /// The view of a stack of stores under which it was made; 0 in a single store.
+    pub view: u64,
 }
 
 /// The distinct values of a keyword in a segment.
@@ -112,12 +116,16 @@ impl SegmentMeta {
             put_time(commit.time, stamp, &mut out);
             let origin = commit.origin.and_then(|origin| self.origins.get(origin as usize));
             let transaction = if commit.transaction.is_some() { TRANSACTION } else { 0 };
-            out.push(transaction | if origin.is_some() { ORIGIN } else { 0 });
+            let view = if commit.view > 0 { VIEW } else { 0 };
+            out.push(transaction | view | if origin.is_some() { ORIGIN } else { 0 });
             if let Some(id) = commit.transaction {
                 out.put_id(id);
             }
             if let Some(origin) = origin {
                 origin.put(&mut out);
+            }
+            if commit.view > 0 {
+                out.put_varint(commit.view);
             }
         }
         out.put_bytes(&self.first_key);
@@ -176,7 +184,7 @@ impl SegmentMeta {
             stamp = stamp.wrapping_add(cursor.varint()?);
             let time = read_time(cursor, stamp)?;
             let flags = cursor.u8()?;
-            if flags > TRANSACTION | ORIGIN || (flags & ORIGIN != 0 && version < ORIGINS_SINCE) {
+            if flags > TRANSACTION | ORIGIN | VIEW || (flags > TRANSACTION && version < ORIGINS_SINCE) {
                 return Err(cursor.fail("a commit of a segment has unknown flags"));
             }
             let transaction = if flags & TRANSACTION != 0 { Some(cursor.id()?) } else { None };
@@ -185,7 +193,8 @@ impl SegmentMeta {
                 origin = Some(origins.len() as u32);
                 origins.push(EntryOrigin::decode(cursor)?);
             }
-            commits.push(CommitInfo { sequence, stamp, time, transaction, origin });
+            let view = if flags & VIEW != 0 { cursor.varint()? } else { 0 };
+            commits.push(CommitInfo { sequence, stamp, time, transaction, origin, view });
         }
         let first_key = cursor.bytes()?.to_vec();
         let last_key = read_key(cursor, &first_key)?;

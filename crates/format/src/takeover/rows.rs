@@ -6,7 +6,7 @@
 //!                                             rank: varint  how: u8  facts: varint  attempt: varint
 //!                                             data logs: varint { number: varint length: varint }
 //! commits       writer sequence index         stamp: varint  time: zigzag  flags: u8  [transaction]  [origin]
-//!                                             [order: stamp: varint writer]  taken: varint  fields: varint  bytes: varint
+//!                                             [order: stamp: varint writer]  [view: varint]  taken: varint  fields: varint  bytes: varint
 //! transactions  transaction                   sealed: varint  decisions: varint { … }  prepared: varint { … }
 //! store records stamp writer sequence index   owner  time: i64  kind: u16  data: bytes
 //! datasets      encoded first level           stamp: varint  writer  entries: varint  bytes: varint  purged: varint
@@ -173,6 +173,7 @@ fn parse_side_key_part(key: &[u8]) -> Result<(Id, u64, &[u8])> {
 const TRANSACTION: u8 = 1;
 const ORIGIN: u8 = 2;
 const ORDER: u8 = 4;
+const VIEW: u8 = 8;
 
 /// A commit of a log that a takeover replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -187,6 +188,8 @@ pub struct CommitRow {
     pub origin: Option<EntryOrigin>,
     /// The place in the order that a forgotten decision gave it.
     pub order: Option<(u64, Id)>,
+    /// The view of a stack of stores under which it was made; 0 in a single store.
+    pub view: u64,
     /// Number of the takeover that took its log over first.
     pub taken: u64,
     /// Entries that it published.
@@ -205,7 +208,8 @@ impl CommitRow {
         out.push(
             flag(self.transaction.is_some(), TRANSACTION)
                 | flag(self.origin.is_some(), ORIGIN)
-                | flag(self.order.is_some(), ORDER),
+                | flag(self.order.is_some(), ORDER)
+                | flag(self.view > 0, VIEW),
         );
         if let Some(transaction) = self.transaction {
             out.put_id(transaction);
@@ -216,6 +220,9 @@ impl CommitRow {
         if let Some((stamp, writer)) = self.order {
             out.put_varint(stamp);
             out.put_id(writer);
+        }
+        if self.view > 0 {
+            out.put_varint(self.view);
         }
         out.put_varint(self.taken);
         out.put_varint(self.fields);
@@ -229,7 +236,8 @@ impl CommitRow {
         let stamp = cursor.varint()?;
         let time = read_time(cursor, stamp)?;
         let flags = cursor.u8()?;
-        if flags > TRANSACTION | ORIGIN | ORDER || flags & (TRANSACTION | ORDER) == TRANSACTION | ORDER {
+        if flags > TRANSACTION | ORIGIN | ORDER | VIEW || flags & (TRANSACTION | ORDER) == TRANSACTION | ORDER
+        {
             return Err(cursor.fail("a commit has flags that do not go together"));
         }
         let row = CommitRow {
@@ -238,6 +246,7 @@ impl CommitRow {
             transaction: if flags & TRANSACTION != 0 { Some(cursor.id()?) } else { None },
             origin: if flags & ORIGIN != 0 { Some(EntryOrigin::decode(cursor)?) } else { None },
             order: if flags & ORDER != 0 { Some((cursor.varint()?, cursor.id()?)) } else { None },
+            view: if flags & VIEW != 0 { cursor.varint()? } else { 0 },
             taken: cursor.varint()?,
             fields: cursor.varint()?,
             bytes: cursor.varint()?,

@@ -165,6 +165,7 @@ fn commit() -> impl Strategy<Value = CommitInfo> {
         time,
         transaction,
         origin: None,
+        view: 0,
     })
 }
 
@@ -249,7 +250,7 @@ fn value_of(commit: u64, ordinal: u64) -> Vec<u8> {
 
 #[test]
 fn lists_that_would_be_too_long_are_left_out() {
-    let info = CommitInfo { sequence: 1, stamp: 1, time: 0, transaction: None, origin: None };
+    let info = CommitInfo { sequence: 1, stamp: 1, time: 0, transaction: None, origin: None, view: 0 };
     let many: Vec<Vec<u8>> = (0..=AXIS_MAX as i64).map(|step| step_key(0, step)).collect();
     let (bytes, segment) = build(&many[1..], info);
     let values = |bytes: &[u8], segment: &SegmentRef| {

@@ -74,8 +74,14 @@ fn log() -> Vec<u8> {
     entry.encode(&mut value);
     let mut segment = SegmentBuilder::new();
     segment.push(&key(), &value, 0, entry.length).unwrap();
-    let commit =
-        CommitInfo { sequence: 1, stamp: STAMP, time: STAMP as i64, transaction: None, origin: None };
+    let commit = CommitInfo {
+        sequence: 1,
+        stamp: STAMP,
+        time: STAMP as i64,
+        transaction: None,
+        origin: None,
+        view: 0,
+    };
     let (segment, mut reference) = segment.finish(vec![commit], 1).unwrap();
     reference.offset = payload_at + PAYLOAD.len() as u64;
     let record = CommitRecord {

@@ -114,6 +114,8 @@ fn record() -> impl Strategy<Value = CommitRecord> {
                 attempt: None,
                 flushes: Vec::new(),
                 open: Vec::new(),
+                view: 0,
+                siblings: Vec::new(),
             }
         },
     )
@@ -232,6 +234,7 @@ proptest! {
             let (session, number) = (Id([7; 16]), record.stamp);
             record.flushes = vec![FlushPart { session, number, repetition: 1 }];
             record.open = vec![Id([1; 16]), Id([2; 16])];
+            (record.view, record.siblings) = (record.stamp, vec![0, 700]);
         }
         let Envelope { head, record: encoded, foot, ends } = Envelope::new(version, offset, &record, &[&body]);
         let bytes = [&head[..], &body, &encoded, &encoded, &foot].concat();

@@ -165,6 +165,7 @@ fn rows_of_names_and_commits_come_back() {
         transaction: Some(id(4)),
         origin: Some(origin()),
         order: None,
+        view: 2,
         taken: 3,
         fields: 10,
         bytes: 4_096,

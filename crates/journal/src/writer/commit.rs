@@ -131,6 +131,7 @@ impl Flight {
             time,
             transaction: record.transaction,
             origin: None,
+            view: 0,
         };
         let segment = batch.segment(log.version(), log.payload_offset(), info)?;
         let store = log.store();

@@ -44,7 +44,14 @@ fn add_log(world: &SimWorld, n: u8, entries: Vec<(Location, Option<EntryOrigin>)
     for (location, origin) in entries.into_iter().rev() {
         let at = commits.len() as u64;
         let index = origin.as_ref().map(|_| origins.len() as u32);
-        commits.push(CommitInfo { sequence: 1, stamp, time: stamp as i64, transaction: None, origin: index });
+        commits.push(CommitInfo {
+            sequence: 1,
+            stamp,
+            time: stamp as i64,
+            transaction: None,
+            origin: index,
+            view: 0,
+        });
         origins.extend(origin);
         let (entry, mut value) = (entry(at, location), Vec::new());
         entry.encode(&mut value);

@@ -213,7 +213,7 @@ fn an_array_in_a_segment_of_version_1_is_damage() {
         let mut value = Vec::new();
         entry.encode(&mut value);
         let stamp = world.now() as u64;
-        let commit = CommitInfo { sequence: 1, stamp, time: 0, transaction: None, origin: None };
+        let commit = CommitInfo { sequence: 1, stamp, time: 0, transaction: None, origin: None, view: 0 };
         let mut segment = SegmentBuilder::of(version);
         let key = [("run", "a"), ("variable", "t"), ("step", "0")];
         let key = keys::encode_key(&store.schema().resolve(&key).unwrap()).bytes;
