@@ -15,6 +15,7 @@ pub mod glob;
 pub mod key;
 pub mod nearest;
 pub mod packing;
+pub mod planted;
 mod processor;
 pub mod request;
 pub mod schema;

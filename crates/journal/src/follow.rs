@@ -18,6 +18,7 @@
 //! }
 //! ```
 
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::Result;
 use fieldstone_core::env::Clock;
 use fieldstone_format::Id;
@@ -262,6 +263,9 @@ impl Replay<'_> {
             }
             for commit in self.feed.commits(writer, after)? {
                 let commit = commit?;
+                if planted::is(Planted::ViewSkipsCommit) && commit.sequence % 5 == 4 {
+                    continue;
+                }
                 follower.commit(&commit)?;
                 self.applied.commits += 1;
                 bytes += commit.side.iter().map(|record| record.bytes.len()).sum::<usize>();
