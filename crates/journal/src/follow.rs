@@ -25,7 +25,7 @@ use fieldstone_format::Id;
 use tracing::field::{Empty, debug};
 use tracing::{Span, debug_span};
 
-use crate::feed::{Commit, Feed, TransactionState};
+use crate::feed::{Commit, EntryChange, Feed, TransactionState};
 use crate::follower::{Again, FieldLookup, Follower, Marks, Wait};
 
 /// How much one transaction of a follower holds, about.
@@ -172,9 +172,16 @@ fn lay_fields(
     fields: &dyn FieldLookup,
     transaction: Id,
 ) -> Result<()> {
+    let states = feed.decisions();
+    let state = states.iter().find(|state| state.transaction == transaction);
     let mut laid = 0;
     for (writer, _) in feed.heads() {
-        laid += follower.entries(writer, &mut feed.entries_under(writer, transaction))?;
+        // What an abort or a late flush left out is seen by nobody, not even by those who name the transaction.
+        let is_open = |entry: &Result<EntryChange>| {
+            let open = |entry: &EntryChange| state.is_none_or(|s| s.is_open_for(writer, entry.sequence));
+            entry.as_ref().map_or(true, open)
+        };
+        laid += follower.entries(writer, &mut feed.entries_under(writer, transaction).filter(is_open))?;
     }
     if laid > 0 { follower.ask(fields, Some(transaction)) } else { Ok(()) }
 }

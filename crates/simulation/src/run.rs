@@ -45,6 +45,8 @@ pub fn run(plan: &Plan) -> Result<Done, Wrong> {
 }
 
 fn all(simulation: &mut Simulation, plan: &Plan) -> Result<(), (usize, String)> {
+    let (staleness, links) = (simulation.staleness.map(|ns| ns / 1_000_000_000), simulation.has_links);
+    simulation.note(|| format!("staleness in seconds: {staleness:?}, links: {links}"));
     prologue(simulation).map_err(|why| (0, why))?;
     for (number, step) in plan.steps.iter().enumerate() {
         simulation.note(|| format!("step {number}: {step}"));

@@ -42,6 +42,8 @@ pub struct Simulation {
     pub world: SimWorld,
     /// Its staleness in nanoseconds, on the weak profile.
     pub staleness: Option<u64>,
+    /// Whether there are hard links.
+    pub has_links: bool,
     /// Writing processes.
     pub processes: Vec<Process>,
     /// Handles of readers, by host.
@@ -91,13 +93,15 @@ impl Simulation {
         world.set_tracing(false);
         PLACES.iter().for_each(|(host, user)| world.set_uid(host, *user));
         READERS.iter().filter(|host| **host == "dog").for_each(|host| world.set_uid(host, 503));
-        world.set_links(!random.one_in(5));
+        let has_links = !random.one_in(5);
+        world.set_links(has_links);
         let staleness = random.one_in(4).then(|| (1 + random.below(30)) * SECOND);
         staleness.iter().for_each(|staleness| world.weak(*staleness));
         let processes = PLACES.iter().map(|(host, user)| Process::new(world.process(host), *user));
         Simulation {
             processes: processes.collect(),
             world,
+            has_links,
             staleness,
             readers: READERS.iter().map(|_| None).collect(),
             model: Model::default(),
@@ -181,6 +185,10 @@ impl Simulation {
 
     /// The model learns that commits are under way.
     pub fn depart(&mut self, purpose: Purpose) {
+        // Where files show late, a flush and a decision at once may not see each other: nobody hears that the decision
+        // left out the flush (J-19).
+        let shared = purpose.transaction().filter(|transaction| self.model.has_flight_in(*transaction, &[]));
+        self.raced.extend(shared.filter(|_| self.staleness.is_some()));
         match purpose {
             Purpose::Flush(_, commit) => self.model.depart(commit, None),
             Purpose::Decide(_, own, decision, _) => {

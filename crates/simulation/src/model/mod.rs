@@ -254,6 +254,10 @@ impl Model {
         if kept.is_empty() {
             return Err(wrong.unwrap_or_default());
         }
+        // What one reader sees of a call that is under way, another need not see yet.
+        for history in &mut kept {
+            history.retain(|id| !self.flights.contains_key(id));
+        }
         self.histories = kept;
         self.cut_down();
         Ok(())
