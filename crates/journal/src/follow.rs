@@ -176,7 +176,7 @@ fn lay_fields(
     let state = states.iter().find(|state| state.transaction == transaction);
     let mut laid = 0;
     for (writer, _) in feed.heads() {
-        // What an abort or a late flush left out is seen by nobody, not even by those who name the transaction.
+        // Nobody sees entries that an abort or a late flush left out, not even those who name the transaction.
         let is_open = |entry: &Result<EntryChange>| {
             let open = |entry: &EntryChange| state.is_none_or(|s| s.is_open_for(writer, entry.sequence));
             entry.as_ref().map_or(true, open)

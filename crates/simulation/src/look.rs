@@ -15,13 +15,15 @@ use crate::model::state::{State, compare};
 /// The names of executions and of files that relations connect.
 pub const JOBS: [&str; 2] = ["1", "2"];
 /// The names of files.
-pub const FILES: [&str; 3] = ["x", "y", "z"];
+pub const FILES: [&str; 2] = ["x", "y"];
 
 /// The content of a store, as far as somebody looked.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Look {
     /// Fields, by the texts of their keys.
     pub fields: BTreeMap<String, Shown>,
+    /// The number of versions of each opaque field, hidden ones included.
+    pub versions: BTreeMap<String, usize>,
     /// Lines of the catalog.
     pub catalog: Option<BTreeSet<String>>,
     /// Lines of the graph.
@@ -33,6 +35,7 @@ impl Look {
     pub fn at(store: &Store, session: &Session, catalog: bool, graph: bool) -> Result<Look> {
         Ok(Look {
             fields: fields(store, session)?,
+            versions: versions(store, session)?,
             catalog: if catalog { Some(catalog_lines(store, session)?) } else { None },
             graph: if graph { Some(graph_lines(store, session)?) } else { None },
         })
@@ -44,6 +47,10 @@ impl Look {
         let expected = state.shown_fields();
         if self.fields != expected {
             compare("fields", &self.fields.iter().map(line).collect(), &expected.iter().map(line).collect())?;
+        }
+        let versions = state.versions_of_opaque();
+        if self.versions != versions {
+            return Err(format!("numbers of versions: {:?}, expected {versions:?}", self.versions));
         }
         if let Some(seen) = &self.catalog {
             compare("catalog", seen, &state.catalog_lines())?;
@@ -72,6 +79,18 @@ fn fields(store: &Store, session: &Session) -> Result<BTreeMap<String, Shown>> {
         true => Ok(shown),
         false => Err(fieldstone::Error::internal(format!("list {listed:?}, retrieve {:?}", shown.keys()))),
     }
+}
+
+fn versions(store: &Store, session: &Session) -> Result<BTreeMap<String, usize>> {
+    let options = ListOptions { session: session.clone(), masked: true, ..ListOptions::default() };
+    let mut versions = BTreeMap::new();
+    for entry in store.list(&Request::new(), &options)? {
+        let entry = entry?;
+        if entry.dtype.is_none() {
+            *versions.entry(entry.key.to_string()).or_default() += 1;
+        }
+    }
+    Ok(versions)
 }
 
 fn catalog_lines(store: &Store, session: &Session) -> Result<BTreeSet<String>> {

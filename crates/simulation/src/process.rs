@@ -166,7 +166,7 @@ pub struct Transactions {
     /// Ids, by the numbers of the model.
     pub ids: Vec<Id>,
     /// Numbers of the last ones.
-    pub slots: [Option<u32>; 3],
+    pub slots: [Option<u32>; 2],
 }
 
 impl Transactions {

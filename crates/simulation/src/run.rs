@@ -25,7 +25,7 @@ pub struct Wrong {
     pub step: usize,
     /// The error.
     pub why: String,
-    /// What each step did.
+    /// Notes on each step.
     pub notes: Vec<String>,
 }
 

@@ -62,8 +62,10 @@ pub struct Simulation {
     pub held: Vec<(Field, Shown)>,
     /// The stamp of the last relation.
     pub stamp: u64,
-    /// Handles that were opened, and processes that died.
+    /// Handles that were opened.
     pub opened: u64,
+    /// Calls that failed.
+    pub failures: u64,
     /// Processes that died, each with at most one file under a temporary name.
     pub deaths: u64,
     /// Whether the current step had trouble, so that readers need a look at everything.
@@ -113,6 +115,7 @@ impl Simulation {
             stamp: 1_704_067_200_000_000_000,
             opened: 0,
             deaths: 0,
+            failures: 0,
             is_troubled: false,
             is_calm: true,
             notes: Vec::new(),
@@ -185,7 +188,7 @@ impl Simulation {
 
     /// The model learns that commits are under way.
     pub fn depart(&mut self, purpose: Purpose) {
-        // Where files show late, a flush and a decision at once may not see each other: nobody hears that the decision
+        // If files show late, a flush and a decision at once may not see each other: nobody learns that the decision
         // left out the flush (J-19).
         let shared = purpose.transaction().filter(|transaction| self.model.has_flight_in(*transaction, &[]));
         self.raced.extend(shared.filter(|_| self.staleness.is_some()));
@@ -204,7 +207,7 @@ impl Simulation {
         let transaction = purpose.transaction();
         self.processes[who].pending.remove(&transaction);
         match &outcome {
-            Ok(()) => self.note(|| format!("{who} is told that it is done")),
+            Ok(()) => self.note(|| format!("{who} succeeds")),
             Err((number, error)) => {
                 let text = process::text(error);
                 self.note(|| format!("{who} gets an error at call {number}: {text}"));
@@ -212,6 +215,7 @@ impl Simulation {
         }
         if let Err((number, error)) = &outcome {
             self.is_troubled = true;
+            self.failures += 1;
             // A call may keep values that it refused.
             if self.processes[who].is_alive()
                 && let Some(store) = &self.processes[who].store
@@ -319,7 +323,7 @@ impl Simulation {
         resumed
     }
 
-    /// Who killed itself by trouble has no handle any more.
+    /// A process that trouble killed has no handle any more.
     pub fn bury(&mut self) -> Checked {
         for who in 0..PROCESSES {
             let process = &self.processes[who];

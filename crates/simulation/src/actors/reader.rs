@@ -61,7 +61,7 @@ pub fn remember(simulation: &mut Simulation, step: &Step) -> Checked {
     let store = handle(simulation, random.index(READERS.len()), random.coin())?;
     store.refresh().map_err(|error| format!("a reader cannot refresh: {}", text(&error)))?;
     let version = store.version().map_err(|error| format!("there is no version: {}", text(&error)))?;
-    let look = Look::at(&store, &Session::default(), false, false);
+    let look = Look::at(&store, &Session::default(), random.coin(), random.coin());
     let look = look.map_err(|error| format!("a reader cannot look: {}", text(&error)))?;
     simulation
         .model
@@ -130,12 +130,14 @@ pub fn look_back(simulation: &mut Simulation, step: &Step) -> Checked {
     }
     let kept = simulation.kept[random.index(simulation.kept.len())].clone();
     let env = simulation.world.process(READERS[random.index(READERS.len())]);
-    let look = open(&env, Mode::Read, "", Some(kept.version.clone()))
-        .and_then(|store| Look::at(&store, &Session::default(), false, false));
+    let look = open(&env, Mode::Read, "", Some(kept.version.clone())).and_then(|store| {
+        let (catalog, graph) = (kept.look.catalog.is_some(), kept.look.graph.is_some());
+        Look::at(&store, &Session::default(), catalog, graph)
+    });
     let look = look.map_err(|error| format!("version {}: {}", kept.version, text(&error)))?;
     if look != kept.look {
         let (version, before) = (&kept.version, &kept.look);
-        return Err(format!("version {version} shows other fields than before: {look:?}, {before:?}"));
+        return Err(format!("version {version} is not what it was: {look:?}, {before:?}"));
     }
     check_since(simulation, &kept)
 }
@@ -163,11 +165,24 @@ pub fn verify(simulation: &mut Simulation, everything: bool) -> Checked {
 pub fn check_space(simulation: &Simulation) -> Checked {
     let files = simulation.world.files();
     let of = |part: &str| files.iter().filter(|path| path.to_string_lossy().contains(part)).count() as u64;
-    let leftover = of(".new-");
-    if leftover > simulation.deaths + 1 {
-        return Err(format!("{leftover} files of {} dead processes: {files:?}", simulation.deaths));
+    let Simulation { deaths, failures, opened, .. } = *simulation;
+    let (temporary, logs, data) = (of("/.new-"), of("/logs/"), of("/data/"));
+    // A handle begins another log after each failure.
+    if temporary > deaths + failures || logs > opened + failures || data > opened + failures {
+        return Err(format!(
+            "{temporary} temporary files, {logs} logs and {data} data logs of {opened} handles, of which {deaths} \
+             died, with {failures} failures: {files:?}"
+        ));
     }
-    Ok(())
+    let bytes: usize =
+        files.iter().filter_map(|path| simulation.world.read(path).ok()).map(|b| b.len()).sum();
+    let (payload, commits) = simulation.model.written();
+    // Zeros double a log at most; merged segments repeat entries.
+    let most = 3 * payload + (commits + opened as usize) * (16 << 10);
+    match bytes > most {
+        true => Err(format!("{bytes} bytes of {commits} commits with {payload} bytes")),
+        false => Ok(()),
+    }
 }
 
 /// A copy of the world in which a log lost its end: if the log's slot knew of the lost commit, a new reader reports it.

@@ -29,10 +29,14 @@ pub fn unrelate(simulation: &mut Simulation, step: &Step) -> Checked {
     }
     let (user, is_shaky) = (process.user, process.is_shaky);
     let state = simulation.model.state();
-    // Rather one that is there.
-    let drawn: Vec<Link> = (0..4).map(|_| link(&mut random)).collect();
-    let Some(link) = drawn.iter().find(|link| state.holds(link).is_some()).or(drawn.first()).cloned() else {
-        return Ok(());
+    let drawn = link(&mut random);
+    // Mostly one that is there, rather one that two users put.
+    let mut there: Vec<&Link> = state.relations.keys().filter(|link| state.holds(link).is_some()).collect();
+    there.sort_by_key(|link| state.putters(link) > 1 && state.holds(link) == Some(user));
+    let link = match random.below(4) {
+        0 => drawn,
+        1 => there.get(random.index(there.len())).map_or(drawn, |link| (*link).clone()),
+        _ => there.last().map_or(drawn, |link| (*link).clone()),
     };
     let change = Change::Relation(link.clone(), simulation.next_stamp(), true);
     let refusal = match state.holds(&link) {

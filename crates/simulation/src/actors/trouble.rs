@@ -2,8 +2,11 @@
 
 use fieldstone_core::env::sim::{Fault, OpKind};
 
+use super::writer;
+use crate::call::Call;
+use crate::model::change::{Change, Key, What};
 use crate::plan::{Step, Verb};
-use crate::process::{PLACES, text};
+use crate::process::{Armed, PLACES, Purpose, text};
 use crate::simulation::{Checked, Simulation};
 
 const SECOND: u64 = 1_000_000_000;
@@ -78,8 +81,23 @@ pub fn arm(simulation: &mut Simulation, step: &Step) -> Checked {
     Ok(())
 }
 
-/// The power fails.
+/// The power fails; in two of three cases while a process syncs what it wrote.
 pub fn power(simulation: &mut Simulation, step: &Step) -> Checked {
+    let (who, mut random) = (step.who, step.random(0));
+    if random.below(3) > 0 && simulation.processes[who].idle().is_some() {
+        let user = simulation.processes[who].user;
+        let run = writer::run_of(user, &mut random).to_owned();
+        let key = Key { run, variable: "o".into(), step: 0 };
+        // Some sectors long: they reach the disk in any order.
+        let change = Change::Field(key, What::Bytes(random.next_u64(), 1_500 + random.below(6_000) as usize));
+        let commit = simulation.pending(who, None);
+        simulation.model.add(commit, vec![change.clone()]);
+        simulation.processes[who].armed =
+            Armed { fault: Some((OpKind::SyncData, Fault::Kill, 1)), ..Armed::default() };
+        simulation.note(|| format!("{who} writes {change:?} as {commit}, and dies in its sync"));
+        let calls = vec![Call::Take(change, false), Call::Flush];
+        simulation.launch(who, calls, Purpose::Flush(None, commit))?;
+    }
     simulation.cut_power(step.seed)
 }
 

@@ -63,7 +63,7 @@ fn changes(
 
 /// The transaction at which a step aims, if it is one and the process may join it.
 pub fn transaction(simulation: &Simulation, who: usize, random: &mut Random) -> Option<u32> {
-    let slot = random.below(6) as usize;
+    let slot = random.below(5) as usize;
     let aimed = simulation.transactions.slots.get(slot).copied().flatten();
     aimed.filter(|_| simulation.is_alice(who))
 }

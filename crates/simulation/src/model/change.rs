@@ -100,3 +100,14 @@ pub enum Change {
     /// A version of a relation: its stamp, and whether it is a deletion.
     Relation(Link, u64, bool),
 }
+
+impl Change {
+    /// Bytes of its field.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Change::Field(_, What::Bytes(_, length)) => *length,
+            Change::Field(..) => 4 * CELLS,
+            _ => 0,
+        }
+    }
+}

@@ -69,6 +69,11 @@ pub fn shown(changes: &[(Option<u32>, What)]) -> Option<Shown> {
 }
 
 impl State {
+    /// The number of versions of each opaque field, with those that newer ones hide.
+    pub fn versions_of_opaque(&self) -> BTreeMap<String, usize> {
+        self.versions.iter().map(|(key, commits)| (key.text(), commits.len())).collect()
+    }
+
     /// All fields, by the texts of their keys.
     pub fn shown_fields(&self) -> BTreeMap<String, Shown> {
         let fields = self.fields.iter();

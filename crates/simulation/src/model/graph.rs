@@ -33,6 +33,12 @@ impl State {
         Some(standing(self.relations.get(link)?)?.1)
     }
 
+    /// How many users put versions of a relation.
+    pub fn putters(&self, link: &Link) -> usize {
+        let versions = self.relations.get(link).into_iter().flatten();
+        versions.filter(|(_, deleted)| !**deleted).map(|((_, user), _)| user).collect::<BTreeSet<_>>().len()
+    }
+
     /// All versions, and those that hold.
     pub fn graph_lines(&self) -> BTreeSet<String> {
         let mut lines = BTreeSet::new();

@@ -86,6 +86,15 @@ impl Model {
         }
     }
 
+    /// Bytes of fields in all commits, and the number of commits.
+    pub fn written(&self) -> (usize, usize) {
+        let bytes = |commit: &Commit| match &commit.content {
+            Content::Changes(changes) => changes.iter().map(Change::bytes).sum(),
+            Content::Decision(_) => 0,
+        };
+        (self.commits.values().map(bytes).sum(), self.commits.len())
+    }
+
     /// Whether there is one possible history, and no call is under way.
     pub fn is_certain(&self) -> bool {
         self.histories.len() == 1 && self.flights.is_empty()
@@ -109,7 +118,7 @@ impl Model {
         State::of(history.iter().filter_map(|id| Some((*id, self.commits.get(id)?))), transaction)
     }
 
-    /// What the possible histories say of a transaction: whether it was committed, if it has ended.
+    /// The answers of the possible histories about a transaction: whether it was committed, if it has ended.
     pub fn ends(&self, transaction: u32) -> BTreeSet<Option<bool>> {
         self.histories.iter().map(|history| self.state_of(history).end(transaction)).collect()
     }
@@ -254,7 +263,7 @@ impl Model {
         if kept.is_empty() {
             return Err(wrong.unwrap_or_default());
         }
-        // What one reader sees of a call that is under way, another need not see yet.
+        // One reader may see a call that is under way, and another not yet.
         for history in &mut kept {
             history.retain(|id| !self.flights.contains_key(id));
         }

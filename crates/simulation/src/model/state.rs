@@ -21,6 +21,8 @@ pub type Versions = BTreeMap<(u64, u32), bool>;
 pub struct State {
     /// Changes of each field, oldest first, each with its attempt.
     pub fields: BTreeMap<Key, Vec<(Option<u32>, What)>>,
+    /// Commits that hold a version of an opaque field.
+    pub versions: BTreeMap<Key, BTreeSet<CommitId>>,
     /// Attributes at each place, by the user who wrote them: the newest call alone.
     pub attributes: BTreeMap<(Place, u32), Written>,
     /// Attributes that were deleted.
@@ -37,7 +39,7 @@ pub struct State {
     pub owners: BTreeMap<String, u32>,
     /// Transactions that have ended, and whether they were committed.
     ends: BTreeMap<u32, bool>,
-    /// What is prepared in the others.
+    /// Prepared commits of the others.
     prepared: BTreeMap<u32, Vec<CommitId>>,
 }
 
@@ -62,7 +64,7 @@ impl State {
                 (Content::Decision(_), None) => {}
             }
         }
-        // What is prepared is newer than everything else for those who name the transaction.
+        // Prepared commits are newer than everything else for those who name the transaction.
         let ids = |commits: &Vec<(CommitId, &Commit)>| commits.iter().map(|(id, _)| *id).collect();
         state.prepared = prepared.iter().map(|(transaction, commits)| (*transaction, ids(commits))).collect();
         let own = within.and_then(|transaction| prepared.remove(&transaction));
@@ -92,6 +94,9 @@ impl State {
                 Change::Field(key, what) => {
                     let changes = self.fields.entry(key.clone()).or_default();
                     changes.push((commit.attempt, what.clone()));
+                    if matches!(what, What::Bytes(..)) {
+                        self.versions.entry(key.clone()).or_default().insert(id);
+                    }
                 }
                 Change::Run(run, variables) => {
                     self.runs.insert(run.clone());
