@@ -3,6 +3,7 @@
 # make test    format, lints, Rust and Python tests, the examples of the docs
 # make wheel  a wheel for old Linux systems and an sdist, in dist; docs/release.md
 # make test-loopback   the suites of the facade and of Python through stores that are reached as bytes
+# make simulate   the simulation of the whole store, seed after seed, until it finds an error
 # make test-long   the campaigns that `make test` runs in short: every fault, every bit, the paper's volume
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -33,7 +34,7 @@ SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find crates 
 # Two builds at once take turns: the second looks at what is there when the first is done.
 IN_TURN := $(if $(shell command -v flock),flock .build.lock) $(MAKE) --no-print-directory
 
-.PHONY: build test-tools workspace demo test test-rust test-python test-loopback test-long lint bench wheel try-sdist clean
+.PHONY: build test-tools workspace demo test test-rust test-python test-loopback test-long simulate lint bench wheel try-sdist clean
 
 build:
 	+@$(IN_TURN) .venv/.built
@@ -82,9 +83,16 @@ test-long: test-loopback
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-catalog --locked --test all -- apply:: query:: postgres_query:: postgres_index::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-graph --locked --test all -- slot_counters::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-core --locked --test all -- comm_team::
+	cargo run --release --locked --quiet -p fieldstone-simulation -- --jobs 2 --seeds 0..10000
+	cargo run --release --locked --quiet -p fieldstone-simulation -- --jobs 2 --fault all
 	FIELDSTONE_CRASH=full .venv/bin/python -m pytest -q -s $(shell grep -lE 'conftest import .*(LONG|share)' python/tests/test_*.py tests/*/test_*.py)
 	FIELDSTONE_DECODING=full .venv/bin/python -m pytest -q python/tests/test_decoding_options.py
 	FIELDSTONE_PAPER=4000 cargo test -p fieldstone-catalog --release --locked --test all paper::
+
+# SEEDS=A..B for others, FAULT=all to plant faults.
+SEEDS ?= 0..
+simulate:
+	cargo run --release --locked --quiet -p fieldstone-simulation -- --jobs 2 --seeds $(SEEDS) $(if $(FAULT),--fault $(FAULT))
 
 lint: test-tools
 	cargo fmt --all --check

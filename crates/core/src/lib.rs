@@ -22,6 +22,7 @@ pub mod key;
 pub mod kinds;
 pub mod nearest;
 pub mod packing;
+pub mod planted;
 mod processor;
 pub mod request;
 pub mod schema;

@@ -11,6 +11,7 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
 
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{Archive, Props, VertexName, props_bytes};
 use fieldstone_format::graph_segment::adjacency::{FarEnd, groups};
@@ -117,7 +118,9 @@ pub fn standing<V>(versions: &[V], at: u64, facts: impl Fn(&V) -> (u64, u32, boo
         }
         if deleted {
             deleters.push(user);
-        } else if !deleters.contains(&user) {
+        } else if !deleters.contains(&user)
+            && (deleters.is_empty() || !planted::is(Planted::DeletionHidesOthers))
+        {
             standing.push(version);
         }
     }

@@ -65,6 +65,24 @@ fn an_aborted_transaction_leaves_nothing() {
     assert_eq!(both.catalog.runs(&Query::all()).unwrap().len(), 1);
 }
 
+/// The simulation of the whole store found that steps of its fields were still listed.
+#[test]
+fn an_aborted_transaction_shows_no_field_to_those_who_name_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (both, other) = (Both::at(folder.path()), Both::at(folder.path()));
+    both.prepare("a");
+    both.flush();
+    let id = both.store.begin().unwrap();
+    both.archive(&[("run", "a"), ("variable", "t"), ("step", "1")], &[8, 8], Some(id));
+    both.store.flush(Some(id)).unwrap();
+    let query = Query { session: Session::from(id), ..Query::all() };
+    assert_eq!(other.catalog.steps(&query).unwrap().len(), 1);
+    both.store.decide(id, false).unwrap();
+    for both in [&both, &other] {
+        assert!(both.catalog.steps(&query).unwrap().is_empty());
+    }
+}
+
 #[test]
 fn kinds_are_activated_one_by_one() {
     let folder = tempfile::tempdir().unwrap();

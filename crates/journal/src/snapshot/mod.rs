@@ -16,6 +16,7 @@ mod user_state;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::{Entry, Location};
@@ -260,7 +261,10 @@ impl Snapshot {
         }
         let mut logs = Vec::new();
         for log in &self.logs {
-            let sequence = version.sequence(log.writer).min(log.record.sequence);
+            let mut sequence = version.sequence(log.writer).min(log.record.sequence);
+            if planted::is(Planted::AtMixesNewer) && sequence > 0 {
+                sequence = log.record.sequence;
+            }
             if sequence > 0 {
                 logs.push(refresher.log_at(log, sequence)?.ok_or_else(|| gone(Some(log.writer)))?);
             }

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fieldstone_core::env::{DiskFile, Env, creation_failed, read_exact_at, write_all_vectored_at};
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::board::Slot;
@@ -151,7 +152,7 @@ impl LogWriter for LogFile {
         self.torn = Some(ends.length);
         let at = if first { 0 } else { self.length };
         write_all_vectored_at(&*file, &mut slices, at)
-            .and_then(|()| file.sync_data())
+            .and_then(|()| if planted::is(Planted::AckBeforeSync) { Ok(()) } else { file.sync_data() })
             .map_err(|e| Error::io("write", &self.path, e))?;
         if first {
             let folder = self.layout.logs();

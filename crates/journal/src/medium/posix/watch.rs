@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone_core::env::Env;
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{self, CommitRecord, FrameInfo};
@@ -237,7 +238,8 @@ impl FolderWatch {
         let known = slot.map_or(0, |slot| slot.sequence).max(seen);
         let behind = (known > seen)
             .then(|| format!("the log ends with commit {seen}, its board slot knows commit {known}"));
-        let unreadable = self.passed.get(&writer).is_some_and(|problem| !problem.damage);
+        let unreadable = self.passed.get(&writer).is_some_and(|problem| !problem.damage)
+            || planted::is(Planted::ShortLogBelieved);
         match cut.or(behind).zip(owner).filter(|_| !unreadable) {
             Some((why, owner)) => {
                 let since = self.losses.get(&writer).map_or(now, |(since, _)| *since);

@@ -1,0 +1,96 @@
+//! Faults that the simulation of the whole store plants, to show that it finds them (T-6).
+//!
+//! The place of a fault asks [`is`] whether it is planted. Only with the feature `schedules`, which the test kit
+//! switches on, can the answer be yes; in all other builds it is a constant, and the compiler removes the fault.
+//!
+//! Invariant: at most one fault is planted in a process, by [`plant`], before its stores are opened.
+//!
+//! ```
+//! use fieldstone_core::planted::{self, Planted};
+//! assert!(!planted::is(Planted::AckBeforeSync));
+//! ```
+
+/// A fault to plant: one per promise that the simulation checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Planted {
+    /// A flush returns before its log is synced.
+    AckBeforeSync = 1,
+    /// A decision covers one log less than were prepared.
+    DecisionForgetsLog,
+    /// A frame counts although its body does not match its checksum.
+    TornFrameAccepted,
+    /// The attempts of a key are compared by the stamps of their commits alone.
+    AttemptByStamp,
+    /// A log that is shorter than its board slot is not reported.
+    ShortLogBelieved,
+    /// The catalog's engine passes over a commit.
+    ViewSkipsCommit,
+    /// A deletion of a relation hides the versions of all users.
+    DeletionHidesOthers,
+    /// An older version shows commits that came later.
+    AtMixesNewer,
+    /// Nobody asks who owns a dataset.
+    OwnerUnchecked,
+    /// A refresh passes over a log that moved.
+    RefreshMissesLog,
+}
+
+impl Planted {
+    /// All of them.
+    pub const ALL: [Planted; 10] = [
+        Planted::AckBeforeSync,
+        Planted::DecisionForgetsLog,
+        Planted::TornFrameAccepted,
+        Planted::AttemptByStamp,
+        Planted::ShortLogBelieved,
+        Planted::ViewSkipsCommit,
+        Planted::DeletionHidesOthers,
+        Planted::AtMixesNewer,
+        Planted::OwnerUnchecked,
+        Planted::RefreshMissesLog,
+    ];
+
+    /// Its name on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Planted::AckBeforeSync => "ack-before-sync",
+            Planted::DecisionForgetsLog => "decision-forgets-log",
+            Planted::TornFrameAccepted => "torn-frame-accepted",
+            Planted::AttemptByStamp => "attempt-by-stamp",
+            Planted::ShortLogBelieved => "short-log-believed",
+            Planted::ViewSkipsCommit => "view-skips-commit",
+            Planted::DeletionHidesOthers => "deletion-hides-others",
+            Planted::AtMixesNewer => "at-mixes-newer",
+            Planted::OwnerUnchecked => "owner-unchecked",
+            Planted::RefreshMissesLog => "refresh-misses-log",
+        }
+    }
+
+    /// The fault of a name.
+    pub fn named(name: &str) -> Option<Planted> {
+        Planted::ALL.into_iter().find(|fault| fault.name() == name)
+    }
+}
+
+#[cfg(feature = "schedules")]
+static NOW: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
+
+/// Plants a fault in this process, in place of the one before.
+#[cfg(feature = "schedules")]
+pub fn plant(fault: Option<Planted>) {
+    NOW.store(fault.map_or(0, |fault| fault as u8), std::sync::atomic::Ordering::Relaxed);
+}
+
+/// Whether this fault is planted.
+#[cfg(feature = "schedules")]
+pub fn is(fault: Planted) -> bool {
+    NOW.load(std::sync::atomic::Ordering::Relaxed) == fault as u8
+}
+
+/// Whether this fault is planted: never here.
+#[cfg(not(feature = "schedules"))]
+#[inline]
+pub const fn is(_: Planted) -> bool {
+    false
+}

@@ -1,0 +1,47 @@
+//! The actors: each draws its action from the seed of a step, makes it, and lets the model know.
+//!
+//! * `writer`: fields, attributes and relations of one flush; removals; datasets of others;
+//! * `transaction`: beginning and deciding; `annotator`: deletions of attributes; `relations`: deletions of relations;
+//! * `together`: several processes at once; `trouble`: opening, ends, stops, faults, clocks, power;
+//! * `reader`: looks that the model must explain, versions that are kept, and the checks at the end.
+//!
+//! An actor that cannot act, such as a process without a handle, does nothing: so each part of a plan is a plan.
+
+mod annotator;
+pub mod reader;
+mod relations;
+mod together;
+mod transaction;
+mod trouble;
+mod writer;
+
+use crate::plan::{Step, Verb};
+use crate::simulation::{Checked, Simulation};
+
+pub use self::writer::prepare;
+
+/// Does one step.
+pub fn act(simulation: &mut Simulation, step: &Step) -> Checked {
+    match step.verb {
+        Verb::Open => trouble::open(simulation, step),
+        Verb::Close => trouble::close(simulation, step),
+        Verb::Die => simulation.die(step.who),
+        Verb::Write => writer::write(simulation, step),
+        Verb::Remove => writer::remove(simulation, step),
+        Verb::Begin => transaction::begin(simulation, step),
+        Verb::Decide => transaction::decide(simulation, step),
+        Verb::Discard => writer::discard(simulation, step),
+        Verb::Erase => annotator::erase(simulation, step),
+        Verb::Unrelate => relations::unrelate(simulation, step),
+        Verb::Claim => writer::claim(simulation, step),
+        Verb::Trespass => writer::trespass(simulation, step),
+        Verb::Fault | Verb::Kill | Verb::Stop => trouble::arm(simulation, step),
+        Verb::Resume => simulation.resume(step.who),
+        Verb::Together => together::write(simulation, step),
+        Verb::Power => trouble::power(simulation, step),
+        Verb::Clock => trouble::clock(simulation, step),
+        Verb::Wait => trouble::wait(simulation, step),
+        Verb::Remember => reader::remember(simulation, step),
+        Verb::LookBack => reader::look_back(simulation, step),
+    }
+}

@@ -1,0 +1,144 @@
+//! Calls of a store as plain data, which any thread can make.
+
+use fieldstone::catalog::query::{Expr, NameTest, Term};
+use fieldstone::catalog::{
+    Deletion as CatalogDeletion, Query, RunDecl, RunName, StepDecl, VariableDecl, VariableName,
+};
+use fieldstone::graph::{Deletion, RelationPut, VertexName};
+use fieldstone::prelude::*;
+use fieldstone::{
+    ArchiveOptions, Compression, DType, FieldSpec, Id, RemoveOptions, Request, Result, Run, Session, Store,
+    Target, Value,
+};
+
+use crate::model::change::{CELLS, Change, Key, Link, Place, SHAPE, What};
+use crate::model::fields::pattern;
+
+/// A call.
+#[derive(Debug, Clone)]
+pub enum Call {
+    /// Takes a change for a session's next flush, with or without compression.
+    Take(Change, bool),
+    /// Deletes the caller's attributes of a run under a tag.
+    Erase(String, String),
+    /// Flushes.
+    Flush,
+    /// Decides a transaction.
+    Decide(Id, bool),
+}
+
+/// Makes calls in order, all for one session. An error ends them, and comes with the number of its call.
+pub fn make(
+    store: &Store,
+    calls: &[Call],
+    session: &Session,
+) -> std::result::Result<(), (usize, fieldstone::Error)> {
+    let each = calls.iter().enumerate();
+    each.into_iter().try_for_each(|(number, call)| one(store, call, session).map_err(|error| (number, error)))
+}
+
+fn one(store: &Store, call: &Call, session: &Session) -> Result<()> {
+    match call {
+        Call::Take(change, is_compressed) => take(store, change, *is_compressed, session),
+        Call::Erase(run, tag) => {
+            let is = |name: &str| NameTest::Is(name.to_owned());
+            let terms = vec![Expr::Term(Term::Run(is(run))), Expr::Term(Term::Tag(is(tag)))];
+            let query = Query { expr: Expr::All(terms), session: session.clone(), ..Query::all() };
+            store.catalog().delete(&CatalogDeletion::Attributes(query), false, true, session).map(drop)
+        }
+        Call::Flush => store.flush(session.clone()),
+        Call::Decide(id, commit) => store.decide(*id, *commit),
+    }
+}
+
+fn take(store: &Store, change: &Change, is_compressed: bool, session: &Session) -> Result<()> {
+    match change {
+        Change::Field(key, what) => field(store, key, what, is_compressed, session),
+        Change::Run(run, variables) => {
+            store.catalog().create_run(RunDecl::named(run_name(run)), false, session)?;
+            let declared = variables.iter().map(|name| variable(name)).collect();
+            store.catalog().create_variables(&run_name(run), declared, session)
+        }
+        Change::Step(run, number) => {
+            let step = StepDecl { number: *number, time: None };
+            store.catalog().create_steps(&run_name(run), vec![step], session)
+        }
+        Change::Attribute(place, value) => annotate(store, place, *value, session),
+        // By a query: `Call::Erase`.
+        Change::Erase(_) => Ok(()),
+        Change::Relation(link, stamp, is_deletion) => relate(store, link, *stamp, *is_deletion, session),
+    }
+}
+
+fn field(store: &Store, key: &Key, what: &What, is_compressed: bool, session: &Session) -> Result<()> {
+    let step = key.step.to_string();
+    let pairs = [("run", key.run.as_str()), ("variable", key.variable.as_str()), ("step", step.as_str())];
+    let compression = is_compressed.then_some(Compression::Zstd(1));
+    let options = ArchiveOptions { session: session.clone(), compression, ..ArchiveOptions::default() };
+    let (dtype, shape) = (DType::I4, &SHAPE);
+    match what {
+        What::Bytes(seed, length) => store.archive(&pairs, Value::Bytes(&pattern(*seed, *length)), &options),
+        What::Whole(value) => {
+            let data = value.to_ne_bytes().repeat(CELLS);
+            store.archive(&pairs, Value::Array { data: &data, dtype, shape }, &options)
+        }
+        What::Create(fill) => {
+            let fill = fill.to_ne_bytes();
+            store.create_field(&pairs, &FieldSpec { dtype, shape, fill: Some(&fill), chunks: None }, &options)
+        }
+        What::Piece(start, count, value) => {
+            let data = value.to_ne_bytes().repeat((count[0] * count[1]) as usize);
+            store.archive(&pairs, Value::Piece { data: &data, dtype, start, count, shape }, &options)
+        }
+        What::Remove => {
+            let text = format!("run={},variable={},step={}", key.run, key.variable, key.step);
+            let removed =
+                store.remove(&Request::parse(&text)?, &RemoveOptions { session: session.clone() })?;
+            match removed {
+                1 => Ok(()),
+                _ => Err(fieldstone::Error::internal(format!("{removed} fields were removed for {text}"))),
+            }
+        }
+    }
+}
+
+fn relate(store: &Store, link: &Link, stamp: u64, is_deletion: bool, session: &Session) -> Result<()> {
+    let (kind, source, target) = link;
+    let (source, target) = (VertexName::new("job", source), VertexName::new("file", target));
+    let graph = store.graph();
+    if is_deletion {
+        let what = Deletion::Relation(kind.as_str().into(), source, target);
+        return graph.delete(vec![what], Some(stamp), session).map(drop);
+    }
+    let put = RelationPut { time: Some(stamp), ..RelationPut::new(kind, source, target) };
+    graph.put_relations(vec![put], session).map(drop)
+}
+
+fn run_name(name: &str) -> RunName {
+    RunName { project: String::new(), name: name.to_owned() }
+}
+
+fn variable(name: &str) -> VariableDecl {
+    VariableDecl {
+        variable: VariableName { name: name.to_owned(), version: 0 },
+        dtype: Some(DType::I4),
+        shape: Some(SHAPE.to_vec()),
+        dims: Vec::new(),
+        attrs: Vec::new(),
+        coords: Vec::new(),
+        decomposition: None,
+        finders: None,
+    }
+}
+
+fn annotate(store: &Store, place: &Place, value: i64, session: &Session) -> Result<()> {
+    let on = match &place.variable {
+        Some(variable) => Target::variable(variable),
+        None => Target::run(),
+    };
+    let on = match place.step {
+        Some(step) => on.step(step),
+        None => on,
+    };
+    Run::new(store, run_name(&place.run), session).annotate(&*place.tag, value as f64 / 4.0, &on)
+}

@@ -1,0 +1,144 @@
+//! Looks at a store as a reader makes them, in the words of the model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fieldstone::catalog::Query;
+use fieldstone::graph::{Versions, VertexName};
+use fieldstone::prelude::*;
+use fieldstone::{ErrorKind, ListOptions, Request, Result, RetrieveOptions, Session, Store};
+
+use crate::model::catalog::attribute_line;
+use crate::model::fields::Shown;
+use crate::model::graph::{now_line, version_line};
+use crate::model::state::{State, compare};
+
+/// The names of executions and of files that relations connect.
+pub const JOBS: [&str; 2] = ["1", "2"];
+/// The names of files.
+pub const FILES: [&str; 2] = ["x", "y"];
+
+/// The content of a store, as far as somebody looked.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Look {
+    /// Fields, by the texts of their keys.
+    pub fields: BTreeMap<String, Shown>,
+    /// The number of versions of each opaque field, hidden ones included.
+    pub versions: BTreeMap<String, usize>,
+    /// Lines of the catalog.
+    pub catalog: Option<BTreeSet<String>>,
+    /// Lines of the graph.
+    pub graph: Option<BTreeSet<String>>,
+}
+
+impl Look {
+    /// Looks at fields, and at catalog and graph if asked to.
+    pub fn at(store: &Store, session: &Session, catalog: bool, graph: bool) -> Result<Look> {
+        Ok(Look {
+            fields: fields(store, session)?,
+            versions: versions(store, session)?,
+            catalog: if catalog { Some(catalog_lines(store, session)?) } else { None },
+            graph: if graph { Some(graph_lines(store, session)?) } else { None },
+        })
+    }
+
+    /// Compares the look with a state of the model.
+    pub fn is_of(&self, state: &State) -> std::result::Result<(), String> {
+        let line = |(key, shown): (&String, &Shown)| format!("{key} {shown:?}");
+        let expected = state.shown_fields();
+        if self.fields != expected {
+            compare("fields", &self.fields.iter().map(line).collect(), &expected.iter().map(line).collect())?;
+        }
+        let versions = state.versions_of_opaque();
+        if self.versions != versions {
+            return Err(format!("numbers of versions: {:?}, expected {versions:?}", self.versions));
+        }
+        if let Some(seen) = &self.catalog {
+            compare("catalog", seen, &state.catalog_lines())?;
+        }
+        if let Some(seen) = &self.graph {
+            compare("graph", seen, &state.graph_lines())?;
+        }
+        Ok(())
+    }
+}
+
+fn fields(store: &Store, session: &Session) -> Result<BTreeMap<String, Shown>> {
+    let options = RetrieveOptions { strict: false, session: session.clone() };
+    let mut shown = BTreeMap::new();
+    for field in store.retrieve(&Request::new(), &options)?.iter() {
+        let field = field?;
+        let complete = field.is_complete()?;
+        shown.insert(field.key()?.to_string(), Shown::of(&field.read()?, complete));
+    }
+    let options = ListOptions { session: session.clone(), ..ListOptions::default() };
+    let mut listed = BTreeSet::new();
+    for entry in store.list(&Request::new(), &options)? {
+        listed.insert(entry?.key.to_string());
+    }
+    match listed.iter().eq(shown.keys()) {
+        true => Ok(shown),
+        false => Err(fieldstone::Error::internal(format!("list {listed:?}, retrieve {:?}", shown.keys()))),
+    }
+}
+
+fn versions(store: &Store, session: &Session) -> Result<BTreeMap<String, usize>> {
+    let options = ListOptions { session: session.clone(), masked: true, ..ListOptions::default() };
+    let mut versions = BTreeMap::new();
+    for entry in store.list(&Request::new(), &options)? {
+        let entry = entry?;
+        if entry.dtype.is_none() {
+            *versions.entry(entry.key.to_string()).or_default() += 1;
+        }
+    }
+    Ok(versions)
+}
+
+fn catalog_lines(store: &Store, session: &Session) -> Result<BTreeSet<String>> {
+    let catalog = store.catalog();
+    let all = Query { session: session.clone(), ..Query::all() };
+    let mut lines = BTreeSet::new();
+    let table = catalog.attributes(&all)?;
+    for hit in (0..).map_while(|row| table.hit(row)) {
+        let value = hit.value.to_string().parse().unwrap_or(f64::NAN);
+        let (run, tag, variable) = (&hit.run, &hit.tag, hit.variable.as_deref());
+        let line = attribute_line(run, tag, hit.step, variable, hit.user, value);
+        let twice = if lines.contains(&line) { " twice" } else { "" };
+        lines.insert(line + twice);
+    }
+    for run in catalog.runs(&all)? {
+        lines.insert(format!("run {} {}", run.decl.run.name, run.declared));
+    }
+    for step in catalog.steps(&all)? {
+        lines.insert(format!("step {} {}", step.run.name, step.step));
+    }
+    for variable in catalog.variables(&all)? {
+        lines.insert(format!("variable {} {}", variable.run.name, variable.decl.variable.name));
+    }
+    Ok(lines)
+}
+
+fn graph_lines(store: &Store, session: &Session) -> Result<BTreeSet<String>> {
+    let graph = store.graph();
+    let mut lines = BTreeSet::new();
+    for job in JOBS {
+        let source = VertexName::new("job", job);
+        for edge in graph.edges(&source, None, Versions::ALL, None, session)? {
+            let link = (edge.kind.clone(), job.to_owned(), edge.far.id.to_string());
+            lines.insert(version_line(&link, edge.stamp, edge.user, edge.deleted));
+        }
+    }
+    // The relations of now are read from their other ends.
+    for file in FILES {
+        let target = VertexName::new("file", file);
+        let edges = match graph.edges(&target, None, Versions::NOW, None, session) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            edges => edges?,
+        };
+        for edge in edges {
+            let kind = if edge.kind == "wasWrittenBy" { "write" } else { "read" };
+            let link = (kind.to_owned(), edge.far.id.to_string(), file.to_owned());
+            lines.insert(now_line(&link, edge.stamp, edge.user));
+        }
+    }
+    Ok(lines)
+}

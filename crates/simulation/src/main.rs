@@ -1,0 +1,192 @@
+//! The program `simulate`: runs seeds of the simulation, and reports, shrinks and replays those that fail.
+//!
+//! ```text
+//! simulate [--seeds A..B] [--steps N] [--for SECONDS] [--jobs N]   many seeds, until one fails
+//! simulate --seed N [--steps N]                                    one seed
+//! simulate --plan FILE                                             a plan, with a note on each step
+//! simulate --fault NAME|all [--seeds A..B]                         seeds until a planted fault is found
+//! ```
+
+use std::io::{self, Write};
+use std::ops::Range;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use fieldstone::Env;
+use fieldstone_core::planted::{self, Planted};
+use fieldstone_simulation::plan::Plan;
+use fieldstone_simulation::run::{Wrong, run};
+use fieldstone_simulation::shrink::shrink;
+
+/// Steps of a plan, unless the caller says otherwise.
+const STEPS: usize = 60;
+/// Seeds after which a planted fault counts as not found.
+const ENOUGH: u64 = 500;
+
+/// The arguments of a call.
+struct Arguments {
+    seeds: Range<u64>,
+    steps: usize,
+    /// Seconds after which no new seed begins.
+    seconds: Option<u64>,
+    jobs: usize,
+    plan: Option<String>,
+    faults: Vec<Planted>,
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
+    let mut arguments =
+        Arguments { seeds: 0..1_000, steps: STEPS, seconds: None, jobs: 1, plan: None, faults: Vec::new() };
+    while let Some(option) = words.next() {
+        let value = words.next().ok_or_else(|| format!("{option} needs a value"))?;
+        let wrong = || format!("{option} {value} is not a valid value");
+        let number = || value.parse::<u64>().map_err(|_| wrong());
+        match option.as_str() {
+            "--seeds" => {
+                let (from, to) = value.split_once("..").ok_or_else(wrong)?;
+                let to = if to.is_empty() { Ok(u64::MAX) } else { to.parse() };
+                arguments.seeds = from.parse().map_err(|_| wrong())?..to.map_err(|_| wrong())?;
+            }
+            "--seed" => arguments.seeds = number()?..number()? + 1,
+            "--steps" => arguments.steps = number()? as usize,
+            "--for" => arguments.seconds = Some(number()?),
+            "--jobs" => arguments.jobs = number()?.max(1) as usize,
+            "--plan" => arguments.plan = Some(value),
+            "--fault" if value == "all" => arguments.faults = Planted::ALL.to_vec(),
+            "--fault" => arguments.faults = vec![Planted::named(&value).ok_or_else(wrong)?],
+            _ => {
+                return Err(format!(
+                    "{option} is not an option: --seeds, --seed, --steps, --for, --jobs, --plan, --fault"
+                ));
+            }
+        }
+    }
+    Ok(arguments)
+}
+
+fn say(text: &str) {
+    // There is nobody to report a closed pipe to.
+    let _ = writeln!(io::stdout(), "{text}");
+}
+
+/// The counts of runs, and the first error.
+#[derive(Default)]
+struct Tally {
+    seeds: AtomicU64,
+    steps: AtomicU64,
+    calls: AtomicU64,
+    is_over: AtomicBool,
+}
+
+/// Runs seeds, in several threads; returns the plan of the first that fails.
+fn seeds(arguments: &Arguments, tally: &Tally) -> Option<(Plan, Wrong)> {
+    let clock = Env::real().clock;
+    let end = arguments.seconds.map(|seconds| clock.monotonic() + seconds * 1_000_000_000);
+    let next = AtomicU64::new(arguments.seeds.start);
+    let work = || -> Option<(Plan, Wrong)> {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            let is_late = end.is_some_and(|end| clock.monotonic() > end);
+            if seed >= arguments.seeds.end || is_late || tally.is_over.load(Ordering::Relaxed) {
+                return None;
+            }
+            let plan = Plan::of(seed, arguments.steps);
+            match run(&plan) {
+                Ok(done) => {
+                    tally.seeds.fetch_add(1, Ordering::Relaxed);
+                    tally.steps.fetch_add(done.steps as u64, Ordering::Relaxed);
+                    tally.calls.fetch_add(done.calls, Ordering::Relaxed);
+                }
+                Err(wrong) => {
+                    tally.is_over.store(true, Ordering::Relaxed);
+                    return Some((plan, wrong));
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..arguments.jobs).map(|_| scope.spawn(work)).collect();
+        let found = workers.into_iter().filter_map(|worker| worker.join().ok().flatten());
+        found.min_by_key(|(plan, _)| plan.seed)
+    })
+}
+
+/// Shows a failed plan, as short as it gets, and the command that replays it.
+fn report(plan: &Plan, wrong: Wrong) {
+    say(&format!("seed {} fails at step {}: {}", plan.seed, wrong.step, wrong.why));
+    let (short, wrong) = shrink(plan, wrong);
+    say(&format!("\nthe same in {} steps: {}\n", short.steps.len(), wrong.why));
+    wrong.notes.iter().for_each(|note| say(&format!("  {note}")));
+    let path = std::env::temp_dir().join(format!("simulation-{}.plan", plan.seed));
+    match std::fs::write(&path, short.to_string()) {
+        Ok(()) => say(&format!("\nreplay it: simulate --plan {}\n\n{short}", path.display())),
+        Err(error) => say(&format!("\nthe plan cannot be kept in {}: {error}\n\n{short}", path.display())),
+    }
+}
+
+/// Replays a plan from a file.
+fn replay(path: &str) -> Result<bool, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    let plan: Plan = text.parse()?;
+    match run(&plan) {
+        Ok(done) => {
+            say(&format!("{} steps, {} calls of the disk: no error", done.steps, done.calls));
+            Ok(true)
+        }
+        Err(wrong) => {
+            wrong.notes.iter().for_each(|note| say(note));
+            say(&format!("step {}: {}", wrong.step, wrong.why));
+            Ok(false)
+        }
+    }
+}
+
+/// Plants faults, one after another, and says how many seeds find each.
+fn faults(arguments: &Arguments) -> bool {
+    let mut all = true;
+    for fault in &arguments.faults {
+        planted::plant(Some(*fault));
+        let tally = Tally::default();
+        let end = arguments.seeds.start.saturating_add(ENOUGH).min(arguments.seeds.end);
+        let own =
+            Arguments { seeds: arguments.seeds.start..end, plan: None, faults: Vec::new(), ..*arguments };
+        let found = seeds(&own, &tally);
+        planted::plant(None);
+        all &= found.is_some();
+        let first = |why: &str| why.lines().next().unwrap_or_default().to_owned();
+        say(&match found {
+            Some((plan, wrong)) => {
+                format!("{:<22} found by seed {:>3}: {}", fault.name(), plan.seed, first(&wrong.why))
+            }
+            None => format!("{:<22} not found by {} seeds", fault.name(), end - own.seeds.start),
+        });
+    }
+    all
+}
+
+fn main() -> ExitCode {
+    let done = parse(std::env::args().skip(1)).and_then(|arguments| match &arguments.plan {
+        Some(path) => replay(path),
+        None if !arguments.faults.is_empty() => Ok(faults(&arguments)),
+        None => {
+            let (clock, tally) = (Env::real().clock, Tally::default());
+            let begin = clock.monotonic();
+            let found = seeds(&arguments, &tally);
+            let seconds = (clock.monotonic() - begin) as f64 / 1e9;
+            let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
+            let (seeds, steps, calls) = (count(&tally.seeds), count(&tally.steps), count(&tally.calls));
+            say(&format!("{seeds} seeds, {steps} steps, {calls} calls of the disk, {seconds:.1} s"));
+            let is_good = found.is_none();
+            found.into_iter().for_each(|(plan, wrong)| report(&plan, wrong));
+            Ok(is_good)
+        }
+    });
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("simulate: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
