@@ -453,17 +453,25 @@ impl CommitRecord {
             if record.attempt.as_ref().is_some_and(|attempt| attempt.began > record.stamp) {
                 return Err(cursor.fail("an attempt begins after its commit"));
             }
-            record.flushes = FlushPart::decode_all(cursor)?;
-            for _ in 0..cursor.count(16)? {
-                record.open.push(cursor.id()?);
-            }
-            record.view = cursor.varint()?;
-            for _ in 0..cursor.count(1)? {
-                let lane = u16::try_from(cursor.varint()?);
-                record.siblings.push(lane.map_err(|_| cursor.fail("a lane exceeds 16 bits"))?);
-            }
+            record.decode_clients(cursor)?;
         }
         if cursor.is_empty() { Ok(record) } else { Err(cursor.fail("a commit record is too long")) }
+    }
+}
+
+impl CommitRecord {
+    /// Reads what a commit says of clients, of open transactions and of a stack.
+    fn decode_clients(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+        self.flushes = FlushPart::decode_all(cursor)?;
+        for _ in 0..cursor.count(16)? {
+            self.open.push(cursor.id()?);
+        }
+        self.view = cursor.varint()?;
+        for _ in 0..cursor.count(1)? {
+            let lane = u16::try_from(cursor.varint()?);
+            self.siblings.push(lane.map_err(|_| cursor.fail("a lane exceeds 16 bits"))?);
+        }
+        Ok(())
     }
 }
 

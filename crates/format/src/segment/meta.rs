@@ -176,26 +176,7 @@ impl SegmentMeta {
             return Err(cursor.fail("a segment has an unknown version"));
         }
         let (entries, raw) = (cursor.varint()?, cursor.varint()?);
-        let count = cursor.count(4)?;
-        let (mut commits, mut origins) = (Vec::with_capacity(count), Vec::new());
-        let (mut sequence, mut stamp) = (0u64, 0u64);
-        for _ in 0..count {
-            sequence = sequence.wrapping_add(cursor.varint()?);
-            stamp = stamp.wrapping_add(cursor.varint()?);
-            let time = read_time(cursor, stamp)?;
-            let flags = cursor.u8()?;
-            if flags > TRANSACTION | ORIGIN | VIEW || (flags > TRANSACTION && version < ORIGINS_SINCE) {
-                return Err(cursor.fail("a commit of a segment has unknown flags"));
-            }
-            let transaction = if flags & TRANSACTION != 0 { Some(cursor.id()?) } else { None };
-            let mut origin = None;
-            if flags & ORIGIN != 0 {
-                origin = Some(origins.len() as u32);
-                origins.push(EntryOrigin::decode(cursor)?);
-            }
-            let view = if flags & VIEW != 0 { cursor.varint()? } else { 0 };
-            commits.push(CommitInfo { sequence, stamp, time, transaction, origin, view });
-        }
+        let (commits, origins) = read_commits(cursor, version)?;
         let first_key = cursor.bytes()?.to_vec();
         let last_key = read_key(cursor, &first_key)?;
         let flags = cursor.u8()?;
@@ -242,6 +223,31 @@ impl SegmentMeta {
     pub fn block_for(&self, key: &[u8]) -> usize {
         self.directory.partition_point(|block| *block.first_key < *key).saturating_sub(1)
     }
+}
+
+/// Reads the commit table, and the origins in it.
+fn read_commits(cursor: &mut Cursor<'_>, version: u8) -> Result<(Vec<CommitInfo>, Vec<EntryOrigin>)> {
+    let count = cursor.count(4)?;
+    let (mut commits, mut origins) = (Vec::with_capacity(count), Vec::new());
+    let (mut sequence, mut stamp) = (0u64, 0u64);
+    for _ in 0..count {
+        sequence = sequence.wrapping_add(cursor.varint()?);
+        stamp = stamp.wrapping_add(cursor.varint()?);
+        let time = read_time(cursor, stamp)?;
+        let flags = cursor.u8()?;
+        if flags > TRANSACTION | ORIGIN | VIEW || (flags > TRANSACTION && version < ORIGINS_SINCE) {
+            return Err(cursor.fail("a commit of a segment has unknown flags"));
+        }
+        let transaction = if flags & TRANSACTION != 0 { Some(cursor.id()?) } else { None };
+        let mut origin = None;
+        if flags & ORIGIN != 0 {
+            origin = Some(origins.len() as u32);
+            origins.push(EntryOrigin::decode(cursor)?);
+        }
+        let view = if flags & VIEW != 0 { cursor.varint()? } else { 0 };
+        commits.push(CommitInfo { sequence, stamp, time, transaction, origin, view });
+    }
+    Ok((commits, origins))
 }
 
 fn flag(cursor: &mut Cursor<'_>) -> Result<bool> {
