@@ -306,6 +306,7 @@ impl Simulation {
         let Some(stopped) = self.processes[who].stopped.take() else { return Ok(()) };
         let (purpose, is_troubled) = (stopped.purpose, stopped.is_troubled);
         let outcome = stopped.resume()?;
+        self.world.clear_faults();
         self.arrive(who, purpose, outcome, is_troubled)
     }
 
