@@ -161,6 +161,12 @@ impl Simulation {
         }
     }
 
+    /// As [`launch`](Self::launch), for an action that depends on what others did before: it does not stop.
+    pub fn launch_at_once(&mut self, who: usize, calls: Vec<Call>, purpose: Purpose) -> Checked {
+        self.processes[who].armed.stop = None;
+        self.launch(who, calls, purpose)
+    }
+
     /// Starts a process's action, with its troubles: it ends, or stops.
     pub fn launch(&mut self, who: usize, calls: Vec<Call>, purpose: Purpose) -> Checked {
         self.depart(purpose);

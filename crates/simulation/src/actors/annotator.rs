@@ -46,5 +46,5 @@ pub fn erase(simulation: &mut Simulation, step: &Step) -> Checked {
     simulation.model.add(commit, vec![Change::Erase(there)]);
     let calls = vec![Call::Erase(run, tag(who)), Call::Flush];
     simulation.note(|| format!("{who} erases {calls:?} as {commit}"));
-    simulation.launch(who, calls, Purpose::Flush(None, commit))
+    simulation.launch_at_once(who, calls, Purpose::Flush(None, commit))
 }

@@ -130,7 +130,7 @@ pub fn remove(simulation: &mut Simulation, step: &Step) -> Checked {
     let commit = take(simulation, who, None, &calls);
     simulation.note(|| format!("{who} removes {calls:?} as {commit}"));
     calls.push(Call::Flush);
-    simulation.launch(who, calls, Purpose::Flush(None, commit))
+    simulation.launch_at_once(who, calls, Purpose::Flush(None, commit))
 }
 
 /// Forgets what a session archived.
