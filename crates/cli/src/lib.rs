@@ -45,7 +45,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use output::{Format, Out, Stop};
+use output::{EarlyEnd, Format, Out};
 use verbs::Verb;
 
 const HELP: &str = "\
@@ -146,9 +146,9 @@ pub fn call(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         output::report(&error.context("the reads of this command are not recorded"), format != Format::Text);
     }
     match done {
-        Ok(()) | Err(Stop::PipeClosed) => 0,
-        Err(Stop::Exit(code)) => code,
-        Err(Stop::Error(error)) => {
+        Ok(()) | Err(EarlyEnd::PipeClosed) => 0,
+        Err(EarlyEnd::Exit(code)) => code,
+        Err(EarlyEnd::Error(error)) => {
             output::report(&error, format != Format::Text);
             error.kind().exit_code()
         }

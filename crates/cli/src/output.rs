@@ -1,7 +1,7 @@
 //! The program's output: data go to stdout, through one buffer; everything else goes to stderr.
 //!
 //! Invariant: no failure to print is a panic. A closed pipe ends the program quietly
-//! ([`Stop::PipeClosed`]); a full disk behind stdout is an error like any other.
+//! ([`EarlyEnd::PipeClosed`]); a full disk behind stdout is an error like any other.
 
 use std::fmt;
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::table;
 
 /// Why a verb stops early.
 #[derive(Debug)]
-pub enum Stop {
+pub enum EarlyEnd {
     /// Something went wrong.
     Error(Error),
     /// Nobody reads our output any more, as in `fieldstone list … | head`.
@@ -27,31 +27,31 @@ pub enum Stop {
 }
 
 /// The result of a verb.
-pub type Done<T = ()> = Result<T, Stop>;
+pub type Done<T = ()> = Result<T, EarlyEnd>;
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
-        Stop::Error(error)
+impl From<Error> for EarlyEnd {
+    fn from(error: Error) -> EarlyEnd {
+        EarlyEnd::Error(error)
     }
 }
 
 /// A failure to print.
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
+impl From<io::Error> for EarlyEnd {
+    fn from(error: io::Error) -> EarlyEnd {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Stop::PipeClosed,
+            io::ErrorKind::BrokenPipe => EarlyEnd::PipeClosed,
             _ => {
                 let code = Code::of_io(&error);
                 let code = if code.kind() == ErrorKind::Unavailable { code } else { Code::IoFailed };
-                Stop::Error(code.error(format!("cannot write the output: {error}")))
+                EarlyEnd::Error(code.error(format!("cannot write the output: {error}")))
             }
         }
     }
 }
 
 /// An I/O failure on a file that the user named.
-pub fn file_error(action: &str, path: &Path, cause: io::Error) -> Stop {
-    Stop::Error(file_failed(action, path, cause))
+pub fn file_error(action: &str, path: &Path, cause: io::Error) -> EarlyEnd {
+    EarlyEnd::Error(file_failed(action, path, cause))
 }
 
 /// The same, for what gives an error on.

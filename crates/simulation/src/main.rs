@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fieldstone::Env;
 use fieldstone_core::planted::{self, Planted};
-use fieldstone_simulation::plan::Plan;
+use fieldstone_simulation::plan::StepPlan;
 use fieldstone_simulation::run::{Wrong, run};
 use fieldstone_simulation::shrink::shrink;
 
@@ -79,18 +79,18 @@ struct Tally {
 }
 
 /// Runs seeds, in several threads; returns the plan of the first that fails.
-fn seeds(arguments: &Arguments, tally: &Tally) -> Option<(Plan, Wrong)> {
+fn seeds(arguments: &Arguments, tally: &Tally) -> Option<(StepPlan, Wrong)> {
     let clock = Env::real().clock;
     let end = arguments.seconds.map(|seconds| clock.monotonic() + seconds * 1_000_000_000);
     let next = AtomicU64::new(arguments.seeds.start);
-    let work = || -> Option<(Plan, Wrong)> {
+    let work = || -> Option<(StepPlan, Wrong)> {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             let is_late = end.is_some_and(|end| clock.monotonic() > end);
             if seed >= arguments.seeds.end || is_late || tally.is_over.load(Ordering::Relaxed) {
                 return None;
             }
-            let plan = Plan::of(seed, arguments.steps);
+            let plan = StepPlan::of(seed, arguments.steps);
             match run(&plan) {
                 Ok(done) => {
                     tally.seeds.fetch_add(1, Ordering::Relaxed);
@@ -112,7 +112,7 @@ fn seeds(arguments: &Arguments, tally: &Tally) -> Option<(Plan, Wrong)> {
 }
 
 /// Shows a failed plan, as short as it gets, and the command that replays it.
-fn report(plan: &Plan, wrong: Wrong) {
+fn report(plan: &StepPlan, wrong: Wrong) {
     say(&format!("seed {} fails at step {}: {}", plan.seed, wrong.step, wrong.why));
     let (short, wrong) = shrink(plan, wrong);
     say(&format!("\nthe same in {} steps: {}\n", short.steps.len(), wrong.why));
@@ -127,7 +127,7 @@ fn report(plan: &Plan, wrong: Wrong) {
 /// Replays a plan from a file.
 fn replay(path: &str) -> Result<bool, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    let plan: Plan = text.parse()?;
+    let plan: StepPlan = text.parse()?;
     match run(&plan) {
         Ok(done) => {
             say(&format!("{} steps, {} calls of the disk: no error", done.steps, done.calls));

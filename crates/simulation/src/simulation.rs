@@ -26,7 +26,7 @@ pub type Checked<T = ()> = std::result::Result<T, String>;
 
 /// A version that a reader kept.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct KeptVersion {
     /// Its text.
     pub version: String,
     /// The fields that were visible.
@@ -57,7 +57,7 @@ pub struct Simulation {
     /// Attempts, in the order in which they began.
     pub attempts: Vec<(u32, &'static str)>,
     /// Versions that readers kept.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptVersion>,
     /// Fields that readers hold, with their content.
     pub held: Vec<(Field, Shown)>,
     /// The stamp of the last relation.
@@ -159,6 +159,12 @@ impl Simulation {
             Some(store) => call::make(store, calls, &self.transactions.session(transaction)),
             None => Ok(()),
         }
+    }
+
+    /// As [`launch`](Self::launch), for an action that depends on what others did before: it does not stop.
+    pub fn launch_at_once(&mut self, who: usize, calls: Vec<Call>, purpose: Purpose) -> Checked {
+        self.processes[who].armed.stop = None;
+        self.launch(who, calls, purpose)
     }
 
     /// Starts a process's action, with its troubles: it ends, or stops.
@@ -306,6 +312,7 @@ impl Simulation {
         let Some(stopped) = self.processes[who].stopped.take() else { return Ok(()) };
         let (purpose, is_troubled) = (stopped.purpose, stopped.is_troubled);
         let outcome = stopped.resume()?;
+        self.world.clear_faults();
         self.arrive(who, purpose, outcome, is_troubled)
     }
 

@@ -17,7 +17,7 @@ use std::io::{BufRead, IsTerminal};
 
 use fieldstone::Error;
 
-use crate::output::{self, Done, Stop};
+use crate::output::{self, Done, EarlyEnd};
 use editor::{Editor, Read};
 use line::Line;
 
@@ -90,6 +90,6 @@ pub fn run(mut session: ShellContext) -> Done {
     }
     match session.failed {
         None => Ok(()),
-        Some(code) => Err(Stop::Exit(code)),
+        Some(code) => Err(EarlyEnd::Exit(code)),
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::arguments::{Reading, Selecting};
 use crate::interrupt::Interrupt;
-use crate::output::{Done, Out, Stop, count, file_error};
+use crate::output::{Done, EarlyEnd, Out, count, file_error};
 use crate::region::{Region, slabs};
 use crate::{explain, npy};
 
@@ -295,13 +295,13 @@ fn whole_file(path: &Path, write: &mut dyn FnMut(&mut dyn Write) -> Done) -> Don
     let file = Stoppable { to: file.map_err(failed("write"))?, interrupt: &interrupt };
     let mut to = BufWriter::with_capacity(1 << 16, file);
     let done = write(&mut to).map_err(|stop| match (stop, interrupt.code()) {
-        (_, Some(code)) => Stop::Exit(code),
+        (_, Some(code)) => EarlyEnd::Exit(code),
         (stop, None) => stop,
     });
     let done = done.map_err(|stop| match stop {
         // A full disk behind the file, not behind stdout.
-        Stop::Error(error) if error.message().starts_with("cannot write the output") => {
-            Stop::Error(error.context(path.display()))
+        EarlyEnd::Error(error) if error.message().starts_with("cannot write the output") => {
+            EarlyEnd::Error(error.context(path.display()))
         }
         stop => stop,
     });
@@ -316,7 +316,7 @@ fn whole_file(path: &Path, write: &mut dyn FnMut(&mut dyn Write) -> Done) -> Don
         let _ = std::fs::remove_file(&part);
     }
     match interrupt.code() {
-        Some(code) if done.is_err() => Err(Stop::Exit(code)),
+        Some(code) if done.is_err() => Err(EarlyEnd::Exit(code)),
         _ => done,
     }
 }

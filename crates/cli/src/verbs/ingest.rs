@@ -13,7 +13,7 @@ use fieldstone::{
 use crate::arguments::{Writing, join};
 use crate::ingested;
 use crate::interrupt::{INTERRUPTED, Interrupt};
-use crate::output::{Done, Out, Stop, count, size};
+use crate::output::{Done, EarlyEnd, Out, count, size};
 use crate::progress::Bar;
 
 const EXAMPLES: &str = "\
@@ -139,7 +139,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     if interrupted {
         out.note("interrupted; the same command goes on: what was taken stays and is not taken twice");
-        return Err(Stop::Exit(stop.code().unwrap_or(INTERRUPTED)));
+        return Err(EarlyEnd::Exit(stop.code().unwrap_or(INTERRUPTED)));
     }
     outcome?;
     match report.missed() {

@@ -7,7 +7,7 @@ use clap::Args;
 use fieldstone::execution::{self, ExecutionOptions};
 use fieldstone::{Code, Mode, OpenOptions};
 
-use crate::output::{Done, Out, Stop, report};
+use crate::output::{Done, EarlyEnd, Out, report};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     match u8::try_from(ended.code) {
         Ok(0) => Ok(()),
-        Ok(code) => Err(Stop::Exit(code)),
-        Err(_) => Err(Stop::Exit(u8::MAX)),
+        Ok(code) => Err(EarlyEnd::Exit(code)),
+        Err(_) => Err(EarlyEnd::Exit(u8::MAX)),
     }
 }

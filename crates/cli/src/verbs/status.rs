@@ -6,7 +6,7 @@ use fieldstone::prelude::*;
 use fieldstone::{Status, WriterStatus, json};
 
 use crate::arguments::Reading;
-use crate::output::{Done, Out, Stop, count, size};
+use crate::output::{Done, EarlyEnd, Out, count, size};
 use crate::table::cut;
 use crate::time;
 
@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     match code {
         0 => Ok(()),
-        code => Err(Stop::Exit(code)),
+        code => Err(EarlyEnd::Exit(code)),
     }
 }
 

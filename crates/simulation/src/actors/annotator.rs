@@ -2,9 +2,9 @@
 
 use fieldstone_core::env::sim::Random;
 
-use super::writer::run_of;
+use super::run_of;
 use crate::call::Call;
-use crate::model::change::{Change, Place};
+use crate::model::change::{Change, ChangeTarget};
 use crate::plan::Step;
 use crate::process::Purpose;
 use crate::simulation::{Checked, Simulation};
@@ -26,7 +26,7 @@ pub fn attribute(
     let step = random.coin().then(|| random.below(3) as i64);
     let variable = step.filter(|_| random.coin()).map(|_| "t".to_owned());
     let step = if transaction.is_some() { Some(simulation.next_stamp() as i64 % (1 << 40)) } else { step };
-    Change::Attribute(Place { run, tag: tag(who), step, variable }, random.below(64) as i64)
+    Change::Attribute(ChangeTarget { run, tag: tag(who), step, variable }, random.below(64) as i64)
 }
 
 /// Deletes the attributes that a process wrote in a run, if it is certain which are there.
@@ -46,5 +46,5 @@ pub fn erase(simulation: &mut Simulation, step: &Step) -> Checked {
     simulation.model.add(commit, vec![Change::Erase(there)]);
     let calls = vec![Call::Erase(run, tag(who)), Call::Flush];
     simulation.note(|| format!("{who} erases {calls:?} as {commit}"));
-    simulation.launch(who, calls, Purpose::Flush(None, commit))
+    simulation.launch_at_once(who, calls, Purpose::Flush(None, commit))
 }

@@ -11,7 +11,7 @@ use crate::look::Look;
 use crate::model::fields::Shown;
 use crate::plan::Step;
 use crate::process::text;
-use crate::simulation::{Checked, Kept, READERS, Simulation, open};
+use crate::simulation::{Checked, KeptVersion, READERS, Simulation, open};
 
 /// A reader's handle: a new one, or the host's, refreshed or not.
 fn handle(simulation: &mut Simulation, host: usize, is_new: bool) -> Checked<Store> {
@@ -71,7 +71,7 @@ pub fn remember(simulation: &mut Simulation, step: &Step) -> Checked {
         hold(&store, &mut random).map_err(|error| format!("a reader cannot hold: {}", text(&error)))?;
     simulation.held.extend(held);
     let is_unsure = simulation.model.shows_unacknowledged();
-    simulation.kept.push(Kept { version, look, is_unsure });
+    simulation.kept.push(KeptVersion { version, look, is_unsure });
     Ok(())
 }
 
@@ -101,7 +101,7 @@ fn check_held(simulation: &Simulation) -> Checked {
 }
 
 /// A list of the fields that became visible since a version names all that differ.
-fn check_since(simulation: &mut Simulation, kept: &Kept) -> Checked {
+fn check_since(simulation: &mut Simulation, kept: &KeptVersion) -> Checked {
     if !simulation.model.is_certain() {
         return Ok(());
     }
@@ -164,9 +164,11 @@ pub fn verify(simulation: &mut Simulation, everything: bool) -> Checked {
 /// The store holds no more files than its handles made, and no more bytes than a bound for what was written.
 pub fn check_space(simulation: &Simulation) -> Checked {
     let files = simulation.world.files();
-    let of = |part: &str| files.iter().filter(|path| path.to_string_lossy().contains(part)).count() as u64;
+    let names = || files.iter().map(|path| path.to_string_lossy());
+    let of = |part: &str| names().filter(|name| name.contains(part)).count() as u64;
+    let logs = names().filter(|name| name.contains("/logs/") && name.ends_with(".log")).count() as u64;
     let Simulation { deaths, failures, opened, .. } = *simulation;
-    let (temporary, logs, data) = (of("/.new-"), of("/logs/"), of("/data/"));
+    let (temporary, data) = (of("/.new-"), of("/data/"));
     // A handle begins another log after each failure.
     if temporary > deaths + failures || logs > opened + failures || data > opened + failures {
         return Err(format!(

@@ -50,7 +50,7 @@ pub fn unrelate(simulation: &mut Simulation, step: &Step) -> Checked {
         simulation.model.add(commit, vec![change]);
         calls.push(Call::Flush);
         simulation.note(|| format!("{who} deletes {calls:?} as {commit}"));
-        return simulation.launch(who, calls, Purpose::Flush(None, commit));
+        return simulation.launch_at_once(who, calls, Purpose::Flush(None, commit));
     };
     simulation.note(|| format!("{who} may not delete {link:?}"));
     match simulation.call(who, &calls, None) {

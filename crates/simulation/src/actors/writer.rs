@@ -15,17 +15,8 @@ fn value(random: &mut Random) -> i32 {
     1 + random.below(1 << 20) as i32
 }
 
-/// The run of a user, declared when the world begins.
-pub fn run_of(user: u32, random: &mut Random) -> &'static str {
-    match user {
-        ALICE if random.coin() => "a",
-        ALICE => "c",
-        _ => "b",
-    }
-}
-
 fn field(user: u32, random: &mut Random) -> Change {
-    let run = run_of(user, random).to_owned();
+    let run = super::run_of(user, random).to_owned();
     let variable = (*random.pick(&["t", "t", "u", "o"])).to_owned();
     let key = Key { run, variable, step: random.below(2) as i64 };
     let start = [random.below(SHAPE[0]), random.below(SHAPE[1])];
@@ -130,7 +121,7 @@ pub fn remove(simulation: &mut Simulation, step: &Step) -> Checked {
     let commit = take(simulation, who, None, &calls);
     simulation.note(|| format!("{who} removes {calls:?} as {commit}"));
     calls.push(Call::Flush);
-    simulation.launch(who, calls, Purpose::Flush(None, commit))
+    simulation.launch_at_once(who, calls, Purpose::Flush(None, commit))
 }
 
 /// Forgets what a session archived.

@@ -20,7 +20,7 @@ pub mod state;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::change::{Change, Commit, CommitId, Content};
-use self::state::State;
+use self::state::ModelState;
 
 /// Commits, oldest first.
 pub type History = Vec<CommitId>;
@@ -106,16 +106,16 @@ impl Model {
     }
 
     /// The state of a possible history, the only one if [certain](Self::is_certain).
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ModelState {
         self.histories.first().map(|history| self.state_of(history)).unwrap_or_default()
     }
 
-    fn state_of(&self, history: &History) -> State {
+    fn state_of(&self, history: &History) -> ModelState {
         self.state_within(history, None)
     }
 
-    fn state_within(&self, history: &History, transaction: Option<u32>) -> State {
-        State::of(history.iter().filter_map(|id| Some((*id, self.commits.get(id)?))), transaction)
+    fn state_within(&self, history: &History, transaction: Option<u32>) -> ModelState {
+        ModelState::of(history.iter().filter_map(|id| Some((*id, self.commits.get(id)?))), transaction)
     }
 
     /// The answers of the possible histories about a transaction: whether it was committed, if it has ended.
@@ -245,7 +245,7 @@ impl Model {
     pub fn explain(
         &mut self,
         within: Option<u32>,
-        is_shown: impl Fn(&State) -> Result<(), String>,
+        is_shown: impl Fn(&ModelState) -> Result<(), String>,
     ) -> Result<(), String> {
         let mut possible = self.histories.clone();
         for (id, flight) in &self.flights {

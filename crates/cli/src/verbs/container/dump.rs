@@ -6,7 +6,7 @@ use clap::{ArgAction, Args};
 use fieldstone::container::{cdl, look};
 use fieldstone::json;
 
-use crate::output::{Done, Out, Stop};
+use crate::output::{Done, EarlyEnd, Out};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,5 +52,5 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let vars = (!arguments.vars.is_empty()).then(|| arguments.vars.clone());
     let options = cdl::Options { name, header_only: arguments.header, vars };
     let read = |buffer: &mut [u8], offset: u64| file.read(buffer, offset);
-    cdl::write::<Stop>(file.metadata(), &read, &options, &mut |text| Ok(out.write_all(text)?))
+    cdl::write::<EarlyEnd>(file.metadata(), &read, &options, &mut |text| Ok(out.write_all(text)?))
 }

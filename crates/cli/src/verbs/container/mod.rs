@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use fieldstone::container::{CreateOptions, Format, Version};
 use fieldstone::{Error, ErrorKind};
 
-use crate::output::{Done, Out, Stop};
+use crate::output::{Done, EarlyEnd, Out};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Action::Merge(arguments) => merge::run(arguments, out),
     };
     done.map_err(|stop| match stop {
-        Stop::Error(error) => hinted(error).into(),
+        EarlyEnd::Error(error) => hinted(error).into(),
         other => other,
     })
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use fieldstone::container::{look, offsets};
 use fieldstone::json;
 
-use crate::output::{Done, Out, Stop};
+use crate::output::{Done, EarlyEnd, Out};
 use crate::table::{Column, Table};
 
 const EXAMPLES: &str = "\
@@ -33,7 +33,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let file = look::open(&arguments.file, look::Names::AsInFile)?;
     if out.json() {
         let mut vars = Vec::new();
-        offsets::offsets::<Stop>(file.metadata(), file.header_bytes(), &mut |place| {
+        offsets::offsets::<EarlyEnd>(file.metadata(), file.header_bytes(), &mut |place| {
             vars.push(json::container::extent(&place));
             Ok(())
         })?;
@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Column::text("type"),
         Column::text("variable").least(12).rank(9),
     ]);
-    offsets::offsets::<Stop>(file.metadata(), file.header_bytes(), &mut |place| {
+    offsets::offsets::<EarlyEnd>(file.metadata(), file.header_bytes(), &mut |place| {
         let dims = place.var.dims.iter().map(|dim| dim.name.as_str()).collect::<Vec<_>>().join(", ");
         let name = match dims.is_empty() {
             true => place.var.name.clone(),

@@ -222,7 +222,9 @@ mod tests {
     fn a_full_disk_is_no_bad_one() {
         let path = Path::new("/scratch");
         assert!(check_room(path, LEAST_FREE).is_ok());
-        let Err(crate::output::Stop::Error(error)) = check_room(path, 12 << 10) else { panic!("it is full") };
+        let Err(crate::output::EarlyEnd::Error(error)) = check_room(path, 12 << 10) else {
+            panic!("it is full")
+        };
         assert_eq!(error.code(), Code::DiskFull);
         assert_eq!(error.message(), "the disk of /scratch is full, with 12.0 KiB free: nothing can be tried");
     }
