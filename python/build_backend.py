@@ -143,7 +143,9 @@ def _build_program(command: list[str]) -> str:
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     built = (m for m in messages if m.get("executable") and m["target"]["kind"] == ["bin"])
-    (program,) = {m["executable"] for m in built if not m["profile"]["test"]}
+    # The workspace has programs for its own tests, too.
+    named = (m for m in built if m["target"]["name"] == "fieldstone" and not m["profile"]["test"])
+    (program,) = {m["executable"] for m in named}
     copy = SCRIPTS / "fieldstone"
     shutil.copy2(program, copy)
     if strip := shutil.which("strip"):
