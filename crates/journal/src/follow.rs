@@ -18,9 +18,9 @@
 //! }
 //! ```
 
-use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::Result;
 use fieldstone_core::env::Clock;
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_format::Id;
 use tracing::field::{Empty, debug};
 use tracing::{Span, debug_span};

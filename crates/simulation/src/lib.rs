@@ -13,8 +13,8 @@
 //! * each part of a plan is a plan.
 //!
 //! ```
-//! use fieldstone_simulation::{plan::Plan, run::run};
-//! assert!(run(&Plan::of(1, 5)).is_ok());
+//! use fieldstone_simulation::{plan::StepPlan, run::run};
+//! assert!(run(&StepPlan::of(1, 5)).is_ok());
 //! ```
 
 pub mod actors;

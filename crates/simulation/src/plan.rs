@@ -5,10 +5,10 @@
 //! plan is short. Lines that begin with `#` are comments.
 //!
 //! ```
-//! use fieldstone_simulation::plan::Plan;
+//! use fieldstone_simulation::plan::StepPlan;
 //!
-//! let plan = Plan::of(7, 20);
-//! let same: Plan = plan.to_string().parse()?;
+//! let plan = StepPlan::of(7, 20);
+//! let same: StepPlan = plan.to_string().parse()?;
 //! assert_eq!(same, plan);
 //! # Ok::<(), String>(())
 //! ```
@@ -116,16 +116,16 @@ impl Step {
 
 /// A seed for the settings, and the steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct StepPlan {
     /// The seed.
     pub seed: u64,
     /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
-impl Plan {
+impl StepPlan {
     /// Draws a plan.
-    pub fn of(seed: u64, steps: usize) -> Plan {
+    pub fn of(seed: u64, steps: usize) -> StepPlan {
         let mut random = Random::derived(seed, 1);
         // Each plan leaves out some verbs, so that others come more often and meet.
         let drawn = |random: &mut Random| -> Vec<(Verb, u64)> {
@@ -147,7 +147,7 @@ impl Plan {
             // Small seeds are easy to copy, and as good.
             Step { who: random.index(PROCESSES), verb, seed: random.below(1 << 32) }
         };
-        Plan { seed, steps: (0..steps).map(|_| draw()).collect() }
+        StepPlan { seed, steps: (0..steps).map(|_| draw()).collect() }
     }
 }
 
@@ -158,7 +158,7 @@ impl fmt::Display for Step {
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for StepPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}", self.seed)?;
         self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))
@@ -178,14 +178,14 @@ impl FromStr for Step {
     }
 }
 
-impl FromStr for Plan {
+impl FromStr for StepPlan {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Plan, String> {
+    fn from_str(text: &str) -> Result<StepPlan, String> {
         let lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
         let mut lines = lines.filter(|line| !line.is_empty());
         let seed = lines.next().and_then(|line| line.strip_prefix("seed ")?.trim().parse().ok());
         let seed = seed.ok_or("the first line of a plan is: seed NUMBER")?;
-        Ok(Plan { seed, steps: lines.map(Step::from_str).collect::<Result<_, _>>()? })
+        Ok(StepPlan { seed, steps: lines.map(Step::from_str).collect::<Result<_, _>>()? })
     }
 }

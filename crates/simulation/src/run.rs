@@ -5,7 +5,7 @@ use fieldstone_core::sync::schedule;
 use crate::actors::{act, reader};
 use crate::call::Call;
 use crate::model::change::Change;
-use crate::plan::{Plan, Step, Verb};
+use crate::plan::{Step, StepPlan, Verb};
 use crate::process::Purpose;
 use crate::simulation::{Checked, Simulation};
 
@@ -30,7 +30,7 @@ pub struct Wrong {
 }
 
 /// Runs a plan. Threads take turns as the plan's seed draws.
-pub fn run(plan: &Plan) -> Result<Done, Wrong> {
+pub fn run(plan: &StepPlan) -> Result<Done, Wrong> {
     let run = schedule::run(plan.seed, || {
         let mut simulation = Simulation::new(plan.seed);
         let outcome = all(&mut simulation, plan);
@@ -44,7 +44,7 @@ pub fn run(plan: &Plan) -> Result<Done, Wrong> {
     run.outcome.unwrap_or_else(|why| Err(Wrong { step: plan.steps.len(), why, notes: Vec::new() }))
 }
 
-fn all(simulation: &mut Simulation, plan: &Plan) -> Result<(), (usize, String)> {
+fn all(simulation: &mut Simulation, plan: &StepPlan) -> Result<(), (usize, String)> {
     let (staleness, links) = (simulation.staleness.map(|ns| ns / 1_000_000_000), simulation.has_links);
     simulation.note(|| format!("staleness in seconds: {staleness:?}, links: {links}"));
     prologue(simulation).map_err(|why| (0, why))?;

@@ -1,10 +1,10 @@
 //! Shrinking: from a plan that finds an error to one with as few steps as can be found.
 
-use crate::plan::Plan;
+use crate::plan::StepPlan;
 use crate::run::{Wrong, run};
 
 /// A part of the plan that still finds an error, and that error. Larger parts are left out first.
-pub fn shrink(plan: &Plan, wrong: Wrong) -> (Plan, Wrong) {
+pub fn shrink(plan: &StepPlan, wrong: Wrong) -> (StepPlan, Wrong) {
     let (mut plan, mut wrong) = (plan.clone(), wrong);
     plan.steps.truncate(wrong.step + 1);
     let mut size = plan.steps.len().div_ceil(2).max(1);

@@ -26,7 +26,7 @@ pub type Checked<T = ()> = std::result::Result<T, String>;
 
 /// A version that a reader kept.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct KeptVersion {
     /// Its text.
     pub version: String,
     /// The fields that were visible.
@@ -57,7 +57,7 @@ pub struct Simulation {
     /// Attempts, in the order in which they began.
     pub attempts: Vec<(u32, &'static str)>,
     /// Versions that readers kept.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptVersion>,
     /// Fields that readers hold, with their content.
     pub held: Vec<(Field, Shown)>,
     /// The stamp of the last relation.

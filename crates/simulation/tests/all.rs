@@ -3,7 +3,7 @@
 
 use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::sync::plain::{Mutex, MutexGuard};
-use fieldstone_simulation::plan::Plan;
+use fieldstone_simulation::plan::StepPlan;
 use fieldstone_simulation::run::run;
 use fieldstone_simulation::shrink::shrink;
 
@@ -20,7 +20,7 @@ fn seeds_show_what_the_model_says() {
     let only = std::env::var("FIELDSTONE_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = only.map_or(0..60, |seed: u64| seed..seed + 1);
     for seed in seeds {
-        let plan = Plan::of(seed, 60);
+        let plan = StepPlan::of(seed, 60);
         if let Err(wrong) = run(&plan) {
             let (short, wrong) = shrink(&plan, wrong);
             panic!("{}\n{}\n\n{short}", wrong.why, wrong.notes.join("\n"));
@@ -31,15 +31,15 @@ fn seeds_show_what_the_model_says() {
 #[test]
 fn a_seed_gives_the_same_run_each_time() {
     let _turn = turn();
-    let calls = || run(&Plan::of(3, 40)).map(|done| done.calls).map_err(|wrong| wrong.why);
+    let calls = || run(&StepPlan::of(3, 40)).map(|done| done.calls).map_err(|wrong| wrong.why);
     assert_eq!(calls(), calls());
 }
 
 #[test]
 fn a_plan_survives_as_text() {
-    let plan = Plan::of(5, 50);
+    let plan = StepPlan::of(5, 50);
     assert_eq!(plan.to_string().parse(), Ok(plan));
-    assert!("seed 1\n9 write 3".parse::<Plan>().is_err() && "1 write 3".parse::<Plan>().is_err());
+    assert!("seed 1\n9 write 3".parse::<StepPlan>().is_err() && "1 write 3".parse::<StepPlan>().is_err());
 }
 
 /// `simulate --fault all` shows after how many seeds each is found.
@@ -47,7 +47,7 @@ fn a_plan_survives_as_text() {
 fn a_planted_fault_is_found_and_shrunk() {
     let _turn = turn();
     planted::plant(Some(Planted::OwnerUnchecked));
-    let found = (0..100).map(|seed| Plan::of(seed, 60)).find_map(|plan| Some((run(&plan).err()?, plan)));
+    let found = (0..100).map(|seed| StepPlan::of(seed, 60)).find_map(|plan| Some((run(&plan).err()?, plan)));
     let (wrong, plan) = found.expect("the fault is found");
     let (short, _) = shrink(&plan, wrong);
     planted::plant(None);

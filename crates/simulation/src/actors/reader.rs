@@ -11,7 +11,7 @@ use crate::look::Look;
 use crate::model::fields::Shown;
 use crate::plan::Step;
 use crate::process::text;
-use crate::simulation::{Checked, Kept, READERS, Simulation, open};
+use crate::simulation::{Checked, KeptVersion, READERS, Simulation, open};
 
 /// A reader's handle: a new one, or the host's, refreshed or not.
 fn handle(simulation: &mut Simulation, host: usize, is_new: bool) -> Checked<Store> {
@@ -71,7 +71,7 @@ pub fn remember(simulation: &mut Simulation, step: &Step) -> Checked {
         hold(&store, &mut random).map_err(|error| format!("a reader cannot hold: {}", text(&error)))?;
     simulation.held.extend(held);
     let is_unsure = simulation.model.shows_unacknowledged();
-    simulation.kept.push(Kept { version, look, is_unsure });
+    simulation.kept.push(KeptVersion { version, look, is_unsure });
     Ok(())
 }
 
@@ -101,7 +101,7 @@ fn check_held(simulation: &Simulation) -> Checked {
 }
 
 /// A list of the fields that became visible since a version names all that differ.
-fn check_since(simulation: &mut Simulation, kept: &Kept) -> Checked {
+fn check_since(simulation: &mut Simulation, kept: &KeptVersion) -> Checked {
     if !simulation.model.is_certain() {
         return Ok(());
     }

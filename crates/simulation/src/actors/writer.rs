@@ -7,21 +7,12 @@ use super::{annotator, relations};
 use crate::call::Call;
 use crate::model::change::{Change, Key, SHAPE, What};
 use crate::plan::Step;
-use crate::process::{ALICE, Purpose, text};
+use crate::process::{ALICE, Purpose, run_of, text};
 use crate::simulation::{Checked, Simulation};
 
 /// Values of arrays, so that each write differs.
 fn value(random: &mut Random) -> i32 {
     1 + random.below(1 << 20) as i32
-}
-
-/// The run of a user, declared when the world begins.
-pub fn run_of(user: u32, random: &mut Random) -> &'static str {
-    match user {
-        ALICE if random.coin() => "a",
-        ALICE => "c",
-        _ => "b",
-    }
 }
 
 fn field(user: u32, random: &mut Random) -> Change {

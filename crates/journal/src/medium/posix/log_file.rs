@@ -11,8 +11,8 @@ use std::io::IoSlice;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::env::{DiskFile, Env, creation_failed, read_exact_at, write_all_vectored_at};
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::board::Slot;

@@ -1,8 +1,8 @@
 //! Walking a log's frames: from its end to the last whole commit, from commit to commit, and through
 //! every checksum.
 
-use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::env::read_exact_at;
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{CommitRecord, FOOT, FrameInfo, HEAD, HEADER_PREFIX, LogHeader};

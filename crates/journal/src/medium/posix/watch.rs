@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::env::Env;
+use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{self, CommitRecord, FrameInfo};
