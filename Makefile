@@ -84,7 +84,7 @@ test-long: test-loopback
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-graph --locked --test all -- slot_counters::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-core --locked --test all -- comm_team::
 	cargo run --release --locked --quiet -p fieldstone-simulation -- --jobs 2 --seeds 0..10000
-	cargo run --release --locked --quiet -p fieldstone-simulation -- --jobs 2 --fault all
+	cargo run --release --locked --quiet -p fieldstone-simulation -- --fault all
 	FIELDSTONE_CRASH=full .venv/bin/python -m pytest -q -s $(shell grep -lE 'conftest import .*(LONG|share)' python/tests/test_*.py tests/*/test_*.py)
 	FIELDSTONE_DECODING=full .venv/bin/python -m pytest -q python/tests/test_decoding_options.py
 	FIELDSTONE_PAPER=4000 cargo test -p fieldstone-catalog --release --locked --test all paper::
@@ -92,7 +92,7 @@ test-long: test-loopback
 # SEEDS=A..B for others, FAULT=all to plant faults.
 SEEDS ?= 0..
 simulate:
-	cargo run --release --locked --quiet -p fieldstone-simulation -- --jobs 2 --seeds $(SEEDS) $(if $(FAULT),--fault $(FAULT))
+	cargo run --release --locked --quiet -p fieldstone-simulation -- $(if $(FAULT),--fault $(FAULT),--jobs 2) --seeds $(SEEDS)
 
 lint: test-tools
 	cargo fmt --all --check

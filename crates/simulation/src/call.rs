@@ -11,7 +11,7 @@ use fieldstone::{
     Target, Value,
 };
 
-use crate::model::change::{CELLS, Change, ChangeTarget, Key, Link, SHAPE, What};
+use crate::model::change::{AttributePlace, CELLS, Change, Key, Link, SHAPE, What};
 use crate::model::fields::pattern;
 
 /// A call.
@@ -131,7 +131,7 @@ fn variable(name: &str) -> VariableDecl {
     }
 }
 
-fn annotate(store: &Store, place: &ChangeTarget, value: i64, session: &Session) -> Result<()> {
+fn annotate(store: &Store, place: &AttributePlace, value: i64, session: &Session) -> Result<()> {
     let on = match &place.variable {
         Some(variable) => Target::variable(variable),
         None => Target::run(),

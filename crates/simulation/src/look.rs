@@ -10,7 +10,7 @@ use fieldstone::{ErrorKind, ListOptions, Request, Result, RetrieveOptions, Sessi
 use crate::model::catalog::attribute_line;
 use crate::model::fields::Shown;
 use crate::model::graph::{now_line, version_line};
-use crate::model::state::{ModelState, compare};
+use crate::model::state::{StoreState, compare};
 
 /// The names of executions and of files that relations connect.
 pub const JOBS: [&str; 2] = ["1", "2"];
@@ -42,7 +42,7 @@ impl Look {
     }
 
     /// Compares the look with a state of the model.
-    pub fn is_of(&self, state: &ModelState) -> std::result::Result<(), String> {
+    pub fn is_of(&self, state: &StoreState) -> std::result::Result<(), String> {
         let line = |(key, shown): (&String, &Shown)| format!("{key} {shown:?}");
         let expected = state.shown_fields();
         if self.fields != expected {

@@ -1,7 +1,8 @@
 //! The program `simulate`: runs seeds of the simulation, and reports, shrinks and replays those that fail.
 //!
 //! ```text
-//! simulate [--seeds A..B] [--steps N] [--for SECONDS] [--jobs N]   many seeds, until one fails
+//! simulate [--seeds A..B] [--every N] [--steps N] [--for SECONDS]   many seeds, until one fails
+//! simulate --jobs N …                                              the same in N processes
 //! simulate --seed N [--steps N]                                    one seed
 //! simulate --plan FILE                                             a plan, with a note on each step
 //! simulate --fault NAME|all [--seeds A..B]                         seeds until a planted fault is found
@@ -9,8 +10,7 @@
 
 use std::io::{self, Write};
 use std::ops::Range;
-use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::process::{Child, Command, ExitCode};
 
 use fieldstone::Env;
 use fieldstone_core::planted::{self, Planted};
@@ -26,17 +26,27 @@ const ENOUGH: u64 = 500;
 /// The arguments of a call.
 struct Arguments {
     seeds: Range<u64>,
+    /// The distance of two seeds.
+    every: u64,
     steps: usize,
     /// Seconds after which no new seed begins.
     seconds: Option<u64>,
-    jobs: usize,
+    /// Processes: stores of one process share locks, which two runs must not.
+    jobs: u64,
     plan: Option<String>,
     faults: Vec<Planted>,
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
-    let mut arguments =
-        Arguments { seeds: 0..1_000, steps: STEPS, seconds: None, jobs: 1, plan: None, faults: Vec::new() };
+    let mut arguments = Arguments {
+        seeds: 0..1_000,
+        every: 1,
+        steps: STEPS,
+        seconds: None,
+        jobs: 1,
+        plan: None,
+        faults: Vec::new(),
+    };
     while let Some(option) = words.next() {
         let value = words.next().ok_or_else(|| format!("{option} needs a value"))?;
         let wrong = || format!("{option} {value} is not a valid value");
@@ -50,13 +60,14 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
             "--seed" => arguments.seeds = number()?..number()? + 1,
             "--steps" => arguments.steps = number()? as usize,
             "--for" => arguments.seconds = Some(number()?),
-            "--jobs" => arguments.jobs = number()?.max(1) as usize,
+            "--every" => arguments.every = number()?.max(1),
+            "--jobs" => arguments.jobs = number()?.max(1),
             "--plan" => arguments.plan = Some(value),
             "--fault" if value == "all" => arguments.faults = Planted::ALL.to_vec(),
             "--fault" => arguments.faults = vec![Planted::named(&value).ok_or_else(wrong)?],
             _ => {
                 return Err(format!(
-                    "{option} is not an option: --seeds, --seed, --steps, --for, --jobs, --plan, --fault"
+                    "{option} is not an option: --seeds, --seed, --every, --steps, --for, --jobs, --plan, --fault"
                 ));
             }
         }
@@ -69,46 +80,66 @@ fn say(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }
 
-/// The counts of runs, and the first error.
+/// The counts of runs without errors.
 #[derive(Default)]
 struct Tally {
-    seeds: AtomicU64,
-    steps: AtomicU64,
-    calls: AtomicU64,
-    is_over: AtomicBool,
+    seeds: u64,
+    steps: u64,
+    calls: u64,
 }
 
-/// Runs seeds, in several threads; returns the plan of the first that fails.
-fn seeds(arguments: &Arguments, tally: &Tally) -> Option<(StepPlan, Wrong)> {
+/// Runs seeds; returns the plan of the first that fails.
+fn seeds(arguments: &Arguments, tally: &mut Tally) -> Option<(StepPlan, Wrong)> {
     let clock = Env::real().clock;
     let end = arguments.seconds.map(|seconds| clock.monotonic() + seconds * 1_000_000_000);
-    let next = AtomicU64::new(arguments.seeds.start);
-    let work = || -> Option<(StepPlan, Wrong)> {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            let is_late = end.is_some_and(|end| clock.monotonic() > end);
-            if seed >= arguments.seeds.end || is_late || tally.is_over.load(Ordering::Relaxed) {
-                return None;
+    let mut seed = arguments.seeds.start;
+    while seed < arguments.seeds.end && end.is_none_or(|end| clock.monotonic() < end) {
+        let plan = StepPlan::of(seed, arguments.steps);
+        match run(&plan) {
+            Ok(done) => {
+                tally.seeds += 1;
+                tally.steps += done.steps as u64;
+                tally.calls += done.calls;
             }
-            let plan = StepPlan::of(seed, arguments.steps);
-            match run(&plan) {
-                Ok(done) => {
-                    tally.seeds.fetch_add(1, Ordering::Relaxed);
-                    tally.steps.fetch_add(done.steps as u64, Ordering::Relaxed);
-                    tally.calls.fetch_add(done.calls, Ordering::Relaxed);
-                }
-                Err(wrong) => {
-                    tally.is_over.store(true, Ordering::Relaxed);
-                    return Some((plan, wrong));
-                }
+            Err(wrong) => return Some((plan, wrong)),
+        }
+        seed += arguments.every;
+    }
+    None
+}
+
+/// Runs seeds in several processes, which report by themselves, until one of them fails.
+fn processes(arguments: &Arguments) -> Result<bool, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let start = |job: u64| -> Result<Child, String> {
+        let Arguments { seeds, steps, seconds, jobs, .. } = arguments;
+        let mut command = Command::new(&program);
+        command.arg("--seeds").arg(format!("{}..{}", seeds.start + job, seeds.end));
+        command.arg("--every").arg(jobs.to_string()).arg("--steps").arg(steps.to_string());
+        if let Some(seconds) = seconds {
+            command.arg("--for").arg(seconds.to_string());
+        }
+        command.spawn().map_err(|error| format!("cannot start {}: {error}", program.display()))
+    };
+    let mut children = (0..arguments.jobs).map(start).collect::<Result<Vec<Child>, String>>()?;
+    let mut is_good = true;
+    while !children.is_empty() && is_good {
+        Env::real().clock.sleep(50_000_000);
+        let mut running = Vec::new();
+        for mut child in children {
+            match child.try_wait().map_err(|error| error.to_string())? {
+                Some(status) => is_good &= status.success(),
+                None => running.push(child),
             }
         }
-    };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..arguments.jobs).map(|_| scope.spawn(work)).collect();
-        let found = workers.into_iter().filter_map(|worker| worker.join().ok().flatten());
-        found.min_by_key(|(plan, _)| plan.seed)
-    })
+        children = running;
+    }
+    // A process that fails has shrunk and shown its plan.
+    for mut child in children {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    Ok(is_good)
 }
 
 /// Shows a failed plan, as short as it gets, and the command that replays it.
@@ -146,11 +177,10 @@ fn faults(arguments: &Arguments) -> bool {
     let mut all = true;
     for fault in &arguments.faults {
         planted::plant(Some(*fault));
-        let tally = Tally::default();
         let end = arguments.seeds.start.saturating_add(ENOUGH).min(arguments.seeds.end);
         let own =
             Arguments { seeds: arguments.seeds.start..end, plan: None, faults: Vec::new(), ..*arguments };
-        let found = seeds(&own, &tally);
+        let found = seeds(&own, &mut Tally::default());
         planted::plant(None);
         all &= found.is_some();
         let first = |why: &str| why.lines().next().unwrap_or_default().to_owned();
@@ -164,22 +194,25 @@ fn faults(arguments: &Arguments) -> bool {
     all
 }
 
+/// Runs seeds, and reports the first that fails.
+fn campaign(arguments: &Arguments) -> bool {
+    let (clock, mut tally) = (Env::real().clock, Tally::default());
+    let begin = clock.monotonic();
+    let found = seeds(arguments, &mut tally);
+    let seconds = (clock.monotonic() - begin) as f64 / 1e9;
+    let Tally { seeds, steps, calls } = tally;
+    say(&format!("{seeds} seeds, {steps} steps, {calls} calls of the disk, {seconds:.1} s"));
+    let is_good = found.is_none();
+    found.into_iter().for_each(|(plan, wrong)| report(&plan, wrong));
+    is_good
+}
+
 fn main() -> ExitCode {
     let done = parse(std::env::args().skip(1)).and_then(|arguments| match &arguments.plan {
         Some(path) => replay(path),
         None if !arguments.faults.is_empty() => Ok(faults(&arguments)),
-        None => {
-            let (clock, tally) = (Env::real().clock, Tally::default());
-            let begin = clock.monotonic();
-            let found = seeds(&arguments, &tally);
-            let seconds = (clock.monotonic() - begin) as f64 / 1e9;
-            let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
-            let (seeds, steps, calls) = (count(&tally.seeds), count(&tally.steps), count(&tally.calls));
-            say(&format!("{seeds} seeds, {steps} steps, {calls} calls of the disk, {seconds:.1} s"));
-            let is_good = found.is_none();
-            found.into_iter().for_each(|(plan, wrong)| report(&plan, wrong));
-            Ok(is_good)
-        }
+        None if arguments.jobs > 1 => processes(&arguments),
+        None => Ok(campaign(&arguments)),
     });
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fieldstone::{Error, Id, Session, Store};
 use fieldstone_core::env::Env;
-use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld, Stop};
+use fieldstone_core::env::sim::{Fault, OpKind, Plan, ProcessStop, Random, SimWorld};
 use fieldstone_core::sync::thread::{Builder, JoinHandle};
 
 use crate::call::{self, Call};
@@ -18,6 +18,15 @@ pub const BOB: u32 = 502;
 /// Host and user of each process.
 pub const PLACES: [(&str, u32); crate::plan::PROCESSES] =
     [("ant", ALICE), ("ant", ALICE), ("bee", ALICE), ("cat", BOB), ("bee", ALICE)];
+
+/// The run of a user, declared when the world begins.
+pub fn run_of(user: u32, random: &mut Random) -> &'static str {
+    match user {
+        ALICE if random.coin() => "a",
+        ALICE => "c",
+        _ => "b",
+    }
+}
 
 /// The outcome of calls: the error has the number of its call.
 pub type Outcome = Result<(), (usize, Error)>;
@@ -46,7 +55,7 @@ pub struct Armed {
 #[derive(Debug)]
 pub struct Stopped {
     thread: JoinHandle<Outcome>,
-    stop: Stop,
+    stop: ProcessStop,
     /// Its purpose.
     pub purpose: Purpose,
     /// Whether trouble was planned for it.
@@ -100,7 +109,7 @@ impl Process {
     }
 
     /// Plans its troubles; returns the stop, and whether there is any other.
-    pub fn arm(&mut self, world: &SimWorld) -> (Option<Stop>, bool) {
+    pub fn arm(&mut self, world: &SimWorld) -> (Option<ProcessStop>, bool) {
         let Armed { fault, kill, stop } = std::mem::take(&mut self.armed);
         let (host, process) = (self.env.identity.host(), self.env.identity.process());
         if let Some((kind, fault, nth)) = fault {
@@ -126,13 +135,13 @@ pub fn start(
     store: &Store,
     calls: Vec<Call>,
     session: Session,
-    stop: Option<Stop>,
+    stop: Option<ProcessStop>,
 ) -> Result<JoinHandle<Outcome>, String> {
     let store = store.clone();
     let work = move || {
         let outcome = call::make(&store, &calls, &session);
         drop(store);
-        stop.iter().for_each(Stop::end);
+        stop.iter().for_each(ProcessStop::end);
         outcome
     };
     Builder::new().spawn(work).map_err(|error| format!("cannot start a thread: {error}"))
@@ -149,7 +158,12 @@ pub fn join(thread: JoinHandle<Outcome>) -> Result<Outcome, String> {
 
 impl Stopped {
     /// An action that is suspended.
-    pub fn new(thread: JoinHandle<Outcome>, stop: Stop, purpose: Purpose, is_troubled: bool) -> Stopped {
+    pub fn new(
+        thread: JoinHandle<Outcome>,
+        stop: ProcessStop,
+        purpose: Purpose,
+        is_troubled: bool,
+    ) -> Stopped {
         Stopped { thread, stop, purpose, is_troubled }
     }
 

@@ -2,11 +2,10 @@
 
 use fieldstone_core::env::sim::Random;
 
-use super::run_of;
 use crate::call::Call;
-use crate::model::change::{Change, ChangeTarget};
+use crate::model::change::{AttributePlace, Change};
 use crate::plan::Step;
-use crate::process::Purpose;
+use crate::process::{Purpose, run_of};
 use crate::simulation::{Checked, Simulation};
 
 /// The tag of a process: so no two of them correct the same attribute at once.
@@ -26,7 +25,7 @@ pub fn attribute(
     let step = random.coin().then(|| random.below(3) as i64);
     let variable = step.filter(|_| random.coin()).map(|_| "t".to_owned());
     let step = if transaction.is_some() { Some(simulation.next_stamp() as i64 % (1 << 40)) } else { step };
-    Change::Attribute(ChangeTarget { run, tag: tag(who), step, variable }, random.below(64) as i64)
+    Change::Attribute(AttributePlace { run, tag: tag(who), step, variable }, random.below(64) as i64)
 }
 
 /// Deletes the attributes that a process wrote in a run, if it is certain which are there.

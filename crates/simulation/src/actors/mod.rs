@@ -15,22 +15,10 @@ mod transaction;
 mod trouble;
 mod writer;
 
-use fieldstone_core::env::sim::Random;
-
 use crate::plan::{Step, Verb};
-use crate::process::ALICE;
 use crate::simulation::{Checked, Simulation};
 
 pub use self::writer::prepare;
-
-/// The run of a user, declared when the world begins.
-pub fn run_of(user: u32, random: &mut Random) -> &'static str {
-    match user {
-        ALICE if random.coin() => "a",
-        ALICE => "c",
-        _ => "b",
-    }
-}
 
 /// Does one step.
 pub fn act(simulation: &mut Simulation, step: &Step) -> Checked {

@@ -5,7 +5,7 @@ use fieldstone_core::env::sim::{Fault, OpKind};
 use crate::call::Call;
 use crate::model::change::{Change, Key, What};
 use crate::plan::{Step, Verb};
-use crate::process::{Armed, PLACES, Purpose, text};
+use crate::process::{Armed, PLACES, Purpose, run_of, text};
 use crate::simulation::{Checked, Simulation};
 
 const SECOND: u64 = 1_000_000_000;
@@ -85,7 +85,7 @@ pub fn power(simulation: &mut Simulation, step: &Step) -> Checked {
     let (who, mut random) = (step.who, step.random(0));
     if random.below(3) > 0 && simulation.processes[who].idle().is_some() {
         let user = simulation.processes[who].user;
-        let run = super::run_of(user, &mut random).to_owned();
+        let run = run_of(user, &mut random).to_owned();
         let key = Key { run, variable: "o".into(), step: 0 };
         // Some sectors long: they reach the disk in any order.
         let change = Change::Field(key, What::Bytes(random.next_u64(), 1_500 + random.below(6_000) as usize));

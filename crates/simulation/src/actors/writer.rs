@@ -7,7 +7,7 @@ use super::{annotator, relations};
 use crate::call::Call;
 use crate::model::change::{Change, Key, SHAPE, What};
 use crate::plan::Step;
-use crate::process::{ALICE, Purpose, text};
+use crate::process::{ALICE, Purpose, run_of, text};
 use crate::simulation::{Checked, Simulation};
 
 /// Values of arrays, so that each write differs.
@@ -16,7 +16,7 @@ fn value(random: &mut Random) -> i32 {
 }
 
 fn field(user: u32, random: &mut Random) -> Change {
-    let run = super::run_of(user, random).to_owned();
+    let run = run_of(user, random).to_owned();
     let variable = (*random.pick(&["t", "t", "u", "o"])).to_owned();
     let key = Key { run, variable, step: random.below(2) as i64 };
     let start = [random.below(SHAPE[0]), random.below(SHAPE[1])];

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::change::{CommitId, Key};
 use super::fields::shown;
-use super::state::ModelState;
+use super::state::StoreState;
 
 fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or("-".to_owned(), |value| value.to_string())
@@ -22,7 +22,7 @@ pub fn attribute_line(
     format!("attribute {run} {tag} {} {} by {user}: {value}", or_dash(step), or_dash(variable))
 }
 
-impl ModelState {
+impl StoreState {
     fn visible_fields(&self) -> impl Iterator<Item = &Key> {
         self.fields.iter().filter(|(_, changes)| shown(changes).is_some()).map(|(key, _)| key)
     }

@@ -70,7 +70,7 @@ pub enum What {
 
 /// The place of an attribute; its user is the commit's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ChangeTarget {
+pub struct AttributePlace {
     /// The run.
     pub run: String,
     /// The tag.
@@ -94,7 +94,7 @@ pub enum Change {
     /// A step that is declared.
     Step(String, i64),
     /// An attribute, with its value in quarters.
-    Attribute(ChangeTarget, i64),
+    Attribute(AttributePlace, i64),
     /// Attributes that are deleted: commits, and places of changes in them.
     Erase(Vec<(CommitId, usize)>),
     /// A version of a relation: its stamp, and whether it is a deletion.

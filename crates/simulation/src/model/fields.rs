@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fieldstone_core::env::sim::Random;
 
 use super::change::{CELLS, SHAPE, What};
-use super::state::ModelState;
+use super::state::StoreState;
 
 /// A field as a reader sees it: whether all elements are there, the number of bytes, and their checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub fn shown(changes: &[(Option<u32>, What)]) -> Option<Shown> {
     Some(Shown::of(&bytes, cells.iter().all(Option::is_some)))
 }
 
-impl ModelState {
+impl StoreState {
     /// The number of versions of each opaque field, with those that newer ones hide.
     pub fn versions_of_opaque(&self) -> BTreeMap<String, usize> {
         self.versions.iter().map(|(key, commits)| (key.text(), commits.len())).collect()

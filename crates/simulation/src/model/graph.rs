@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::change::Link;
-use super::state::{ModelState, Versions};
+use super::state::{StoreState, Versions};
 
 /// The line of a version.
 pub fn version_line(link: &Link, stamp: u64, user: u32, is_deletion: bool) -> String {
@@ -27,7 +27,7 @@ fn standing(versions: &Versions) -> Option<(u64, u32)> {
     puts.map(|(version, _)| *version).find(|(stamp, user)| !is_deleted(*stamp, *user))
 }
 
-impl ModelState {
+impl StoreState {
     /// The user of the version of a relation that holds now.
     pub fn holds(&self, link: &Link) -> Option<u32> {
         Some(standing(self.relations.get(link)?)?.1)

@@ -20,7 +20,7 @@ pub mod state;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::change::{Change, Commit, CommitId, Content};
-use self::state::ModelState;
+use self::state::StoreState;
 
 /// Commits, oldest first.
 pub type History = Vec<CommitId>;
@@ -106,16 +106,16 @@ impl Model {
     }
 
     /// The state of a possible history, the only one if [certain](Self::is_certain).
-    pub fn state(&self) -> ModelState {
+    pub fn state(&self) -> StoreState {
         self.histories.first().map(|history| self.state_of(history)).unwrap_or_default()
     }
 
-    fn state_of(&self, history: &History) -> ModelState {
+    fn state_of(&self, history: &History) -> StoreState {
         self.state_within(history, None)
     }
 
-    fn state_within(&self, history: &History, transaction: Option<u32>) -> ModelState {
-        ModelState::of(history.iter().filter_map(|id| Some((*id, self.commits.get(id)?))), transaction)
+    fn state_within(&self, history: &History, transaction: Option<u32>) -> StoreState {
+        StoreState::of(history.iter().filter_map(|id| Some((*id, self.commits.get(id)?))), transaction)
     }
 
     /// The answers of the possible histories about a transaction: whether it was committed, if it has ended.
@@ -223,9 +223,14 @@ impl Model {
         }
     }
 
-    /// Of histories that make the same state, keeps the one whose older commits come latest: another call that is under
-    /// way may then stand before or behind them.
+    /// Keeps one of histories that make the same state: the one whose older commits come latest. Only if no call is under
+    /// way, because such a call may stand between commits whose order does not matter otherwise.
     fn cut_down(&mut self) {
+        if !self.flights.is_empty() {
+            self.histories.sort();
+            self.histories.dedup();
+            return;
+        }
         let mut kept: BTreeMap<String, (usize, History)> = BTreeMap::new();
         for history in std::mem::take(&mut self.histories) {
             let state = format!("{:?}", self.state_of(&history));
@@ -245,7 +250,7 @@ impl Model {
     pub fn explain(
         &mut self,
         within: Option<u32>,
-        is_shown: impl Fn(&ModelState) -> Result<(), String>,
+        is_shown: impl Fn(&StoreState) -> Result<(), String>,
     ) -> Result<(), String> {
         let mut possible = self.histories.clone();
         for (id, flight) in &self.flights {

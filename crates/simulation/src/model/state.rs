@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::change::{Change, ChangeTarget, Commit, CommitId, Content, Key, Link, What};
+use super::change::{AttributePlace, Change, Commit, CommitId, Content, Key, Link, What};
 
 /// An attribute that was written: its commit, its place in it, and its value.
 #[derive(Debug, Clone, Copy)]
@@ -18,13 +18,13 @@ pub type Versions = BTreeMap<(u64, u32), bool>;
 
 /// A state.
 #[derive(Debug, Clone, Default)]
-pub struct ModelState {
+pub struct StoreState {
     /// Changes of each field, oldest first, each with its attempt.
     pub fields: BTreeMap<Key, Vec<(Option<u32>, What)>>,
     /// Commits that hold a version of an opaque field.
     pub versions: BTreeMap<Key, BTreeSet<CommitId>>,
     /// Attributes at each place, by the user who wrote them: the newest call alone.
-    pub attributes: BTreeMap<(ChangeTarget, u32), Written>,
+    pub attributes: BTreeMap<(AttributePlace, u32), Written>,
     /// Attributes that were deleted.
     pub erased: BTreeSet<(CommitId, usize)>,
     /// Declared runs, and variables of runs.
@@ -43,10 +43,10 @@ pub struct ModelState {
     prepared: BTreeMap<u32, Vec<CommitId>>,
 }
 
-impl ModelState {
+impl StoreState {
     /// The state after commits, oldest first, as those see it who name a transaction, or none.
-    pub fn of<'a>(history: impl Iterator<Item = (CommitId, &'a Commit)>, within: Option<u32>) -> ModelState {
-        let mut state = ModelState::default();
+    pub fn of<'a>(history: impl Iterator<Item = (CommitId, &'a Commit)>, within: Option<u32>) -> StoreState {
+        let mut state = StoreState::default();
         let mut prepared: BTreeMap<u32, Vec<(CommitId, &Commit)>> = BTreeMap::new();
         for (id, commit) in history {
             state.claim(commit);

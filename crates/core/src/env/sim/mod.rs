@@ -45,7 +45,7 @@ mod weak;
 pub use faults::{Counters, Fault, Op, OpKind, Plan, SyncKind};
 pub use permissions::Permissions;
 pub use random::Random;
-pub use stall::{Stall, Stop};
+pub use stall::{ProcessStop, Stall};
 
 use self::clock::{SimClock, SimIdentity, SimRand};
 use self::disk::{Door, SimDisk, Who};

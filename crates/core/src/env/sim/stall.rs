@@ -1,5 +1,5 @@
 //! Calls that tests can suspend, so that other threads run while one is in the middle of a call: all calls of a kind
-//! ([`Stall`]), or all calls of a process from its n-th on ([`Stop`]).
+//! ([`Stall`]), or all calls of a process from its n-th on ([`ProcessStop`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,14 +58,14 @@ impl Stops {
     }
 }
 
-/// A process that stops at one of its calls, and stays there until [`Stop::resume`].
+/// A process that stops at one of its calls, and stays there until [`ProcessStop::resume`].
 #[derive(Debug, Clone)]
-pub struct Stop {
+pub struct ProcessStop {
     world: Arc<World>,
     process: Process,
 }
 
-impl Stop {
+impl ProcessStop {
     /// Waits until the process is suspended, or its work has [ended](Self::end); returns whether it is suspended.
     pub fn wait(&self) -> bool {
         let stops = &self.world.stalls.stops;
@@ -155,7 +155,7 @@ impl Drop for Stall {
 
 impl SimWorld {
     /// Stops a process at its n-th call from now, counted from 1.
-    pub fn stop_nth(&self, env: &Env, n: u64) -> Stop {
+    pub fn stop_nth(&self, env: &Env, n: u64) -> ProcessStop {
         let process = Process { host: env.identity.host().into(), id: env.identity.process() };
         let stops = &self.0.stalls.stops;
         let mut all = stops.all.lock();
@@ -163,7 +163,7 @@ impl SimWorld {
         all.push(StoppedProcess { process: process.clone(), left, is_waiting: false, has_ended: false });
         stops.count.store(all.len(), Ordering::Release);
         drop(all);
-        Stop { world: self.0.clone(), process }
+        ProcessStop { world: self.0.clone(), process }
     }
 
     /// Suspends calls of a kind on paths that contain `part`, until the returned value is dropped.
