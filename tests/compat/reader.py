@@ -139,7 +139,9 @@ class Outside(File):
 
 
 Frame = namedtuple("Frame", "at length sequence size crc body_crc hash version")
-Entry = namedtuple("Entry", "log key number stamp txn origin ordinal flags dtype size shape start count chunk place")
+Entry = namedtuple(
+    "Entry", "log key number stamp txn origin ordinal flags dtype size shape start count chunk place"
+)
 
 
 class Log(File):
@@ -268,8 +270,8 @@ def parse_entry(key: bytes, data: bytes, log: Log, table: list[tuple], version: 
         check(inside and 0 not in chunk and length == prod(count) * size, "box, chunks and length disagree")
         kind = c.one("B")
         check(kind != 6 or (flags, length) == (2, 0), "removal with flags or a length")
-        check((kind == 9) == (flags == 0) and (flags or not length), "attempt tombstone with flags or a length")
-        check(kind != 9 or version >= 2, "attempt tombstone in version 1")
+        check((kind == 9) == (flags == 0) and (flags or not length), "tombstone with flags or a length")
+        check(kind != 9 or version >= 2, "tombstone in version 1")
         outside = c.get("tQQvvv" if kind in (3, 5) else "")
         form = {
             0: "",

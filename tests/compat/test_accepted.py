@@ -49,7 +49,9 @@ def accepting(store: Path, writer: bytes, what: bytes, number: int = 0) -> None:
     commit += (
         varint(at + 40) + varint(len(side)) + struct.pack("<I", reader.crc32c(side)) + varint(1) + varint(0)
     )
-    commit += b"\1FIELDSTONESCHEMA\1" + b"\xff" * 4 + varint(0) + b"\0" + bytes(4)  # no attempt, flushes, open transactions or stack
+    commit += (
+        b"\1FIELDSTONESCHEMA\1" + b"\xff" * 4 + varint(0) + b"\0" + bytes(4)
+    )  # no attempt, flushes, open ids, stack
     length = 40 + len(side) + 2 * len(commit) + 52
     sums = struct.pack("<QQIII", length, 1, len(commit), reader.crc32c(commit), reader.crc32c(side))
     head = b"FSfr\2\0\0\0" + sums
