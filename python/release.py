@@ -110,8 +110,10 @@ def check_sdist(path: Path) -> None:
     kept = tracked()
     wanted = {"PKG-INFO", "Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md", "LICENSE"}
     wanted |= {"python/build_backend.py", "python/Cargo.toml"}
+    # The simulation is a program for tests, on which nothing depends.
+    crate = r"crates/(?!simulation/)\w+"
     built = re.compile(
-        r"(python/(src|fieldstone)|crates/\w+/(src|data|schemas))/|crates/\w+/(Cargo.toml|build.rs)$"
+        rf"(python/(src|fieldstone)|{crate}/(src|data|schemas))/|{crate}/(Cargo.toml|build.rs)$"
     )
     _complete(path.name, inside, wanted | {name for name in kept if built.match(name)})
     _none(path.name, inside - kept - {"PKG-INFO"})

@@ -195,9 +195,9 @@ def test_the_reader_needs_no_boards_and_no_marker(fresh: Path, tmp_path: Path) -
     assert ["fieldstone.store" in problem for problem in opened.problems] == [True]
 
 
-def test_the_reader_has_at_most_560_lines_and_imports_nothing_of_fieldstone() -> None:
+def test_the_reader_has_at_most_620_lines_and_imports_nothing_of_fieldstone() -> None:
     text = (HERE / "reader.py").read_text()
-    assert len(text.splitlines()) <= 560
+    assert len(text.splitlines()) <= 620
     assert "import fieldstone" not in text and "from fieldstone" not in text
 
 
