@@ -82,13 +82,12 @@ impl Attempt {
     }
 
     pub(crate) fn decode(cursor: &mut Cursor<'_>) -> Result<Option<Attempt>> {
-        match cursor.u8()? {
-            0 => Ok(None),
-            1 => match cursor.text()?.to_owned() {
-                name if name.is_empty() => Err(cursor.fail("an attempt has no name")),
-                name => Ok(Some(Attempt { name, began: cursor.u64()? })),
-            },
-            _ => Err(cursor.fail("a flag of a commit record is neither 0 nor 1")),
+        if !cursor.flag()? {
+            return Ok(None);
+        }
+        match cursor.text()?.to_owned() {
+            name if name.is_empty() => Err(cursor.fail("an attempt has no name")),
+            name => Ok(Some(Attempt { name, began: cursor.u64()? })),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use fieldstone_core::{Error, Result};
 
-use crate::Id;
+use crate::{Id, crc};
 
 /// Appends primitive values.
 pub trait Put {
@@ -115,6 +115,15 @@ impl<'a> Cursor<'a> {
             None => Err(self.fail("the data end too early")),
         }
     }
+    /// One byte that is 0 or 1.
+    pub fn flag(&mut self) -> Result<bool> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.fail("a flag is neither 0 nor 1")),
+        }
+    }
+
     /// Little-endian u16.
     pub fn u16(&mut self) -> Result<u16> {
         Ok(u16::from_le_bytes(self.array()?))
@@ -186,6 +195,19 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(self.bytes()?)
             .map_err(|_| Error::corrupt(format!("a text is not UTF-8 at byte {at}")))
     }
+}
+
+/// A part that describes itself: magic, version and length of the whole, then the body and the checksum of all before it.
+pub(crate) fn sealed(magic: &[u8; 16], version: u32, body: &[u8]) -> Vec<u8> {
+    let length = magic.len() + 4 + 4 + body.len() + 4;
+    let mut out = Vec::with_capacity(length);
+    out.extend_from_slice(magic);
+    out.put_u32(version);
+    out.put_u32(length as u32);
+    out.extend_from_slice(body);
+    let sum = crc(&out);
+    out.put_u32(sum);
+    out
 }
 
 /// Writes a time as its difference from a stamp, zigzag coded.

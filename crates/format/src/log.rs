@@ -29,7 +29,7 @@ pub use fieldstone_core::kinds;
 use fieldstone_core::{Code, Error, Result};
 
 use crate::attempt::{ATTEMPTS_SINCE, Attempt, Origin};
-use crate::bytes::{Cursor, Put};
+use crate::bytes::{Cursor, Put, sealed};
 use crate::flush_part::FlushPart;
 use crate::owner::{Owner, decode_lifetime, put_lifetime};
 use crate::segment::SegmentRef;
@@ -138,13 +138,7 @@ impl LogHeader {
             Owner::put_some(self.owner.as_ref(), &mut body);
             put_lifetime(&self.lifetime, &mut body);
         }
-        let mut out = LOG_MAGIC.to_vec();
-        out.put_u32(self.version);
-        out.put_u32((HEADER_PREFIX + body.len() + 4) as u32);
-        out.extend_from_slice(&body);
-        let sum = crc(&out);
-        out.put_u32(sum);
-        out
+        sealed(LOG_MAGIC, self.version, &body)
     }
 
     /// Length of the whole header, from its first [`HEADER_PREFIX`] bytes.
@@ -396,11 +390,6 @@ impl CommitRecord {
 
     fn decode(bytes: &[u8], sequence: u64, version: u32) -> Result<CommitRecord> {
         let cursor = &mut Cursor::new(bytes);
-        let flag = |cursor: &mut Cursor<'_>| match cursor.u8()? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(cursor.fail("a flag of a commit record is neither 0 nor 1")),
-        };
         let mut record = CommitRecord {
             sequence,
             stamp: cursor.u64()?,
@@ -410,7 +399,7 @@ impl CommitRecord {
             previous_side: cursor.u64()?,
             ..CommitRecord::default()
         };
-        if flag(cursor)? {
+        if cursor.flag()? {
             record.transaction = Some(cursor.id()?);
         }
         for _ in 0..cursor.count(26)? {
@@ -436,10 +425,10 @@ impl CommitRecord {
         for _ in 0..cursor.count(1)? {
             record.condemned.push(cursor.text()?.to_owned());
         }
-        if flag(cursor)? {
+        if cursor.flag()? {
             let mut decision = Decision {
                 transaction: cursor.id()?,
-                committed: flag(cursor)?,
+                committed: cursor.flag()?,
                 kinds: cursor.u32()?,
                 covers: vec![],
             };
@@ -457,9 +446,7 @@ impl CommitRecord {
         }
         if cursor.is_empty() { Ok(record) } else { Err(cursor.fail("a commit record is too long")) }
     }
-}
 
-impl CommitRecord {
     /// Reads what a commit says of clients, of open transactions and of a stack.
     fn decode_clients(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
         self.flushes = FlushPart::decode_all(cursor)?;

@@ -21,7 +21,7 @@
 
 use fieldstone_core::{Code, Result};
 
-use crate::bytes::{Cursor, Put};
+use crate::bytes::{Cursor, Put, sealed};
 use crate::{Id, crc, unknown_version};
 
 const MAGIC: &[u8; 16] = b"FIELDSTONE-ENDS\0";
@@ -117,13 +117,7 @@ impl LogEnd {
         body.put_u32(self.uid);
         body.push(self.why.number());
         body.put_bytes(self.host.as_bytes());
-        let mut out = MAGIC.to_vec();
-        out.put_u32(VERSION);
-        out.put_u32((PREFIX + body.len() + 4) as u32);
-        out.extend_from_slice(&body);
-        let sum = crc(&out);
-        out.put_u32(sum);
-        out
+        sealed(MAGIC, VERSION, &body)
     }
 
     /// Reads an end file.

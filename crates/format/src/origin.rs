@@ -71,14 +71,11 @@ impl EntryOrigin {
         let stamp = cursor.varint()?;
         let time = read_time(cursor, stamp)?;
         let owner = Owner::decode_some(cursor)?;
-        let attempt = match cursor.u8()? {
-            0 => None,
-            1 => {
-                let name = cursor.text()?.to_owned();
-                Some(OriginAttempt { name, began: cursor.u64()?, writer: cursor.id()? })
-            }
-            _ => return Err(cursor.fail("a flag of an origin is neither 0 nor 1")),
-        };
+        let mut attempt = None;
+        if cursor.flag()? {
+            let name = cursor.text()?.to_owned();
+            attempt = Some(OriginAttempt { name, began: cursor.u64()?, writer: cursor.id()? });
+        }
         Ok(EntryOrigin { store, writer, sequence, stamp, time, owner, attempt })
     }
 }

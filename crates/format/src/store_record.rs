@@ -140,17 +140,8 @@ fn put_optional(value: Option<u64>, out: &mut Vec<u8>) {
     }
 }
 
-/// A flag: 0 or 1.
-fn flag(cursor: &mut Cursor<'_>) -> Result<bool> {
-    match cursor.u8()? {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(cursor.fail("a flag of a record is neither 0 nor 1")),
-    }
-}
-
 fn optional(cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
-    if flag(cursor)? { Ok(Some(cursor.varint()?)) } else { Ok(None) }
+    if cursor.flag()? { Ok(Some(cursor.varint()?)) } else { Ok(None) }
 }
 
 impl Rule {

@@ -279,6 +279,14 @@ impl Feed {
         Entries { feed: self.clone(), writer, after, under, segments, cursor: None, decoder }
     }
 
+    /// Whether those who name a transaction see what a log has prepared under it by a commit: it may become visible later, or
+    /// is visible.
+    pub fn is_open(&self, transaction: Id, writer: Id, sequence: u64) -> bool {
+        let state =
+            self.snapshot.log(writer).and_then(|log| self.snapshot.transaction_state(transaction, log.uid));
+        state.is_none_or(|state| state.is_open_for(writer, sequence))
+    }
+
     /// Whether a follower that has applied each log up to a mark has commits that were given up since.
     pub fn gives_up(&self, marks: &HashMap<Id, u64>) -> bool {
         marks.iter().any(|(log, mark)| self.snapshot.accepted.is_beyond(*log, *mark))

@@ -172,13 +172,11 @@ fn lay_fields(
     fields: &dyn FieldLookup,
     transaction: Id,
 ) -> Result<()> {
-    let states = feed.decisions();
-    let state = states.iter().find(|state| state.transaction == transaction);
     let mut laid = 0;
     for (writer, _) in feed.heads() {
         // Nobody sees entries that an abort or a late flush left out, not even those who name the transaction.
         let is_open = |entry: &Result<EntryChange>| {
-            let open = |entry: &EntryChange| state.is_none_or(|s| s.is_open_for(writer, entry.sequence));
+            let open = |entry: &EntryChange| feed.is_open(transaction, writer, entry.sequence);
             entry.as_ref().map_or(true, open)
         };
         laid += follower.entries(writer, &mut feed.entries_under(writer, transaction).filter(is_open))?;

@@ -250,18 +250,10 @@ fn read_commits(cursor: &mut Cursor<'_>, version: u8) -> Result<(Vec<CommitInfo>
     Ok((commits, origins))
 }
 
-fn flag(cursor: &mut Cursor<'_>) -> Result<bool> {
-    match cursor.u8()? {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(cursor.fail("a flag of a segment is neither 0 nor 1")),
-    }
-}
-
 fn read_axis(cursor: &mut Cursor<'_>) -> Result<Axis> {
     let level = cursor.u8()?;
     let keyword: Arc<str> = cursor.text()?.into();
-    let complete = flag(cursor)?;
+    let complete = cursor.flag()?;
     let mut values = Vec::new();
     for _ in 0..cursor.count(1)? {
         let rest = cursor.clone().take(cursor.remaining())?;

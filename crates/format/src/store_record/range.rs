@@ -5,7 +5,6 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_core::key::KeyValue;
 
-use super::flag;
 use crate::bytes::{Cursor, Put};
 use crate::keys::{decode_value, encode_value};
 
@@ -173,7 +172,7 @@ impl Range {
     pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Range> {
         let number = cursor.u8()?;
         let (selection, version) = (Selection::decode(cursor)?, cursor.bytes()?.to_vec());
-        let age = if flag(cursor)? { Some(cursor.i64()?) } else { None };
+        let age = if cursor.flag()? { Some(cursor.i64()?) } else { None };
         Ok(Range { action: RangeAction::decode_part(number, cursor)?, selection, version, age })
     }
 }

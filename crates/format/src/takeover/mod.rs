@@ -18,7 +18,7 @@ pub mod rows;
 use fieldstone_core::{Code, Error, Result};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::bytes::{Cursor, Put};
+use crate::bytes::{Cursor, Put, sealed};
 use crate::owner::Owner;
 use crate::table::TableRef;
 use crate::{Id, crc, unknown_version};
@@ -182,13 +182,7 @@ impl TakeoverHeader {
         body.put_varint(self.replaced.len() as u64);
         self.replaced.iter().for_each(|number| body.put_varint(*number));
         body.put_bytes(self.schema.as_bytes());
-        let mut out = MAGIC.to_vec();
-        out.put_u32(VERSION);
-        out.put_u32((HEADER_PREFIX + body.len() + 4) as u32);
-        out.extend_from_slice(&body);
-        let sum = crc(&out);
-        out.put_u32(sum);
-        out
+        sealed(MAGIC, VERSION, &body)
     }
 
     /// Length of the whole header, from its first [`HEADER_PREFIX`] bytes.
@@ -236,7 +230,7 @@ impl TakeoverHeader {
                 user: cursor.text()?.to_owned(),
                 program: cursor.text()?.to_owned(),
             },
-            purge: flag(&mut cursor)?,
+            purge: cursor.flag()?,
             live: Vec::new(),
             replaced: Vec::new(),
             schema: String::new(),
@@ -337,7 +331,7 @@ impl TakeoverRecord {
                 u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a file number is too large"))?;
             record.data_logs.push((number, cursor.varint()?));
         }
-        record.removals = flag(&mut cursor)?;
+        record.removals = cursor.flag()?;
         record.bytes = cursor.varint()?;
         for _ in 0..cursor.count(8)? {
             let table = TakeoverTable::of(cursor.u8()?)
@@ -348,13 +342,5 @@ impl TakeoverRecord {
             return Err(Error::corrupt("a takeover's record contradicts itself"));
         }
         Ok(record)
-    }
-}
-
-fn flag(cursor: &mut Cursor<'_>) -> Result<bool> {
-    match cursor.u8()? {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(cursor.fail("a flag of a takeover is neither 0 nor 1")),
     }
 }

@@ -326,11 +326,7 @@ impl TransactionRow {
         let mut row = TransactionRow { sealed: cursor.varint()?, ..TransactionRow::default() };
         for _ in 0..cursor.count(24)? {
             let (stamp, writer, sequence) = (cursor.varint()?, cursor.id()?, cursor.varint()?);
-            let committed = match cursor.u8()? {
-                0 => false,
-                1 => true,
-                _ => return Err(cursor.fail("a verdict is neither 0 nor 1")),
-            };
+            let committed = cursor.flag()?;
             let mut decision = Decision { transaction, committed, kinds: cursor.u32()?, covers: Vec::new() };
             for _ in 0..cursor.count(17)? {
                 decision.covers.push((cursor.id()?, cursor.varint()?));

@@ -1,9 +1,7 @@
 //! Transactions: flushes that become visible together, and the decisions on them.
 //!
-//! A decision is a commit of its own. Invariants:
-//! * the decision looks for further flushes after it is durable, and a flush for a decision: one of the two sees the
-//!   other (J-19), so that no lock between processes is needed;
-//! * the lock of this process's open transactions is held for a moment, and no other lock is taken under it.
+//! A decision is a commit of its own. It looks for further flushes after it is durable, and a flush for a decision: one
+//! of the two sees the other (J-19), so that no lock between processes is needed.
 
 use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Code, Error, Result};

@@ -60,7 +60,7 @@ pub fn remember(simulation: &mut Simulation, step: &Step) -> Checked {
     simulation.settle();
     let store = handle(simulation, random.index(READERS.len()), random.coin())?;
     store.refresh().map_err(|error| format!("a reader cannot refresh: {}", text(&error)))?;
-    let version = store.version().map_err(|error| format!("there is no version: {}", text(&error)))?;
+    let version = store.version().map_err(|error| format!("the store gives no version: {}", text(&error)))?;
     let look = Look::at(&store, &Session::default(), random.coin(), random.coin());
     let look = look.map_err(|error| format!("a reader cannot look: {}", text(&error)))?;
     simulation
