@@ -34,11 +34,19 @@ pub enum Planted {
     OwnerUnchecked,
     /// A refresh passes over a log that moved.
     RefreshMissesLog,
+    /// A takeover leaves out decisions.
+    TakeoverWithoutDecisions,
+    /// A takeover leaves out side records of catalog and graph.
+    TakeoverWithoutSideRecords,
+    /// A log is taken over that its writer has not closed.
+    LivingLogTaken,
+    /// Files are removed as soon as a takeover is there.
+    NoGrace,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 10] = [
+    pub const ALL: [Planted; 14] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -49,6 +57,10 @@ impl Planted {
         Planted::AtMixesNewer,
         Planted::OwnerUnchecked,
         Planted::RefreshMissesLog,
+        Planted::TakeoverWithoutDecisions,
+        Planted::TakeoverWithoutSideRecords,
+        Planted::LivingLogTaken,
+        Planted::NoGrace,
     ];
 
     /// Its name on a command line.
@@ -64,6 +76,10 @@ impl Planted {
             Planted::AtMixesNewer => "at-mixes-newer",
             Planted::OwnerUnchecked => "owner-unchecked",
             Planted::RefreshMissesLog => "refresh-misses-log",
+            Planted::TakeoverWithoutDecisions => "takeover-without-decisions",
+            Planted::TakeoverWithoutSideRecords => "takeover-without-side-records",
+            Planted::LivingLogTaken => "living-log-taken",
+            Planted::NoGrace => "no-grace",
         }
     }
 

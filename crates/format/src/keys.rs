@@ -106,7 +106,7 @@ fn magnitude_bytes(value: i64) -> usize {
     8 - magnitude.leading_zeros() as usize / 8
 }
 
-fn encode_text(text: &str, out: &mut Vec<u8>) {
+pub(crate) fn encode_text(text: &str, out: &mut Vec<u8>) {
     for &byte in text.as_bytes() {
         out.push(byte);
         if byte == 0 {
@@ -325,7 +325,7 @@ fn skip_text(rest: &mut &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn decode_text(rest: &mut &[u8]) -> Result<Arc<str>> {
+pub(crate) fn decode_text(rest: &mut &[u8]) -> Result<Arc<str>> {
     let (end, escaped) = text_end(rest)?;
     let raw = &rest[..end];
     *rest = &rest[end + 2..];

@@ -478,13 +478,19 @@ pub fn encode_side<'a>(records: impl IntoIterator<Item = &'a SideRecord>) -> Vec
 
 /// Reads `count` side records.
 pub fn decode_side(bytes: &[u8], count: u64) -> Result<Vec<SideRecord>> {
+    let records = decode_all_side(bytes)?;
+    if records.len() as u64 != count {
+        return Err(Error::corrupt("a commit's number of side records does not match its count"));
+    }
+    Ok(records)
+}
+
+/// Reads side records up to the end of their bytes, as a takeover has them.
+pub fn decode_all_side(bytes: &[u8]) -> Result<Vec<SideRecord>> {
     let mut cursor = Cursor::new(bytes);
     let mut records = Vec::new();
     while !cursor.is_empty() {
         records.push(SideRecord { kind: cursor.u16()?, bytes: cursor.bytes()?.into() });
-    }
-    if records.len() as u64 != count {
-        return Err(cursor.fail("a commit's number of side records does not match its count"));
     }
     Ok(records)
 }

@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fieldstone_core::Result;
+use fieldstone_format::Id;
 use fieldstone_format::catalog::{Record, Removal, is_catalog};
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::keys::{encode_level, level_text};
-use fieldstone_format::log::{CommitRecord, SideRecord};
+use fieldstone_format::log::SideRecord;
 use fieldstone_journal::feed::Feed;
+use fieldstone_journal::follower::Marks;
 use fieldstone_journal::session::Limits;
-use fieldstone_journal::snapshot::SnapshotLog;
 
 use crate::audit::{AuditOptions, AuditRow, is_written_by};
 use crate::state::GraphState;
@@ -27,26 +28,28 @@ struct Deeds {
     acts: BTreeSet<Act>,
 }
 
+/// The deeds of commits, by log and sequence.
+type ByCommit = BTreeMap<(Id, u64), Deeds>;
+
 /// The actions of a user's commits, by stamp.
 pub fn of_user(feed: &Feed, user: u32, options: &AuditOptions, limits: &mut Limits) -> Result<Vec<AuditRow>> {
     let mut rows = Vec::new();
-    for log in feed.snapshot().logs.iter().filter(|log| log.uid == user) {
-        for (sequence, deeds) in of_log(feed, log, limits)? {
-            let within = options.since.is_none_or(|since| deeds.stamp >= since)
-                && options.until.is_none_or(|until| deeds.stamp <= until);
-            if !within {
-                continue;
-            }
-            let commit = commit_of(log, sequence);
-            rows.extend(deeds.acts.into_iter().map(|(action, object)| AuditRow {
-                stamp: deeds.stamp,
-                time: deeds.time,
-                user: String::new(),
-                execution: commit.clone(),
-                action: action.to_owned(),
-                object,
-            }));
+    let Some(store) = feed.store() else { return Ok(rows) };
+    for ((log, sequence), deeds) in deeds_of(feed, (user, store), limits)? {
+        let within = options.since.is_none_or(|since| deeds.stamp >= since)
+            && options.until.is_none_or(|until| deeds.stamp <= until);
+        if !within {
+            continue;
         }
+        let commit = commit_of(store, log, sequence);
+        rows.extend(deeds.acts.into_iter().map(|(action, object)| AuditRow {
+            stamp: deeds.stamp,
+            time: deeds.time,
+            user: String::new(),
+            execution: commit.clone(),
+            action: action.to_owned(),
+            object,
+        }));
     }
     rows.sort_by_key(|row| row.stamp);
     Ok(rows)
@@ -81,58 +84,65 @@ pub fn without_execution(
     Ok(found)
 }
 
-fn commit_of(log: &SnapshotLog, sequence: u64) -> VertexName {
-    VertexName::new("commit", &CommitId { store: log.header.store, log: log.writer, sequence }.to_string())
+fn commit_of(store: Id, log: Id, sequence: u64) -> VertexName {
+    VertexName::new("commit", &CommitId { store, log, sequence }.to_string())
 }
 
-/// The actions of the visible commits of a log, by sequence.
-fn of_log(feed: &Feed, log: &SnapshotLog, limits: &mut Limits) -> Result<BTreeMap<u64, Deeds>> {
-    let mut all: BTreeMap<u64, Deeds> = BTreeMap::new();
-    let shows = |transaction, sequence| match transaction {
+/// The actions of the visible commits in a user's logs.
+fn deeds_of(feed: &Feed, (user, store): (u32, Id), limits: &mut Limits) -> Result<ByCommit> {
+    let mut all = ByCommit::new();
+    let logs: Vec<Id> = feed.heads().into_iter().map(|(log, _)| log).collect();
+    let logs: Vec<Id> = logs.into_iter().filter(|log| feed.user_of(*log) == Some(user)).collect();
+    let shows = |transaction: Option<Id>, log: Id, sequence: u64| match transaction {
         None => true,
         Some(id) => {
-            let state = feed.snapshot().transaction_state(id, log.uid);
-            state.is_some_and(|state| !state.aborted() && state.covers_commit(log.writer, sequence))
+            let state = feed.snapshot().transaction_state(id, user);
+            state.is_some_and(|state| !state.aborted() && state.covers_commit(log, sequence))
         }
     };
     let known = feed.problems().len();
-    for entry in feed.entries(log.writer, 0) {
+    // One walk over the takeovers serves all logs that they replace.
+    let living = logs.iter().filter(|log| !feed.is_taken(**log)).flat_map(|log| feed.entries(*log, 0));
+    for entry in feed.taken_entries(&Marks::new()).chain(living) {
         limits.step()?;
         let entry = entry?;
-        if !shows(entry.transaction, entry.sequence) {
+        if entry.owner != user || !shows(entry.transaction, entry.writer, entry.sequence) {
             continue;
         }
         let mut level = Vec::new();
         encode_level(&entry.key.levels[0], &mut level);
         let action = if entry.removal { "delete" } else { "archive" };
-        let deeds = all.entry(entry.sequence).or_default();
+        let deeds = all.entry((entry.writer, entry.sequence)).or_default();
         (deeds.stamp, deeds.time) = (entry.stamp, entry.time);
         deeds.acts.insert((action, VertexName::new("dataset", &level_text(&level))));
     }
     if feed.problems().len() > known {
         // Part of the index is damaged. A commit itself holds its time.
-        for record in feed.records(log.writer)? {
-            let CommitRecord { sequence, stamp, time, transaction, fields, .. } = record;
-            if fields > 0 && shows(transaction, sequence) {
-                let deeds = all.entry(sequence).or_insert_with(|| Deeds {
-                    acts: BTreeSet::from([("unreadable", commit_of(log, sequence))]),
-                    ..Deeds::default()
-                });
-                (deeds.stamp, deeds.time) = (stamp, time);
+        for log in &logs {
+            for commit in feed.commits_of_fields(*log)? {
+                if shows(commit.transaction, *log, commit.sequence) {
+                    let unreadable = ("unreadable", commit_of(store, *log, commit.sequence));
+                    let deeds = all
+                        .entry((*log, commit.sequence))
+                        .or_insert_with(|| Deeds { acts: BTreeSet::from([unreadable]), ..Deeds::default() });
+                    (deeds.stamp, deeds.time) = (commit.stamp, commit.time);
+                }
             }
         }
     }
-    for commit in feed.commits(log.writer, 0)? {
-        limits.step()?;
-        let commit = commit?;
-        if !shows(commit.transaction, commit.sequence) {
-            continue;
-        }
-        let acts: Vec<Act> = commit.side.iter().filter(|side| is_catalog(side)).flat_map(acts).collect();
-        if !acts.is_empty() {
-            let deeds = all.entry(commit.sequence).or_default();
-            (deeds.stamp, deeds.time) = (commit.stamp, commit.time);
-            deeds.acts.extend(acts);
+    for log in &logs {
+        for commit in feed.commits(*log, 0)? {
+            limits.step()?;
+            let commit = commit?;
+            if !shows(commit.transaction, *log, commit.sequence) {
+                continue;
+            }
+            let acts: Vec<Act> = commit.side.iter().filter(|side| is_catalog(side)).flat_map(acts).collect();
+            if !acts.is_empty() {
+                let deeds = all.entry((*log, commit.sequence)).or_default();
+                (deeds.stamp, deeds.time) = (commit.stamp, commit.time);
+                deeds.acts.extend(acts);
+            }
         }
     }
     Ok(all)

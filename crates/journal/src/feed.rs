@@ -8,26 +8,30 @@
 //! for (writer, head) in feed.heads()
 //!     for commit in feed.commits(writer, known)     side records, oldest first
 //!     for entry in feed.entries(writer, known)      fields and removals, in the order of their keys
+//! for entry in feed.taken_entries(known)            the same of all logs that takeovers replace
 //! for decision in feed.decisions()                  what of the prepared ones is visible
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
-use fieldstone_format::bytes::Cursor;
 use fieldstone_format::entry::Entry;
-use fieldstone_format::keys::{KeyDecoder, level_ends};
+use fieldstone_format::keys::KeyDecoder;
 use fieldstone_format::log::{self, CommitRecord, Decision, Section, SideRecord};
+use fieldstone_format::segment::CommitInfo;
+use fieldstone_format::takeover::TakeoverTable;
+use fieldstone_format::takeover::rows::{parse_side_key, side_key};
 use fieldstone_format::{Id, crc};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::entry_source::{EntryCommit, EntryCursor, EntrySource};
 use crate::medium::Medium;
-use crate::segment::SegmentCursor;
 use crate::snapshot::{ALL_KINDS, Decided, Order, Owners, Problem, Snapshot, SnapshotLog, UserState};
+use crate::takeover::{Rows, Takeover};
 
 /// The log of commits that are not flushed yet: one that no writer has, the least of all.
 pub const OWN_LOG: Id = Id::LEAST;
@@ -56,6 +60,8 @@ pub struct Commit {
 pub struct EntryChange {
     /// The key.
     pub key: FieldKey,
+    /// The log.
+    pub writer: Id,
     /// The user who owns the log.
     pub owner: u32,
     /// Number of its commit in the log.
@@ -107,7 +113,7 @@ impl Users {
     fn user(&self, writer: Id) -> Option<u32> {
         match self {
             Users::One => Some(0),
-            Users::Of(snapshot) => snapshot.log(writer).map(|log| log.uid),
+            Users::Of(snapshot) => snapshot.user_of(writer),
         }
     }
 }
@@ -227,6 +233,17 @@ impl Feed {
         self.snapshot.folder_owner
     }
 
+    /// The user whose the log of a writer is.
+    pub fn user_of(&self, writer: Id) -> Option<u32> {
+        self.snapshot.user_of(writer)
+    }
+
+    /// The store, where there are commits.
+    pub fn store(&self) -> Option<Id> {
+        let living = self.snapshot.logs.first().map(|log| log.header.store);
+        living.or_else(|| self.snapshot.taken.takeovers().all().first().map(|takeover| takeover.header.store))
+    }
+
     /// Whether logs are of several users.
     pub fn is_shared(&self) -> bool {
         matches!(self.snapshot.owners, Owners::Many(..))
@@ -234,56 +251,78 @@ impl Feed {
 
     /// Whether all logs are of this user.
     pub fn is_of(&self, user: u32) -> bool {
-        self.snapshot.logs.iter().all(|log| log.uid == user)
+        let taken = self.snapshot.taken.takeovers().all();
+        self.snapshot.logs.iter().all(|log| log.uid == user) && taken.iter().all(|takeover| takeover.user == user)
     }
 
     /// Commits of a log behind `after` that carry side records, oldest first. Commits of fields alone are
     /// not looked at.
     pub fn commits(&self, writer: Id, after: u64) -> Result<Commits> {
         let left = match self.snapshot.log(writer) {
-            Some(log) if log.record.sequence > after => self.side_commits(log, after)?,
-            _ => Vec::new(),
+            Some(log) if log.record.sequence > after => Left::Living(self.side_commits(log, after)?),
+            Some(_) => Left::Living(Vec::new()),
+            None => self.taken_commits(writer, after)?,
         };
         Ok(Commits { feed: self.clone(), writer, left })
     }
 
-    /// Records of commits that are no longer in the log's index, with the stamps of their commits, oldest first. This
-    /// reads the whole log; it does not find records after a damaged one, except for the last.
-    pub fn records(&self, writer: Id) -> Result<Vec<CommitRecord>> {
-        let Some(log) = self.snapshot.log(writer) else { return Ok(Vec::new()) };
+    /// What the commits of a log that hold fields say of themselves, oldest first, where the index cannot be read. This reads
+    /// the whole log; it does not find commits after a damaged one, except for the last.
+    pub fn commits_of_fields(&self, writer: Id) -> Result<Vec<EntryCommit>> {
+        let mut commits = Vec::new();
+        let Some(log) = self.snapshot.log(writer) else {
+            let Some((takeover, log)) = self.snapshot.taken.log(writer) else { return Ok(commits) };
+            let head = self.snapshot.taken.head(takeover, &log);
+            takeover.each_commit(writer, |commit| {
+                if commit.info.sequence <= head && commit.published.0 > 0 {
+                    commits.push(EntryCommit::new(writer, takeover.user, &commit.info));
+                }
+                Ok(())
+            })?;
+            return Ok(commits);
+        };
         let ahead = self.medium.first_commits(writer, log.ends.frame)?;
         let last = (*log.record).clone();
-        Ok(ahead.into_iter().map(|(_, record)| record).chain([last]).collect())
+        for record in ahead.into_iter().map(|(_, record)| record).chain([last]).filter(|record| record.fields > 0) {
+            let CommitRecord { sequence, stamp, time, transaction, view, .. } = record;
+            let info = CommitInfo { sequence, stamp, time, transaction, origin: None, view };
+            commits.push(EntryCommit::new(writer, log.uid, &info));
+        }
+        Ok(commits)
     }
 
     /// Index entries of a log, of commits behind `after`, by key. An entry that a later one of the same
-    /// log hides is there all the same.
+    /// log hides is there all the same. Of many logs that takeovers replace, [`taken_entries`](Self::taken_entries)
+    /// gives all at once.
     pub fn entries(&self, writer: Id, after: u64) -> Entries {
-        self.entries_of(writer, after, None)
+        self.entries_that(Asked::Log { writer, after })
     }
 
-    /// Index entries of a log that are prepared under a transaction, or were before its decision.
-    pub fn entries_under(&self, writer: Id, transaction: Id) -> Entries {
-        self.entries_of(writer, 0, Some(transaction))
+    /// Index entries of all logs that takeovers replace, of commits behind the marks of their logs.
+    pub fn taken_entries(&self, marks: &HashMap<Id, u64>) -> Entries {
+        self.entries_that(Asked::Taken(marks.clone()))
     }
 
-    fn entries_of(&self, writer: Id, after: u64, under: Option<Id>) -> Entries {
-        let segments = match self.snapshot.log(writer) {
-            Some(log) if log.record.sequence > after => {
-                let of_log = |i: &usize| self.snapshot.segments[*i].writer == writer;
-                (0..self.snapshot.segments.len()).filter(of_log).rev().collect()
-            }
-            _ => Vec::new(),
-        };
-        let decoder = KeyDecoder::new();
-        Entries { feed: self.clone(), writer, after, under, segments, cursor: None, decoder }
+    /// Index entries of some logs, or of all, that are prepared under a transaction, or were before its decision.
+    pub fn entries_under(&self, transaction: Id, logs: Option<HashSet<Id>>) -> Entries {
+        self.entries_that(Asked::Under { transaction, logs })
+    }
+
+    fn entries_that(&self, asked: Asked) -> Entries {
+        let sources = (0..self.snapshot.sources.len()).filter(|i| asked.may_be_in(&self.snapshot, *i)).rev().collect();
+        Entries { feed: self.clone(), asked, sources, cursor: None, decoder: KeyDecoder::new() }
+    }
+
+    /// Whether a log is one that a takeover replaces.
+    pub fn is_taken(&self, writer: Id) -> bool {
+        self.snapshot.log(writer).is_none()
     }
 
     /// Whether those who name a transaction see what a log has prepared under it by a commit: it may become visible later, or
     /// is visible.
     pub fn is_open(&self, transaction: Id, writer: Id, sequence: u64) -> bool {
-        let state =
-            self.snapshot.log(writer).and_then(|log| self.snapshot.transaction_state(transaction, log.uid));
+        let user = self.snapshot.user_of(writer);
+        let state = user.and_then(|user| self.snapshot.transaction_state(transaction, user));
         state.is_none_or(|state| state.is_open_for(writer, sequence))
     }
 
@@ -299,10 +338,8 @@ impl Feed {
             by_user.entry(transaction).or_default().push((user, state.clone()));
         }
         let mut joined: HashMap<Id, Vec<u32>> = HashMap::new();
-        for log in &self.snapshot.logs {
-            for prepared in &log.record.prepared {
-                joined.entry(prepared.transaction).or_default().push(log.uid);
-            }
+        for (transaction, prepared) in self.snapshot.all_prepared() {
+            joined.entry(transaction).or_default().push(prepared.user);
         }
         let users = Users::Of(self.snapshot.clone());
         let state = |(transaction, mut by_user): (Id, Vec<(u32, Arc<UserState>)>)| {
@@ -321,9 +358,9 @@ impl Feed {
         self.snapshot.problems.iter().chain(passed.iter()).cloned().collect()
     }
 
-    fn pass(&self, writer: Id, file: u32, error: &Error) {
+    fn pass(&self, file: String, error: &Error) {
         let problem = Problem {
-            file: self.medium.shown(writer, file),
+            file,
             why: error.message().to_owned(),
             damage: true,
             skipped: false,
@@ -335,11 +372,11 @@ impl Feed {
     }
 
     /// Keeps damage as a problem; other errors end the reading.
-    fn tolerate<T>(&self, writer: Id, file: u32, outcome: Result<T>) -> Result<Option<T>> {
+    fn tolerate<T>(&self, file: impl FnOnce() -> String, outcome: Result<T>) -> Result<Option<T>> {
         match outcome {
             Ok(value) => Ok(Some(value)),
             Err(e) if e.kind() == ErrorKind::Corrupt => {
-                self.pass(writer, file, &e);
+                self.pass(file(), &e);
                 Ok(None)
             }
             Err(e) => Err(e),
@@ -363,7 +400,7 @@ impl Feed {
                 commits.push(SideCommit::of(&record));
             }
             let Some(found) = found else { return Ok(commits) };
-            match self.tolerate(log.writer, 0, found)? {
+            match self.tolerate(|| self.medium.shown(log.writer, 0), found)? {
                 Some(earlier) => (ends, record) = earlier,
                 None => {
                     // The way back is broken: what stands before the damage is found from the front.
@@ -399,8 +436,16 @@ impl Feed {
 pub struct Commits {
     feed: Feed,
     writer: Id,
-    /// The next one is the last.
-    left: Vec<SideCommit>,
+    left: Left,
+}
+
+/// The commits that are still to be read.
+#[derive(Debug)]
+enum Left {
+    /// Of a living log; the next one is the last.
+    Living(Vec<SideCommit>),
+    /// Of a log that a takeover replaces, up to a sequence; the rows from the current one on. None at the end.
+    Taken(Option<(Arc<Takeover>, Rows)>, u64),
 }
 
 /// A commit with side records, and where these stand.
@@ -421,52 +466,167 @@ impl SideCommit {
     }
 }
 
-impl Iterator for Commits {
-    type Item = Result<Commit>;
+impl Feed {
+    /// Commits with side records of a log that a takeover replaces, behind `after`.
+    fn taken_commits(&self, writer: Id, after: u64) -> Result<Left> {
+        let Some((takeover, log)) = self.snapshot.taken.log(writer) else { return Ok(Left::Taken(None, 0)) };
+        let head = self.snapshot.taken.head(takeover, &log);
+        let Some(mut rows) = takeover.cursor(TakeoverTable::Side) else { return Ok(Left::Taken(None, 0)) };
+        let found = rows.seek(&side_key(writer, after + 1)).map_err(|e| takeover.named(e));
+        let found = self.tolerate(|| takeover.shown.clone(), found)?.unwrap_or(false);
+        Ok(Left::Taken(found.then(|| (takeover.clone(), rows)), head))
+    }
 
-    fn next(&mut self) -> Option<Result<Commit>> {
+    /// The commit with side records at the current row; `None` where the row is of another log.
+    fn taken_commit(&self, takeover: &Arc<Takeover>, rows: &Rows, writer: Id) -> Result<Option<Commit>> {
+        let (of, sequence) = parse_side_key(rows.key())?;
+        if of != writer {
+            return Ok(None);
+        }
+        let found = takeover.commit_of(writer, sequence)?;
+        let found = found.ok_or_else(|| Error::corrupt("side records are of a missing commit"))?;
+        Ok(Some(Commit {
+            writer,
+            owner: takeover.user,
+            sequence,
+            stamp: found.info.stamp,
+            time: found.info.time,
+            transaction: found.info.transaction,
+            side: log::decode_all_side(rows.value())?,
+        }))
+    }
+}
+
+impl Commits {
+    fn next_living(&mut self) -> Option<Result<Commit>> {
+        let Left::Living(left) = &mut self.left else { return None };
         let log = self.feed.snapshot.log(self.writer)?;
         loop {
-            let next = self.left.pop()?;
-            let outcome = self.feed.commit(log, &next);
-            match self.feed.tolerate(self.writer, 0, outcome) {
+            let outcome = self.feed.commit(log, &left.pop()?);
+            let file = || self.feed.medium.shown(self.writer, 0);
+            match self.feed.tolerate(file, outcome) {
                 Ok(Some(commit)) => return Some(Ok(commit)),
                 Ok(None) => {}
                 Err(e) => return Some(Err(e)),
             }
         }
     }
+
+    fn next_taken(&mut self) -> Result<Option<Commit>> {
+        let Left::Taken(left, head) = &mut self.left else { return Ok(None) };
+        while let Some((takeover, rows)) = left {
+            let file = || takeover.shown.clone();
+            let commit = self.feed.taken_commit(takeover, rows, self.writer).map_err(|e| takeover.named(e));
+            let is_damaged = commit.as_ref().is_err_and(|e| e.kind() == ErrorKind::Corrupt);
+            let commit = self.feed.tolerate(file, commit)?.flatten();
+            let is_last = commit.as_ref().map_or(!is_damaged, |commit| commit.sequence > *head);
+            let more = rows.advance().map_err(|e| takeover.named(e));
+            if is_last || !self.feed.tolerate(file, more)?.unwrap_or(false) {
+                *left = None;
+            }
+            if is_last {
+                return Ok(None);
+            }
+            if commit.is_some() {
+                return Ok(commit);
+            }
+        }
+        Ok(None)
+    }
 }
 
-/// Index entries of one log. Holds one block of one segment.
+impl Iterator for Commits {
+    type Item = Result<Commit>;
+
+    fn next(&mut self) -> Option<Result<Commit>> {
+        match self.left {
+            Left::Living(_) => self.next_living(),
+            Left::Taken(..) => self.next_taken().transpose(),
+        }
+    }
+}
+
+/// The entries that somebody asks for.
+#[derive(Debug)]
+enum Asked {
+    /// Of one log, by commits behind a mark.
+    Log { writer: Id, after: u64 },
+    /// Of all logs that takeovers replace, by commits behind their marks.
+    Taken(HashMap<Id, u64>),
+    /// Prepared under a transaction, in these logs or in all.
+    Under { transaction: Id, logs: Option<HashSet<Id>> },
+}
+
+impl Asked {
+    /// Whether a source may hold such entries; damage may hide some.
+    fn may_be_in(&self, snapshot: &Snapshot, source: usize) -> bool {
+        match (self, &snapshot.sources[source]) {
+            (Asked::Log { writer, after }, EntrySource::Segment(segment, _)) => {
+                segment.writer == *writer && snapshot.head(*writer) > *after
+            }
+            (Asked::Log { writer, .. }, EntrySource::Takeover(takeover)) => {
+                takeover.log(*writer).map_or(true, |log| log.is_some())
+            }
+            (Asked::Taken(_), EntrySource::Segment(..)) => false,
+            (Asked::Taken(_), EntrySource::Takeover(_)) => true,
+            (Asked::Under { logs, .. }, EntrySource::Segment(segment, _)) => {
+                logs.as_ref().is_none_or(|logs| logs.contains(&segment.writer))
+            }
+            (Asked::Under { transaction, .. }, EntrySource::Takeover(takeover)) => {
+                let row = takeover.value(TakeoverTable::Transactions, &transaction.0);
+                row.map_or(true, |row| row.is_some())
+            }
+        }
+    }
+
+    /// Whether a segment with these commits has such entries.
+    fn is_in(&self, commits: &[CommitInfo]) -> bool {
+        match self {
+            Asked::Log { after, .. } => commits.last().is_some_and(|commit| commit.sequence > *after),
+            Asked::Taken(_) => true,
+            Asked::Under { transaction, .. } => {
+                commits.iter().any(|commit| commit.transaction == Some(*transaction))
+            }
+        }
+    }
+
+    /// Whether the entries of a commit are such.
+    fn is(&self, commit: &EntryCommit) -> bool {
+        match self {
+            Asked::Log { writer, after } => commit.writer == *writer && commit.sequence > *after,
+            Asked::Taken(marks) => commit.sequence > marks.get(&commit.writer).copied().unwrap_or(0),
+            Asked::Under { transaction, logs } => {
+                commit.transaction == Some(*transaction)
+                    && logs.as_ref().is_none_or(|logs| logs.contains(&commit.writer))
+            }
+        }
+    }
+}
+
+/// Index entries that somebody asked for. Holds one block of one source.
 #[derive(Debug)]
 pub struct Entries {
     feed: Feed,
-    writer: Id,
-    after: u64,
-    under: Option<Id>,
-    /// Segments still to be read, by index; the next one is the last.
-    segments: Vec<usize>,
-    cursor: Option<SegmentCursor>,
+    asked: Asked,
+    /// Sources still to be read, by index; the next one is the last.
+    sources: Vec<usize>,
+    cursor: Option<EntryCursor>,
     decoder: KeyDecoder,
 }
 
 impl Entries {
-    /// Opens the next segment with a commit that is asked for; `false` at the end.
+    /// Opens the next source with a commit that is asked for; `false` at the end.
     fn open(&mut self) -> Result<bool> {
-        while let Some(index) = self.segments.pop() {
-            let segment = &self.feed.snapshot.segments[index];
-            let Some(meta) = self.feed.tolerate(self.writer, segment.reference.file, segment.meta())? else {
-                continue;
-            };
-            let asked = match self.under {
-                Some(_) => meta.commits.iter().any(|commit| commit.transaction == self.under),
-                None => meta.commits.last().is_some_and(|commit| commit.sequence > self.after),
-            };
-            if asked {
-                self.cursor = Some(SegmentCursor::tolerant(segment.clone(), index));
-                return Ok(true);
+        while let Some(index) = self.sources.pop() {
+            let source = &self.feed.snapshot.sources[index];
+            if let EntrySource::Segment(segment, _) = source {
+                let Some(meta) = self.feed.tolerate(|| source.shown(), segment.meta())? else { continue };
+                if !self.asked.is_in(&meta.commits) {
+                    continue;
+                }
             }
+            self.cursor = Some(EntryCursor::tolerant(source, index));
+            return Ok(true);
         }
         Ok(false)
     }
@@ -475,34 +635,27 @@ impl Entries {
     fn entry(&mut self) -> Result<Option<EntryChange>> {
         let Some(cursor) = &self.cursor else { return Ok(None) };
         let snapshot = &self.feed.snapshot;
-        let meta = snapshot.segments[cursor.index].meta()?;
-        let commit = Cursor::new(cursor.value()).varint()?;
-        let commit = usize::try_from(commit).ok().and_then(|i| meta.commits.get(i));
-        let commit = commit.ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
-        let asked = self.under.is_none_or(|id| commit.transaction == Some(id));
-        if commit.sequence <= self.after || !asked {
+        let commit = snapshot.commit_at(cursor.index, cursor.commit()?)?;
+        if !self.asked.is(&commit) || !snapshot.taken.holds(&commit) {
             return Ok(None);
         }
-        if let Owners::Many(..) = snapshot.owners {
-            let end = level_ends(cursor.key())?[0];
-            if !snapshot.owners.counts(&cursor.key()[..end], snapshot.log_of(cursor.index).uid) {
-                return Ok(None);
-            }
+        if let Owners::Many(..) = snapshot.owners
+            && !snapshot.owners.counts(&cursor.key()[..cursor.dataset_end()?], commit.user)
+        {
+            return Ok(None);
         }
         let entry = Entry::decode(cursor.value())?;
-        if snapshot.gives_up(self.writer, commit.sequence, &entry) {
+        let holder = snapshot.holder(cursor.index, &entry)?;
+        if snapshot.gives_up(&commit, holder, &entry) || entry.is_attempt_tombstone() {
             return Ok(None);
         }
-        if entry.is_attempt_tombstone() {
-            return Ok(None);
-        }
-        let origin = commit.origin.and_then(|origin| meta.origins.get(origin as usize));
-        let (stamp, time) = origin.map_or((commit.stamp, commit.time), |origin| (origin.stamp, origin.time));
+        let (stamp, time) = commit.moved.map_or((commit.stamp, commit.time), |moved| (moved.order.0, moved.time));
         let removal = entry.is_removal();
         let (dtype, shape) = entry.array.map(|array| (array.dtype, array.shape)).unzip();
         Ok(Some(EntryChange {
             key: self.decoder.decode(cursor.key())?,
-            owner: snapshot.log_of(cursor.index).uid,
+            writer: commit.writer,
+            owner: commit.user,
             sequence: commit.sequence,
             stamp,
             time,
@@ -521,17 +674,19 @@ impl Entries {
                 }
                 return Ok(None);
             };
-            let file = self.feed.snapshot.segments[cursor.index].reference.file;
+            let index = cursor.index;
             let more = cursor.advance();
+            let file = || self.feed.snapshot.sources[index].shown();
             for damage in cursor.take_damage() {
-                self.feed.pass(self.writer, file, &damage);
+                self.feed.pass(file(), &damage);
             }
-            if !self.feed.tolerate(self.writer, file, more)?.unwrap_or(false) {
+            if !self.feed.tolerate(file, more)?.unwrap_or(false) {
                 self.cursor = None;
                 continue;
             }
             let entry = self.entry();
-            if let Some(Some(entry)) = self.feed.tolerate(self.writer, file, entry)? {
+            let file = || self.feed.snapshot.sources[index].shown();
+            if let Some(Some(entry)) = self.feed.tolerate(file, entry)? {
                 return Ok(Some(entry));
             }
         }
@@ -545,7 +700,7 @@ impl Iterator for Entries {
         let outcome = self.step();
         if outcome.is_err() {
             // An error other than damage may come back each time, so it ends the reading.
-            self.segments.clear();
+            self.sources.clear();
             self.cursor = None;
         }
         outcome.transpose()

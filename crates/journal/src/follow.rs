@@ -172,15 +172,12 @@ fn lay_fields(
     fields: &dyn FieldLookup,
     transaction: Id,
 ) -> Result<()> {
-    let mut laid = 0;
-    for (writer, _) in feed.heads() {
-        // Nobody sees entries that an abort or a late flush left out, not even those who name the transaction.
-        let is_open = |entry: &Result<EntryChange>| {
-            let open = |entry: &EntryChange| feed.is_open(transaction, writer, entry.sequence);
-            entry.as_ref().map_or(true, open)
-        };
-        laid += follower.entries(writer, &mut feed.entries_under(writer, transaction).filter(is_open))?;
-    }
+    // Nobody sees entries that an abort or a late flush left out, not even those who name the transaction.
+    let is_open = |entry: &Result<EntryChange>| {
+        let open = |entry: &EntryChange| feed.is_open(transaction, entry.writer, entry.sequence);
+        entry.as_ref().map_or(true, open)
+    };
+    let laid = follower.entries(&mut feed.entries_under(transaction, None).filter(is_open))?;
     if laid > 0 { follower.ask(fields, Some(transaction)) } else { Ok(()) }
 }
 
@@ -258,13 +255,19 @@ impl Replay<'_> {
         self.decide(follower, &states)?;
         let marks = follower.marks()?;
         let mut bytes = 0;
+        // One walk over a takeover serves all logs that it replaces.
+        let is_behind = |(log, head): &(Id, u64)| marks.get(log).is_none_or(|mark| mark < head);
+        let taken_behind = self.heads.iter().any(|head| is_behind(head) && self.feed.is_taken(head.0));
+        if taken_behind && follower.wants_entries() {
+            self.applied.entries += follower.entries(&mut self.feed.taken_entries(&marks))?;
+        }
         for (writer, head) in self.heads.clone() {
             let after = marks.get(&writer).copied().unwrap_or(0);
             if after >= head {
                 continue;
             }
-            if follower.wants_entries() {
-                self.applied.entries += follower.entries(writer, &mut self.feed.entries(writer, after))?;
+            if follower.wants_entries() && !self.feed.is_taken(writer) {
+                self.applied.entries += follower.entries(&mut self.feed.entries(writer, after))?;
             }
             for commit in self.feed.commits(writer, after)? {
                 let commit = commit?;
@@ -302,10 +305,9 @@ impl Replay<'_> {
         let Again::Entries(transactions) = again else { return Ok(()) };
         for transaction in transactions {
             let state = states.iter().find(|state| state.transaction == transaction);
-            for (writer, _) in state.iter().flat_map(|state| &state.covers) {
-                let entries = &mut self.feed.entries_under(*writer, transaction);
-                self.applied.entries += follower.entries(*writer, entries)?;
-            }
+            let covered = state.iter().flat_map(|state| &state.covers).map(|(writer, _)| *writer).collect();
+            let entries = &mut self.feed.entries_under(transaction, Some(covered));
+            self.applied.entries += follower.entries(entries)?;
         }
         Ok(())
     }

@@ -8,8 +8,9 @@
 //! begin(wait)                         one transaction of the follower
 //!   sound                             else it is empty now, and so are its marks
 //!   decide(states)                    transactions that changed: their entries again, or everything again
+//!   entries of the logs that takeovers replace, beyond their marks
 //!   for each log beyond its mark
-//!     entries(log), commit … ascending, mark(log)
+//!     entries of a living log, commit … ascending, mark(log)
 //!   ask(fields)                       what stands where entries alone do not show
 //!   sound
 //! end                                 rows and marks together; or abort: nothing of it
@@ -113,8 +114,8 @@ pub trait Follower {
     /// Takes the states of all transactions, in each transaction of the follower before anything else.
     fn decide(&mut self, states: &[TransactionState]) -> Result<Again>;
 
-    /// Takes entries of one log, in any order and as often as they come; says how many there were.
-    fn entries(&mut self, log: Id, entries: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64>;
+    /// Takes entries, in any order and as often as they come; says how many there were.
+    fn entries(&mut self, entries: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64>;
 
     /// Takes a commit. Those of one log come in their order.
     fn commit(&mut self, commit: &Commit) -> Result<()>;

@@ -41,6 +41,7 @@
 pub mod author;
 pub mod beside;
 pub mod conformance;
+pub mod entry_source;
 pub mod feed;
 pub mod files;
 pub mod follow;
@@ -55,6 +56,7 @@ pub mod participant;
 pub mod segment;
 pub mod session;
 pub mod snapshot;
+pub mod takeover;
 pub mod writer;
 
 pub use journal::Journal;

@@ -29,11 +29,18 @@ struct CacheState {
 }
 
 impl BlockCache {
-    fn get(&self, at: (u64, usize)) -> Option<Arc<[u8]>> {
+    /// A number under which blocks of one more segment or takeover are kept.
+    pub fn next(&self) -> u64 {
+        self.next_segment.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A block that is kept.
+    pub fn get(&self, at: (u64, usize)) -> Option<Arc<[u8]>> {
         self.state.lock().blocks.get(&at).cloned()
     }
 
-    fn put(&self, at: (u64, usize), block: &Arc<[u8]>) {
+    /// Keeps a block.
+    pub fn put(&self, at: (u64, usize), block: &Arc<[u8]>) {
         let mut state = self.state.lock();
         if state.bytes + block.len() > CACHE_BYTES {
             state.blocks.clear();
@@ -67,14 +74,18 @@ impl Segment {
         medium: Arc<dyn Medium>,
         cache: Arc<BlockCache>,
     ) -> Segment {
-        let number = cache.next_segment.fetch_add(1, Ordering::Relaxed);
+        let number = cache.next();
         Segment { writer, reference, medium, cache, number, meta: OnceLock::new(), filter: OnceLock::new() }
+    }
+
+    /// The file that it stands in, as messages name it.
+    pub fn shown(&self) -> String {
+        self.medium.shown(self.writer, self.reference.file)
     }
 
     /// Says which file and range an error is about.
     fn named(&self, error: Error) -> Error {
-        let file = self.medium.shown(self.writer, self.reference.file);
-        error.context(format!("segment at {} of {file}", self.reference.offset))
+        error.context(format!("segment at {} of {}", self.reference.offset, self.shown()))
     }
 
     fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
@@ -174,8 +185,6 @@ impl Segment {
 #[derive(Debug)]
 pub struct SegmentCursor {
     segment: Arc<Segment>,
-    /// Index of the segment in the snapshot's order.
-    pub index: usize,
     next_block: usize,
     entry: u32,
     block: Option<BlockCursor<Arc<[u8]>>>,
@@ -186,10 +195,9 @@ pub struct SegmentCursor {
 
 impl SegmentCursor {
     /// A cursor before the first entry, which stops at damage.
-    pub fn new(segment: Arc<Segment>, index: usize) -> SegmentCursor {
+    pub fn new(segment: Arc<Segment>) -> SegmentCursor {
         SegmentCursor {
             segment,
-            index,
             next_block: 0,
             entry: 0,
             block: None,
@@ -199,8 +207,8 @@ impl SegmentCursor {
     }
 
     /// A cursor before the first entry, which skips damaged blocks and keeps account of them.
-    pub fn tolerant(segment: Arc<Segment>, index: usize) -> SegmentCursor {
-        SegmentCursor { tolerant: true, ..SegmentCursor::new(segment, index) }
+    pub fn tolerant(segment: Arc<Segment>) -> SegmentCursor {
+        SegmentCursor { tolerant: true, ..SegmentCursor::new(segment) }
     }
 
     /// The damaged parts that the cursor has skipped so far.
@@ -284,6 +292,20 @@ impl SegmentCursor {
             }
         }
         Ok(false)
+    }
+
+    /// Moves to the entry at a place; `false` where there is none.
+    pub fn go_to(&mut self, (block, place): (u32, u32)) -> Result<bool> {
+        let is_open = self.block.is_some() && self.next_block == block as usize + 1;
+        if !is_open || self.entry > place + 1 {
+            self.open_block(block as usize)?;
+        }
+        while self.entry <= place {
+            if !self.advance()? || self.next_block != block as usize + 1 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Key of the current entry.

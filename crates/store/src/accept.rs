@@ -11,6 +11,7 @@ use fieldstone_format::entry::Location;
 use fieldstone_format::keys::key_text;
 use fieldstone_format::{Id, data, log};
 use fieldstone_journal::Session;
+use fieldstone_journal::entry_source::{EntryCursor, EntrySource};
 use fieldstone_journal::journal::FileState;
 use fieldstone_journal::medium::DataLoss;
 
@@ -18,7 +19,6 @@ use crate::api::AcceptanceReport;
 use crate::local::LocalStore;
 use crate::read::{Part, Source};
 use crate::report;
-use crate::segment::SegmentCursor;
 use crate::snapshot::Snapshot;
 
 /// Fields that a loss concerns.
@@ -70,9 +70,10 @@ impl LocalStore {
         }
         let damaged = self.concerned(snapshot, (writer, number), true)?;
         if number > 0 {
-            let length = snapshot.log(writer).and_then(|log| {
-                log.record.data_logs.iter().find(|(n, _)| *n == number).map(|(_, length)| *length)
-            });
+            let living = snapshot.log(writer).map(|log| log.record.data_logs.clone());
+            let taken = || snapshot.taken.log(writer).map(|(_, log)| log.row.data_logs.clone());
+            let data_logs = living.or_else(taken).unwrap_or_default();
+            let length = data_logs.iter().find(|(n, _)| *n == number).map(|(_, length)| *length);
             let length = length.ok_or_else(|| nothing(file, "no commit names it"))?;
             let missing = self.journal().medium().inspect().data_loss(writer, number, length)?
                 == Some(DataLoss::Missing);
@@ -99,9 +100,13 @@ impl LocalStore {
         damaged: bool,
     ) -> Result<Concerned> {
         let mut concerned = Concerned::default();
-        let of_writer = snapshot.segments.iter().enumerate().filter(|(_, segment)| segment.writer == writer);
-        for (index, segment) in of_writer {
-            let mut cursor = SegmentCursor::tolerant(segment.clone(), index);
+        // Entries of a takeover may have their bytes in the data logs of any log that it replaces.
+        let may_hold = |source: &EntrySource| match source {
+            EntrySource::Segment(segment, _) => segment.writer == writer,
+            EntrySource::Takeover(_) => number > 0,
+        };
+        for (index, source) in snapshot.sources.iter().enumerate().filter(|(_, source)| may_hold(source)) {
+            let mut cursor = EntryCursor::tolerant(source, index);
             while cursor.advance()? {
                 let part = Part::decode(snapshot, index, cursor.place(), cursor.value())?;
                 let file = match &part.entry.location {
@@ -112,8 +117,8 @@ impl LocalStore {
                     | Location::External(_) => continue,
                     _ => 0,
                 };
-                let sequence = part.commit.sequence;
-                if file != number || snapshot.gives_up(writer, sequence, &part.entry) {
+                let is_there = part.holder == writer && file == number;
+                if !is_there || snapshot.gives_up(&part.commit, part.holder, &part.entry) {
                     continue;
                 }
                 if damaged {
@@ -123,7 +128,7 @@ impl LocalStore {
                         Err(e) => return Err(e),
                     }
                 }
-                concerned.entries.push((sequence, part.entry.ordinal));
+                concerned.entries.push((part.commit.sequence, part.entry.ordinal));
                 concerned.keys.push(key_text(cursor.key()));
             }
         }

@@ -111,9 +111,9 @@ fn check_there(
     piece: Option<&IndexBox>,
     attempt: &str,
 ) -> Result<()> {
-    let of = |part: &Part| snapshot.log_of(part.segment as usize).record.attempt.as_ref();
+    let of = |part: &Part| snapshot.attempt_name(part.commit.writer);
     // A writer with an attempt goes on where a dead one left off: what that one did not finish is hidden by it.
-    let counts = |part: &&Part| attempt.is_empty() || of(part).is_none_or(|other| other.name == attempt);
+    let counts = |part: &&Part| attempt.is_empty() || of(part).is_none_or(|other| other == attempt);
     let refused = match (there.is_complete().unwrap_or(false), piece) {
         (true, _) => true,
         (false, None) => there.live().iter().any(|part| counts(&part)),
@@ -126,9 +126,9 @@ fn check_there(
     if !refused {
         return Ok(());
     }
-    let log = snapshot.log_of(there.newest().segment as usize);
-    let by = format!("{}@{}", log.header.user, log.header.host);
-    let of = of(there.newest()).map(|other| format!(" in attempt {}", other.name)).unwrap_or_default();
+    let header = snapshot.header(there.newest().commit.writer);
+    let by = header.map_or_else(|| "somebody".to_owned(), |header| format!("{}@{}", header.user, header.host));
+    let of = of(there.newest()).map(|other| format!(" in attempt {other}")).unwrap_or_default();
     Err(exists(&there.key, &format!("is there already, written by {by}{of}")))
 }
 

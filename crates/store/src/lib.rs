@@ -30,7 +30,7 @@ mod report;
 mod standing;
 
 use fieldstone_journal::medium::posix::checkpoint;
-use fieldstone_journal::{files, segment, snapshot};
+use fieldstone_journal::{files, snapshot};
 
 pub use api::FieldStore;
 pub use field::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline, StoredBlock};

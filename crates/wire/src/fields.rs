@@ -232,7 +232,7 @@ pub(crate) fn one_of(input: &mut In<'_>, words: &'static [&'static str]) -> Resu
 
 wire_enum! {
     ArchivedValue { 0 Bytes(data), 1 Array(data, dtype, shape), 2 Piece(data, dtype, places) }
-    PlaceFile { 0 Own(writer, file), 1 Grown(path), 2 Outside(path) }
+    PlaceFile { 0 Own(writer, file), 1 Grown(path), 2 Outside(path), 3 Takeover(path) }
 }
 
 wire_struct! {

@@ -20,6 +20,7 @@
 pub mod roles;
 
 use std::borrow::BorrowMut;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -112,6 +113,13 @@ impl<'a, I: BorrowMut<Index>> IndexFollower<'a, I> {
         self.index().set_writers(Some(Arc::new(of)));
     }
 
+    /// Applies entries, log by log.
+    fn apply_rows(&mut self, rows: &mut HashMap<Id, Vec<FieldRow>>) -> Result<()> {
+        let mut logs: Vec<(Id, Vec<FieldRow>)> = rows.drain().collect();
+        logs.sort_unstable_by_key(|(log, _)| *log);
+        logs.iter().try_for_each(|(log, rows)| self.index().apply_entries(*log, rows))
+    }
+
     /// Gives the index the owners of runs, if there are several users. `own`: this user's unflushed records
     /// are applied, too.
     fn set_owners(&mut self, own: bool) {
@@ -127,8 +135,8 @@ impl<'a, I: BorrowMut<Index>> IndexFollower<'a, I> {
 
 /// The writer of a log in a snapshot; `None` if the snapshot lacks the log, or its header is damaged.
 pub fn writer_of(snapshot: &Snapshot, log: Id) -> Option<Writer> {
-    let log = snapshot.log(log)?;
-    Writer::of(&log.header, log.record.attempt.as_ref().map(|attempt| &*attempt.name))
+    let header = snapshot.header(log)?;
+    Writer::of(&header, snapshot.attempt_name(log).as_deref())
 }
 
 impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
@@ -170,13 +178,14 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
         Ok(if decided.rebuild { Again::Everything } else { Again::Entries(decided.fields) })
     }
 
-    fn entries(&mut self, log: Id, entries: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64> {
-        let (mut rows, mut seen) = (Vec::new(), 0);
+    fn entries(&mut self, entries: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64> {
+        // Entries of many logs may come mixed; the index takes those of one log at a time.
+        let (mut rows, mut waiting, mut seen) = (HashMap::<Id, Vec<FieldRow>>::new(), 0, 0);
         for entry in entries {
             let entry = entry?;
             seen += 1;
             let Some(place) = roles::place_of(&self.schema, &entry.key) else { continue };
-            rows.push(FieldRow {
+            rows.entry(entry.writer).or_default().push(FieldRow {
                 run: place.run,
                 variable: place.variable,
                 step: place.step,
@@ -188,12 +197,13 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
                 dtype: entry.dtype,
                 shape: entry.shape,
             });
-            if rows.len() >= ROWS {
-                self.index().apply_entries(log, &rows)?;
-                rows.clear();
+            waiting += 1;
+            if waiting >= ROWS {
+                self.apply_rows(&mut rows)?;
+                waiting = 0;
             }
         }
-        self.index().apply_entries(log, &rows)?;
+        self.apply_rows(&mut rows)?;
         Ok(seen)
     }
 

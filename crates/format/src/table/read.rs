@@ -144,6 +144,11 @@ impl<S: BlockSource> TableCursor<S> {
         self.path.last().map_or((0, 0), |leaf| (leaf.first_row, leaf.rows))
     }
 
+    /// Whether it is between the first and the last row; after an error, whether it can go on.
+    pub fn is_inside(&self) -> bool {
+        !self.path.is_empty()
+    }
+
     /// Moves to the next row; `false` at the end. After an error it goes on behind the block that could not be read.
     pub fn advance(&mut self) -> Result<bool> {
         if self.path.is_empty() {
@@ -160,6 +165,18 @@ impl<S: BlockSource> TableCursor<S> {
             self.open_next_child()?;
         }
         self.next_row()
+    }
+
+    /// Moves on to the next row under the current key; `false` if there is none. A leaf is opened only if it can hold one.
+    pub fn advance_under(&mut self, key: &[u8]) -> Result<bool> {
+        if self.path.last().is_some_and(OpenBlock::is_done) {
+            let above = self.path.iter().rev().find(|block| !block.is_done());
+            match above.map(OpenBlock::peek_child).transpose()?.flatten() {
+                Some((next, _)) if next == key => {}
+                _ => return Ok(false),
+            }
+        }
+        Ok(self.advance()? && self.key() == key)
     }
 
     /// Moves to the first row whose key is at least `key`, from wherever the cursor is; `false` if there is none.
@@ -190,6 +207,21 @@ impl<S: BlockSource> TableCursor<S> {
             }
         }
         Err(Error::corrupt("a table ends before its last row"))
+    }
+
+    /// Moves to the row of a number, from the current one where both are in one leaf and it comes later.
+    pub fn go_to_row(&mut self, number: u64) -> Result<bool> {
+        let (first, rows) = self.leaf();
+        let is_ahead = self.path.last().is_some_and(|leaf| leaf.position > 0) && self.row <= number;
+        if !is_ahead || self.path.len() <= usize::from(self.table.height) || number - first >= rows {
+            return self.seek_row(number);
+        }
+        while self.row < number {
+            if !self.advance()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Opens the blocks down to the last leaf of which `is_before` holds, given its first key and first number. Rows with

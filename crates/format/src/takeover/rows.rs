@@ -14,15 +14,18 @@
 //! flushes       session number                repetition: varint  writer  sequence: varint  time: i64
 //! condemned     path                          since: i64  number: varint
 //! ```
-//! Entries, side records, axes, facts and taken logs have keys and values that other modules describe, or none.
+//! Entries and side records are as other modules describe them; keys of axes, facts and taken logs have no value.
 
-use fieldstone_core::Result;
+use std::sync::Arc;
 
-use crate::Id;
+use fieldstone_core::key::KeyValue;
+use fieldstone_core::{Error, Result};
+
 use crate::bytes::{Cursor, Put, put_time, read_time};
 use crate::log::{Decision, SideRecord};
 use crate::origin::EntryOrigin;
 use crate::owner::Owner;
+use crate::{Id, keys};
 
 /// Nothing may follow the last part of a row.
 fn end<T>(cursor: &Cursor<'_>, row: T) -> Result<T> {
@@ -545,4 +548,50 @@ pub fn parse_taken_key(key: &[u8]) -> Result<(u64, Id)> {
 /// The key of a flush in its table.
 pub fn flush_key(session: Id, number: u64) -> Vec<u8> {
     [&session.0[..], &number.to_be_bytes()].concat()
+}
+
+/// What the logs of one process have in common: a key in the table of facts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Facts {
+    /// The host in the log's header.
+    pub host: String,
+    /// The user's name there.
+    pub user: String,
+    /// The program there.
+    pub program: String,
+    /// The job there.
+    pub job: String,
+}
+
+impl Facts {
+    /// Encodes the key.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for text in [&self.host, &self.user, &self.program, &self.job] {
+            keys::encode_text(text, &mut out);
+        }
+        out
+    }
+
+    /// Decodes the key.
+    pub fn decode(mut key: &[u8]) -> Result<Facts> {
+        let mut text = || keys::decode_text(&mut key).map(|text| text.to_string());
+        let facts = Facts { host: text()?, user: text()?, program: text()?, job: text()? };
+        end(&Cursor::new(key), facts)
+    }
+}
+
+/// The key of a value in the table of axes: its level, its keyword, and the value as keys have it.
+pub fn axis_key(level: u8, keyword: &str, value: &KeyValue) -> Vec<u8> {
+    let mut out = vec![level];
+    keys::encode_text(keyword, &mut out);
+    keys::encode_value(value, &mut out);
+    out
+}
+
+/// Level, keyword and value in a key of the table of axes.
+pub fn parse_axis_key(key: &[u8]) -> Result<(u8, Arc<str>, KeyValue)> {
+    let (level, mut rest) = key.split_first().ok_or_else(|| Error::corrupt("an axis has no level"))?;
+    let axis = (*level, keys::decode_text(&mut rest)?, keys::decode_value(&mut rest)?);
+    end(&Cursor::new(rest), axis)
 }

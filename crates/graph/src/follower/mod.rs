@@ -334,7 +334,7 @@ impl Follower for GraphFollower {
         Ok(Again::Entries(Vec::new()))
     }
 
-    fn entries(&mut self, _: Id, _: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64> {
+    fn entries(&mut self, _: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64> {
         Ok(0)
     }
 

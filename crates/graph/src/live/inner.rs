@@ -215,7 +215,7 @@ impl GraphInner {
                 continue;
             }
             process.stamps.note(follower.state().most());
-            feed.snapshot().logs.iter().for_each(|log| process.stamps.note(log.record.stamp));
+            process.stamps.note(feed.snapshot().newest_stamp());
             let shown = process.own.over(follower, (&self.journal, session, self.user(session)), pending)?;
             let save = process.saving.is_due(follower.applied().in_memory(), self.env.clock.monotonic());
             let taken = shown.map(|shown| take(follower, &shown, &feed)).transpose();

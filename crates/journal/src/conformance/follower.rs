@@ -203,7 +203,7 @@ fn applied_twice(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     assert_eq!(follower.decide(&world.feed.decisions())?, Again::Entries(Vec::new()), "nothing is new");
     for (writer, _) in dice.shuffled(world.heads().to_vec()) {
         if follower.wants_entries() {
-            follower.entries(writer, &mut world.feed.entries(writer, 0))?;
+            follower.entries(&mut world.feed.entries(writer, 0))?;
         }
         for commit in world.feed.commits(writer, 0)? {
             follower.commit(&commit?)?;
@@ -263,7 +263,7 @@ fn given_up(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     }
     for (writer, head) in world.heads() {
         let after = if clear { 0 } else { marks.get(writer).copied().unwrap_or(0) };
-        follower.entries(*writer, &mut world.feed.entries(*writer, after))?;
+        follower.entries(&mut world.feed.entries(*writer, after))?;
         for commit in world.feed.commits(*writer, after)? {
             follower.commit(&commit?)?;
         }
@@ -474,8 +474,8 @@ impl Follower for Interrupted<'_> {
         self.inner.decide(states)
     }
 
-    fn entries(&mut self, log: Id, entries: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64> {
-        self.inner.entries(log, entries)
+    fn entries(&mut self, entries: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64> {
+        self.inner.entries(entries)
     }
 
     fn commit(&mut self, commit: &Commit) -> Result<()> {

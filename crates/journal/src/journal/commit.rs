@@ -9,7 +9,6 @@
 //! * the stamp and the owners are looked up when the batch is closed, so that they hold for everybody in it;
 //! * a commit is known to the next snapshot at the moment at which its batch is unflushed no more.
 
-use std::sync::Arc;
 
 use fieldstone_core::sync::{Condvar, Mutex, MutexGuard, thread};
 use fieldstone_core::{Error, Result};
@@ -25,7 +24,7 @@ use super::gathering::Gathering;
 use super::looks::Looks;
 use super::unflushed::Unflushed;
 use crate::session::{Session, SessionKey};
-use crate::snapshot::{Flushed, SnapshotLog};
+use crate::snapshot::Flushed;
 use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
 
 /// How often a flush lets other threads run before it begins, whatever a clock says.
@@ -260,11 +259,7 @@ impl<'a> Committer<'a> {
         }
         let (horizon, snapshot) = self.looks().horizon()?;
         let user = access.user(session);
-        let named = |log: &Arc<SnapshotLog>| {
-            let attempt = log.record.attempt.as_ref();
-            log.uid == user && attempt.is_some_and(|attempt| attempt.name == access.attempt())
-        };
-        match snapshot.logs.iter().any(named) {
+        match snapshot.knows_attempt(user, access.attempt()) {
             true => Ok(()),
             false => self.commit_alone(None, Vec::new(), horizon, session).map(drop),
         }

@@ -23,7 +23,7 @@ use crate::feed::Feed;
 use crate::medium::{Look, Medium};
 use crate::segment::BlockCache;
 use crate::session::Session;
-use crate::snapshot::{Refresher, Snapshot, SnapshotLog};
+use crate::snapshot::{Refresher, Snapshot};
 use crate::writer::Horizon;
 
 /// How long a wait for news sleeps between its looks, nanoseconds: first, and at last.
@@ -125,8 +125,7 @@ impl<'a> Looks<'a> {
         let (version, clock) = (Version::decode(version)?, &self.access.env().clock);
         let (begun, mut pause) = (clock.monotonic(), LOOK_FIRST);
         loop {
-            let news = |log: &Arc<SnapshotLog>| log.record.sequence > version.sequence(log.writer);
-            if self.snapshot()?.logs.iter().any(news) {
+            if self.snapshot()?.has_news(&version)? {
                 return Ok(true);
             }
             let waited = clock.monotonic().saturating_sub(begun);

@@ -329,7 +329,7 @@ impl Journal {
         if self.seen.load(Ordering::Relaxed) || self.access.is_in_memory() {
             return Ok(());
         }
-        if self.medium().marker()?.is_some() || !self.looks().snapshot()?.logs.is_empty() {
+        if self.medium().marker()?.is_some() || self.looks().snapshot()?.has_commits() {
             self.seen.store(true, Ordering::Relaxed);
             return Ok(());
         }

@@ -75,9 +75,10 @@ fn identity_now(looks: &LookState, marker: Option<Vec<u8>>) -> Result<Result<Opt
         return Ok(Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema })));
     }
     let snapshot = looks.refresher().lock().refresh(Look::All)?;
-    let named = snapshot.logs.iter().find_map(|log| Some((log.header.known_store()?, log)));
-    Ok(match (named, marker) {
-        (Some((id, log)), _) => Ok(Some(StoreIdentity { id, schema: log.header.schema.clone() })),
+    let of_log = snapshot.logs.iter().find_map(|log| Some((log.header.known_store()?, &log.header.schema)));
+    let of_takeover = || snapshot.taken.takeovers().all().first().map(|t| (t.header.store, &t.header.schema));
+    Ok(match (of_log.or_else(of_takeover), marker) {
+        (Some((id, schema)), _) => Ok(Some(StoreIdentity { id, schema: schema.clone() })),
         (None, Some(Err(damage))) => Err(damage),
         (None, _) => Ok(None),
     })

@@ -98,11 +98,11 @@ impl Transactions<'_> {
     /// own logs.
     fn check_decider(&self, transaction: Id, covers: &[(Id, u64)], snapshot: &Snapshot) -> Result<()> {
         let other = snapshot.prepared_by_all(transaction).next();
-        let Some((log, _)) = other.filter(|_| covers.is_empty()) else { return Ok(()) };
+        let Some(other) = other.filter(|_| covers.is_empty()) else { return Ok(()) };
         if self.committer.begun.contains(transaction) {
             return Ok(());
         }
-        let name = self.committer.looks().access.env().identity.user_name(log.uid);
+        let name = self.committer.looks().access.env().identity.user_name(other.user);
         Err(Code::TransactionOwned
             .error(format!("transaction {transaction} is {name}'s: each user decides for his own logs"))
             .with_hint(format!("ask {name} to commit or abort it")))

@@ -47,6 +47,7 @@ use fieldstone_format::log::{CommitRecord, FrameInfo, LogHeader};
 use fieldstone_format::marker::Marker;
 
 use crate::identity::StoreIdentity;
+use crate::takeover::{Takeover, Takeovers};
 pub use tip::{Findings, LogsGone, Look, Loss, Problem, Tip, clock_stamp, is_believed};
 
 /// The position of a byte in a log or a data log. Sums of an address and a length are valid within one commit only.
@@ -126,6 +127,11 @@ pub trait Watch: Send + fmt::Debug {
 
     /// The logs with a commit, by writer.
     fn tips(&self) -> Vec<Arc<Tip>>;
+
+    /// The takeovers that count. Logs that one of them replaces are not among the tips.
+    fn takeovers(&self) -> Takeovers {
+        Takeovers::default()
+    }
 
     /// The problems that the last look found.
     fn findings(&self) -> Findings;
@@ -254,6 +260,12 @@ pub enum DataLoss {
 pub trait Inspect: Send + Sync + fmt::Debug {
     /// Every commit of a log up to this one, oldest first, with the outcome of checking all of it.
     fn check(&self, log: &Tip, each: &mut dyn FnMut(FrameInfo, Result<CommitRecord>)) -> Result<()>;
+
+    /// Compares both copies of a takeover's header and record with their checksums.
+    fn check_takeover(&self, takeover: &Takeover) -> Result<()> {
+        let _ = takeover;
+        Ok(())
+    }
 
     /// Reads a log's header again.
     fn check_header(&self, log: &Tip) -> Result<()>;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fieldstone_format::Id;
 use fieldstone_format::acceptance::Lost;
 
-use super::{AcceptedLoss, SnapshotLog};
+use super::AcceptedLoss;
 
 /// The user who may do anything.
 const ROOT: u32 = 0;
@@ -28,13 +28,13 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Those that count of all that stand in logs; `owner`: whose the log of a writer is, or was.
-    pub fn find<'a>(
-        logs: impl Iterator<Item = &'a Arc<SnapshotLog>>,
+    /// Those that count of all that stand in logs and takeovers; `owner`: whose the log of a writer is, or was.
+    pub fn find(
+        all: impl Iterator<Item = Arc<AcceptedLoss>>,
         folder_owner: Option<u32>,
         owner: impl Fn(Id) -> Option<u32>,
     ) -> Accepted {
-        let mut all: Vec<Arc<AcceptedLoss>> = logs.flat_map(|log| log.accepted.iter().cloned()).collect();
+        let mut all: Vec<Arc<AcceptedLoss>> = all.collect();
         all.sort_by_key(|loss| (loss.stamp, loss.log, loss.sequence));
         let mut accepted = Accepted::default();
         for loss in all {
@@ -102,8 +102,7 @@ impl Accepted {
     }
 
     /// Whether an entry was given up: by its name, or with the data log that its bytes are in.
-    pub fn hides(&self, writer: Id, (sequence, ordinal): (u64, u64), file: Option<u32>) -> bool {
-        self.entries.contains(&(writer, sequence, ordinal))
-            || file.is_some_and(|file| self.has_file(writer, file))
+    pub fn hides(&self, entry: (Id, u64, u64), file: Option<(Id, u32)>) -> bool {
+        self.entries.contains(&entry) || file.is_some_and(|(writer, file)| self.has_file(writer, file))
     }
 }

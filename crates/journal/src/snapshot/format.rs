@@ -33,10 +33,17 @@ impl StoreFormat {
     /// That of a store without commits.
     pub const NEW: StoreFormat = StoreFormat { version: FORMAT_VERSION, pin: None, is_open: true };
 
-    /// That of a store with these logs, given the settings that count, the last one of each name last.
-    pub fn find(logs: &[Arc<SnapshotLog>], settings: &[&Arc<StoreSetting>]) -> StoreFormat {
+    /// That of a store with these logs, given whether it has takeovers, and the settings that count, the last one of each
+    /// name last.
+    pub fn find(
+        logs: &[Arc<SnapshotLog>],
+        has_takeovers: bool,
+        settings: &[&Arc<StoreSetting>],
+    ) -> StoreFormat {
         let pin = settings.iter().rev().find(|set| set.setting.name == setting::FORMAT);
-        let highest = logs.iter().map(|log| log.header.version).max();
+        // Takeovers are of version 2 and later.
+        let of_takeovers = has_takeovers.then_some(FORMAT_VERSION);
+        let highest = logs.iter().map(|log| log.header.version).max().max(of_takeovers);
         match (pin, highest) {
             (Some(set), _) => StoreFormat {
                 // A text that is none of ours is a later release's.

@@ -11,6 +11,7 @@ mod format;
 mod owners;
 mod refresh;
 mod snapshot_log;
+mod taken;
 mod user_state;
 
 use std::collections::BTreeMap;
@@ -21,7 +22,8 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::{Entry, Location};
 use fieldstone_format::log::kinds;
-use fieldstone_format::segment::CommitInfo;
+use fieldstone_format::origin::EntryOrigin;
+use fieldstone_format::log::LogHeader;
 use fieldstone_format::version::Version;
 
 pub use accepted::Accepted;
@@ -31,11 +33,13 @@ pub use format::{Pin, StoreFormat};
 pub use owners::Owners;
 pub use refresh::{Flushed, Refresher};
 pub use snapshot_log::{AcceptedLoss, SchemaExtension, SnapshotLog, StoreSetting};
+pub use taken::{Taken, TakenDecision};
 pub use user_state::{ALL_KINDS, Decided, UserState};
 
 use crate::medium::Claims;
 pub use crate::medium::{LogsGone, Look, Loss, Problem};
-use crate::segment::{Segment, SegmentCursor};
+use crate::entry_source::{EntryCommit, EntrySource, Moved};
+use crate::takeover::Takeover;
 
 /// The position of a version of a field in the order of all versions; the greater one is newer.
 pub type Order = (u64, Id);
@@ -43,12 +47,12 @@ pub type Order = (u64, Id);
 /// The state of the store that a read sees.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Logs with at least one commit, by writer id.
+    /// Logs with at least one commit that no takeover replaces, by writer id.
     pub logs: Vec<Arc<SnapshotLog>>,
-    /// Runs of all logs; `run_log[i]` is the index of run i's log.
-    pub segments: Vec<Arc<Segment>>,
-    /// Index into `logs` for each segment.
-    pub run_log: Vec<u32>,
+    /// Takeovers, and what they say.
+    pub taken: Arc<Taken>,
+    /// The sources of all index entries: the segments of the logs, then the takeovers.
+    pub sources: Vec<EntrySource>,
     /// States by transaction and user: one decides for his own logs and for no other's.
     states: Layers<(Id, u32), Arc<UserState>>,
     /// Extensions of the schema, in the order in which they count, from logs of the owner of the folder of logs.
@@ -80,8 +84,8 @@ impl Snapshot {
     pub fn empty() -> Snapshot {
         Snapshot {
             logs: Vec::new(),
-            segments: Vec::new(),
-            run_log: Vec::new(),
+            taken: Arc::default(),
+            sources: Vec::new(),
             states: Layers::default(),
             extensions: Arc::default(),
             settings: Arc::default(),
@@ -97,38 +101,39 @@ impl Snapshot {
         }
     }
 
-    /// A snapshot of these logs, which shares with one before it what did not change.
+    /// A snapshot of these logs and takeovers, which shares with one before it what did not change.
     fn new(
         mut logs: Vec<Arc<SnapshotLog>>,
+        taken: Arc<Taken>,
         claims: &Arc<dyn Claims>,
         folder_owner: Option<u32>,
         before: Option<&Snapshot>,
     ) -> Result<Snapshot> {
         logs.sort_by_key(|log| log.writer);
-        let (mut segments, mut run_log) = (Vec::new(), Vec::new());
-        for (i, log) in logs.iter().enumerate() {
-            segments.extend(log.segments.iter().cloned());
-            run_log.resize(segments.len(), i as u32);
-        }
-        let states = match before.and_then(|before| states(&logs, before)) {
+        let of_logs = logs.iter().enumerate().flat_map(|(i, log)| {
+            log.segments.iter().map(move |segment| EntrySource::Segment(segment.clone(), i as u32))
+        });
+        let of_takeovers = taken.takeovers().all().iter().cloned().map(EntrySource::Takeover);
+        let sources: Vec<EntrySource> = of_logs.chain(of_takeovers).collect();
+        let states = match before.and_then(|before| states(&logs, &taken, before)) {
             Some(states) => states,
-            None => states(&logs, &Snapshot::empty()).unwrap_or_default(),
+            None => all_states(&logs, &taken),
         };
-        let owners = Owners::find(&logs, claims, folder_owner)?;
-        let extensions = extensions(&logs, folder_owner);
-        let set = counted_settings(&logs, folder_owner);
-        let format = StoreFormat::find(&logs, &set);
+        let owners = Owners::find(&logs, &sources, &taken, claims, folder_owner)?;
+        let extensions = extensions(&logs, &taken, folder_owner);
+        let set = counted_settings(&logs, &taken, folder_owner);
+        let format = StoreFormat::find(&logs, !taken.takeovers().is_empty(), &set);
         let settings = by_name(&set);
         let known = before.map(|before| &before.settings).filter(|known| ***known == settings);
         let settings = known.cloned().unwrap_or_else(|| settings.into());
-        let attempts = Attempts::of(&logs);
+        let attempts = Attempts::of(&logs, &taken);
         // A caller that knows these already sees that without comparing them.
         let known = before.map(|before| &before.extensions).filter(|known| ***known == extensions[..]);
         let extensions = known.cloned().unwrap_or_else(|| extensions.into());
         Ok(Snapshot {
             logs,
-            segments,
-            run_log,
+            taken,
+            sources,
             states,
             extensions,
             settings,
@@ -140,49 +145,170 @@ impl Snapshot {
         })
     }
 
-    /// The log that segment `index` belongs to.
-    pub fn log_of(&self, segment: usize) -> &Arc<SnapshotLog> {
-        &self.logs[self.run_log[segment] as usize]
+    /// Whether there is a commit.
+    pub fn has_commits(&self) -> bool {
+        !self.logs.is_empty() || !self.taken.takeovers().is_empty()
     }
 
-    /// When the attempt that segment `index` is of began: the greater one is newer, and hides what older ones wrote
-    /// under the same key (J-32). `None` where its writer named none.
+    /// The greatest stamp of a commit.
+    pub fn newest_stamp(&self) -> u64 {
+        let living = self.logs.iter().map(|log| log.record.stamp).max().unwrap_or(0);
+        living.max(self.taken.newest())
+    }
+
+    /// The store that a source says to belong to.
+    pub fn store_of(&self, source: usize) -> Id {
+        match &self.sources[source] {
+            EntrySource::Segment(_, log) => self.logs[*log as usize].header.store,
+            EntrySource::Takeover(takeover) => takeover.header.store,
+        }
+    }
+
+    /// The user whose entries a source holds.
     #[inline]
-    pub fn attempt_of(&self, segment: usize) -> Option<Order> {
-        self.attempts.began(self.run_log[segment] as usize)
+    pub fn user_of_source(&self, source: usize) -> u32 {
+        match &self.sources[source] {
+            EntrySource::Segment(_, log) => self.logs[*log as usize].uid,
+            EntrySource::Takeover(takeover) => takeover.user,
+        }
     }
 
-    /// The log of `writer`.
+    /// The commit that entries of a source name by a number.
+    #[inline]
+    pub fn commit_at(&self, source: usize, number: u64) -> Result<EntryCommit> {
+        match &self.sources[source] {
+            EntrySource::Segment(segment, log) => {
+                let meta = segment.meta()?;
+                let info = usize::try_from(number).ok().and_then(|i| meta.commits.get(i));
+                let info = info.ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
+                let owner = &self.logs[*log as usize];
+                let mut commit = EntryCommit::new(owner.writer, owner.uid, info);
+                commit.attempt = self.attempts.began(*log as usize);
+                let origin = info.origin.and_then(|origin| meta.origins.get(origin as usize));
+                commit.moved = origin.map(moved);
+                Ok(commit)
+            }
+            EntrySource::Takeover(takeover) => self.taken_commit(takeover, number),
+        }
+    }
+
+    fn taken_commit(&self, takeover: &Arc<Takeover>, number: u64) -> Result<EntryCommit> {
+        let (mut commit, taken) = self.taken.commit(takeover, number)?;
+        commit.attempt = taken.attempt.and_then(|name| self.attempt_began(takeover.user, &name));
+        commit.moved = taken.origin.as_deref().map(moved);
+        Ok(commit)
+    }
+
+    /// The writer whose file holds the bytes of an entry of a source, or the takeover that does.
+    #[inline]
+    pub fn holder(&self, source: usize, entry: &Entry) -> Result<Id> {
+        match (&self.sources[source], entry.holder) {
+            (EntrySource::Segment(segment, _), _) => Ok(segment.writer),
+            (EntrySource::Takeover(takeover), None) => Ok(takeover.header.id),
+            (EntrySource::Takeover(takeover), Some(number)) => Ok(takeover.log_by_number(number)?.writer),
+        }
+    }
+
+    /// Checks that an entry of a source is not newer than the source's version.
+    #[inline]
+    pub fn check_version(&self, source: usize, entry: &Entry) -> Result<()> {
+        if let EntrySource::Segment(segment, _) = &self.sources[source]
+            && entry.location.version() > u32::from(segment.meta()?.version)
+        {
+            return Err(Error::corrupt("an index entry is newer than its segment's version"));
+        }
+        Ok(())
+    }
+
+    /// When an attempt of a user began: the greater one is newer, and hides what older ones wrote under the same key
+    /// (J-32).
+    fn attempt_began(&self, user: u32, name: &str) -> Option<Order> {
+        self.attempts.of_user(user, name, &self.taken)
+    }
+
+    /// Whether any log of a user is of an attempt.
+    pub fn knows_attempt(&self, user: u32, name: &str) -> bool {
+        self.attempt_began(user, name).is_some()
+    }
+
+    /// The name of the attempt that a commit's log is of.
+    pub fn attempt_name(&self, writer: Id) -> Option<String> {
+        match self.log(writer) {
+            Some(log) => log.record.attempt.as_ref().map(|attempt| attempt.name.clone()),
+            None => self.taken.log(writer).and_then(|(takeover, log)| takeover.attempt_name(&log).ok()?),
+        }
+    }
+
+    /// The log of `writer`, where no takeover replaces it.
     pub fn log(&self, writer: Id) -> Option<&Arc<SnapshotLog>> {
         self.logs.binary_search_by_key(&writer, |log| log.writer).ok().map(|i| &self.logs[i])
+    }
+
+    /// The user whose the log of a writer is.
+    pub fn user_of(&self, writer: Id) -> Option<u32> {
+        match self.log(writer) {
+            Some(log) => Some(log.uid),
+            None => self.taken.log(writer).map(|(takeover, _)| takeover.user),
+        }
+    }
+
+    /// The header of the log of a writer, as far as it is kept.
+    pub fn header(&self, writer: Id) -> Option<Arc<LogHeader>> {
+        match self.log(writer) {
+            Some(log) => Some(log.header.clone()),
+            None => {
+                let (takeover, log) = self.taken.log(writer)?;
+                takeover.log_header(&log).ok().map(Arc::new)
+            }
+        }
+    }
+
+    /// The last commit of the log of a writer; 0 for none.
+    pub fn head(&self, writer: Id) -> u64 {
+        match self.log(writer) {
+            Some(log) => log.record.sequence,
+            None => self.taken.log(writer).map_or(0, |(takeover, log)| self.taken.head(takeover, &log)),
+        }
+    }
+
+    /// Whether the snapshot has a commit that another one found.
+    pub fn holds(&self, commit: &EntryCommit) -> bool {
+        match commit.taken {
+            0 => self.log(commit.writer).is_some_and(|log| log.record.sequence >= commit.sequence),
+            _ => self.taken.holds(commit),
+        }
     }
 
     /// The order of a commit's entries among all versions; `None` where they are not visible.
     /// Entries of a transaction count from the decision on that shows fields; one's own transaction sees
     /// them before.
-    pub fn order(&self, writer: Id, commit: &CommitInfo, own: Option<Id>) -> Option<Order> {
-        let Some(id) = commit.transaction else { return Some((commit.stamp, writer)) };
+    #[inline]
+    pub fn order(&self, commit: &EntryCommit, own: Option<Id>) -> Option<Order> {
+        if commit.taken > 0 && !self.taken.holds(commit) {
+            return None;
+        }
+        let Some(id) = commit.transaction else {
+            return commit.forgotten.or(Some((commit.stamp, commit.writer)));
+        };
         // All alike, so that the commits' own stamps count, as they will after the decision.
         let undecided = (own == Some(id)).then_some((u64::MAX, Id::LEAST));
-        let Some(state) = self.log(writer).and_then(|log| self.transaction_state(id, log.uid)) else {
-            return undecided;
-        };
+        let Some(state) = self.transaction_state(id, commit.user) else { return undecided };
         state
-            .visible(kinds::FIELDS, writer, commit.sequence)
-            .or_else(|| undecided.filter(|_| state.is_open_for(writer, commit.sequence)))
+            .visible(kinds::FIELDS, commit.writer, commit.sequence)
+            .or_else(|| undecided.filter(|_| state.is_open_for(commit.writer, commit.sequence)))
     }
 
-    /// Whether an entry of a writer, by a commit of this number, is among what was lost and given up.
+    /// Whether an entry of a commit is among what was lost and given up; `holder`: the writer whose file holds its bytes.
     #[inline]
-    pub fn gives_up(&self, writer: Id, sequence: u64, entry: &Entry) -> bool {
+    pub fn gives_up(&self, commit: &EntryCommit, holder: Id, entry: &Entry) -> bool {
         if !self.accepted.has_entries() {
             return false;
         }
         let file = match entry.location {
-            Location::Blocks { file, .. } if file > 0 => Some(file),
+            Location::Blocks { file, .. } if file > 0 => Some((holder, file)),
             _ => None,
         };
-        self.accepted.hides(writer, (sequence, entry.ordinal), file)
+        self.accepted.hides((commit.writer, commit.sequence, entry.ordinal), file)
     }
 
     /// The decisions of a user on a transaction, for the user's own logs.
@@ -202,18 +328,25 @@ impl Snapshot {
 
     /// Logs of a user with commits prepared under a transaction, each with the last one's sequence.
     pub fn prepared(&self, transaction: Id, user: u32) -> Vec<(Id, u64)> {
-        self.prepared_by_all(transaction)
-            .filter(|(log, _)| log.uid == user)
-            .map(|(log, sequence)| (log.writer, sequence))
-            .collect()
+        let own = self.prepared_by_all(transaction).filter(|prepared| prepared.user == user);
+        own.map(|prepared| (prepared.writer, prepared.sequence)).collect()
     }
 
-    /// Logs with commits prepared under a transaction, each with the last one's sequence.
-    pub fn prepared_by_all(&self, transaction: Id) -> impl Iterator<Item = (&Arc<SnapshotLog>, u64)> {
-        self.logs.iter().filter_map(move |log| {
-            let prepared = log.record.prepared.iter().find(|p| p.transaction == transaction)?;
-            Some((log, prepared.sequence))
-        })
+    /// Logs with commits prepared under a transaction.
+    pub fn prepared_by_all(&self, transaction: Id) -> impl Iterator<Item = Prepared> {
+        self.all_prepared().filter(move |(id, _)| *id == transaction).map(|(_, prepared)| prepared)
+    }
+
+    /// All logs with commits prepared under transactions, as far as their writers do not know these to be decided.
+    pub fn all_prepared(&self) -> impl Iterator<Item = (Id, Prepared)> {
+        let living = self.logs.iter().flat_map(|log| {
+            log.record.prepared.iter().map(|prepared| {
+                let (writer, user, sequence) = (log.writer, log.uid, prepared.sequence);
+                let (fields, since) = (prepared.fields, prepared.since);
+                (prepared.transaction, Prepared { writer, user, sequence, fields, since })
+            })
+        });
+        living.chain(self.taken.prepared.iter().copied())
     }
 
     /// A log that lost commits which may have held something under an encoded first level.
@@ -227,16 +360,7 @@ impl Snapshot {
 
     /// Whether anything stands under an encoded first level.
     pub fn has_dataset(&self, prefix: &[u8]) -> bool {
-        self.segments.iter().any(|segment| {
-            let Ok(meta) = segment.meta() else { return true };
-            match &meta.datasets {
-                Some(datasets) => datasets.iter().any(|(known, _)| known == prefix),
-                None => {
-                    let mut cursor = SegmentCursor::new(segment.clone(), 0);
-                    matches!(cursor.seek(prefix), Ok(true)) && cursor.key().starts_with(prefix)
-                }
-            }
-        })
+        self.sources.iter().any(|source| source.has_prefix(prefix))
     }
 
     /// The user who owns what stands under an encoded first level; `None` where nobody does yet.
@@ -246,17 +370,61 @@ impl Snapshot {
 
     /// The text that names this snapshot.
     pub fn version(&self) -> Version {
-        Version::new(self.heads())
+        let living = self.logs.iter().map(|log| (log.writer, log.record.sequence)).collect();
+        let newest = self.taken.takeovers().newest().map(|takeover| takeover.name()).collect();
+        Version::new(living).with_takeovers(newest)
     }
 
-    /// The logs, in the order of their ids, each with its last commit.
+    /// The logs, in the order of their ids, each with its last commit; those that takeovers replace are among them.
     pub fn heads(&self) -> Vec<(Id, u64)> {
+        let living = self.logs.iter().map(|log| (log.writer, log.record.sequence));
+        let mut heads: Vec<(Id, u64)> = living.chain(self.taken.heads().iter().copied()).collect();
+        heads.sort_unstable();
+        heads
+    }
+
+    /// Whether there are commits that a version does not hold.
+    pub fn has_news(&self, version: &Version) -> Result<bool> {
+        let is_new = |writer: Id, head: u64| head > version.sequence(writer);
+        if self.logs.iter().any(|log| is_new(log.writer, log.record.sequence)) {
+            return Ok(true);
+        }
+        for takeover in self.taken.takeovers().all() {
+            let named = version.takeovers().iter().find(|name| name.owner == takeover.owner());
+            let since = named.map_or(0, |name| name.number);
+            if since >= takeover.number() {
+                continue;
+            }
+            for writer in takeover.taken_since(since)? {
+                if takeover.log(writer)?.is_some_and(|log| is_new(writer, log.row.sequence)) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether all commits that a version names are here.
+    fn reaches(&self, version: &Version) -> bool {
+        let named = |name: &fieldstone_format::version::TakeoverName| {
+            let own = self.taken.takeovers().all().iter().filter(|takeover| takeover.owner() == name.owner);
+            let same = |takeover: &&Arc<Takeover>| {
+                takeover.number() > name.number
+                    || (takeover.number(), takeover.digest) == (name.number, name.digest)
+            };
+            own.into_iter().any(|takeover| same(&takeover))
+        };
+        version.takeovers().iter().all(named)
+            && (version.is_reached(&self.living_heads()) || version.is_reached(&self.heads()))
+    }
+
+    fn living_heads(&self) -> Vec<(Id, u64)> {
         self.logs.iter().map(|log| (log.writer, log.record.sequence)).collect()
     }
 
     /// This snapshot cut back to an older version.
     pub fn at(&self, version: &Version, refresher: &Refresher) -> Result<Snapshot> {
-        if !version.is_reached(&self.heads()) {
+        if !self.reaches(version) {
             return Err(gone(None));
         }
         let mut logs = Vec::new();
@@ -269,21 +437,64 @@ impl Snapshot {
                 logs.push(refresher.log_at(log, sequence)?.ok_or_else(|| gone(Some(log.writer)))?);
             }
         }
-        Ok(Snapshot { problems: self.problems.clone(), ..refresher.snapshot_of(logs)? })
+        let taken = Arc::new(Taken::at(self.taken.takeovers().clone(), version)?);
+        Ok(Snapshot { problems: self.problems.clone(), ..refresher.snapshot_of(logs, taken)? })
     }
 }
 
+/// Commits of one log that are prepared under a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prepared {
+    /// The log.
+    pub writer: Id,
+    /// The user whose log it is.
+    pub user: u32,
+    /// The last of them.
+    pub sequence: u64,
+    /// Entries in all of them.
+    pub fields: u64,
+    /// Time of the first, nanoseconds since 1970.
+    pub since: i64,
+}
+
+fn moved(origin: &EntryOrigin) -> Moved {
+    let attempt = origin.attempt.as_ref().map(|attempt| (attempt.began, attempt.writer));
+    Moved { order: (origin.stamp, origin.writer), time: origin.time, attempt }
+}
+
+/// The decisions in all logs, living or taken over.
+fn all_states(logs: &[Arc<SnapshotLog>], taken: &Taken) -> Layers<(Id, u32), Arc<UserState>> {
+    let empty = Snapshot { taken: Arc::default(), ..Snapshot::empty() };
+    let mut states = Layers::default();
+    for TakenDecision { user, writer, decided } in &taken.decisions {
+        add_decision(&mut states, (*user, *writer), decided);
+    }
+    add_decisions(states, logs, &empty).unwrap_or_default()
+}
+
 /// The decisions in these logs, given those of an earlier snapshot; `None` if a log is not an extension of its
-/// earlier self.
-fn states(logs: &[Arc<SnapshotLog>], before: &Snapshot) -> Option<Layers<(Id, u32), Arc<UserState>>> {
+/// earlier self, or takeovers differ.
+fn states(
+    logs: &[Arc<SnapshotLog>],
+    taken: &Arc<Taken>,
+    before: &Snapshot,
+) -> Option<Layers<(Id, u32), Arc<UserState>>> {
     let same_user = |log: &Arc<SnapshotLog>| {
         let at = logs.binary_search_by_key(&log.writer, |log| log.writer);
         at.is_ok_and(|at| logs[at].uid == log.uid)
     };
-    if !before.logs.iter().all(same_user) {
+    if !Arc::ptr_eq(taken, &before.taken) || !before.logs.iter().all(same_user) {
         return None;
     }
-    let mut states = before.states.clone();
+    add_decisions(before.states.clone(), logs, before)
+}
+
+/// Adds decisions of logs that an earlier snapshot does not have.
+fn add_decisions(
+    mut states: Layers<(Id, u32), Arc<UserState>>,
+    logs: &[Arc<SnapshotLog>],
+    before: &Snapshot,
+) -> Option<Layers<(Id, u32), Arc<UserState>>> {
     for log in logs {
         let known = before.log(log.writer).map_or(0, |log| log.decisions.len());
         if let Some(last) = known.checked_sub(1) {
@@ -292,26 +503,44 @@ fn states(logs: &[Arc<SnapshotLog>], before: &Snapshot) -> Option<Layers<(Id, u3
             same.then_some(())?;
         }
         for decided in log.decisions.since(known) {
-            let id = (decided.decision.transaction, log.uid);
-            let state = states.get(&id).cloned().unwrap_or_default();
-            states.insert(id, Arc::new(state.with((decided.stamp, log.writer), decided.clone())));
+            add_decision(&mut states, (log.uid, log.writer), decided);
         }
     }
     Some(states)
 }
 
+fn add_decision(
+    states: &mut Layers<(Id, u32), Arc<UserState>>,
+    (user, writer): (u32, Id),
+    decided: &Arc<Decided>,
+) {
+    let id = (decided.decision.transaction, user);
+    let state = states.get(&id).cloned().unwrap_or_default();
+    states.insert(id, Arc::new(state.with((decided.stamp, writer), decided.clone())));
+}
+
 /// Extensions of the schema, by stamp and writer. The schema belongs to the owner of the folder of logs.
-fn extensions(logs: &[Arc<SnapshotLog>], folder_owner: Option<u32>) -> Vec<Arc<SchemaExtension>> {
-    let counts = |log: &&Arc<SnapshotLog>| folder_owner.is_none_or(|owner| owner == log.uid);
-    let mut all: Vec<_> = logs.iter().filter(counts).flat_map(|log| log.extensions.iter().cloned()).collect();
+fn extensions(
+    logs: &[Arc<SnapshotLog>],
+    taken: &Taken,
+    folder_owner: Option<u32>,
+) -> Vec<Arc<SchemaExtension>> {
+    let counts = |user: u32| folder_owner.is_none_or(|owner| owner == user);
+    let living = logs.iter().filter(|log| counts(log.uid)).flat_map(|log| log.extensions.iter().cloned());
+    let older = taken.extensions.iter().filter(|(user, _)| counts(*user)).map(|(_, extension)| extension.clone());
+    let mut all: Vec<_> = living.chain(older).collect();
     all.sort_by_key(|extension| (extension.stamp, extension.writer));
     all
 }
 
 /// The store's settings, which belong to the owner of the folder of logs, in its order.
-fn counted_settings(logs: &[Arc<SnapshotLog>], folder_owner: Option<u32>) -> Vec<&Arc<StoreSetting>> {
-    let counts = |log: &&Arc<SnapshotLog>| folder_owner.is_none_or(|owner| owner == log.uid);
-    let mut all: Vec<_> = logs.iter().filter(counts).flat_map(|log| &log.settings).collect();
+fn counted_settings<'a>(
+    logs: &'a [Arc<SnapshotLog>],
+    taken: &'a Taken,
+    folder_owner: Option<u32>,
+) -> Vec<&'a Arc<StoreSetting>> {
+    let all = logs.iter().flat_map(|log| &log.settings).chain(&taken.settings);
+    let mut all: Vec<_> = all.filter(|set| folder_owner.is_none_or(|owner| owner == set.user)).collect();
     all.sort_by_key(|set| (set.stamp, set.writer));
     all
 }

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_format::Id;
 
-use super::SnapshotLog;
+use super::{Order, SnapshotLog, Taken};
+use crate::entry_source::{EntryCursor, EntrySource};
 use crate::medium::Claims;
-use crate::segment::SegmentCursor;
 
 /// Owners of datasets, as far as they matter.
 #[derive(Debug)]
@@ -28,41 +28,48 @@ pub enum Owners {
 
 impl Owners {
     /// Looks the owners up; reads no index and no claim while there is only one user.
-    pub fn find(logs: &[Arc<SnapshotLog>], claims: &Arc<dyn Claims>, folder: Option<u32>) -> Result<Owners> {
-        let first = logs.first().map(|log| log.uid);
-        if logs.iter().all(|log| Some(log.uid) == first) {
+    pub fn find(
+        logs: &[Arc<SnapshotLog>],
+        sources: &[EntrySource],
+        taken: &Taken,
+        claims: &Arc<dyn Claims>,
+        folder: Option<u32>,
+    ) -> Result<Owners> {
+        let of_takeovers = taken.takeovers().all().iter().map(|takeover| takeover.user);
+        let mut users = logs.iter().map(|log| log.uid).chain(of_takeovers);
+        let first = users.next();
+        if users.all(|user| Some(user) == first) {
             return Ok(Owners::One(first));
         }
         let mut oldest: HashMap<Vec<u8>, Candidate> = HashMap::new();
-        for log in logs {
-            for segment in &log.segments {
-                // A segment that cannot be read holds nothing that could be owned.
-                let Ok(meta) = segment.meta() else { continue };
-                let mut note = |prefix: &[u8], commit: u64| {
-                    let Some(info) = meta.commits.get(commit as usize) else { return };
-                    let candidate = Candidate {
-                        guest: Some(log.uid) != folder,
-                        stamp: info.stamp,
-                        writer: log.writer,
-                        uid: log.uid,
-                    };
-                    match oldest.get_mut(prefix) {
-                        Some(known) => *known = (*known).min(candidate),
-                        None => drop(oldest.insert(prefix.to_vec(), candidate)),
-                    }
-                };
-                if let Some(datasets) = &meta.datasets {
-                    datasets.iter().for_each(|(prefix, commit)| note(prefix, *commit));
-                    continue;
+        let mut note = |prefix: &[u8], (stamp, writer): Order, uid: u32| {
+            let candidate = Candidate { guest: Some(uid) != folder, stamp, writer, uid };
+            match oldest.get_mut(prefix) {
+                Some(known) => *known = (*known).min(candidate),
+                None => drop(oldest.insert(prefix.to_vec(), candidate)),
+            }
+        };
+        for source in sources {
+            let EntrySource::Segment(segment, log) = source else { continue };
+            let log = &logs[*log as usize];
+            // A segment that cannot be read holds nothing that could be owned.
+            let Ok(meta) = segment.meta() else { continue };
+            let mut note = |prefix: &[u8], commit: u64| {
+                if let Some(info) = meta.commits.get(commit as usize) {
+                    note(prefix, (info.stamp, log.writer), log.uid);
                 }
-                let mut cursor = SegmentCursor::tolerant(segment.clone(), 0);
-                while cursor.advance()? {
-                    let end = fieldstone_format::keys::level_ends(cursor.key())?[0];
-                    let commit = fieldstone_format::bytes::Cursor::new(cursor.value()).varint()?;
-                    note(&cursor.key()[..end], commit);
-                }
+            };
+            if let Some(datasets) = &meta.datasets {
+                datasets.iter().for_each(|(prefix, commit)| note(prefix, *commit));
+                continue;
+            }
+            let mut cursor = EntryCursor::tolerant(source, 0);
+            while cursor.advance()? {
+                note(&cursor.key()[..cursor.dataset_end()?], cursor.commit()?);
             }
         }
+        // R22: who owns a dataset stays on record when its oldest entry goes.
+        taken.each_dataset(|takeover, prefix, row| note(prefix, (row.stamp, row.writer), takeover.user))?;
         let owner = |(prefix, candidate): (Vec<u8>, Candidate)| {
             let claimed = if candidate.guest { claims.owner(&prefix) } else { None };
             (prefix, claimed.unwrap_or(candidate.uid))

@@ -13,7 +13,7 @@ use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, FrameInfo};
 use tracing::Span;
 
-use super::{Accepted, Snapshot, SnapshotLog};
+use super::{Accepted, Snapshot, SnapshotLog, Taken};
 use crate::medium::{Look, Loss, Medium, Problem, Watch};
 use crate::segment::BlockCache;
 
@@ -122,10 +122,21 @@ impl Refresher {
                 skipped: false,
             }));
         }
+        let takeovers = self.watch.takeovers();
+        let taken = match takeovers.is_same(self.current.taken.takeovers()) {
+            true => self.current.taken.clone(),
+            false => Arc::new(Taken::new(takeovers)?),
+        };
+        problems.extend(taken.problems.iter().cloned());
         let (claims, owner) = (self.watch.claims(), self.watch.folder_owner());
-        let accepted = Accepted::find(self.snapshot_logs.values(), owner, |log| self.watch.owner(log));
+        let living = self.snapshot_logs.values().flat_map(|log| log.accepted.iter().cloned());
+        let user = |log: Id| {
+            let replaced = || taken.log(log).map(|(takeover, _)| takeover.user);
+            self.watch.owner(log).or_else(replaced)
+        };
+        let accepted = Accepted::find(living.chain(taken.accepted.iter().cloned()), owner, user);
         let logs = self.up_to_ends(&accepted)?;
-        let snapshot = Snapshot::new(logs, &claims, owner, Some(&self.current))?;
+        let snapshot = Snapshot::new(logs, taken, &claims, owner, Some(&self.current))?;
         let (foreign, mut losses, without_logs) = (findings.foreign, findings.losses, findings.without_logs);
         let is_accepted = |loss: &Loss| accepted.end(loss.log).is_some_and(|end| loss.seen >= end);
         let open: Vec<Id> = losses.iter().filter(|loss| !is_accepted(loss)).map(|loss| loss.log).collect();
@@ -204,8 +215,8 @@ impl Refresher {
     }
 
     /// A snapshot of these logs, with the owners as the last look found them.
-    pub(super) fn snapshot_of(&self, logs: Vec<Arc<SnapshotLog>>) -> Result<Snapshot> {
-        let snapshot = Snapshot::new(logs, &self.watch.claims(), self.watch.folder_owner(), None)?;
+    pub(super) fn snapshot_of(&self, logs: Vec<Arc<SnapshotLog>>, taken: Arc<Taken>) -> Result<Snapshot> {
+        let snapshot = Snapshot::new(logs, taken, &self.watch.claims(), self.watch.folder_owner(), None)?;
         Ok(Snapshot { accepted: self.current.accepted.clone(), ..snapshot })
     }
 }

@@ -18,6 +18,8 @@ pub enum PlaceFile {
     Grown(Arc<str>),
     /// A file outside the store.
     Outside(Arc<str>),
+    /// The path of a takeover, whose index entry holds the bytes.
+    Takeover(Arc<str>),
 }
 
 impl fmt::Display for PlaceFile {
@@ -27,7 +29,9 @@ impl fmt::Display for PlaceFile {
             PlaceFile::Own(writer, n) => {
                 write!(f, "data/{}", fieldstone_format::data::file_name(*writer, *n))
             }
-            PlaceFile::Grown(name) | PlaceFile::Outside(name) => f.write_str(name),
+            PlaceFile::Grown(name) | PlaceFile::Outside(name) | PlaceFile::Takeover(name) => {
+                f.write_str(name)
+            }
         }
     }
 }

@@ -8,7 +8,12 @@ use fieldstone_core::key::{KeyValue, LEVELS, Level};
 use fieldstone_core::schema::Selection;
 use fieldstone_format::Id;
 use fieldstone_format::keys::KeyDecoder;
+use fieldstone_format::takeover::TakeoverTable;
+use fieldstone_format::takeover::rows::parse_axis_key;
+use fieldstone_journal::entry_source::EntrySource;
+use fieldstone_journal::segment::Segment;
 use fieldstone_journal::session::Limits;
+use fieldstone_journal::takeover::Takeover;
 
 use super::scan::Scan;
 use crate::snapshot::{Owners, Snapshot};
@@ -84,33 +89,64 @@ impl Axes {
     }
 }
 
-/// Answers from what the segments say of themselves, where that is the whole truth: all commits visible,
+/// Answers from what segments and takeovers say of themselves, where that is the whole truth: all commits visible,
 /// nothing removed, one user, every axis complete, no keyword at two levels (a key may have it at both).
 fn from_segments(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
     let all_count = !snapshot.accepted.has_entries() && snapshot.losses.is_empty();
     if matches!(snapshot.owners, Owners::Many(..)) || !all_count {
         return Ok(false);
     }
-    let mut all = Vec::new();
-    for (i, segment) in snapshot.segments.iter().enumerate() {
-        let writer = snapshot.log_of(i).writer;
-        let meta = segment.meta()?;
-        if meta.removals || meta.commits.iter().any(|commit| snapshot.order(writer, commit, None).is_none()) {
+    let mut all = AxisValues::new();
+    for (i, source) in snapshot.sources.iter().enumerate() {
+        let whole = match source {
+            EntrySource::Segment(segment, _) => of_segment(snapshot, i, segment, &mut all)?,
+            EntrySource::Takeover(takeover) => of_takeover(snapshot, takeover, &mut all)?,
+        };
+        if !whole {
             return Ok(false);
         }
-        for axis in &meta.axes {
-            let Some(values) = &axis.values else { return Ok(false) };
-            all.push((axis.level, &axis.keyword, values));
-        }
     }
-    // Segments list their axes level by level; keep that order over all segments.
+    // Sources list their axes level by level; keep that order over all of them.
     all.sort_by_key(|(level, _, _)| *level);
     let mut places = BTreeMap::new();
     for (level, keyword, values) in all {
-        if *places.entry(keyword).or_insert(level) != level {
+        if *places.entry(keyword.clone()).or_insert(level) != level {
             return Ok(false);
         }
-        values.iter().for_each(|value| axes.add(keyword, value));
+        values.iter().for_each(|value| axes.add(&keyword, value));
     }
+    Ok(true)
+}
+
+type AxisValues = Vec<(u8, Arc<str>, Vec<KeyValue>)>;
+
+fn of_segment(snapshot: &Snapshot, source: usize, segment: &Segment, all: &mut AxisValues) -> Result<bool> {
+    let meta = segment.meta()?;
+    let is_hidden = |number| Ok(snapshot.order(&snapshot.commit_at(source, number)?, None).is_none());
+    let mut hidden = (0..meta.commits.len() as u64).map(is_hidden);
+    if meta.removals || hidden.any(|hidden: Result<bool>| hidden.unwrap_or(true)) {
+        return Ok(false);
+    }
+    for axis in &meta.axes {
+        let Some(values) = &axis.values else { return Ok(false) };
+        all.push((axis.level, axis.keyword.clone(), values.clone()));
+    }
+    Ok(true)
+}
+
+/// Of a takeover without prepared commits, of which the snapshot shows everything.
+fn of_takeover(snapshot: &Snapshot, takeover: &Arc<Takeover>, all: &mut AxisValues) -> Result<bool> {
+    let hides = takeover.record.removals || takeover.rows(TakeoverTable::Transactions) > 0;
+    if hides || !snapshot.taken.holds_all(takeover) {
+        return Ok(false);
+    }
+    takeover.each_below(TakeoverTable::Axes, &[], |key, _| {
+        let (level, keyword, value) = parse_axis_key(key)?;
+        match all.last_mut() {
+            Some((of, name, values)) if (*of, &*name) == (level, &keyword) => values.push(value),
+            _ => all.push((level, keyword, vec![value])),
+        }
+        Ok(())
+    })?;
     Ok(true)
 }

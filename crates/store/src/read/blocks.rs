@@ -62,7 +62,7 @@ impl<'a> Source<'a> {
     }
 
     fn named(&self, file: u32, offset: u64, error: Error) -> Error {
-        let file = self.files.shown(self.part.writer, file);
+        let file = self.files.shown(self.part.holder, file);
         error.context(format!("{}, at {offset} of {file}", key_text(self.key)))
     }
 
@@ -92,7 +92,7 @@ impl<'a> Source<'a> {
     /// Fills `out` from `offset` of the source.
     pub(super) fn fetch(&self, holder: &Holder, out: &mut [u8], offset: u64) -> Result<()> {
         match holder {
-            Holder::Own(file) => self.files.read(self.part.writer, *file, out, offset),
+            Holder::Own(file) => self.files.read(self.part.holder, *file, out, offset),
             Holder::Outside(outside) => outside.read(out, offset),
             Holder::Grown(file) => read_exact_at(&**file, out, offset).map_err(|e| match e.kind() {
                 io::ErrorKind::UnexpectedEof => Code::Truncated.error("the file ends before"),
@@ -111,7 +111,7 @@ impl<'a> Source<'a> {
             && self.entry().length == block.stored
         {
             self.files
-                .read(self.part.writer, *file, out, *offset)
+                .read(self.part.holder, *file, out, *offset)
                 .map_err(|e| self.named(*file, *offset, e))?;
             return check(out, block).map_err(|e| self.named(*file, *offset, e));
         }
@@ -333,7 +333,7 @@ impl<'a> Source<'a> {
             Blocks::Table { offset, length, crc } => (*offset, *length, *crc),
         };
         let read = || -> Result<Vec<Block>> {
-            let table = self.files.read_vec(self.part.writer, file, table, length)?;
+            let table = self.files.read_vec(self.part.holder, file, table, length)?;
             if crc(&table) != sum {
                 return Err(Code::Checksum.error("its table of blocks does not match its checksum"));
             }
@@ -427,7 +427,7 @@ impl<'a> Source<'a> {
                 Holder::Own(file) if length > 2 * READ_MAX => {
                     stored = self
                         .files
-                        .read_vec(self.part.writer, *file, begin, length)
+                        .read_vec(self.part.holder, *file, begin, length)
                         .map_err(|e| self.placed(&places.holder, begin, e))?;
                 }
                 // The index says no more of a file outside than the file was seen to have.

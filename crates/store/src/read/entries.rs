@@ -37,23 +37,21 @@ pub fn transactions(snapshot: &Snapshot) -> Vec<TransactionState> {
         prepared: snapshot.prepared(id, user),
     });
     let mut all: Vec<TransactionState> = decided.collect();
-    for log in snapshot.logs.iter() {
-        for prepared in &log.record.prepared {
-            let (id, user) = (prepared.transaction, log.uid);
-            if snapshot.transaction_state(id, user).is_none()
-                && !all.iter().any(|one| (one.id, one.user) == (id, user))
-            {
-                let (kinds, aborted, ended, order) = Default::default();
-                all.push(TransactionState {
-                    id,
-                    user,
-                    kinds,
-                    aborted,
-                    ended,
-                    order,
-                    prepared: snapshot.prepared(id, user),
-                });
-            }
+    for (id, prepared) in snapshot.all_prepared() {
+        let user = prepared.user;
+        if snapshot.transaction_state(id, user).is_none()
+            && !all.iter().any(|one| (one.id, one.user) == (id, user))
+        {
+            let (kinds, aborted, ended, order) = Default::default();
+            all.push(TransactionState {
+                id,
+                user,
+                kinds,
+                aborted,
+                ended,
+                order,
+                prepared: snapshot.prepared(id, user),
+            });
         }
     }
     all.sort_by_key(|one| (one.id, one.user));

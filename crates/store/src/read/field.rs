@@ -125,7 +125,7 @@ impl LocalField {
         };
         match &blocks[..] {
             [block] if entry.generation && block.stored == entry.length => {
-                Some(SingleBlock { writer: part.writer, file: *file, offset: *offset, block })
+                Some(SingleBlock { holder: part.holder, file: *file, offset: *offset, block })
             }
             _ => None,
         }
@@ -135,7 +135,7 @@ impl LocalField {
     fn is_followed_by(&self, next: &LocalField) -> bool {
         match (self.single_block(), next.single_block()) {
             (Some(a), Some(b)) => {
-                (a.writer, a.file, a.offset + a.block.stored) == (b.writer, b.file, b.offset)
+                (a.holder, a.file, a.offset + a.block.stored) == (b.holder, b.file, b.offset)
             }
             _ => false,
         }
@@ -161,7 +161,7 @@ impl LocalField {
 
     /// Reads neighbours by one read.
     fn read_group(&self, first: SingleBlock<'_>, group: &[(Field, usize)], out: &mut [u8]) -> Result<()> {
-        if let Err(e) = self.files.read(first.writer, first.file, out, first.offset) {
+        if let Err(e) = self.files.read(first.holder, first.file, out, first.offset) {
             // Which of them is cut shows when they are read one by one.
             return read_each(group, out).and(Err(e));
         }
@@ -190,8 +190,8 @@ impl FieldSource for LocalField {
     fn commits(&self) -> Vec<(CommitId, u64)> {
         let mut commits: Vec<(CommitId, u64)> = Vec::new();
         for part in self.versions.live() {
-            let log = self.snapshot.log_of(part.segment as usize);
-            let id = CommitId { store: log.header.store, log: part.writer, sequence: part.commit.sequence };
+            let store = self.snapshot.store_of(part.source as usize);
+            let id = CommitId { store, log: part.commit.writer, sequence: part.commit.sequence };
             // Pieces of one commit follow one another.
             if commits.last().is_none_or(|(last, _)| *last != id) {
                 commits.push((id, part.commit.stamp));
@@ -326,7 +326,7 @@ fn read_each(group: &[(Field, usize)], out: &mut [u8]) -> Result<()> {
 
 /// A block that is a whole field.
 struct SingleBlock<'a> {
-    writer: Id,
+    holder: Id,
     file: u32,
     offset: u64,
     block: &'a Block,

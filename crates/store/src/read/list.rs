@@ -1,4 +1,4 @@
-//! Listing: a stream in key order that holds one block per segment.
+//! Listing: a stream in key order that holds few blocks of each segment and takeover.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,7 +9,9 @@ use fieldstone_core::schema::Selection;
 use fieldstone_format::Id;
 use fieldstone_format::entry::{ArrayInfo, Blocks, Location};
 use fieldstone_format::keys::{KeyDecoder, level_ends};
-use fieldstone_format::segment::CommitInfo;
+use fieldstone_format::log::LogHeader;
+use fieldstone_format::takeover::TakeoverTable;
+use fieldstone_journal::entry_source::{EntryCommit, EntrySource};
 use fieldstone_journal::session::Limits;
 
 use super::field::summary_of;
@@ -17,7 +19,7 @@ use super::lookup::lookup;
 use super::scan::Scan;
 use super::versions::{KeyVersions, Part};
 use crate::api::{Extremes, FieldLocation, ListEntry, ListOptions, PlaceFile};
-use crate::snapshot::{Snapshot, SnapshotLog};
+use crate::snapshot::Snapshot;
 
 /// Lists the fields that a request selects, except those that an `older` snapshot shows.
 pub fn list(
@@ -30,7 +32,7 @@ pub fn list(
     let scan = match &older {
         None => Scan::new(snapshot.clone(), selection, options.session.transaction())?,
         Some(older) => {
-            let news = |segment| holds_news(snapshot, segment, older);
+            let news = |source| holds_news(snapshot, source, older);
             Scan::over(snapshot.clone(), selection, options.session.transaction(), news)?.with_removed(true)
         }
     };
@@ -53,16 +55,22 @@ pub fn list(
 }
 
 /// Whether an older snapshot shows what a commit holds.
-fn shows(older: &Snapshot, writer: Id, commit: &CommitInfo) -> bool {
-    let reached = older.log(writer).is_some_and(|log| log.record.sequence >= commit.sequence);
-    reached && older.order(writer, commit, None).is_some()
+fn shows(older: &Snapshot, commit: &EntryCommit) -> bool {
+    older.holds(commit) && older.order(commit, None).is_some()
 }
 
-/// Whether a segment holds a commit that an older snapshot does not show. One that cannot be read may.
-fn holds_news(snapshot: &Snapshot, segment: usize, older: &Snapshot) -> bool {
-    let writer = snapshot.log_of(segment).writer;
-    let meta = snapshot.segments[segment].meta();
-    meta.map_or(true, |meta| meta.commits.iter().any(|commit| !shows(older, writer, commit)))
+/// Whether a source holds a commit that an older snapshot does not show. One that cannot be read may.
+fn holds_news(snapshot: &Snapshot, source: usize, older: &Snapshot) -> bool {
+    match &snapshot.sources[source] {
+        EntrySource::Segment(segment, _) => segment.meta().map_or(true, |meta| {
+            (0..meta.commits.len() as u64)
+                .any(|number| snapshot.commit_at(source, number).map_or(true, |commit| !shows(older, &commit)))
+        }),
+        // Of what is prepared, a later decision may have made something visible.
+        EntrySource::Takeover(takeover) => {
+            !older.taken.holds_all(takeover) || takeover.rows(TakeoverTable::Transactions) > 0
+        }
+    }
 }
 
 /// The source of users' names.
@@ -70,11 +78,11 @@ struct UserNames(Option<Arc<dyn Identity>>);
 
 impl UserNames {
     /// The owner that counts: that of the log's file, whoever wrote it.
-    fn owner(&self, log: &SnapshotLog) -> Arc<str> {
-        match &self.0 {
-            Some(identity) if log.header.uid != log.uid => identity.user_name(log.uid).into(),
-            None if log.header.uid != log.uid => log.uid.to_string().into(),
-            _ => log.header.user.as_str().into(),
+    fn owner(&self, user: u32, header: Option<&LogHeader>) -> Arc<str> {
+        match (&self.0, header) {
+            (_, Some(header)) if header.uid == user => header.user.as_str().into(),
+            (Some(identity), _) => identity.user_name(user).into(),
+            (None, _) => user.to_string().into(),
         }
     }
 }
@@ -88,8 +96,8 @@ pub struct ListStream {
     decoder: KeyDecoder,
     users: HashMap<u32, Arc<str>>,
     names: UserNames,
-    /// The attempt that was shown last: neighbours are of one.
-    attempt: Option<Arc<str>>,
+    /// The log that was shown last, and the attempt it is of: neighbours are of one.
+    attempt: Option<(Id, Arc<str>)>,
     /// Hidden versions of the last key, to be given next, in reverse.
     masked: Vec<ListEntry>,
     failed: bool,
@@ -128,7 +136,7 @@ impl ListStream {
 
     fn is_wanted(&self, versions: &KeyVersions) -> bool {
         let of = |only: &HashSet<(Id, u64)>| {
-            versions.live().iter().any(|part| only.contains(&(part.writer, part.commit.sequence)))
+            versions.live().iter().any(|part| only.contains(&(part.commit.writer, part.commit.sequence)))
         };
         self.only.as_ref().is_none_or(of)
     }
@@ -137,7 +145,7 @@ impl ListStream {
         loop {
             let Some(mut versions) = self.scan.next_key()? else { return Ok(None) };
             if let Some(older) = &self.older {
-                let is_new = |part: &Part| !shows(older, part.writer, &part.commit);
+                let is_new = |part: &Part| !shows(older, &part.commit);
                 if !versions.parts.iter().any(is_new) {
                     continue;
                 }
@@ -170,20 +178,20 @@ impl ListStream {
 
     fn attempt(&mut self, versions: &KeyVersions) -> Option<Arc<str>> {
         let part = versions.live().iter().find(|part| part.attempt.is_some())?;
-        let log = self.scan.snapshot().log_of(part.segment as usize);
-        let name = &log.record.attempt.as_ref()?.name;
-        if self.attempt.as_deref() != Some(name) {
-            self.attempt = Some(name.as_str().into());
+        let writer = part.commit.writer;
+        if self.attempt.as_ref().is_none_or(|(of, _)| *of != writer) {
+            self.attempt = Some((writer, self.scan.snapshot().attempt_name(writer)?.into()));
         }
-        self.attempt.clone()
+        self.attempt.as_ref().map(|(_, name)| name.clone())
     }
 
     fn entry(&mut self, versions: &KeyVersions) -> Result<ListEntry> {
         let key = self.decoder.decode(&versions.key)?;
         let newest = versions.newest();
         let array = newest.entry.array.as_ref();
-        let log = self.scan.snapshot().log_of(newest.segment as usize);
-        let owner = self.users.entry(log.uid).or_insert_with(|| self.names.owner(log)).clone();
+        let (user, writer, snapshot) = (newest.commit.user, newest.commit.writer, self.scan.snapshot());
+        let name = || self.names.owner(user, snapshot.header(writer).as_deref());
+        let owner = self.users.entry(user).or_insert_with(name).clone();
         // Pieces that disagree are listed as the newest says; reading them is a Conflict.
         let agree = versions.array().is_ok();
         Ok(ListEntry {
@@ -193,9 +201,9 @@ impl ListStream {
             dtype: array.map(|a| a.dtype),
             shape: array.map(|a| a.shape.as_slice().into()),
             chunks: chunks_of(versions),
-            packed: is_packed(newest),
+            packed: is_packed(self.scan.snapshot(), newest),
             complete: agree && versions.is_complete()?,
-            place: place_of(newest),
+            place: place_of(self.scan.snapshot(), newest),
             time: newest.commit.time,
             owner,
             summary: summary_of(versions).map(Extremes::from),
@@ -229,25 +237,28 @@ fn chunks_of(versions: &KeyVersions) -> Option<Arc<[u64]>> {
 
 /// Whether blocks of an array are compressed. The bytes of those in a table end where it begins, where
 /// nothing else stands between.
-fn is_packed(part: &Part) -> Option<bool> {
+fn is_packed(snapshot: &Snapshot, part: &Part) -> Option<bool> {
     part.entry.array.as_ref()?;
     match part.entry.location {
-        Location::Blocks { .. } => place_of(part)?.length.map(|stored| stored < part.entry.length),
+        Location::Blocks { .. } => place_of(snapshot, part)?.length.map(|stored| stored < part.entry.length),
         _ => None,
     }
 }
 
 /// The position of a part's first bytes.
-pub fn place_of(part: &Part) -> Option<FieldLocation> {
+pub fn place_of(snapshot: &Snapshot, part: &Part) -> Option<FieldLocation> {
     match &part.entry.location {
         Location::None | Location::AttemptTombstone(_) | Location::Removed { .. } => None,
         Location::Inline { data, .. } => Some(FieldLocation {
-            file: PlaceFile::Own(part.writer, 0),
+            file: match &snapshot.sources[part.source as usize] {
+                EntrySource::Segment(..) => PlaceFile::Own(part.holder, 0),
+                EntrySource::Takeover(takeover) => PlaceFile::Takeover(takeover.shown.as_str().into()),
+            },
             offset: 0,
             length: Some(data.len() as u64),
         }),
         Location::Blocks { file, offset, blocks, .. } => Some(FieldLocation {
-            file: PlaceFile::Own(part.writer, *file),
+            file: PlaceFile::Own(part.holder, *file),
             offset: *offset,
             length: match blocks {
                 Blocks::Inline(blocks) => Some(blocks.iter().map(|b| b.stored).sum()),

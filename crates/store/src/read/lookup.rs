@@ -5,8 +5,9 @@ use fieldstone_format::Id;
 use fieldstone_format::keys::level_ends;
 use fieldstone_format::segment::key_hash;
 
+use fieldstone_journal::entry_source::EntryCursor;
+
 use super::versions::KeyVersions;
-use crate::segment::SegmentCursor;
 use crate::snapshot::Snapshot;
 
 /// The field under an encoded key; `None` where there is none, or a removal counts.
@@ -19,12 +20,12 @@ pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Opt
     let hash = key_hash(key);
     let dataset = &key[..level_ends(key)?[0]];
     let mut parts = Vec::new();
-    for (index, segment) in snapshot.segments.iter().enumerate() {
+    for (index, source) in snapshot.sources.iter().enumerate() {
         // Logs that do not count are not read: damage in them is not reported here.
-        if !snapshot.owners.counts(dataset, snapshot.log_of(index).uid) || !segment.may_contain(key, hash)? {
+        if !snapshot.owners.counts(dataset, snapshot.user_of_source(index)) || !source.may_contain(key, hash)? {
             continue;
         }
-        let mut cursor = SegmentCursor::new(segment.clone(), index);
+        let mut cursor = EntryCursor::new(source, index);
         let mut more = cursor.seek(key)? && cursor.key() == key;
         while more {
             KeyVersions::collect(snapshot, index, cursor.place(), cursor.value(), own, &mut parts)

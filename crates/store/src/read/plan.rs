@@ -11,8 +11,8 @@ use fieldstone_core::schema::{Keys, Selection};
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::segment::BlockCursor;
 use fieldstone_journal::Session;
+use fieldstone_journal::entry_source::EntryCursor;
 use fieldstone_journal::session::Limits;
 
 use super::field::LocalField;
@@ -32,7 +32,7 @@ const LOOKUPS_MAX: u64 = 256;
 /// Most missing combinations that a message names.
 const MISSING_NAMED: usize = 5;
 
-/// An entry's place: segment, block, place in the block.
+/// An entry's place: its source, and where it is there.
 type Ref = (u32, u32, u32);
 
 #[derive(Debug)]
@@ -57,13 +57,6 @@ struct Plan {
 struct Slot {
     key: Vec<u8>,
     parts: Vec<(usize, Part)>,
-}
-
-/// An index block being walked, and how many of its entries were passed.
-struct OpenBlock {
-    block: (u32, u32),
-    passed: u32,
-    cursor: BlockCursor<Arc<[u8]>>,
 }
 
 /// Finds what a request names.
@@ -168,7 +161,7 @@ impl LocatedFields {
             versions.array()?;
             versions.check_complete()?;
         }
-        let at = |part: &Part| (part.segment, part.place.0, part.place.1);
+        let at = |part: &Part| (part.source, part.place.0, part.place.1);
         let entry = match versions.live() {
             [part] => at(part),
             parts => {
@@ -213,36 +206,22 @@ impl Plan {
         }
         wanted.sort_unstable();
         let mut slots = vec![Slot::default(); end - start];
-        let mut open: Option<OpenBlock> = None;
-        for ((segment, block, place), i, j) in wanted {
-            let mut state = match open.take() {
-                Some(state) if state.block == (segment, block) => state,
-                _ => {
-                    let bytes = self.snapshot.segments[segment as usize].block(block as usize)?;
-                    OpenBlock { block: (segment, block), passed: 0, cursor: BlockCursor::new(bytes) }
-                }
+        let mut open: Option<EntryCursor> = None;
+        for ((source, high, low), i, j) in wanted {
+            let (index, place) = (source as usize, (high, low));
+            let mut cursor = match open.take() {
+                Some(cursor) if cursor.index == index => cursor,
+                _ => EntryCursor::new(&self.snapshot.sources[index], index),
             };
-            while state.passed <= place {
-                if !state.cursor.advance()? {
-                    return Err(Error::internal("an index block changed its length"));
-                }
-                state.passed += 1;
-            }
+            cursor.go_to(place)?;
             let mut parts = Vec::with_capacity(1);
-            KeyVersions::collect(
-                &self.snapshot,
-                segment as usize,
-                (block, place),
-                state.cursor.value(),
-                self.own,
-                &mut parts,
-            )?;
+            KeyVersions::collect(&self.snapshot, index, place, cursor.value(), self.own, &mut parts)?;
             let slot = &mut slots[i];
             if slot.key.is_empty() {
-                slot.key.extend_from_slice(state.cursor.key());
+                slot.key.extend_from_slice(cursor.key());
             }
             slot.parts.extend(parts.into_iter().map(|part| (j, part)));
-            open = Some(state);
+            open = Some(cursor);
         }
         slots
             .into_iter()

@@ -1,4 +1,4 @@
-//! Walking all segments of a snapshot in key order, key by key, skipping what a request cannot match.
+//! Walking all segments and takeovers of a snapshot in key order, key by key, skipping what a request cannot match.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use fieldstone_core::schema::Selection;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::level_ends;
+use fieldstone_journal::entry_source::EntryCursor;
 use fieldstone_journal::session::Limits;
 
 use super::matcher::{Match, Matcher};
 use super::versions::{KeyVersions, Part};
-use crate::segment::SegmentCursor;
 use crate::snapshot::{Loss, Owners, Snapshot};
 
-/// A merge of all segments. Memory: one block per segment.
+/// A merge of all sources of entries. Memory: one block per segment, one per level of a takeover's table.
 #[derive(Debug)]
 pub struct Scan {
     snapshot: Arc<Snapshot>,
@@ -22,7 +22,7 @@ pub struct Scan {
     own: Option<Id>,
     limits: Limits,
     /// A binary heap, least key first; every cursor stands on an entry.
-    heap: Vec<SegmentCursor>,
+    heap: Vec<EntryCursor>,
     key: Vec<u8>,
     prefix: Vec<u8>,
     /// Index blocks that could not be read. The rest comes first, then these as an error.
@@ -41,17 +41,17 @@ impl Scan {
         Scan::over(snapshot, selection, own, |_| true)
     }
 
-    /// The same of some segments alone: of a key it gives what stands there.
+    /// The same of some sources alone: of a key it gives what stands there.
     pub fn over(
         snapshot: Arc<Snapshot>,
         selection: Selection,
         own: Option<Id>,
         walked: impl Fn(usize) -> bool,
     ) -> Result<Scan> {
-        let mut heap = Vec::with_capacity(snapshot.segments.len());
+        let mut heap = Vec::with_capacity(snapshot.sources.len());
         let mut damage = Vec::new();
-        for (index, segment) in snapshot.segments.iter().enumerate().filter(|(index, _)| walked(*index)) {
-            let mut cursor = SegmentCursor::tolerant(segment.clone(), index);
+        for (index, source) in snapshot.sources.iter().enumerate().filter(|(index, _)| walked(*index)) {
+            let mut cursor = EntryCursor::tolerant(source, index);
             match cursor.advance() {
                 Ok(true) => heap.push(cursor),
                 Ok(false) => damage.extend(cursor.take_damage()),
@@ -142,12 +142,12 @@ impl Scan {
             while let Some(cursor) = self.heap.first_mut()
                 && cursor.key() == self.key
             {
-                let segment = cursor.index;
-                let uid = self.snapshot.log_of(segment).uid;
-                if self.snapshot.owners.counts(&self.key[..dataset_end], uid) {
+                let source = cursor.index;
+                let user = self.snapshot.user_of_source(source);
+                if self.snapshot.owners.counts(&self.key[..dataset_end], user) {
                     KeyVersions::collect(
                         &self.snapshot,
-                        segment,
+                        source,
                         cursor.place(),
                         cursor.value(),
                         self.own,
@@ -211,7 +211,7 @@ impl Scan {
     }
 
     fn sift_down(&mut self, mut i: usize) {
-        let before = |a: &SegmentCursor, b: &SegmentCursor| (a.key(), a.index) < (b.key(), b.index);
+        let before = |a: &EntryCursor, b: &EntryCursor| (a.key(), a.index) < (b.key(), b.index);
         loop {
             let mut least = i;
             for child in [2 * i + 1, 2 * i + 2] {

@@ -8,7 +8,8 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::{Entry, EntryId, Location};
 use fieldstone_format::keys::key_text;
-use fieldstone_format::segment::CommitInfo;
+
+use fieldstone_journal::entry_source::{EntryCommit, Place};
 
 use super::ranges::slab;
 use crate::snapshot::{Order, Snapshot};
@@ -19,18 +20,16 @@ const MISSING_NAMED: usize = 4;
 /// An entry, with the commit it came by.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// Index of its segment in the snapshot.
-    pub segment: u32,
-    /// Index of the block in the segment, and place in the block.
-    pub place: (u32, u32),
-    /// Writer whose files hold its bytes.
-    pub writer: Id,
-    /// Its commit.
-    pub commit: CommitInfo,
+    /// Number of its source in the snapshot.
+    pub source: u32,
+    /// Its place in the source.
+    pub place: Place,
+    /// Its commit. Of moved entries, stamp and time are those of the commit that they were moved from.
+    pub commit: EntryCommit,
+    /// The writer whose files hold its bytes, or the takeover that does.
+    pub holder: Id,
     /// Its place among all versions.
     pub order: Order,
-    /// Its place in the store that it was moved from, which it keeps.
-    pub moved: Option<Order>,
     /// When the attempt it is of began; `None` where its writer named none.
     pub attempt: Option<Order>,
     /// The entry.
@@ -38,30 +37,21 @@ pub struct Part {
 }
 
 impl Part {
-    /// An entry of run `run`, visible or not; its order is that of its own commit.
-    pub fn decode(snapshot: &Snapshot, segment: usize, place: (u32, u32), value: &[u8]) -> Result<Part> {
-        let writer = snapshot.log_of(segment).writer;
+    /// An entry of a source, visible or not; its order is that of its own commit.
+    pub fn decode(snapshot: &Snapshot, source: usize, place: Place, value: &[u8]) -> Result<Part> {
         let entry = Entry::decode(value)?;
-        let meta = snapshot.segments[segment].meta()?;
-        let mut commit = *usize::try_from(entry.commit)
-            .ok()
-            .and_then(|i| meta.commits.get(i))
-            .ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
-        if entry.location.version() > u32::from(meta.version) {
-            return Err(Error::corrupt("an index entry is newer than its segment's version"));
-        }
-        let (mut order, mut attempt) = ((commit.stamp, writer), snapshot.attempt_of(segment));
-        let origin = commit.origin.and_then(|origin| meta.origins.get(origin as usize));
-        if let Some(origin) = origin {
-            (commit.stamp, commit.time) = (origin.stamp, origin.time);
-            order = (origin.stamp, origin.writer);
-            attempt = origin.attempt.as_ref().map(|attempt| (attempt.began, attempt.writer));
+        let mut commit = snapshot.commit_at(source, entry.commit)?;
+        snapshot.check_version(source, &entry)?;
+        let holder = snapshot.holder(source, &entry)?;
+        let (mut order, mut attempt) = ((commit.stamp, commit.writer), commit.attempt);
+        if let Some(moved) = commit.moved {
+            (commit.stamp, commit.time) = (moved.order.0, moved.time);
+            (order, attempt) = (moved.order, moved.attempt);
         }
         if let Location::AttemptTombstone(tombstone) = &entry.location {
             attempt = Some((tombstone.began, tombstone.writer));
         }
-        let moved = origin.map(|_| order);
-        Ok(Part { segment: segment as u32, place, writer, commit, order, moved, attempt, entry })
+        Ok(Part { source: source as u32, place, commit, holder, order, attempt, entry })
     }
 
     /// Extents of the chunks that an array is cut by; of one whose blocks are ranges of its bytes, boxes that
@@ -81,7 +71,7 @@ impl Part {
 
     /// Its name within the store.
     pub fn id(&self) -> EntryId {
-        EntryId { writer: self.writer, sequence: self.commit.sequence, ordinal: self.entry.ordinal }
+        EntryId { writer: self.commit.writer, sequence: self.commit.sequence, ordinal: self.entry.ordinal }
     }
 }
 
@@ -103,7 +93,8 @@ impl KeyVersions {
         if parts.len() > 1 {
             parts.sort_by(|a, b| {
                 // Entries of one transaction share their order: among them the commits' own stamps count.
-                let rank = |p: &Part| (p.order, p.commit.stamp, p.writer, p.commit.sequence, p.entry.ordinal);
+                let rank =
+                    |p: &Part| (p.order, p.commit.stamp, p.commit.writer, p.commit.sequence, p.entry.ordinal);
                 rank(b).cmp(&rank(a))
             });
         }
@@ -133,21 +124,22 @@ impl KeyVersions {
         self.parts[self.live..].iter().filter(|part| !part.entry.is_removal()).count()
     }
 
-    /// Adds an entry of run `run` if it is visible.
+    /// Adds an entry of a source if it is visible.
     pub fn collect(
         snapshot: &Snapshot,
-        segment: usize,
-        place: (u32, u32),
+        source: usize,
+        place: Place,
         value: &[u8],
         own: Option<Id>,
         parts: &mut Vec<Part>,
     ) -> Result<()> {
-        let part = Part::decode(snapshot, segment, place, value)?;
-        if snapshot.gives_up(part.writer, part.commit.sequence, &part.entry) {
+        let part = Part::decode(snapshot, source, place, value)?;
+        if snapshot.gives_up(&part.commit, part.holder, &part.entry) {
             return Ok(());
         }
-        if let Some(order) = snapshot.order(part.writer, &part.commit, own) {
-            parts.push(Part { order: part.moved.unwrap_or(order), ..part });
+        if let Some(order) = snapshot.order(&part.commit, own) {
+            let order = part.commit.moved.map_or(order, |moved| moved.order);
+            parts.push(Part { order, ..part });
         }
         Ok(())
     }
@@ -178,8 +170,8 @@ impl KeyVersions {
 
     fn disagreement(&self, a: &Part, b: &Part) -> Error {
         let say = |part: &Part| match &part.entry.array {
-            Some(array) => format!("writer {} says {} {:?}", part.writer, array.dtype, array.shape),
-            None => format!("writer {} wrote opaque bytes", part.writer),
+            Some(array) => format!("writer {} says {} {:?}", part.commit.writer, array.dtype, array.shape),
+            None => format!("writer {} wrote opaque bytes", part.commit.writer),
         };
         Code::PiecesDiffer
             .error(format!("the pieces of {} disagree: {}, {}", self.name(), say(a), say(b)))

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_core::schema::Selection;
 use fieldstone_format::entry::{Blocks, Location};
+use fieldstone_format::takeover::TakeoverTable;
 use fieldstone_journal::medium::Inspect;
+use fieldstone_journal::takeover::Takeover;
 
 use crate::api::PlaceFile;
 use crate::read::{Part, Scan};
 use crate::snapshot::Snapshot;
 
-/// Logs, commits and segments, then every version of every field that a request selects.
+/// Logs, commits, segments and takeovers, then every version of every field that a request selects.
 pub fn dump(inspect: &dyn Inspect, snapshot: &Arc<Snapshot>, selection: Selection) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     for log in &snapshot.logs {
@@ -56,6 +58,9 @@ pub fn dump(inspect: &dyn Inspect, snapshot: &Arc<Snapshot>, selection: Selectio
             ));
         }
     }
+    for takeover in snapshot.taken.takeovers().all() {
+        lines.extend(takeover_lines(takeover)?);
+    }
     let mut scan = Scan::new(snapshot.clone(), selection, None)?.with_removed(true).lenient(true);
     while let Some(versions) = scan.next_key()? {
         lines.push(versions.name());
@@ -68,6 +73,32 @@ pub fn dump(inspect: &dyn Inspect, snapshot: &Arc<Snapshot>, selection: Selectio
             lines.push(format!("  {state} {}", part_text(part)));
         }
     }
+    Ok(lines)
+}
+
+/// A takeover, its tables, and the logs that it replaces.
+fn takeover_lines(takeover: &Arc<Takeover>) -> Result<Vec<String>> {
+    let header = &takeover.header;
+    let mut lines = vec![format!(
+        "takeover {} by {}@{} process {}, {} bytes: replaces {} logs",
+        takeover.shown,
+        header.maker.user,
+        header.maker.host,
+        header.maker.process,
+        takeover.bytes,
+        takeover.rows(TakeoverTable::Names)
+    )];
+    for (table, reference) in &takeover.record.tables {
+        lines.push(format!("  table {table:?}: {} rows, height {}", reference.rows, reference.height));
+    }
+    takeover.each_log(|log| {
+        let row = &log.row;
+        lines.push(format!(
+            "  log {}: {} commits, up to stamp {}, first taken over by takeover {}",
+            log.writer, row.sequence, row.stamp, row.taken
+        ));
+        Ok(())
+    })?;
     Ok(lines)
 }
 
@@ -106,7 +137,7 @@ fn part_text(part: &Part) -> String {
                 Blocks::Inline(blocks) => format!("{} blocks", blocks.len()),
                 Blocks::Table { offset, .. } => format!("blocks by the table at {offset}"),
             };
-            format!("{} at {offset}, {blocks}", PlaceFile::Own(part.writer, *file))
+            format!("{} at {offset}, {blocks}", PlaceFile::Own(part.holder, *file))
         }
     };
     format!("commit {} stamp {}: {what}, {} bytes, {place}", part.commit.sequence, part.order.0, entry.length)

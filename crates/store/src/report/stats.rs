@@ -14,8 +14,8 @@ use crate::snapshot::Snapshot;
 /// Counts what a request selects, and the files of the whole store.
 pub fn stats(files: &Arc<Files>, snapshot: &Arc<Snapshot>, selection: Selection) -> Result<Stats> {
     let mut stats = Stats {
-        writers: snapshot.logs.len() as u64,
-        segments: snapshot.segments.len() as u64,
+        writers: (snapshot.logs.len() + snapshot.taken.heads().len()) as u64,
+        segments: snapshot.sources.len() as u64,
         ..Stats::default()
     };
     let mut last: (Vec<u8>, Vec<u8>) = Default::default();

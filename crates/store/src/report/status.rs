@@ -30,27 +30,27 @@ pub fn status(
 ) -> Result<Status> {
     let space = inspect.space();
     let mut transactions: HashMap<Id, TransactionStatus> = HashMap::new();
-    for log in &snapshot.logs {
-        for prepared in &log.record.prepared {
-            let decided = snapshot.transaction_state(prepared.transaction, log.uid);
-            if decided.is_some_and(|decided| decided.closed()) {
-                continue;
-            }
-            let entry = transactions.entry(prepared.transaction).or_insert_with(|| TransactionStatus {
-                id: prepared.transaction,
-                owners: Vec::new(),
-                fields: 0,
-                kinds: decided.map_or(0, |decided| decided.kinds()),
-                since: prepared.since,
-            });
-            let header = &log.header;
-            let state = state(env, log, refresher);
+    for (id, prepared) in snapshot.all_prepared() {
+        let decided = snapshot.transaction_state(id, prepared.user);
+        if decided.is_some_and(|decided| decided.closed()) {
+            continue;
+        }
+        let entry = transactions.entry(id).or_insert_with(|| TransactionStatus {
+            id,
+            owners: Vec::new(),
+            fields: 0,
+            kinds: decided.map_or(0, |decided| decided.kinds()),
+            since: prepared.since,
+        });
+        // A log that is taken over has ended.
+        let state = snapshot.log(prepared.writer).map_or("closed", |log| state(env, log, refresher));
+        if let Some(header) = snapshot.header(prepared.writer) {
             entry
                 .owners
                 .push(format!("{}@{} process {} ({state})", header.user, header.host, header.process));
-            entry.fields += prepared.fields;
-            entry.since = entry.since.min(prepared.since);
         }
+        entry.fields += prepared.fields;
+        entry.since = entry.since.min(prepared.since);
     }
     let mut transactions: Vec<_> = transactions.into_values().collect();
     transactions.sort_by_key(|t| (t.since, t.id));
@@ -72,7 +72,9 @@ pub fn status(
         }
     };
     Ok(Status {
-        id: snapshot.logs.first().map(|log| log.header.store),
+        id: (!snapshot.sources.is_empty()).then(|| snapshot.store_of(0)).or_else(|| {
+            snapshot.logs.first().map(|log| log.header.store)
+        }),
         format: snapshot.format.version,
         format_pin: snapshot
             .format
@@ -99,18 +101,16 @@ fn problems(inspect: &dyn Inspect, snapshot: &Snapshot, files: &Files) -> Result
     if let Some(gone) = &snapshot.without_logs {
         note(Code::LogsGone, "logs".to_owned(), gone.what());
     }
-    for log in &snapshot.logs {
-        for &(number, length) in &log.record.data_logs {
-            if snapshot.accepted.concerns(log.writer, number) {
-                continue;
-            }
-            let file = files.shown(log.writer, number);
-            match inspect.data_loss(log.writer, number, length)? {
-                None => {}
-                Some(DataLoss::Missing) => note(Code::DataGone, file, "the file is missing".to_owned()),
-                Some(DataLoss::Short(there, synced)) => {
-                    note(Code::Truncated, file, format!("{there} bytes are there, {synced} were synced"));
-                }
+    for (writer, number, length) in data_logs(snapshot)? {
+        if snapshot.accepted.concerns(writer, number) {
+            continue;
+        }
+        let file = files.shown(writer, number);
+        match inspect.data_loss(writer, number, length)? {
+            None => {}
+            Some(DataLoss::Missing) => note(Code::DataGone, file, "the file is missing".to_owned()),
+            Some(DataLoss::Short(there, synced)) => {
+                note(Code::Truncated, file, format!("{there} bytes are there, {synced} were synced"));
             }
         }
     }
@@ -180,12 +180,36 @@ pub fn acceptance(identity: &dyn Identity, loss: &AcceptedLoss, files: &Files) -
     }
 }
 
+/// The data logs of all writers and takeovers, each with its durable length.
+fn data_logs(snapshot: &Snapshot) -> Result<Vec<(Id, u32, u64)>> {
+    let mut all = Vec::new();
+    for log in &snapshot.logs {
+        all.extend(log.record.data_logs.iter().map(|(number, length)| (log.writer, *number, *length)));
+    }
+    for takeover in snapshot.taken.takeovers().all() {
+        let id = takeover.header.id;
+        all.extend(takeover.record.data_logs.iter().map(|(number, length)| (id, *number, *length)));
+        takeover.each_log(|log| {
+            all.extend(log.row.data_logs.iter().map(|(number, length)| (log.writer, *number, *length)));
+            Ok(())
+        })?;
+    }
+    Ok(all)
+}
+
 /// Bytes of each user's files: of logs as their commits say, of others as they are.
 fn bytes_by_user(env: &Env, inspect: &dyn Inspect, snapshot: &Snapshot) -> Result<Vec<(String, u64)>> {
     let mut bytes = inspect.beside_logs()?;
     for log in &snapshot.logs {
-        let data: u64 = log.record.data_logs.iter().map(|(_, length)| length).sum();
-        *bytes.entry(log.uid).or_default() += log.ends.end() + data;
+        *bytes.entry(log.uid).or_default() += log.ends.end();
+    }
+    for takeover in snapshot.taken.takeovers().all() {
+        *bytes.entry(takeover.user).or_default() += takeover.bytes;
+    }
+    for (writer, _, length) in data_logs(snapshot)? {
+        let of_takeover = snapshot.taken.takeovers().all().iter().find(|takeover| takeover.header.id == writer);
+        let user = of_takeover.map(|takeover| takeover.user).or_else(|| snapshot.user_of(writer));
+        *bytes.entry(user.unwrap_or_default()).or_default() += length;
     }
     Ok(bytes.into_iter().map(|(user, bytes)| (env.identity.user_name(user), bytes)).collect())
 }

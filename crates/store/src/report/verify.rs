@@ -15,17 +15,20 @@ use fieldstone_format::entry::Location;
 use fieldstone_format::log::FrameInfo;
 use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::segment::{BlockCursor, SegmentMeta};
+use fieldstone_format::takeover::TakeoverTable;
+use fieldstone_journal::entry_source::{EntrySource, Place};
 use fieldstone_journal::medium::Inspect;
+use fieldstone_journal::segment::Segment;
+use fieldstone_journal::takeover::Takeover;
 
 use super::status::accepted;
 use crate::api::{Damage, PlaceFile, VerifyReport};
 use crate::files::Files;
 use crate::read::{Match, Matcher, Part, Source, lookup};
-use crate::segment::Segment;
 use crate::snapshot::{Refresher, Snapshot, SnapshotLog};
 
 /// Verifies what a request selects, hidden versions included; for the empty request also the marker,
-/// every commit of every log, boards and headers.
+/// every commit of every log, every table of every takeover, boards and headers.
 pub fn verify(
     files: &Arc<Files>,
     snapshot: &Arc<Snapshot>,
@@ -37,8 +40,11 @@ pub fn verify(
         Check { files, snapshot, report: VerifyReport::default(), compared: Vec::new(), in_logs: Vec::new() };
     let whole = selection.is_unconstrained();
     let mut matcher = Matcher::new(selection);
-    for (index, segment) in snapshot.segments.iter().enumerate() {
-        check.segment(index, segment, &mut matcher)?;
+    for (index, source) in snapshot.sources.iter().enumerate() {
+        match source {
+            EntrySource::Segment(segment, _) => check.segment(index, segment, &mut matcher)?,
+            EntrySource::Takeover(takeover) => check.takeover_entries(index, takeover, &mut matcher)?,
+        }
     }
     for problem in &snapshot.problems {
         if problem.damage {
@@ -55,6 +61,9 @@ pub fn verify(
         let refresher = refresher.lock();
         for log in &snapshot.logs {
             check.log(log, &refresher)?;
+        }
+        for takeover in snapshot.taken.takeovers().all() {
+            check.takeover(takeover)?;
         }
         check.strangers()?;
     }
@@ -142,28 +151,77 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    fn entry(&mut self, segment: usize, at: (u32, u32), key: &[u8], value: &[u8]) -> Result<()> {
+    /// The entries of a takeover; its blocks are read from disk again.
+    fn takeover_entries(
+        &mut self,
+        index: usize,
+        takeover: &Arc<Takeover>,
+        matcher: &mut Matcher,
+    ) -> Result<()> {
+        let mut row = 0u64;
+        let walked = takeover.check(TakeoverTable::Entries, |key, value| {
+            let at = ((row >> 32) as u32, row as u32);
+            row += 1;
+            match matches!(matcher.test(key), Ok(Match::Yes)) {
+                true => self.entry(index, at, key, value),
+                false => Ok(()),
+            }
+        });
+        self.note(None, || takeover.shown.clone(), walked)
+    }
+
+    /// Header, record and all other tables of a takeover, and the headers of the data logs that it names.
+    fn takeover(&mut self, takeover: &Arc<Takeover>) -> Result<()> {
+        let file = || takeover.shown.clone();
+        self.report.files += 1;
+        let copies = self.inspect().check_takeover(takeover);
+        self.note(None, file, copies)?;
+        for table in TakeoverTable::ALL.into_iter().filter(|table| *table != TakeoverTable::Entries) {
+            self.note(None, file, takeover.check(table, |_, _| Ok(())))?;
+        }
+        let mut data_logs: Vec<(Id, u32, u64)> = Vec::new();
+        let own = takeover.record.data_logs.iter();
+        data_logs.extend(own.map(|(number, length)| (takeover.header.id, *number, *length)));
+        let walked = takeover.each_log(|log| {
+            data_logs.extend(log.row.data_logs.iter().map(|(number, length)| (log.writer, *number, *length)));
+            Ok(())
+        });
+        self.note(None, file, walked)?;
+        for (writer, number, length) in data_logs {
+            if self.snapshot.accepted.concerns(writer, number) {
+                continue;
+            }
+            let outcome = self.inspect().check_data(writer, number, length);
+            self.report.files += 1;
+            self.note(None, || self.files.shown(writer, number), outcome)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, source: usize, at: Place, key: &[u8], value: &[u8]) -> Result<()> {
         let name = || Some(fieldstone_format::keys::key_text(key));
-        let part = match Part::decode(self.snapshot, segment, at, value) {
+        let part = match Part::decode(self.snapshot, source, at, value) {
             Ok(part) => part,
             Err(e) => {
-                let file = self.snapshot.segments[segment].reference.file;
-                let file = PlaceFile::Own(self.snapshot.segments[segment].writer, file);
-                return self.note(name(), || file.to_string(), Err(e));
+                let file = self.snapshot.sources[source].shown();
+                return self.note(name(), || file, Err(e));
             }
         };
-        if self.snapshot.gives_up(part.writer, part.commit.sequence, &part.entry) {
+        if self.snapshot.gives_up(&part.commit, part.holder, &part.entry) {
             return Ok(());
         }
         let file = match &part.entry.location {
             Location::Removed { .. } => return Ok(()),
-            Location::Blocks { file, .. } => PlaceFile::Own(part.writer, *file),
+            Location::Blocks { file, .. } => PlaceFile::Own(part.holder, *file),
             Location::Grown(grown) => {
                 self.report.array_files.insert(grown.path.clone());
                 PlaceFile::Grown(grown.path.as_str().into())
             }
             Location::External(external) => PlaceFile::Outside(external.url.as_str().into()),
-            _ => PlaceFile::Own(part.writer, 0),
+            _ => match &self.snapshot.sources[source] {
+                EntrySource::Segment(..) => PlaceFile::Own(part.holder, 0),
+                EntrySource::Takeover(takeover) => PlaceFile::Takeover(takeover.shown.as_str().into()),
+            },
         };
         self.report.fields += 1;
         if part.entry.array.as_ref().is_some_and(|array| array.piece.is_some()) && self.compared != key {
@@ -176,7 +234,7 @@ impl<'a> Check<'a> {
             Err(e) => {
                 let hidden = self.is_hidden(&part, key);
                 if let Location::Blocks { file: 0, offset, .. } = &part.entry.location {
-                    self.in_logs.push((part.writer, *offset, hidden));
+                    self.in_logs.push((part.holder, *offset, hidden));
                 }
                 match hidden {
                     true => self.older(name().unwrap_or_default(), &file, &e),
@@ -224,10 +282,9 @@ impl<'a> Check<'a> {
     /// Whether newer versions hide an entry, or it was removed or aborted.
     fn is_hidden(&self, part: &Part, key: &[u8]) -> bool {
         if let Some(id) = part.commit.transaction
-            && self.snapshot.order(part.writer, &part.commit, None).is_none()
+            && self.snapshot.order(&part.commit, None).is_none()
         {
-            let log = self.snapshot.log(part.writer);
-            return log.is_some_and(|log| self.snapshot.has_ended(id, log.uid));
+            return self.snapshot.has_ended(id, part.commit.user);
         }
         let found = lookup(self.snapshot, key, None);
         found.is_ok_and(|found| found.is_none_or(|v| !v.live().iter().any(|live| live.id() == part.id())))
@@ -238,7 +295,7 @@ impl<'a> Check<'a> {
         let damaged = match marker.map(|bytes| Marker::decode(&bytes)) {
             Some(Ok(_)) => None,
             Some(Err(e)) => Some(e),
-            None if self.snapshot.logs.is_empty() => None,
+            None if !self.snapshot.has_commits() => None,
             None => Some(Error::corrupt("the file is missing; the logs still give id and schema")),
         };
         self.report.files += 1;
@@ -298,7 +355,8 @@ impl<'a> Check<'a> {
     /// Logs that hold no commit, and files that are not of a store.
     fn strangers(&mut self) -> Result<()> {
         for (name, log) in self.inspect().logs()? {
-            match log.map(|id| self.snapshot.log(id).is_some()) {
+            match log.map(|id| self.snapshot.head(id) > 0) {
+                // One that a takeover replaces goes after a while.
                 Some(true) => {}
                 Some(false) => self.report.notes.push(format!("{name}: holds no whole commit")),
                 None => self.report.notes.push(format!("{name}: is not a file of the store")),

@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use fieldstone_core::env::{FileKind, Space};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::{CommitRecord, FrameInfo};
-use fieldstone_format::{Id, claim, data, log};
+use fieldstone_format::{Id, claim, data, log, takeover};
 
 use super::FileMedium;
 use super::log_reader::{LogReader, read_header};
 use super::open_files::read_vec;
+use super::takeovers::check_copies;
 use crate::medium::{Address, DataLoss, Inspect, Tip};
+use crate::takeover::Takeover;
 
 impl Inspect for FileMedium {
     fn check(&self, log: &Tip, each: &mut dyn FnMut(FrameInfo, Result<CommitRecord>)) -> Result<()> {
@@ -46,6 +48,10 @@ impl Inspect for FileMedium {
         })
     }
 
+    fn check_takeover(&self, takeover: &Takeover) -> Result<()> {
+        check_copies(&*self.env.disk, &self.files.path(takeover.header.id, 0))
+    }
+
     fn check_header(&self, log: &Tip) -> Result<()> {
         let path = self.layout.log(log.writer);
         let file = self.files.get(log.writer, 0)?;
@@ -60,7 +66,7 @@ impl Inspect for FileMedium {
         if upto == 0 {
             return Ok(());
         }
-        let path = self.layout.file(writer, number);
+        let path = self.files.path(writer, number);
         let file = self.files.get(writer, number)?;
         let stat = file.stat().map_err(|e| Error::io("look at", &path, e))?;
         if stat.len < upto {
@@ -85,7 +91,8 @@ impl Inspect for FileMedium {
             Err(e) if e.kind() == NotFound => return Ok(Vec::new()),
             Err(e) => return Err(Error::io("list", &folder, e)),
         };
-        let claimed = |name: &str, kind| kind == FileKind::File && claim::is_file_name(name);
+        let is_known = |name: &str| claim::is_file_name(name) || takeover::parse_file_name(name).is_some();
+        let claimed = |name: &str, kind| kind == FileKind::File && is_known(name);
         let of_log = |name: &str, kind| log::parse_file_name(name).filter(|_| kind == FileKind::File);
         let kept = names.into_iter().filter(|(name, kind)| !claimed(name, *kind));
         Ok(kept.map(|(name, kind)| (format!("logs/{name}"), of_log(&name, kind))).collect())
@@ -113,7 +120,7 @@ impl Inspect for FileMedium {
     }
 
     fn data_loss(&self, writer: Id, number: u32, upto: Address) -> Result<Option<DataLoss>> {
-        let path = self.layout.file(writer, number);
+        let path = self.files.path(writer, number);
         match self.env.disk.stat(&path) {
             Ok(stat) if stat.len >= upto => Ok(None),
             Ok(stat) => Ok(Some(DataLoss::Short(stat.len, upto))),

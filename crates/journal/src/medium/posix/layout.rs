@@ -67,10 +67,4 @@ impl Layout {
             n => self.data().join(data::file_name(writer, n)),
         }
     }
-
-    /// A path as it is shown: relative to the store's folder.
-    pub fn shown(&self, writer: Id, number: u32) -> String {
-        let path = self.file(writer, number);
-        path.strip_prefix(&self.root).unwrap_or(&path).display().to_string()
-    }
 }

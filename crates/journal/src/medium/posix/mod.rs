@@ -3,10 +3,12 @@
 //! ```text
 //! fieldstone          the marker: id and schema (`create`)
 //! logs/WRITER.log     header and frames (`log_file`, `log_reader`); claims (`claims`)
+//! logs/OWNER-N.takeover  what stands in for ended logs (`takeovers`)
 //! data/WRITER-N.data  payloads of large flushes (`data_log`)
 //! boards/HOST.board   what the writers of a host say of their logs (`slot`, `boards`)
 //! ```
 //!
+//! * `takeovers`: which takeovers count, and which logs they replace;
 //! * `watch`: which logs moved; `look`: what a look at one log says; `folder`: listing again what changed;
 //! * `linked`: whether what was written can still be reached; `open_files`: files opened for reading;
 //! * `remains`: what a store has that lost its folder of logs;
@@ -29,6 +31,7 @@ mod look;
 pub mod open_files;
 mod remains;
 mod slot;
+mod takeovers;
 mod watch;
 
 use std::ffi::OsStr;
@@ -147,7 +150,7 @@ impl Medium for FileMedium {
     }
 
     fn shown(&self, writer: Id, number: u32) -> String {
-        self.layout.shown(writer, number)
+        self.files.shown(writer, number)
     }
 
     fn marker(&self) -> Result<Option<Vec<u8>>> {

@@ -2,7 +2,7 @@
 //! files than a process may hold open.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,6 +24,8 @@ pub struct OpenFiles {
     disk: Arc<dyn Disk>,
     layout: Layout,
     open: Mutex<HashMap<(Id, u32), Arc<dyn DiskFile>>>,
+    /// Files of takeovers, by the ids that name their data logs.
+    takeovers: Mutex<HashMap<Id, PathBuf>>,
     /// How many are kept open at most: fewer than [`OPEN_MAX`] once the system refused one.
     most: AtomicUsize,
 }
@@ -31,12 +33,30 @@ pub struct OpenFiles {
 impl OpenFiles {
     /// No file is opened yet.
     pub fn new(disk: Arc<dyn Disk>, layout: Layout) -> OpenFiles {
-        OpenFiles { disk, layout, open: Mutex::default(), most: AtomicUsize::new(OPEN_MAX) }
+        OpenFiles { disk, layout, open: Mutex::default(), takeovers: Mutex::default(), most: AtomicUsize::new(OPEN_MAX) }
     }
 
     /// The paths of the store.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// From now on file 0 of this id is a takeover.
+    pub fn name_takeover(&self, id: Id, path: PathBuf) {
+        self.takeovers.lock().insert(id, path);
+    }
+
+    /// File 0 of a writer is its log, or its takeover; file n its data log n.
+    pub fn path(&self, writer: Id, number: u32) -> PathBuf {
+        let takeover = || self.takeovers.lock().get(&writer).cloned();
+        let takeover = if number == 0 { takeover() } else { None };
+        takeover.unwrap_or_else(|| self.layout.file(writer, number))
+    }
+
+    /// Such a file as it is shown: relative to the store's folder.
+    pub fn shown(&self, writer: Id, number: u32) -> String {
+        let path = self.path(writer, number);
+        path.strip_prefix(self.layout.root()).unwrap_or(&path).display().to_string()
     }
 
     /// The file `number` of `writer`, open for reading.
@@ -45,7 +65,7 @@ impl OpenFiles {
         if let Some(file) = open.get(&(writer, number)) {
             return Ok(file.clone());
         }
-        let path = self.layout.file(writer, number);
+        let path = self.path(writer, number);
         let mut opened = self.disk.open_plain(&path, false);
         let refused = |e: &std::io::Error| e.raw_os_error().is_some_and(|code| TOO_MANY.contains(&code));
         if !open.is_empty() && opened.as_ref().is_err_and(refused) {
@@ -85,14 +105,14 @@ impl OpenFiles {
             outcome = read_exact_at(&*self.reopened(writer, number)?, buffer, offset);
         }
         outcome.map_err(|e| {
-            Error::io("read", &self.layout.file(writer, number), e)
+            Error::io("read", &self.path(writer, number), e)
                 .context(format!("{} bytes at {offset}", buffer.len()))
         })
     }
 
     /// Reads `length` bytes at `offset` of a writer's file; see [`read_vec`].
     pub fn read_vec(&self, writer: Id, number: u32, offset: u64, length: u64) -> Result<Vec<u8>> {
-        let path = self.layout.file(writer, number);
+        let path = self.path(writer, number);
         match read_vec(&*self.get(writer, number)?, &path, offset, length) {
             Err(e) if e.kind() == fieldstone_core::ErrorKind::Corrupt => {
                 read_vec(&*self.reopened(writer, number)?, &path, offset, length)

@@ -9,7 +9,7 @@
 //!   for as long as it lasts, so that reads can say so;
 //! * a log that cannot be read is skipped and named; it hides nothing else.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::env::Env;
@@ -28,7 +28,9 @@ use super::log_reader::read_header;
 use super::look::{LogState, Looked, Looker, Store};
 use super::open_files::OpenFiles;
 use super::remains;
+use super::takeovers::{FolderTakeovers, Opener};
 use crate::medium::{Claims, Findings, LogsGone, Look, Loss, Problem, Tip, Watch, is_believed};
+use crate::takeover::Takeovers;
 
 /// How long boards are trusted, nanoseconds.
 const TRUST: u64 = 1_000_000_000;
@@ -45,6 +47,7 @@ pub struct FolderWatch {
     listed: Vec<Id>,
     strange: Vec<Problem>,
     claims: Arc<ListedClaims>,
+    takeovers: FolderTakeovers,
     boards: Boards,
     /// The last commit of this process's writer in each of its logs.
     own: BTreeMap<Id, Slot>,
@@ -64,6 +67,8 @@ pub struct FolderWatch {
     sealed: HashMap<Id, (u64, u32)>,
     /// Logs of a version that we do not know.
     foreign: BTreeMap<Id, u32>,
+    /// Logs that takeovers replace, as far as anything still names them.
+    replaced: HashSet<Id>,
     /// The identity of the store, once it is known.
     store: Option<Store>,
     /// Whether other hosts' writes may show late, once that is known.
@@ -85,6 +90,7 @@ impl FolderWatch {
             listed: Vec::new(),
             strange: Vec::new(),
             claims,
+            takeovers: FolderTakeovers::new(),
             boards: Boards::default(),
             own: BTreeMap::new(),
             moved: false,
@@ -95,6 +101,7 @@ impl FolderWatch {
             losses: BTreeMap::new(),
             sealed: HashMap::new(),
             foreign: BTreeMap::new(),
+            replaced: HashSet::new(),
             store: None,
             lags: None,
             looked: None,
@@ -114,6 +121,58 @@ impl FolderWatch {
         self.empty.retain(|writer, _| listed.contains(writer));
         self.passed.retain(|writer, _| listed.contains(writer));
         self.foreign.retain(|writer, _| listed.contains(writer));
+    }
+
+    /// Takes the takeovers that the folder lists. Logs that they replace are not looked at any more.
+    fn list_takeovers(&mut self) -> Result<()> {
+        let names = &self.logs_folder.names;
+        self.find_store(!names.is_empty())?;
+        let opener = Opener { env: &self.env, files: &self.files, store: self.store.as_ref() };
+        if self.takeovers.list(&self.logs_folder.names, &opener)? {
+            self.moved = true;
+            let known = self.listed.iter().chain(self.log_states.keys()).chain(self.own.keys());
+            let known: BTreeSet<Id> = known.chain(self.losses.keys()).copied().collect();
+            for log in known {
+                if self.is_replaced(log)? {
+                    self.forget(log);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets a log that a takeover replaces.
+    fn forget(&mut self, log: Id) {
+        self.log_states.remove(&log);
+        self.own.remove(&log);
+        self.empty.remove(&log);
+        self.behind.remove(&log);
+        self.passed.remove(&log);
+        self.losses.remove(&log);
+        self.foreign.remove(&log);
+    }
+
+    /// Whether a takeover of its own user replaces a log.
+    fn is_replaced(&mut self, log: Id) -> Result<bool> {
+        if self.replaced.contains(&log) {
+            return Ok(true);
+        }
+        let Some(user) = self.takeovers.user_of(log)? else { return Ok(false) };
+        let path = self.files.layout().log(log);
+        let is_own = match self.env.disk.stat(&path) {
+            Ok(stat) => stat.uid == user,
+            // Its file is gone: what is known of it, or a board, says whose it was.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                let known = self.log_states.get(&log).map(|state| state.tip.uid);
+                let boards = || self.boards.slots().filter(|(_, slot)| slot.writer == log).map(|(owner, _)| owner);
+                known.map_or_else(|| boards().count() == 0 || boards().any(|owner| owner == user), |uid| uid == user)
+            }
+            Err(e) => return Err(Error::io("look at", &path, e)),
+        };
+        if is_own {
+            self.replaced.insert(log);
+        }
+        Ok(is_own)
     }
 
     /// Whether the folder of logs is gone, and what shows that.
@@ -198,7 +257,7 @@ impl FolderWatch {
         let outcome = looker.look(writer, slot.as_ref(), log_state.as_ref(), whole, &mut self.sealed);
         let problem =
             |file: String, why: &str, damage| Problem { file, why: why.to_owned(), damage, skipped: !damage };
-        let file = self.files.layout().shown(writer, 0);
+        let file = self.files.shown(writer, 0);
         self.foreign.remove(&writer);
         let mut passed = None;
         let mut cut = None;
@@ -288,9 +347,10 @@ impl FolderWatch {
     fn find(&mut self, writers: &[Id], now: u64) -> Findings {
         let mut problems: Vec<Problem> = self.boards.problems().chain(&self.strange).cloned().collect();
         problems.extend(self.passed.values().cloned());
+        problems.extend(self.takeovers.problems().iter().cloned());
         let mut foreign = self.boards.foreign().to_vec();
         for (writer, version) in &self.foreign {
-            let file = self.files.layout().shown(*writer, 0);
+            let file = self.files.shown(*writer, 0);
             let why = unknown_version("the log", version).message().to_owned();
             problems.push(Problem { file: file.clone(), why, damage: true, skipped: false });
             foreign.push(format!("{file} of format version {version}"));
@@ -307,14 +367,15 @@ impl FolderWatch {
         let certain = |since: u64| !lags || now.saturating_sub(since) >= LAG;
         let (losses, late): (Vec<_>, Vec<_>) =
             self.losses.values().cloned().partition(|(since, _)| certain(*since));
-        let plain = |losses: Vec<(u64, Loss)>| losses.into_iter().map(|(_, loss)| loss).collect();
-        Findings { problems, foreign, losses: plain(losses), late: plain(late), without_logs: None }
+        let plain = |losses: Vec<(u64, Loss)>| losses.into_iter().map(|(_, loss)| loss);
+        let losses = plain(losses).chain(self.takeovers.losses().iter().cloned()).collect();
+        Findings { problems, foreign, losses, late: plain(late).collect(), without_logs: None }
     }
 
     /// Reports what is damaged in the header of a log that is read nevertheless, and a log that lost commits.
     fn note_damage(&self, writer: Id, problems: &mut Vec<Problem>) {
         let log_state = self.log_states.get(&writer);
-        let file = || self.files.layout().shown(writer, 0);
+        let file = || self.files.shown(writer, 0);
         let mut note = |why: &str, damage| {
             problems.push(Problem { file: file(), why: why.to_owned(), damage, skipped: false })
         };
@@ -335,6 +396,9 @@ impl Watch for FolderWatch {
         let logs_moved = list_if_changed(&self.env, &folder, &mut self.logs_folder)?;
         if logs_moved {
             self.list();
+        }
+        if logs_moved || self.takeovers.is_due() {
+            self.list_takeovers()?;
         }
         let boards_moved = self.boards.read(&self.env, self.files.layout(), self.listed.len())?;
         let without_logs = self.without_logs();
@@ -359,6 +423,15 @@ impl Watch for FolderWatch {
         writers.sort_unstable();
         writers.dedup();
         self.find_store(!writers.is_empty())?;
+        if !self.takeovers.counted().is_empty() {
+            let mut living = Vec::with_capacity(writers.len());
+            for writer in writers {
+                if !self.is_replaced(writer)? {
+                    living.push(writer);
+                }
+            }
+            writers = living;
+        }
         for &writer in writers.iter().filter(|writer| self.is_due(**writer, all)).collect::<Vec<_>>() {
             self.look_at(writer, now, all)?;
             self.read_header_again(writer)?;
@@ -368,6 +441,12 @@ impl Watch for FolderWatch {
             self.log_states.remove(&writer);
             self.moved = true;
             self.look_at(writer, now, true)?;
+        }
+        // A log that is missing may have been replaced since the folder was listed.
+        if !self.losses.is_empty() && list_if_changed(&self.env, &folder, &mut self.logs_folder)? {
+            self.list();
+            self.list_takeovers()?;
+            writers.retain(|writer| !self.replaced.contains(writer));
         }
         self.behind = writers.iter().filter(|writer| self.is_behind(**writer)).copied().collect();
         let findings = Findings { without_logs, ..self.find(&writers, now) };
@@ -391,6 +470,10 @@ impl Watch for FolderWatch {
         self.log_states.values().map(|log_state| log_state.tip.clone()).collect()
     }
 
+    fn takeovers(&self) -> Takeovers {
+        self.takeovers.counted().clone()
+    }
+
     fn findings(&self) -> Findings {
         self.findings.clone()
     }
@@ -407,7 +490,8 @@ impl Watch for FolderWatch {
             (there == Some(owner) || owner == self.env.identity.uid()).then_some(slot.stamp)
         };
         let logs = self.log_states.values().map(|log_state| log_state.tip.record.stamp);
-        let stamps = logs.chain(self.boards.slots().filter_map(of_slot));
+        let taken = self.takeovers.counted().all().iter().map(|takeover| takeover.header.newest);
+        let stamps = logs.chain(self.boards.slots().filter_map(of_slot)).chain(taken);
         stamps.filter(|stamp| is_believed(*stamp, now)).max().unwrap_or(0)
     }
 

@@ -1,0 +1,259 @@
+//! Takeovers as a snapshot shows them: those that count, up to the version that it is cut back to.
+//!
+//! Decisions, prepared commits, and the store's own records of all takeovers are read once, when the takeovers change: no
+//! snapshot looks for them again. Everything else is looked up when it is asked for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use fieldstone_core::sync::Mutex;
+use fieldstone_core::{ErrorKind, Result};
+use fieldstone_format::takeover::TakeoverTable;
+use fieldstone_format::takeover::rows::{DatasetRow, DecisionRow, StoreRecordRow, TransactionRow};
+use fieldstone_format::version::{OwnerName, Version};
+use fieldstone_format::{Id, acceptance, schema_extension, setting};
+
+use super::{AcceptedLoss, Decided, Order, Prepared, SchemaExtension, StoreSetting};
+use crate::entry_source::EntryCommit;
+use crate::medium::Problem;
+use crate::takeover::{TakenCommit, TakenLog, Takeover, Takeovers};
+
+/// The version that a snapshot is cut back to.
+#[derive(Debug)]
+struct Cut {
+    version: Version,
+    /// By user, the number of the newest takeover that the version names.
+    numbers: HashMap<u32, u64>,
+}
+
+impl Cut {
+    fn number(&self, user: u32) -> u64 {
+        self.numbers.get(&user).copied().unwrap_or(0)
+    }
+
+    /// Whether the version has a commit of a log that is taken over.
+    fn holds(&self, user: u32, (writer, sequence): (Id, u64), taken: u64) -> bool {
+        taken <= self.number(user) || sequence <= self.version.sequence(writer)
+    }
+}
+
+/// A decision in a log that is taken over.
+#[derive(Debug, Clone)]
+pub struct TakenDecision {
+    /// The user whose log it is.
+    pub user: u32,
+    /// The log.
+    pub writer: Id,
+    /// The decision.
+    pub decided: Arc<Decided>,
+}
+
+/// The takeovers of a snapshot.
+#[derive(Debug, Default)]
+pub struct Taken {
+    takeovers: Takeovers,
+    cut: Option<Cut>,
+    /// Decisions in logs that are taken over.
+    pub decisions: Vec<TakenDecision>,
+    /// Commits in such logs that are prepared under transactions, whether or not these are decided.
+    pub prepared: Vec<(Id, Prepared)>,
+    /// Extensions of the schema in them, with the users whose logs they are.
+    pub extensions: Vec<(u32, Arc<SchemaExtension>)>,
+    /// Settings of the store in them.
+    pub settings: Vec<Arc<StoreSetting>>,
+    /// Acceptances in them.
+    pub accepted: Vec<Arc<AcceptedLoss>>,
+    /// Tables that could not be read whole.
+    pub problems: Vec<Problem>,
+    heads: OnceLock<Vec<(Id, u64)>>,
+    attempts: Mutex<HashMap<(u32, String), Option<Order>>>,
+}
+
+impl Taken {
+    /// What takeovers say, all of it.
+    pub fn new(takeovers: Takeovers) -> Result<Taken> {
+        Taken::of(takeovers, None)
+    }
+
+    /// What takeovers say of a version.
+    pub fn at(takeovers: Takeovers, version: &Version) -> Result<Taken> {
+        let number = |name: &fieldstone_format::version::TakeoverName| match name.owner {
+            OwnerName::User(user) => Some((user, name.number)),
+            OwnerName::Subject(_) => None,
+        };
+        let numbers = version.takeovers().iter().filter_map(number).collect();
+        Taken::of(takeovers, Some(Cut { version: version.clone(), numbers }))
+    }
+
+    fn of(takeovers: Takeovers, cut: Option<Cut>) -> Result<Taken> {
+        let mut taken = Taken { cut, ..Taken::default() };
+        for takeover in takeovers.all() {
+            for (table, read) in [
+                (TakeoverTable::Transactions, Taken::read_transactions(&mut taken, takeover)),
+                (TakeoverTable::StoreRecords, Taken::read_records(&mut taken, takeover)),
+            ] {
+                match read {
+                    Err(e) if e.kind() == ErrorKind::Corrupt => taken.problems.push(Problem {
+                        file: takeover.shown.clone(),
+                        why: format!("{table:?}: {}", e.message()),
+                        damage: true,
+                        skipped: false,
+                    }),
+                    read => read?,
+                }
+            }
+        }
+        taken.takeovers = takeovers;
+        Ok(taken)
+    }
+
+    fn read_transactions(&mut self, takeover: &Arc<Takeover>) -> Result<()> {
+        let user = takeover.user;
+        takeover.each_below(TakeoverTable::Transactions, &[], |key, value| {
+            let transaction = fieldstone_format::bytes::Cursor::new(key).id()?;
+            let row = TransactionRow::decode(transaction, value)?;
+            for DecisionRow { stamp, writer, sequence, decision } in row.decisions {
+                if self.has(takeover, writer, sequence)? {
+                    let decided = Arc::new(Decided { decision, stamp });
+                    self.decisions.push(TakenDecision { user, writer, decided });
+                }
+            }
+            for prepared in row.prepared {
+                let mut sequence = prepared.sequence;
+                if !self.has(takeover, prepared.writer, sequence)? {
+                    sequence = self.cut.as_ref().map_or(0, |cut| cut.version.sequence(prepared.writer));
+                }
+                if sequence > 0 {
+                    let (writer, fields, since) = (prepared.writer, prepared.fields, prepared.since);
+                    self.prepared.push((transaction, Prepared { writer, user, sequence, fields, since }));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn read_records(&mut self, takeover: &Arc<Takeover>) -> Result<()> {
+        let user = takeover.user;
+        takeover.each_below(TakeoverTable::StoreRecords, &[], |key, value| {
+            let row = StoreRecordRow::decode(key, value)?;
+            let (stamp, writer, sequence, time) = (row.stamp, row.writer, row.sequence, row.time);
+            if !self.has(takeover, writer, sequence)? {
+                return Ok(());
+            }
+            if let Some(text) = schema_extension::decode(&row.record)? {
+                self.extensions.push((user, Arc::new(SchemaExtension { stamp, writer, text })));
+            }
+            if let Some(setting) = setting::decode(&row.record)? {
+                self.settings.push(Arc::new(StoreSetting { stamp, writer, time, user, setting }));
+            }
+            if let Some(acceptance) = acceptance::decode(&row.record)? {
+                let log = writer;
+                self.accepted.push(Arc::new(AcceptedLoss { stamp, log, sequence, time, user, acceptance }));
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether the snapshot has a commit of a log that a takeover replaces.
+    fn has(&self, takeover: &Arc<Takeover>, writer: Id, sequence: u64) -> Result<bool> {
+        let Some(cut) = &self.cut else { return Ok(true) };
+        let taken = takeover.log(writer)?.map_or(0, |log| log.row.taken);
+        Ok(cut.holds(takeover.user, (writer, sequence), taken))
+    }
+
+    /// The takeovers.
+    pub fn takeovers(&self) -> &Takeovers {
+        &self.takeovers
+    }
+
+    /// The same takeovers without a cut, where there is none.
+    pub fn is_whole(&self) -> bool {
+        self.cut.is_none()
+    }
+
+    /// Whether the snapshot has a commit, given that its log is one that the snapshot knows.
+    #[inline]
+    pub fn holds(&self, commit: &EntryCommit) -> bool {
+        match &self.cut {
+            Some(cut) if commit.taken > 0 => {
+                cut.holds(commit.user, (commit.writer, commit.sequence), commit.taken)
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether the version that the snapshot is cut back to has all that a takeover has.
+    pub fn holds_all(&self, takeover: &Takeover) -> bool {
+        self.cut.as_ref().is_none_or(|cut| takeover.number() <= cut.number(takeover.user))
+    }
+
+    /// The log of a writer that a takeover replaces; none where no table says so, or the snapshot has no commit of it.
+    pub fn log(&self, writer: Id) -> Option<(&Arc<Takeover>, TakenLog)> {
+        let (takeover, log) = self.takeovers.log(writer).ok().flatten()?;
+        (self.head(takeover, &log) > 0).then_some((takeover, log))
+    }
+
+    /// The last commit of a log that the snapshot has; 0 for none.
+    pub fn head(&self, takeover: &Takeover, log: &TakenLog) -> u64 {
+        let (last, taken) = (log.row.sequence, log.row.taken);
+        match &self.cut {
+            Some(cut) if !cut.holds(takeover.user, (log.writer, last), taken) => {
+                cut.version.sequence(log.writer)
+            }
+            _ => last,
+        }
+    }
+
+    /// The logs that takeovers replace, each with its last commit that the snapshot has. Those that cannot be read are left
+    /// out.
+    pub fn heads(&self) -> &[(Id, u64)] {
+        self.heads.get_or_init(|| {
+            let mut heads = Vec::new();
+            for takeover in self.takeovers.all() {
+                let _ = takeover.each_log(|log| {
+                    let head = self.head(takeover, &log);
+                    heads.extend((head > 0).then_some((log.writer, head)));
+                    Ok(())
+                });
+            }
+            heads.sort_unstable();
+            heads
+        })
+    }
+
+    /// When an attempt of a user began, as far as takeovers know it.
+    pub fn attempt(&self, user: u32, name: &str) -> Option<Order> {
+        if self.takeovers.all().iter().all(|takeover| takeover.rows(TakeoverTable::Attempts) == 0) {
+            return None;
+        }
+        let mut known = self.attempts.lock();
+        *known.entry((user, name.to_owned())).or_insert_with(|| {
+            let own = self.takeovers.all().iter().filter(|takeover| takeover.user == user);
+            own.filter_map(|takeover| takeover.attempt(name).ok().flatten()).min()
+        })
+    }
+
+    /// The row of a dataset in each takeover that has one, by its encoded first level.
+    pub fn each_dataset(&self, mut each: impl FnMut(&Takeover, &[u8], &DatasetRow)) -> Result<()> {
+        for takeover in self.takeovers.all() {
+            takeover.each_below(TakeoverTable::Datasets, &[], |key, value| {
+                each(takeover, key, &DatasetRow::decode(value)?);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A commit of a log that a takeover replaces, as entries name it by its number.
+    pub fn commit(&self, takeover: &Arc<Takeover>, number: u64) -> Result<(EntryCommit, TakenCommit)> {
+        let taken = takeover.commit(number)?;
+        let mut commit = EntryCommit::new(taken.writer, takeover.user, &taken.info);
+        (commit.forgotten, commit.taken) = (taken.order, taken.taken);
+        Ok((commit, taken))
+    }
+
+    /// The greatest stamp of a commit in a takeover.
+    pub fn newest(&self) -> u64 {
+        self.takeovers.all().iter().map(|takeover| takeover.header.newest).max().unwrap_or(0)
+    }
+}
