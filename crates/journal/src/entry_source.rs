@@ -298,3 +298,56 @@ pub type Place = (u32, u32);
 fn row_of((high, low): Place) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
+
+/// Cursors in the order of their keys; of equal keys the one of the source with the least number comes first.
+#[derive(Debug, Default)]
+pub struct EntryHeap {
+    /// A binary heap, least key first; every cursor stands on an entry.
+    heap: Vec<EntryCursor>,
+}
+
+impl EntryHeap {
+    /// Of cursors that stand on entries.
+    pub fn new(heap: Vec<EntryCursor>) -> EntryHeap {
+        let mut heap = EntryHeap { heap };
+        for i in (0..heap.heap.len() / 2).rev() {
+            heap.sift_down(i);
+        }
+        heap
+    }
+
+    /// The cursor with the least key.
+    pub fn first(&self) -> Option<&EntryCursor> {
+        self.heap.first()
+    }
+
+    /// The same, to be moved on; [`settle`](Self::settle) follows.
+    pub fn first_mut(&mut self) -> Option<&mut EntryCursor> {
+        self.heap.first_mut()
+    }
+
+    /// Restores the order after the first cursor moved, or drops it where it ended.
+    pub fn settle(&mut self, more: bool) {
+        if !more {
+            self.heap.swap_remove(0);
+        }
+        self.sift_down(0);
+    }
+
+    fn sift_down(&mut self, mut i: usize) {
+        let before = |a: &EntryCursor, b: &EntryCursor| (a.key(), a.index) < (b.key(), b.index);
+        loop {
+            let mut least = i;
+            for child in [2 * i + 1, 2 * i + 2] {
+                if child < self.heap.len() && before(&self.heap[child], &self.heap[least]) {
+                    least = child;
+                }
+            }
+            if least == i {
+                return;
+            }
+            self.heap.swap(i, least);
+            i = least;
+        }
+    }
+}

@@ -252,7 +252,8 @@ impl Feed {
     /// Whether all logs are of this user.
     pub fn is_of(&self, user: u32) -> bool {
         let taken = self.snapshot.taken.takeovers().all();
-        self.snapshot.logs.iter().all(|log| log.uid == user) && taken.iter().all(|takeover| takeover.user == user)
+        self.snapshot.logs.iter().all(|log| log.uid == user)
+            && taken.iter().all(|takeover| takeover.user == user)
     }
 
     /// Commits of a log behind `after` that carry side records, oldest first. Commits of fields alone are
@@ -283,7 +284,9 @@ impl Feed {
         };
         let ahead = self.medium.first_commits(writer, log.ends.frame)?;
         let last = (*log.record).clone();
-        for record in ahead.into_iter().map(|(_, record)| record).chain([last]).filter(|record| record.fields > 0) {
+        for record in
+            ahead.into_iter().map(|(_, record)| record).chain([last]).filter(|record| record.fields > 0)
+        {
             let CommitRecord { sequence, stamp, time, transaction, view, .. } = record;
             let info = CommitInfo { sequence, stamp, time, transaction, origin: None, view };
             commits.push(EntryCommit::new(writer, log.uid, &info));
@@ -309,7 +312,8 @@ impl Feed {
     }
 
     fn entries_that(&self, asked: Asked) -> Entries {
-        let sources = (0..self.snapshot.sources.len()).filter(|i| asked.may_be_in(&self.snapshot, *i)).rev().collect();
+        let sources =
+            (0..self.snapshot.sources.len()).filter(|i| asked.may_be_in(&self.snapshot, *i)).rev().collect();
         Entries { feed: self.clone(), asked, sources, cursor: None, decoder: KeyDecoder::new() }
     }
 
@@ -359,12 +363,7 @@ impl Feed {
     }
 
     fn pass(&self, file: String, error: &Error) {
-        let problem = Problem {
-            file,
-            why: error.message().to_owned(),
-            damage: true,
-            skipped: false,
-        };
+        let problem = Problem { file, why: error.message().to_owned(), damage: true, skipped: false };
         let mut passed = self.passed.lock();
         if !passed.contains(&problem) {
             passed.push(problem);
@@ -649,7 +648,8 @@ impl Entries {
         if snapshot.gives_up(&commit, holder, &entry) || entry.is_attempt_tombstone() {
             return Ok(None);
         }
-        let (stamp, time) = commit.moved.map_or((commit.stamp, commit.time), |moved| (moved.order.0, moved.time));
+        let (stamp, time) =
+            commit.moved.map_or((commit.stamp, commit.time), |moved| (moved.order.0, moved.time));
         let removal = entry.is_removal();
         let (dtype, shape) = entry.array.map(|array| (array.dtype, array.shape)).unzip();
         Ok(Some(EntryChange {

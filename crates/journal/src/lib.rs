@@ -40,6 +40,7 @@
 
 pub mod author;
 pub mod beside;
+pub mod compact;
 pub mod conformance;
 pub mod entry_source;
 pub mod feed;

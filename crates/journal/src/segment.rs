@@ -196,14 +196,7 @@ pub struct SegmentCursor {
 impl SegmentCursor {
     /// A cursor before the first entry, which stops at damage.
     pub fn new(segment: Arc<Segment>) -> SegmentCursor {
-        SegmentCursor {
-            segment,
-            next_block: 0,
-            entry: 0,
-            block: None,
-            tolerant: false,
-            damage: Vec::new(),
-        }
+        SegmentCursor { segment, next_block: 0, entry: 0, block: None, tolerant: false, damage: Vec::new() }
     }
 
     /// A cursor before the first entry, which skips damaged blocks and keeps account of them.

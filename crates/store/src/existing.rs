@@ -127,7 +127,8 @@ fn check_there(
         return Ok(());
     }
     let header = snapshot.header(there.newest().commit.writer);
-    let by = header.map_or_else(|| "somebody".to_owned(), |header| format!("{}@{}", header.user, header.host));
+    let by =
+        header.map_or_else(|| "somebody".to_owned(), |header| format!("{}@{}", header.user, header.host));
     let of = of(there.newest()).map(|other| format!(" in attempt {other}")).unwrap_or_default();
     Err(exists(&there.key, &format!("is there already, written by {by}{of}")))
 }

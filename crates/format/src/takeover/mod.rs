@@ -39,6 +39,16 @@ pub fn file_name(owner: &str, number: u64) -> String {
     format!("{owner}-{number}.takeover")
 }
 
+/// The name of a takeover's file while it is written, by its id.
+pub fn new_name(id: Id) -> String {
+    format!("{id}.takeover-new")
+}
+
+/// The id in the name of a takeover that is being written.
+pub fn parse_new_name(name: &str) -> Option<Id> {
+    Id::parse(name.strip_suffix(".takeover-new")?)
+}
+
 /// The owner's part and the number in the name of a takeover's file.
 pub fn parse_file_name(name: &str) -> Option<(&str, u64)> {
     let (owner, digits) = name.strip_suffix(".takeover")?.rsplit_once('-')?;

@@ -12,9 +12,10 @@
 //! datasets      encoded first level           stamp: varint  writer  entries: varint  bytes: varint  purged: varint
 //! attempts      name                          began: u64  writer
 //! flushes       session number                repetition: varint  writer  sequence: varint  time: i64
+//! axes          level: u8  keyword  value     place: varint
 //! condemned     path                          since: i64  number: varint
 //! ```
-//! Entries and side records are as other modules describe them; keys of axes, facts and taken logs have no value.
+//! Entries and side records are as other modules describe them; facts and taken logs have no value.
 
 use std::sync::Arc;
 
@@ -419,6 +420,9 @@ pub struct DatasetRow {
 }
 
 impl DatasetRow {
+    /// One without a commit.
+    pub const NONE: DatasetRow = DatasetRow { stamp: 0, writer: Id::LEAST, entries: 0, bytes: 0, purged: 0 };
+
     /// Encodes the value.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -551,7 +555,7 @@ pub fn flush_key(session: Id, number: u64) -> Vec<u8> {
 }
 
 /// What the logs of one process have in common: a key in the table of facts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Facts {
     /// The host in the log's header.
     pub host: String,
@@ -583,10 +587,30 @@ impl Facts {
 
 /// The key of a value in the table of axes: its level, its keyword, and the value as keys have it.
 pub fn axis_key(level: u8, keyword: &str, value: &KeyValue) -> Vec<u8> {
-    let mut out = vec![level];
-    keys::encode_text(keyword, &mut out);
+    let mut out = axis_prefix(level, keyword);
     keys::encode_value(value, &mut out);
     out
+}
+
+/// The begin of such a key, which an encoded value follows.
+pub fn axis_prefix(level: u8, keyword: &str) -> Vec<u8> {
+    let mut out = vec![level];
+    keys::encode_text(keyword, &mut out);
+    out
+}
+
+/// The value of such a row: how many keywords were met before this one, in the order of the entries.
+pub fn axis_place(place: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.put_varint(place);
+    out
+}
+
+/// Reads such a value.
+pub fn parse_axis_place(value: &[u8]) -> Result<u64> {
+    let cursor = &mut Cursor::new(value);
+    let place = cursor.varint()?;
+    end(cursor, place)
 }
 
 /// Level, keyword and value in a key of the table of axes.

@@ -9,7 +9,6 @@
 //! * the stamp and the owners are looked up when the batch is closed, so that they hold for everybody in it;
 //! * a commit is known to the next snapshot at the moment at which its batch is unflushed no more.
 
-
 use fieldstone_core::sync::{Condvar, Mutex, MutexGuard, thread};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;

@@ -13,6 +13,7 @@
 //! | [`schema`](Journal::schema), [`settings`](Journal::settings), [`format`](Journal::format) | what is in force for the whole store, and how its owner changes it |
 //! | [`acceptances`](Journal::acceptances) | losses that are accepted |
 //! | [`checkpoints`](Journal::checkpoints) | copies of a store in memory |
+//! | [`maintenance`](Journal::maintenance) | takeovers of ended logs |
 //!
 //! A part is a few references, which cost nothing to give out: callers ask for one at each call, and keep none.
 //!
@@ -33,6 +34,7 @@ mod ended;
 mod format;
 mod gathering;
 mod looks;
+mod maintenance;
 mod opening;
 mod options;
 mod schema;
@@ -67,6 +69,7 @@ pub use self::datasets::Datasets;
 pub use self::format::FormatVersion;
 use self::looks::LookState;
 pub use self::looks::Looks;
+pub use self::maintenance::Maintenance;
 use self::opening::{check_existence, check_options, find_identity, no_store, schema_of};
 pub use self::options::JournalOptions;
 pub use self::schema::SchemaInForce;
@@ -295,6 +298,11 @@ impl Journal {
     pub fn checkpoints(&self) -> Checkpoints<'_> {
         let state = self.state();
         Checkpoints { committer: self.committer_of(state), written: &state.checkpoints }
+    }
+
+    /// Maintenance.
+    pub fn maintenance(&self) -> Maintenance<'_> {
+        Maintenance { looks: self.looks() }
     }
 
     // ---- the store as a whole

@@ -21,9 +21,9 @@ use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::{Entry, Location};
+use fieldstone_format::log::LogHeader;
 use fieldstone_format::log::kinds;
 use fieldstone_format::origin::EntryOrigin;
-use fieldstone_format::log::LogHeader;
 use fieldstone_format::version::Version;
 
 pub use accepted::Accepted;
@@ -36,9 +36,9 @@ pub use snapshot_log::{AcceptedLoss, SchemaExtension, SnapshotLog, StoreSetting}
 pub use taken::{Taken, TakenDecision};
 pub use user_state::{ALL_KINDS, Decided, UserState};
 
+use crate::entry_source::{EntryCommit, EntrySource, Moved};
 use crate::medium::Claims;
 pub use crate::medium::{LogsGone, Look, Loss, Problem};
-use crate::entry_source::{EntryCommit, EntrySource, Moved};
 use crate::takeover::Takeover;
 
 /// The position of a version of a field in the order of all versions; the greater one is newer.
@@ -326,10 +326,12 @@ impl Snapshot {
         self.transaction_state(transaction, user).is_some_and(|state| state.closed())
     }
 
-    /// Logs of a user with commits prepared under a transaction, each with the last one's sequence.
+    /// Logs of a user with commits prepared under a transaction, each with the last one's sequence; by log.
     pub fn prepared(&self, transaction: Id, user: u32) -> Vec<(Id, u64)> {
         let own = self.prepared_by_all(transaction).filter(|prepared| prepared.user == user);
-        own.map(|prepared| (prepared.writer, prepared.sequence)).collect()
+        let mut own: Vec<(Id, u64)> = own.map(|prepared| (prepared.writer, prepared.sequence)).collect();
+        own.sort_unstable();
+        own
     }
 
     /// Logs with commits prepared under a transaction.
@@ -527,7 +529,8 @@ fn extensions(
 ) -> Vec<Arc<SchemaExtension>> {
     let counts = |user: u32| folder_owner.is_none_or(|owner| owner == user);
     let living = logs.iter().filter(|log| counts(log.uid)).flat_map(|log| log.extensions.iter().cloned());
-    let older = taken.extensions.iter().filter(|(user, _)| counts(*user)).map(|(_, extension)| extension.clone());
+    let older =
+        taken.extensions.iter().filter(|(user, _)| counts(*user)).map(|(_, extension)| extension.clone());
     let mut all: Vec<_> = living.chain(older).collect();
     all.sort_by_key(|extension| (extension.stamp, extension.writer));
     all

@@ -9,7 +9,9 @@ use std::sync::{Arc, OnceLock};
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::takeover::TakeoverTable;
-use fieldstone_format::takeover::rows::{DatasetRow, DecisionRow, StoreRecordRow, TransactionRow};
+use fieldstone_format::takeover::rows::{
+    DatasetRow, DecisionRow, PreparedRow, StoreRecordRow, TransactionRow,
+};
 use fieldstone_format::version::{OwnerName, Version};
 use fieldstone_format::{Id, acceptance, schema_extension, setting};
 
@@ -118,18 +120,37 @@ impl Taken {
                     self.decisions.push(TakenDecision { user, writer, decided });
                 }
             }
-            for prepared in row.prepared {
-                let mut sequence = prepared.sequence;
-                if !self.has(takeover, prepared.writer, sequence)? {
-                    sequence = self.cut.as_ref().map_or(0, |cut| cut.version.sequence(prepared.writer));
-                }
-                if sequence > 0 {
-                    let (writer, fields, since) = (prepared.writer, prepared.fields, prepared.since);
-                    self.prepared.push((transaction, Prepared { writer, user, sequence, fields, since }));
-                }
+            for PreparedRow { writer, sequence, fields, since } in row.prepared {
+                let prepared = match self.has(takeover, writer, sequence)? {
+                    true => Some(Prepared { writer, user, sequence, fields, since }),
+                    false => self.prepared_before(takeover, writer, transaction)?,
+                };
+                self.prepared.extend(prepared.map(|prepared| (transaction, prepared)));
             }
             Ok(())
         })
+    }
+
+    /// What a log had prepared under a transaction in the version that the snapshot is cut back to.
+    fn prepared_before(
+        &self,
+        takeover: &Arc<Takeover>,
+        writer: Id,
+        transaction: Id,
+    ) -> Result<Option<Prepared>> {
+        let head = self.cut.as_ref().map_or(0, |cut| cut.version.sequence(writer));
+        let mut found: Option<Prepared> = None;
+        takeover.each_commit(writer, |commit| {
+            let (info, (fields, _)) = (commit.info, commit.published);
+            if info.sequence <= head && info.transaction == Some(transaction) {
+                let (sequence, since, user) = (info.sequence, info.time, takeover.user);
+                let first = Prepared { writer, user, sequence, fields: 0, since };
+                let prepared = found.get_or_insert(first);
+                (prepared.sequence, prepared.fields) = (sequence, prepared.fields + fields);
+            }
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     fn read_records(&mut self, takeover: &Arc<Takeover>) -> Result<()> {

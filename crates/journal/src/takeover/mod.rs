@@ -218,7 +218,8 @@ impl Takeovers {
 
     /// The newest of each owner.
     pub fn newest(&self) -> impl Iterator<Item = &Arc<Takeover>> {
-        let last_of_owner = |pair: &[Arc<Takeover>]| pair.get(1).is_none_or(|next| next.owner() != pair[0].owner());
+        let last_of_owner =
+            |pair: &[Arc<Takeover>]| pair.get(1).is_none_or(|next| next.owner() != pair[0].owner());
         (0..self.0.len()).filter(move |i| last_of_owner(&self.0[*i..])).map(|i| &self.0[i])
     }
 

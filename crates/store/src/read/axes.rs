@@ -9,7 +9,7 @@ use fieldstone_core::schema::Selection;
 use fieldstone_format::Id;
 use fieldstone_format::keys::KeyDecoder;
 use fieldstone_format::takeover::TakeoverTable;
-use fieldstone_format::takeover::rows::parse_axis_key;
+use fieldstone_format::takeover::rows::{parse_axis_key, parse_axis_place};
 use fieldstone_journal::entry_source::EntrySource;
 use fieldstone_journal::segment::Segment;
 use fieldstone_journal::session::Limits;
@@ -140,13 +140,13 @@ fn of_takeover(snapshot: &Snapshot, takeover: &Arc<Takeover>, all: &mut AxisValu
     if hides || !snapshot.taken.holds_all(takeover) {
         return Ok(false);
     }
-    takeover.each_below(TakeoverTable::Axes, &[], |key, _| {
+    let mut by_place: BTreeMap<u64, (u8, Arc<str>, Vec<KeyValue>)> = BTreeMap::new();
+    takeover.each_below(TakeoverTable::Axes, &[], |key, place| {
         let (level, keyword, value) = parse_axis_key(key)?;
-        match all.last_mut() {
-            Some((of, name, values)) if (*of, &*name) == (level, &keyword) => values.push(value),
-            _ => all.push((level, keyword, vec![value])),
-        }
+        let axis = by_place.entry(parse_axis_place(place)?).or_insert_with(|| (level, keyword, Vec::new()));
+        axis.2.push(value);
         Ok(())
     })?;
+    all.extend(by_place.into_values());
     Ok(true)
 }

@@ -34,7 +34,8 @@ pub fn transactions(snapshot: &Snapshot) -> Vec<TransactionState> {
         aborted: state.aborted(),
         ended: state.closed(),
         order: Some(state.order()),
-        prepared: snapshot.prepared(id, user),
+        // What is prepared under one that has ended, its end covers, or nobody ever sees.
+        prepared: if state.closed() { Vec::new() } else { snapshot.prepared(id, user) },
     });
     let mut all: Vec<TransactionState> = decided.collect();
     for (id, prepared) in snapshot.all_prepared() {

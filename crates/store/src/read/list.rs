@@ -63,8 +63,9 @@ fn shows(older: &Snapshot, commit: &EntryCommit) -> bool {
 fn holds_news(snapshot: &Snapshot, source: usize, older: &Snapshot) -> bool {
     match &snapshot.sources[source] {
         EntrySource::Segment(segment, _) => segment.meta().map_or(true, |meta| {
-            (0..meta.commits.len() as u64)
-                .any(|number| snapshot.commit_at(source, number).map_or(true, |commit| !shows(older, &commit)))
+            (0..meta.commits.len() as u64).any(|number| {
+                snapshot.commit_at(source, number).map_or(true, |commit| !shows(older, &commit))
+            })
         }),
         // Of what is prepared, a later decision may have made something visible.
         EntrySource::Takeover(takeover) => {

@@ -22,7 +22,9 @@ pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Opt
     let mut parts = Vec::new();
     for (index, source) in snapshot.sources.iter().enumerate() {
         // Logs that do not count are not read: damage in them is not reported here.
-        if !snapshot.owners.counts(dataset, snapshot.user_of_source(index)) || !source.may_contain(key, hash)? {
+        if !snapshot.owners.counts(dataset, snapshot.user_of_source(index))
+            || !source.may_contain(key, hash)?
+        {
             continue;
         }
         let mut cursor = EntryCursor::new(source, index);

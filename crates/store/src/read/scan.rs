@@ -7,7 +7,7 @@ use fieldstone_core::schema::Selection;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::level_ends;
-use fieldstone_journal::entry_source::EntryCursor;
+use fieldstone_journal::entry_source::{EntryCursor, EntryHeap};
 use fieldstone_journal::session::Limits;
 
 use super::matcher::{Match, Matcher};
@@ -21,8 +21,7 @@ pub struct Scan {
     matcher: Matcher,
     own: Option<Id>,
     limits: Limits,
-    /// A binary heap, least key first; every cursor stands on an entry.
-    heap: Vec<EntryCursor>,
+    heap: EntryHeap,
     key: Vec<u8>,
     prefix: Vec<u8>,
     /// Index blocks that could not be read. The rest comes first, then these as an error.
@@ -60,23 +59,19 @@ impl Scan {
             }
         }
         let matcher = Matcher::new(selection);
-        let mut scan = Scan {
+        Ok(Scan {
             snapshot,
             matcher,
             own,
             limits: Limits::default(),
-            heap,
+            heap: EntryHeap::new(heap),
             key: Vec::new(),
             prefix: Vec::new(),
             damage,
             removed: false,
             lenient: false,
             users: BTreeSet::new(),
-        };
-        for i in (0..scan.heap.len() / 2).rev() {
-            scan.sift_down(i);
-        }
-        Ok(scan)
+        })
     }
 
     /// The same walk, within the limits of a session.
@@ -204,26 +199,6 @@ impl Scan {
         if let Some(cursor) = self.heap.first_mut() {
             self.damage.extend(cursor.take_damage());
         }
-        if !more {
-            self.heap.swap_remove(0);
-        }
-        self.sift_down(0);
-    }
-
-    fn sift_down(&mut self, mut i: usize) {
-        let before = |a: &EntryCursor, b: &EntryCursor| (a.key(), a.index) < (b.key(), b.index);
-        loop {
-            let mut least = i;
-            for child in [2 * i + 1, 2 * i + 2] {
-                if child < self.heap.len() && before(&self.heap[child], &self.heap[least]) {
-                    least = child;
-                }
-            }
-            if least == i {
-                return;
-            }
-            self.heap.swap(i, least);
-            i = least;
-        }
+        self.heap.settle(more);
     }
 }

@@ -72,9 +72,9 @@ pub fn status(
         }
     };
     Ok(Status {
-        id: (!snapshot.sources.is_empty()).then(|| snapshot.store_of(0)).or_else(|| {
-            snapshot.logs.first().map(|log| log.header.store)
-        }),
+        id: (!snapshot.sources.is_empty())
+            .then(|| snapshot.store_of(0))
+            .or_else(|| snapshot.logs.first().map(|log| log.header.store)),
         format: snapshot.format.version,
         format_pin: snapshot
             .format
@@ -207,7 +207,8 @@ fn bytes_by_user(env: &Env, inspect: &dyn Inspect, snapshot: &Snapshot) -> Resul
         *bytes.entry(takeover.user).or_default() += takeover.bytes;
     }
     for (writer, _, length) in data_logs(snapshot)? {
-        let of_takeover = snapshot.taken.takeovers().all().iter().find(|takeover| takeover.header.id == writer);
+        let of_takeover =
+            snapshot.taken.takeovers().all().iter().find(|takeover| takeover.header.id == writer);
         let user = of_takeover.map(|takeover| takeover.user).or_else(|| snapshot.user_of(writer));
         *bytes.entry(user.unwrap_or_default()).or_default() += length;
     }

@@ -41,6 +41,7 @@ mod shared;
 mod side;
 mod stored;
 mod syncs;
+mod takeovers;
 mod transactions;
 mod users;
 mod versions;

@@ -216,7 +216,7 @@ fn a_feed_gives_entries(system: &dyn Folder) -> Result<()> {
     let array = array.unwrap();
     assert_eq!(array.dtype.map(|dtype| dtype.to_string()).as_deref(), Some("<f8"));
     assert_eq!((array.shape.as_deref(), array.transaction), (Some(&[2, 3][..]), None));
-    let prepared: Vec<EntryChange> = feed.entries_under(writer, id).collect::<Result<_>>()?;
+    let prepared: Vec<EntryChange> = feed.entries_under(id, None).collect::<Result<_>>()?;
     assert_eq!((prepared.len(), prepared[0].transaction, prepared[0].sequence), (1, Some(id), 4));
     assert_eq!(feed.problems(), []);
     Ok(())

@@ -91,7 +91,10 @@ impl Inspect for FileMedium {
             Err(e) if e.kind() == NotFound => return Ok(Vec::new()),
             Err(e) => return Err(Error::io("list", &folder, e)),
         };
-        let is_known = |name: &str| claim::is_file_name(name) || takeover::parse_file_name(name).is_some();
+        let of_takeover = |name: &str| {
+            takeover::parse_file_name(name).is_some() || takeover::parse_new_name(name).is_some()
+        };
+        let is_known = |name: &str| claim::is_file_name(name) || of_takeover(name);
         let claimed = |name: &str, kind| kind == FileKind::File && is_known(name);
         let of_log = |name: &str, kind| log::parse_file_name(name).filter(|_| kind == FileKind::File);
         let kept = names.into_iter().filter(|(name, kind)| !claimed(name, *kind));

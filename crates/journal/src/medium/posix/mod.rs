@@ -8,7 +8,8 @@
 //! boards/HOST.board   what the writers of a host say of their logs (`slot`, `boards`)
 //! ```
 //!
-//! * `takeovers`: which takeovers count, and which logs they replace;
+//! * `takeovers`: which takeovers count, and which logs they replace; `takeover_file`: one that is being written, and what
+//!   goes when it is there;
 //! * `watch`: which logs moved; `look`: what a look at one log says; `folder`: listing again what changed;
 //! * `linked`: whether what was written can still be reached; `open_files`: files opened for reading;
 //! * `remains`: what a store has that lost its folder of logs;
@@ -31,6 +32,7 @@ mod look;
 pub mod open_files;
 mod remains;
 mod slot;
+mod takeover_file;
 mod takeovers;
 mod watch;
 
@@ -49,6 +51,7 @@ use self::linked::Existence;
 use self::log_file::LogFile;
 use self::log_reader::{LogReader, read_header};
 use self::open_files::OpenFiles;
+pub use self::takeover_file::TakeoverFile;
 use self::watch::FolderWatch;
 use super::{Address, Claimed, DataWriter, Inspect, LogWriter, Medium, Watch};
 use crate::identity::StoreIdentity;

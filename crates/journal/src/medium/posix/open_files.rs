@@ -33,7 +33,13 @@ pub struct OpenFiles {
 impl OpenFiles {
     /// No file is opened yet.
     pub fn new(disk: Arc<dyn Disk>, layout: Layout) -> OpenFiles {
-        OpenFiles { disk, layout, open: Mutex::default(), takeovers: Mutex::default(), most: AtomicUsize::new(OPEN_MAX) }
+        OpenFiles {
+            disk,
+            layout,
+            open: Mutex::default(),
+            takeovers: Mutex::default(),
+            most: AtomicUsize::new(OPEN_MAX),
+        }
     }
 
     /// The paths of the store.

@@ -16,6 +16,12 @@ use fieldstone_format::board::{SLOT, Slot};
 
 use super::layout::Layout;
 
+/// The name of this host in file names.
+pub fn file_host(env: &Env) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' };
+    env.identity.host().chars().map(plain).collect()
+}
+
 /// A claimed slot.
 #[derive(Debug)]
 pub struct BoardSlot {
@@ -29,12 +35,7 @@ impl BoardSlot {
     /// Claims a slot with its first content: on the host's board, on the host's board of this user, or on one
     /// of this writer's own.
     pub fn claim(env: &Env, layout: &Layout, slot: &Slot) -> io::Result<BoardSlot> {
-        let host: String = env
-            .identity
-            .host()
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' })
-            .collect();
+        let host = file_host(env);
         let boards = layout.boards();
         for name in [format!("{host}.board"), format!("{host}-{}.board", env.identity.uid())] {
             match BoardSlot::append(env, &boards.join(name), slot) {

@@ -89,8 +89,11 @@ impl FolderTakeovers {
         for (owner, newest) in by_owner {
             match self.open_owner(owner, newest, opener) {
                 Ok(all) => counted.extend(all),
-                Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound | ErrorKind::Denied) => {
-                    let before = self.counted.all().iter().filter(|takeover| takeover.header.owner.name() == owner);
+                Err(e)
+                    if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound | ErrorKind::Denied) =>
+                {
+                    let before =
+                        self.counted.all().iter().filter(|takeover| takeover.header.owner.name() == owner);
                     let before: Vec<Arc<Takeover>> = before.cloned().collect();
                     self.note(owner, newest, &e, before.is_empty());
                     counted.extend(before);
@@ -119,7 +122,9 @@ impl FolderTakeovers {
         for (number, digest) in &first.header.live {
             let takeover = self.open(owner, *number, opener)?;
             if takeover.digest != *digest {
-                return Err(Error::corrupt(format!("takeover {number} is another one than takeover {newest} lists")));
+                return Err(Error::corrupt(format!(
+                    "takeover {number} is another one than takeover {newest} lists"
+                )));
             }
             all.push(takeover);
         }
@@ -141,9 +146,12 @@ impl FolderTakeovers {
             Owner::User(user) => user,
             Owner::Subject { .. } => return Err(named(Error::denied("it is of a subject of a server"))),
         };
-        let may = [user, ROOT].contains(&stat.uid) || opener.store.is_some_and(|store| store.folder_owner == stat.uid);
+        let may = [user, ROOT].contains(&stat.uid)
+            || opener.store.is_some_and(|store| store.folder_owner == stat.uid);
         if !may {
-            return Err(named(Error::denied("its file belongs to neither its owner nor the owner of the folder")));
+            return Err(named(Error::denied(
+                "its file belongs to neither its owner nor the owner of the folder",
+            )));
         }
         if (header.owner.name().as_str(), header.number) != (owner, number) {
             return Err(named(Error::corrupt("it carries another takeover's name")));
@@ -155,8 +163,13 @@ impl FolderTakeovers {
         let id = header.id;
         opener.files.name_takeover(id, path.clone());
         let source = Box::new(FolderBytes { files: opener.files.clone(), id });
-        let takeover =
-            Takeover::new((header, &bytes), &record, (user, shown.clone(), stat.len), source, self.cache.clone());
+        let takeover = Takeover::new(
+            (header, &bytes),
+            &record,
+            (user, shown.clone(), stat.len),
+            source,
+            self.cache.clone(),
+        );
         takeover.map(Arc::new).map_err(named)
     }
 
@@ -167,7 +180,14 @@ impl FolderTakeovers {
         let user = owner.strip_prefix('u').and_then(|uid| uid.parse().ok());
         if let Some(user) = user.filter(|_| is_lost && !denied) {
             let log = Id(xxhash_rust::xxh3::xxh3_128(file.as_bytes()).to_le_bytes());
-            self.losses.push(Loss { log, owner: user, seen: 0, known: newest, file: file.clone(), why: why.clone() });
+            self.losses.push(Loss {
+                log,
+                owner: user,
+                seen: 0,
+                known: newest,
+                file: file.clone(),
+                why: why.clone(),
+            });
         }
         self.problems.push(Problem { file, why, damage: !denied, skipped: denied });
     }
@@ -192,11 +212,7 @@ impl FolderTakeovers {
 }
 
 /// Header of a takeover, from whichever copy is whole, and the bytes that it was read from.
-fn read_header(
-    file: &dyn DiskFile,
-    path: &std::path::Path,
-    len: u64,
-) -> Result<(TakeoverHeader, Vec<u8>)> {
+fn read_header(file: &dyn DiskFile, path: &std::path::Path, len: u64) -> Result<(TakeoverHeader, Vec<u8>)> {
     let first = read_vec(file, path, 0, HEADER_PREFIX as u64)
         .and_then(|prefix| TakeoverHeader::length(&prefix))
         .and_then(|length| read_vec(file, path, 0, u64::from(length)))

@@ -164,8 +164,12 @@ impl FolderWatch {
             // Its file is gone: what is known of it, or a board, says whose it was.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 let known = self.log_states.get(&log).map(|state| state.tip.uid);
-                let boards = || self.boards.slots().filter(|(_, slot)| slot.writer == log).map(|(owner, _)| owner);
-                known.map_or_else(|| boards().count() == 0 || boards().any(|owner| owner == user), |uid| uid == user)
+                let boards =
+                    || self.boards.slots().filter(|(_, slot)| slot.writer == log).map(|(owner, _)| owner);
+                known.map_or_else(
+                    || boards().count() == 0 || boards().any(|owner| owner == user),
+                    |uid| uid == user,
+                )
             }
             Err(e) => return Err(Error::io("look at", &path, e)),
         };

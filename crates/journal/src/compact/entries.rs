@@ -1,0 +1,278 @@
+//! Merging index entries of logs and takeovers into one table, and what is said of them as a whole: datasets and axes.
+//!
+//! An entry changes in three places: the number of its commit, the place of payload that was copied, and the holder of bytes
+//! that stay in data logs of its writer.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::entry::Entry;
+use fieldstone_format::keys;
+use fieldstone_format::table::{BlockSink, TableBuilder, TableRef};
+use fieldstone_format::takeover::TakeoverTable;
+use fieldstone_format::takeover::rows::{DatasetRow, axis_place, axis_prefix};
+
+use super::commits::CommitNumbers;
+use super::inputs::Inputs;
+use super::payload::{DATA_LOG, Payload};
+use super::tables::table;
+use crate::entry_source::{EntryCursor, EntryHeap, EntrySource};
+
+/// A source of entries: which input it is of, and the new numbers of its commits.
+enum Of {
+    /// A segment of a log.
+    Log { log: usize, commits: Vec<u32> },
+    /// A takeover, and the new numbers of the logs that hold bytes.
+    Takeover { takeover: usize, holders: Vec<u64> },
+}
+
+/// Merges the entries of all inputs.
+pub struct EntryMerge<'a> {
+    inputs: &'a Inputs,
+    commits: &'a CommitNumbers,
+    payload: &'a Payload,
+    /// Numbers of logs in the table of names.
+    names: HashMap<Id, u64>,
+    sources: Vec<Of>,
+    heap: EntryHeap,
+    datasets: BTreeMap<Vec<u8>, DatasetRow>,
+    axes: Axes,
+    /// Whether any entry is a removal or an attempt tombstone.
+    pub removals: bool,
+    /// Raw bytes of all entries.
+    pub bytes: u64,
+}
+
+/// An entry on its way.
+struct Moving {
+    /// Its rank under its key: the greater one is newer.
+    rank: (u64, u32, u64),
+    value: Vec<u8>,
+}
+
+impl<'a> EntryMerge<'a> {
+    /// A merge that has not begun.
+    pub fn new(
+        inputs: &'a Inputs,
+        commits: &'a CommitNumbers,
+        payload: &'a Payload,
+        names: HashMap<Id, u64>,
+    ) -> Result<EntryMerge<'a>> {
+        let (mut sources, mut cursors) = (Vec::new(), Vec::new());
+        let mut add = |source: &EntrySource, of: Of| -> Result<()> {
+            let mut cursor = EntryCursor::new(source, sources.len());
+            if cursor.advance()? {
+                cursors.push(cursor);
+            }
+            sources.push(of);
+            Ok(())
+        };
+        let mut datasets = BTreeMap::new();
+        for (log, ended) in inputs.logs.iter().enumerate() {
+            for segment in &ended.log.segments {
+                let meta = segment.meta()?;
+                let numbers = meta.commits.iter().map(|commit| {
+                    let origin = commit.origin.and_then(|origin| meta.origins.get(origin as usize));
+                    commits.of_log(log, commit.sequence, origin)
+                });
+                let numbers = numbers.collect::<Result<Vec<u32>>>()?;
+                add(&EntrySource::Segment(segment.clone(), 0), Of::Log { log, commits: numbers })?;
+            }
+        }
+        for (number, takeover) in inputs.takeovers.iter().enumerate() {
+            let mut holders = Vec::new();
+            takeover.each_log(|log| {
+                holders.push(names.get(&log.writer).copied().unwrap_or(0));
+                Ok(())
+            })?;
+            add(&EntrySource::Takeover(takeover.clone()), Of::Takeover { takeover: number, holders })?;
+            takeover.each_below(TakeoverTable::Datasets, &[], |key, value| {
+                let row = DatasetRow { entries: 0, bytes: 0, ..DatasetRow::decode(value)? };
+                note_oldest(&mut datasets, key, row);
+                Ok(())
+            })?;
+        }
+        let heap = EntryHeap::new(cursors);
+        let axes = Axes::default();
+        Ok(EntryMerge {
+            inputs,
+            commits,
+            payload,
+            names,
+            sources,
+            heap,
+            datasets,
+            axes,
+            removals: false,
+            bytes: 0,
+        })
+    }
+
+    /// Writes the table of entries; `each` hears how many there are so far.
+    pub fn write(
+        &mut self,
+        sink: &mut dyn BlockSink,
+        each: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Option<TableRef>> {
+        let mut builder = TableBuilder::new();
+        let (mut key, mut moving) = (Vec::new(), Vec::<Moving>::new());
+        while let Some(first) = self.heap.first() {
+            key.clear();
+            key.extend_from_slice(first.key());
+            moving.clear();
+            let dataset_end = keys::level_ends(&key)?[0];
+            while let Some(cursor) = self.heap.first_mut()
+                && cursor.key() == key
+            {
+                let (index, entry) = (cursor.index, Entry::decode(cursor.value())?);
+                let more = cursor.advance()?;
+                self.heap.settle(more);
+                moving.push(self.moved(index, entry, &key[..dataset_end])?);
+            }
+            moving.sort_unstable_by_key(|entry| Reverse(entry.rank));
+            self.axes.note(&key)?;
+            for entry in &moving {
+                builder.push(&key, &entry.value, sink)?;
+            }
+            each(builder.rows())?;
+        }
+        builder.finish(sink)
+    }
+
+    fn moved(&mut self, index: usize, mut entry: Entry, dataset: &[u8]) -> Result<Moving> {
+        let range = entry.location.own_range();
+        let number = match &self.sources[index] {
+            Of::Log { log, commits } => {
+                let number = usize::try_from(entry.commit).ok().and_then(|i| commits.get(i)).copied();
+                let writer = self.inputs.logs[*log].log.writer;
+                match range {
+                    Some((0, begin, _)) => {
+                        entry.location.relocate(DATA_LOG, begin, self.payload.of_log(*log, begin)?);
+                    }
+                    Some(_) => entry.holder = self.names.get(&writer).copied(),
+                    None => {}
+                }
+                number.ok_or_else(|| Error::corrupt("an index entry names no commit"))?
+            }
+            Of::Takeover { takeover, holders } => {
+                match (range, entry.holder) {
+                    (Some((file, begin, _)), None) => {
+                        let at = self.payload.of_takeover(*takeover, file, begin)?;
+                        entry.location.relocate(DATA_LOG, begin, at);
+                    }
+                    (_, Some(holder)) => {
+                        let new = usize::try_from(holder).ok().and_then(|i| holders.get(i)).copied();
+                        entry.holder =
+                            Some(new.ok_or_else(|| Error::corrupt("an entry names a missing log"))?);
+                    }
+                    (None, None) => {}
+                }
+                self.commits.of_takeover(*takeover, entry.commit)?
+            }
+        };
+        entry.commit = u64::from(number);
+        self.removals |= entry.is_removal() || entry.is_attempt_tombstone();
+        self.bytes = self.bytes.saturating_add(entry.length);
+        let stamp = self.commits.stamps[number as usize];
+        self.count(dataset, index, stamp, entry.length);
+        let rank = (stamp, number, entry.ordinal);
+        let mut value = Vec::with_capacity(64);
+        entry.encode(&mut value);
+        Ok(Moving { rank, value })
+    }
+
+    /// Counts an entry for its dataset. What takeovers say of the oldest commit stands already.
+    fn count(&mut self, dataset: &[u8], index: usize, stamp: u64, length: u64) {
+        if let Of::Log { log, .. } = &self.sources[index] {
+            let writer = self.inputs.logs[*log].log.writer;
+            let is_older =
+                self.datasets.get(dataset).is_none_or(|row| (stamp, writer) < (row.stamp, row.writer));
+            if is_older {
+                note_oldest(&mut self.datasets, dataset, DatasetRow { stamp, writer, ..DatasetRow::NONE });
+            }
+        }
+        if let Some(row) = self.datasets.get_mut(dataset) {
+            row.entries += 1;
+            row.bytes = row.bytes.saturating_add(length);
+        }
+    }
+
+    /// Writes the tables of datasets and axes.
+    pub fn write_summaries(
+        &self,
+        sink: &mut dyn BlockSink,
+    ) -> Result<[(TakeoverTable, Option<TableRef>); 2]> {
+        let datasets = self.datasets.iter().map(|(key, row)| (key.clone(), row.encode()));
+        let datasets = table(datasets, sink)?;
+        let axes = table(self.axes.rows().into_iter(), sink)?;
+        Ok([(TakeoverTable::Datasets, datasets), (TakeoverTable::Axes, axes)])
+    }
+}
+
+/// Notes what is said of a dataset: the oldest commit, and the last purge, of all that say so.
+fn note_oldest(datasets: &mut BTreeMap<Vec<u8>, DatasetRow>, dataset: &[u8], row: DatasetRow) {
+    let known = datasets.entry(dataset.to_vec()).or_insert(row);
+    if (row.stamp, row.writer) < (known.stamp, known.writer) {
+        (known.stamp, known.writer) = (row.stamp, row.writer);
+    }
+    known.purged = known.purged.max(row.purged);
+}
+
+/// The values of each keyword of each level.
+#[derive(Debug, Default)]
+struct Axes {
+    /// By level and encoded keyword: how many keywords came before it, and the encoded values.
+    values: HashMap<Vec<u8>, (u64, HashSet<Vec<u8>>)>,
+    /// By level, the names that open it: the keyword of each of its values.
+    names: HashMap<(usize, Vec<u8>), Vec<Vec<u8>>>,
+    /// The levels of the key before.
+    last: [Vec<u8>; 3],
+}
+
+impl Axes {
+    /// Adds the values of a key. Neighbours share their first levels.
+    fn note(&mut self, key: &[u8]) -> Result<()> {
+        let ends = keys::level_ends(key)?;
+        let mut begin = 0;
+        for (level, end) in ends.into_iter().enumerate() {
+            let bytes = &key[begin..end];
+            begin = end;
+            if self.last[level] == bytes {
+                continue;
+            }
+            self.last[level] = bytes.to_vec();
+            let mut rest = bytes;
+            let names = keys::decode_names(&mut rest)?;
+            let opening = bytes[..bytes.len() - rest.len()].to_vec();
+            let prefixes = self
+                .names
+                .entry((level, opening))
+                .or_insert_with(|| names.iter().map(|name| axis_prefix(level as u8, name)).collect());
+            for prefix in prefixes.iter() {
+                let value = keys::skip_value(&mut rest)?;
+                match self.values.get_mut(prefix) {
+                    Some((_, values)) if values.contains(value) => {}
+                    Some((_, values)) => drop(values.insert(value.to_vec())),
+                    None => {
+                        let place = self.values.len() as u64;
+                        self.values.insert(prefix.clone(), (place, HashSet::from([value.to_vec()])));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of the table, in order.
+    fn rows(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut rows = Vec::new();
+        for (prefix, (place, values)) in &self.values {
+            let value = axis_place(*place);
+            rows.extend(values.iter().map(|axis| ([&prefix[..], axis].concat(), value.clone())));
+        }
+        rows.sort_unstable();
+        rows
+    }
+}

@@ -1,0 +1,186 @@
+//! Making takeovers: ended logs of one user, and his older takeovers, become one file that stands in for them
+//! (takeovers.md, 9).
+//!
+//! A store forgets past writers so: opening it costs what its living logs and a few takeovers cost, however many writers there
+//! ever were. Invariants:
+//! * only logs that have ended are taken over, whole, and only where every byte of them matches its checksum (R11, R19);
+//! * a takeover counts from the moment its file has its name, and holds everything that its inputs held (R15, R21, R23);
+//! * the inputs stay for a grace: a reader that looked before the takeover was there finds them (R29);
+//! * two makers never take over one log twice: the name of the takeover decides, and the loser looks again (R60).
+//!
+//! ```text
+//! inputs     which logs and takeovers; their commits, read and checked
+//! payload    bytes of small flushes, copied into a data log
+//! tables     the small tables, in memory
+//! commits    commits and side records, merged row by row
+//! entries    index entries, merged by key; datasets, axes
+//! ```
+//!
+//! ```
+//! use fieldstone_core::env::sim::SimWorld;
+//! use fieldstone_journal::Session;
+//! use fieldstone_journal::compact::CompactOptions;
+//! use fieldstone_journal::journal::{Journal, JournalOptions};
+//!
+//! let env = SimWorld::memory();
+//! let open = || JournalOptions { create: true, writable: true, ..Default::default() };
+//! let journal = Journal::open(env, "/store".as_ref(), open())?;
+//! let report = journal.maintenance().compact(&CompactOptions::default(), &Session::default(), &mut |_| Ok(()))?;
+//! assert_eq!(report.logs, (0, 0));
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+mod commits;
+mod entries;
+mod inputs;
+mod payload;
+mod tables;
+
+use std::collections::HashSet;
+
+use fieldstone_core::env::Env;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::owner::Owner;
+use fieldstone_format::table::TableRef;
+use fieldstone_format::takeover::{Maker, TakeoverHeader, TakeoverRecord, TakeoverTable};
+
+use self::commits::{CommitNumbers, write_side};
+use self::entries::EntryMerge;
+pub use self::inputs::LeftLog;
+pub(crate) use self::inputs::{Inputs, choose};
+use self::payload::Payload;
+use self::tables::SmallTables;
+use crate::identity::{StoreIdentity, random_id};
+use crate::medium::Medium;
+use crate::medium::posix::TakeoverFile;
+
+/// How long files stay that a takeover replaced, nanoseconds.
+pub const GRACE: u64 = 3_600_000_000_000;
+
+/// How a store is compacted.
+#[derive(Debug, Clone)]
+pub struct CompactOptions {
+    /// Logs that may be taken over; `None` for all.
+    pub only: Option<HashSet<Id>>,
+    /// Most bytes of logs that are read.
+    pub max_bytes: Option<u64>,
+    /// How long replaced files stay, nanoseconds; 0 only where nobody else has the store open.
+    pub grace: u64,
+}
+
+impl Default for CompactOptions {
+    fn default() -> CompactOptions {
+        CompactOptions { only: None, max_bytes: None, grace: GRACE }
+    }
+}
+
+/// How far compaction has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CompactProgress {
+    /// Logs that were taken over.
+    pub logs: u64,
+    /// Entries that were written.
+    pub entries: u64,
+}
+
+/// The result of compaction.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CompactReport {
+    /// Logs that a look goes through, before and after.
+    pub logs: (u64, u64),
+    /// Segments and takeovers that a lookup may search, before and after.
+    pub segments: (u64, u64),
+    /// Files of the store, before and after.
+    pub files: (u64, u64),
+    /// Bytes that were read of logs and takeovers, and written again.
+    pub nbytes: u64,
+    /// Files that stay until the grace is over.
+    pub waiting: u64,
+    /// Logs that have ended and stay as they are.
+    pub left: Vec<LeftLog>,
+}
+
+/// Makes one takeover; `false` where another maker was first.
+pub(crate) fn make(
+    env: &Env,
+    medium: &dyn Medium,
+    identity: &StoreIdentity,
+    inputs: &Inputs,
+    each: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<bool> {
+    let id = random_id(env);
+    let mut header = header(env, identity, inputs, id);
+    let mut payload = Payload::copy(inputs, medium, id)?;
+    let outcome = write(env, medium, inputs, &mut header, &mut payload, each).and_then(|file| {
+        // The data log is durable before the name that makes it count.
+        file.publish(&header.owner.name(), header.number)
+    });
+    if !matches!(outcome, Ok(true)) {
+        payload.give_up(medium, id);
+    }
+    outcome
+}
+
+fn header(env: &Env, identity: &StoreIdentity, inputs: &Inputs, id: Id) -> TakeoverHeader {
+    let who = &env.identity;
+    let older = inputs.takeovers.iter().map(|takeover| takeover.number());
+    let before = inputs.takeovers.iter().flat_map(|takeover| takeover.header.replaced.iter().copied());
+    let mut replaced: Vec<u64> = older.chain(before).collect();
+    replaced.sort_unstable();
+    replaced.dedup();
+    TakeoverHeader {
+        id,
+        store: identity.id,
+        number: inputs.number,
+        created: env.clock.now(),
+        newest: 0,
+        floor: 0,
+        record_offset: 0,
+        record_len: 0,
+        record_crc: 0,
+        owner: Owner::User(inputs.user),
+        maker: Maker {
+            uid: who.uid(),
+            process: who.process(),
+            host: who.host(),
+            user: who.user_name(who.uid()),
+            program: concat!("fieldstone ", env!("CARGO_PKG_VERSION")).to_owned(),
+        },
+        purge: false,
+        live: inputs.live.clone(),
+        replaced,
+        schema: identity.schema.clone(),
+    }
+}
+
+/// Writes all tables of a takeover, durably, into a file that has no name yet.
+fn write(
+    env: &Env,
+    medium: &dyn Medium,
+    inputs: &Inputs,
+    header: &mut TakeoverHeader,
+    payload: &mut Payload,
+    each: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<TakeoverFile> {
+    let files = medium.files().ok_or_else(|| Error::internal("a takeover is made outside of a folder"))?;
+    let small = SmallTables::gather(inputs, medium, env.clock.now())?;
+    header.newest = small.newest;
+    let mut file = TakeoverFile::create(files, header.id, header.encode().len())?;
+    let mut record = TakeoverRecord::default();
+    let mut add = |table: TakeoverTable, reference: Option<TableRef>| {
+        record.tables.extend(reference.map(|reference| (table, reference)));
+    };
+    let (numbers, commits) = CommitNumbers::write(inputs, &mut file)?;
+    add(TakeoverTable::Commits, commits);
+    let mut merge = EntryMerge::new(inputs, &numbers, payload, small.numbers())?;
+    add(TakeoverTable::Entries, merge.write(&mut file, each)?);
+    merge.write_summaries(&mut file)?.into_iter().for_each(|(table, reference)| add(table, reference));
+    add(TakeoverTable::Side, write_side(inputs, medium, &mut file)?);
+    small.write(&mut file, &mut add)?;
+    (record.removals, record.bytes) = (merge.removals, merge.bytes);
+    record.tables.sort_unstable_by_key(|(table, _)| *table);
+    record.data_logs = payload.finish()?;
+    file.finish(header, &record)?;
+    Ok(file)
+}

@@ -1,0 +1,116 @@
+//! Payload of small flushes, which lies in frames of logs: it is copied, as it is, into the data log of the takeover.
+//!
+//! Entries that share bytes go on sharing them, because a payload is copied as a whole. Frames were compared with their
+//! checksums before; blocks of older takeovers are not, and damage in one stays damage, since entries keep the checksums.
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::{Id, data};
+
+use super::inputs::Inputs;
+use crate::medium::{DataWriter, Medium};
+
+/// Bytes copied at a time.
+const PIECE: u64 = 1 << 20;
+
+/// The number of the data log that holds a takeover's payload.
+pub const DATA_LOG: u32 = 1;
+
+/// Where payload stands now.
+#[derive(Debug, Default)]
+pub struct Payload {
+    /// Of each log: begin and end in the log, and the new begin; ascending.
+    logs: Vec<Vec<(u64, u64, u64)>>,
+    /// Of each takeover: the number of a data log, and the new begin of what follows its header.
+    takeovers: Vec<Vec<(u32, u64)>>,
+    /// The data log, where there is any payload.
+    data: Option<Box<dyn DataWriter>>,
+}
+
+impl Payload {
+    /// Copies the payload of all inputs.
+    pub fn copy(inputs: &Inputs, medium: &dyn Medium, id: Id) -> Result<Payload> {
+        let mut payload = Payload::default();
+        for log in &inputs.logs {
+            let mut places = Vec::new();
+            for commit in &log.commits {
+                let (begin, length) = commit.payload;
+                if length > 0 {
+                    let at = payload.copy_range(medium, id, (log.log.writer, 0), (begin, length))?;
+                    places.push((begin, begin + length, at));
+                }
+            }
+            payload.logs.push(places);
+        }
+        for takeover in &inputs.takeovers {
+            let mut places = Vec::new();
+            for (number, length) in &takeover.record.data_logs {
+                let range = (data::HEADER_LEN, length.saturating_sub(data::HEADER_LEN));
+                places.push((*number, payload.copy_range(medium, id, (takeover.header.id, *number), range)?));
+            }
+            payload.takeovers.push(places);
+        }
+        Ok(payload)
+    }
+
+    /// Copies a range of a file; returns its new begin.
+    fn copy_range(
+        &mut self,
+        medium: &dyn Medium,
+        id: Id,
+        (writer, file): (Id, u32),
+        (begin, length): (u64, u64),
+    ) -> Result<u64> {
+        let data = match &mut self.data {
+            Some(data) => data,
+            none => none.insert(medium.data_log(id, DATA_LOG)?),
+        };
+        let (mut first, mut copied) = (None, 0);
+        while copied < length || first.is_none() {
+            let piece = medium.read_vec(writer, file, begin + copied, PIECE.min(length - copied))?;
+            let at = data.write(&piece)?;
+            first = first.or(Some(at));
+            copied += piece.len() as u64;
+        }
+        first.ok_or_else(|| Error::internal("nothing was copied"))
+    }
+
+    /// The new place of a byte in a frame of a log, by the number of the log among the inputs.
+    pub fn of_log(&self, log: usize, offset: u64) -> Result<u64> {
+        let places = &self.logs[log];
+        let place =
+            places.partition_point(|(begin, _, _)| *begin <= offset).checked_sub(1).map(|i| places[i]);
+        match place {
+            Some((begin, end, at)) if offset < end => Ok(at + (offset - begin)),
+            _ => Err(Error::corrupt("an entry names bytes of the log that are not payload")),
+        }
+    }
+
+    /// The new place of a byte in a data log of a takeover, by the number of the takeover among the inputs.
+    pub fn of_takeover(&self, takeover: usize, file: u32, offset: u64) -> Result<u64> {
+        let place = self.takeovers[takeover].iter().find(|(number, _)| *number == file);
+        match place.zip(offset.checked_sub(data::HEADER_LEN)) {
+            Some(((_, at), offset)) => Ok(at + offset),
+            None => Err(Error::corrupt("an entry names a missing data log of a takeover")),
+        }
+    }
+
+    /// Makes all of it durable; the data log and its length, where there is one.
+    pub fn finish(&mut self) -> Result<Vec<(u32, u64)>> {
+        let Some(data) = &mut self.data else { return Ok(Vec::new()) };
+        let unsynced = data.unsynced()?;
+        unsynced.sync()?;
+        data.note_synced(unsynced.upto);
+        Ok(vec![(data.number(), data.synced())])
+    }
+
+    /// Removes the copy: the takeover was not made.
+    pub fn give_up(self, medium: &dyn Medium, id: Id) {
+        let Some(data) = self.data else { return };
+        drop(data);
+        if let Some(files) = medium.files() {
+            let path = format!("data/{}", data::file_name(id, DATA_LOG));
+            // A copy that stays costs room, and a purge gives it back.
+            let _ = files.remove_condemned(vec![path]);
+        }
+    }
+}

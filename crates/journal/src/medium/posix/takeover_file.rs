@@ -1,0 +1,236 @@
+//! A takeover being written, and what goes when one is there (takeovers.md, 9).
+//!
+//! Invariants:
+//! * the file has another name until all of it is durable; the link to its own name decides between several makers (R60);
+//! * no name is removed before the link is durable;
+//! * a board is replaced as a whole, and its other slots keep their places; what their writers wrote there meanwhile is
+//!   carried over (R25).
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fieldstone_core::env::{Disk, DiskFile, Env, creation_failed, read_exact_at, write_all_at};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::board::{SLOT, Slot};
+use fieldstone_format::table::{BlockRef, BlockSink};
+use fieldstone_format::takeover::{TakeoverHeader, TakeoverRecord, file_name, new_name, parse_new_name};
+use fieldstone_format::{Id, crc};
+
+use super::FileMedium;
+
+/// Bytes collected before they are written.
+const BUFFER: usize = 1 << 20;
+/// A file of a maker that is gone is removed when nobody has written it for so long, nanoseconds.
+const STALE: i64 = 3_600_000_000_000;
+
+/// A takeover that has no name yet.
+#[derive(Debug)]
+pub struct TakeoverFile {
+    disk: Arc<dyn Disk>,
+    logs: PathBuf,
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    /// Bytes of the file so far, without what the buffer holds.
+    written: u64,
+    buffer: Vec<u8>,
+}
+
+impl TakeoverFile {
+    /// A file with room for a header of this length.
+    pub fn create(medium: &FileMedium, id: Id, header_len: usize) -> Result<TakeoverFile> {
+        let logs = medium.layout.logs();
+        let path = logs.join(new_name(id));
+        let disk = medium.env.disk.clone();
+        let file = disk.create_alike(&path).map_err(|e| creation_failed(&*disk, &path, e))?;
+        Ok(TakeoverFile { disk, logs, path, file, written: 0, buffer: vec![0; header_len] })
+    }
+
+    /// Where the next byte goes.
+    fn end(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    fn write_buffer(&mut self) -> Result<()> {
+        write_all_at(&*self.file, &self.buffer, self.written)
+            .map_err(|e| Error::io("write", &self.path, e))?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes record and header behind the tables, and all of it durably.
+    pub fn finish(&mut self, header: &mut TakeoverHeader, record: &TakeoverRecord) -> Result<()> {
+        let record = record.encode();
+        header.record_offset = self.end();
+        header.record_len =
+            u32::try_from(record.len()).map_err(|_| Error::internal("a record is too long"))?;
+        header.record_crc = crc(&record);
+        let header = header.encode();
+        for part in [&record[..], &record, &header, &TakeoverHeader::tail(header.len() as u32)] {
+            self.buffer.extend_from_slice(part);
+        }
+        self.write_buffer()?;
+        write_all_at(&*self.file, &header, 0).map_err(|e| Error::io("write", &self.path, e))?;
+        self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))
+    }
+
+    /// Gives the file its name, durably; `false` where another takeover has it.
+    pub fn publish(&self, owner: &str, number: u64) -> Result<bool> {
+        let name = self.logs.join(file_name(owner, number));
+        match self.disk.link(&self.path, &name) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(e) => return Err(Error::io("link", &name, e)),
+        }
+        self.disk.sync_dir(&self.logs).map_err(|e| Error::io("sync", &self.logs, e))?;
+        Ok(true)
+    }
+}
+
+impl BlockSink for TakeoverFile {
+    fn put(&mut self, stored: &[u8]) -> Result<BlockRef> {
+        let reference =
+            BlockRef { file: 0, offset: self.end(), stored: stored.len() as u64, crc: crc(stored) };
+        self.buffer.extend_from_slice(stored);
+        if self.buffer.len() >= BUFFER {
+            self.write_buffer()?;
+        }
+        Ok(reference)
+    }
+}
+
+impl Drop for TakeoverFile {
+    /// The first name goes, whether or not the file got its own.
+    fn drop(&mut self) {
+        let _ = self.disk.unlink(&self.path);
+    }
+}
+
+impl FileMedium {
+    /// Whether changes by another host may show late here.
+    pub fn shows_late(&self) -> bool {
+        self.env.disk.lags(&self.layout.logs())
+    }
+
+    /// Removes files of the store that nothing names any more, given relative to its folder; returns those that are gone.
+    /// Logs go before what says where they ended, takeovers last (R29).
+    pub fn remove_condemned(&self, mut paths: Vec<String>) -> Result<Vec<String>> {
+        let rank = |path: &str| match path.rsplit('.').next() {
+            Some("ending") => 0,
+            Some("log") => 1,
+            Some("end") => 2,
+            Some("data") => 3,
+            _ => 4,
+        };
+        paths.sort_by_key(|path| rank(path));
+        let mut gone = Vec::with_capacity(paths.len());
+        for path in paths {
+            let file = self.layout.root().join(&path);
+            match self.env.disk.unlink(&file) {
+                Ok(()) => gone.push(path),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(Error::io("remove", &file, e)),
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Names of files in a folder of the store.
+    pub fn names_in(&self, folder: &str) -> Result<HashSet<String>> {
+        let folder = self.layout.root().join(folder);
+        match self.env.disk.list_dir(&folder) {
+            Ok(names) => Ok(names.into_iter().map(|(name, _)| name).collect()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(HashSet::new()),
+            Err(e) => Err(Error::io("list", &folder, e)),
+        }
+    }
+
+    /// Removes what makers of takeovers left that are gone.
+    pub fn remove_stale_makers(&self) -> Result<()> {
+        let logs = self.layout.logs();
+        for name in self.names_in("logs")?.iter().filter(|name| parse_new_name(name).is_some()) {
+            let path = logs.join(name);
+            let age = |(_, changed): (_, i64)| self.env.clock.now().saturating_sub(changed);
+            let is_own = |uid: u32| uid == self.env.identity.uid();
+            match self.env.disk.stat_with_time(&path) {
+                Ok((stat, changed)) if is_own(stat.uid) && age((stat, changed)) > STALE => {
+                    let _ = self.env.disk.unlink(&path);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops slots of logs that takeovers replace from this user's boards of this host, and removes boards of other hosts that
+    /// hold no other slots.
+    pub fn drop_slots(&self, is_replaced: &dyn Fn(Id) -> Result<bool>) -> Result<()> {
+        let boards = self.layout.boards();
+        let host = super::slot::file_host(&self.env);
+        for name in self.names_in("boards")?.iter().filter(|name| name.ends_with(".board")) {
+            let path = boards.join(name);
+            let Ok(file) = self.env.disk.open_plain(&path, false) else { continue };
+            let stat = file.stat().map_err(|e| Error::io("look at", &path, e))?;
+            if stat.uid != self.env.identity.uid() {
+                continue;
+            }
+            let before = read_slots(&*file, stat.len).map_err(|e| Error::io("read", &path, e))?;
+            let mut kept = Vec::with_capacity(before.len());
+            for slot in before.chunks(SLOT) {
+                let decoded = Slot::decode(slot).ok();
+                let goes = match decoded {
+                    Some(slot) => slot.closed && is_replaced(slot.writer)?,
+                    // One that its writer gave up.
+                    None => slot.iter().all(|&byte| byte == 0),
+                };
+                if !goes {
+                    kept.push(slot);
+                }
+            }
+            let is_own =
+                name.strip_prefix(&host).is_some_and(|rest| rest == ".board" || rest.starts_with('-'));
+            if kept.is_empty() {
+                let _ = self.env.disk.unlink(&path);
+            } else if is_own && kept.len() < before.len() / SLOT {
+                replace_board(&self.env, (&path, &*file), &before, &kept)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whole slots of a board.
+fn read_slots(file: &dyn DiskFile, len: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; (len - len % SLOT as u64) as usize];
+    read_exact_at(file, &mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// Replaces a board by one with these of its slots. A slot that its writer rewrote meanwhile is carried over: the writer
+/// finds another file under the name, and takes another slot at its next commit.
+fn replace_board(
+    env: &Env,
+    (path, old): (&Path, &dyn DiskFile),
+    before: &[u8],
+    kept: &[&[u8]],
+) -> Result<()> {
+    let new_path = path.with_extension("board-new");
+    let failed = |e: io::Error| Error::io("replace", path, e);
+    let _ = env.disk.unlink(&new_path);
+    let new = env.disk.create_alike(&new_path).map_err(failed)?;
+    write_all_at(&*new, &kept.concat(), 0).map_err(failed)?;
+    env.disk.rename(&new_path, path).map_err(failed)?;
+    let Ok(stat) = old.stat() else { return Ok(()) };
+    let Ok(now) = read_slots(old, stat.len) else { return Ok(()) };
+    for (i, slot) in
+        now.chunks(SLOT).enumerate().filter(|(i, slot)| before.get(i * SLOT..(i + 1) * SLOT) != Some(slot))
+    {
+        let was = before.get(i * SLOT..(i + 1) * SLOT);
+        if let Some(place) = kept.iter().position(|kept| Some(*kept) == was) {
+            let _ = write_all_at(&*new, slot, (place * SLOT) as u64);
+        }
+    }
+    Ok(())
+}
