@@ -18,6 +18,7 @@ use tracing::field::Empty;
 use tracing::{debug_span, trace_span};
 
 use super::access::Access;
+use super::pinned::Pinned;
 use super::schema_state::SchemaState;
 use crate::feed::Feed;
 use crate::medium::{Look, Medium};
@@ -56,6 +57,11 @@ impl LookState {
         &self.refresher
     }
 
+    /// The snapshot of a look that begins after this call.
+    pub fn look_again(&self) -> Result<Arc<Snapshot>> {
+        self.look(|_| ()).map(|(snapshot, ())| snapshot)
+    }
+
     /// The snapshot of a look that begins after this call, and what the refresher says beside it.
     fn look<T>(&self, beside: impl FnOnce(&Refresher) -> T) -> Result<(Arc<Snapshot>, T)> {
         let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
@@ -71,7 +77,7 @@ pub struct Looks<'a> {
     pub(super) access: &'a Access,
     pub(super) schema: &'a SchemaState,
     /// The snapshot of the version that the handle was opened at, where it was.
-    pub(super) pinned: Option<&'a Arc<Snapshot>>,
+    pub(super) pinned: Option<&'a Pinned>,
     pub(super) medium: &'a Arc<dyn Medium>,
     pub(super) state: &'a LookState,
 }
@@ -89,7 +95,7 @@ impl<'a> Looks<'a> {
     /// The same for reports of problems, even if the folder of logs is gone.
     pub fn even_without_logs(&self) -> Result<Arc<Snapshot>> {
         match self.pinned {
-            Some(pinned) => Ok(pinned.clone()),
+            Some(pinned) => pinned.snapshot(self.access.env(), self.state),
             None => {
                 let _span = trace_span!("look", logs = Empty, moved = Empty).entered();
                 let (snapshot, ()) = self.state.look(|_| ())?;
@@ -168,7 +174,7 @@ impl<'a> Looks<'a> {
     pub(super) fn follow_first(&self) {
         match self.pinned {
             _ if self.schema.is_followed() => {}
-            Some(pinned) => self.schema.follow(pinned),
+            Some(pinned) => self.schema.follow(&pinned.known()),
             None => drop(self.snapshot()),
         }
     }

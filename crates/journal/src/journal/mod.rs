@@ -37,6 +37,7 @@ mod looks;
 mod maintenance;
 mod opening;
 mod options;
+mod pinned;
 mod schema;
 mod schema_state;
 mod settings;
@@ -72,6 +73,7 @@ pub use self::looks::Looks;
 pub use self::maintenance::Maintenance;
 use self::opening::{check_existence, check_options, find_identity, no_store, schema_of};
 pub use self::options::JournalOptions;
+use self::pinned::Pinned;
 pub use self::schema::SchemaInForce;
 use self::schema_state::SchemaState;
 pub use self::settings::StoreSettings;
@@ -84,7 +86,6 @@ use crate::identity::{StoreIdentity, random_id};
 use crate::medium::Medium;
 use crate::medium::posix::FileMedium;
 use crate::session::Session;
-use crate::snapshot::Snapshot;
 use crate::writer::Writer;
 
 /// How often a close flushes what is left where commits of this handle fail.
@@ -98,7 +99,7 @@ pub struct Journal {
     medium: Arc<dyn Medium>,
     /// The schema in force.
     schema: SchemaState,
-    pinned: Option<Arc<Snapshot>>,
+    pinned: Option<Pinned>,
     /// Whether the store was seen to be there, or is about to be.
     seen: AtomicBool,
     process: PerProcess<State>,
@@ -196,7 +197,7 @@ impl Journal {
         let base = self.schema.base().clone();
         self.schema = SchemaState::new(self.env().identity.clone(), base);
         self.schema.follow(&pinned);
-        self.pinned = Some(Arc::new(pinned));
+        self.pinned = Some(Pinned::new(self.env(), version, pinned));
         Ok(())
     }
 
