@@ -1,5 +1,6 @@
 //! The sources of bytes for reading fields: the store's medium, and files outside the store.
 
+use std::fmt;
 use std::sync::Arc;
 
 use fieldstone_core::Result;
@@ -7,18 +8,31 @@ use fieldstone_core::env::Disk;
 use fieldstone_format::Id;
 
 use crate::medium::{Address, Medium};
+use crate::snapshot::Snapshot;
+
+/// Gives the newest snapshot: the place of what a takeover moved meanwhile.
+pub trait Newest: Send + Sync + fmt::Debug {
+    /// The snapshot of a look that begins after this call.
+    fn snapshot(&self) -> Result<Arc<Snapshot>>;
+}
 
 /// The source of the bytes of a store's fields.
 #[derive(Debug)]
 pub struct Files {
     medium: Arc<dyn Medium>,
     outside: Arc<dyn Disk>,
+    newest: Arc<dyn Newest>,
 }
 
 impl Files {
     /// Nothing is opened yet.
-    pub fn new(medium: Arc<dyn Medium>, outside: Arc<dyn Disk>) -> Files {
-        Files { medium, outside }
+    pub fn new(medium: Arc<dyn Medium>, outside: Arc<dyn Disk>, newest: Arc<dyn Newest>) -> Files {
+        Files { medium, outside, newest }
+    }
+
+    /// The newest snapshot, for a reader whose file is gone.
+    pub fn newest(&self) -> Result<Arc<Snapshot>> {
+        self.newest.snapshot()
     }
 
     /// The medium with the store's own bytes.

@@ -21,6 +21,7 @@ use super::access::Access;
 use super::pinned::Pinned;
 use super::schema_state::SchemaState;
 use crate::feed::Feed;
+use crate::files::Newest;
 use crate::medium::{Look, Medium};
 use crate::segment::BlockCache;
 use crate::session::Session;
@@ -68,6 +69,12 @@ impl LookState {
         let mut refresher = self.refresher.lock();
         let snapshot = refresher.refresh_for(ticket, &self.asked)?;
         Ok((snapshot, beside(&refresher)))
+    }
+}
+
+impl Newest for LookState {
+    fn snapshot(&self) -> Result<Arc<Snapshot>> {
+        self.look_again()
     }
 }
 

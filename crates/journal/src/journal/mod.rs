@@ -110,7 +110,7 @@ pub struct Journal {
 struct State {
     medium: Arc<dyn Medium>,
     files: Arc<Files>,
-    looks: LookState,
+    looks: Arc<LookState>,
     commits: CommitState,
     allowed: Allowed,
     begun: Begun,
@@ -120,10 +120,11 @@ struct State {
 impl State {
     fn new(env: &Env, medium: Arc<dyn Medium>, options: &JournalOptions) -> State {
         let outside = options.outside.as_ref().unwrap_or(&env.disk).clone();
+        let looks = Arc::new(LookState::new(medium.clone()));
         State {
-            looks: LookState::new(medium.clone()),
+            looks: looks.clone(),
             commits: CommitState::new(Writer::new(env.clone(), medium.clone(), options.origin.clone())),
-            files: Arc::new(Files::new(medium.clone(), outside)),
+            files: Arc::new(Files::new(medium.clone(), outside, looks)),
             medium,
             allowed: Allowed::default(),
             begun: Begun::default(),

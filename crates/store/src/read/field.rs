@@ -1,17 +1,18 @@
 //! One field of a store in a folder.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary, Uncovered, fill_box, uncovered};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::block::{Block, check};
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::{Blocks, Location};
 
 use super::blocks::Source;
+use super::lookup::parts_under;
 use super::versions::{KeyVersions, Part};
 use crate::field::{BlockPlace, Field, FieldId, FieldSource, Outline, StoredArray};
 use crate::files::Files;
@@ -28,18 +29,51 @@ pub struct LocalField {
     /// Keeps the snapshot's files and segments alive.
     snapshot: Arc<Snapshot>,
     versions: KeyVersions,
+    /// The same parts where they are now, once a takeover has moved them and their files are gone.
+    again: OnceLock<Arc<LocalField>>,
 }
 
 impl LocalField {
     /// The field that is visible among the versions of its key.
     pub fn field(files: Arc<Files>, snapshot: Arc<Snapshot>, versions: KeyVersions) -> Field {
-        Field::new(Arc::new(LocalField { files, snapshot, versions }))
+        Field::new(Arc::new(LocalField { files, snapshot, versions, again: OnceLock::new() }))
     }
 
     /// The field, if it is one of a store in a folder.
     fn of(field: &Field) -> Option<&LocalField> {
         let source: &dyn Any = &**field.source();
         source.downcast_ref()
+    }
+
+    /// Reads, and once more where the parts are now, if a file is gone that a takeover has replaced (R31).
+    fn wherever<T>(&self, mut read: impl FnMut(&LocalField) -> Result<T>) -> Result<T> {
+        let mut place = self;
+        while let Some(again) = place.again.get() {
+            place = again;
+        }
+        match read(place) {
+            Err(gone) if gone.code() == Code::DataGone => match place.find_again()? {
+                Some(found) => read(place.again.get_or_init(|| Arc::new(found))),
+                None => Err(gone),
+            },
+            outcome => outcome,
+        }
+    }
+
+    /// The field with its parts as the newest snapshot has them, by their names; `None` if they are where they were, or nowhere.
+    fn find_again(&self) -> Result<Option<LocalField>> {
+        let newest = self.files.newest()?;
+        if newest.taken.takeovers().is_same(self.snapshot.taken.takeovers()) {
+            return Ok(None);
+        }
+        let mut versions = self.versions.clone();
+        let found = parts_under(&newest, &versions.key)?;
+        for part in &mut versions.parts {
+            let Some(now) = found.iter().find(|found| found.id() == part.id()) else { return Ok(None) };
+            *part = Part { order: part.order, ..now.clone() };
+        }
+        let (files, again) = (self.files.clone(), OnceLock::new());
+        Ok(Some(LocalField { files, snapshot: newest, versions, again }))
     }
 
     fn bytes_of<'a>(&'a self, part: &'a Part) -> Source<'a> {
@@ -255,14 +289,16 @@ impl FieldSource for LocalField {
     }
 
     fn is_compressed(&self) -> Result<bool> {
-        for part in self.versions.live() {
-            let inside = matches!(part.entry.location, Location::Blocks { .. });
-            let stored = self.bytes_of(part).stored_bytes()?;
-            if inside && stored < part.entry.length {
-                return Ok(true);
+        self.wherever(|field| {
+            for part in field.versions.live() {
+                let inside = matches!(part.entry.location, Location::Blocks { .. });
+                let stored = field.bytes_of(part).stored_bytes()?;
+                if inside && stored < part.entry.length {
+                    return Ok(true);
+                }
             }
-        }
-        Ok(false)
+            Ok(false)
+        })
     }
 
     fn stored_array(&self) -> Result<Option<StoredArray>> {
@@ -293,14 +329,14 @@ impl FieldSource for LocalField {
     }
 
     fn read(&self, region: Option<&IndexBox>, lenient: bool, out: &mut [u8]) -> Result<()> {
-        match region {
-            Some(region) => self.read_region(region, lenient, out),
-            None => self.read_all(lenient, out),
-        }
+        self.wherever(|field| match region {
+            Some(region) => field.read_region(region, lenient, out),
+            None => field.read_all(lenient, out),
+        })
     }
 
     fn read_range(&self, start: u64, out: &mut [u8]) -> Result<()> {
-        self.bytes_of(self.versions.newest()).read_range(start, out)
+        self.wherever(|field| field.bytes_of(field.versions.newest()).read_range(start, out))
     }
 
     fn read_first(&self, batch: &[(Field, usize)], out: &mut [u8]) -> Result<usize> {
@@ -308,7 +344,7 @@ impl FieldSource for LocalField {
         let (count, bytes) = self.neighbours(batch);
         match self.single_block().filter(|_| count > 1) {
             Some(single) => self.read_group(single, &batch[..count], &mut out[..bytes])?,
-            None => self.read_all(first.is_lenient(), &mut out[..*length])?,
+            None => self.wherever(|field| field.read_all(first.is_lenient(), &mut out[..*length]))?,
         }
         Ok(count)
     }

@@ -7,7 +7,7 @@ use fieldstone_format::segment::key_hash;
 
 use fieldstone_journal::entry_source::EntryCursor;
 
-use super::versions::KeyVersions;
+use super::versions::{KeyVersions, Part};
 use crate::snapshot::Snapshot;
 
 /// The field under an encoded key; `None` where there is none, or a removal counts.
@@ -36,4 +36,22 @@ pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Opt
         }
     }
     Ok(KeyVersions::new(key, parts))
+}
+
+/// All entries under an encoded key, visible or not, in no order.
+pub fn parts_under(snapshot: &Snapshot, key: &[u8]) -> Result<Vec<Part>> {
+    let hash = key_hash(key);
+    let mut parts = Vec::new();
+    for (index, source) in snapshot.sources.iter().enumerate() {
+        if !source.may_contain(key, hash)? {
+            continue;
+        }
+        let mut cursor = EntryCursor::new(source, index);
+        let mut more = cursor.seek(key)? && cursor.key() == key;
+        while more {
+            parts.push(Part::decode(snapshot, index, cursor.place(), cursor.value())?);
+            more = cursor.advance_under(key)?;
+        }
+    }
+    Ok(parts)
 }

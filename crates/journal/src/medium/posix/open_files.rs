@@ -84,7 +84,7 @@ impl OpenFiles {
             let error = Error::io("open", &path, e);
             match error.kind() {
                 // The index names the file, so its absence is damage.
-                fieldstone_core::ErrorKind::NotFound => Error::corrupt(error.message()),
+                fieldstone_core::ErrorKind::NotFound => Code::DataGone.error(error.message()),
                 _ => error,
             }
         })?;
