@@ -34,11 +34,15 @@ pub enum Planted {
     OwnerUnchecked,
     /// A refresh passes over a log that moved.
     RefreshMissesLog,
+    /// A reader pays no heed to end files.
+    EndFileIgnored,
+    /// A writer does not look whether somebody ends its log.
+    WriterDoesNotLook,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 10] = [
+    pub const ALL: [Planted; 12] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -49,6 +53,8 @@ impl Planted {
         Planted::AtMixesNewer,
         Planted::OwnerUnchecked,
         Planted::RefreshMissesLog,
+        Planted::EndFileIgnored,
+        Planted::WriterDoesNotLook,
     ];
 
     /// Its name on a command line.
@@ -64,6 +70,8 @@ impl Planted {
             Planted::AtMixesNewer => "at-mixes-newer",
             Planted::OwnerUnchecked => "owner-unchecked",
             Planted::RefreshMissesLog => "refresh-misses-log",
+            Planted::EndFileIgnored => "end-file-ignored",
+            Planted::WriterDoesNotLook => "writer-does-not-look",
         }
     }
 

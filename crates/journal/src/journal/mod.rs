@@ -118,7 +118,12 @@ impl State {
         let outside = options.outside.as_ref().unwrap_or(&env.disk).clone();
         State {
             looks: LookState::new(medium.clone()),
-            commits: CommitState::new(Writer::new(env.clone(), medium.clone(), options.origin.clone())),
+            commits: CommitState::new(Writer::new(
+                env.clone(),
+                medium.clone(),
+                options.origin.clone(),
+                options.limits,
+            )),
             files: Arc::new(Files::new(medium.clone(), outside)),
             medium,
             allowed: Allowed::default(),

@@ -28,6 +28,11 @@ pub struct Log {
     last_side: Address,
     /// Transactions that commits of this log were prepared under.
     prepared: Vec<Prepared>,
+    /// The same of logs that this writer left, which list them for readers: a decision covers them, too.
+    left: Vec<(Id, Prepared)>,
+    /// Bytes of frames, and when the first of them was durable, by the monotonic clock.
+    bytes: u64,
+    since: Option<u64>,
     segments: LiveSegments,
 }
 
@@ -67,6 +72,9 @@ impl Log {
             last_decision: 0,
             last_side: 0,
             prepared: Vec::new(),
+            left: Vec::new(),
+            bytes: 0,
+            since: None,
             segments: LiveSegments::default(),
         }
     }
@@ -101,9 +109,32 @@ impl Log {
         self.medium.is_gone()
     }
 
+    /// Whether somebody else has ended it.
+    pub fn is_ended(&self) -> bool {
+        self.medium.is_ended()
+    }
+
+    /// Its commits, their bytes, and its age.
+    pub fn extent(&self, env: &Env) -> (u64, u64, u64) {
+        let age = self.since.map_or(0, |since| env.clock.monotonic().saturating_sub(since));
+        (self.sequence, self.bytes, age)
+    }
+
     /// A transaction has ended: what was prepared under it is not of interest any more.
     pub fn forget_transaction(&mut self, transaction: Id) {
         self.prepared.retain(|prepared| prepared.transaction != transaction);
+        self.left.retain(|(_, prepared)| prepared.transaction != transaction);
+    }
+
+    /// What this log, and those left before it, have prepared.
+    pub fn all_prepared(&self) -> Vec<(Id, Prepared)> {
+        let own = self.prepared.iter().map(|prepared| (self.writer(), *prepared));
+        self.left.iter().copied().chain(own).collect()
+    }
+
+    /// Takes what the logs before it have prepared.
+    pub fn follow(&mut self, left: Vec<(Id, Prepared)>) {
+        self.left = left;
     }
 
     /// The transactions prepared so far that are not among the ended ones.
@@ -150,6 +181,7 @@ impl Log {
         // J-6: the record stands twice, head and foot say the same: no single damaged place hides a commit.
         self.medium.append(&ends, &[&head, payload, merged_bytes, side, &encoded, &encoded, &foot])?;
         (self.began, self.sequence) = (Some(began), record.sequence);
+        self.bytes += ends.length;
         self.last_frame = frame;
         if record.decision.is_some() {
             self.last_decision = frame;
@@ -163,6 +195,13 @@ impl Log {
         }
         self.medium.announce(&ends, &record);
         Ok(Flushed { writer: self.writer(), record: Arc::new(record), ends })
+    }
+
+    /// Notes when the last commit was durable.
+    pub fn note_time(&mut self, env: &Env) {
+        if self.since.is_none() {
+            self.since = Some(env.clock.monotonic());
+        }
     }
 
     /// Ends the log at its last commit after a failure: what the header of the next log says of it.

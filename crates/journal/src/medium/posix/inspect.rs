@@ -10,6 +10,7 @@ use fieldstone_format::log::{CommitRecord, FrameInfo};
 use fieldstone_format::{Id, claim, data, log};
 
 use super::FileMedium;
+use super::ends::is_of_an_end;
 use super::log_reader::{LogReader, read_header};
 use super::open_files::read_vec;
 use crate::medium::{Address, DataLoss, Inspect, Tip};
@@ -85,9 +86,9 @@ impl Inspect for FileMedium {
             Err(e) if e.kind() == NotFound => return Ok(Vec::new()),
             Err(e) => return Err(Error::io("list", &folder, e)),
         };
-        let claimed = |name: &str, kind| kind == FileKind::File && claim::is_file_name(name);
+        let known = |name: &str| claim::is_file_name(name) || is_of_an_end(name);
         let of_log = |name: &str, kind| log::parse_file_name(name).filter(|_| kind == FileKind::File);
-        let kept = names.into_iter().filter(|(name, kind)| !claimed(name, *kind));
+        let kept = names.into_iter().filter(|(name, kind)| *kind != FileKind::File || !known(name));
         Ok(kept.map(|(name, kind)| (format!("logs/{name}"), of_log(&name, kind))).collect())
     }
 

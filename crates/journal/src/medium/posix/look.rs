@@ -12,6 +12,7 @@ use fieldstone_format::board::Slot;
 use fieldstone_format::log::{HEADER_PREFIX, LogHeader};
 
 use super::boards::Boards;
+use super::ends::{self, Ends};
 use super::log_reader::{LogReader, foreign_version, read_header};
 use super::open_files::OpenFiles;
 use crate::medium::Tip;
@@ -90,6 +91,7 @@ pub struct Looker<'a> {
     pub files: &'a OpenFiles,
     pub store: Option<&'a Store>,
     pub boards: &'a Boards,
+    pub ends: &'a Ends,
     /// The clock.
     pub now: i64,
     /// The clock that never goes back.
@@ -204,6 +206,8 @@ impl Looker<'_> {
             Some((length, uid)) if *uid == stat.uid => stat.len.min(*length),
             _ => stat.len,
         };
+        // Whatever the file holds beyond the end: R12.
+        let end = self.ends.of(*writer, stat.uid, self.store).map_or(end, |by| end.min(ends::length(by)));
         let reader = LogReader { file: *file, path, end };
         let Some((ends, record)) = reader.last_commit(start, slot, !whole && log_state.is_some())? else {
             // Without a commit of our version, a header that names another version is not a damaged header of ours.

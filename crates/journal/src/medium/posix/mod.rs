@@ -4,6 +4,7 @@
 //! fieldstone          the marker: id and schema (`create`)
 //! logs/WRITER.log     header and frames (`log_file`, `log_reader`); claims (`claims`)
 //! data/WRITER-N.data  payloads of large flushes (`data_log`)
+//! logs/WRITER.end     the end of a log (`end_file`, `ends`), of which `ending` speaks for gone processes
 //! boards/HOST.board   what the writers of a host say of their logs (`slot`, `boards`)
 //! ```
 //!
@@ -19,6 +20,9 @@ pub mod checkpoint;
 mod claims;
 mod create;
 mod data_log;
+mod end_file;
+pub mod ending;
+mod ends;
 mod folder;
 mod inspect;
 pub mod layout;
