@@ -17,6 +17,7 @@ use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{self, CommitRecord, FrameInfo};
+use fieldstone_format::log_end::{EndReason, LogEnd};
 use fieldstone_format::{Id, unknown_version};
 
 use super::boards::Boards;
@@ -254,9 +255,15 @@ impl FolderWatch {
         let slot = self.slot(writer).or_else(|| self.boards.slot(writer, owner?));
         let end = owner.and_then(|owner| self.ends.of(writer, owner, self.store.as_ref()));
         let last = end.map_or(u64::MAX, |end| end.sequence);
-        let known = slot.map_or(0, |slot| slot.sequence).min(last).max(seen);
-        let behind = (known > seen)
-            .then(|| format!("the log ends with commit {seen}, its board slot knows commit {known}"));
+        let on_board = slot.map_or(0, |slot| slot.sequence).min(last);
+        // Of a log that its own writer ended.
+        let is_sure = |end: &&LogEnd| matches!(end.why, EndReason::Failed | EndReason::Asked);
+        let listed = self.listed.binary_search(&writer).is_ok();
+        let at_end = end.filter(is_sure).filter(|_| listed).map_or(0, |end| end.sequence);
+        let known = on_board.max(at_end).max(seen);
+        let by = if on_board == known { "board slot" } else { "end file" };
+        let behind =
+            (known > seen).then(|| format!("the log ends with commit {seen}, its {by} knows commit {known}"));
         let unreadable = self.passed.get(&writer).is_some_and(|problem| !problem.damage)
             || planted::is(Planted::ShortLogBelieved);
         match cut.or(behind).zip(owner).filter(|_| !unreadable) {
