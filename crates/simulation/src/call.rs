@@ -17,7 +17,6 @@ use fieldstone_journal::medium::posix::FileMedium;
 
 use crate::model::change::{AttributePlace, CELLS, Change, Key, Link, SHAPE, What};
 use crate::model::fields::pattern;
-use crate::simulation::ROOT;
 
 /// A call.
 #[derive(Debug, Clone)]
@@ -31,7 +30,7 @@ pub enum Call {
     /// Decides a transaction.
     Decide(Id, bool),
     /// Ends logs, as a process in this environment, with a grace in nanoseconds.
-    EndLogs(Env, u64),
+    EndLogs(Env, &'static str, u64),
 }
 
 /// Makes calls in order, all for one session. An error ends them, and comes with the number of its call.
@@ -55,8 +54,8 @@ fn one(store: &Store, call: &Call, session: &Session) -> Result<()> {
         }
         Call::Flush => store.flush(session.clone()),
         Call::Decide(id, commit) => store.decide(*id, *commit),
-        Call::EndLogs(env, grace) => {
-            FileMedium::new(env.clone(), Path::new(ROOT))?.end_logs(*grace).map(drop)
+        Call::EndLogs(env, root, grace) => {
+            FileMedium::new(env.clone(), Path::new(root))?.end_logs(*grace).map(drop)
         }
     }
 }

@@ -237,7 +237,7 @@ impl Simulation {
         }
         let lost_log = outcome.as_ref().is_err_and(|(_, error)| self.has_lost_log(error));
         if lost_log {
-            // What others saw of it before is not there any more.
+            // Others may have seen it before.
             self.kept.retain(|kept| !kept.is_unsure);
         }
         let is_troubled = is_troubled || lost_log;

@@ -121,6 +121,9 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// As [`stat`](Self::stat), with the time of the last change in nanoseconds since 1970, by the file system's
     /// clock.
     fn stat_with_time(&self) -> io::Result<(Stat, i64)>;
+    /// The time of the last change of the file or of its names (ctime), in nanoseconds since 1970, by the file system's
+    /// clock: a new name counts, also if the bytes stay.
+    fn inode_time(&self) -> io::Result<i64>;
 }
 
 /// A file system.
@@ -153,9 +156,6 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// As [`stat`](Self::stat), with the time of the last change in nanoseconds since 1970, by the file system's
     /// clock.
     fn stat_with_time(&self, path: &Path) -> io::Result<(Stat, i64)>;
-    /// The time of the last change of a file or of its names (ctime), in nanoseconds since 1970, by the file system's
-    /// clock: a new name of a file counts, also if its bytes stay.
-    fn inode_time(&self, path: &Path) -> io::Result<i64>;
     /// Gives a file a second name; `AlreadyExists` if `to` is taken.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Renames, replacing `to`.

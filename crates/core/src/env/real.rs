@@ -261,6 +261,11 @@ impl DiskFile for RealFile {
     fn stat_with_time(&self) -> io::Result<(Stat, i64)> {
         Ok(to_stat(&self.file.metadata()?))
     }
+
+    fn inode_time(&self) -> io::Result<i64> {
+        let meta = self.file.metadata()?;
+        Ok(meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec()))
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -573,11 +578,6 @@ impl Disk for RealDisk {
 
     fn stat_with_time(&self, path: &Path) -> io::Result<(Stat, i64)> {
         Ok(to_stat(&std::fs::metadata(path)?))
-    }
-
-    fn inode_time(&self, path: &Path) -> io::Result<i64> {
-        let meta = std::fs::metadata(path)?;
-        Ok(meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec()))
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -126,13 +126,13 @@ impl Log {
         self.left.retain(|(_, prepared)| prepared.transaction != transaction);
     }
 
-    /// What this log, and those left before it, have prepared.
+    /// The transactions prepared so far in this log, and in those left before it.
     pub fn all_prepared(&self) -> Vec<(Id, Prepared)> {
         let own = self.prepared.iter().map(|prepared| (self.writer(), *prepared));
         self.left.iter().copied().chain(own).collect()
     }
 
-    /// Takes what the logs before it have prepared.
+    /// Takes the transactions that the logs before it have prepared.
     pub fn follow(&mut self, left: Vec<(Id, Prepared)>) {
         self.left = left;
     }

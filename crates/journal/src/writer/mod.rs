@@ -66,7 +66,7 @@ pub struct Writer {
     limits: LogLimits,
     /// The version of the format that the store is of, and this writer's next log.
     format: u32,
-    /// What logs that were left have prepared, until the next one is begun.
+    /// Transactions prepared in logs that were left, until the next one is begun.
     left: Vec<(Id, Prepared)>,
     /// The store's identity, once this writer knows it to be there.
     identity: Option<StoreIdentity>,

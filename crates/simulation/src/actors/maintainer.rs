@@ -24,7 +24,7 @@ pub fn maintain(simulation: &mut Simulation, step: &Step) -> Checked {
     if random.one_in(3) && simulation.processes[who].idle().is_some() {
         let env = simulation.processes[who].env.clone();
         simulation.note(|| format!("{who} ends logs after {} s", grace / SECOND));
-        return simulation.launch(who, vec![Call::EndLogs(env, grace)], Purpose::Maintain);
+        return simulation.launch(who, vec![Call::EndLogs(env, ROOT, grace)], Purpose::Maintain);
     }
     let seems_gone = random.coin();
     let env = if seems_gone { simulation.world.namesake(host) } else { simulation.world.process(host) };

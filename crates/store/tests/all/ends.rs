@@ -29,7 +29,7 @@ fn named(world: &SimWorld, kind: &str) -> Vec<PathBuf> {
     found
 }
 
-/// What the only end file says.
+/// The content of the only end file.
 fn the_end(world: &SimWorld) -> LogEnd {
     let found = named(world, "end");
     assert_eq!(found.len(), 1, "{found:?}");
@@ -399,7 +399,7 @@ fn r12_a_damaged_end_file_is_named_and_ends_nothing() {
     assert!(report.damaged.iter().any(|damage| damage.file == format!("logs/{name}")), "{report:?}");
 }
 
-/// Where files show late, a second name is seen late, too: the grace is two minutes at least.
+/// The weak profile shows a second name late, too: the grace is two minutes at least.
 #[test]
 fn r12_the_grace_is_two_minutes_where_files_show_late() {
     let world = SimWorld::new(1);
@@ -511,7 +511,7 @@ fn r33_a_transaction_over_the_border_is_one() {
     }
 }
 
-/// What waits in sessions and names bytes of the old files stays whole: a log is left later, or its bytes are copied.
+/// Values that wait in sessions and name bytes of the old files stay whole: a log is left later, or its bytes are copied.
 #[test]
 fn r33_nothing_that_waits_is_lost_at_the_border() {
     let world = SimWorld::new(1);

@@ -271,6 +271,17 @@ impl DiskFile for SimFile {
             Ok(stat(len, state.links_of(&self.node, &caller.stamp)))
         })
     }
+
+    fn inode_time(&self) -> io::Result<i64> {
+        let time = || {
+            let data = self.node.read();
+            data.mtime.max(data.named.last)
+        };
+        match &self.door.who {
+            Who::Real { .. } => Ok(time()),
+            Who::Process(process) => self.call(process, OpKind::StatFile, (0, 0), |_, _, _, _| Ok(time())),
+        }
+    }
 }
 
 /// The file system as one simulated process, or the user of `memory:`, reaches it.
@@ -398,20 +409,6 @@ impl Disk for SimDisk {
                     let data = file.read();
                     let (kind, uid, mode) = (FileKind::File, data.uid, data.mode);
                     Ok((Stat { kind, len, uid, mode, inode, links }, data.mtime))
-                }
-                None => Err(Errno::NOENT.into()),
-            }
-        })
-    }
-
-    fn inode_time(&self, path: &Path) -> io::Result<i64> {
-        self.0.path_call(OpKind::Stat, path, None, |state, caller| {
-            let inode = state.look_up(path, &caller.stamp)?;
-            match state.tree.nodes.get(&inode) {
-                Some(Node::Dir(dir)) => Ok(dir.mtime),
-                Some(Node::File(file)) => {
-                    let data = file.read();
-                    Ok(data.mtime.max(data.named.last))
                 }
                 None => Err(Errno::NOENT.into()),
             }

@@ -175,26 +175,12 @@ impl SimWorld {
 
     /// Creates a process on a host; the first process of a host creates the host.
     pub fn process(&self, host: &str) -> Env {
-        self.process_of(host, false)
+        process_of(self, host, false)
     }
 
     /// Creates a process of another machine, or of a container, that has the name of a host.
     pub fn namesake(&self, host: &str) -> Env {
-        self.process_of(host, true)
-    }
-
-    fn process_of(&self, host: &str, namesake: bool) -> Env {
-        let (process, rng) = {
-            let mut state = self.0.lock();
-            let host: Arc<str> = host.into();
-            let mut settings = state.host(&host);
-            let process = Process { host: host.clone(), id: settings.next };
-            settings.next += 1;
-            state.hosts.insert(host, settings);
-            state.processes.insert(process.clone(), true);
-            (process, Random::derived(state.seed, state.processes.len() as u64))
-        };
-        self.env(process, rng, namesake)
+        process_of(self, host, true)
     }
 
     /// As [`SimWorld::process`]; reads better for a host with only one process.
@@ -374,4 +360,18 @@ impl SimWorld {
             weak: state.weak.clone(),
         })
     }
+}
+
+fn process_of(world: &SimWorld, host: &str, namesake: bool) -> Env {
+    let (process, rng) = {
+        let mut state = world.0.lock();
+        let host: Arc<str> = host.into();
+        let mut settings = state.host(&host);
+        let process = Process { host: host.clone(), id: settings.next };
+        settings.next += 1;
+        state.hosts.insert(host, settings);
+        state.processes.insert(process.clone(), true);
+        (process, Random::derived(state.seed, state.processes.len() as u64))
+    };
+    world.env(process, rng, namesake)
 }

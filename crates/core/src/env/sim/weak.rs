@@ -175,7 +175,7 @@ impl WorldState {
         let data = &mut *file.write();
         let cutoff = who.time.saturating_sub(weak.staleness);
         data.named.past.retain(|(by, _)| by.time > cutoff);
-        // Where nobody changed it there is nothing to draw.
+        // Nothing is drawn for a file that kept its names.
         if data.named.past.is_empty() {
             return u64::from(data.links);
         }

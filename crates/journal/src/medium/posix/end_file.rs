@@ -28,7 +28,7 @@ const UNFINISHED: &str = ".new-";
 pub struct EndFile {
     /// The owner of the file.
     pub owner: u32,
-    /// What it says.
+    /// Its content.
     pub end: LogEnd,
 }
 

@@ -124,7 +124,7 @@ impl Ending<'_> {
     /// The logs that may be ended: neither closed nor ended, whole, and of owners whose logs this user may end.
     fn candidates(&self, may: impl Fn(u32) -> bool) -> Result<Vec<Candidate>> {
         let FileMedium { env, layout, .. } = self.medium;
-        // Opened anew: a handle of before may show an old length.
+        // New handles: one of before may show an old length.
         let files = Arc::new(OpenFiles::new(env.disk.clone(), layout.clone()));
         let mut watch = FolderWatch::new(env.clone(), files);
         watch.look(Look::All)?;
@@ -197,10 +197,10 @@ impl Ending<'_> {
         }
         // Anybody may have put something else under that name: then its writer sees no second name.
         let is_second = disk.stat(&second).is_ok_and(|stat| stat.inode == log.inode);
-        let since = match disk.inode_time(&path) {
+        let since = match disk.open_plain(&path, false).and_then(|file| file.inode_time()) {
             Ok(since) if is_second => since,
             Ok(_) => return Ok(Step::Nothing),
-            Err(e) if e.kind() == NotFound => return Ok(Step::Nothing),
+            Err(e) if matches!(e.kind(), NotFound | PermissionDenied) => return Ok(Step::Nothing),
             Err(e) => return Err(Error::io("look at", &path, e)),
         };
         match u64::try_from(self.now.saturating_sub(since)) {

@@ -16,7 +16,7 @@ use fieldstone_format::log_end::{LogEnd, file_name, parse_ending_name, parse_fil
 
 use super::end_file::{self, EndFile};
 use super::layout::Layout;
-use super::look::Store;
+use super::store::Store;
 use crate::medium::{Problem, Tip};
 
 /// The end files that are known.

@@ -165,7 +165,8 @@ impl LogFile {
             .with_hint("archive again what is named here: this handle goes on in a new log"))
     }
 
-    /// After a failure: the end that is in force. Where none can be made, the header of the next log says it (J-10).
+    /// After a failure: the end that is in force. The header of the next log says it as well (J-10): there may be no
+    /// end file.
     fn end_after_failure(&self, file: &dyn DiskFile) -> Option<LogEnd> {
         if self.end.is_some() || !self.has_ends || self.linked.is_gone() {
             return self.end.clone();

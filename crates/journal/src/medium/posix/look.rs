@@ -15,6 +15,7 @@ use super::boards::Boards;
 use super::ends::{self, Ends};
 use super::log_reader::{LogReader, foreign_version, read_header};
 use super::open_files::OpenFiles;
+use super::store::Store;
 use crate::medium::Tip;
 
 /// A file that changed less than this long ago, nanoseconds, may change again without a new time.
@@ -57,15 +58,6 @@ impl LogState {
         let len = self.len.max(tip.ends.end());
         LogState { mtime: tip.changed, len, searched: 0, tip, ..*self }
     }
-}
-
-/// The identity of the store that the logs belong to.
-#[derive(Debug, Clone, Copy)]
-pub struct Store {
-    /// The id in its marker.
-    pub id: Id,
-    /// The user who owns the folder of logs.
-    pub folder_owner: u32,
 }
 
 /// The outcome of a look at a log.
@@ -206,7 +198,7 @@ impl Looker<'_> {
             Some((length, uid)) if *uid == stat.uid => stat.len.min(*length),
             _ => stat.len,
         };
-        // Whatever the file holds beyond the end: R12.
+        // R12: the end counts, also if the file holds more.
         let end = self.ends.of(*writer, stat.uid, self.store).map_or(end, |by| end.min(ends::length(by)));
         let reader = LogReader { file: *file, path, end };
         let Some((ends, record)) = reader.last_commit(start, slot, !whole && log_state.is_some())? else {

@@ -8,7 +8,7 @@
 //! boards/HOST.board   what the writers of a host say of their logs (`slot`, `boards`)
 //! ```
 //!
-//! * `watch`: which logs moved; `look`: what a look at one log says; `folder`: listing again what changed;
+//! * `watch`: which logs moved (of the `store`); `look`: what a look at one log says; `folder`: listing again what changed;
 //! * `linked`: whether what was written can still be reached; `open_files`: files opened for reading;
 //! * `remains`: what a store has that lost its folder of logs;
 //! * `inspect`: checking everything; `checkpoint`: copying it all to another disk.
@@ -33,6 +33,7 @@ mod look;
 pub mod open_files;
 mod remains;
 mod slot;
+mod store;
 mod watch;
 
 use std::ffi::OsStr;

@@ -27,9 +27,10 @@ use super::ends::Ends;
 use super::folder::{Listing, list_if_changed};
 use super::log_file::slot_of;
 use super::log_reader::read_header;
-use super::look::{LogState, Looked, Looker, Store};
+use super::look::{LogState, Looked, Looker};
 use super::open_files::OpenFiles;
 use super::remains;
+use super::store::Store;
 use crate::medium::{Claims, Ended, Findings, LogsGone, Look, Loss, Problem, Tip, Watch, is_believed};
 
 /// How long boards are trusted, nanoseconds.
