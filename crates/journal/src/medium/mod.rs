@@ -185,6 +185,9 @@ pub trait LogWriter: Send + fmt::Debug {
     /// Whether the log has ended with its last commit, because somebody else asked for that: nothing more is appended.
     fn is_ended(&self) -> bool;
 
+    /// Looks whether somebody has ended the log, or asks for that, since the last append, which was long ago.
+    fn wake(&mut self) {}
+
     /// Ends the log at its last commit after a failure: its address, for the header of the next log. `None`
     /// where nothing was made yet.
     fn seal(self: Box<Self>) -> Option<Address>;

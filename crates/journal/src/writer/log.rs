@@ -14,6 +14,9 @@ use crate::identity::StoreIdentity;
 use crate::medium::{Address, LogWriter, Medium};
 use crate::snapshot::Flushed;
 
+/// A log without a commit for so long, nanoseconds, may have been ended by others.
+const IDLE: u64 = 600_000_000_000;
+
 /// A log being written. The medium makes it with its first commit.
 #[derive(Debug)]
 pub struct Log {
@@ -33,6 +36,8 @@ pub struct Log {
     /// Bytes of frames, and when the first of them was durable, by the monotonic clock.
     bytes: u64,
     since: Option<u64>,
+    /// When the last one was, by both clocks.
+    last: (i64, u64),
     segments: LiveSegments,
 }
 
@@ -75,6 +80,7 @@ impl Log {
             left: Vec::new(),
             bytes: 0,
             since: None,
+            last: (0, 0),
             segments: LiveSegments::default(),
         }
     }
@@ -199,8 +205,17 @@ impl Log {
 
     /// Notes when the last commit was durable.
     pub fn note_time(&mut self, env: &Env) {
-        if self.since.is_none() {
-            self.since = Some(env.clock.monotonic());
+        self.last = (env.clock.now(), env.clock.monotonic());
+        self.since.get_or_insert(self.last.1);
+    }
+
+    /// Before a commit: looks whether the log was ended while this process did nothing for long. One of the clocks may
+    /// stand still while a machine sleeps.
+    pub fn wake(&mut self, env: &Env) {
+        let idle = env.clock.now().saturating_sub(self.last.0).unsigned_abs();
+        let idle = idle.max(env.clock.monotonic().saturating_sub(self.last.1));
+        if !self.is_unmade() && idle >= IDLE {
+            self.medium.wake();
         }
     }
 

@@ -225,6 +225,9 @@ impl Writer {
     /// error nothing has changed, but for what a failed data log lost, of which everybody learns.
     fn move_on(&mut self, session: SessionKey, format: u32) -> Result<()> {
         self.format = format;
+        if let Some(log) = &mut self.log {
+            log.wake(&self.env);
+        }
         self.leave_long_log();
         self.log()?;
         let needed = format;

@@ -248,6 +248,47 @@ fn r12_a_writer_that_sleeps_anywhere_acknowledges_only_what_counts() {
     }
 }
 
+/// A handle that did nothing for long looks before it writes: its values go into the next log.
+#[test]
+fn r12_a_writer_that_wakes_between_flushes_loses_nothing() {
+    for has_end in [false, true] {
+        let world = SimWorld::new(1);
+        let (writer, former) = (open(&world, "a"), open(&world, "b"));
+        flush(&writer, "run=a,variable=kept", b"1").unwrap();
+        put(&writer, "run=a,variable=large", &pattern(2 << 20, 1)).unwrap();
+        let other = world.namesake("a");
+        end_logs(&other);
+        world.advance(1_000 * SECOND);
+        if has_end {
+            assert_eq!(end_logs(&other).len(), 1);
+        }
+        writer.flush(&Session::default()).unwrap();
+        assert_eq!(the_end(&world).sequence, 1);
+        assert_eq!(named(&world, "log").len(), 2);
+        assert!(is_there(&world, &former, "large") && is_there(&world, &former, "kept"));
+        assert_eq!(get(&former, "run=a,variable=large").unwrap(), pattern(2 << 20, 1));
+    }
+}
+
+/// A file system that counts names in its own way, and has no links, ends nothing.
+#[test]
+fn r12_a_second_name_without_links_asks_for_nothing() {
+    let world = SimWorld::new(1);
+    let writer = open(&world, "a");
+    flush(&writer, "run=a,variable=kept", b"1").unwrap();
+    let log = named(&world, "log").remove(0);
+    world.process("b").disk.link(&log, Path::new("/elsewhere")).unwrap();
+    world.set_links(false);
+    flush(&writer, "run=a,variable=next", b"2").unwrap();
+    assert!(named(&world, "end").is_empty() && named(&world, "log").len() == 1);
+    // With links, it is as good as the name that maintenance gives.
+    world.set_links(true);
+    flush(&writer, "run=a,variable=last", b"3").unwrap();
+    assert_eq!((the_end(&world).sequence, the_end(&world).why), (3, EndReason::Asked));
+    flush(&writer, "run=a,variable=after", b"4").unwrap();
+    assert_eq!((named(&world, "log").len(), listed(&open(&world, "c")).len()), (2, 4));
+}
+
 #[test]
 fn r12_a_grace_lies_between_second_name_and_end_file() {
     let world = SimWorld::new(1);

@@ -4,7 +4,8 @@
 //! * an end file is whole and synced before it gets its name, so that it is there whole or not at all;
 //! * the link to the name decides between several makers, and whoever loses obeys the file that is there.
 
-use std::io::ErrorKind::{AlreadyExists, NotFound};
+use std::io;
+use std::io::ErrorKind::{AlreadyExists, NotFound, Unsupported};
 use std::path::PathBuf;
 
 use fieldstone_core::env::{Disk, Env, creation_failed, write_all_at};
@@ -19,6 +20,9 @@ use crate::identity::random_id;
 
 /// The first version of the format whose readers heed end files.
 pub const ENDS_SINCE: u32 = 2;
+
+/// The error of a call that the file system does not permit.
+const EPERM: i32 = 1;
 
 /// The beginning of the names of files that get their own name when they are whole.
 const UNFINISHED: &str = ".new-";
@@ -61,8 +65,8 @@ pub fn read(disk: &dyn Disk, layout: &Layout, writer: Id) -> Result<Option<EndFi
 }
 
 /// Makes the end file of a log, durable, where there is none. Returns the one that is there now, and whether this call
-/// made it.
-pub fn make(env: &Env, layout: &Layout, end: &LogEnd) -> Result<(EndFile, bool)> {
+/// made it; `None` on a file system without hard links.
+pub fn make(env: &Env, layout: &Layout, end: &LogEnd) -> Result<Option<(EndFile, bool)>> {
     let (disk, folder) = (&*env.disk, layout.logs());
     let path = folder.join(file_name(end.writer));
     let unfinished = unfinished(env, layout);
@@ -74,11 +78,17 @@ pub fn make(env: &Env, layout: &Layout, end: &LogEnd) -> Result<(EndFile, bool)>
     match linked {
         Ok(()) => {
             disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
-            Ok((EndFile { owner: env.identity.uid(), end: end.clone() }, true))
+            Ok(Some((EndFile { owner: env.identity.uid(), end: end.clone() }, true)))
         }
-        Err(e) if e.kind() == AlreadyExists => Ok((read_late(env, layout, end.writer)?, false)),
+        Err(e) if e.kind() == AlreadyExists => Ok(Some((read_late(env, layout, end.writer)?, false))),
+        Err(e) if is_without_links(&e) => Ok(None),
         Err(e) => Err(Error::io("make", &path, e)),
     }
+}
+
+/// Whether an error of a link is that of a file system that has none: FAT says that it is not permitted.
+fn is_without_links(error: &io::Error) -> bool {
+    error.kind() == Unsupported || error.raw_os_error() == Some(EPERM)
 }
 
 /// Reads an end file that is there for certain, and that this host may not see yet.

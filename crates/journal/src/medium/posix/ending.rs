@@ -228,7 +228,7 @@ impl Ending<'_> {
             why,
             host: env.identity.host(),
         };
-        let (_, is_ours) = end_file::make(env, &self.medium.layout, &own)?;
+        let is_ours = end_file::make(env, &self.medium.layout, &own)?.is_some_and(|(_, is_ours)| is_ours);
         let (writer, host, process) = (log.writer, header.host.clone(), header.process);
         Ok(if is_ours {
             Step::Ended(EndedLog { writer, host, process, sequence, why })

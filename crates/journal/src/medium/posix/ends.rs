@@ -149,9 +149,9 @@ mod tests {
         let env = world.host("a");
         env.disk.create_dir_all(Path::new("/s/logs")).unwrap();
         let (one, two) = (Id([1; 16]), Id([2; 16]));
-        let (made, is_ours) = end_file::make(&env, &layout, &end(one, 3)).unwrap();
+        let (made, is_ours) = end_file::make(&env, &layout, &end(one, 3)).unwrap().unwrap();
         assert!(is_ours && made.end.sequence == 3);
-        let (there, is_ours) = end_file::make(&env, &layout, &end(one, 4)).unwrap();
+        let (there, is_ours) = end_file::make(&env, &layout, &end(one, 4)).unwrap().unwrap();
         assert!(!is_ours && there.end.sequence == 3, "the link decides");
         let damaged = Path::new("/s/logs").join(file_name(two));
         env.disk.create_new(&damaged).unwrap().write_at(b"FIELDSTONE-ENDS\0", 0).unwrap();

@@ -116,44 +116,40 @@ impl LogFile {
         }
     }
 
-    /// Makes the end file of this log at a commit, or reads the one that is there: the end that is in force now.
+    /// Makes the end file of this log at a commit, or reads the one that is there: the end that is in force now. `None`
+    /// on a file system without hard links.
     fn end_at(
         &self,
         file: &dyn DiskFile,
-        (sequence, hash): (u64, u32),
+        last: (u64, u32),
         end: u64,
         why: EndReason,
-    ) -> Result<LogEnd> {
-        let (identity, writer) = (&self.env.identity, self.writer);
+    ) -> Result<Option<LogEnd>> {
+        let (identity, writer, (sequence, hash)) = (&self.env.identity, self.writer, last);
         let (time, uid) = (self.env.clock.now(), identity.uid());
         let own =
             LogEnd { writer, store: self.store, sequence, end, hash, time, uid, why, host: identity.host() };
-        let (made, is_ours) = end_file::make(&self.env, &self.layout, &own)?;
+        let Some((made, is_ours)) = end_file::make(&self.env, &self.layout, &own)? else { return Ok(None) };
         if is_ours {
-            return Ok(made.end);
+            return Ok(Some(made.end));
         }
         let owner = file.stat().map_err(|e| Error::io("look at", &self.path, e))?.uid;
         let folder = self.layout.logs();
         let folder_owner = self.env.disk.stat(&folder).map_err(|e| Error::io("look at", &folder, e))?.uid;
-        match made.counts(owner, Some(folder_owner)) && made.end.store == self.store {
-            true => Ok(made.end),
-            false => {
-                let path = self.path.display();
-                let user = identity.user_name(made.owner);
-                Err(Error::unavailable(format!(
-                    "{path} cannot be ended: {user} made its end file, whose log it is not"
-                ))
-                .with_hint("ask the owner of the store to remove that file"))
-            }
+        if made.counts(owner, Some(folder_owner)) && made.end.store == self.store {
+            return Ok(Some(made.end));
         }
+        let (path, user) = (self.path.display(), identity.user_name(made.owner));
+        let why = format!("{path} cannot be ended: {user} made its end file, whose log it is not");
+        Err(Error::unavailable(why).with_hint("ask the owner of the store to remove that file"))
     }
 
     /// Ends the log at the commit that is durable now, as somebody asks for who gave it a second name; or obeys the
     /// end file that is there.
     fn end_as_asked(&mut self, file: &dyn DiskFile, ends: &FrameInfo) -> Result<()> {
         let end = self.end_at(file, (ends.sequence, ends.hash), ends.end(), EndReason::Asked)?;
-        let last = end.sequence;
-        self.end = Some(end);
+        let last = end.as_ref().map_or(u64::MAX, |end| end.sequence);
+        self.end = end;
         if last >= ends.sequence {
             return Ok(());
         }
@@ -171,7 +167,7 @@ impl LogFile {
         if self.end.is_some() || !self.has_ends || self.linked.is_gone() {
             return self.end.clone();
         }
-        self.end_at(file, self.last, self.length, EndReason::Failed).ok()
+        self.end_at(file, self.last, self.length, EndReason::Failed).ok().flatten()
     }
 
     /// Destroys the frame that a failed write left, as far as the disk still takes writes.
@@ -277,6 +273,15 @@ impl LogWriter for LogFile {
 
     fn is_ended(&self) -> bool {
         self.end.is_some()
+    }
+
+    /// Only a hint: each append looks again, once it is durable.
+    fn wake(&mut self) {
+        let Some(file) = self.file.clone().filter(|_| self.has_ends && self.end.is_none()) else { return };
+        let is_asked = self.env.disk.stat(&self.path).is_ok_and(|stat| stat.links > 1);
+        if is_asked && let Ok(Some(end)) = self.end_at(&*file, self.last, self.length, EndReason::Asked) {
+            self.end = Some(end).filter(|end| end.sequence == self.last.0);
+        }
     }
 
     /// R11: makes the end file before anybody learns of the failure. Then destroys the frame that a failed write left;
