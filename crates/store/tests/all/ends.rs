@@ -458,6 +458,35 @@ fn r12_the_grace_is_two_minutes_where_files_show_late() {
     assert_eq!(end_logs(&other).len(), 1);
 }
 
+/// The same on a real disk: the number of names, and the time of an inode.
+#[test]
+fn r12_a_second_name_is_noticed_on_a_real_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = Env::real();
+    let how = LocalOptions { writable: true, native: true, ..LocalOptions::default() };
+    let writer = Arc::new(LocalStore::open(env.clone(), folder.path(), how.clone()).unwrap());
+    flush(&writer, "run=a,variable=kept", b"1").unwrap();
+    let logs = folder.path().join("logs");
+    let log = std::fs::read_dir(&logs).unwrap().next().unwrap().unwrap().path();
+    let file = env.disk.open_plain(&log, false).unwrap();
+    let (before, names) = (file.inode_time().unwrap(), file.stat().unwrap().links);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    std::fs::hard_link(&log, log.with_extension("ending")).unwrap();
+    assert!(file.inode_time().unwrap() > before);
+    assert_eq!((names, file.stat().unwrap().links), (1, 2));
+    flush(&writer, "run=a,variable=asked", b"2").unwrap();
+    let end = LogEnd::decode(&std::fs::read(log.with_extension("end")).unwrap()).unwrap();
+    assert_eq!((end.sequence, end.why), (2, EndReason::Asked));
+    flush(&writer, "run=a,variable=after", b"3").unwrap();
+    // Nobody else ends the log of a process that lives.
+    let medium = FileMedium::new(env.clone(), folder.path()).unwrap();
+    assert_eq!(medium.end_logs(0).unwrap(), []);
+    let reader = Arc::new(LocalStore::open(env, folder.path(), how).unwrap());
+    assert_eq!(listed(&reader).len(), 3);
+    assert!(reader.verify(&Request::new()).unwrap().ok());
+    assert_eq!(std::fs::read_dir(&logs).unwrap().count(), 4);
+}
+
 fn short_logs(env: &Env, limits: LogLimits) -> Store {
     let options = LocalOptions { limits, ..Opening::default().local(ROOT) };
     Arc::new(LocalStore::open(env.clone(), Path::new(ROOT), options).unwrap())
@@ -573,4 +602,40 @@ fn r33_nothing_that_waits_is_lost_at_the_border() {
     assert_eq!(get(&reader, "run=a,variable=large").unwrap(), pattern(2 << 20, 1));
     assert_eq!(listed(&reader).len(), 7);
     assert!(reader.verify(&Request::new()).unwrap().ok());
+}
+
+fn kept() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compat/ends")
+}
+
+/// The small reader that knows only spec/ reads it as well: `tests/compat/test_ends.py`.
+#[test]
+fn r12_the_kept_store_has_a_whole_frame_beyond_an_end() {
+    let options = LocalOptions { must_exist: true, ..LocalOptions::default() };
+    let store = Arc::new(LocalStore::open(Env::real(), &kept().join("store"), options).unwrap());
+    let names = ["after", "kept"].map(|name| format!("{{run=a}}{{variable={name}}}{{}}"));
+    assert_eq!(listed(&store), names);
+    assert!(store.verify(&Request::new()).unwrap().ok());
+    let states = store.status().unwrap().states();
+    assert_eq!((states.get("closed"), states.len()), (Some(&1), 2), "its writer learned of its end");
+}
+
+/// Makes it. Kept stores of an old release are never rewritten: run this for a new release, under a new name.
+#[test]
+#[ignore = "writes into the sources"]
+fn make_the_kept_store_with_ends() {
+    let world = SimWorld::new(1);
+    let writer = open(&world, "a");
+    flush(&writer, "run=a,variable=kept", b"1").unwrap();
+    let other = world.namesake("a");
+    end_logs(&other);
+    world.advance(LATER);
+    end_logs(&other);
+    error(flush(&writer, "run=a,variable=lost", b"2"), ErrorKind::Unavailable);
+    flush(&writer, "run=a,variable=after", b"3").unwrap();
+    for path in world.files() {
+        let to = kept().join("store").join(path.strip_prefix(ROOT).unwrap());
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::write(to, world.read(&path).unwrap()).unwrap();
+    }
 }
