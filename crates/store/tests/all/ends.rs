@@ -406,6 +406,20 @@ fn r12_each_user_ends_his_own_logs_and_the_owner_of_the_folder_all() {
     assert_eq!(listed(&open(&world, "c")).len(), 2);
 }
 
+/// Another user may take the name of a second name: its writer sees one name, and goes on.
+#[test]
+fn r12_what_only_has_the_name_of_a_second_name_ends_nothing() {
+    let world = SimWorld::new(1);
+    let (writer, former) = (open(&world, "a"), open(&world, "b"));
+    flush(&writer, "run=a,variable=kept", b"1").unwrap();
+    let log = named(&world, "log").remove(0);
+    world.process("b").disk.create_new(&log.with_extension("ending")).unwrap();
+    world.advance(LATER);
+    assert!(end_logs(&world.namesake("a")).is_empty());
+    flush(&writer, "run=a,variable=next", b"2").unwrap();
+    assert!(is_there(&world, &former, "next") && named(&world, "end").is_empty());
+}
+
 #[test]
 fn r12_a_log_that_lost_commits_is_not_ended() {
     let world = SimWorld::new(1);

@@ -4,7 +4,7 @@
 //! fieldstone          the marker: id and schema (`create`)
 //! logs/WRITER.log     header and frames (`log_file`, `log_reader`); claims (`claims`)
 //! data/WRITER-N.data  payloads of large flushes (`data_log`)
-//! logs/WRITER.end     the end of a log (`end_file`, `ends`), of which `ending` speaks for gone processes
+//! logs/WRITER.end     the end of a log (`end_file`, `ends`); `ending` makes those of processes that are gone
 //! boards/HOST.board   what the writers of a host say of their logs (`slot`, `boards`)
 //! ```
 //!
