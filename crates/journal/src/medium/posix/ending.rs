@@ -129,14 +129,14 @@ impl Ending<'_> {
         let mut watch = FolderWatch::new(env.clone(), files);
         watch.look(Look::All)?;
         let findings = watch.findings();
-        let lost: BTreeSet<Id> = findings.losses.iter().chain(&findings.late).map(|loss| loss.log).collect();
+        // Losses, too, also those that may only show late.
         let unsure: BTreeSet<&str> = findings.problems.iter().map(|problem| problem.file.as_str()).collect();
         let tips = watch.tips();
         let tips: BTreeMap<Id, &Arc<Tip>> = tips.iter().map(|tip| (tip.writer, tip)).collect();
         let mut candidates = Vec::new();
         for writer in self.names.iter().filter_map(|name| parse_file_name(name)) {
             let has_end = self.names.contains(&file_name(writer));
-            if has_end || lost.contains(&writer) || unsure.contains(layout.shown(writer, 0).as_str()) {
+            if has_end || unsure.contains(layout.shown(writer, 0).as_str()) {
                 continue;
             }
             let path = layout.log(writer);
