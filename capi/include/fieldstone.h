@@ -124,6 +124,7 @@
 #define FS_CODE_OUT_OF_MEMORY "out-of-memory"
 #define FS_CODE_PROCESS_LIMIT "process-limit"
 #define FS_CODE_LOG_GONE "log-gone"
+#define FS_CODE_LOG_ENDED "log-ended"
 #define FS_CODE_STORE_GONE "store-gone"
 #define FS_CODE_ENGINE_BUSY "engine-busy"
 #define FS_CODE_ENGINE_LOST "engine-lost"

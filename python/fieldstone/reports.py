@@ -104,8 +104,9 @@ class CheckpointReport(_Report):
 
 @dataclass(frozen=True)
 class WriterStatus:
-    """One writer: its id, host, process and user. Its state is "open", "closed", "gone" (a process of this
-    host ended without closing) or "silent" (one on another host has not written for an hour).
+    """One writer: its id, host, process and user. Its state is "open", "closed", "ended" (somebody else ended
+    its log), "gone" (a process of this host ended without closing) or "silent" (one on another host has not
+    written for an hour).
 
     ``clock_offset``: seconds by which its clock is ahead, if it is off by a minute or more; ``tail``: bytes
     after its last commit; ``attempt``, ``job`` and ``rank``: its execution, job and rank, if it named an

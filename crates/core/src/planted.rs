@@ -42,11 +42,15 @@ pub enum Planted {
     LivingLogTaken,
     /// Files are removed as soon as a takeover is there.
     NoGrace,
+    /// A reader pays no heed to end files.
+    EndFileIgnored,
+    /// A writer does not look whether somebody ends its log.
+    WriterDoesNotLook,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 14] = [
+    pub const ALL: [Planted; 16] = [
         Planted::AckBeforeSync,
         Planted::DecisionForgetsLog,
         Planted::TornFrameAccepted,
@@ -61,6 +65,8 @@ impl Planted {
         Planted::TakeoverWithoutSideRecords,
         Planted::LivingLogTaken,
         Planted::NoGrace,
+        Planted::EndFileIgnored,
+        Planted::WriterDoesNotLook,
     ];
 
     /// Its name on a command line.
@@ -80,6 +86,8 @@ impl Planted {
             Planted::TakeoverWithoutSideRecords => "takeover-without-side-records",
             Planted::LivingLogTaken => "living-log-taken",
             Planted::NoGrace => "no-grace",
+            Planted::EndFileIgnored => "end-file-ignored",
+            Planted::WriterDoesNotLook => "writer-does-not-look",
         }
     }
 

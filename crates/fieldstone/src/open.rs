@@ -288,6 +288,7 @@ fn open_local(
         origin: origin(options),
         if_exists: options.if_exists,
         format: options.format,
+        ..LocalOptions::default()
     };
     let fields = LocalStore::open(env, path, options)?;
     Ok(Store::of(fields, settings, durable))

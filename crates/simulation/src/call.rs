@@ -1,5 +1,7 @@
 //! Calls of a store as plain data, which any thread can make.
 
+use std::path::Path;
+
 use fieldstone::catalog::query::{Expr, NameTest, Term};
 use fieldstone::catalog::{
     Deletion as CatalogDeletion, Query, RunDecl, RunName, StepDecl, VariableDecl, VariableName,
@@ -10,6 +12,8 @@ use fieldstone::{
     ArchiveOptions, Compression, DType, FieldSpec, Id, RemoveOptions, Request, Result, Run, Session, Store,
     Target, Value,
 };
+use fieldstone_core::env::Env;
+use fieldstone_journal::medium::posix::FileMedium;
 
 use crate::model::change::{AttributePlace, CELLS, Change, Key, Link, SHAPE, What};
 use crate::model::fields::pattern;
@@ -25,6 +29,10 @@ pub enum Call {
     Flush,
     /// Decides a transaction.
     Decide(Id, bool),
+    /// Ends logs, as a process in this environment, with a grace in nanoseconds.
+    EndLogs(Env, &'static str, u64),
+    /// Takes ended logs over, with a grace in nanoseconds.
+    Compact(u64),
 }
 
 /// Makes calls in order, all for one session. An error ends them, and comes with the number of its call.
@@ -48,6 +56,14 @@ fn one(store: &Store, call: &Call, session: &Session) -> Result<()> {
         }
         Call::Flush => store.flush(session.clone()),
         Call::Decide(id, commit) => store.decide(*id, *commit),
+        Call::EndLogs(env, root, grace) => {
+            FileMedium::new(env.clone(), Path::new(root))?.end_logs(*grace).map(drop)
+        }
+        Call::Compact(grace) => {
+            let options = CompactOptions { grace: *grace, ..CompactOptions::default() };
+            let journal = fieldstone::native::journal(store);
+            journal.maintenance().compact(&options, &Session::default(), &mut |_| Ok(())).map(drop)
+        }
     }
 }
 

@@ -68,10 +68,12 @@ pub enum Verb {
     Remember,
     /// A reader opens a version that was kept.
     LookBack,
+    /// Maintenance ends logs of processes that are gone, that are silent, or that seem gone.
+    Maintain,
 }
 
 /// All verbs, each with its name and its weight in a drawn plan.
-const VERBS: [(Verb, &str, u64); 22] = [
+const VERBS: [(Verb, &str, u64); 23] = [
     (Verb::Open, "open", 6),
     (Verb::Close, "close", 2),
     (Verb::Die, "die", 3),
@@ -94,6 +96,7 @@ const VERBS: [(Verb, &str, u64); 22] = [
     (Verb::Wait, "wait", 2),
     (Verb::Remember, "remember", 6),
     (Verb::LookBack, "look-back", 5),
+    (Verb::Maintain, "maintain", 9),
 ];
 
 /// One step.

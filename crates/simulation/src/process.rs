@@ -38,6 +38,8 @@ pub enum Purpose {
     Flush(Option<u32>, CommitId),
     /// A decision: transaction, own commit that waits, decision, and whether it commits.
     Decide(u32, Option<CommitId>, CommitId, bool),
+    /// Maintenance, which writes nothing.
+    Maintain,
 }
 
 /// The troubles that strike a process in its next action.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use fieldstone::{Error, ErrorKind, Field, Mode, OpenOptions, Result, Store};
+use fieldstone::{Code, Error, ErrorKind, Field, Mode, OpenOptions, Result, Store};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{Random, SimWorld};
 
@@ -64,6 +64,8 @@ pub struct Simulation {
     pub stamp: u64,
     /// Handles that were opened.
     pub opened: u64,
+    /// Rounds of maintenance.
+    pub maintenances: u64,
     /// Calls that failed.
     pub failures: u64,
     /// Processes that died, each with at most one file under a temporary name.
@@ -114,6 +116,7 @@ impl Simulation {
             held: Vec::new(),
             stamp: 1_704_067_200_000_000_000,
             opened: 0,
+            maintenances: 0,
             deaths: 0,
             failures: 0,
             is_troubled: false,
@@ -204,11 +207,40 @@ impl Simulation {
                 own.iter().for_each(|own| self.model.depart(*own, None));
                 self.model.depart(decision, own);
             }
+            Purpose::Maintain => {}
+        }
+    }
+
+    /// Whether a call failed because others ended the log of its process.
+    pub fn has_lost_log(&self, error: &Error) -> bool {
+        self.maintenances > 0 && error.code() == Code::LogEnded
+    }
+
+    /// Judges the outcome of maintenance, which may fail only in trouble.
+    fn maintained(&mut self, who: usize, outcome: Outcome, is_troubled: bool) -> Checked {
+        self.is_troubled |= is_troubled;
+        match outcome {
+            Err((_, error)) if is_troubled || !self.processes[who].is_alive() => {
+                self.failures += 1;
+                self.note(|| format!("{who} cannot end logs: {}", process::text(&error)));
+                Ok(())
+            }
+            Err((_, error)) => Err(format!("{who} cannot end logs: {}", process::text(&error))),
+            Ok(()) => Ok(()),
         }
     }
 
     /// Judges the outcome of a process's action.
     pub fn arrive(&mut self, who: usize, purpose: Purpose, outcome: Outcome, is_troubled: bool) -> Checked {
+        if matches!(purpose, Purpose::Maintain) {
+            return self.maintained(who, outcome, is_troubled);
+        }
+        let lost_log = outcome.as_ref().is_err_and(|(_, error)| self.has_lost_log(error));
+        if lost_log {
+            // Others may have seen it before.
+            self.kept.retain(|kept| !kept.is_unsure);
+        }
+        let is_troubled = is_troubled || lost_log;
         let may_fail = is_troubled || self.processes[who].is_shaky || !self.processes[who].is_alive();
         let transaction = purpose.transaction();
         self.processes[who].pending.remove(&transaction);
@@ -242,6 +274,7 @@ impl Simulation {
                 let error = outcome.err().map(|(_, error)| error);
                 self.decided((transaction, commits), own, decision, error, may_fail)
             }
+            Purpose::Maintain => Ok(()),
         }
     }
 
@@ -261,6 +294,8 @@ impl Simulation {
         let has_ended = ends.iter().any(Option::is_some) || deciding;
         match error.kind() {
             ErrorKind::Conflict if has_ended && !may_fail => self.model.refuse(commit),
+            // Its log ended before it, for all and for ever.
+            _ if self.has_lost_log(&error) => self.model.refuse(commit),
             _ if may_fail => self.model.doubt(commit),
             _ => return Err(format!("a flush is refused: {}", process::text(&error))),
         }
@@ -403,6 +438,7 @@ impl Purpose {
         match self {
             Purpose::Flush(transaction, _) => transaction,
             Purpose::Decide(transaction, ..) => Some(transaction),
+            Purpose::Maintain => None,
         }
     }
 }

@@ -26,6 +26,7 @@ use fieldstone_journal::medium::Medium;
 use fieldstone_journal::session::Limits;
 use fieldstone_journal::snapshot::Snapshot;
 use fieldstone_journal::writer::Encoded;
+use fieldstone_journal::writer::LogLimits;
 
 use crate::api::*;
 use crate::encode;
@@ -61,6 +62,8 @@ pub struct LocalOptions {
     pub if_exists: Option<IfExists>,
     /// The version of the format of a store that is new; the newest where absent.
     pub format: Option<u32>,
+    /// When a log is long enough for the next one to begin.
+    pub limits: LogLimits,
 }
 
 impl LocalOptions {
@@ -76,6 +79,7 @@ impl LocalOptions {
             native: self.native,
             origin: self.origin,
             format: self.format,
+            limits: self.limits,
         }
     }
 }

@@ -18,7 +18,7 @@ use fieldstone_store::api::{
 use crate::{In, Out, Wire, wire_enum, wire_struct};
 
 /// States of writers, the values of [`WriterStatus::state`].
-const STATES: [&str; 4] = ["open", "closed", "gone", "silent"];
+const STATES: [&str; 5] = ["open", "closed", "gone", "silent", "ended"];
 
 /// A [`Value`] that owns its data.
 #[derive(Debug, Clone)]

@@ -106,11 +106,13 @@ fn named(name: &str) -> Option<&str> {
 fn writers(status: &Status, every: bool, out: &mut Out) -> Done {
     let all = &status.writers;
     let states = status.states();
-    let order = ["open", "closed", "gone", "silent"].into_iter();
+    let order = ["open", "closed", "ended", "gone", "silent"].into_iter();
     let counts = order.filter_map(|state| states.get(state).map(|n| format!("{n} {state}")));
     let counts = counts.collect::<Vec<_>>().join(", ");
     out.line(format_args!("writers  {}", if counts.is_empty() { "none" } else { &counts }))?;
-    let matters = |w: &&WriterStatus| every || w.state != "closed" || w.tail > 0 || w.clock_offset.is_some();
+    let matters = |w: &&WriterStatus| {
+        every || !matches!(w.state, "closed" | "ended") || w.tail > 0 || w.clock_offset.is_some()
+    };
     let mut listed: Vec<&WriterStatus> = all.iter().filter(matters).collect();
     listed.sort_by_key(|w| (w.state != "open", std::cmp::Reverse(w.last_flush)));
     let shown = if every { listed.len() } else { LISTED.min(listed.len()) };

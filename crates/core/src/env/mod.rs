@@ -67,6 +67,8 @@ pub struct Stat {
     pub mode: u32,
     /// Number of the inode in the file system.
     pub inode: u64,
+    /// Names that a file has; of a directory it says nothing.
+    pub links: u64,
 }
 
 impl Stat {
@@ -119,6 +121,9 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// As [`stat`](Self::stat), with the time of the last change in nanoseconds since 1970, by the file system's
     /// clock.
     fn stat_with_time(&self) -> io::Result<(Stat, i64)>;
+    /// The time of the last change of the file or of its names (ctime), in nanoseconds since 1970, by the file system's
+    /// clock: a new name counts, also if the bytes stay.
+    fn inode_time(&self) -> io::Result<i64>;
 }
 
 /// A file system.
@@ -205,6 +210,22 @@ pub trait Identity: Send + Sync + fmt::Debug {
     /// Distinguishes this process from all others of this host that ever had its number.
     fn lifetime(&self) -> Lifetime {
         Lifetime::default()
+    }
+    /// The start of a process of this host within the boot; `None` if there is no such process, or nobody can say.
+    fn started(&self, process: u32) -> Option<u64> {
+        let _ = process;
+        None
+    }
+    /// Whether a process of a host with this name has certainly ended: its boot is over, or nobody in its namespace,
+    /// which is this process's own, has its number and its start.
+    fn has_ended(&self, process: u32, lifetime: &Lifetime) -> bool {
+        let own = self.lifetime();
+        if !own.is_known() || !lifetime.is_known() {
+            return false;
+        }
+        let is_another = || self.started(process).is_some_and(|started| started != lifetime.started);
+        own.boot != lifetime.boot
+            || own.namespace == lifetime.namespace && (!self.alive(process) || is_another())
     }
     /// The process as it appears in the names of its unfinished files: `PROCESS@HOST`.
     fn writer_name(&self) -> String {

@@ -133,6 +133,10 @@ impl Identity for RealIdentity {
         process::lifetime()
     }
 
+    fn started(&self, process: u32) -> Option<u64> {
+        process::started_of(process)
+    }
+
     fn alive(&self, process: u32) -> bool {
         let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return false };
         // A process of another user gives EPERM, so it is alive.
@@ -257,6 +261,11 @@ impl DiskFile for RealFile {
     fn stat_with_time(&self) -> io::Result<(Stat, i64)> {
         Ok(to_stat(&self.file.metadata()?))
     }
+
+    fn inode_time(&self) -> io::Result<i64> {
+        let meta = self.file.metadata()?;
+        Ok(meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec()))
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -301,6 +310,7 @@ fn to_stat(meta: &std::fs::Metadata) -> (Stat, i64) {
         uid: meta.uid(),
         mode: meta.mode() & 0o7777,
         inode: meta.ino(),
+        links: meta.nlink(),
     };
     (stat, meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()))
 }
@@ -315,7 +325,12 @@ fn stat_of(
     otherwise: impl FnOnce() -> io::Result<std::fs::Metadata>,
 ) -> io::Result<Stat> {
     use rustix::fs::{StatxFlags, statx};
-    let mask = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID | StatxFlags::INO | StatxFlags::SIZE;
+    let mask = StatxFlags::TYPE
+        | StatxFlags::MODE
+        | StatxFlags::UID
+        | StatxFlags::INO
+        | StatxFlags::SIZE
+        | StatxFlags::NLINK;
     let facts = match statx(at, path, flags, mask) {
         Ok(facts) if StatxFlags::from_bits_retain(facts.stx_mask).contains(mask) => facts,
         // The call is missing in some kernels and sandboxes, and some file systems leave fields out.
@@ -333,6 +348,7 @@ fn stat_of(
         uid: facts.stx_uid,
         mode: mode & 0o7777,
         inode: facts.stx_ino,
+        links: u64::from(facts.stx_nlink),
     })
 }
 

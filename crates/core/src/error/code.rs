@@ -366,6 +366,9 @@ codes! {
     LogGone = "log-gone", Unavailable, final,
         "Someone removed, renamed or replaced a log while the process was writing it.",
         "Put it back, or archive again the fields that the message names.";
+    LogEnded = "log-ended", Unavailable, final,
+        "Somebody else ended a log while its process was asleep, or seemed gone, before the flush was durable in it.",
+        "Archive again the fields that the message names; the handle goes on in a new log.";
     StoreGone = "store-gone", Unavailable, final,
         "Someone removed or renamed the store's folder while it was open.",
         "Put it back, or open a new one.";

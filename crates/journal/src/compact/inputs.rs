@@ -12,7 +12,7 @@ use fieldstone_format::takeover::rows::Ended;
 use fieldstone_format::{Id, schema_extension};
 
 use super::CompactOptions;
-use crate::medium::{Inspect, Medium};
+use crate::medium::{self, Inspect, Medium};
 use crate::snapshot::{Refresher, Snapshot, SnapshotLog};
 use crate::takeover::Takeover;
 
@@ -211,15 +211,15 @@ pub fn choose(
     }))
 }
 
-/// How a log has ended; `None` if its writer may go on.
+/// How a log has ended; `None` if its writer may go on (R11).
 fn how_ended(refresher: &Refresher, log: &SnapshotLog) -> Option<Ended> {
     if planted::is(Planted::LivingLogTaken) {
         return Some(Ended::Closed);
     }
-    match refresher.announced(log) {
-        Some((sequence, true)) if sequence == log.record.sequence => Some(Ended::Closed),
-        _ => None,
-    }
+    refresher.ended(log).map(|ended| match ended {
+        medium::Ended::Closed => Ended::Closed,
+        medium::Ended::EndFile => Ended::EndFile,
+    })
 }
 
 /// The reason why a log cannot be taken over, as far as it shows without reading it.

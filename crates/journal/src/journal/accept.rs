@@ -50,7 +50,8 @@ impl Acceptances<'_> {
         let identity = &access.env().identity;
         let is_alive = tip.is_some_and(|tip| {
             let closed = watch.announced(tip).is_some_and(|(_, closed)| closed);
-            !closed && tip.header.host == identity.host() && identity.alive(tip.header.process)
+            let has_ended = closed || watch.ended(tip).is_some();
+            !has_ended && tip.header.host == identity.host() && identity.alive(tip.header.process)
         });
         // A log that is there and cannot be read as one at all.
         let file = medium.shown(writer, 0);

@@ -123,7 +123,12 @@ impl State {
         let looks = Arc::new(LookState::new(medium.clone()));
         State {
             looks: looks.clone(),
-            commits: CommitState::new(Writer::new(env.clone(), medium.clone(), options.origin.clone())),
+            commits: CommitState::new(Writer::new(
+                env.clone(),
+                medium.clone(),
+                options.origin.clone(),
+                options.limits,
+            )),
             files: Arc::new(Files::new(medium.clone(), outside, looks)),
             medium,
             allowed: Allowed::default(),

@@ -6,6 +6,8 @@ use fieldstone_core::env::Disk;
 use fieldstone_core::schema::Schema;
 use fieldstone_format::attempt::Origin;
 
+use crate::writer::LogLimits;
+
 /// How a [`Journal`](super::Journal) is opened.
 #[derive(Debug, Clone, Default)]
 pub struct JournalOptions {
@@ -29,4 +31,6 @@ pub struct JournalOptions {
     pub origin: Origin,
     /// The version of the format of a store that is new; the newest where absent.
     pub format: Option<u32>,
+    /// When a log is long enough.
+    pub limits: LogLimits,
 }

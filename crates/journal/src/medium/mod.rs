@@ -150,6 +150,18 @@ pub trait Watch: Send + fmt::Debug {
 
     /// The last commit that a log's own user says to be durable, and whether the log is closed.
     fn announced(&self, log: &Tip) -> Option<(u64, bool)>;
+
+    /// How a log ended, where this commit is its last one for ever.
+    fn ended(&self, log: &Tip) -> Option<Ended>;
+}
+
+/// How a log ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Its writer closed it.
+    Closed,
+    /// An end file names its last commit.
+    EndFile,
 }
 
 /// The claimant of an encoded first level of keys, found by a look at the logs.
@@ -175,6 +187,12 @@ pub trait LogWriter: Send + fmt::Debug {
 
     /// Whether the log was found gone.
     fn is_gone(&self) -> bool;
+
+    /// Whether the log has ended with its last commit, because somebody else asked for that: nothing more is appended.
+    fn is_ended(&self) -> bool;
+
+    /// Looks whether somebody has ended the log, or asks for that, since the last append, which was long ago.
+    fn wake(&mut self) {}
 
     /// Ends the log at its last commit after a failure: its address, for the header of the next log. `None`
     /// where nothing was made yet.
@@ -276,7 +294,7 @@ pub trait Inspect: Send + Sync + fmt::Debug {
     /// Bytes behind the last commit of a log that belong to none: being written, or torn.
     fn tail(&self, log: &Tip) -> Result<u64>;
 
-    /// Names that stand among the logs, claims left out, and the logs that they are of.
+    /// Names that stand among the logs, claims and ends of logs left out, and the logs that they are of.
     fn logs(&self) -> Result<Vec<(String, Option<Id>)>>;
 
     /// How many files or objects there are, and their bytes.

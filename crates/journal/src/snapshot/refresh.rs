@@ -14,7 +14,7 @@ use fieldstone_format::log::{CommitRecord, FrameInfo};
 use tracing::Span;
 
 use super::{Accepted, Snapshot, SnapshotLog, Taken};
-use crate::medium::{Look, Loss, Medium, Problem, Watch};
+use crate::medium::{Ended, Look, Loss, Medium, Problem, Watch};
 use crate::segment::BlockCache;
 
 /// A commit of this process that is durable: the next snapshot has it without a look.
@@ -204,6 +204,11 @@ impl Refresher {
     /// The last commit that a log's own user says to be durable, and whether the log is closed.
     pub fn announced(&self, log: &SnapshotLog) -> Option<(u64, bool)> {
         self.watch.announced(&log.tip)
+    }
+
+    /// How a log ended, where its commit in the snapshot is its last one for ever.
+    pub fn ended(&self, log: &SnapshotLog) -> Option<Ended> {
+        self.watch.ended(&log.tip)
     }
 
     /// This snapshot cut back: a log as it was at its commit `sequence`, if it reaches back to it.

@@ -119,7 +119,7 @@ impl Flight {
             if !decision.committed || decision.kinds == ALL_KINDS {
                 open.retain(|transaction| *transaction != decision.transaction);
             }
-            cover(decision, log.writer(), &record.prepared);
+            cover(decision, &log.all_prepared());
         }
         if let Some(id) = record.transaction {
             log::note_prepared(&mut record.prepared, id, record.sequence, record.fields, time);
@@ -147,18 +147,20 @@ impl Flight {
         record.side_count += added.len() as u64;
         let side = log::encode_side(batch.side.iter().chain(&records).chain(&added));
         let flushed = log.append(record, batch.inline_payload(), segment, &side)?;
+        log.note_time(env);
         self.last_stamp = stamp;
         Ok(flushed)
     }
 }
 
-/// Lets a decision cover all that this log has prepared: since its horizon another thread may have flushed into the
+/// Lets a decision cover all that this writer has prepared: since its horizon another thread may have flushed into the
 /// transaction, and its flush has returned (J-19).
-fn cover(decision: &mut Decision, writer: Id, prepared: &[Prepared]) {
-    let Some(own) = prepared.iter().find(|own| own.transaction == decision.transaction) else { return };
-    match decision.covers.iter_mut().find(|(log, _)| *log == writer) {
-        Some((_, sequence)) => *sequence = own.sequence.max(*sequence),
-        None => decision.covers.push((writer, own.sequence)),
+fn cover(decision: &mut Decision, prepared: &[(Id, Prepared)]) {
+    for (writer, own) in prepared.iter().filter(|(_, own)| own.transaction == decision.transaction) {
+        match decision.covers.iter_mut().find(|(log, _)| log == writer) {
+            Some((_, sequence)) => *sequence = own.sequence.max(*sequence),
+            None => decision.covers.push((*writer, own.sequence)),
+        }
     }
 }
 
@@ -178,12 +180,11 @@ impl Writer {
     /// Begins a commit for a session in a store of a version of the format: of the session's batch, or, without
     /// `flushes`, one that holds no batch. Denied where the version has no place for what the batch holds.
     pub fn begin(&mut self, session: &Session, flushes: bool, format: u32) -> Result<Flight> {
-        self.log()?;
         let key = session.key();
         if let Some(own) = self.sessions.state(key).filter(|_| flushes) {
             check_format(own.batch.version(), format, "an array in a file of the store")?;
         }
-        self.raise(key, format)?;
+        self.move_on(key, format)?;
         let log = self.log.take().ok_or_else(|| Error::internal("two commits are under way at once"))?;
         self.busy = true;
         let batch = flushes.then(|| self.sessions.take_off(key));
@@ -236,6 +237,7 @@ impl Writer {
             self.sessions.landed(session, flushed);
         }
         (self.log, self.busy, self.last_stamp) = (Some(log), false, last_stamp);
+        self.leave_long_log();
     }
 
     /// Takes the log back after a failure, as the log that failed; [`fail`](Self::fail) follows.

@@ -14,6 +14,9 @@ use crate::identity::StoreIdentity;
 use crate::medium::{Address, LogWriter, Medium};
 use crate::snapshot::Flushed;
 
+/// A log without a commit for so long, nanoseconds, may have been ended by others.
+const IDLE: u64 = 600_000_000_000;
+
 /// A log being written. The medium makes it with its first commit.
 #[derive(Debug)]
 pub struct Log {
@@ -28,6 +31,13 @@ pub struct Log {
     last_side: Address,
     /// Transactions that commits of this log were prepared under.
     prepared: Vec<Prepared>,
+    /// The same of logs that this writer left, which list them for readers: a decision covers them, too.
+    left: Vec<(Id, Prepared)>,
+    /// Bytes of frames, and when the first of them was durable, by the monotonic clock.
+    bytes: u64,
+    since: Option<u64>,
+    /// When the last one was, by both clocks.
+    last: (i64, u64),
     segments: LiveSegments,
 }
 
@@ -67,6 +77,10 @@ impl Log {
             last_decision: 0,
             last_side: 0,
             prepared: Vec::new(),
+            left: Vec::new(),
+            bytes: 0,
+            since: None,
+            last: (0, 0),
             segments: LiveSegments::default(),
         }
     }
@@ -101,9 +115,32 @@ impl Log {
         self.medium.is_gone()
     }
 
+    /// Whether somebody else has ended it.
+    pub fn is_ended(&self) -> bool {
+        self.medium.is_ended()
+    }
+
+    /// Its commits, their bytes, and its age.
+    pub fn extent(&self, env: &Env) -> (u64, u64, u64) {
+        let age = self.since.map_or(0, |since| env.clock.monotonic().saturating_sub(since));
+        (self.sequence, self.bytes, age)
+    }
+
     /// A transaction has ended: what was prepared under it is not of interest any more.
     pub fn forget_transaction(&mut self, transaction: Id) {
         self.prepared.retain(|prepared| prepared.transaction != transaction);
+        self.left.retain(|(_, prepared)| prepared.transaction != transaction);
+    }
+
+    /// The transactions prepared so far in this log, and in those left before it.
+    pub fn all_prepared(&self) -> Vec<(Id, Prepared)> {
+        let own = self.prepared.iter().map(|prepared| (self.writer(), *prepared));
+        self.left.iter().copied().chain(own).collect()
+    }
+
+    /// Takes the transactions that the logs before it have prepared.
+    pub fn follow(&mut self, left: Vec<(Id, Prepared)>) {
+        self.left = left;
     }
 
     /// The transactions prepared so far that are not among the ended ones.
@@ -150,6 +187,7 @@ impl Log {
         // J-6: the record stands twice, head and foot say the same: no single damaged place hides a commit.
         self.medium.append(&ends, &[&head, payload, merged_bytes, side, &encoded, &encoded, &foot])?;
         (self.began, self.sequence) = (Some(began), record.sequence);
+        self.bytes += ends.length;
         self.last_frame = frame;
         if record.decision.is_some() {
             self.last_decision = frame;
@@ -163,6 +201,22 @@ impl Log {
         }
         self.medium.announce(&ends, &record);
         Ok(Flushed { writer: self.writer(), record: Arc::new(record), ends })
+    }
+
+    /// Notes when the last commit was durable.
+    pub fn note_time(&mut self, env: &Env) {
+        self.last = (env.clock.now(), env.clock.monotonic());
+        self.since.get_or_insert(self.last.1);
+    }
+
+    /// Before a commit: looks whether the log was ended while this process did nothing for long. One of the clocks may
+    /// stand still while a machine sleeps.
+    pub fn wake(&mut self, env: &Env) {
+        let idle = env.clock.now().saturating_sub(self.last.0).unsigned_abs();
+        let idle = idle.max(env.clock.monotonic().saturating_sub(self.last.1));
+        if !self.is_unmade() && idle >= IDLE {
+            self.medium.wake();
+        }
     }
 
     /// Ends the log at its last commit after a failure: what the header of the next log says of it.

@@ -6,11 +6,13 @@
 //!   the threads that have yet to learn of a loss (`loss`); `waiting`: questions about content that waits for a
 //!   flush;
 //! * `encoded`: an encoded value;
-//! * `log`: a commit's references to those before it; `live_segments`: the segments of the log and their merging;
+//! * `log`: a commit's references to those before it; `limits`: when a log is long enough; `live_segments`: the segments of the log and their merging;
 //! * `shared`: the places of bytes that later values may be equal to.
 //!
 //! The [medium](crate::medium) decides where the bytes go. Invariants:
 //! * a flush of up to [`INLINE_MAX`] bytes is one append to the log; a larger one syncs its data log before;
+//! * a log that is long enough, or that somebody else has ended, is left for a new one: between two commits, and such
+//!   that no value that waits is lost by it;
 //! * after any failed write or sync the log is sealed at its last commit and never written again; the next flush
 //!   begins a new one; a log, data log or store that is gone from its place counts as failed;
 //! * every session that loses content to a failure gets an error; content that another log can take is not dropped;
@@ -19,6 +21,7 @@
 mod batch;
 mod commit;
 mod encoded;
+mod limits;
 mod live_segments;
 mod log;
 mod loss;
@@ -32,11 +35,13 @@ use std::sync::Arc;
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::attempt::Origin;
+use fieldstone_format::log::Prepared;
 use fieldstone_format::{FORMAT_VERSION, Id};
 
 use batch::Batch;
 pub use commit::{Commit, Flight, Horizon, check_format};
 pub use encoded::Encoded;
+pub use limits::LogLimits;
 use log::Log;
 pub use loss::{Failed, Losses};
 pub use sessions::Sessions;
@@ -58,8 +63,11 @@ pub struct Writer {
     medium: Arc<dyn Medium>,
     /// Of which job what it writes is.
     origin: Origin,
+    limits: LogLimits,
     /// The version of the format that the store is of, and this writer's next log.
     format: u32,
+    /// Transactions prepared in logs that were left, until the next one is begun.
+    left: Vec<(Id, Prepared)>,
     /// The store's identity, once this writer knows it to be there.
     identity: Option<StoreIdentity>,
     /// The log; absent before the first commit, and while a commit under way has it.
@@ -80,12 +88,14 @@ pub struct Writer {
 
 impl Writer {
     /// A writer without a log: the first commit makes one.
-    pub fn new(env: Env, medium: Arc<dyn Medium>, origin: Origin) -> Writer {
+    pub fn new(env: Env, medium: Arc<dyn Medium>, origin: Origin, limits: LogLimits) -> Writer {
         Writer {
             env,
             medium,
             origin,
+            limits,
             format: FORMAT_VERSION,
+            left: Vec::new(),
             identity: None,
             log: None,
             log_id: None,
@@ -107,6 +117,7 @@ impl Writer {
     /// refused.
     pub fn end(&mut self, transaction: Id) {
         self.sessions.end(transaction);
+        self.left.retain(|(_, prepared)| prepared.transaction != transaction);
         if let Some(log) = &mut self.log {
             log.forget_transaction(transaction);
         }
@@ -171,8 +182,9 @@ impl Writer {
             Some(id) => Ok(id),
             None => {
                 let id = random_id(&self.env);
-                self.log = Some(self.new_log(id, self.format)?);
-                self.log_id = Some(id);
+                let mut log = self.new_log(id, self.format)?;
+                log.follow(std::mem::take(&mut self.left));
+                (self.log, self.log_id) = (Some(log), Some(id));
                 Ok(id)
             }
         }
@@ -189,20 +201,49 @@ impl Writer {
         self.busy || self.log.as_ref().is_some_and(|log| !log.is_unmade())
     }
 
-    /// Sees that the log has the version that the store is of, while no commit is under way. A log has one version
-    /// (J-30): where it is older, since the store was upgraded meanwhile, this writer goes on in a new one, and what
-    /// waits in any session and names bytes of the old files is copied. After an error nothing has changed, but for
-    /// what a failed data log lost, of which everybody learns.
-    fn raise(&mut self, session: SessionKey, format: u32) -> Result<()> {
+    /// Leaves the log where it is long enough and nothing that waits names bytes of its files: the next commit begins a
+    /// new one. While no commit is under way.
+    fn leave_long_log(&mut self) {
+        let Some(log) = &self.log else { return };
+        let (commits, bytes, age) = log.extent(&self.env);
+        if !self.limits.are_reached(commits, bytes, age) && !log.is_ended()
+            || !self.sessions.bound().is_empty()
+        {
+            return;
+        }
+        self.left = log.all_prepared();
+        if let Some(left) = self.log.take() {
+            left.close();
+        }
+        (self.data, self.log_id) = (None, None);
+        self.shared = Shared::default();
+    }
+
+    /// Sees, while no commit is under way, that the log is one to write to. It has one version (J-30): where that is
+    /// older than the store's, which was upgraded meanwhile, and where the log is much too long or was ended, this
+    /// writer goes on in a new one, and what waits in any session and names bytes of the old files is copied. After an
+    /// error nothing has changed, but for what a failed data log lost, of which everybody learns.
+    fn move_on(&mut self, session: SessionKey, format: u32) -> Result<()> {
         self.format = format;
+        if let Some(log) = &mut self.log {
+            log.wake(&self.env);
+        }
+        self.leave_long_log();
+        self.log()?;
         let needed = format;
+        let is_over = |log: &Log| {
+            let (commits, bytes, age) = log.extent(&self.env);
+            log.is_ended() || self.limits.are_exceeded(commits, bytes, age)
+        };
         let old = match &self.log {
             // Nothing of it is on disk: what its data log holds stays where it is.
             Some(log) if log.is_unmade() && log.version() != needed => {
-                self.log = Some(self.new_log(log.writer(), needed)?);
+                let mut log = self.new_log(log.writer(), needed)?;
+                log.follow(self.log.as_ref().map(Log::all_prepared).unwrap_or_default());
+                self.log = Some(log);
                 return Ok(());
             }
-            Some(log) if log.version() < needed => log.writer(),
+            Some(log) if log.version() < needed || is_over(log) => log.writer(),
             _ => return Ok(()),
         };
         let new = random_id(&self.env);
@@ -222,7 +263,9 @@ impl Writer {
             }
             data = Some(to);
         }
-        let left = self.log.replace(self.new_log(new, needed)?);
+        let mut log = self.new_log(new, needed)?;
+        log.follow(self.log.as_ref().map(Log::all_prepared).unwrap_or_default());
+        let left = self.log.replace(log);
         (self.log_id, self.data) = (Some(new), data);
         for (id, copies) in copied {
             if let Some(own) = self.sessions.state_mut(id) {
@@ -247,11 +290,13 @@ impl Writer {
         }
         (self.identity, self.log_id) = (None, None);
         if let Some(log) = self.log.take() {
+            self.left = log.all_prepared();
             if log.is_gone() || data_gone {
                 // Earlier flushes are gone as well: nothing is committed without them.
                 for part in log.prepared(|_| false) {
                     self.sessions.rob(part.transaction, &error);
                 }
+                self.left.retain(|(writer, _)| *writer != log.writer());
             }
             self.sealed.extend(log.seal());
         }

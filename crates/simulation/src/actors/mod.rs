@@ -3,11 +3,13 @@
 //! * `writer`: fields, attributes and relations of one flush; removals; datasets of others;
 //! * `transaction`: beginning and deciding; `annotator`: deletions of attributes; `relations`: deletions of relations;
 //! * `together`: several processes at once; `trouble`: opening, ends, stops, faults, clocks, power;
+//! * `maintainer`: ends of logs whose processes are gone, or seem so;
 //! * `reader`: looks that the model must explain, versions that are kept, and the checks at the end.
 //!
 //! An actor that cannot act, such as a process without a handle, does nothing: so each part of a plan is a plan.
 
 mod annotator;
+mod maintainer;
 pub mod reader;
 mod relations;
 mod together;
@@ -43,5 +45,6 @@ pub fn act(simulation: &mut Simulation, step: &Step) -> Checked {
         Verb::Wait => trouble::wait(simulation, step),
         Verb::Remember => reader::remember(simulation, step),
         Verb::LookBack => reader::look_back(simulation, step),
+        Verb::Maintain => maintainer::maintain(simulation, step),
     }
 }

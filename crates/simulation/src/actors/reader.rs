@@ -9,9 +9,12 @@ use fieldstone_core::env::sim::Random;
 
 use crate::look::Look;
 use crate::model::fields::Shown;
-use crate::plan::Step;
+use crate::plan::{PROCESSES, Step};
 use crate::process::text;
 use crate::simulation::{Checked, KeptVersion, READERS, Simulation, open};
+
+/// When worlds begin.
+const BEGIN: i64 = 1_704_067_200_000_000_000;
 
 /// A reader's handle: a new one, or the host's, refreshed or not.
 fn handle(simulation: &mut Simulation, host: usize, is_new: bool) -> Checked<Store> {
@@ -167,10 +170,12 @@ pub fn check_space(simulation: &Simulation) -> Checked {
     let names = || files.iter().map(|path| path.to_string_lossy());
     let of = |part: &str| names().filter(|name| name.contains(part)).count() as u64;
     let logs = names().filter(|name| name.contains("/logs/") && name.ends_with(".log")).count() as u64;
-    let Simulation { deaths, failures, opened, .. } = *simulation;
+    let Simulation { deaths, failures, opened, maintenances, .. } = *simulation;
     let (temporary, data) = (of("/.new-"), of("/data/"));
-    // A handle begins another log after each failure.
-    if temporary > deaths + failures || logs > opened + failures || data > opened + failures {
+    // A handle begins another log after each failure, after a day, and where somebody ends the one it has.
+    let days = (simulation.world.now() - BEGIN) as u64 / 86_400_000_000_000;
+    let most = opened + failures + PROCESSES as u64 * (days + 2 * maintenances);
+    if temporary > deaths + failures || logs > most || data > most {
         return Err(format!(
             "{temporary} temporary files, {logs} logs and {data} data logs of {opened} handles, of which {deaths} \
              died, with {failures} failures: {files:?}"

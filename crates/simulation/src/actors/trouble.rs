@@ -53,7 +53,7 @@ pub fn close(simulation: &mut Simulation, step: &Step) -> Checked {
     simulation.note(|| format!("{who} closes: {closed:?}"));
     match closed {
         Ok(()) => commit.iter().for_each(|commit| simulation.model.arrive(*commit)),
-        Err(_) if simulation.processes[who].is_shaky => {
+        Err(ref error) if simulation.processes[who].is_shaky || simulation.has_lost_log(error) => {
             simulation.is_troubled = true;
             commit.iter().for_each(|commit| simulation.model.doubt(*commit));
         }

@@ -84,8 +84,8 @@ pub struct WriterStatus {
     pub process: u32,
     /// User.
     pub user: String,
-    /// `open`; `closed`; `gone`: a process of this host that ended without closing; `silent`: one of another host that
-    /// has not written for an hour, nobody here knows whether it lives.
+    /// `open`; `closed`; `ended`: by an end file; `gone`: a process of this host that ended without closing; `silent`:
+    /// one of another host that has not written for an hour, nobody here knows whether it lives.
     pub state: &'static str,
     /// Commits.
     pub commits: u64,

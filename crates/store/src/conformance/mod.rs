@@ -127,6 +127,7 @@ impl Opening {
             origin: Origin { attempt: self.attempt.clone(), ..Origin::default() },
             if_exists: None,
             format: self.format,
+            ..LocalOptions::default()
         }
     }
 }

@@ -220,6 +220,7 @@ fn state(env: &Env, log: &SnapshotLog, refresher: &Refresher) -> &'static str {
     let silent = env.clock.now().saturating_sub(log.changed.max(log.record.time)) >= SILENT;
     match refresher.announced(log) {
         Some((_, true)) => "closed",
+        _ if refresher.ended(log).is_some() => "ended",
         _ if here && !env.identity.alive(log.header.process) => "gone",
         _ if !here && silent => "silent",
         _ => "open",

@@ -16,6 +16,7 @@ mod common;
 mod conformance;
 mod crash;
 mod damage;
+mod ends;
 mod external;
 mod faults;
 mod feed;

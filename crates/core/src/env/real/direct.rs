@@ -128,6 +128,10 @@ impl DiskFile for DirectFile {
     fn stat_with_time(&self) -> io::Result<(Stat, i64)> {
         self.cached.stat_with_time()
     }
+
+    fn inode_time(&self) -> io::Result<i64> {
+        self.cached.inode_time()
+    }
 }
 
 #[cfg(test)]

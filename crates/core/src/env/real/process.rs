@@ -28,6 +28,11 @@ pub fn lifetime() -> Lifetime {
     }
 }
 
+/// The start of a process of this host, as far as `/proc` says it.
+pub fn started_of(process: u32) -> Option<u64> {
+    started(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+}
+
 /// The 22nd field of `/proc/PID/stat`. The second, the name of the program, may hold blanks and brackets.
 fn started(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
@@ -91,5 +96,6 @@ mod tests {
     fn this_process_has_a_lifetime() {
         assert!(lifetime().is_known());
         assert_eq!(lifetime(), lifetime());
+        assert_eq!(started_of(number()), Some(lifetime().started));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::random::Random;
 use super::{Process, World};
-use crate::env::{Clock, Identity, Rand};
+use crate::env::{Clock, Identity, Lifetime, Rand};
 use crate::sync::plain::Mutex;
 
 /// How far time advances with each call: a microsecond.
@@ -59,6 +59,8 @@ impl Rand for SimRand {
 pub(super) struct SimIdentity {
     pub(super) world: Arc<World>,
     pub(super) process: Process,
+    /// Whether it runs on another machine, or in another container, that has the host's name.
+    pub(super) namesake: bool,
 }
 
 impl Identity for SimIdentity {
@@ -80,6 +82,22 @@ impl Identity for SimIdentity {
 
     fn user_number(&self, name: &str) -> Option<u32> {
         name.strip_prefix("user").unwrap_or(name).parse().ok()
+    }
+
+    fn lifetime(&self) -> Lifetime {
+        let boots = self.world.lock().boots;
+        let host = &self.process.host;
+        // Numbers of processes are given out once: a number is its start.
+        match self.namesake {
+            false => {
+                Lifetime { boot: format!("{host}-{boots}"), namespace: 1, started: self.process.id.into() }
+            }
+            true => Lifetime { boot: format!("{host}-other"), namespace: 1, started: self.process.id.into() },
+        }
+    }
+
+    fn started(&self, process: u32) -> Option<u64> {
+        self.alive(process).then(|| process.into())
     }
 
     fn alive(&self, process: u32) -> bool {

@@ -139,6 +139,7 @@ impl Tree {
                 data.bytes = journal.image(mood, rng);
             }
             data.links = links.get(ino).copied().unwrap_or(0);
+            data.named.past.clear();
             data.journal = Some(Journal { durable: data.bytes.clone(), ..Journal::default() });
             data.recent = weak.then(|| Recent { base: data.bytes.clone(), writes: Vec::new() });
             *file = FileNode::new(*ino, data);

@@ -256,19 +256,31 @@ impl DiskFile for SimFile {
     }
 
     fn stat_with_time(&self) -> io::Result<(Stat, i64)> {
-        let stat = |len: u64| {
+        let stat = |len: u64, links: u64| {
             let data = self.node.read();
             let inode = self.node.ino;
             let (mtime, uid, mode) = (data.mtime, data.uid, data.mode);
-            (Stat { kind: FileKind::File, len, uid, mode, inode }, mtime)
+            (Stat { kind: FileKind::File, len, uid, mode, inode, links }, mtime)
         };
         let Who::Process(process) = &self.door.who else {
-            let len = self.node.read().len();
-            return Ok(stat(len));
+            let (len, links) = (self.node.read().len(), self.node.read().links);
+            return Ok(stat(len, u64::from(links)));
         };
         self.call(process, OpKind::StatFile, (0, 0), |state, caller, _, _| {
-            Ok(stat(state.len_of(&self.node, &caller.stamp)))
+            let len = state.len_of(&self.node, &caller.stamp);
+            Ok(stat(len, state.links_of(&self.node, &caller.stamp)))
         })
+    }
+
+    fn inode_time(&self) -> io::Result<i64> {
+        let time = || {
+            let data = self.node.read();
+            data.mtime.max(data.named.last)
+        };
+        match &self.door.who {
+            Who::Real { .. } => Ok(time()),
+            Who::Process(process) => self.call(process, OpKind::StatFile, (0, 0), |_, _, _, _| Ok(time())),
+        }
     }
 }
 
@@ -385,14 +397,18 @@ impl Disk for SimDisk {
     fn stat_with_time(&self, path: &Path) -> io::Result<(Stat, i64)> {
         self.0.path_call(OpKind::Stat, path, None, |state, caller| {
             let inode = state.look_up(path, &caller.stamp)?;
-            let stat = |kind, len, mtime, uid, mode| (Stat { kind, len, uid, mode, inode }, mtime);
             match state.tree.nodes.get(&inode) {
-                Some(Node::Dir(d)) => Ok(stat(FileKind::Directory, 0, d.mtime, d.uid, d.mode)),
+                Some(Node::Dir(d)) => {
+                    let (kind, uid, mode) = (FileKind::Directory, d.uid, d.mode);
+                    Ok((Stat { kind, len: 0, uid, mode, inode, links: 1 }, d.mtime))
+                }
                 Some(Node::File(file)) => {
                     let file = file.clone();
                     let len = state.len_of(&file, &caller.stamp);
+                    let links = state.links_of(&file, &caller.stamp);
                     let data = file.read();
-                    Ok(stat(FileKind::File, len, data.mtime, data.uid, data.mode))
+                    let (kind, uid, mode) = (FileKind::File, data.uid, data.mode);
+                    Ok((Stat { kind, len, uid, mode, inode, links }, data.mtime))
                 }
                 None => Err(Errno::NOENT.into()),
             }

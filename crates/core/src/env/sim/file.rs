@@ -86,6 +86,15 @@ pub(super) struct RecentWrite {
     pub(super) sets_len: bool,
 }
 
+/// Changes to the number of a file's names.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Named {
+    /// The time of the last one.
+    pub(super) last: i64,
+    /// Those that other hosts may not see yet: the number of names before each.
+    pub(super) past: Vec<(Stamp, u32)>,
+}
+
 /// Everything about a file except its names.
 #[derive(Debug, Clone)]
 pub(super) struct FileData {
@@ -96,6 +105,8 @@ pub(super) struct FileData {
     /// Permission bits; only those for reading have an effect.
     pub(super) mode: u32,
     pub(super) links: u32,
+    /// When it got its names, and lost them; under the weak profile with the hosts that did it, oldest first.
+    pub(super) named: Named,
     pub(super) journal: Option<Journal>,
     pub(super) recent: Option<Recent>,
 }
@@ -109,9 +120,25 @@ impl FileData {
             access: Access::All,
             mode: 0o644,
             links: 0,
+            named: Named { last: mtime, past: Vec::new() },
             journal: tracked.then(Journal::default),
             recent: weak.then(Recent::default),
         }
+    }
+
+    /// Counts a name that the file gets or loses.
+    pub(super) fn set_links(&mut self, links: u32, by: &Stamp) {
+        if self.recent.is_some() && self.links > 0 {
+            self.named.past.push((by.clone(), self.links));
+        }
+        self.links = links;
+        self.named.last = by.time;
+    }
+
+    /// How many names a host sees, with the changes of others up to `moment`.
+    pub(super) fn links_at(&self, host: &str, moment: i64) -> u32 {
+        let unseen = |(by, _): &&(Stamp, u32)| &*by.host != host && by.time > moment;
+        self.named.past.iter().find(unseen).map_or(self.links, |(_, before)| *before)
     }
 
     pub(super) fn len(&self) -> u64 {

@@ -88,6 +88,8 @@ struct WorldState {
     hosts: BTreeMap<Arc<str>, Host>,
     /// Every process ever created, and whether it is alive.
     processes: BTreeMap<Process, bool>,
+    /// How often the machines were started again.
+    boots: u64,
     halted: bool,
     links: bool,
     faults: Faults,
@@ -103,6 +105,7 @@ impl WorldState {
             tree: Tree::new(tracked, uid),
             hosts: BTreeMap::new(),
             processes: BTreeMap::new(),
+            boots: 0,
             halted: false,
             links: true,
             faults: Faults::new(),
@@ -172,17 +175,12 @@ impl SimWorld {
 
     /// Creates a process on a host; the first process of a host creates the host.
     pub fn process(&self, host: &str) -> Env {
-        let (process, rng) = {
-            let mut state = self.0.lock();
-            let host: Arc<str> = host.into();
-            let mut settings = state.host(&host);
-            let process = Process { host: host.clone(), id: settings.next };
-            settings.next += 1;
-            state.hosts.insert(host, settings);
-            state.processes.insert(process.clone(), true);
-            (process, Random::derived(state.seed, state.processes.len() as u64))
-        };
-        self.env(process, rng)
+        process_of(self, host, false)
+    }
+
+    /// Creates a process of another machine, or of a container, that has the name of a host.
+    pub fn namesake(&self, host: &str) -> Env {
+        process_of(self, host, true)
     }
 
     /// As [`SimWorld::process`]; reads better for a host with only one process.
@@ -190,14 +188,14 @@ impl SimWorld {
         self.process(name)
     }
 
-    fn env(&self, process: Process, rng: Random) -> Env {
+    fn env(&self, process: Process, rng: Random, namesake: bool) -> Env {
         let world = self.0.clone();
         let door = Door { world: world.clone(), who: Who::Process(process.clone()) };
         Env {
             clock: Arc::new(SimClock { world: world.clone(), process: process.clone() }),
             rand: Arc::new(SimRand(Mutex::new(rng))),
             disk: Arc::new(SimDisk(door)),
-            identity: Arc::new(SimIdentity { world, process }),
+            identity: Arc::new(SimIdentity { world, process, namesake }),
         }
     }
 
@@ -337,7 +335,7 @@ impl SimWorld {
         let mut rng = Random::derived(state.seed ^ seed.rotate_left(32), seed);
         let mut after = WorldState::new(rng.next_u64(), true, DEFAULT_UID);
         after.tree = state.tree.crashed(state.weak.is_some(), &mut rng);
-        after.now = state.now;
+        (after.now, after.boots) = (state.now, state.boots + 1);
         after.hosts = state.hosts.clone();
         after.processes = state.processes.keys().map(|p| (p.clone(), false)).collect();
         after.links = state.links;
@@ -355,10 +353,25 @@ impl SimWorld {
             tree: state.tree.deep_clone(),
             hosts: state.hosts.clone(),
             processes: state.processes.keys().map(|p| (p.clone(), false)).collect(),
+            boots: state.boots + 1,
             halted: false,
             links: state.links,
             faults: state.faults.clone(),
             weak: state.weak.clone(),
         })
     }
+}
+
+fn process_of(world: &SimWorld, host: &str, namesake: bool) -> Env {
+    let (process, rng) = {
+        let mut state = world.0.lock();
+        let host: Arc<str> = host.into();
+        let mut settings = state.host(&host);
+        let process = Process { host: host.clone(), id: settings.next };
+        settings.next += 1;
+        state.hosts.insert(host, settings);
+        state.processes.insert(process.clone(), true);
+        (process, Random::derived(state.seed, state.processes.len() as u64))
+    };
+    world.env(process, rng, namesake)
 }

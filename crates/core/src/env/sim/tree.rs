@@ -207,10 +207,12 @@ impl Tree {
                 dir.history.push(Past { by, name, from: old, to: edit.to });
             }
             if let Some(Node::File(file)) = edit.to.and_then(|ino| self.nodes.get(&ino)) {
-                file.write().links += 1;
+                let mut data = file.write();
+                let links = data.links + 1;
+                data.set_links(links, &caller.stamp);
             }
             if let Some(old) = old {
-                self.released(old);
+                self.released(old, &caller.stamp);
             }
         }
         if self.tracked {
@@ -219,11 +221,12 @@ impl Tree {
     }
 
     /// Counts a removed name; discards an unnamed file unless a power cut could restore its name.
-    fn released(&mut self, ino: Ino) {
+    fn released(&mut self, ino: Ino, by: &Stamp) {
         if let Some(Node::File(file)) = self.nodes.get(&ino) {
             let mut data = file.write();
-            data.links = data.links.saturating_sub(1);
-            if data.links > 0 {
+            let links = data.links.saturating_sub(1);
+            data.set_links(links, by);
+            if links > 0 {
                 return;
             }
         }

@@ -25,6 +25,7 @@ pub(super) enum Aspect {
     Names,
     Len,
     Bytes,
+    Links,
 }
 
 /// The profile's settings, and how recent a state each host has seen.
@@ -166,6 +167,20 @@ impl WorldState {
         let Some(recent) = recent_since(data, cutoff) else { return data.len() };
         let moment = weak.moment(who, file.ino, Aspect::Len, who.time, rng);
         recent.len_at(&who.host, moment) as u64
+    }
+
+    /// The number of a file's names as this host sees it.
+    pub(super) fn links_of(&mut self, file: &FileNode, who: &Stamp) -> u64 {
+        let WorldState { weak: Some(weak), rng, .. } = self else { return u64::from(file.read().links) };
+        let data = &mut *file.write();
+        let cutoff = who.time.saturating_sub(weak.staleness);
+        data.named.past.retain(|(by, _)| by.time > cutoff);
+        // Nothing is drawn for a file that kept its names.
+        if data.named.past.is_empty() {
+            return u64::from(data.links);
+        }
+        let moment = weak.moment(who, file.ino, Aspect::Links, who.time, rng);
+        u64::from(data.links_at(&who.host, moment))
     }
 
     /// Reads a file as this host sees it.

@@ -8,7 +8,7 @@ use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, FrameInfo, LogHeader};
 
 use super::{ObjectMedium, object_name, object_number, prefix};
-use crate::medium::{Address, Claims, Findings, Look, Medium, Problem, Tip, Watch, is_believed};
+use crate::medium::{Address, Claims, Ended, Findings, Look, Medium, Problem, Tip, Watch, is_believed};
 
 /// The known state of the logs.
 #[derive(Debug)]
@@ -154,5 +154,9 @@ impl Watch for ObjectWatch {
 
     fn announced(&self, log: &Tip) -> Option<(u64, bool)> {
         Some((log.record.sequence, self.closed.contains(&log.writer)))
+    }
+
+    fn ended(&self, log: &Tip) -> Option<Ended> {
+        self.closed.contains(&log.writer).then_some(Ended::Closed)
     }
 }

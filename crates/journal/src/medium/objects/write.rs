@@ -57,6 +57,10 @@ impl LogWriter for ObjectLog {
         false
     }
 
+    fn is_ended(&self) -> bool {
+        false
+    }
+
     fn seal(self: Box<Self>) -> Option<Address> {
         self.tried.then(|| self.next())
     }

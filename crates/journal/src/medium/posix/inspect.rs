@@ -10,6 +10,7 @@ use fieldstone_format::log::{CommitRecord, FrameInfo};
 use fieldstone_format::{Id, claim, data, log, takeover};
 
 use super::FileMedium;
+use super::ends::is_of_an_end;
 use super::log_reader::{LogReader, read_header};
 use super::open_files::read_vec;
 use super::takeovers::check_copies;
@@ -94,10 +95,9 @@ impl Inspect for FileMedium {
         let of_takeover = |name: &str| {
             takeover::parse_file_name(name).is_some() || takeover::parse_new_name(name).is_some()
         };
-        let is_known = |name: &str| claim::is_file_name(name) || of_takeover(name);
-        let claimed = |name: &str, kind| kind == FileKind::File && is_known(name);
+        let known = |name: &str| claim::is_file_name(name) || is_of_an_end(name) || of_takeover(name);
         let of_log = |name: &str, kind| log::parse_file_name(name).filter(|_| kind == FileKind::File);
-        let kept = names.into_iter().filter(|(name, kind)| !claimed(name, *kind));
+        let kept = names.into_iter().filter(|(name, kind)| *kind != FileKind::File || !known(name));
         Ok(kept.map(|(name, kind)| (format!("logs/{name}"), of_log(&name, kind))).collect())
     }
 

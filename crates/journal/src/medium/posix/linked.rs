@@ -20,6 +20,8 @@ use super::layout::Layout;
 #[derive(Debug, Default)]
 pub struct Linked {
     inode: Option<u64>,
+    /// Names that it had at the last check.
+    names: u64,
     /// Whether it was found to be gone.
     gone: bool,
 }
@@ -28,6 +30,11 @@ impl Linked {
     /// Whether a check found the file gone.
     pub fn is_gone(&self) -> bool {
         self.gone
+    }
+
+    /// How many names the file had at the last check; 0 before one.
+    pub fn names(&self) -> u64 {
+        self.names
     }
 
     /// Unavailable where `path` certainly does not lead to `file` any more. Called after a sync: what is
@@ -49,12 +56,15 @@ impl Linked {
             None => *self.inode.insert(file.stat().ok()?.inode),
         };
         match disk.stat(path) {
-            Ok(stat) if stat.inode == inode => None,
+            Ok(stat) if stat.inode == inode => {
+                self.names = stat.links;
+                None
+            }
             Ok(_) => {
                 // Some file systems renumber files while they are open.
-                let (open, named) = (file.stat().ok()?.inode, disk.stat(path).ok()?.inode);
-                self.inode = Some(open);
-                (open != named).then_some("another file has its name")
+                let (open, named) = (file.stat().ok()?.inode, disk.stat(path).ok()?);
+                (self.inode, self.names) = (Some(open), named.links);
+                (open != named.inode).then_some("another file has its name")
             }
             // Renaming a file to its own name changes nothing, and fails where there is none.
             Err(e) if absent(&e) => match disk.rename(path, path) {

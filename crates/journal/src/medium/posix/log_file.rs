@@ -5,7 +5,9 @@
 //! * zeros come with a commit, by its write and its sync: at most as many as the log holds then and
 //!   [`ZEROED_MAX`], none before the fourth small flush;
 //! * behind the last commit of a log there is nothing but zeros and what a failed or unfinished frame left;
-//! * a log that is closed ends with its last commit.
+//! * a log that is closed ends with its last commit;
+//! * a commit is durable, and its writer looks then whether somebody ends the log: only what the end reaches is
+//!   acknowledged (R12).
 
 use std::io::IoSlice;
 use std::path::PathBuf;
@@ -13,11 +15,13 @@ use std::sync::Arc;
 
 use fieldstone_core::env::{DiskFile, Env, creation_failed, read_exact_at, write_all_vectored_at};
 use fieldstone_core::planted::{self, Planted};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{CommitRecord, FOOT, FrameInfo, HEAD, LogHeader};
+use fieldstone_format::log_end::{EndReason, LogEnd};
 
+use super::end_file::{self, ENDS_SINCE};
 use super::layout::Layout;
 use super::linked::Linked;
 use super::slot::BoardSlot;
@@ -37,28 +41,38 @@ pub struct LogFile {
     env: Env,
     layout: Layout,
     writer: Id,
+    store: Id,
     path: PathBuf,
     header: Vec<u8>,
+    /// Whether readers of its version heed end files.
+    has_ends: bool,
     file: Option<Arc<dyn DiskFile>>,
     linked: Linked,
     /// Bytes of the log up to its last commit; the header counts from the start.
     length: u64,
+    /// Sequence and hash of the last commit; zeros before the first.
+    last: (u64, u32),
+    /// Its end, once somebody has made one.
+    end: Option<LogEnd>,
     last_slot: Option<Slot>,
     board: Option<BoardSlot>,
     /// Bytes of the file that are there for frames: up to the last commit, and zeros behind it.
     space: u64,
     /// Small flushes so far, up to [`SMALL_BEFORE`].
     small: u32,
-    /// Length of a frame whose write was begun and which did not become a commit.
-    torn: Option<u64>,
+    /// A frame whose write was begun and which did not become a commit.
+    torn: Option<FrameInfo>,
 }
 
 impl LogFile {
     /// A log without a file.
     pub fn new(env: &Env, layout: &Layout, header: &LogHeader) -> LogFile {
-        let (writer, header) = (header.writer, header.encode());
+        let (writer, store, has_ends) = (header.writer, header.store, header.version >= ENDS_SINCE);
+        let header = header.encode();
         LogFile {
             env: env.clone(),
+            store,
+            has_ends,
             path: layout.log(writer),
             layout: layout.clone(),
             writer,
@@ -66,6 +80,8 @@ impl LogFile {
             header,
             file: None,
             linked: Linked::default(),
+            last: (0, 0),
+            end: None,
             last_slot: None,
             board: None,
             space: 0,
@@ -98,6 +114,73 @@ impl LogFile {
         if !slot.closed {
             self.board = BoardSlot::claim(&self.env, &self.layout, slot).ok();
         }
+    }
+
+    /// Makes the end file of this log at a commit, or reads the one that is there: the end that is in force now. `None`
+    /// on a file system without hard links.
+    fn end_at(
+        &self,
+        file: &dyn DiskFile,
+        last: (u64, u32),
+        end: u64,
+        why: EndReason,
+    ) -> Result<Option<LogEnd>> {
+        let (identity, writer, (sequence, hash)) = (&self.env.identity, self.writer, last);
+        let (time, uid) = (self.env.clock.now(), identity.uid());
+        let own =
+            LogEnd { writer, store: self.store, sequence, end, hash, time, uid, why, host: identity.host() };
+        let Some((made, is_ours)) = end_file::make(&self.env, &self.layout, &own)? else { return Ok(None) };
+        if is_ours {
+            return Ok(Some(made.end));
+        }
+        let owner = file.stat().map_err(|e| Error::io("look at", &self.path, e))?.uid;
+        let folder = self.layout.logs();
+        let folder_owner = self.env.disk.stat(&folder).map_err(|e| Error::io("look at", &folder, e))?.uid;
+        if made.counts(owner, Some(folder_owner)) && made.end.store == self.store {
+            return Ok(Some(made.end));
+        }
+        let (path, user) = (self.path.display(), identity.user_name(made.owner));
+        let why = format!("{path} cannot be ended: {user} made its end file, whose log it is not");
+        Err(Error::unavailable(why).with_hint("ask the owner of the store to remove that file"))
+    }
+
+    /// Ends the log at the commit that is durable now, as somebody asks for who gave it a second name; or obeys the
+    /// end file that is there.
+    fn end_as_asked(&mut self, file: &dyn DiskFile, ends: &FrameInfo) -> Result<()> {
+        let end = self.end_at(file, (ends.sequence, ends.hash), ends.end(), EndReason::Asked)?;
+        let last = end.as_ref().map_or(u64::MAX, |end| end.sequence);
+        self.end = end;
+        if last >= ends.sequence {
+            return Ok(());
+        }
+        let path = self.path.display();
+        Err(Code::LogEnded
+            .error(format!(
+                "{path} was ended after its commit {last}, while this process slept or seemed to be gone"
+            ))
+            .with_hint("archive again what is named here: this handle goes on in a new log"))
+    }
+
+    /// After a failure: the end that is in force. The header of the next log says it as well (J-10): there may be no
+    /// end file.
+    fn end_after_failure(&self, file: &dyn DiskFile) -> Option<LogEnd> {
+        if self.end.is_some() || !self.has_ends || self.linked.is_gone() {
+            return self.end.clone();
+        }
+        self.end_at(file, self.last, self.length, EndReason::Failed).ok().flatten()
+    }
+
+    /// Destroys the frame that a failed write left, as far as the disk still takes writes.
+    fn destroy(&self, file: &dyn DiskFile, torn: &FrameInfo) {
+        let Ok(stat) = file.stat() else { return };
+        // Head and foot of the frame: without them there is no commit, whatever the disk keeps.
+        // J-10: what a failed sync dropped cannot be known, so the log ends here for good.
+        let ends = [(self.length, HEAD), (self.length + torn.length - FOOT as u64, FOOT)];
+        for (at, length) in ends.into_iter().filter(|(at, _)| *at < stat.len) {
+            let _ = file.write_at(&ZEROS[..length.min((stat.len - at) as usize)], at);
+        }
+        // A write that failed for lack of room gives its room back.
+        let _ = file.set_len(self.length.min(stat.len));
     }
 
     /// Says on the board that nothing more comes.
@@ -149,7 +232,7 @@ impl LogWriter for LogFile {
         slices.push(IoSlice::new(header));
         slices.extend(parts.iter().map(|part| IoSlice::new(part)));
         slices.push(IoSlice::new(zeros));
-        self.torn = Some(ends.length);
+        self.torn = Some(*ends);
         let at = if first { 0 } else { self.length };
         write_all_vectored_at(&*file, &mut slices, at)
             .and_then(|()| if planted::is(Planted::AckBeforeSync) { Ok(()) } else { file.sync_data() })
@@ -160,10 +243,15 @@ impl LogWriter for LogFile {
         }
         // J-9: a file that was removed takes writes and syncs like any other.
         self.linked.check(&*self.env.disk, &*file, &self.path)?;
+        // R53: the record is durable, and only now the look counts.
+        if self.has_ends && self.linked.names() > 1 && !planted::is(Planted::WriterDoesNotLook) {
+            self.end_as_asked(&*file, ends)?;
+        }
         self.torn = None;
         self.space = self.space.max(ends.end() + zeros.len() as u64);
         self.small = SMALL_BEFORE.min(self.small + u32::from(ends.length <= SMALL));
         self.length = ends.end();
+        self.last = (ends.sequence, ends.hash);
         Ok(())
     }
 
@@ -178,28 +266,36 @@ impl LogWriter for LogFile {
         read_exact_at(&**file, buffer, at).map_err(|e| Error::io("read", &self.path, e))
     }
 
+    /// An end before its last commit takes what was acknowledged, as a log that is gone does.
     fn is_gone(&self) -> bool {
-        self.linked.is_gone()
+        self.linked.is_gone() || self.end.as_ref().is_some_and(|end| end.sequence < self.last.0)
     }
 
-    /// Destroys the frame that a failed write left, as far as the disk still takes writes.
+    fn is_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Only a hint: each append looks again, once it is durable.
+    fn wake(&mut self) {
+        let Some(file) = self.file.clone().filter(|_| self.has_ends && self.end.is_none()) else { return };
+        let is_asked = self.env.disk.stat(&self.path).is_ok_and(|stat| stat.links > 1);
+        if is_asked && let Ok(Some(end)) = self.end_at(&*file, self.last, self.length, EndReason::Asked) {
+            self.end = Some(end).filter(|end| end.sequence == self.last.0);
+        }
+    }
+
+    /// R11: makes the end file before anybody learns of the failure. Then destroys the frame that a failed write left;
+    /// not where somebody else has ended the log: others read it already, up to that end.
     fn seal(mut self: Box<Self>) -> Option<Address> {
         let file = self.file.take()?;
-        if let Some(torn) = self.torn
-            && let Ok(stat) = file.stat()
-        {
-            // Head and foot of the frame: without them there is no commit, whatever the disk keeps.
-            // J-10: what a failed sync dropped cannot be known, so the log ends here for good.
-            let ends = [(self.length, HEAD), (self.length + torn - FOOT as u64, FOOT)];
-            for (at, length) in ends.into_iter().filter(|(at, _)| *at < stat.len) {
-                let _ = file.write_at(&ZEROS[..length.min((stat.len - at) as usize)], at);
-            }
-            // A write that failed for lack of room gives its room back.
-            let _ = file.set_len(self.length.min(stat.len));
+        let end = self.end_after_failure(&*file);
+        let own = end.as_ref().is_none_or(|end| end.why == EndReason::Failed && end.sequence == self.last.0);
+        if let Some(torn) = self.torn.filter(|_| own) {
+            self.destroy(&*file, &torn);
         }
         // A log without a commit ends behind its header: its first frame may have reached the disk.
         self.publish_closed();
-        Some(self.length)
+        Some(end.filter(|_| !own).map_or(self.length, |end| end.end))
     }
 
     /// Cuts the zeros behind the last commit, and marks the log as closed on the board.

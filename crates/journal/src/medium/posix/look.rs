@@ -12,8 +12,10 @@ use fieldstone_format::board::Slot;
 use fieldstone_format::log::{HEADER_PREFIX, LogHeader};
 
 use super::boards::Boards;
+use super::ends::{self, Ends};
 use super::log_reader::{LogReader, foreign_version, read_header};
 use super::open_files::OpenFiles;
+use super::store::Store;
 use crate::medium::Tip;
 
 /// A file that changed less than this long ago, nanoseconds, may change again without a new time.
@@ -58,15 +60,6 @@ impl LogState {
     }
 }
 
-/// The identity of the store that the logs belong to.
-#[derive(Debug, Clone, Copy)]
-pub struct Store {
-    /// The id in its marker.
-    pub id: Id,
-    /// The user who owns the folder of logs.
-    pub folder_owner: u32,
-}
-
 /// The outcome of a look at a log.
 #[derive(Debug)]
 pub enum Looked {
@@ -90,6 +83,7 @@ pub struct Looker<'a> {
     pub files: &'a OpenFiles,
     pub store: Option<&'a Store>,
     pub boards: &'a Boards,
+    pub ends: &'a Ends,
     /// The clock.
     pub now: i64,
     /// The clock that never goes back.
@@ -204,6 +198,8 @@ impl Looker<'_> {
             Some((length, uid)) if *uid == stat.uid => stat.len.min(*length),
             _ => stat.len,
         };
+        // R12: the end counts, also if the file holds more.
+        let end = self.ends.of(*writer, stat.uid, self.store).map_or(end, |by| end.min(ends::length(by)));
         let reader = LogReader { file: *file, path, end };
         let Some((ends, record)) = reader.last_commit(start, slot, !whole && log_state.is_some())? else {
             // Without a commit of our version, a header that names another version is not a damaged header of ours.

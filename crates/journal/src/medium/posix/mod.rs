@@ -5,12 +5,13 @@
 //! logs/WRITER.log     header and frames (`log_file`, `log_reader`); claims (`claims`)
 //! logs/OWNER-N.takeover  what stands in for ended logs (`takeovers`)
 //! data/WRITER-N.data  payloads of large flushes (`data_log`)
+//! logs/WRITER.end     the end of a log (`end_file`, `ends`); `ending` makes those of processes that are gone
 //! boards/HOST.board   what the writers of a host say of their logs (`slot`, `boards`)
 //! ```
 //!
 //! * `takeovers`: which takeovers count, and which logs they replace; `takeover_file`: one that is being written, and what
 //!   goes when it is there;
-//! * `watch`: which logs moved; `look`: what a look at one log says; `folder`: listing again what changed;
+//! * `watch`: which logs moved (of the `store`); `look`: what a look at one log says; `folder`: listing again what changed;
 //! * `linked`: whether what was written can still be reached; `open_files`: files opened for reading;
 //! * `remains`: what a store has that lost its folder of logs;
 //! * `inspect`: checking everything; `checkpoint`: copying it all to another disk.
@@ -22,6 +23,9 @@ pub mod checkpoint;
 mod claims;
 mod create;
 mod data_log;
+mod end_file;
+pub mod ending;
+mod ends;
 mod folder;
 mod inspect;
 pub mod layout;
@@ -32,6 +36,7 @@ mod look;
 pub mod open_files;
 mod remains;
 mod slot;
+mod store;
 mod takeover_file;
 mod takeovers;
 mod watch;

@@ -82,6 +82,10 @@ impl TakeoverFile {
         match self.disk.link(&self.path, &name) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(e) if e.kind() == io::ErrorKind::Unsupported => {
+                return Err(Error::invalid("the file system of the store has no hard links, and takeovers need them")
+                    .with_hint("keep the store on another file system if it has to forget past writers"));
+            }
             Err(e) => return Err(Error::io("link", &name, e)),
         }
         self.disk.sync_dir(&self.logs).map_err(|e| Error::io("sync", &self.logs, e))?;

@@ -15,8 +15,8 @@ use fieldstone_format::Id;
 use fieldstone_format::owner::Owner;
 use fieldstone_format::takeover::{HEADER_PREFIX, TAIL, TakeoverHeader, parse_file_name};
 
-use super::look::Store;
 use super::open_files::{OpenFiles, read_vec};
+use super::store::Store;
 use crate::medium::{Loss, Problem};
 use crate::segment::BlockCache;
 use crate::takeover::{Takeover, TakeoverBytes, Takeovers};

@@ -17,19 +17,22 @@ use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{self, CommitRecord, FrameInfo};
+use fieldstone_format::log_end::{EndReason, LogEnd};
 use fieldstone_format::{Id, unknown_version};
 
 use super::boards::Boards;
 use super::claims::ListedClaims;
 use super::create::read_marker;
+use super::ends::Ends;
 use super::folder::{Listing, list_if_changed};
 use super::log_file::slot_of;
 use super::log_reader::read_header;
-use super::look::{LogState, Looked, Looker, Store};
+use super::look::{LogState, Looked, Looker};
 use super::open_files::OpenFiles;
 use super::remains;
+use super::store::Store;
 use super::takeovers::{FolderTakeovers, Opener};
-use crate::medium::{Claims, Findings, LogsGone, Look, Loss, Problem, Tip, Watch, is_believed};
+use crate::medium::{Claims, Ended, Findings, LogsGone, Look, Loss, Problem, Tip, Watch, is_believed};
 use crate::takeover::Takeovers;
 
 /// How long boards are trusted, nanoseconds.
@@ -65,6 +68,8 @@ pub struct FolderWatch {
     /// Ends of logs whose last write failed, by the word of the writer's next log, and the user who
     /// owns that: no one ends another user's log.
     sealed: HashMap<Id, (u64, u32)>,
+    /// End files.
+    ends: Ends,
     /// Logs of a version that we do not know.
     foreign: BTreeMap<Id, u32>,
     /// Logs that takeovers replace, as far as anything still names them.
@@ -100,6 +105,7 @@ impl FolderWatch {
             passed: BTreeMap::new(),
             losses: BTreeMap::new(),
             sealed: HashMap::new(),
+            ends: Ends::default(),
             foreign: BTreeMap::new(),
             replaced: HashSet::new(),
             store: None,
@@ -114,6 +120,7 @@ impl FolderWatch {
         let names = &self.logs_folder.names;
         self.listed = names.iter().filter_map(|name| log::parse_file_name(name)).collect();
         self.listed.sort_unstable();
+        self.ends.list(names);
         self.strange = self.logs_folder.problems("logs", |name| log::parse_file_name(name).is_some());
         self.claims = Arc::new(ListedClaims::new(self.env.disk.clone(), self.files.layout(), names));
         // Nothing is reported about a log that is gone and never counted.
@@ -202,6 +209,11 @@ impl FolderWatch {
         Ok(())
     }
 
+    /// Whether a log has no commit, as far as the last look saw.
+    pub fn is_empty(&self, writer: Id) -> bool {
+        self.empty.contains_key(&writer)
+    }
+
     /// The last commit of a log that is known.
     fn sequence(&self, writer: Id) -> u64 {
         self.log_states.get(&writer).map_or(0, |log_state| log_state.tip.record.sequence)
@@ -229,6 +241,9 @@ impl FolderWatch {
         if self.listed.binary_search(&writer).is_err() || self.losses.contains_key(&writer) {
             return true;
         }
+        if self.ends.is_reached(&log_state.tip, self.store.as_ref()) {
+            return false;
+        }
         match self.slot(writer) {
             Some(slot) if slot.sequence > log_state.tip.record.sequence => true,
             // Its writer is done with it: nothing comes any more.
@@ -241,6 +256,9 @@ impl FolderWatch {
         let Some(log_state) = self.log_states.get(&writer) else {
             return !self.empty.contains_key(&writer) || self.slot(writer).is_some();
         };
+        if self.ends.is_reached(&log_state.tip, self.store.as_ref()) {
+            return false;
+        }
         self.slot(writer).is_none_or(|slot| slot.sequence > log_state.tip.record.sequence)
             || log_state.tip.header_damage.is_some()
     }
@@ -254,6 +272,7 @@ impl FolderWatch {
             files: &self.files,
             store: self.store.as_ref(),
             boards: &self.boards,
+            ends: &self.ends,
             now: self.env.clock.now(),
             monotonic: now,
         };
@@ -298,9 +317,17 @@ impl FolderWatch {
         let seen = self.sequence(writer);
         let owner = self.owner(writer);
         let slot = self.slot(writer).or_else(|| self.boards.slot(writer, owner?));
-        let known = slot.map_or(0, |slot| slot.sequence).max(seen);
-        let behind = (known > seen)
-            .then(|| format!("the log ends with commit {seen}, its board slot knows commit {known}"));
+        let end = owner.and_then(|owner| self.ends.of(writer, owner, self.store.as_ref()));
+        let last = end.map_or(u64::MAX, |end| end.sequence);
+        let on_board = slot.map_or(0, |slot| slot.sequence).min(last);
+        // Of a log that its own writer ended.
+        let is_sure = |end: &&LogEnd| matches!(end.why, EndReason::Failed | EndReason::Asked);
+        let listed = self.listed.binary_search(&writer).is_ok();
+        let at_end = end.filter(is_sure).filter(|_| listed).map_or(0, |end| end.sequence);
+        let known = on_board.max(at_end).max(seen);
+        let by = if on_board == known { "board slot" } else { "end file" };
+        let behind =
+            (known > seen).then(|| format!("the log ends with commit {seen}, its {by} knows commit {known}"));
         let unreadable = self.passed.get(&writer).is_some_and(|problem| !problem.damage)
             || planted::is(Planted::ShortLogBelieved);
         match cut.or(behind).zip(owner).filter(|_| !unreadable) {
@@ -347,6 +374,14 @@ impl FolderWatch {
         self.sealed.iter().filter(|(w, (length, uid))| beyond(w, *length, *uid)).map(|(w, _)| *w).collect()
     }
 
+    /// Forgets logs that were read beyond their ends: they are read again, up to these.
+    fn forget_beyond_ends(&mut self) {
+        let (ends, store) = (&self.ends, self.store.as_ref());
+        let before = self.log_states.len();
+        self.log_states.retain(|_, log_state| !ends.is_beyond(&log_state.tip, store));
+        self.moved |= self.log_states.len() < before;
+    }
+
     /// The problems that exist now.
     fn find(&mut self, writers: &[Id], now: u64) -> Findings {
         let mut problems: Vec<Problem> = self.boards.problems().chain(&self.strange).cloned().collect();
@@ -363,10 +398,11 @@ impl FolderWatch {
             self.note_damage(*writer, &mut problems);
         }
         let lags = match self.lags {
-            _ if self.losses.is_empty() => false,
+            _ if self.losses.is_empty() && !self.ends.has_failed() => false,
             Some(lags) => lags,
             None => *self.lags.insert(self.env.disk.lags(&self.files.layout().logs())),
         };
+        problems.extend(self.ends.problems(now, if lags { LAG } else { 0 }).cloned());
         // J-15: a file that only shows late is not a loss.
         let certain = |since: u64| !lags || now.saturating_sub(since) >= LAG;
         let (losses, late): (Vec<_>, Vec<_>) =
@@ -436,6 +472,8 @@ impl Watch for FolderWatch {
             }
             writers = living;
         }
+        self.moved |= self.ends.look(&*self.env.disk, self.files.layout(), now)?;
+        self.forget_beyond_ends();
         for &writer in writers.iter().filter(|writer| self.is_due(**writer, all)).collect::<Vec<_>>() {
             self.look_at(writer, now, all)?;
             self.read_header_again(writer)?;
@@ -519,5 +557,12 @@ impl Watch for FolderWatch {
 
     fn announced(&self, log: &Tip) -> Option<(u64, bool)> {
         self.boards.slot(log.writer, log.uid).map(|slot| (slot.sequence, slot.closed))
+    }
+
+    fn ended(&self, log: &Tip) -> Option<Ended> {
+        let names_it = |slot: &&Slot| (slot.sequence, slot.hash) == (log.record.sequence, log.ends.hash);
+        let slot = self.boards.slot(log.writer, log.uid).filter(names_it);
+        let closed = slot.filter(|slot| slot.closed).map(|_| Ended::Closed);
+        closed.or_else(|| self.ends.is_reached(log, self.store.as_ref()).then_some(Ended::EndFile))
     }
 }
