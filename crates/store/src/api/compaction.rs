@@ -75,14 +75,11 @@ impl fmt::Display for LeftLog {
 impl fmt::Display for CompactReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pairs = [("logs", self.logs), ("segments", self.segments), ("files", self.files)];
-        let pairs = pairs.map(|(what, (before, after))| format!("{what} {before} -> {after}"));
-        write!(f, "{}; {} bytes rewritten", pairs.join(", "), self.nbytes)?;
+        let pairs = pairs.map(|(what, (before, after))| format!("{what}: {before}, now {after}"));
+        write!(f, "{}; bytes rewritten: {}", pairs.join("; "), self.nbytes)?;
         if self.waiting > 0 {
-            write!(f, "; {} replaced files wait for the grace", self.waiting)?;
+            write!(f, "; files that wait for the grace: {}", self.waiting)?;
         }
-        match self.left.len() {
-            0 => Ok(()),
-            left => write!(f, "; {left} ended logs left as they are"),
-        }
+        self.left.iter().try_for_each(|log| write!(f, "; left: {log}"))
     }
 }
