@@ -220,6 +220,16 @@ pub fn join<S: AsRef<str>>(arguments: &[S]) -> String {
     text
 }
 
+/// A number of bytes: `4096`, `500M`, `10GiB`; a unit is a power of 1024.
+pub fn bytes(text: &str) -> std::result::Result<u64, String> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let unit = text[digits..].trim_end_matches('B').trim_end_matches('i').to_ascii_uppercase();
+    let power = ["", "K", "M", "G", "T", "P"].iter().position(|known| *known == unit);
+    let number = text[..digits].parse::<u64>().ok();
+    let size = number.zip(power).and_then(|(number, power)| number.checked_mul(1 << (10 * power)));
+    size.ok_or_else(|| "write a number of bytes, such as 4096, 500M or 10G".to_owned())
+}
+
 /// Whole numbers separated by commas: `64,128`.
 pub fn numbers(option: &str, text: &str) -> Result<Vec<u64>> {
     let number = |n: &str| {
@@ -248,6 +258,23 @@ mod tests {
             (vec!["step=1/", "to/", "5"], "step=1/to/5"),
         ] {
             assert_eq!(join(&arguments), text);
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, size) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("2k", 2048),
+            ("500M", 500 << 20),
+            ("10GiB", 10 << 30),
+            ("1TB", 1 << 40),
+        ] {
+            assert_eq!(bytes(text), Ok(size), "{text}");
+        }
+        for wrong in ["", "M", "-1", "1.5G", "10X", "99999999999999999999", "99999999P", "1 G", "ü"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
         }
     }
 

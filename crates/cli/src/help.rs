@@ -22,6 +22,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
             "status",
             "verify",
             "accept",
+            "compact",
             "version",
             "upgrade",
             "dump",

@@ -1,5 +1,7 @@
 //! Spans of time for people.
 
+use std::time::Duration;
+
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400;
 
@@ -15,9 +17,36 @@ pub fn span(nanoseconds: i64) -> String {
     format!("{n} {unit}")
 }
 
+/// A span as people write it: `0`, `90s`, `30m`, `1h`, `2d`.
+pub fn parse_span(text: &str) -> Result<Duration, String> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let seconds = match &text[digits..] {
+        "" | "s" => Some(1),
+        "m" | "min" => Some(60),
+        "h" => Some(3_600),
+        "d" => Some(86_400),
+        _ => None,
+    };
+    let number = text[..digits].parse::<u64>().ok();
+    let span = number.zip(seconds).and_then(|(number, unit)| number.checked_mul(unit));
+    span.map(Duration::from_secs).ok_or_else(|| "write a time, such as 90s, 30m, 1h or 2d".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_are_read() {
+        for (text, seconds) in
+            [("0", 0), ("90", 90), ("90s", 90), ("30m", 1_800), ("1h", 3_600), ("2d", 172_800)]
+        {
+            assert_eq!(parse_span(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for wrong in ["", "h", "-1h", "1.5h", "1w", "1h30m", "9999999999999999999d", "ü"] {
+            assert!(parse_span(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn spans_are_short() {

@@ -35,8 +35,8 @@ use fieldstone_core::request::Request;
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_store::api::{
-    AcceptanceReport, FieldStore, IfExists, KeyEntry, ListOptions, Listing, Pairs, Session, StoreSettings,
-    TransactionState,
+    AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldStore, IfExists, KeyEntry,
+    ListOptions, Listing, Pairs, Session, StoreSettings, TransactionState,
 };
 
 use fieldstone_catalog::access::CatalogAccess;
@@ -110,13 +110,20 @@ pub trait Backend: FieldStore + BackendAdmin + BackendLane + Send + Sync + Debug
     fn graph_in(self: Arc<Self>, place: GraphPlace) -> Result<Arc<dyn GraphAccess>>;
 }
 
-/// Administration, for the store's owner.
+/// Administration: for the store's owner, and for those who look after their own logs in it.
 pub trait BackendAdmin {
     /// See [`Store::set_if_exists`](crate::Store::set_if_exists).
     fn set_if_exists(&self, if_exists: IfExists, session: &Session) -> Result<()>;
 
     /// See [`Store::accept`](crate::Store::accept).
     fn accept(&self, name: &str, why: &str, session: &Session) -> Result<AcceptanceReport>;
+
+    /// See [`Store::compact`](crate::Store::compact). `Invalid` for a store whose logs cannot be taken over.
+    fn compact(
+        &self,
+        what: &Compaction,
+        each: &mut dyn FnMut(CompactProgress) -> Result<()>,
+    ) -> Result<CompactReport>;
 
     /// See [`Store::upgrade`](crate::Store::upgrade).
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)>;

@@ -30,8 +30,8 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::keys::encode_key;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
-    AcceptanceReport, FieldAccess, IfExists, KeyEntry, ListOptions, Listing, Pairs, Session, StoreSettings,
-    TransactionState,
+    AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldAccess, IfExists, KeyEntry,
+    ListOptions, Listing, Pairs, Session, StoreSettings, TransactionState,
 };
 use fieldstone_store::frontends::FilterStore;
 
@@ -122,6 +122,19 @@ impl BackendAdmin for FilterStore<dyn Backend> {
 
     fn accept(&self, _name: &str, _why: &str, _session: &Session) -> Result<AcceptanceReport> {
         Err(self.refused("an accepted loss"))
+    }
+
+    /// Logs with a field of the filter are compacted whole, with everything else in them.
+    fn compact(
+        &self,
+        what: &Compaction,
+        each: &mut dyn FnMut(CompactProgress) -> Result<()>,
+    ) -> Result<CompactReport> {
+        let requests = match &what.requests[..] {
+            [] => vec![self.shown(&Request::new())],
+            requests => requests.iter().map(|request| self.shown(request)).collect(),
+        };
+        self.beneath().compact(&Compaction { requests, ..what.clone() }, each)
     }
 
     fn upgrade(&self, _session: &Session) -> Result<(u32, u32)> {

@@ -12,6 +12,7 @@
 //! * `encode`: a value becomes blocks and an entry, which the journal takes;
 //! * `read`: from a request to entries, from entries to checked bytes;
 //! * `report`: verify, status, stats, dump; `accept`: giving up what is lost;
+//!   `compact`: taking over ended logs;
 //! * `standing`: what stands at one moment, for those who follow the logs.
 //!
 //! Invariants: what makes a field visible is the journal's; a value is encoded outside of any lock; a read pins
@@ -19,6 +20,7 @@
 
 mod accept;
 pub mod api;
+mod compact;
 pub mod conformance;
 mod encode;
 mod existing;

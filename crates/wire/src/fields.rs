@@ -9,10 +9,11 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::EntryId;
 use fieldstone_store::Outline;
 use fieldstone_store::api::{
-    AcceptanceReport, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport, Damage,
-    ExternalContent, ExternalSpec, Extremes, FieldLocation, FileState, FormatPin, KeyEntry, ListEntry,
-    ListOptions, PlaceFile, ReadOptions, RemoveOptions, RetrieveOptions, Stats, Status, StatusProblem,
-    StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport, WriterStatus,
+    AcceptanceReport, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport, CompactProgress,
+    CompactReport, Compaction, Damage, ExternalContent, ExternalSpec, Extremes, FieldLocation, FileState,
+    FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, PlaceFile, ReadOptions, RemoveOptions,
+    RetrieveOptions, Stats, Status, StatusProblem, StoredArray, StoredArraySpec, TransactionState,
+    TransactionStatus, Value, VerifyReport, WriterStatus,
 };
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
@@ -270,4 +271,8 @@ wire_struct! {
     TransactionState { id, user, kinds, aborted, ended, order, prepared }
     CheckpointOptions { incremental }
     CheckpointReport { version, bytes, files, nanoseconds }
+    Compaction { requests, max_bytes, grace, session }
+    CompactProgress { logs, entries }
+    LeftLog { file, why, accepted }
+    CompactReport { logs, segments, files, nbytes, waiting, left }
 }

@@ -22,7 +22,9 @@ use fieldstone_graph::travel::{Travel, TravelStep, VertexTest};
 use fieldstone_journal::Session;
 use fieldstone_journal::author::AuthorPart;
 use fieldstone_journal::session::SessionId;
-use fieldstone_store::api::{Extremes, ListEntry, PlaceFile};
+use fieldstone_store::api::{
+    CompactProgress, CompactReport, Compaction, Extremes, LeftLog, ListEntry, PlaceFile,
+};
 use fieldstone_wire::{In, NoEnds, Out, Wire};
 
 /// Checks that an item survives a round trip, that every truncation is an error, and that a changed byte
@@ -92,6 +94,23 @@ fn sessions_and_parts() {
         vertices: vec![VertexRow { vertex: name, version, fixed: Some(props.clone()), props }],
         relations: Vec::new(),
         ticket: 3,
+    });
+}
+
+#[test]
+fn a_compaction_and_its_report() {
+    let requests = vec![Request::parse("run=a,step=0/6").unwrap(), Request::new()];
+    let session = Session::new(SessionId::of(7)).of_user(1001);
+    crosses(&Compaction { requests, max_bytes: Some(1 << 40), grace: 3_600_000_000_000, session });
+    crosses(&CompactProgress { logs: 3, entries: 70_000 });
+    let left = |accepted| LeftLog { file: "logs/a.log".into(), why: "does not match".into(), accepted };
+    crosses(&CompactReport {
+        logs: (300, 2),
+        segments: (600, 3),
+        files: (310, 4),
+        nbytes: u64::MAX,
+        waiting: 300,
+        left: vec![left(false), left(true)],
     });
 }
 

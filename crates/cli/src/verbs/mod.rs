@@ -9,6 +9,7 @@ mod archive;
 mod arrays;
 mod audit;
 mod axes;
+mod compact;
 mod completions;
 mod container;
 mod copy;
@@ -87,6 +88,7 @@ pub enum Verb {
     Objects(objects::Arguments),
     Repoint(repoint::Arguments),
     Accept(accept::Arguments),
+    Compact(compact::Arguments),
     Upgrade(upgrade::Arguments),
     Run(run::Arguments),
     Trace(trace::Arguments),
@@ -136,6 +138,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Objects(arguments) => objects::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),
         Verb::Accept(arguments) => accept::run(arguments, out),
+        Verb::Compact(arguments) => compact::run(arguments, out),
         Verb::Upgrade(arguments) => upgrade::run(arguments, out),
         Verb::Run(arguments) => run::run(arguments, out),
         Verb::Trace(arguments) => trace::run(arguments, out),

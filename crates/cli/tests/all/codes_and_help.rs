@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 37] = [
+const VERBS: [&str; 38] = [
     "transaction",
     "arrays",
     "mesh",
@@ -39,6 +39,7 @@ const VERBS: [&str; 37] = [
     "status",
     "verify",
     "accept",
+    "compact",
     "upgrade",
     "dump",
     "version",

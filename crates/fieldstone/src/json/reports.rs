@@ -2,8 +2,8 @@
 
 use fieldstone_core::{Code, Error};
 use fieldstone_store::api::{
-    AcceptanceReport, Damage, FormatPin, Id, Status, StatusProblem, TransactionStatus, VerifyReport,
-    WriterStatus,
+    AcceptanceReport, CompactReport, Damage, FormatPin, Id, LeftLog, Status, StatusProblem,
+    TransactionStatus, VerifyReport, WriterStatus,
 };
 use serde_json::{Map, Value, json};
 
@@ -141,6 +141,20 @@ pub fn verified(report: &VerifyReport) -> Value {
         "damaged": report.damaged.iter().map(damage).collect::<Vec<_>>(),
         "notes": report.notes,
         "accepted": report.accepted.iter().map(accepted).collect::<Vec<_>>(),
+    })
+}
+
+/// The counts of a compaction, each before and after it, and the logs that it left.
+pub fn compacted(report: &CompactReport) -> Value {
+    let pair = |(before, after): (u64, u64)| json!({"before": before, "after": after});
+    let left = |log: &LeftLog| json!({"file": log.file, "why": log.why, "accepted": log.accepted});
+    json!({
+        "logs": pair(report.logs),
+        "segments": pair(report.segments),
+        "files": pair(report.files),
+        "nbytes": report.nbytes,
+        "waiting": report.waiting,
+        "left": report.left.iter().map(left).collect::<Vec<_>>(),
     })
 }
 

@@ -32,8 +32,8 @@ use fieldstone_graph::trace::{Lineage, Step, TraceOptions};
 use fieldstone_graph::travel::{Path as Way, Travel, Traversal, VertexTest};
 use fieldstone_slots::SlotOptions;
 use fieldstone_store::api::{
-    ArchiveOptions, BlockPlace, CheckpointOptions, FieldSpec, IfExists, ListEntry, ListOptions, ReadOptions,
-    RemoveOptions, RetrieveOptions, Session,
+    ArchiveOptions, BlockPlace, CheckpointOptions, Compaction, FieldSpec, IfExists, ListEntry, ListOptions,
+    ReadOptions, RemoveOptions, RetrieveOptions, Session,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, FieldFacts, In, Outcome, StoredValue, Wire};
@@ -107,6 +107,10 @@ fn of_backend(
         alone::ENTRIES => {
             let (key, session) = (Pairs::read(input)?, Session::read(input)?);
             Ok(encoded(&store.entries(&lent(&key), &session)?))
+        }
+        alone::COMPACT => {
+            let what = Compaction::read(input)?;
+            Ok(encoded(&store.compact(&what, &mut |progress| serving.hand_over(&progress))?))
         }
         alone::ID => Ok(encoded(&store.id())),
         alone::CATALOG => {

@@ -16,10 +16,10 @@ use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
-    AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, ExternalSpec, FieldAccess,
-    FieldSpec, IfExists, KeyEntry, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions,
-    Session, Stats, Status, StoreSettings, StoredArraySpec, TransactionState, Transactions, Value,
-    VerifyReport, key_request,
+    AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, CompactProgress,
+    CompactReport, Compaction, ExternalSpec, FieldAccess, FieldSpec, IfExists, KeyEntry, ListOptions,
+    Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions, Session, Stats, Status, StoreSettings,
+    StoredArraySpec, TransactionState, Transactions, Value, VerifyReport, key_request,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};
@@ -28,6 +28,7 @@ use super::argument::Argument;
 use super::catalog_and_graph::{RemoteCatalog, RemoteGraph};
 use super::connection::Far;
 use super::fields::{RemoteFields, Stream, field};
+use super::frame::decoded;
 use super::methods::{
     admin, alone, backend, backend_admin, backend_lane, client_methods, fields, transactions,
 };
@@ -283,6 +284,15 @@ impl Backend for RemoteStore {
 
 impl BackendAdmin for RemoteStore {
     backend_admin!(client_methods!());
+
+    fn compact(
+        &self,
+        what: &Compaction,
+        each: &mut dyn FnMut(CompactProgress) -> Result<()>,
+    ) -> Result<CompactReport> {
+        let take = &mut |bytes: &[u8]| each(decoded(bytes)?);
+        self.far.call_in_portions(alone::COMPACT, |out| what.put(out), take)
+    }
 }
 
 impl BackendLane for RemoteStore {

@@ -14,8 +14,8 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_graph::Graph;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
-    AcceptanceReport, FieldAccess, IfExists, KeyEntry, ListOptions, Listing, Pairs, RetrieveOptions, Session,
-    StoreSettings, TransactionState,
+    AcceptanceReport, CompactProgress, CompactReport, Compaction, FieldAccess, IfExists, KeyEntry,
+    ListOptions, Listing, Pairs, RetrieveOptions, Session, StoreSettings, TransactionState,
 };
 
 use super::composed::Composed;
@@ -112,6 +112,14 @@ impl BackendAdmin for Composed {
 
     fn accept(&self, name: &str, why: &str, session: &Session) -> Result<AcceptanceReport> {
         self.fields.accept(name, why, session)
+    }
+
+    fn compact(
+        &self,
+        what: &Compaction,
+        each: &mut dyn FnMut(CompactProgress) -> Result<()>,
+    ) -> Result<CompactReport> {
+        self.fields.compact(what, each)
     }
 
     fn upgrade(&self, session: &Session) -> Result<(u32, u32)> {

@@ -4,7 +4,7 @@
 //!   `backend`: its calls as a field store, those for catalogs, and the rest; `mesh_points`, `grids`, `grib_points`:
 //!   the points of meshes and grids;
 //! * `forwarded`: the handle as a field store; `many`: calls with a list of requests; `verify`: the check of fields,
-//!   arrays, meshes and kept partitions.
+//!   arrays, meshes and kept partitions; `compact`: takeovers of ended logs.
 //!
 //! ```
 //! use fieldstone::prelude::*;
@@ -17,6 +17,7 @@
 //! ```
 
 mod backend;
+mod compact;
 mod composed;
 mod fields;
 mod forwarded;
@@ -48,6 +49,7 @@ use crate::remote;
 use crate::run::{NewRun, Run};
 use crate::transaction::Transaction;
 
+pub use compact::{CompactOptions, OnCompact};
 pub use many::AllOf;
 
 /// An open store. Clones are the same handle. The traits of a [`FieldStore`], which the [`prelude`](crate::prelude)

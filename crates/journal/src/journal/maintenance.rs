@@ -41,9 +41,7 @@ impl Maintenance<'_> {
         let Looks { access, medium, .. } = self.looks;
         access.check_writable()?;
         access.check_user(session)?;
-        let Some(files) = medium.files() else {
-            return Err(Error::invalid("a store that is not in a folder has no takeovers"));
-        };
+        let files = self.files()?;
         let _span = debug_span!("compact").entered();
         let grace = if planted::is(Planted::NoGrace) { 0 } else { options.grace };
         files.end_logs(options.grace)?;
@@ -93,6 +91,22 @@ impl Maintenance<'_> {
         (report.logs.1, report.segments.1) = counts(&snapshot);
         report.files.1 = medium.inspect().size()?.0;
         Ok(report)
+    }
+
+    /// The files of a store in a folder: other stores have no takeovers.
+    fn files(&self) -> Result<&FileMedium> {
+        let url = &self.looks.access.options().url;
+        // A checkpoint copies the logs that its snapshot names, and no takeovers (J-27).
+        if self.looks.access.is_in_memory() {
+            return Err(Error::invalid(format!(
+                "the store at {url} is in memory: its logs are not taken over"
+            ))
+            .with_hint("take a checkpoint of it, and compact that folder"));
+        }
+        self.looks.medium.files().ok_or_else(|| {
+            Error::invalid(format!("the store at {url} is not in a folder: it has no takeovers"))
+                .with_hint("copy its fields to a store in a folder")
+        })
     }
 
     /// Looks at every log.
