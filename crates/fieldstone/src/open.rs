@@ -288,10 +288,16 @@ fn open_local(
         origin: origin(options),
         if_exists: options.if_exists,
         format: options.format,
+        closing_merges: native && merges_on_close(),
         ..LocalOptions::default()
     };
     let fields = LocalStore::open(env, path, options)?;
     Ok(Store::of(fields, settings, durable))
+}
+
+/// Whether a close may take over ended logs: unless the environment variable `FIELDSTONE_CLOSING_MERGES` is 0.
+fn merges_on_close() -> bool {
+    std::env::var_os("FIELDSTONE_CLOSING_MERGES").is_none_or(|value| value != "0")
 }
 
 /// The origin of writes: the job's attempt, if there is one.

@@ -14,6 +14,9 @@ use crate::snapshot::Snapshot;
 pub trait Newest: Send + Sync + fmt::Debug {
     /// The snapshot of a look that begins after this call.
     fn snapshot(&self) -> Result<Arc<Snapshot>>;
+
+    /// The same commits as those of a snapshot, wherever they are now; `None` if they are where they were.
+    fn again(&self, snapshot: &Snapshot) -> Result<Option<Arc<Snapshot>>>;
 }
 
 /// The source of the bytes of a store's fields.
@@ -33,6 +36,11 @@ impl Files {
     /// The newest snapshot, for a reader whose file is gone.
     pub fn newest(&self) -> Result<Arc<Snapshot>> {
         self.newest.snapshot()
+    }
+
+    /// The same commits as those of a snapshot, for a reader whose file is gone; `None` if takeovers did not move them.
+    pub fn again(&self, snapshot: &Snapshot) -> Result<Option<Arc<Snapshot>>> {
+        self.newest.again(snapshot)
     }
 
     /// The medium with the store's own bytes.

@@ -1,6 +1,7 @@
 //! Calls of a store as plain data, which any thread can make.
 
 use std::path::Path;
+use std::time::Duration;
 
 use fieldstone::catalog::query::{Expr, NameTest, Term};
 use fieldstone::catalog::{
@@ -9,8 +10,8 @@ use fieldstone::catalog::{
 use fieldstone::graph::{Deletion, RelationPut, VertexName};
 use fieldstone::prelude::*;
 use fieldstone::{
-    ArchiveOptions, Compression, DType, FieldSpec, Id, RemoveOptions, Request, Result, Run, Session, Store,
-    Target, Value,
+    ArchiveOptions, CompactOptions, Compression, DType, FieldSpec, Id, RemoveOptions, Request, Result, Run,
+    Session, Store, Target, Value,
 };
 use fieldstone_core::env::Env;
 use fieldstone_journal::medium::posix::FileMedium;
@@ -60,9 +61,8 @@ fn one(store: &Store, call: &Call, session: &Session) -> Result<()> {
             FileMedium::new(env.clone(), Path::new(root))?.end_logs(*grace).map(drop)
         }
         Call::Compact(grace) => {
-            let options = CompactOptions { grace: *grace, ..CompactOptions::default() };
-            let journal = fieldstone::native::journal(store);
-            journal.maintenance().compact(&options, &Session::default(), &mut |_| Ok(())).map(drop)
+            let options = CompactOptions { grace: Duration::from_nanos(*grace), ..CompactOptions::default() };
+            store.compact(&options).map(drop)
         }
     }
 }

@@ -70,10 +70,12 @@ pub enum Verb {
     LookBack,
     /// Maintenance ends logs of processes that are gone, that are silent, or that seem gone.
     Maintain,
+    /// Maintenance takes ended logs over.
+    Compact,
 }
 
 /// All verbs, each with its name and its weight in a drawn plan.
-const VERBS: [(Verb, &str, u64); 23] = [
+const VERBS: [(Verb, &str, u64); 24] = [
     (Verb::Open, "open", 6),
     (Verb::Close, "close", 2),
     (Verb::Die, "die", 3),
@@ -97,6 +99,7 @@ const VERBS: [(Verb, &str, u64); 23] = [
     (Verb::Remember, "remember", 6),
     (Verb::LookBack, "look-back", 5),
     (Verb::Maintain, "maintain", 9),
+    (Verb::Compact, "compact", 9),
 ];
 
 /// One step.

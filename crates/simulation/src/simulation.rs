@@ -66,6 +66,8 @@ pub struct Simulation {
     pub opened: u64,
     /// Rounds of maintenance.
     pub maintenances: u64,
+    /// Rounds in which logs were taken over.
+    pub compactions: u64,
     /// Calls that failed.
     pub failures: u64,
     /// Processes that died, each with at most one file under a temporary name.
@@ -117,6 +119,7 @@ impl Simulation {
             stamp: 1_704_067_200_000_000_000,
             opened: 0,
             maintenances: 0,
+            compactions: 0,
             deaths: 0,
             failures: 0,
             is_troubled: false,
@@ -220,12 +223,12 @@ impl Simulation {
     fn maintained(&mut self, who: usize, outcome: Outcome, is_troubled: bool) -> Checked {
         self.is_troubled |= is_troubled;
         match outcome {
-            Err((_, error)) if is_troubled || !self.processes[who].is_alive() => {
+            Err((_, error)) if is_troubled || !self.has_links || !self.processes[who].is_alive() => {
                 self.failures += 1;
-                self.note(|| format!("{who} cannot end logs: {}", process::text(&error)));
+                self.note(|| format!("{who} cannot maintain the store: {}", process::text(&error)));
                 Ok(())
             }
-            Err((_, error)) => Err(format!("{who} cannot end logs: {}", process::text(&error))),
+            Err((_, error)) => Err(format!("{who} cannot maintain the store: {}", process::text(&error))),
             Ok(()) => Ok(()),
         }
     }

@@ -26,8 +26,12 @@ impl LocalStore {
         let journal = self.journal();
         // Before anything is read, and in the words of that call, where it would refuse.
         journal.access().check_writable()?;
-        let options =
-            CompactOptions { only: self.meant(what)?, max_bytes: what.max_bytes, grace: what.grace };
+        let options = CompactOptions {
+            only: self.meant(what)?,
+            max_bytes: what.max_bytes,
+            grace: what.grace,
+            ..CompactOptions::default()
+        };
         let report = journal.maintenance().compact(&options, &what.session, each)?;
         let snapshot = journal.looks().snapshot()?;
         let left = report.left.into_iter().map(|left| LeftLog {

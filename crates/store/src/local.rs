@@ -64,6 +64,8 @@ pub struct LocalOptions {
     pub format: Option<u32>,
     /// When a log is long enough for the next one to begin.
     pub limits: LogLimits,
+    /// Whether a close now and then takes over ended logs.
+    pub closing_merges: bool,
 }
 
 impl LocalOptions {
@@ -80,6 +82,7 @@ impl LocalOptions {
             origin: self.origin,
             format: self.format,
             limits: self.limits,
+            closing_merges: self.closing_merges,
         }
     }
 }
@@ -212,7 +215,7 @@ impl LocalStore {
     }
 
     fn named(&self, listing: read::ListStream) -> read::ListStream {
-        listing.named_by(&self.journal.env().identity)
+        listing.named_by(&self.journal.env().identity).on(self.journal.files())
     }
 
     fn last(&self) -> MutexGuard<'_, Option<LastField>> {

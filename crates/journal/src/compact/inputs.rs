@@ -168,9 +168,13 @@ pub fn choose(
         let Some(how) = how_ended(refresher, log).filter(|_| is_asked && !known.contains(&file)) else {
             continue;
         };
-        if logs.len() == LOGS_MAX || options.max_bytes.is_some_and(|most| bytes + log.ends.end() > most) {
+        if logs.len() == LOGS_MAX {
             is_more = true;
             break;
+        }
+        // Others may be small enough.
+        if options.max_bytes.is_some_and(|most| bytes + log.ends.end() > most) {
+            continue;
         }
         let read = match hindrance(snapshot, log, &file) {
             Some(why) => Err(Error::corrupt(why)),
@@ -195,7 +199,11 @@ pub fn choose(
     }
     // As segments of a log: weights more than double from one takeover to the next older one, so that few are left.
     let mut first = own.len();
-    while first > 0 && weight(own[first - 1]) <= bytes.saturating_mul(2) {
+    let fits = |bytes: u64| options.max_merge.is_none_or(|most| bytes <= most);
+    while first > 0
+        && weight(own[first - 1]) <= bytes.saturating_mul(2)
+        && fits(bytes + weight(own[first - 1]))
+    {
         first -= 1;
         bytes += weight(own[first]);
     }

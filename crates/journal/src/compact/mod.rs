@@ -51,12 +51,34 @@ pub use self::inputs::LeftLog;
 pub(crate) use self::inputs::{Inputs, choose};
 use self::payload::Payload;
 use self::tables::SmallTables;
-use crate::identity::{StoreIdentity, random_id};
+use crate::identity::random_id;
 use crate::medium::Medium;
 use crate::medium::posix::TakeoverFile;
 
 /// How long files stay that a takeover replaced, nanoseconds.
 pub const GRACE: u64 = 3_600_000_000_000;
+
+/// Ended logs of a user from which on a writer that closes may take them over (R32).
+pub const CLOSING_LOGS: usize = 32;
+/// One of this number of closing writers does it.
+pub const CLOSING_ONE_IN: u8 = 16;
+/// Most bytes that a closing writer reads, of logs and in all: a tenth of a second.
+const CLOSING_LOG_BYTES: u64 = 1 << 20;
+const CLOSING_BYTES: u64 = 4 << 20;
+/// How long files stay that a closing writer replaced, nanoseconds.
+const CLOSING_GRACE: u64 = 300_000_000_000;
+
+impl CompactOptions {
+    /// Those of a writer that closes.
+    pub fn closing() -> CompactOptions {
+        CompactOptions {
+            only: None,
+            max_bytes: Some(CLOSING_LOG_BYTES),
+            max_merge: Some(CLOSING_BYTES),
+            grace: CLOSING_GRACE,
+        }
+    }
+}
 
 /// How a store is compacted.
 #[derive(Debug, Clone)]
@@ -65,13 +87,15 @@ pub struct CompactOptions {
     pub only: Option<HashSet<Id>>,
     /// Most bytes of logs that are read.
     pub max_bytes: Option<u64>,
+    /// Most bytes of logs and older takeovers that one takeover is made of.
+    pub max_merge: Option<u64>,
     /// How long replaced files stay, nanoseconds; 0 only where nobody else has the store open.
     pub grace: u64,
 }
 
 impl Default for CompactOptions {
     fn default() -> CompactOptions {
-        CompactOptions { only: None, max_bytes: None, grace: GRACE }
+        CompactOptions { only: None, max_bytes: None, max_merge: None, grace: GRACE }
     }
 }
 
@@ -105,12 +129,11 @@ pub struct CompactReport {
 pub(crate) fn make(
     env: &Env,
     medium: &dyn Medium,
-    identity: &StoreIdentity,
     inputs: &Inputs,
     each: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<bool> {
     let id = random_id(env);
-    let mut header = header(env, identity, inputs, id);
+    let mut header = header(env, inputs, id)?;
     let mut payload = Payload::copy(inputs, medium, id)?;
     let outcome = write(env, medium, inputs, &mut header, &mut payload, each).and_then(|file| {
         // The data log is durable before the name that makes it count.
@@ -122,16 +145,18 @@ pub(crate) fn make(
     outcome
 }
 
-fn header(env: &Env, identity: &StoreIdentity, inputs: &Inputs, id: Id) -> TakeoverHeader {
+fn header(env: &Env, inputs: &Inputs, id: Id) -> Result<TakeoverHeader> {
     let who = &env.identity;
+    // A handle that was opened before the store was there does not know which one it is: its logs do.
+    let first = inputs.logs.first().ok_or_else(|| Error::internal("a takeover of no log is made"))?;
     let older = inputs.takeovers.iter().map(|takeover| takeover.number());
     let before = inputs.takeovers.iter().flat_map(|takeover| takeover.header.replaced.iter().copied());
     let mut replaced: Vec<u64> = older.chain(before).collect();
     replaced.sort_unstable();
     replaced.dedup();
-    TakeoverHeader {
+    Ok(TakeoverHeader {
         id,
-        store: identity.id,
+        store: first.log.header.store,
         number: inputs.number,
         created: env.clock.now(),
         newest: 0,
@@ -150,8 +175,8 @@ fn header(env: &Env, identity: &StoreIdentity, inputs: &Inputs, id: Id) -> Takeo
         purge: false,
         live: inputs.live.clone(),
         replaced,
-        schema: identity.schema.clone(),
-    }
+        schema: first.log.header.schema.clone(),
+    })
 }
 
 /// Writes all tables of a takeover, durably, into a file that has no name yet.

@@ -76,6 +76,14 @@ impl Newest for LookState {
     fn snapshot(&self) -> Result<Arc<Snapshot>> {
         self.look_again()
     }
+
+    fn again(&self, snapshot: &Snapshot) -> Result<Option<Arc<Snapshot>>> {
+        let newest = self.look_again()?;
+        if newest.taken.takeovers().is_same(snapshot.taken.takeovers()) {
+            return Ok(None);
+        }
+        newest.at(&snapshot.version(), &self.refresher.lock()).map(|found| Some(Arc::new(found)))
+    }
 }
 
 /// The looks of one process by a handle.

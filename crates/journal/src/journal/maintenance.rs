@@ -10,7 +10,9 @@ use fieldstone_format::takeover::rows::CondemnedRow;
 use tracing::{debug, debug_span};
 
 use super::looks::Looks;
-use crate::compact::{CompactOptions, CompactProgress, CompactReport, choose, make};
+use crate::compact::{
+    CLOSING_LOGS, CLOSING_ONE_IN, CompactOptions, CompactProgress, CompactReport, choose, make,
+};
 use crate::medium::posix::FileMedium;
 use crate::session::Session;
 use crate::snapshot::Snapshot;
@@ -45,47 +47,13 @@ impl Maintenance<'_> {
         let _span = debug_span!("compact").entered();
         let grace = if planted::is(Planted::NoGrace) { 0 } else { options.grace };
         files.end_logs(options.grace)?;
-        let mut snapshot = self.look()?;
+        let snapshot = self.look()?;
         access.check_versions(&snapshot)?;
         check_format(TAKEOVERS_SINCE, snapshot.format.version, "a takeover")?;
         let mut report = CompactReport::default();
         (report.logs.0, report.segments.0) = counts(&snapshot);
         report.files.0 = medium.inspect().size()?.0;
-        let mut progress = CompactProgress::default();
-        let (user, mut races) = (access.user(session), 0);
-        let mut options = options.clone();
-        loop {
-            let chosen = {
-                let refresher = self.looks.refresher().lock();
-                choose((medium, &snapshot), &refresher, user, &options, &mut report.left)?
-            };
-            let Some(inputs) = chosen else { break };
-            let before = progress.entries;
-            let made = make(access.env(), &**medium, access.identity(), &inputs, &mut |entries| {
-                session.check(&*access.env().clock)?;
-                progress.entries = before + entries;
-                each(progress)
-            })?;
-            if made {
-                progress.logs += inputs.logs.len() as u64;
-                report.nbytes += inputs.bytes();
-                options.max_bytes = options.max_bytes.map(|most| most.saturating_sub(inputs.log_bytes()));
-                debug!(number = inputs.number, logs = inputs.logs.len(), "took logs over");
-                each(progress)?;
-            } else {
-                races += 1;
-                if races == RACES {
-                    return Err(Error::unavailable(
-                        "other processes take over logs of this user all the time",
-                    )
-                    .with_hint("try again later; one maintainer at a time is enough"));
-                }
-            }
-            snapshot = self.look()?;
-            if made && !inputs.is_more {
-                break;
-            }
-        }
+        let snapshot = self.take_over(snapshot, options, session, each, &mut report)?;
         self.clean(files, &snapshot, grace, &mut report)?;
         let snapshot = self.look()?;
         (report.logs.1, report.segments.1) = counts(&snapshot);
@@ -107,6 +75,85 @@ impl Maintenance<'_> {
             Error::invalid(format!("the store at {url} is not in a folder: it has no takeovers"))
                 .with_hint("copy its fields to a store in a folder")
         })
+    }
+
+    /// Takes over a few ended logs, if there are many: for a writer that closes, after its last flush was acknowledged. Its
+    /// errors are nobody's: the next writer tries again.
+    pub(super) fn merge_on_close(&self, session: &Session) {
+        let is_due = || -> Result<bool> {
+            let refresher = self.looks.refresher().lock();
+            let user = self.looks.access.user(session);
+            let own = refresher.current().logs.iter().filter(|log| log.uid == user);
+            Ok(own.filter(|log| refresher.ended(log).is_some()).count() >= CLOSING_LOGS)
+        };
+        let mut drawn = [0];
+        self.looks.access.env().rand.fill(&mut drawn);
+        let merge = || -> Result<()> {
+            let Some(files) = self.looks.medium.files().filter(|_| drawn[0] % CLOSING_ONE_IN == 0) else {
+                return Ok(());
+            };
+            if !is_due()? {
+                return Ok(());
+            }
+            let _span = debug_span!("closing merge").entered();
+            let (options, snapshot) = (CompactOptions::closing(), self.look()?);
+            if snapshot.format.version < TAKEOVERS_SINCE {
+                return Ok(());
+            }
+            let mut report = CompactReport::default();
+            let snapshot = self.take_over(snapshot, &options, session, &mut |_| Ok(()), &mut report)?;
+            self.clean(files, &snapshot, options.grace, &mut report)
+        };
+        if let Err(error) = merge() {
+            debug!(%error, "a closing merge was not made");
+        }
+    }
+
+    /// Makes takeovers while there are ended logs; the snapshot that shows them.
+    fn take_over(
+        &self,
+        mut snapshot: Arc<Snapshot>,
+        options: &CompactOptions,
+        session: &Session,
+        each: &mut dyn FnMut(CompactProgress) -> Result<()>,
+        report: &mut CompactReport,
+    ) -> Result<Arc<Snapshot>> {
+        let Looks { access, medium, .. } = self.looks;
+        let mut progress = CompactProgress::default();
+        let (user, mut races) = (access.user(session), 0);
+        let mut options = options.clone();
+        loop {
+            let chosen = {
+                let refresher = self.looks.refresher().lock();
+                choose((medium, &snapshot), &refresher, user, &options, &mut report.left)?
+            };
+            let Some(inputs) = chosen else { return Ok(snapshot) };
+            let before = progress.entries;
+            let made = make(access.env(), &**medium, &inputs, &mut |entries| {
+                session.check(&*access.env().clock)?;
+                progress.entries = before + entries;
+                each(progress)
+            })?;
+            if made {
+                progress.logs += inputs.logs.len() as u64;
+                report.nbytes += inputs.bytes();
+                options.max_bytes = options.max_bytes.map(|most| most.saturating_sub(inputs.log_bytes()));
+                debug!(number = inputs.number, logs = inputs.logs.len(), "took logs over");
+                each(progress)?;
+            } else {
+                races += 1;
+                if races == RACES {
+                    return Err(Error::unavailable(
+                        "other processes take over logs of this user all the time",
+                    )
+                    .with_hint("try again later; one maintainer at a time is enough"));
+                }
+            }
+            snapshot = self.look()?;
+            if made && !inputs.is_more {
+                return Ok(snapshot);
+            }
+        }
     }
 
     /// Looks at every log.

@@ -406,7 +406,12 @@ impl Journal {
         }
         let mut writer = self.state().commits.idle();
         note(writer.sessions.report_untold(session.key()));
+        let has_written = writer.has_made_log();
         writer.close();
+        drop(writer);
+        if has_written && self.access.options().closing_merges {
+            self.maintenance().merge_on_close(session);
+        }
         raised.map_or(Ok(()), Err)
     }
 }

@@ -33,4 +33,6 @@ pub struct JournalOptions {
     pub format: Option<u32>,
     /// When a log is long enough.
     pub limits: LogLimits,
+    /// Whether a close now and then takes over ended logs (R32).
+    pub closing_merges: bool,
 }

@@ -372,6 +372,10 @@ impl Snapshot {
 
     /// The text that names this snapshot.
     pub fn version(&self) -> Version {
+        // One that is cut back says what it was cut back to: its takeovers may be newer.
+        if let Some(version) = self.taken.cut_back_to() {
+            return version.clone();
+        }
         let living = self.logs.iter().map(|log| (log.writer, log.record.sequence)).collect();
         let newest = self.taken.takeovers().newest().map(|takeover| takeover.name()).collect();
         Version::new(living).with_takeovers(newest)

@@ -187,9 +187,9 @@ impl Taken {
         &self.takeovers
     }
 
-    /// The same takeovers without a cut, where there is none.
-    pub fn is_whole(&self) -> bool {
-        self.cut.is_none()
+    /// The version that the snapshot is cut back to, where takeovers hold more than that.
+    pub fn cut_back_to(&self) -> Option<&Version> {
+        self.cut.as_ref().filter(|_| !self.takeovers.is_empty()).map(|cut| &cut.version)
     }
 
     /// Whether the snapshot has a commit, given that its log is one that the snapshot knows.

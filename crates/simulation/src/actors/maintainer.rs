@@ -1,15 +1,43 @@
-//! Maintainers: they end logs whose processes are gone, that are silent, or that seem to belong to processes that are
+//! Maintainers: they take ended logs over, and end logs whose processes are gone, that are silent, or that seem to belong to processes that are
 //! gone, because another machine has the name of their host.
 
-use crate::call::Call;
+use fieldstone::{Mode, Session};
+
+use crate::call::{self, Call};
 use crate::plan::Step;
 use crate::process::{PLACES, Purpose, text};
-use crate::simulation::{Checked, ROOT, Simulation};
+use crate::simulation::{Checked, ROOT, Simulation, open};
 use fieldstone_journal::medium::posix::FileMedium;
 
 const SECOND: u64 = 1_000_000_000;
 /// More than a day.
 const DAY: u64 = 90_000 * SECOND;
+
+/// Takes ended logs over: a process that writes as well, with its troubles to come, or one of its own.
+pub fn compact(simulation: &mut Simulation, step: &Step) -> Checked {
+    let (who, mut random) = (step.who, step.random(0));
+    let grace = SECOND * random.pick(&[130, 3_600]);
+    simulation.compactions += 1;
+    let calls = vec![Call::Compact(grace)];
+    if random.coin() && simulation.processes[who].idle().is_some() {
+        simulation.note(|| format!("{who} takes logs over, with a grace of {} s", grace / SECOND));
+        return simulation.launch(who, calls, Purpose::Maintain);
+    }
+    let (host, _) = PLACES[who];
+    let env = simulation.world.process(host);
+    simulation.opened += 1;
+    let outcome = open(&env, Mode::Append, "", None).and_then(|store| {
+        let made = call::make(&store, &calls, &Session::default()).map_err(|(_, error)| error);
+        store.close().and(made)
+    });
+    simulation.note(|| {
+        format!("a process of {host} takes logs over, with a grace of {} s: {outcome:?}", grace / SECOND)
+    });
+    match outcome {
+        Err(error) if simulation.has_links => Err(format!("maintenance on {host}: {}", text(&error))),
+        _ => Ok(()),
+    }
+}
 
 /// Ends logs, mostly twice, with a grace between; at times a day passes before.
 pub fn maintain(simulation: &mut Simulation, step: &Step) -> Checked {

@@ -3,7 +3,7 @@
 //! * `writer`: fields, attributes and relations of one flush; removals; datasets of others;
 //! * `transaction`: beginning and deciding; `annotator`: deletions of attributes; `relations`: deletions of relations;
 //! * `together`: several processes at once; `trouble`: opening, ends, stops, faults, clocks, power;
-//! * `maintainer`: ends of logs whose processes are gone, or seem so;
+//! * `maintainer`: ends of logs whose processes are gone, or seem so; takeovers;
 //! * `reader`: looks that the model must explain, versions that are kept, and the checks at the end.
 //!
 //! An actor that cannot act, such as a process without a handle, does nothing: so each part of a plan is a plan.
@@ -46,5 +46,6 @@ pub fn act(simulation: &mut Simulation, step: &Step) -> Checked {
         Verb::Remember => reader::remember(simulation, step),
         Verb::LookBack => reader::look_back(simulation, step),
         Verb::Maintain => maintainer::maintain(simulation, step),
+        Verb::Compact => maintainer::compact(simulation, step),
     }
 }

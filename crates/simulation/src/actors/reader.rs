@@ -170,12 +170,12 @@ pub fn check_space(simulation: &Simulation) -> Checked {
     let names = || files.iter().map(|path| path.to_string_lossy());
     let of = |part: &str| names().filter(|name| name.contains(part)).count() as u64;
     let logs = names().filter(|name| name.contains("/logs/") && name.ends_with(".log")).count() as u64;
-    let Simulation { deaths, failures, opened, maintenances, .. } = *simulation;
+    let Simulation { deaths, failures, opened, maintenances, compactions, .. } = *simulation;
     let (temporary, data) = (of("/.new-"), of("/data/"));
     // A handle begins another log after each failure, after a day, and where somebody ends the one it has.
     let days = (simulation.world.now() - BEGIN) as u64 / 86_400_000_000_000;
     let most = opened + failures + PROCESSES as u64 * (days + 2 * maintenances);
-    if temporary > deaths + failures || logs > most || data > most {
+    if temporary > deaths + failures || logs > most || data > most + compactions {
         return Err(format!(
             "{temporary} temporary files, {logs} logs and {data} data logs of {opened} handles, of which {deaths} \
              died, with {failures} failures: {files:?}"
@@ -185,7 +185,9 @@ pub fn check_space(simulation: &Simulation) -> Checked {
         files.iter().filter_map(|path| simulation.world.read(path).ok()).map(|b| b.len()).sum();
     let (payload, commits) = simulation.model.written();
     // Zeros double a log at most; merged segments repeat entries.
-    let most = 3 * payload + (commits + opened as usize) * (16 << 10);
+    // A takeover holds a copy of what its inputs hold, which stay for a grace.
+    let copies = 1 + compactions as usize;
+    let most = 3 * copies * payload + (commits + opened as usize) * (16 << 10) * copies;
     match bytes > most {
         true => Err(format!("{bytes} bytes of {commits} commits with {payload} bytes")),
         false => Ok(()),

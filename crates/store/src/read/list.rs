@@ -19,6 +19,7 @@ use super::lookup::lookup;
 use super::scan::Scan;
 use super::versions::{KeyVersions, Part};
 use crate::api::{Extremes, FieldLocation, ListEntry, ListOptions, PlaceFile};
+use crate::files::Files;
 use crate::snapshot::Snapshot;
 
 /// Lists the fields that a request selects, except those that an `older` snapshot shows.
@@ -126,6 +127,12 @@ impl ListStream {
     /// The same, of fields alone with a part that came by one of these commits: log and sequence.
     pub fn of_commits(mut self, commits: HashSet<(Id, u64)>) -> ListStream {
         self.only = Some(commits);
+        self
+    }
+
+    /// The same, which goes on elsewhere if files go that a takeover has replaced.
+    pub fn on(mut self, files: &Arc<Files>) -> ListStream {
+        self.scan = self.scan.on(files);
         self
     }
 

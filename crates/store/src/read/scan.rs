@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fieldstone_core::schema::Selection;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::level_ends;
 use fieldstone_journal::entry_source::{EntryCursor, EntryHeap};
@@ -12,6 +12,7 @@ use fieldstone_journal::session::Limits;
 
 use super::matcher::{Match, Matcher};
 use super::versions::{KeyVersions, Part};
+use crate::files::Files;
 use crate::snapshot::{Loss, Owners, Snapshot};
 
 /// A merge of all sources of entries. Memory: one block per segment, one per level of a takeover's table.
@@ -32,6 +33,10 @@ pub struct Scan {
     lenient: bool,
     /// Owners of the datasets that were passed, where logs lost commits.
     users: BTreeSet<u32>,
+    /// The source of the same commits, where a file is gone; none once it says that no takeover has them.
+    files: Option<Arc<Files>>,
+    /// All keys before this one were given or passed.
+    done: Vec<u8>,
 }
 
 impl Scan {
@@ -47,36 +52,34 @@ impl Scan {
         own: Option<Id>,
         walked: impl Fn(usize) -> bool,
     ) -> Result<Scan> {
-        let mut heap = Vec::with_capacity(snapshot.sources.len());
-        let mut damage = Vec::new();
-        for (index, source) in snapshot.sources.iter().enumerate().filter(|(index, _)| walked(*index)) {
-            let mut cursor = EntryCursor::tolerant(source, index);
-            match cursor.advance() {
-                Ok(true) => heap.push(cursor),
-                Ok(false) => damage.extend(cursor.take_damage()),
-                Err(e) if e.kind() == ErrorKind::Corrupt => damage.push(e),
-                Err(e) => return Err(e),
-            }
-        }
+        let (heap, damage) = cursors(&snapshot, walked)?;
         let matcher = Matcher::new(selection);
         Ok(Scan {
             snapshot,
             matcher,
             own,
             limits: Limits::default(),
-            heap: EntryHeap::new(heap),
+            heap,
             key: Vec::new(),
             prefix: Vec::new(),
             damage,
             removed: false,
             lenient: false,
             users: BTreeSet::new(),
+            files: None,
+            done: Vec::new(),
         })
     }
 
     /// The same walk, within the limits of a session.
     pub fn within(mut self, limits: Limits) -> Scan {
         self.limits = limits;
+        self
+    }
+
+    /// The same walk, which goes on elsewhere if files go that a takeover has replaced.
+    pub fn on(mut self, files: &Arc<Files>) -> Scan {
+        self.files = Some(files.clone());
         self
     }
 
@@ -115,6 +118,39 @@ impl Scan {
     /// The next key under which something is visible. Damage of the index, and commits that logs lost, are
     /// an error after the last key, so that everything readable comes first.
     pub fn next_key(&mut self) -> Result<Option<KeyVersions>> {
+        loop {
+            let found = self.step();
+            let is_gone = |e: &Error| e.code() == Code::DataGone;
+            if (self.damage.iter().any(is_gone) || found.as_ref().is_err_and(is_gone))
+                && self.go_on_elsewhere()?
+            {
+                continue;
+            }
+            if let Ok(Some(versions)) = &found {
+                self.done.clear();
+                self.done.extend_from_slice(&versions.key);
+                // No key begins with another one.
+                self.done.push(0);
+            }
+            return found;
+        }
+    }
+
+    /// Goes on in a snapshot of the same commits, if takeovers moved them; `false` if they are where they were.
+    fn go_on_elsewhere(&mut self) -> Result<bool> {
+        let Some(files) = self.files.clone() else { return Ok(false) };
+        let Some(snapshot) = files.again(&self.snapshot)? else {
+            self.files = None;
+            return Ok(false);
+        };
+        (self.heap, self.damage) = cursors(&snapshot, |_| true)?;
+        self.snapshot = snapshot;
+        let done = self.done.clone();
+        self.seek(&done)?;
+        Ok(true)
+    }
+
+    fn step(&mut self) -> Result<Option<KeyVersions>> {
         self.limits.step()?;
         while let Some(first) = self.heap.first() {
             match self.matcher.test(first.key())? {
@@ -190,6 +226,7 @@ impl Scan {
         self.prefix.push(0xff);
         let target = std::mem::take(&mut self.prefix);
         self.seek(&target)?;
+        self.done.clone_from(&target);
         self.prefix = target;
         Ok(())
     }
@@ -201,4 +238,19 @@ impl Scan {
         }
         self.heap.settle(more);
     }
+}
+
+/// Cursors before the first entries of sources, and what cannot be read there.
+fn cursors(snapshot: &Snapshot, walked: impl Fn(usize) -> bool) -> Result<(EntryHeap, Vec<Error>)> {
+    let (mut heap, mut damage) = (Vec::with_capacity(snapshot.sources.len()), Vec::new());
+    for (index, source) in snapshot.sources.iter().enumerate().filter(|(index, _)| walked(*index)) {
+        let mut cursor = EntryCursor::tolerant(source, index);
+        match cursor.advance() {
+            Ok(true) => heap.push(cursor),
+            Ok(false) => damage.extend(cursor.take_damage()),
+            Err(e) if e.kind() == ErrorKind::Corrupt => damage.push(e),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok((EntryHeap::new(heap), damage))
 }

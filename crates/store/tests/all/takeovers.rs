@@ -67,7 +67,9 @@ fn look_all(world: &SimWorld, open_transactions: &[Id], versions: &[String]) -> 
         text += &look(&store, Some(*transaction));
     }
     for version in versions {
-        let _ = writeln!(text, "at an older version:\n{}", look(&open_at(world, version), None));
+        let older = open_at(world, version);
+        assert_eq!(older.version().unwrap(), *version);
+        let _ = writeln!(text, "at an older version:\n{}", look(&older, None));
         let options = ListOptions { masked: false, ..ListOptions::default() };
         let (news, _) = store.list_since(&Request::new(), version, &options).unwrap();
         let news: Vec<String> = news.map(|entry| entry.unwrap().key.to_string()).collect();
@@ -174,6 +176,29 @@ fn r31_a_field_that_is_held_is_read_after_its_log_is_gone() {
     assert_eq!(listed(&pinned).len(), 2);
 }
 
+#[test]
+fn a_list_goes_on_after_its_logs_are_gone() {
+    let world = SimWorld::new(1);
+    world.set_tracing(false);
+    for n in 0..3 {
+        let store = open(&world, "a");
+        for i in 0..2_000 {
+            put(&store, &format!("run=a,variable=t,step={}", 3 * i + n), b"value").unwrap();
+        }
+        store.flush(&Session::default()).unwrap();
+        close(&store);
+    }
+    let reader = open(&world, "b");
+    let mut listing = reader.list(&Request::new(), &ListOptions::default()).unwrap();
+    let first: Vec<String> = listing.by_ref().take(10).map(|entry| entry.unwrap().key.to_string()).collect();
+    compact(&open(&world, "a"));
+    flush_one(&open(&world, "a"), "run=a,variable=t,step=7000", b"later");
+    let rest: Vec<String> = listing.map(|entry| entry.unwrap().key.to_string()).collect();
+    assert_eq!((first.len(), rest.len()), (10, 5_990));
+    let all: std::collections::BTreeSet<&String> = first.iter().chain(&rest).collect();
+    assert_eq!(all.len(), 6_000);
+}
+
 /// One random call.
 fn act(random: &mut Random, store: &Store, transactions: &mut Vec<Id>, n: u64) {
     let key = format!(
@@ -229,7 +254,7 @@ fn act(random: &mut Random, store: &Store, transactions: &mut Vec<Id>, n: u64) {
 #[test]
 fn nothing_that_a_store_answers_changes_by_a_takeover() {
     let count = if std::env::var_os("FIELDSTONE_CRASH").is_some() { 400 } else { 12 };
-    for seed in seeds(count) {
+    for seed in fieldstone_testkit::random::seeds(count) {
         let mut random = seeded(seed);
         let world = SimWorld::new(seed);
         world.set_tracing(false);
@@ -240,6 +265,7 @@ fn nothing_that_a_store_answers_changes_by_a_takeover() {
             open_in(&world.process(host), &how).unwrap()
         };
         let mut stores: Vec<Store> = (0..3).map(|i| new(&mut random, ["a", "b", "a"][i])).collect();
+        stores[0].create().unwrap();
         for n in 0..60 {
             let i = random.below(3) as usize;
             act(&mut random, &stores[i], &mut open_transactions, n);
@@ -291,6 +317,29 @@ fn many_short_writers_leave_few_takeovers() {
     assert_eq!(listed(&open(&world, "b")).len(), 200);
     let report = open(&world, "b").verify(&Request::new()).unwrap();
     assert_eq!((report.damaged.len(), report.notes.len()), (0, 0), "{report:?}");
+}
+
+#[test]
+fn r32_writers_of_short_jobs_need_no_operator() {
+    let world = SimWorld::new(1);
+    world.set_tracing(false);
+    let how = Opening::default();
+    let mut most = 0;
+    for n in 0..600 {
+        let options = fieldstone_store::local::LocalOptions { closing_merges: true, ..how.local(ROOT) };
+        let env = world.process("a");
+        let store = Arc::new(fieldstone_store::LocalStore::open(env, Path::new(ROOT), options).unwrap());
+        flush_one(&store, &format!("run=r,variable=t,step={n}"), b"v");
+        close(&store);
+        world.advance(10 * SECOND);
+        most = most.max(files(&world, "logs").len() + files(&world, "data").len());
+    }
+    // Files of the last minutes, and of logs that wait for one closing writer in sixteen.
+    assert!(most < 250, "{most} files");
+    let reader = open(&world, "b");
+    assert_eq!(listed(&reader).len(), 600);
+    assert!(reader.version().unwrap().len() < 16 * 130, "{}", reader.version().unwrap());
+    assert!(reader.verify(&Request::new()).unwrap().damaged.is_empty());
 }
 
 #[test]

@@ -83,8 +83,10 @@ impl TakeoverFile {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             Err(e) if e.kind() == io::ErrorKind::Unsupported => {
-                return Err(Error::invalid("the file system of the store has no hard links, and takeovers need them")
-                    .with_hint("keep the store on another file system if it has to forget past writers"));
+                return Err(Error::invalid(
+                    "the file system of the store has no hard links, and takeovers need them",
+                )
+                .with_hint("keep the store on another file system if it has to forget past writers"));
             }
             Err(e) => return Err(Error::io("link", &name, e)),
         }

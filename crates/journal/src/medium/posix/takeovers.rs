@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use fieldstone_core::env::{Disk, DiskFile, Env};
 use fieldstone_core::{Error, ErrorKind, Result};
-use fieldstone_format::Id;
 use fieldstone_format::owner::Owner;
-use fieldstone_format::takeover::{HEADER_PREFIX, TAIL, TakeoverHeader, parse_file_name};
+use fieldstone_format::takeover::{HEADER_PREFIX, TAIL, TakeoverHeader, TakeoverTable, parse_file_name};
+use fieldstone_format::{Id, log};
 
 use super::open_files::{OpenFiles, read_vec};
 use super::store::Store;
@@ -111,8 +111,29 @@ impl FolderTakeovers {
             self.counted = counted;
             // A log that was living may be replaced now; one that was replaced stays so.
             self.known.retain(|_, user| user.is_some());
+            self.note_condemned()?;
         }
         Ok(moved)
+    }
+
+    /// Notes logs that are still listed and replaced all the same: until their files go, each look would search all names
+    /// for each of them.
+    fn note_condemned(&mut self) -> Result<()> {
+        for takeover in self.counted.all() {
+            let noted = takeover.each_below(TakeoverTable::Condemned, b"logs/", |path, _| {
+                let name = path.strip_prefix(b"logs/").and_then(|name| std::str::from_utf8(name).ok());
+                if let Some(log) = name.and_then(log::parse_file_name) {
+                    self.known.insert(log, Some(takeover.user));
+                }
+                Ok(())
+            });
+            match noted {
+                // It only spares searches.
+                Err(e) if e.kind() == ErrorKind::Corrupt => {}
+                noted => noted?,
+            }
+        }
+        Ok(())
     }
 
     /// The takeovers of an owner that count.
