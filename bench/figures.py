@@ -20,6 +20,7 @@ from sharing_figures import SHARING
 from slots_figures import SLOTS
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Row, Target
 from study_figures import STUDY
+from years_figures import YEARS
 from zarr_figures import ZARR
 
 _ARCHIVE_ROWS = (
@@ -297,6 +298,7 @@ FIGURES = (
     *CATALOG,
     *COMMITS,
     *SHARING,
+    *YEARS,
     *CREATION,
     *CONTAINER_DATA,
     *HITS,

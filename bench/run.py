@@ -37,6 +37,7 @@ import opening
 import report
 import slots
 import study
+import years
 import zarr_read
 from creation_figures import ALONE, COLUMNS, HASHES, PNETCDF, STRATEGIES
 from figures import FIGURES
@@ -67,6 +68,8 @@ PEERS = {
     zarr_read.PLAIN: zarr_read.PLAIN,
     container_data.PLAIN: container_data.PLAIN,
     container_data.NETCDF4: container_data.NETCDF4,
+    "few": years.FEW,
+    "many": years.MANY,
     **{
         name.removeprefix("fieldstone-"): name
         for name in (*STRATEGIES[1:], *HASHES, COLUMNS, ALONE, *PNETCDF, *opening.PEERS[2:])
