@@ -1,8 +1,8 @@
 """Stores with few and with many past writers: both hold the same fields, and takeovers stand in for all logs.
 
-`python bench/years.py fill ROOT WRITERS FLUSHES FIELDS` makes such a store and compacts it; `look ROOT` opens it in a fresh
-process and times what a user waits for; `jobs ROOT NUMBER` lets short jobs run one after another, with nothing but their own
-closing merges. Each prints one line of JSON.
+`python bench/years.py fill ROOT WRITERS FLUSHES FIELDS` makes such a store and compacts it; `look ROOT`
+opens it in a fresh process and times what a user waits for; `jobs ROOT NUMBER` lets short jobs run one after
+another, with nothing but their own closing merges. Each prints one line of JSON.
 """
 
 from __future__ import annotations

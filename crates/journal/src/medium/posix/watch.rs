@@ -553,8 +553,9 @@ impl Watch for FolderWatch {
     fn owner(&self, log: Id) -> Option<u32> {
         let there =
             self.log_states.get(&log).map(|log_state| log_state.tip.uid).or(self.empty.get(&log).copied());
+        let replaced = || self.takeovers.counted().log(log).ok().flatten().map(|(takeover, _)| takeover.user);
         // Of a log that is gone: whose board knows it.
-        there.or_else(|| {
+        there.or_else(replaced).or_else(|| {
             let slots = self.boards.slots().filter(|(_, slot)| slot.writer == log);
             slots.max_by_key(|(_, slot)| slot.sequence).map(|(owner, _)| owner)
         })
