@@ -9,7 +9,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, ErrorKind};
-use fieldstone_format::log::SideRecord;
+use fieldstone_format::log::{FOOT, FrameInfo, SideRecord};
 use fieldstone_format::log_end::{EndReason, LogEnd, parse_file_name};
 use fieldstone_journal::Session;
 use fieldstone_journal::medium::posix::FileMedium;
@@ -437,6 +437,36 @@ fn r12_a_log_that_lost_commits_is_not_ended() {
         world.advance(LATER);
     }
     assert!(named(&world, "ending").is_empty());
+}
+
+/// A commit beyond an end file never counts, also for a reader that saw it before.
+#[test]
+fn r12_a_reader_that_saw_more_goes_back_to_the_end() {
+    let world = SimWorld::new(1);
+    let (writer, former) = (open(&world, "a"), open(&world, "b"));
+    flush(&writer, "run=a,variable=kept", b"1").unwrap();
+    let log = named(&world, "log").remove(0);
+    let first = commits(&world, &log);
+    let ends = FrameInfo::decode_foot(&first[first.len() - FOOT..], first.len() as u64).unwrap();
+    flush(&writer, "run=a,variable=beyond", b"2").unwrap();
+    assert!(has(&former, "beyond"));
+    let end = LogEnd {
+        writer: fieldstone_format::log::parse_file_name(log.file_name().unwrap().to_str().unwrap()).unwrap(),
+        store: writer.journal().home().id,
+        sequence: 1,
+        end: ends.end(),
+        hash: ends.hash,
+        time: 0,
+        uid: 1000,
+        why: EndReason::Administrator,
+        host: "b".into(),
+    };
+    let file = world.process("b").disk.create_new(&log.with_extension("end")).unwrap();
+    file.write_at(&end.encode(), 0).unwrap();
+    file.sync_data().unwrap();
+    world.process("b").disk.sync_dir(log.parent().unwrap()).unwrap();
+    world.advance(2 * SECOND);
+    assert!(!is_there(&world, &former, "beyond") && is_there(&world, &former, "kept"));
 }
 
 #[test]
