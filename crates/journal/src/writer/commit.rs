@@ -77,6 +77,11 @@ impl Flight {
         self.part = self.author.as_ref().map(|author| author.hand_in(self.log.store()));
     }
 
+    /// Ends the log durably at its last commit, after a failure: [`Writer::fail`] seals it.
+    pub fn end_log(&mut self) {
+        self.log.end();
+    }
+
     /// Lets the author know that the commit is durable.
     pub fn report(&self) {
         if let (Some(author), Some(landed)) = (&self.author, &self.landed) {

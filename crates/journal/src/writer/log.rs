@@ -219,6 +219,11 @@ impl Log {
         }
     }
 
+    /// Makes the end durable, after a failure.
+    pub fn end(&mut self) {
+        self.medium.end();
+    }
+
     /// Ends the log at its last commit after a failure: what the header of the next log says of it.
     pub fn seal(self) -> Option<(Id, Address)> {
         let writer = self.writer();
