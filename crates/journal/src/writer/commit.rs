@@ -106,13 +106,14 @@ impl Flight {
             .checked_add(1)
             .ok_or_else(|| Error::internal("stamps are used up"))?
             .max(clock_stamp(time));
+        let has_ended = |id| horizon.snapshot.as_ref().is_some_and(|seen| seen.has_ended(id, user));
+        log.forget_left(has_ended);
         let mut record = CommitRecord {
             sequence: log.next_sequence(),
             stamp,
             time,
             transaction: self.session.transaction.filter(|_| self.batch.is_some()),
-            prepared: log
-                .prepared(|id| horizon.snapshot.as_ref().is_some_and(|seen| seen.has_ended(id, user))),
+            prepared: log.prepared(has_ended),
             fields: batch.len() as u64,
             bytes: batch.raw_bytes(),
             data_logs,

@@ -138,6 +138,11 @@ impl Log {
         self.left.iter().copied().chain(own).collect()
     }
 
+    /// Forgets transactions prepared in logs left before it that have ended.
+    pub fn forget_left(&mut self, ended: impl Fn(Id) -> bool) {
+        self.left.retain(|(_, prepared)| !ended(prepared.transaction));
+    }
+
     /// Takes the transactions that the logs before it have prepared.
     pub fn follow(&mut self, left: Vec<(Id, Prepared)>) {
         self.left = left;

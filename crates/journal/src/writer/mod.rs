@@ -7,7 +7,8 @@
 //!   the threads that have yet to learn of a loss (`loss`); `waiting`: questions about content that waits for a
 //!   flush;
 //! * `encoded`: an encoded value;
-//! * `log`: a commit's references to those before it; `limits`: when a log is long enough; `live_segments`: the segments of the log and their merging;
+//! * `log`: a commit's references to those before it; `limits`: when a log is long enough; `live_segments`: the
+//!   segments of the log and their merging;
 //! * `shared`: the places of bytes that later values may be equal to.
 //!
 //! The [medium](crate::medium) decides where the bytes go. Invariants:
