@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::env::sim::SimWorld;
-use fieldstone_core::env::{Disk, Env, FileKind, read_exact_at, write_all_at};
+use fieldstone_core::env::{Disk, Env, FileKind, Lifetime, read_exact_at, write_all_at};
 
 /// Runs `check` on every disk, each with an empty folder of its own.
 fn on_every_disk(check: impl Fn(&Arc<dyn Disk>, &Path)) {
@@ -157,6 +157,52 @@ fn taken_names_are_refused_and_missing_ones_not_found() {
         assert_eq!(kind_of(disk.open_read(&a.join("x"))), ErrorKind::NotADirectory);
         assert_eq!(content(disk, &b), b"b");
     });
+}
+
+#[test]
+fn names_of_a_file_are_counted_and_move_the_time_of_its_inode() {
+    on_every_disk(|disk, root| {
+        let (a, b) = (root.join("a"), root.join("b"));
+        put(disk, &a, b"1");
+        let file = disk.open_plain(&a, false).unwrap();
+        let (links, before) = (file.stat().unwrap().links, file.inode_time().unwrap());
+        assert_eq!((links, disk.stat(&a).unwrap().links), (1, 1));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let changed = disk.stat_with_time(&a).unwrap().1;
+        disk.link(&a, &b).unwrap();
+        assert!(file.inode_time().unwrap() > before);
+        assert_eq!(disk.stat_with_time(&a).unwrap().1, changed, "a name changes no bytes");
+        assert_eq!((file.stat().unwrap().links, disk.stat(&b).unwrap().links), (2, 2));
+        disk.unlink(&a).unwrap();
+        assert_eq!((file.stat().unwrap().links, disk.stat_with_time(&b).unwrap().0.links), (1, 1));
+    });
+}
+
+#[test]
+fn a_process_has_ended_only_where_that_is_certain() {
+    let world = SimWorld::new(1);
+    let ended = world.process("a");
+    let lifetime = ended.identity.lifetime();
+    world.kill(&ended);
+    let (own, namesake) = (world.process("a").identity, world.namesake("a").identity);
+    assert!(own.has_ended(ended.identity.process(), &lifetime));
+    assert!(
+        !own.has_ended(own.process(), &own.lifetime()) && namesake.has_ended(own.process(), &own.lifetime())
+    );
+    let real = Env::real().identity;
+    if real.lifetime().is_known() {
+        let (process, own) = (real.process(), real.lifetime());
+        assert!(!real.has_ended(process, &own));
+        let other = Lifetime { started: own.started + 1, ..own.clone() };
+        assert!(real.has_ended(process, &other), "the number was given away again");
+        let other = Lifetime { boot: "another".into(), ..own.clone() };
+        assert!(real.has_ended(process, &other));
+        let other = Lifetime { namespace: own.namespace + 1, ..other };
+        assert!(real.has_ended(process, &other));
+        let other = Lifetime { boot: own.boot.clone(), ..other };
+        assert!(!real.has_ended(process, &other), "nobody here sees the processes of another namespace");
+        assert!(!real.has_ended(process, &Lifetime::default()));
+    }
 }
 
 #[test]

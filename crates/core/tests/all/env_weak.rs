@@ -219,3 +219,21 @@ fn a_weak_world_loses_power_like_any_other() {
         assert!(after.host("c").disk.open_append(Path::new("/f")).is_err(), "still weak");
     }
 }
+
+#[test]
+fn a_second_name_is_counted_late_and_never_later_than_promised() {
+    let mut late = 0;
+    for seed in 0..40 {
+        let (world, a, b) = weak(seed);
+        let (path, second) = (Path::new("/f"), Path::new("/g"));
+        a.disk.create_new(path).unwrap();
+        world.advance(11 * SECOND);
+        assert_eq!(a.disk.stat(path).unwrap().links, 1);
+        b.disk.link(path, second).unwrap();
+        assert_eq!(b.disk.stat(path).unwrap().links, 2, "its own change at once");
+        late += u32::from(a.disk.stat(path).unwrap().links == 1);
+        world.advance(11 * SECOND);
+        assert_eq!(a.disk.stat(path).unwrap().links, 2);
+    }
+    assert!(late > 10 && late < 40, "{late}");
+}

@@ -337,6 +337,10 @@ impl<'a> Committer<'a> {
                 Ok(flushed)
             }
             Err(e) => {
+                // R11: before anybody learns of it, and without a lock, because it syncs.
+                if let Some(flight) = &mut turn.flight {
+                    flight.end_log();
+                }
                 let mut writer = state.writer.lock();
                 if let Some(flight) = turn.flight.take() {
                     writer.take_back(flight);

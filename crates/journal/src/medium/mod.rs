@@ -194,6 +194,10 @@ pub trait LogWriter: Send + fmt::Debug {
     /// Looks whether somebody has ended the log, or asks for that, since the last append, which was long ago.
     fn wake(&mut self) {}
 
+    /// Makes the end of the log, at its last commit, durable after a failure, as far as that is possible.
+    /// [`seal`](Self::seal) does it where it was not done.
+    fn end(&mut self) {}
+
     /// Ends the log at its last commit after a failure: its address, for the header of the next log. `None`
     /// where nothing was made yet.
     fn seal(self: Box<Self>) -> Option<Address>;

@@ -77,6 +77,11 @@ impl Flight {
         self.part = self.author.as_ref().map(|author| author.hand_in(self.log.store()));
     }
 
+    /// Ends the log durably at its last commit, after a failure: [`Writer::fail`] seals it.
+    pub fn end_log(&mut self) {
+        self.log.end();
+    }
+
     /// Lets the author know that the commit is durable.
     pub fn report(&self) {
         if let (Some(author), Some(landed)) = (&self.author, &self.landed) {
@@ -101,13 +106,14 @@ impl Flight {
             .checked_add(1)
             .ok_or_else(|| Error::internal("stamps are used up"))?
             .max(clock_stamp(time));
+        let has_ended = |id| horizon.snapshot.as_ref().is_some_and(|seen| seen.has_ended(id, user));
+        log.forget_left(has_ended);
         let mut record = CommitRecord {
             sequence: log.next_sequence(),
             stamp,
             time,
             transaction: self.session.transaction.filter(|_| self.batch.is_some()),
-            prepared: log
-                .prepared(|id| horizon.snapshot.as_ref().is_some_and(|seen| seen.has_ended(id, user))),
+            prepared: log.prepared(has_ended),
             fields: batch.len() as u64,
             bytes: batch.raw_bytes(),
             data_logs,

@@ -138,6 +138,11 @@ impl Log {
         self.left.iter().copied().chain(own).collect()
     }
 
+    /// Forgets transactions prepared in logs left before it that have ended.
+    pub fn forget_left(&mut self, ended: impl Fn(Id) -> bool) {
+        self.left.retain(|(_, prepared)| !ended(prepared.transaction));
+    }
+
     /// Takes the transactions that the logs before it have prepared.
     pub fn follow(&mut self, left: Vec<(Id, Prepared)>) {
         self.left = left;
@@ -217,6 +222,11 @@ impl Log {
         if !self.is_unmade() && idle >= IDLE {
             self.medium.wake();
         }
+    }
+
+    /// Makes the end durable, after a failure.
+    pub fn end(&mut self) {
+        self.medium.end();
     }
 
     /// Ends the log at its last commit after a failure: what the header of the next log says of it.

@@ -1,12 +1,14 @@
 //! Writing: this process's own log, and nothing else.
 //!
-//! * here: the state that threads of this process share, under one lock that is never held across a sync;
+//! * here: the state that threads of this process share, under one lock that is never held across a sync, but for that
+//!   of an end file (a data log failed, or somebody else ended the log of an idle handle);
 //! * `commit`: one commit, from a batch to the log; the thread that makes it has the log to itself meanwhile;
 //! * `sessions`: archived and unflushed content, and losses; `session_state`: the part of one session (`batch`), and
 //!   the threads that have yet to learn of a loss (`loss`); `waiting`: questions about content that waits for a
 //!   flush;
 //! * `encoded`: an encoded value;
-//! * `log`: a commit's references to those before it; `limits`: when a log is long enough; `live_segments`: the segments of the log and their merging;
+//! * `log`: a commit's references to those before it; `limits`: when a log is long enough; `live_segments`: the
+//!   segments of the log and their merging;
 //! * `shared`: the places of bytes that later values may be equal to.
 //!
 //! The [medium](crate::medium) decides where the bytes go. Invariants:

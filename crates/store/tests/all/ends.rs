@@ -9,9 +9,10 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, ErrorKind};
-use fieldstone_format::log::SideRecord;
+use fieldstone_format::log::{FOOT, FrameInfo, SideRecord};
 use fieldstone_format::log_end::{EndReason, LogEnd, parse_file_name};
 use fieldstone_journal::Session;
+use fieldstone_journal::medium::objects::{ObjectMedium, Objects};
 use fieldstone_journal::medium::posix::FileMedium;
 use fieldstone_journal::medium::posix::ending::EndedLog;
 use fieldstone_journal::writer::LogLimits;
@@ -439,6 +440,36 @@ fn r12_a_log_that_lost_commits_is_not_ended() {
     assert!(named(&world, "ending").is_empty());
 }
 
+/// A commit beyond an end file never counts, also for a reader that saw it before.
+#[test]
+fn r12_a_reader_that_saw_more_goes_back_to_the_end() {
+    let world = SimWorld::new(1);
+    let (writer, former) = (open(&world, "a"), open(&world, "b"));
+    flush(&writer, "run=a,variable=kept", b"1").unwrap();
+    let log = named(&world, "log").remove(0);
+    let first = commits(&world, &log);
+    let ends = FrameInfo::decode_foot(&first[first.len() - FOOT..], first.len() as u64).unwrap();
+    flush(&writer, "run=a,variable=beyond", b"2").unwrap();
+    assert!(has(&former, "beyond"));
+    let end = LogEnd {
+        writer: fieldstone_format::log::parse_file_name(log.file_name().unwrap().to_str().unwrap()).unwrap(),
+        store: writer.journal().home().id,
+        sequence: 1,
+        end: ends.end(),
+        hash: ends.hash,
+        time: 0,
+        uid: 1000,
+        why: EndReason::Administrator,
+        host: "b".into(),
+    };
+    let file = world.process("b").disk.create_new(&log.with_extension("end")).unwrap();
+    file.write_at(&end.encode(), 0).unwrap();
+    file.sync_data().unwrap();
+    world.process("b").disk.sync_dir(log.parent().unwrap()).unwrap();
+    world.advance(2 * SECOND);
+    assert!(!is_there(&world, &former, "beyond") && is_there(&world, &former, "kept"));
+}
+
 #[test]
 fn r12_a_damaged_end_file_is_named_and_ends_nothing() {
     let world = SimWorld::new(1);
@@ -568,6 +599,42 @@ fn r33_readers_do_not_notice_the_border() {
     let feed = former.journal().looks().feed().unwrap();
     let commits: usize = feed.heads().iter().map(|(log, _)| feed.commits(*log, 0).unwrap().count()).sum();
     assert_eq!(commits, 8);
+}
+
+/// A log of objects is left as one in a file.
+#[test]
+fn r33_a_log_of_objects_is_left_too() {
+    let (env, objects) = (SimWorld::new(1).process("a"), Arc::<Objects>::default());
+    let medium = || Arc::new(ObjectMedium::new(env.clone(), objects.clone()));
+    let limits = LogLimits { commits: 2, ..LogLimits::default() };
+    let options = LocalOptions { limits, ..Opening::default().local("objects:") };
+    let writer = Arc::new(LocalStore::open_in(env.clone(), medium(), options.clone()).unwrap());
+    for n in 0..5 {
+        flush_one(&writer, &format!("run=a,variable=v{n}"), &pattern(2 << 20, n));
+    }
+    let reader = Arc::new(LocalStore::open_in(env.clone(), medium(), options).unwrap());
+    assert_eq!((objects.folders("logs/").len(), listed(&reader).len()), (3, 5));
+    assert_eq!(get(&reader, "run=a,variable=v4").unwrap(), pattern(2 << 20, 4));
+    assert_eq!(reader.status().unwrap().states().get("closed"), Some(&2));
+}
+
+/// An attempt is as old as its first log.
+#[test]
+fn r33_an_attempt_keeps_its_age_over_the_border() {
+    let world = SimWorld::new(1);
+    let limits = LogLimits { commits: 2, ..LogLimits::default() };
+    let attempt = |host: &str, name: &str| {
+        let how = Opening { attempt: name.into(), ..Opening::default() };
+        let options = LocalOptions { limits, ..how.local(ROOT) };
+        Arc::new(LocalStore::open(world.process(host), Path::new(ROOT), options).unwrap())
+    };
+    let one = attempt("a", "one");
+    flush_one(&one, "run=a,variable=t", b"one");
+    let two = attempt("b", "two");
+    flush_one(&two, "run=a,variable=t", b"two");
+    (0..4).for_each(|_| flush_one(&one, "run=a,variable=t", b"late"));
+    assert!(named(&world, "log").len() > 3);
+    assert_eq!(get(&open(&world, "c"), "run=a,variable=t").unwrap(), b"two");
 }
 
 /// A transaction over the border commits whole, or not at all.

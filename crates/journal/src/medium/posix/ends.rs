@@ -49,28 +49,22 @@ impl Ends {
             return Ok(false);
         }
         let mut has_new = false;
-        for writer in std::mem::take(&mut self.unread) {
+        for writer in self.unread.clone() {
             let (why, damage) = match end_file::read(disk, layout, writer) {
                 Ok(Some(file)) => {
                     self.read.insert(writer, file);
+                    self.unread.remove(&writer);
                     self.failed.remove(&writer);
                     has_new = true;
                     continue;
                 }
-                Ok(None) => {
-                    self.unread.insert(writer);
-                    continue;
-                }
+                Ok(None) => continue,
                 Err(e) if e.kind() == ErrorKind::Corrupt => (e.message().to_owned(), true),
                 Err(e) if matches!(e.kind(), ErrorKind::Denied | ErrorKind::Invalid) => {
                     (format!("it is not read: {}", e.message()), false)
                 }
-                Err(e) => {
-                    self.unread.insert(writer);
-                    return Err(e);
-                }
+                Err(e) => return Err(e),
             };
-            self.unread.insert(writer);
             let file = format!("logs/{}", file_name(writer));
             let since = self.failed.get(&writer).map_or(now, |(since, _)| *since);
             self.failed.insert(writer, (since, Problem { file, why, damage, skipped: false }));

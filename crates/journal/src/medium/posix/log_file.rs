@@ -284,6 +284,12 @@ impl LogWriter for LogFile {
         }
     }
 
+    fn end(&mut self) {
+        if let Some(file) = self.file.clone() {
+            self.end = self.end_after_failure(&*file);
+        }
+    }
+
     /// R11: makes the end file before anybody learns of the failure. Then destroys the frame that a failed write left;
     /// not where somebody else has ended the log: others read it already, up to that end.
     fn seal(mut self: Box<Self>) -> Option<Address> {

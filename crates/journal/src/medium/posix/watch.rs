@@ -236,6 +236,12 @@ impl FolderWatch {
         own.into_iter().chain(board).max_by_key(|slot| slot.sequence)
     }
 
+    /// Whether a log is read up to its end file, and its header with it.
+    fn is_read(&self, log_state: &LogState) -> bool {
+        let tip = &log_state.tip;
+        tip.header_damage.is_none() && self.ends.is_reached(tip, self.store.as_ref())
+    }
+
     /// Whether a log is to be looked at now.
     fn is_due(&self, writer: Id, all: bool) -> bool {
         let Some(log_state) = self.log_states.get(&writer) else {
@@ -246,7 +252,7 @@ impl FolderWatch {
         if self.listed.binary_search(&writer).is_err() || self.losses.contains_key(&writer) {
             return true;
         }
-        if self.ends.is_reached(&log_state.tip, self.store.as_ref()) {
+        if self.is_read(log_state) {
             return false;
         }
         match self.slot(writer) {
@@ -261,7 +267,7 @@ impl FolderWatch {
         let Some(log_state) = self.log_states.get(&writer) else {
             return !self.empty.contains_key(&writer) || self.slot(writer).is_some();
         };
-        if self.ends.is_reached(&log_state.tip, self.store.as_ref()) {
+        if self.is_read(log_state) {
             return false;
         }
         self.slot(writer).is_none_or(|slot| slot.sequence > log_state.tip.record.sequence)
