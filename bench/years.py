@@ -74,7 +74,7 @@ def fill(root: str, writers: int, flushes: int, fields: int) -> None:
 
 
 def look(root: str) -> None:
-    """What a user waits for, in a process that has not seen the store."""
+    """Times the calls that a user waits for, in a process that has not seen the store."""
     import fieldstone
 
     times: dict[str, float] = {}

@@ -16,8 +16,8 @@ use fieldstone_format::keys;
 use fieldstone_format::segment::CommitInfo;
 use fieldstone_format::takeover::TakeoverTable;
 
+use crate::order::Order;
 use crate::segment::{Segment, SegmentCursor};
-use crate::snapshot::Order;
 use crate::takeover::{Rows, Takeover};
 
 /// A sorted sequence of index entries.

@@ -267,8 +267,7 @@ impl Feed {
         Ok(Commits { feed: self.clone(), writer, left })
     }
 
-    /// What the commits of a log that hold fields say of themselves, oldest first, where the index cannot be read. This reads
-    /// the whole log; it does not find commits after a damaged one, except for the last.
+    /// The commits of a log that hold fields, oldest first, where the index cannot be read. This reads the whole log; it does not find commits after a damaged one, except for the last.
     pub fn commits_of_fields(&self, writer: Id) -> Result<Vec<EntryCommit>> {
         let mut commits = Vec::new();
         let Some(log) = self.snapshot.log(writer) else {
@@ -298,20 +297,20 @@ impl Feed {
     /// log hides is there all the same. Of many logs that takeovers replace, [`taken_entries`](Self::taken_entries)
     /// gives all at once.
     pub fn entries(&self, writer: Id, after: u64) -> Entries {
-        self.entries_that(Asked::Log { writer, after })
+        self.entries_that(EntriesAsked::Log { writer, after })
     }
 
     /// Index entries of all logs that takeovers replace, of commits behind the marks of their logs.
     pub fn taken_entries(&self, marks: &HashMap<Id, u64>) -> Entries {
-        self.entries_that(Asked::Taken(marks.clone()))
+        self.entries_that(EntriesAsked::Taken(marks.clone()))
     }
 
     /// Index entries of some logs, or of all, that are prepared under a transaction, or were before its decision.
     pub fn entries_under(&self, transaction: Id, logs: Option<HashSet<Id>>) -> Entries {
-        self.entries_that(Asked::Under { transaction, logs })
+        self.entries_that(EntriesAsked::Under { transaction, logs })
     }
 
-    fn entries_that(&self, asked: Asked) -> Entries {
+    fn entries_that(&self, asked: EntriesAsked) -> Entries {
         let sources =
             (0..self.snapshot.sources.len()).filter(|i| asked.may_be_in(&self.snapshot, *i)).rev().collect();
         Entries { feed: self.clone(), asked, sources, cursor: None, decoder: KeyDecoder::new() }
@@ -547,7 +546,7 @@ impl Iterator for Commits {
 
 /// The entries that somebody asks for.
 #[derive(Debug)]
-enum Asked {
+enum EntriesAsked {
     /// Of one log, by commits behind a mark.
     Log { writer: Id, after: u64 },
     /// Of all logs that takeovers replace, by commits behind their marks.
@@ -556,22 +555,22 @@ enum Asked {
     Under { transaction: Id, logs: Option<HashSet<Id>> },
 }
 
-impl Asked {
+impl EntriesAsked {
     /// Whether a source may hold such entries; damage may hide some.
     fn may_be_in(&self, snapshot: &Snapshot, source: usize) -> bool {
         match (self, &snapshot.sources[source]) {
-            (Asked::Log { writer, after }, EntrySource::Segment(segment, _)) => {
+            (EntriesAsked::Log { writer, after }, EntrySource::Segment(segment, _)) => {
                 segment.writer == *writer && snapshot.head(*writer) > *after
             }
-            (Asked::Log { writer, .. }, EntrySource::Takeover(takeover)) => {
+            (EntriesAsked::Log { writer, .. }, EntrySource::Takeover(takeover)) => {
                 takeover.log(*writer).map_or(true, |log| log.is_some())
             }
-            (Asked::Taken(_), EntrySource::Segment(..)) => false,
-            (Asked::Taken(_), EntrySource::Takeover(_)) => true,
-            (Asked::Under { logs, .. }, EntrySource::Segment(segment, _)) => {
+            (EntriesAsked::Taken(_), EntrySource::Segment(..)) => false,
+            (EntriesAsked::Taken(_), EntrySource::Takeover(_)) => true,
+            (EntriesAsked::Under { logs, .. }, EntrySource::Segment(segment, _)) => {
                 logs.as_ref().is_none_or(|logs| logs.contains(&segment.writer))
             }
-            (Asked::Under { transaction, .. }, EntrySource::Takeover(takeover)) => {
+            (EntriesAsked::Under { transaction, .. }, EntrySource::Takeover(takeover)) => {
                 let row = takeover.value(TakeoverTable::Transactions, &transaction.0);
                 row.map_or(true, |row| row.is_some())
             }
@@ -581,9 +580,9 @@ impl Asked {
     /// Whether a segment with these commits has such entries.
     fn is_in(&self, commits: &[CommitInfo]) -> bool {
         match self {
-            Asked::Log { after, .. } => commits.last().is_some_and(|commit| commit.sequence > *after),
-            Asked::Taken(_) => true,
-            Asked::Under { transaction, .. } => {
+            EntriesAsked::Log { after, .. } => commits.last().is_some_and(|commit| commit.sequence > *after),
+            EntriesAsked::Taken(_) => true,
+            EntriesAsked::Under { transaction, .. } => {
                 commits.iter().any(|commit| commit.transaction == Some(*transaction))
             }
         }
@@ -592,9 +591,9 @@ impl Asked {
     /// Whether the entries of a commit are such.
     fn is(&self, commit: &EntryCommit) -> bool {
         match self {
-            Asked::Log { writer, after } => commit.writer == *writer && commit.sequence > *after,
-            Asked::Taken(marks) => commit.sequence > marks.get(&commit.writer).copied().unwrap_or(0),
-            Asked::Under { transaction, logs } => {
+            EntriesAsked::Log { writer, after } => commit.writer == *writer && commit.sequence > *after,
+            EntriesAsked::Taken(marks) => commit.sequence > marks.get(&commit.writer).copied().unwrap_or(0),
+            EntriesAsked::Under { transaction, logs } => {
                 commit.transaction == Some(*transaction)
                     && logs.as_ref().is_none_or(|logs| logs.contains(&commit.writer))
             }
@@ -606,7 +605,7 @@ impl Asked {
 #[derive(Debug)]
 pub struct Entries {
     feed: Feed,
-    asked: Asked,
+    asked: EntriesAsked,
     /// Sources still to be read, by index; the next one is the last.
     sources: Vec<usize>,
     cursor: Option<EntryCursor>,

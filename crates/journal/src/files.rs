@@ -10,7 +10,7 @@ use fieldstone_format::Id;
 use crate::medium::{Address, Medium};
 use crate::snapshot::Snapshot;
 
-/// Gives the newest snapshot: the place of what a takeover moved meanwhile.
+/// Gives the newest snapshot: a takeover may have moved commits meanwhile.
 pub trait Newest: Send + Sync + fmt::Debug {
     /// The snapshot of a look that begins after this call.
     fn snapshot(&self) -> Result<Arc<Snapshot>>;

@@ -40,6 +40,7 @@
 
 pub mod author;
 pub mod beside;
+pub mod block_cache;
 pub mod compact;
 pub mod conformance;
 pub mod entry_source;
@@ -53,6 +54,7 @@ pub mod identity;
 pub mod instant;
 pub mod journal;
 pub mod medium;
+pub mod order;
 pub mod participant;
 pub mod segment;
 pub mod session;

@@ -554,7 +554,7 @@ pub fn flush_key(session: Id, number: u64) -> Vec<u8> {
     [&session.0[..], &number.to_be_bytes()].concat()
 }
 
-/// What the logs of one process have in common: a key in the table of facts.
+/// The part that the logs of one process share: a key in the table of facts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Facts {
     /// The host in the log's header.

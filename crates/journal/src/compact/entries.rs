@@ -183,7 +183,7 @@ impl<'a> EntryMerge<'a> {
         Ok(Moving { rank, value })
     }
 
-    /// Counts an entry for its dataset. What takeovers say of the oldest commit stands already.
+    /// Counts an entry for its dataset. The oldest commits that takeovers name stand there already.
     fn count(&mut self, dataset: &[u8], index: usize, stamp: u64, length: u64) {
         if let Of::Log { log, .. } = &self.sources[index] {
             let writer = self.inputs.logs[*log].log.writer;

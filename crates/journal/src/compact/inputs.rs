@@ -1,4 +1,4 @@
-//! What one takeover is made of: ended logs, read and checked whole, and older takeovers.
+//! The inputs of one takeover: ended logs, read and checked whole, and older takeovers.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ pub struct LeftLog {
     pub why: String,
 }
 
-/// What one takeover is made of.
+/// The inputs of one takeover.
 #[derive(Debug)]
 pub struct Inputs {
     /// The user whose logs they are.

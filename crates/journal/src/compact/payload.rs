@@ -15,12 +15,12 @@ const PIECE: u64 = 1 << 20;
 /// The number of the data log that holds a takeover's payload.
 pub const DATA_LOG: u32 = 1;
 
-/// Where payload stands now.
+/// The new places of payload.
 #[derive(Debug, Default)]
 pub struct Payload {
     /// Of each log: begin and end in the log, and the new begin; ascending.
     logs: Vec<Vec<(u64, u64, u64)>>,
-    /// Of each takeover: the number of a data log, and the new begin of what follows its header.
+    /// Of each takeover: the number of a data log, and the new begin of the bytes behind its header.
     takeovers: Vec<Vec<(u32, u64)>>,
     /// The data log, where there is any payload.
     data: Option<Box<dyn DataWriter>>,

@@ -203,7 +203,7 @@ impl Journal {
         let base = self.schema.base().clone();
         self.schema = SchemaState::new(self.env().identity.clone(), base);
         self.schema.follow(&pinned);
-        self.pinned = Some(Pinned::new(self.env(), version, pinned));
+        self.pinned = Some(Pinned::new(self.env(), pinned));
         Ok(())
     }
 

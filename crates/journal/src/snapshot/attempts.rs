@@ -8,7 +8,7 @@ use fieldstone_core::planted::{self, Planted};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Order, SnapshotLog, Taken};
+use super::{Order, SnapshotLog, TakeoverContent};
 
 /// By log, when its attempt began; empty where nobody named one.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +21,7 @@ pub struct Attempts {
 
 impl Attempts {
     /// Of the logs of a snapshot, in their order, and of those that takeovers replace.
-    pub fn of(logs: &[Arc<SnapshotLog>], taken: &Taken) -> Attempts {
+    pub fn of(logs: &[Arc<SnapshotLog>], taken: &TakeoverContent) -> Attempts {
         let is_ignored = planted::is(Planted::AttemptByStamp);
         if is_ignored || logs.iter().all(|log| log.record.attempt.is_none()) {
             return Attempts { is_ignored, ..Attempts::default() };
@@ -46,7 +46,7 @@ impl Attempts {
     }
 
     /// When an attempt of a user began.
-    pub fn of_user(&self, user: u32, name: &str, taken: &Taken) -> Option<Order> {
+    pub fn of_user(&self, user: u32, name: &str, taken: &TakeoverContent) -> Option<Order> {
         let known = self.by_name.get(&(user, name.to_owned())).copied();
         known.or_else(|| taken.attempt(user, name)).filter(|_| !self.is_ignored)
     }

@@ -33,16 +33,14 @@ pub use format::{Pin, StoreFormat};
 pub use owners::Owners;
 pub use refresh::{Flushed, Refresher};
 pub use snapshot_log::{AcceptedLoss, SchemaExtension, SnapshotLog, StoreSetting};
-pub use taken::{Taken, TakenDecision};
+pub use taken::{TakenDecision, TakeoverContent};
 pub use user_state::{ALL_KINDS, Decided, UserState};
 
 use crate::entry_source::{EntryCommit, EntrySource, Moved};
 use crate::medium::Claims;
 pub use crate::medium::{LogsGone, Look, Loss, Problem};
+pub use crate::order::Order;
 use crate::takeover::Takeover;
-
-/// The position of a version of a field in the order of all versions; the greater one is newer.
-pub type Order = (u64, Id);
 
 /// The state of the store that a read sees.
 #[derive(Debug)]
@@ -50,7 +48,7 @@ pub struct Snapshot {
     /// Logs with at least one commit that no takeover replaces, by writer id.
     pub logs: Vec<Arc<SnapshotLog>>,
     /// Takeovers, and what they say.
-    pub taken: Arc<Taken>,
+    pub taken: Arc<TakeoverContent>,
     /// The sources of all index entries: the segments of the logs, then the takeovers.
     pub sources: Vec<EntrySource>,
     /// States by transaction and user: one decides for his own logs and for no other's.
@@ -104,7 +102,7 @@ impl Snapshot {
     /// A snapshot of these logs and takeovers, which shares with one before it what did not change.
     fn new(
         mut logs: Vec<Arc<SnapshotLog>>,
-        taken: Arc<Taken>,
+        taken: Arc<TakeoverContent>,
         claims: &Arc<dyn Claims>,
         folder_owner: Option<u32>,
         before: Option<&Snapshot>,
@@ -443,7 +441,7 @@ impl Snapshot {
                 logs.push(refresher.log_at(log, sequence)?.ok_or_else(|| gone(Some(log.writer)))?);
             }
         }
-        let taken = Arc::new(Taken::at(self.taken.takeovers().clone(), version)?);
+        let taken = Arc::new(TakeoverContent::at(self.taken.takeovers().clone(), version)?);
         Ok(Snapshot { problems: self.problems.clone(), ..refresher.snapshot_of(logs, taken)? })
     }
 }
@@ -469,7 +467,7 @@ fn moved(origin: &EntryOrigin) -> Moved {
 }
 
 /// The decisions in all logs, living or taken over.
-fn all_states(logs: &[Arc<SnapshotLog>], taken: &Taken) -> Layers<(Id, u32), Arc<UserState>> {
+fn all_states(logs: &[Arc<SnapshotLog>], taken: &TakeoverContent) -> Layers<(Id, u32), Arc<UserState>> {
     let empty = Snapshot { taken: Arc::default(), ..Snapshot::empty() };
     let mut states = Layers::default();
     for TakenDecision { user, writer, decided } in &taken.decisions {
@@ -482,7 +480,7 @@ fn all_states(logs: &[Arc<SnapshotLog>], taken: &Taken) -> Layers<(Id, u32), Arc
 /// earlier self, or takeovers differ.
 fn states(
     logs: &[Arc<SnapshotLog>],
-    taken: &Arc<Taken>,
+    taken: &Arc<TakeoverContent>,
     before: &Snapshot,
 ) -> Option<Layers<(Id, u32), Arc<UserState>>> {
     let same_user = |log: &Arc<SnapshotLog>| {
@@ -528,7 +526,7 @@ fn add_decision(
 /// Extensions of the schema, by stamp and writer. The schema belongs to the owner of the folder of logs.
 fn extensions(
     logs: &[Arc<SnapshotLog>],
-    taken: &Taken,
+    taken: &TakeoverContent,
     folder_owner: Option<u32>,
 ) -> Vec<Arc<SchemaExtension>> {
     let counts = |user: u32| folder_owner.is_none_or(|owner| owner == user);
@@ -543,7 +541,7 @@ fn extensions(
 /// The store's settings, which belong to the owner of the folder of logs, in its order.
 fn counted_settings<'a>(
     logs: &'a [Arc<SnapshotLog>],
-    taken: &'a Taken,
+    taken: &'a TakeoverContent,
     folder_owner: Option<u32>,
 ) -> Vec<&'a Arc<StoreSetting>> {
     let all = logs.iter().flat_map(|log| &log.settings).chain(&taken.settings);

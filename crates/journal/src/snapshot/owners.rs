@@ -13,7 +13,7 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_format::Id;
 
-use super::{Order, SnapshotLog, Taken};
+use super::{Order, SnapshotLog, TakeoverContent};
 use crate::entry_source::{EntryCursor, EntrySource};
 use crate::medium::Claims;
 
@@ -31,7 +31,7 @@ impl Owners {
     pub fn find(
         logs: &[Arc<SnapshotLog>],
         sources: &[EntrySource],
-        taken: &Taken,
+        taken: &TakeoverContent,
         claims: &Arc<dyn Claims>,
         folder: Option<u32>,
     ) -> Result<Owners> {

@@ -13,9 +13,9 @@ use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, FrameInfo};
 use tracing::Span;
 
-use super::{Accepted, Snapshot, SnapshotLog, Taken};
+use super::{Accepted, Snapshot, SnapshotLog, TakeoverContent};
+use crate::block_cache::BlockCache;
 use crate::medium::{Ended, Look, Loss, Medium, Problem, Watch};
-use crate::segment::BlockCache;
 
 /// A commit of this process that is durable: the next snapshot has it without a look.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Refresher {
         let takeovers = self.watch.takeovers();
         let taken = match takeovers.is_same(self.current.taken.takeovers()) {
             true => self.current.taken.clone(),
-            false => Arc::new(Taken::new(takeovers)?),
+            false => Arc::new(TakeoverContent::new(takeovers)?),
         };
         problems.extend(taken.problems.iter().cloned());
         let (claims, owner) = (self.watch.claims(), self.watch.folder_owner());
@@ -220,7 +220,11 @@ impl Refresher {
     }
 
     /// A snapshot of these logs, with the owners as the last look found them.
-    pub(super) fn snapshot_of(&self, logs: Vec<Arc<SnapshotLog>>, taken: Arc<Taken>) -> Result<Snapshot> {
+    pub(super) fn snapshot_of(
+        &self,
+        logs: Vec<Arc<SnapshotLog>>,
+        taken: Arc<TakeoverContent>,
+    ) -> Result<Snapshot> {
         let snapshot = Snapshot::new(logs, taken, &self.watch.claims(), self.watch.folder_owner(), None)?;
         Ok(Snapshot { accepted: self.current.accepted.clone(), ..snapshot })
     }

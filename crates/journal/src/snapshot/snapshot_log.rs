@@ -11,8 +11,9 @@ use fieldstone_format::{Id, crc, schema_extension};
 
 use super::Decided;
 use super::chain::Chain;
+use crate::block_cache::BlockCache;
 use crate::medium::{Medium, Tip};
-use crate::segment::{BlockCache, Segment};
+use crate::segment::Segment;
 
 /// A log up to one of its commits: the [`Tip`], and what is read for it.
 #[derive(Debug, Clone)]

@@ -52,7 +52,7 @@ pub struct TakenDecision {
 
 /// The takeovers of a snapshot.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct TakeoverContent {
     takeovers: Takeovers,
     cut: Option<Cut>,
     /// Decisions in logs that are taken over.
@@ -71,28 +71,28 @@ pub struct Taken {
     attempts: Mutex<HashMap<(u32, String), Option<Order>>>,
 }
 
-impl Taken {
-    /// What takeovers say, all of it.
-    pub fn new(takeovers: Takeovers) -> Result<Taken> {
-        Taken::of(takeovers, None)
+impl TakeoverContent {
+    /// All that takeovers say.
+    pub fn new(takeovers: Takeovers) -> Result<TakeoverContent> {
+        TakeoverContent::of(takeovers, None)
     }
 
-    /// What takeovers say of a version.
-    pub fn at(takeovers: Takeovers, version: &Version) -> Result<Taken> {
+    /// The part of it that belongs to a version.
+    pub fn at(takeovers: Takeovers, version: &Version) -> Result<TakeoverContent> {
         let number = |name: &fieldstone_format::version::TakeoverName| match name.owner {
             OwnerName::User(user) => Some((user, name.number)),
             OwnerName::Subject(_) => None,
         };
         let numbers = version.takeovers().iter().filter_map(number).collect();
-        Taken::of(takeovers, Some(Cut { version: version.clone(), numbers }))
+        TakeoverContent::of(takeovers, Some(Cut { version: version.clone(), numbers }))
     }
 
-    fn of(takeovers: Takeovers, cut: Option<Cut>) -> Result<Taken> {
-        let mut taken = Taken { cut, ..Taken::default() };
+    fn of(takeovers: Takeovers, cut: Option<Cut>) -> Result<TakeoverContent> {
+        let mut taken = TakeoverContent { cut, ..TakeoverContent::default() };
         for takeover in takeovers.all() {
             for (table, read) in [
-                (TakeoverTable::Transactions, Taken::read_transactions(&mut taken, takeover)),
-                (TakeoverTable::StoreRecords, Taken::read_records(&mut taken, takeover)),
+                (TakeoverTable::Transactions, TakeoverContent::read_transactions(&mut taken, takeover)),
+                (TakeoverTable::StoreRecords, TakeoverContent::read_records(&mut taken, takeover)),
             ] {
                 match read {
                     Err(e) if e.kind() == ErrorKind::Corrupt => taken.problems.push(Problem {
@@ -131,7 +131,7 @@ impl Taken {
         })
     }
 
-    /// What a log had prepared under a transaction in the version that the snapshot is cut back to.
+    /// The commits that a log had prepared under a transaction in the version that the snapshot is cut back to.
     fn prepared_before(
         &self,
         takeover: &Arc<Takeover>,

@@ -10,7 +10,7 @@ use fieldstone_format::takeover::TakeoverTable;
 use fieldstone_format::takeover::rows::{CommitRow, commit_key, parse_commit_key};
 
 use super::Takeover;
-use crate::snapshot::Order;
+use crate::order::Order;
 
 /// A commit of a log that a takeover replaces, or of its entries that were moved from one other commit.
 #[derive(Debug, Clone)]

@@ -12,11 +12,11 @@ const ROWS: usize = 1 << 17;
 /// Decoded leaves of a table.
 #[derive(Debug)]
 pub struct Leaves<T> {
-    kept: Mutex<Kept<T>>,
+    kept: Mutex<KeptLeaves<T>>,
 }
 
 #[derive(Debug)]
-struct Kept<T> {
+struct KeptLeaves<T> {
     /// By the number of its first row.
     leaves: BTreeMap<u64, Arc<[T]>>,
     rows: usize,
@@ -24,7 +24,7 @@ struct Kept<T> {
 
 impl<T> Default for Leaves<T> {
     fn default() -> Leaves<T> {
-        Leaves { kept: Mutex::new(Kept { leaves: BTreeMap::new(), rows: 0 }) }
+        Leaves { kept: Mutex::new(KeptLeaves { leaves: BTreeMap::new(), rows: 0 }) }
     }
 }
 

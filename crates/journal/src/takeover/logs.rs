@@ -11,7 +11,7 @@ use fieldstone_format::takeover::rows::{AttemptRow, Facts, NameRow, parse_taken_
 use fieldstone_format::{FORMAT_VERSION, Id};
 
 use super::Takeover;
-use crate::snapshot::Order;
+use crate::order::Order;
 
 /// A log that a takeover replaces.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ impl Takeover {
         Ok(found)
     }
 
-    /// What the header of a log says, as far as it is kept.
+    /// The header of a log, as far as it is kept.
     pub fn log_header(self: &Arc<Self>, log: &TakenLog) -> Result<LogHeader> {
         let row = &log.row;
         let facts = self.facts(row.facts)?;

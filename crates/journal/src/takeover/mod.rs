@@ -31,7 +31,7 @@ pub use commits::TakenCommit;
 use leaves::Leaves;
 pub use logs::TakenLog;
 
-use crate::segment::BlockCache;
+use crate::block_cache::BlockCache;
 
 /// Reads bytes of a takeover's files.
 pub trait TakeoverBytes: Send + Sync + fmt::Debug {

@@ -185,7 +185,7 @@ pub fn check_space(simulation: &Simulation) -> Checked {
         files.iter().filter_map(|path| simulation.world.read(path).ok()).map(|b| b.len()).sum();
     let (payload, commits) = simulation.model.written();
     // Zeros double a log at most; merged segments repeat entries.
-    // A takeover holds a copy of what its inputs hold, which stay for a grace.
+    // A takeover holds copies of its inputs, which stay for a grace.
     let copies = 1 + compactions as usize;
     let most = 3 * copies * payload + (commits + opened as usize) * (16 << 10) * copies;
     match bytes > most {

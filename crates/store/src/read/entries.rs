@@ -34,7 +34,7 @@ pub fn transactions(snapshot: &Snapshot) -> Vec<TransactionState> {
         aborted: state.aborted(),
         ended: state.closed(),
         order: Some(state.order()),
-        // What is prepared under one that has ended, its end covers, or nobody ever sees.
+        // The end of a transaction covers its commits, or hides them for ever.
         prepared: if state.closed() { Vec::new() } else { snapshot.prepared(id, user) },
     });
     let mut all: Vec<TransactionState> = decided.collect();

@@ -68,7 +68,7 @@ fn holds_news(snapshot: &Snapshot, source: usize, older: &Snapshot) -> bool {
                 snapshot.commit_at(source, number).map_or(true, |commit| !shows(older, &commit))
             })
         }),
-        // Of what is prepared, a later decision may have made something visible.
+        // A later decision may have made prepared commits visible.
         EntrySource::Takeover(takeover) => {
             !older.taken.holds_all(takeover) || takeover.rows(TakeoverTable::Transactions) > 0
         }

@@ -29,31 +29,7 @@ pub fn status(
     files: &Files,
 ) -> Result<Status> {
     let space = inspect.space();
-    let mut transactions: HashMap<Id, TransactionStatus> = HashMap::new();
-    for (id, prepared) in snapshot.all_prepared() {
-        let decided = snapshot.transaction_state(id, prepared.user);
-        if decided.is_some_and(|decided| decided.closed()) {
-            continue;
-        }
-        let entry = transactions.entry(id).or_insert_with(|| TransactionStatus {
-            id,
-            owners: Vec::new(),
-            fields: 0,
-            kinds: decided.map_or(0, |decided| decided.kinds()),
-            since: prepared.since,
-        });
-        // A log that is taken over has ended.
-        let state = snapshot.log(prepared.writer).map_or("closed", |log| state(env, log, refresher));
-        if let Some(header) = snapshot.header(prepared.writer) {
-            entry
-                .owners
-                .push(format!("{}@{} process {} ({state})", header.user, header.host, header.process));
-        }
-        entry.fields += prepared.fields;
-        entry.since = entry.since.min(prepared.since);
-    }
-    let mut transactions: Vec<_> = transactions.into_values().collect();
-    transactions.sort_by_key(|t| (t.since, t.id));
+    let transactions = transactions(env, snapshot, refresher);
     let owners = match &snapshot.owners {
         Owners::One(owner) => owner.iter().map(|uid| env.identity.user_name(*uid)).collect(),
         Owners::Many(owners, _) => {
@@ -91,6 +67,36 @@ pub fn status(
         bytes_by_user: bytes_by_user(env, inspect, snapshot)?,
         ..Status::default()
     })
+}
+
+/// The transactions that wait for a decision, the oldest first.
+fn transactions(env: &Env, snapshot: &Snapshot, refresher: &Refresher) -> Vec<TransactionStatus> {
+    let mut transactions: HashMap<Id, TransactionStatus> = HashMap::new();
+    for (id, prepared) in snapshot.all_prepared() {
+        let decided = snapshot.transaction_state(id, prepared.user);
+        if decided.is_some_and(|decided| decided.closed()) {
+            continue;
+        }
+        let entry = transactions.entry(id).or_insert_with(|| TransactionStatus {
+            id,
+            owners: Vec::new(),
+            fields: 0,
+            kinds: decided.map_or(0, |decided| decided.kinds()),
+            since: prepared.since,
+        });
+        // A log that is taken over has ended.
+        let state = snapshot.log(prepared.writer).map_or("closed", |log| state(env, log, refresher));
+        if let Some(header) = snapshot.header(prepared.writer) {
+            entry
+                .owners
+                .push(format!("{}@{} process {} ({state})", header.user, header.host, header.process));
+        }
+        entry.fields += prepared.fields;
+        entry.since = entry.since.min(prepared.since);
+    }
+    let mut transactions: Vec<_> = transactions.into_values().collect();
+    transactions.sort_by_key(|t| (t.since, t.id));
+    transactions
 }
 
 /// Problems, by files.

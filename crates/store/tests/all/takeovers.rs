@@ -116,7 +116,7 @@ fn a_handle_that_is_open_meanwhile_sees_no_change() {
     compact(&open(&world, "a"));
     assert_eq!(look(&reader, None), before);
     assert_eq!(look(&writer, None), before);
-    // Maintenance is no news.
+    // Nobody is woken by maintenance.
     assert!(!reader.wait(&version, SECOND, &Session::default()).unwrap());
     flush_one(&writer, "run=a,variable=t,step=2", b"two");
     assert!(reader.wait(&version, SECOND, &Session::default()).unwrap());

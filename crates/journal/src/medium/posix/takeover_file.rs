@@ -3,7 +3,7 @@
 //! Invariants:
 //! * the file has another name until all of it is durable; the link to its own name decides between several makers (R60);
 //! * no name is removed before the link is durable;
-//! * a board is replaced as a whole, and its other slots keep their places; what their writers wrote there meanwhile is
+//! * a board is replaced as a whole, and its other slots stay; slots that their writers rewrote meanwhile are
 //!   carried over (R25).
 
 use std::collections::HashSet;
@@ -47,7 +47,7 @@ impl TakeoverFile {
         Ok(TakeoverFile { disk, logs, path, file, written: 0, buffer: vec![0; header_len] })
     }
 
-    /// Where the next byte goes.
+    /// The place of the next byte.
     fn end(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }

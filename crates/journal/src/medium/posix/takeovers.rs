@@ -17,8 +17,8 @@ use fieldstone_format::{Id, log};
 
 use super::open_files::{OpenFiles, read_vec};
 use super::store::Store;
+use crate::block_cache::BlockCache;
 use crate::medium::{Loss, Problem};
-use crate::segment::BlockCache;
 use crate::takeover::{Takeover, TakeoverBytes, Takeovers};
 
 /// The user who may do anything.
@@ -33,11 +33,11 @@ pub struct FolderTakeovers {
     counted: Takeovers,
     problems: Vec<Problem>,
     losses: Vec<Loss>,
-    /// Whose takeover replaces a log, as far as anybody asked.
+    /// The user with a takeover that replaces a log, as far as anybody asked.
     known: HashMap<Id, Option<u32>>,
 }
 
-/// What is needed to open a takeover.
+/// The world in which takeovers are opened.
 pub struct Opener<'a> {
     pub env: &'a Env,
     pub files: &'a Arc<OpenFiles>,
@@ -67,7 +67,7 @@ impl FolderTakeovers {
         &self.problems
     }
 
-    /// What is missing with takeovers that could not be opened, and of which nothing was known before.
+    /// Losses by takeovers that could not be opened, and of which nothing was known before.
     pub fn losses(&self) -> &[Loss] {
         &self.losses
     }
