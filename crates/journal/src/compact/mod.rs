@@ -53,7 +53,7 @@ use self::payload::Payload;
 use self::tables::SmallTables;
 use crate::identity::random_id;
 use crate::medium::Medium;
-use crate::medium::posix::TakeoverFile;
+use crate::medium::posix::{Named, TakeoverFile};
 
 /// How long files stay that a takeover replaced, nanoseconds.
 pub const GRACE: u64 = 3_600_000_000_000;
@@ -135,13 +135,16 @@ pub(crate) fn make(
     let id = random_id(env);
     let mut header = header(env, inputs, id)?;
     let mut payload = Payload::copy(inputs, medium, id)?;
-    let outcome = write(env, medium, inputs, &mut header, &mut payload, each).and_then(|file| {
-        // The data log is durable before the name that makes it count.
-        file.publish(&header.owner.name(), header.number)
-    });
-    if !matches!(outcome, Ok(true)) {
-        payload.give_up(medium, id);
-    }
+    let written = write(env, medium, inputs, &mut header, &mut payload, each);
+    let named = written.map(|file| (file.link(&header.owner.name(), header.number), file));
+    // Once the takeover may have its name, its data log stays, whatever happens.
+    let outcome = match named {
+        Ok((Named::Own, file)) => return file.sync_name().map(|()| true),
+        Ok((Named::Unsure(error), _)) => return Err(error),
+        Ok((Named::Others, _)) => Ok(false),
+        Ok((Named::Failed(error), _)) | Err(error) => Err(error),
+    };
+    payload.give_up(medium, id);
     outcome
 }
 

@@ -194,6 +194,10 @@ impl Maintenance<'_> {
                 Ok(())
             })?;
         }
+        if !due.is_empty() {
+            // The takeover's own maker may have died before this.
+            files.sync_logs()?;
+        }
         files.remove_condemned(due)?;
         files.remove_stale_makers()?;
         files.drop_slots(&|log: Id| Ok(snapshot.log(log).is_none() && snapshot.head(log) > 0))

@@ -198,8 +198,13 @@ pub fn check_space(simulation: &Simulation) -> Checked {
 fn check_short_log(simulation: &Simulation, step: &Step) -> Checked {
     let mut random = step.random(8);
     let copy = simulation.world.fork_image();
-    let logs = copy.files().into_iter().filter(|path| path.extension().is_some_and(|name| name == "log"));
-    let logs: Vec<PathBuf> = logs.collect();
+    // Nobody needs a log any more that a takeover has replaced.
+    let status = open(&copy.process(READERS[0]), Mode::Read, "", None).and_then(|store| store.status());
+    let writers = status.map_err(|error| format!("a reader gets no status: {}", text(&error)))?.writers;
+    let living: BTreeSet<String> = writers.iter().map(|writer| format!("{}.log", writer.writer)).collect();
+    let is_living =
+        |path: &PathBuf| path.file_name().is_some_and(|name| living.contains(&*name.to_string_lossy()));
+    let logs: Vec<PathBuf> = copy.files().into_iter().filter(is_living).collect();
     if logs.is_empty() {
         return Ok(());
     }

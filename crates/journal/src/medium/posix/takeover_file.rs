@@ -25,6 +25,19 @@ const BUFFER: usize = 1 << 20;
 /// A file of a maker that is gone is removed when nobody has written it for so long, nanoseconds.
 const STALE: i64 = 3_600_000_000_000;
 
+/// The outcome of giving a takeover its name.
+#[derive(Debug)]
+pub enum Named {
+    /// It has the name.
+    Own,
+    /// Another takeover has it.
+    Others,
+    /// Nobody has it.
+    Failed(Error),
+    /// It may have the name.
+    Unsure(Error),
+}
+
 /// A takeover that has no name yet.
 #[derive(Debug)]
 pub struct TakeoverFile {
@@ -76,22 +89,33 @@ impl TakeoverFile {
         self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))
     }
 
-    /// Gives the file its name, durably; `false` where another takeover has it.
-    pub fn publish(&self, owner: &str, number: u64) -> Result<bool> {
+    /// Gives the file its name. From then on it counts.
+    pub fn link(&self, owner: &str, number: u64) -> Named {
         let name = self.logs.join(file_name(owner, number));
-        match self.disk.link(&self.path, &name) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            Err(e) if e.kind() == io::ErrorKind::Unsupported => {
-                return Err(Error::invalid(
-                    "the file system of the store has no hard links, and takeovers need them",
-                )
-                .with_hint("keep the store on another file system if it has to forget past writers"));
+        let Err(error) = self.disk.link(&self.path, &name) else { return Named::Own };
+        // An answer may be lost on a network, after the link was made.
+        let is_own = || -> io::Result<bool> { Ok(self.disk.stat(&name)?.inode == self.file.stat()?.inode) };
+        match is_own() {
+            Ok(true) => Named::Own,
+            Ok(false) => Named::Others,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                Named::Failed(match error.kind() == io::ErrorKind::Unsupported {
+                    true => {
+                        Error::invalid("the file system of the store has no hard links: it has no takeovers")
+                            .with_hint(
+                                "keep the store on another file system if it has to forget past writers",
+                            )
+                    }
+                    false => Error::io("link", &name, error),
+                })
             }
-            Err(e) => return Err(Error::io("link", &name, e)),
+            Err(_) => Named::Unsure(Error::io("link", &name, error)),
         }
-        self.disk.sync_dir(&self.logs).map_err(|e| Error::io("sync", &self.logs, e))?;
-        Ok(true)
+    }
+
+    /// Makes the name durable: nothing that the takeover replaces may go before.
+    pub fn sync_name(&self) -> Result<()> {
+        self.disk.sync_dir(&self.logs).map_err(|e| Error::io("sync", &self.logs, e))
     }
 }
 
@@ -115,6 +139,12 @@ impl Drop for TakeoverFile {
 }
 
 impl FileMedium {
+    /// Makes names in the folder of logs durable.
+    pub fn sync_logs(&self) -> Result<()> {
+        let logs = self.layout.logs();
+        self.env.disk.sync_dir(&logs).map_err(|e| Error::io("sync", &logs, e))
+    }
+
     /// Whether changes by another host may show late here.
     pub fn shows_late(&self) -> bool {
         self.env.disk.lags(&self.layout.logs())
