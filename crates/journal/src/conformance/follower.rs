@@ -23,10 +23,11 @@ use fieldstone_core::env::sim::Random;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::SideRecord;
+use fieldstone_format::version::TakeoverName;
 
 use super::history::{History, Standing};
 use crate::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
-use crate::follow::{Followed, Following, Pace, covers, follow, is_ahead, overlay, rebuild};
+use crate::follow::{Followed, Following, Pace, follow, overlay, rebuild};
 use crate::follower::{Again, FieldLookup, Follower, Marks, Wait};
 
 /// How often one tries to go on where others went on.
@@ -142,7 +143,7 @@ impl World {
         let lacks: Vec<&str> = self.dump.lines().filter(|line| !dump.lines().any(|l| l == *line)).collect();
         let more: Vec<&str> = dump.lines().filter(|line| !self.dump.lines().any(|l| l == *line)).collect();
         assert!(dump == self.dump, "it lacks {lacks:#?}\nand says {more:#?}");
-        assert!(covers(&follower.marks()?, self.heads()), "its marks do not reach the heads");
+        assert!(follower.marks()?.covers(&self.feed.heads()), "its marks do not reach the heads");
         Ok(())
     }
 
@@ -235,11 +236,10 @@ fn marks_stand_for_rows(harness: &mut dyn Harness, dice: &mut Random) -> Result<
     for round in 0..3 {
         heads = world.part(dice, &heads);
         world.follow(&mut *follower, &heads)?;
-        let known: Vec<(Id, u64)> = heads.iter().copied().filter(|(_, head)| *head > 0).collect();
-        let marks = follower.marks()?;
-        assert!(covers(&marks, &known), "marks lag behind what was followed");
-        assert!(!is_ahead(&marks, &known), "marks are ahead of the followed commits");
         let (feed, fields) = world.history.at(&heads)?;
+        let marks = follower.marks()?;
+        assert!(marks.covers(&feed.heads()), "marks lag behind what was followed");
+        assert!(!feed.is_behind(&marks), "marks are ahead of the followed commits");
         let mut other = harness.open(1 + round, &world.history)?;
         rebuild(&mut *other, &feed, &fields, &world.how())?;
         assert_eq!(follower.dump()?, other.dump()?, "rows of other commits than the marks say");
@@ -262,7 +262,7 @@ fn given_up(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
         follower.decide(&world.feed.decisions())?;
     }
     for (writer, head) in world.heads() {
-        let after = if clear { 0 } else { marks.get(writer).copied().unwrap_or(0) };
+        let after = if clear { 0 } else { marks.of(*writer) };
         follower.entries(&mut world.feed.entries(*writer, after))?;
         for commit in world.feed.commits(*writer, after)? {
             follower.commit(&commit?)?;
@@ -289,7 +289,7 @@ fn others_in_pauses(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> 
     // A feed that is behind what others did comes to an end; the newest one is never behind.
     assert_eq!(follow(&mut follower, &world.feed, &world.fields, &how)?, Followed::Done);
     for _ in 0..ROUNDS {
-        if covers(&follower.marks()?, world.heads()) {
+        if follower.marks()?.covers(&world.feed.heads()) {
             break;
         }
         world.follow(&mut follower, world.heads())?;
@@ -305,9 +305,9 @@ fn an_older_feed_changes_nothing(harness: &mut dyn Harness, dice: &mut Random) -
         let (one, two) = (world.part(dice, &[]), world.part(dice, &[]));
         world.follow(&mut *follower, &one)?;
         let (before, marks) = (follower.dump()?, follower.marks()?);
-        let ahead = is_ahead(&marks, &two);
-        let known: Vec<(Id, u64)> = two.iter().copied().filter(|(_, head)| *head > 0).collect();
-        let expected = match (covers(&marks, &known), ahead) {
+        let (feed, _) = world.history.at(&two)?;
+        let ahead = feed.is_behind(&marks);
+        let expected = match (marks.covers(&feed.heads()), ahead) {
             (false, true) => Followed::Behind,
             _ => Followed::Done,
         };
@@ -484,6 +484,10 @@ impl Follower for Interrupted<'_> {
 
     fn mark(&mut self, log: Id, sequence: u64) -> Result<()> {
         self.inner.mark(log, sequence)
+    }
+
+    fn take(&mut self, newest: &[TakeoverName], logs: &[Id]) -> Result<()> {
+        self.inner.take(newest, logs)
     }
 
     fn ask(&mut self, fields: &dyn FieldLookup, transaction: Option<Id>) -> Result<()> {

@@ -308,7 +308,7 @@ impl Standing {
             state.visible(kinds::FIELDS, writer, entry.sequence).or(prepared.filter(|_| open))
         };
         let mut newest: BTreeMap<Vec<u8>, (EntryOrder, EntryChange)> = BTreeMap::new();
-        for (writer, _) in self.0.heads() {
+        for (writer, _) in self.0.logs() {
             for entry in self.0.entries(writer, 0) {
                 let entry = entry?;
                 let Some(order) = order(writer, &entry) else { continue };
