@@ -22,31 +22,17 @@ use std::ops::Range;
 use fieldstone_core::env::sim::Random;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::log::SideRecord;
 use fieldstone_format::version::TakeoverName;
 
+pub use super::harness::Harness;
 use super::history::{History, Standing};
+use super::taken::r24_takeovers_are_applied_once;
 use crate::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
 use crate::follow::{Followed, Following, Pace, follow, overlay, rebuild};
 use crate::follower::{Again, FieldLookup, Follower, Marks, Wait};
 
 /// How often one tries to go on where others went on.
 const ROUNDS: usize = 100;
-
-/// One kind of follower.
-pub trait Harness {
-    /// A follower on an engine: an empty one when the number is given first, later another follower on the same rows,
-    /// as a second process has it.
-    fn open(&mut self, engine: usize, history: &History) -> Result<Box<dyn Follower>>;
-
-    /// Whether several followers can be open on one engine.
-    fn shares(&self) -> bool {
-        true
-    }
-
-    /// Side records of a commit. `heads`: the logs, each with the last commit made so far.
-    fn side(&mut self, dice: &mut Random, heads: &[(Id, u64)]) -> Vec<SideRecord>;
-}
 
 /// A behaviour, of the history that follows from a die.
 pub type Behaviour = fn(&mut dyn Harness, &mut Random) -> Result<()>;
@@ -61,7 +47,7 @@ macro_rules! behaviours {
 behaviours! {
     any_order_of_logs, portions, each_commit_alone, applied_twice, made_from_scratch, marks_stand_for_rows,
     given_up, others_in_pauses, an_older_feed_changes_nothing, overlays_go, what_is_decided_shows,
-    side_records_show,
+    side_records_show, r24_takeovers_are_applied_once,
 }
 
 /// Runs all behaviours, each with a harness of its own, on the histories of these seeds. An error or a panic
