@@ -14,7 +14,7 @@ use fieldstone_testkit::postgres::{Server, shared};
 use fieldstone_testkit::require::full;
 
 /// An id that no other test of this process uses.
-fn store() -> Id {
+pub fn store() -> Id {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut id = [0; 16];
     id[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());

@@ -97,15 +97,28 @@ impl History {
         self.look()
     }
 
-    /// Closes some logs, and takes over all that have ended.
-    pub fn take_over(&mut self, dice: &mut Random) -> Result<()> {
-        for journal in &self.journals {
-            if dice.one_in(2) {
-                journal.close(&Session::default())?;
-            }
-        }
+    /// Closes some logs.
+    pub fn close_some(&mut self, dice: &mut Random) -> Result<()> {
+        let mut journals = self.journals.iter().filter(|_| dice.one_in(2));
+        journals.try_for_each(|journal| journal.close(&Session::default()))
+    }
+
+    /// One more log: a commit with these side records, and closed.
+    pub fn add_log(&mut self, records: Vec<SideRecord>) -> Result<()> {
+        self.world.advance(2_000_000_000);
+        let journal = &self.journals[0];
+        journal.unflushed().add(records, &Session::default())?;
+        journal.committer().flush(&Session::default())?;
+        journal.close(&Session::default())?;
+        self.look()
+    }
+
+    /// Takes over all logs that have ended.
+    pub fn take_over(&mut self) -> Result<()> {
         let options = CompactOptions { grace: 0, ..CompactOptions::default() };
         for journal in &self.journals {
+            // Changes of one folder within one tick of a clock may pass unseen.
+            self.world.advance(2_000_000_000);
             journal.maintenance().compact(&options, &Session::default(), &mut |_| Ok(()))?;
         }
         self.look()

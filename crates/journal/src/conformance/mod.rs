@@ -4,4 +4,4 @@
 pub mod follower;
 pub mod harness;
 pub mod history;
-mod taken;
+pub mod taken;

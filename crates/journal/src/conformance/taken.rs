@@ -7,6 +7,7 @@ use fieldstone_core::Result;
 use fieldstone_core::env::sim::Random;
 use fieldstone_format::Id;
 use fieldstone_format::keys::encode_key;
+use fieldstone_format::log::SideRecord;
 use fieldstone_format::version::TakeoverName;
 
 use super::harness::Harness;
@@ -59,7 +60,8 @@ pub fn r24_takeovers_are_applied_once(harness: &mut dyn Harness, dice: &mut Rand
             slow.follow(&history.now()?, &history, time(dice))?;
         }
         let (before, said) = (quick.given, quick.dump()?);
-        history.take_over(dice)?;
+        history.close_some(dice)?;
+        history.take_over()?;
         let now = history.now()?;
         quick.follow(&now, &history, time(dice))?;
         assert_eq!(quick.given, before, "round {round}: it was given again what it had applied");
@@ -75,6 +77,42 @@ pub fn r24_takeovers_are_applied_once(harness: &mut dyn Harness, dice: &mut Rand
     let said = whole.dump()?;
     assert_eq!(quick.dump()?, said, "one that followed all the time says something else");
     assert_eq!(slow.dump()?, said, "one that followed now and then says something else");
+    Ok(())
+}
+
+/// Of many closed logs, each with one commit of side records that `records` gives, a follower applies each once, and none
+/// again after a takeover; its marks are one number then.
+pub fn r24_counted(
+    harness: &mut dyn Harness,
+    logs: u64,
+    records: &mut dyn FnMut(u64) -> Vec<SideRecord>,
+) -> Result<()> {
+    const TIME: u64 = 500_000_000;
+    let mut history = History::begun(&mut Random::new(1), false)?;
+    let mut before = Counted::new(harness.open(0, &history)?);
+    let mut behind = Counted::new(harness.open(1, &history)?);
+    for n in 0..logs {
+        history.add_log(records(n))?;
+        if n + 1 == logs / 2 {
+            behind.follow(&history.now()?, &history, TIME)?;
+        }
+    }
+    before.follow(&history.now()?, &history, TIME)?;
+    assert_eq!((before.commits.len() as u64, before.marks()?.logs.len() as u64), (logs, logs));
+    let (given, said) = (before.given, before.dump()?);
+    history.take_over()?;
+    let now = history.now()?;
+    let mut after = Counted::new(harness.open(2, &history)?);
+    let half = behind.given;
+    for follower in [&mut before, &mut behind, &mut after] {
+        follower.follow(&now, &history, TIME)?;
+        let marks = follower.marks()?;
+        assert_eq!((marks.logs.len(), marks.taken.len()), (0, 1));
+        assert!(follower.dump()? == said, "it says something else after a takeover");
+    }
+    assert_eq!(before.given, given, "it was given again what it had applied");
+    assert_eq!((half, behind.given), (logs / 2, logs), "it was given more than what it lacked");
+    assert_eq!(after.given, logs);
     Ok(())
 }
 

@@ -60,7 +60,9 @@ impl Maintenance<'_> {
             };
             let Some(inputs) = chosen else { break };
             let before = progress.entries;
-            let made = make(access.env(), &**medium, access.identity(), &inputs, &mut |entries| {
+            // A handle that was opened before the store existed learns only here what store it became.
+            let identity = medium.create(access.identity().clone())?;
+            let made = make(access.env(), &**medium, &identity, &inputs, &mut |entries| {
                 session.check(&*access.env().clock)?;
                 progress.entries = before + entries;
                 each(progress)
