@@ -46,6 +46,21 @@ pub struct TakeoverName {
     pub digest: u64,
 }
 
+impl TakeoverName {
+    /// Appends owner, number and digest.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        self.owner.put(out);
+        out.put_varint(self.number);
+        out.put_u64(self.digest);
+    }
+
+    /// What [`put`](TakeoverName::put) wrote.
+    pub fn read(cursor: &mut Cursor<'_>) -> Result<TakeoverName> {
+        let owner = OwnerName::decode(cursor)?;
+        Ok(TakeoverName { owner, number: cursor.varint()?, digest: cursor.u64()? })
+    }
+}
+
 /// An owner, as far as a version names one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OwnerName {
@@ -175,8 +190,7 @@ impl Version {
         let (mut takeovers, mut writers) = (Vec::new(), Vec::new());
         if matches!(letter, 't' | 'T') {
             for _ in 0..cursor.count(11)? {
-                let owner = OwnerName::decode(&mut cursor)?;
-                takeovers.push(TakeoverName { owner, number: cursor.varint()?, digest: cursor.u64()? });
+                takeovers.push(TakeoverName::read(&mut cursor)?);
             }
         }
         for _ in 0..cursor.count(9)? {
@@ -200,11 +214,7 @@ impl Version {
         let mut bytes = Vec::new();
         if !self.takeovers.is_empty() {
             bytes.put_varint(self.takeovers.len() as u64);
-            for TakeoverName { owner, number, digest } in &self.takeovers {
-                owner.put(&mut bytes);
-                bytes.put_varint(*number);
-                bytes.put_u64(*digest);
-            }
+            self.takeovers.iter().for_each(|name| name.put(&mut bytes));
         }
         bytes.put_varint(self.writers.len() as u64);
         for (id, sequence) in &self.writers {

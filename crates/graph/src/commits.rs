@@ -11,7 +11,6 @@ use fieldstone_format::graph::VertexName;
 use fieldstone_format::keys::{encode_level, level_text};
 use fieldstone_format::log::SideRecord;
 use fieldstone_journal::feed::Feed;
-use fieldstone_journal::follower::Marks;
 use fieldstone_journal::session::Limits;
 
 use crate::audit::{AuditOptions, AuditRow, is_written_by};
@@ -91,7 +90,7 @@ fn commit_of(store: Id, log: Id, sequence: u64) -> VertexName {
 /// The actions of the visible commits in a user's logs.
 fn deeds_of(feed: &Feed, (user, store): (u32, Id), limits: &mut Limits) -> Result<ByCommit> {
     let mut all = ByCommit::new();
-    let logs: Vec<Id> = feed.heads().into_iter().map(|(log, _)| log).collect();
+    let logs: Vec<Id> = feed.logs().into_iter().map(|(log, _)| log).collect();
     let logs: Vec<Id> = logs.into_iter().filter(|log| feed.user_of(*log) == Some(user)).collect();
     let shows = |transaction: Option<Id>, log: Id, sequence: u64| match transaction {
         None => true,
@@ -103,7 +102,7 @@ fn deeds_of(feed: &Feed, (user, store): (u32, Id), limits: &mut Limits) -> Resul
     let known = feed.problems().len();
     // One walk over the takeovers serves all logs that they replace.
     let living = logs.iter().filter(|log| !feed.is_taken(**log)).flat_map(|log| feed.entries(*log, 0));
-    for entry in feed.taken_entries(&Marks::new()).chain(living) {
+    for entry in feed.taken_entries(None).chain(living) {
         limits.step()?;
         let entry = entry?;
         if entry.owner != user || !shows(entry.transaction, entry.writer, entry.sequence) {

@@ -5,12 +5,20 @@
 //! only the decisions on transactions do. A feed skips damaged parts and names them in [`Feed::problems`].
 //!
 //! ```text
-//! for (writer, head) in feed.heads()
+//! for (writer, head) in feed.taken_since(marks)     logs that takeovers replace, since the marks
 //!     for commit in feed.commits(writer, known)     side records, oldest first
-//!     for entry in feed.entries(writer, known)      fields and removals, in the order of their keys
-//! for entry in feed.taken_entries(known)            the same of all logs that takeovers replace
+//! for entry in feed.taken_entries(known)            fields and removals of all of them, in the order of their keys
+//! for (writer, head) in feed.heads().logs           living logs
+//!     for commit in feed.commits(writer, known)
+//!     for entry in feed.entries(writer, known)
 //! for decision in feed.decisions()                  what of the prepared ones is visible
 //! ```
+//!
+//! | module | |
+//! |---|---|
+//! | `taken` | the logs that takeovers replace: how far they go, and which are new to whom |
+
+mod taken;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -29,6 +37,7 @@ use fieldstone_format::{Id, crc};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::entry_source::{EntryCommit, EntryCursor, EntrySource};
+use crate::marks::Marks;
 use crate::medium::Medium;
 use crate::snapshot::{ALL_KINDS, Decided, Order, Owners, Problem, Snapshot, SnapshotLog, UserState};
 use crate::takeover::{Rows, Takeover};
@@ -213,8 +222,8 @@ impl Feed {
         &self.snapshot
     }
 
-    /// The logs, each with its last commit.
-    pub fn heads(&self) -> Vec<(Id, u64)> {
+    /// All logs, each with its last commit; those that takeovers replace are among them.
+    pub fn logs(&self) -> Vec<(Id, u64)> {
         self.snapshot.heads()
     }
 
@@ -300,9 +309,10 @@ impl Feed {
         self.entries_that(EntriesAsked::Log { writer, after })
     }
 
-    /// Index entries of all logs that takeovers replace, of commits behind the marks of their logs.
-    pub fn taken_entries(&self, marks: &HashMap<Id, u64>) -> Entries {
-        self.entries_that(EntriesAsked::Taken(marks.clone()))
+    /// Index entries of these logs that takeovers replace, of commits behind a sequence of each; without a list, of all.
+    /// Takeovers that hold none of them are not read.
+    pub fn taken_entries(&self, behind: Option<HashMap<Id, u64>>) -> Entries {
+        self.entries_that(EntriesAsked::Taken(behind))
     }
 
     /// Index entries of some logs, or of all, that are prepared under a transaction, or were before its decision.
@@ -330,8 +340,8 @@ impl Feed {
     }
 
     /// Whether a follower that has applied each log up to a mark has commits that were given up since.
-    pub fn gives_up(&self, marks: &HashMap<Id, u64>) -> bool {
-        marks.iter().any(|(log, mark)| self.snapshot.accepted.is_beyond(*log, *mark))
+    pub fn gives_up(&self, marks: &Marks) -> bool {
+        marks.logs.iter().any(|(log, mark)| self.snapshot.accepted.is_beyond(*log, *mark))
     }
 
     /// The decisions on transactions.
@@ -549,8 +559,8 @@ impl Iterator for Commits {
 enum EntriesAsked {
     /// Of one log, by commits behind a mark.
     Log { writer: Id, after: u64 },
-    /// Of all logs that takeovers replace, by commits behind their marks.
-    Taken(HashMap<Id, u64>),
+    /// Of logs that takeovers replace: of all, or of these, by commits behind a mark.
+    Taken(Option<HashMap<Id, u64>>),
     /// Prepared under a transaction, in these logs or in all.
     Under { transaction: Id, logs: Option<HashSet<Id>> },
 }
@@ -566,7 +576,10 @@ impl EntriesAsked {
                 takeover.log(*writer).map_or(true, |log| log.is_some())
             }
             (EntriesAsked::Taken(_), EntrySource::Segment(..)) => false,
-            (EntriesAsked::Taken(_), EntrySource::Takeover(_)) => true,
+            (EntriesAsked::Taken(None), EntrySource::Takeover(_)) => true,
+            (EntriesAsked::Taken(Some(behind)), EntrySource::Takeover(takeover)) => {
+                behind.keys().any(|writer| takeover.log(*writer).map_or(true, |log| log.is_some()))
+            }
             (EntriesAsked::Under { logs, .. }, EntrySource::Segment(segment, _)) => {
                 logs.as_ref().is_none_or(|logs| logs.contains(&segment.writer))
             }
@@ -592,7 +605,10 @@ impl EntriesAsked {
     fn is(&self, commit: &EntryCommit) -> bool {
         match self {
             EntriesAsked::Log { writer, after } => commit.writer == *writer && commit.sequence > *after,
-            EntriesAsked::Taken(marks) => commit.sequence > marks.get(&commit.writer).copied().unwrap_or(0),
+            EntriesAsked::Taken(None) => true,
+            EntriesAsked::Taken(Some(behind)) => {
+                behind.get(&commit.writer).is_some_and(|after| commit.sequence > *after)
+            }
             EntriesAsked::Under { transaction, logs } => {
                 commit.transaction == Some(*transaction)
                     && logs.as_ref().is_none_or(|logs| logs.contains(&commit.writer))

@@ -7,7 +7,9 @@
 //!   the logs' heads, and any of them may go on with it;
 //! * a feed that is behind the marks is not applied: it knows neither the decisions nor the removals that
 //!   the follower has, and would take them back;
-//! * damaged parts are skipped, the same ones by everybody.
+//! * damaged parts are skipped, the same ones by everybody;
+//! * of logs that takeovers replace only those are looked at that were taken over since the follower's number, and of these
+//!   only what lies beyond their marks.
 //!
 //! ```text
 //! let feed = journal.looks().feed()?;
@@ -18,6 +20,8 @@
 //! }
 //! ```
 
+use std::collections::HashMap;
+
 use fieldstone_core::Result;
 use fieldstone_core::env::Clock;
 use fieldstone_core::planted::{self, Planted};
@@ -26,7 +30,8 @@ use tracing::field::{Empty, debug};
 use tracing::{Span, debug_span};
 
 use crate::feed::{Commit, EntryChange, Feed, TransactionState};
-use crate::follower::{Again, FieldLookup, Follower, Marks, Wait};
+use crate::follower::{Again, FieldLookup, Follower, Wait};
+use crate::marks::{Heads, Marks};
 
 /// How much one transaction of a follower holds, about.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +58,8 @@ impl<'a> Pace<'a> {
 pub struct Following<'a> {
     /// Whether other processes are waited for.
     pub wait: Wait,
-    /// Whether nobody can give a newer feed: marks beyond it are of logs that lost commits.
+    /// Whether nobody can give a newer feed: a follower with marks beyond it applied what logs have lost since, and is made
+    /// from scratch.
     pub newest: bool,
     /// How much is done at once.
     pub pace: Pace<'a>,
@@ -81,17 +87,6 @@ pub struct Applied {
     pub entries: u64,
 }
 
-/// Whether marks reach the heads of all logs.
-pub fn covers(marks: &Marks, heads: &[(Id, u64)]) -> bool {
-    heads.iter().all(|(writer, head)| marks.get(writer).is_some_and(|mark| mark >= head))
-}
-
-/// Whether a follower has applied something that lies beyond these heads, given in the order of their logs.
-pub fn is_ahead(marks: &Marks, heads: &[(Id, u64)]) -> bool {
-    let head = |writer: &Id| heads.binary_search_by_key(writer, |(log, _)| *log).map_or(0, |i| heads[i].1);
-    marks.iter().any(|(writer, mark)| *mark > head(writer))
-}
-
 /// Brings a follower up to a feed.
 pub fn follow(
     follower: &mut dyn Follower,
@@ -103,10 +98,11 @@ pub fn follow(
     let marks = follower.marks()?;
     // The follower is made again without what was given up.
     let again = feed.gives_up(&marks);
-    if !again && covers(&marks, &heads) {
+    if !again && marks.covers(&heads) {
         return Ok(Followed::Done);
     }
-    let span = debug_span!("follow", logs = heads.len(), commits = Empty, entries = Empty, outcome = Empty);
+    let span =
+        debug_span!("follow", logs = heads.logs.len(), commits = Empty, entries = Empty, outcome = Empty);
     let _within = span.enter();
     follower.attend(feed);
     let mut replay = Replay { feed, fields, how: *how, heads, begun: 0, applied: Applied::default() };
@@ -123,9 +119,9 @@ pub fn rebuild(
     fields: &dyn FieldLookup,
     how: &Following<'_>,
 ) -> Result<(Followed, Applied)> {
+    let applied = Applied { logs: feed.number_of_logs(), ..Applied::default() };
     let heads = feed.heads();
-    let applied = Applied { logs: heads.len() as u64, ..Applied::default() };
-    let span = debug_span!("rebuild", logs = heads.len(), commits = Empty, entries = Empty, outcome = Empty);
+    let span = debug_span!("rebuild", logs = applied.logs, commits = Empty, entries = Empty, outcome = Empty);
     let _within = span.enter();
     follower.attend(feed);
     let mut replay = Replay { feed, fields, how: *how, heads, begun: 0, applied };
@@ -195,7 +191,7 @@ struct Replay<'a> {
     feed: &'a Feed,
     fields: &'a dyn FieldLookup,
     how: Following<'a>,
-    heads: Vec<(Id, u64)>,
+    heads: Heads,
     /// When the follower's transaction was begun, by the monotonic clock.
     begun: u64,
     applied: Applied,
@@ -247,22 +243,23 @@ impl Replay<'_> {
     /// Applies what lies beyond the marks.
     fn go_on_from_marks(&mut self, follower: &mut dyn Follower) -> Result<Round> {
         // J-25: an older feed would take back what the follower has from a newer one.
-        if !self.how.newest && is_ahead(&follower.applied()?, &self.heads) {
-            return Ok(Round::Stopped(Followed::Behind));
+        if self.feed.is_behind(&follower.applied()?) {
+            if !self.how.newest {
+                return Ok(Round::Stopped(Followed::Behind));
+            }
+            // Logs have lost what it applied: nothing says which of its rows that was.
+            follower.clear()?;
         }
         follower.sound()?;
         let states = self.feed.decisions();
         self.decide(follower, &states)?;
         let marks = follower.marks()?;
+        let taken = self.feed.taken_since(&marks)?;
+        self.entries_of_taken(follower, &marks, &taken)?;
+        let logs: Vec<(Id, u64)> = taken.iter().chain(&self.heads.logs).copied().collect();
         let mut bytes = 0;
-        // One walk over a takeover serves all logs that it replaces.
-        let is_behind = |(log, head): &(Id, u64)| marks.get(log).is_none_or(|mark| mark < head);
-        let taken_behind = self.heads.iter().any(|head| is_behind(head) && self.feed.is_taken(head.0));
-        if taken_behind && follower.wants_entries() {
-            self.applied.entries += follower.entries(&mut self.feed.taken_entries(&marks))?;
-        }
-        for (writer, head) in self.heads.clone() {
-            let after = marks.get(&writer).copied().unwrap_or(0);
+        for (writer, head) in logs {
+            let after = marks.of(writer);
             if after >= head {
                 continue;
             }
@@ -291,8 +288,34 @@ impl Replay<'_> {
                 return Ok(round);
             }
         }
+        if self.heads.taken.iter().any(|newest| !marks.taken.contains(newest)) {
+            let logs: Vec<Id> = taken.iter().map(|(log, _)| *log).collect();
+            follower.take(&self.heads.taken, &logs)?;
+        }
         follower.ask(self.fields, None)?;
         Ok(if follower.sound()? { Round::Done } else { Round::Again })
+    }
+
+    /// Gives the follower the entries, beyond its marks, of logs that takeovers replace: one walk over a takeover serves all
+    /// of them.
+    fn entries_of_taken(
+        &mut self,
+        follower: &mut dyn Follower,
+        marks: &Marks,
+        taken: &[(Id, u64)],
+    ) -> Result<()> {
+        if !follower.wants_entries() {
+            return Ok(());
+        }
+        // At an older version such logs are among the heads.
+        let older = self.heads.logs.iter().filter(|(log, _)| self.feed.is_taken(*log));
+        let is_behind = |(log, head): &&(Id, u64)| marks.of(*log) < *head;
+        let behind = taken.iter().chain(older).filter(is_behind);
+        let behind: HashMap<Id, u64> = behind.map(|(log, _)| (*log, marks.of(*log))).collect();
+        if !behind.is_empty() {
+            self.applied.entries += follower.entries(&mut self.feed.taken_entries(Some(behind)))?;
+        }
+        Ok(())
     }
 
     /// Gives the follower what is decided, and gives it again what that may change.

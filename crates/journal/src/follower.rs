@@ -8,9 +8,10 @@
 //! begin(wait)                         one transaction of the follower
 //!   sound                             else it is empty now, and so are its marks
 //!   decide(states)                    transactions that changed: their entries again, or everything again
-//!   entries of the logs that takeovers replace, beyond their marks
+//!   entries of the logs that takeovers replace since the marks, beyond their marks
 //!   for each log beyond its mark
 //!     entries of a living log, commit … ascending, mark(log)
+//!   take(takeovers)                   marks of the logs that they replace end
 //!   ask(fields)                       what stands where entries alone do not show
 //!   sound
 //! end                                 rows and marks together; or abort: nothing of it
@@ -22,22 +23,20 @@
 //!   on how often a commit came, or on where transactions of the follower began and ended;
 //! * marks move in the transaction that holds the rows up to them;
 //! * a commit at or below its log's mark changes nothing;
+//! * the number of a takeover moves with the marks that end with it, once all that it holds is applied;
 //! * what is overlaid on it is gone with [`abort`](Follower::abort).
 //!
 //! [`follow`]: crate::follow::follow
-
-use std::collections::HashMap;
 
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::Request;
 use fieldstone_format::Id;
+use fieldstone_format::version::TakeoverName;
 
 use crate::feed::{Commit, EntryChange, Feed, TransactionState};
-
-/// How far each log is applied: the sequence of its last commit that is.
-pub type Marks = HashMap<Id, u64>;
+pub use crate::marks::Marks;
 
 /// How long a follower may wait for other processes that have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +121,10 @@ pub trait Follower {
 
     /// Notes that a log is applied up to a commit, its entries and its side records.
     fn mark(&mut self, log: Id, sequence: u64) -> Result<()>;
+
+    /// Notes that all of these takeovers and of earlier ones is applied: these logs, which they replace, need no marks any
+    /// more.
+    fn take(&mut self, newest: &[TakeoverName], logs: &[Id]) -> Result<()>;
 
     /// Asks the field store for what entries alone do not show; with `transaction`, within an overlay of it.
     fn ask(&mut self, fields: &dyn FieldLookup, transaction: Option<Id>) -> Result<()>;

@@ -27,12 +27,12 @@
 //! ```
 
 use fieldstone_core::Result;
-use fieldstone_format::Id;
 use fieldstone_format::log::SideRecord;
 
 use crate::Journal;
 use crate::feed::Feed;
 use crate::journal::Unflushed;
+use crate::marks::Heads;
 use crate::session::Session;
 use crate::writer::{PendingCursor, PendingSide};
 
@@ -125,8 +125,8 @@ pub enum ReadOwn {
 pub struct Instant {
     /// The content of the logs.
     pub feed: Feed,
-    /// The logs, each with its last commit.
-    pub heads: Vec<(Id, u64)>,
+    /// How far they go.
+    pub heads: Heads,
     /// How far what the session has not flushed goes.
     pub pending: Cursors,
     /// The records themselves, where it was to hold them.

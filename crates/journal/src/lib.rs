@@ -7,6 +7,7 @@
 //! | [`writer`] | sessions, commits, the log and its segments |
 //! | [`snapshot`] | which commits of which logs a read sees: decisions, owners, order |
 //! | [`feed`], [`follower`], [`follow`] | what the logs hold, commit by commit, and what is kept up to date with it |
+//! | [`marks`] | how far the logs go, and how far somebody has applied them |
 //! | [`session`], [`author`] | for whom a call is made; on whose behalf a flush is |
 //! | [`instant`] | what a session sees: what the logs hold, and what it has not flushed |
 //! | [`participant`], [`beside`] | who has records for a flush, and works behind it |
@@ -32,7 +33,7 @@
 //!
 //! let other = Journal::open(env, "/store".as_ref(), open())?;
 //! let feed = other.looks().feed()?;
-//! let (writer, _) = feed.heads()[0];
+//! let (writer, _) = feed.logs()[0];
 //! let commits: Result<Vec<_>, _> = feed.commits(writer, 0)?.collect();
 //! assert_eq!(*commits?[0].side[0].bytes, *b"a note");
 //! # Ok::<(), fieldstone_core::Error>(())
@@ -53,6 +54,7 @@ pub mod home;
 pub mod identity;
 pub mod instant;
 pub mod journal;
+pub mod marks;
 pub mod medium;
 pub mod order;
 pub mod participant;

@@ -298,7 +298,10 @@ impl Ground {
     fn new_log(&mut self, writer: Id, user: User) -> Result<i64> {
         let number = self.next("log", "SELECT MAX(log) FROM log")?;
         let cells = [Cell::Int(number), Cell::Bytes(&writer.0), Cell::Int(user)];
-        self.db.execute("INSERT INTO log (log, writer, sequence, uid) VALUES ($1, $2, 0, $3)", &cells)?;
+        self.db.execute(
+            "INSERT INTO log (log, writer, sequence, uid, taken) VALUES ($1, $2, 0, $3, 0)",
+            &cells,
+        )?;
         self.names.logs.insert(writer, Log { number, sequence: 0 });
         self.names.writers.insert(number, writer);
         self.names.users.insert(number, user);

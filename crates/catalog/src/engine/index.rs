@@ -5,6 +5,7 @@
 //! begin_apply
 //!   apply_decisions        all that changed; first, so that decided content is applied once
 //!   per log: apply_commit … ascending, apply_entries …, set_watermark
+//!   set_taken              logs that takeovers replace: `marks`
 //!   recheck                places that the store must be asked about
 //!   contested              an owner changed: clear_contested, and apply everything again
 //! end_apply                one transaction of the database: rows and watermarks together
@@ -18,7 +19,7 @@
 //! * the tables depend on the applied commits and the decisions, not on the order of logs;
 //! * after an error the caller must give up the transaction with [`Index::abort`].
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
@@ -28,13 +29,12 @@ use super::decisions::Decisions;
 use super::derive::recompute_declared;
 use super::doomed::batches_of;
 use super::fields::Fields;
-use super::ground::id;
 use super::layout::EngineLayout;
 use super::owners::{OwnerOf, is_contested, seeds_of};
 use super::points::PointSource;
 use super::workspace::Workspace;
 use super::writers::{Callback, UserNames, WriterOf};
-use super::{Cell, Database, Interrupt, RunId, Selection, TagId, Wait};
+use super::{Database, Interrupt, RunId, Selection, TagId, Wait};
 
 /// The activity of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,20 +103,6 @@ impl Index {
         &mut *self.work.ground.db
     }
 
-    /// The last applied sequence of each log; empty if the tables are contested, so that everything is
-    /// applied again.
-    pub fn watermarks(&mut self) -> Result<HashMap<Id, u64>> {
-        marks_of(
-            &mut *self.work.ground.db,
-            "SELECT writer, sequence FROM log WHERE NOT EXISTS (SELECT 1 FROM meta WHERE name = 'contested')",
-        )
-    }
-
-    /// The last applied sequence of each log, also if the tables are contested.
-    pub fn applied(&mut self) -> Result<HashMap<Id, u64>> {
-        marks_of(&mut *self.work.ground.db, "SELECT writer, sequence FROM log")
-    }
-
     /// Begins to apply; `false` if another process is applying and `wait` is No.
     pub fn begin_apply(&mut self, wait: Wait) -> Result<bool> {
         self.begin_write(wait, Doing::Applying)
@@ -145,15 +131,6 @@ impl Index {
             return Err(error);
         }
         Ok(true)
-    }
-
-    /// Records that a log is applied up to `sequence`, commits and entries alike.
-    pub fn set_watermark(&mut self, writer: Id, sequence: u64) -> Result<()> {
-        let ground = &mut self.work.ground;
-        let cells = [Cell::Int(ground.log(writer)?), Cell::Int(sequence as i64)];
-        ground.db.execute("UPDATE log SET sequence = $2 WHERE log = $1 AND sequence < $2", &cells)?;
-        ground.names.applied(writer, sequence);
-        Ok(())
     }
 
     /// Ends applying: everything is written, or after an error nothing.
@@ -291,9 +268,4 @@ impl Index {
         let all = batches_of(ground, run, tag)?;
         Ok(all.into_iter().filter_map(|(_, user)| u32::try_from(user).ok()).collect())
     }
-}
-
-fn marks_of(db: &mut dyn Database, sql: &str) -> Result<HashMap<Id, u64>> {
-    let marks = db.all(sql, &[], |row| Ok((id(row[0].bytes()?)?, row[1].int()? as u64)))?;
-    Ok(marks.into_iter().collect())
 }

@@ -33,6 +33,7 @@ mod index;
 mod kinds;
 mod layout;
 mod lists;
+mod marks;
 mod order;
 mod owners;
 mod page;

@@ -2,8 +2,8 @@
 //!
 //! | table | key | holds |
 //! |---|---|---|
-//! | meta | name | layout version, id of the store, a counter of transactions that applied something |
-//! | log | log | a writer, the sequence up to which its log is applied, the user who owns it, its process and place in a job |
+//! | meta | name | layout version, id of the store, a counter of transactions that applied something, the applied takeovers |
+//! | log | log | a writer, the sequence up to which its log is applied, whether a takeover that is applied replaces it, the user who owns it, its process and place in a job |
 //! | batch | batch | the source of rows of attr: log, sequence, record, call; the order of the commit |
 //! | run | run | project and name; the declaration, in columns for people and as bytes for us; its owner |
 //! | step | run, step | time; a row for each step that is declared, has fields, or has attributes |
@@ -45,7 +45,7 @@
 use super::Dialect;
 
 /// Version of the layout. An engine with another layout is built again by replay.
-pub const LAYOUT: &str = "10";
+pub const LAYOUT: &str = "11";
 
 /// Every table, so that all can be dropped.
 const TABLES: &[&str] = &[
@@ -83,7 +83,8 @@ const TABLES: &[&str] = &[
 const DDL: &str = "
 CREATE TABLE meta (name {text} PRIMARY KEY, value {text} NOT NULL);
 CREATE TABLE log (log {id}, writer {bytes} NOT NULL UNIQUE, sequence {int} NOT NULL, uid {int} NOT NULL,
-  host {text}, process {int}, rank {int}, job {text}, attempt {text});
+  taken {int} NOT NULL, host {text}, process {int}, rank {int}, job {text}, attempt {text});
+CREATE INDEX log_living ON log (writer, sequence) WHERE taken = 0 AND sequence > 0;
 CREATE TABLE batch (batch {id}, log {int} NOT NULL, sequence {int} NOT NULL, record {int} NOT NULL,
   call {int} NOT NULL, singles {int} NOT NULL, stamp {int} NOT NULL, decider {int} NOT NULL,
   own {int} NOT NULL, txn {int} NOT NULL, bit {int} NOT NULL, run {int} NOT NULL, tag {int} NOT NULL,

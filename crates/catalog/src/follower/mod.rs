@@ -28,6 +28,7 @@ use fieldstone_core::Result;
 use fieldstone_core::schema::Schema;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::RunName;
+use fieldstone_format::version::TakeoverName;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
 use fieldstone_journal::follower::{Again, FieldLookup, Follower, Marks, Wait};
 use fieldstone_journal::snapshot::Snapshot;
@@ -213,6 +214,10 @@ impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
 
     fn mark(&mut self, log: Id, sequence: u64) -> Result<()> {
         self.index().set_watermark(log, sequence)
+    }
+
+    fn take(&mut self, newest: &[TakeoverName], logs: &[Id]) -> Result<()> {
+        self.index().set_taken(newest, logs)
     }
 
     fn ask(&mut self, fields: &dyn FieldLookup, transaction: Option<Id>) -> Result<()> {

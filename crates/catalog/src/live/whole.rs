@@ -19,7 +19,7 @@ const NAMED: usize = 100;
 
 /// Whether some commit of the logs has such a record; the search ends at the first one.
 fn any_record(feed: &Feed, is: fn(&SideRecord) -> bool) -> Result<bool> {
-    for (writer, _) in feed.heads() {
+    for (writer, _) in feed.logs() {
         for commit in feed.commits(writer, 0)? {
             if commit?.side.iter().any(is) {
                 return Ok(true);

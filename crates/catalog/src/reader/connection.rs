@@ -22,6 +22,7 @@ use std::time::Duration;
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
+use fieldstone_journal::marks::{Heads, Marks};
 
 use super::engine_file::{self, LockTerms};
 use super::location::{self, EngineLocation};
@@ -276,12 +277,12 @@ impl Connections {
     }
 
     /// The location of the engine for a store with these heads: in memory while there is nothing to keep.
-    pub fn location_for(&self, heads: &[(Id, u64)]) -> Result<EngineLocation> {
+    pub fn location_for(&self, heads: &Heads) -> Result<EngineLocation> {
         if heads.is_empty() { Ok(EngineLocation::Memory) } else { self.location() }
     }
 
     /// The location of the engine that this handle uses at this moment.
-    pub fn location_now(&self, heads: &[(Id, u64)]) -> Result<EngineLocation> {
+    pub fn location_now(&self, heads: &Heads) -> Result<EngineLocation> {
         if self.turns.away.lock().is_some() { Ok(EngineLocation::Memory) } else { self.location_for(heads) }
     }
 
@@ -469,10 +470,9 @@ impl Connections {
 
     /// The signs of progress of the process that holds the engine: its processor time, if the system reveals
     /// it, and the marks. They change at least twice a second if that is possible.
-    fn signs(&self, path: &Path, index: &mut Index) -> (u64, Vec<(Id, u64)>) {
+    fn signs(&self, path: &Path, index: &mut Index) -> (u64, Marks) {
         let [_, shm] = engine_file::companions(path);
-        let mut marks: Vec<(Id, u64)> = index.watermarks().into_iter().flatten().collect();
-        marks.sort_unstable();
+        let marks = index.watermarks().unwrap_or_default();
         (lock_holders::work(&shm, Some(SHM_LOCKS), self.store.env.identity.uid()), marks)
     }
 

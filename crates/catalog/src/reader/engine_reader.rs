@@ -13,7 +13,7 @@ use std::sync::Arc;
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_journal::beside::Beside;
-use fieldstone_journal::follow::{Followed, covers, is_ahead};
+use fieldstone_journal::follow::Followed;
 use fieldstone_journal::instant::{Instant, ReadOwn};
 
 use super::connection::{Connection, Connections, Patience};
@@ -140,7 +140,12 @@ impl EngineReader {
             if let Some(value) = work(&moment)? {
                 return Ok(value);
             }
-            let (_, newest) = self.store.newer(&moment.seen.feed)?;
+            let (_, mut newest) = self.store.newer(&moment.seen.feed)?;
+            // Only an engine that is ahead of everything there is has applied what was lost; a read that came too late for
+            // its unflushed records says nothing of the engine.
+            if let Visibility::All(session) = visibility {
+                newest &= moment.unflushed(&self.store.journal, session).is_some();
+            }
             moment = ConsistentRead { newest, ..self.consistent_read_with(visibility, ReadOwn::AtOnce)? };
         }
         Err(remade())
@@ -182,12 +187,12 @@ impl EngineReader {
             }
             // Another process may have begun to rebuild the engine since this one followed the logs.
             let marks = index.watermarks();
-            if marks.as_ref().is_ok_and(|marks| !covers(marks, heads)) {
+            if marks.as_ref().is_ok_and(|marks| !marks.covers(heads)) {
                 index.end_read()?;
                 continue;
             }
             // Or it applied records that were unflushed when the read was taken: do not show them twice.
-            if overlaid && !newest && marks.as_ref().is_ok_and(|marks| is_ahead(marks, heads)) {
+            if overlaid && !newest && marks.as_ref().is_ok_and(|marks| feed.is_behind(marks)) {
                 index.end_read()?;
                 return Ok(None);
             }

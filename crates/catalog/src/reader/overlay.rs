@@ -33,9 +33,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_core::Result;
 use fieldstone_core::sync::Mutex;
-use fieldstone_format::Id;
-use fieldstone_journal::follow::{Followed, is_ahead};
+use fieldstone_journal::follow::Followed;
 use fieldstone_journal::instant::{Cursors, OwnRecords};
+use fieldstone_journal::marks::Heads;
 use fieldstone_journal::writer::PendingCursor;
 
 use super::connection::{Connection, Patience, keeps};
@@ -89,7 +89,7 @@ struct EngineCopy {
 #[derive(Debug)]
 struct LaidOver {
     /// The heads of the logs up to which the copy has followed them.
-    heads: Vec<(Id, u64)>,
+    heads: Heads,
     pending: Cursors,
 }
 
@@ -271,7 +271,7 @@ impl Overlays {
             return Ok(None);
         }
         // The copy may have followed a newer feed than the read's, with other decisions.
-        if !moment.newest && is_ahead(&index.watermarks()?, &moment.seen.heads) {
+        if !moment.newest && moment.seen.feed.is_behind(&index.watermarks()?) {
             return Ok(None);
         }
         Ok(Some(LaidOver { heads: moment.seen.heads.clone(), pending }))
@@ -306,6 +306,8 @@ impl Overlays {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use fieldstone_format::Id;
 
     use super::*;
     use crate::engine::Sqlite;

@@ -8,10 +8,10 @@
 use std::collections::HashMap;
 
 use fieldstone_core::sync::Mutex;
-use fieldstone_format::Id;
 use fieldstone_format::catalog::keeps_runs;
 use fieldstone_journal::Journal;
 use fieldstone_journal::instant::{Cursors, Instant};
+use fieldstone_journal::marks::Heads;
 use fieldstone_journal::writer::PendingCursor;
 
 use crate::query::RunInfo;
@@ -29,7 +29,7 @@ type Name = (Option<String>, String);
 /// The answers in one session.
 #[derive(Debug, Default)]
 struct Answers {
-    heads: Vec<(Id, u64)>,
+    heads: Heads,
     pending: Cursors,
     runs: HashMap<Name, RunInfo>,
 }

@@ -407,7 +407,7 @@ fn what_is_laid_over_is_seen_and_goes() {
         assert_eq!(read(&mut index), [1.0, 2.0]);
     }
     assert!(!index.overlay(None, &[]).unwrap());
-    assert_eq!(index.watermarks().unwrap()[&WRITER], 2);
+    assert_eq!(index.watermarks().unwrap().of(WRITER), 2);
 }
 
 #[test]

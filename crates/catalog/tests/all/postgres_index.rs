@@ -14,7 +14,7 @@ use fieldstone_testkit::postgres::{Server, shared};
 use fieldstone_testkit::require::full;
 
 /// An id that no other test of this process uses.
-fn store() -> Id {
+pub fn store() -> Id {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut id = [0; 16];
     id[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
@@ -103,7 +103,7 @@ fn many_apply_and_read_one_catalog_at_once() {
     let marks = index.watermarks().unwrap();
     index.end_read().unwrap();
     assert_eq!(names.len(), 3, "each run once: {names:?}");
-    assert!(marks.len() == 8 && marks.values().all(|mark| *mark == 6), "{marks:?}");
+    assert!(marks.logs.len() == 8 && marks.logs.values().all(|mark| *mark == 6), "{marks:?}");
     assert_eq!(rows(&mut index), 8 * 6 * 50);
 }
 
@@ -121,7 +121,7 @@ fn a_server_that_comes_back_older_is_applied_to_again() {
     server.resume();
     assert_eq!(index.begin_read().unwrap_err().kind(), ErrorKind::Unavailable);
     index.begin_read().unwrap();
-    let mark = index.watermarks().unwrap()[&Id([1; 16])];
+    let mark = index.watermarks().unwrap().of(Id([1; 16]));
     index.end_read().unwrap();
     let again: Vec<_> = [first, commit(1, 2, "b", vec![3.0]), commit(1, 3, "c", vec![3.0])]
         .into_iter()

@@ -1,9 +1,10 @@
-//! The list of live segments, with a mark for each log: the state of the graph's index. A new list replaces
+//! The list of live segments, with a mark for each living log: the state of the graph's index. A new list replaces
 //! the old one by rename.
 //!
 //! ```text
 //! manifest = magic: 8 bytes  version: varint  store: id  revision: varint
 //!            list { log: id  sequence: varint }                              marks
+//!            list { owner  number: varint  digest: u64 }                     taken
 //!            list { log: id  sequence: varint }                              prepared
 //!            list { transaction: id  print: bytes }                          decided
 //!            partitioning                                                    how it is cut into slots
@@ -12,17 +13,20 @@
 //!                                                                            these those that are finished
 //!            crc: u32 of all before
 //! ```
-//! A commit under *prepared* is below its log's mark and in no segment: its transaction was undecided.
+//! A commit under *prepared* is applied and in no segment: its transaction was undecided.
+//! *taken* names the takeover of each owner up to which everything is applied: logs that these and earlier ones replace
+//! have no mark.
 //! *decided* lists the transactions that have content in segments, each with a digest of the decision.
 
 use fieldstone_core::{Code, Result};
 
 use super::partitioning::{Partitioning, put_partitioning, read_partitioning};
 use crate::bytes::{Cursor, Put};
+use crate::version::TakeoverName;
 use crate::{Id, crc, unknown_version};
 
 const MAGIC: [u8; 8] = *b"FSGRAPHM";
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// A segment of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,9 +57,11 @@ pub struct Manifest {
     pub store: Option<Id>,
     /// Grows by one with each list.
     pub revision: u64,
-    /// How far each log is applied.
+    /// How far each log is applied that no takeover of `taken` or earlier replaces.
     pub marks: Vec<(Id, u64)>,
-    /// Commits below the marks that no segment holds.
+    /// The takeover of each owner up to which everything is applied, by owner.
+    pub taken: Vec<TakeoverName>,
+    /// Applied commits that no segment holds.
     pub prepared: Vec<(Id, u64)>,
     /// Transactions that have content in segments.
     pub decided: Vec<(Id, Vec<u8>)>,
@@ -74,13 +80,10 @@ impl Manifest {
         out.put_varint(VERSION);
         out.put_id(self.store.unwrap_or(Id([0; 16])));
         out.put_varint(self.revision);
-        for list in [&self.marks, &self.prepared] {
-            out.put_varint(list.len() as u64);
-            for (log, sequence) in list {
-                out.put_id(*log);
-                out.put_varint(*sequence);
-            }
-        }
+        put_commits(&mut out, &self.marks);
+        out.put_varint(self.taken.len() as u64);
+        self.taken.iter().for_each(|name| name.put(&mut out));
+        put_commits(&mut out, &self.prepared);
         out.put_varint(self.decided.len() as u64);
         for (transaction, print) in &self.decided {
             out.put_id(*transaction);
@@ -123,11 +126,14 @@ impl Manifest {
         }
         let mut manifest =
             Manifest { store: Some(cursor.id()?), revision: cursor.varint()?, ..Manifest::default() };
-        for list in [&mut manifest.marks, &mut manifest.prepared] {
-            for _ in 0..cursor.count(17)? {
-                list.push((cursor.id()?, cursor.varint()?));
-            }
+        manifest.marks = read_commits(&mut cursor)?;
+        for _ in 0..cursor.count(11)? {
+            manifest.taken.push(TakeoverName::read(&mut cursor)?);
         }
+        if !manifest.taken.is_sorted_by(|a, b| a.owner < b.owner) {
+            return Err(cursor.fail("the takeovers of a list of segments are out of order"));
+        }
+        manifest.prepared = read_commits(&mut cursor)?;
         for _ in 0..cursor.count(17)? {
             manifest.decided.push((cursor.id()?, cursor.bytes()?.to_vec()));
         }
@@ -156,9 +162,22 @@ impl Manifest {
     }
 }
 
+fn put_commits(out: &mut Vec<u8>, commits: &[(Id, u64)]) {
+    out.put_varint(commits.len() as u64);
+    for (log, sequence) in commits {
+        out.put_id(*log);
+        out.put_varint(*sequence);
+    }
+}
+
+fn read_commits(cursor: &mut Cursor<'_>) -> Result<Vec<(Id, u64)>> {
+    (0..cursor.count(17)?).map(|_| Ok((cursor.id()?, cursor.varint()?))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::version::OwnerName;
 
     #[test]
     fn a_manifest_comes_back_and_no_other_one() {
@@ -167,6 +186,10 @@ mod tests {
             store: Some(a),
             revision: 3,
             marks: vec![(a, 5), (b, 600)],
+            taken: vec![
+                TakeoverName { owner: OwnerName::User(1000), number: 4, digest: 5 },
+                TakeoverName { owner: OwnerName::Subject([6; 8]), number: 300, digest: u64::MAX },
+            ],
             prepared: vec![(b, 4)],
             decided: vec![(b, vec![1, 2])],
             partitioning: Partitioning { slots: 2, ..Partitioning::default() },

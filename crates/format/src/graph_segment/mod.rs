@@ -12,7 +12,7 @@
 //! | [`adjacency`] | incoming and outgoing relations of one vertex |
 //! | [`rows`] | name and versions of one vertex, properties of one relation |
 //! | [`directory`] | sections, pages, names, users |
-//! | [`manifest`] | the list of live segments, with a mark for each log |
+//! | [`manifest`] | the list of live segments, with a mark for each living log |
 //! | [`partitioning`] | the division of the index into slots |
 
 pub mod adjacency;

@@ -1,4 +1,4 @@
-//! The applied part of the follower, and how it gets to disk: as a list of segments with a mark for each log.
+//! The applied part of the follower, and how it gets to disk: as a list of segments with a mark for each living log.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct Applied {
     pub segments: Vec<Arc<Segment>>,
     /// The slots, if there are several.
     pub(super) slots: Option<Arc<dyn Slots>>,
-    /// The last applied commit of each log.
+    /// How far the logs are applied.
     pub marks: Marks,
     /// Commits of transactions whose state may still change.
     pub prepared: Vec<Arc<Commit>>,
@@ -40,7 +40,8 @@ impl Applied {
     fn list(&self) -> Manifest {
         let prepared = self.prepared.iter().map(|commit| (commit.writer, commit.sequence));
         let mut manifest = Manifest {
-            marks: self.marks.iter().map(|(log, sequence)| (*log, *sequence)).collect(),
+            marks: self.marks.logs.iter().map(|(log, sequence)| (*log, *sequence)).collect(),
+            taken: self.marks.taken.clone(),
             prepared: prepared.collect(),
             decided: self.decided.iter().map(|(id, print)| (*id, print.clone())).collect(),
             ..Manifest::default()

@@ -26,6 +26,7 @@ use fieldstone_format::graph::is_graph;
 use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_format::log::kinds;
+use fieldstone_format::version::TakeoverName;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
 use fieldstone_journal::follower::{Again, FieldLookup, Follower, Marks, Wait};
 
@@ -108,7 +109,7 @@ impl GraphFollower {
         follower.applied = Applied {
             segments,
             slots,
-            marks: manifest.marks.into_iter().collect(),
+            marks: Marks { logs: manifest.marks.into_iter().collect(), taken: manifest.taken },
             decided: manifest.decided.into_iter().collect(),
             saved: manifest.revision,
             ..Applied::default()
@@ -339,7 +340,7 @@ impl Follower for GraphFollower {
     }
 
     fn commit(&mut self, commit: &Commit) -> Result<()> {
-        let mark = self.draft().applied.marks.get(&commit.writer).copied().unwrap_or(0);
+        let mark = self.draft().applied.marks.of(commit.writer);
         // A commit at or below the mark was applied before.
         if commit.sequence > mark && commit.side.iter().any(is_graph) {
             self.take(&Arc::new(commit.clone()));
@@ -348,7 +349,12 @@ impl Follower for GraphFollower {
     }
 
     fn mark(&mut self, log: Id, sequence: u64) -> Result<()> {
-        self.draft().applied.marks.insert(log, sequence);
+        self.draft().applied.marks.logs.insert(log, sequence);
+        Ok(())
+    }
+
+    fn take(&mut self, newest: &[TakeoverName], logs: &[Id]) -> Result<()> {
+        self.draft().applied.marks.take(newest, logs);
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use fieldstone_graph::follower::{GraphFollower, SlotHost, dump};
 use fieldstone_graph::state::GraphState;
 use fieldstone_journal::conformance::follower::{Harness, run_all};
 use fieldstone_journal::conformance::history::History;
+use fieldstone_journal::conformance::taken::r24_counted;
 use fieldstone_journal::feed::Commit;
 use fieldstone_journal::follower::{Follower, Wait};
 use fieldstone_slots::SlotOptions;
@@ -52,6 +53,23 @@ fn it_shows_them_cut_into_slots() {
         let partitioning = Partitioning { slots, scheme, threshold: 1, ..Partitioning::default() };
         run_all(|| Followers(Some(partitioning)), 0..8).unwrap();
     }
+}
+
+/// 100,000 relations in 50 logs: a takeover of them makes a follower apply nothing.
+#[test]
+fn r24_relations_are_applied_once_whatever_is_taken_over() {
+    let records = &mut |log: u64| {
+        let row = |i: u64| RelationRow {
+            kind: "read".into(),
+            source: VertexName::new("job", &(i % 500).to_string()),
+            target: VertexName::new("file", &i.to_string()),
+            version: Version { stamp: 1 + i, time: 0, deleted: false },
+            until: None,
+            props: Props::default(),
+        };
+        vec![Record::Relations((log * 2000..(log + 1) * 2000).map(row).collect()).encode()]
+    };
+    r24_counted(&mut Followers(None), 50, records).unwrap();
 }
 
 /// A transaction of many relations is built in parts, in parallel: the same row in two of them stays one row,

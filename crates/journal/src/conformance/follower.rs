@@ -22,30 +22,17 @@ use std::ops::Range;
 use fieldstone_core::env::sim::Random;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::log::SideRecord;
+use fieldstone_format::version::TakeoverName;
 
+pub use super::harness::Harness;
 use super::history::{History, Standing};
+use super::taken::r24_takeovers_are_applied_once;
 use crate::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
-use crate::follow::{Followed, Following, Pace, covers, follow, is_ahead, overlay, rebuild};
+use crate::follow::{Followed, Following, Pace, follow, overlay, rebuild};
 use crate::follower::{Again, FieldLookup, Follower, Marks, Wait};
 
 /// How often one tries to go on where others went on.
 const ROUNDS: usize = 100;
-
-/// One kind of follower.
-pub trait Harness {
-    /// A follower on an engine: an empty one when the number is given first, later another follower on the same rows,
-    /// as a second process has it.
-    fn open(&mut self, engine: usize, history: &History) -> Result<Box<dyn Follower>>;
-
-    /// Whether several followers can be open on one engine.
-    fn shares(&self) -> bool {
-        true
-    }
-
-    /// Side records of a commit. `heads`: the logs, each with the last commit made so far.
-    fn side(&mut self, dice: &mut Random, heads: &[(Id, u64)]) -> Vec<SideRecord>;
-}
 
 /// A behaviour, of the history that follows from a die.
 pub type Behaviour = fn(&mut dyn Harness, &mut Random) -> Result<()>;
@@ -60,7 +47,7 @@ macro_rules! behaviours {
 behaviours! {
     any_order_of_logs, portions, each_commit_alone, applied_twice, made_from_scratch, marks_stand_for_rows,
     given_up, others_in_pauses, an_older_feed_changes_nothing, overlays_go, what_is_decided_shows,
-    side_records_show,
+    side_records_show, r24_takeovers_are_applied_once,
 }
 
 /// Runs all behaviours, each with a harness of its own, on the histories of these seeds. An error or a panic
@@ -142,7 +129,7 @@ impl World {
         let lacks: Vec<&str> = self.dump.lines().filter(|line| !dump.lines().any(|l| l == *line)).collect();
         let more: Vec<&str> = dump.lines().filter(|line| !self.dump.lines().any(|l| l == *line)).collect();
         assert!(dump == self.dump, "it lacks {lacks:#?}\nand says {more:#?}");
-        assert!(covers(&follower.marks()?, self.heads()), "its marks do not reach the heads");
+        assert!(follower.marks()?.covers(&self.feed.heads()), "its marks do not reach the heads");
         Ok(())
     }
 
@@ -235,11 +222,10 @@ fn marks_stand_for_rows(harness: &mut dyn Harness, dice: &mut Random) -> Result<
     for round in 0..3 {
         heads = world.part(dice, &heads);
         world.follow(&mut *follower, &heads)?;
-        let known: Vec<(Id, u64)> = heads.iter().copied().filter(|(_, head)| *head > 0).collect();
-        let marks = follower.marks()?;
-        assert!(covers(&marks, &known), "marks lag behind what was followed");
-        assert!(!is_ahead(&marks, &known), "marks are ahead of the followed commits");
         let (feed, fields) = world.history.at(&heads)?;
+        let marks = follower.marks()?;
+        assert!(marks.covers(&feed.heads()), "marks lag behind what was followed");
+        assert!(!feed.is_behind(&marks), "marks are ahead of the followed commits");
         let mut other = harness.open(1 + round, &world.history)?;
         rebuild(&mut *other, &feed, &fields, &world.how())?;
         assert_eq!(follower.dump()?, other.dump()?, "rows of other commits than the marks say");
@@ -262,7 +248,7 @@ fn given_up(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
         follower.decide(&world.feed.decisions())?;
     }
     for (writer, head) in world.heads() {
-        let after = if clear { 0 } else { marks.get(writer).copied().unwrap_or(0) };
+        let after = if clear { 0 } else { marks.of(*writer) };
         follower.entries(&mut world.feed.entries(*writer, after))?;
         for commit in world.feed.commits(*writer, after)? {
             follower.commit(&commit?)?;
@@ -289,7 +275,7 @@ fn others_in_pauses(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> 
     // A feed that is behind what others did comes to an end; the newest one is never behind.
     assert_eq!(follow(&mut follower, &world.feed, &world.fields, &how)?, Followed::Done);
     for _ in 0..ROUNDS {
-        if covers(&follower.marks()?, world.heads()) {
+        if follower.marks()?.covers(&world.feed.heads()) {
             break;
         }
         world.follow(&mut follower, world.heads())?;
@@ -305,9 +291,9 @@ fn an_older_feed_changes_nothing(harness: &mut dyn Harness, dice: &mut Random) -
         let (one, two) = (world.part(dice, &[]), world.part(dice, &[]));
         world.follow(&mut *follower, &one)?;
         let (before, marks) = (follower.dump()?, follower.marks()?);
-        let ahead = is_ahead(&marks, &two);
-        let known: Vec<(Id, u64)> = two.iter().copied().filter(|(_, head)| *head > 0).collect();
-        let expected = match (covers(&marks, &known), ahead) {
+        let (feed, _) = world.history.at(&two)?;
+        let ahead = feed.is_behind(&marks);
+        let expected = match (marks.covers(&feed.heads()), ahead) {
             (false, true) => Followed::Behind,
             _ => Followed::Done,
         };
@@ -484,6 +470,10 @@ impl Follower for Interrupted<'_> {
 
     fn mark(&mut self, log: Id, sequence: u64) -> Result<()> {
         self.inner.mark(log, sequence)
+    }
+
+    fn take(&mut self, newest: &[TakeoverName], logs: &[Id]) -> Result<()> {
+        self.inner.take(newest, logs)
     }
 
     fn ask(&mut self, fields: &dyn FieldLookup, transaction: Option<Id>) -> Result<()> {

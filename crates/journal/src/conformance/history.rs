@@ -23,6 +23,7 @@ use fieldstone_format::log::{SideRecord, kinds};
 use fieldstone_format::version::Version;
 
 use crate::Journal;
+use crate::compact::CompactOptions;
 use crate::feed::{EntryChange, Feed, TransactionState};
 use crate::follower::{FieldLookup, HeldField};
 use crate::journal::JournalOptions;
@@ -55,6 +56,7 @@ pub type Side<'a> = &'a mut dyn FnMut(&mut Random, &[(Id, u64)]) -> Vec<SideReco
 /// A store that was written at random.
 #[derive(Debug)]
 pub struct History {
+    world: SimWorld,
     journals: Vec<Journal>,
     schema: Schema,
     env: Env,
@@ -68,25 +70,63 @@ pub struct History {
 impl History {
     /// Some ten to forty commits of up to four processes; `shared`: of two users.
     pub fn random(dice: &mut Random, shared: bool, side: Side<'_>) -> Result<History> {
-        let (world, mut history) = History::new(dice, shared)?;
+        let mut history = History::new(dice, shared, true)?;
         history.decisive = dice.one_in(3);
-        for _ in 0..10 + dice.below(30) {
-            world.advance(2_000_000_000);
+        let steps = 10 + dice.below(30);
+        history.go_on(dice, steps, side)?;
+        Ok(history)
+    }
+
+    /// A store in a folder, without a commit: its logs can be closed, and taken over.
+    pub fn begun(dice: &mut Random, shared: bool) -> Result<History> {
+        History::new(dice, shared, false)
+    }
+
+    /// Some more calls of its processes.
+    pub fn go_on(&mut self, dice: &mut Random, steps: u64, side: Side<'_>) -> Result<()> {
+        for _ in 0..steps {
+            self.world.advance(2_000_000_000);
             let clock = dice.below(7_200) as i64 - 3_600;
-            world.set_clock_offset(PROCESSES[dice.below(4) as usize].0, clock * 1_000_000_000);
-            history.step(dice, side)?;
-            history.heads = history.journals[0].looks().snapshot()?.heads();
+            self.world.set_clock_offset(PROCESSES[dice.below(4) as usize].0, clock * 1_000_000_000);
+            self.step(dice, side)?;
+            self.heads = self.journals[0].looks().snapshot()?.heads();
         }
-        for journal in &history.journals {
+        for journal in &self.journals {
             journal.unflushed().discard(&Session::default());
         }
-        history.look()?;
-        Ok(history)
+        self.look()
+    }
+
+    /// Closes some logs.
+    pub fn close_some(&mut self, dice: &mut Random) -> Result<()> {
+        let mut journals = self.journals.iter().filter(|_| dice.one_in(2));
+        journals.try_for_each(|journal| journal.close(&Session::default()))
+    }
+
+    /// One more log: a commit with these side records, and closed.
+    pub fn add_log(&mut self, records: Vec<SideRecord>) -> Result<()> {
+        self.world.advance(2_000_000_000);
+        let journal = &self.journals[0];
+        journal.unflushed().add(records, &Session::default())?;
+        journal.committer().flush(&Session::default())?;
+        journal.close(&Session::default())?;
+        self.look()
+    }
+
+    /// Takes over all logs that have ended.
+    pub fn take_over(&mut self) -> Result<()> {
+        let options = CompactOptions { grace: 0, ..CompactOptions::default() };
+        for journal in &self.journals {
+            // Changes of one folder within one tick of a clock may pass unseen.
+            self.world.advance(2_000_000_000);
+            journal.maintenance().compact(&options, &Session::default(), &mut |_| Ok(()))?;
+        }
+        self.look()
     }
 
     /// One transaction that two processes joined, with a field at least, and its decision.
     pub fn of_one_transaction(dice: &mut Random, side: Side<'_>) -> Result<OneTransaction> {
-        let (_, mut history) = History::new(dice, false)?;
+        let mut history = History::new(dice, false, true)?;
         let [opener, joined, ..] = &history.journals[..] else {
             return Err(Error::internal("there are not two processes"));
         };
@@ -117,13 +157,13 @@ impl History {
         Ok(())
     }
 
-    /// An empty store, on one medium or the other, and a handle of each process.
-    fn new(dice: &mut Random, shared: bool) -> Result<(SimWorld, History)> {
+    /// An empty store, in a folder or perhaps as objects, and a handle of each process.
+    fn new(dice: &mut Random, shared: bool, may_be_objects: bool) -> Result<History> {
         let world = SimWorld::new(dice.below(u64::MAX));
         for (host, user) in PROCESSES {
             world.set_uid(host, if shared { user } else { 1 });
         }
-        let objects = dice.one_in(2).then(|| Arc::new(Objects::default()));
+        let objects = (may_be_objects && dice.one_in(2)).then(|| Arc::new(Objects::default()));
         if objects.is_none() {
             make_shared_folders(&world)?;
         }
@@ -146,9 +186,8 @@ impl History {
         };
         let journals: Vec<Journal> =
             PROCESSES.iter().map(|(host, _)| open(world.process(host))).collect::<Result<_>>()?;
-        let history =
-            History { journals, schema, env, transactions: Vec::new(), heads: Vec::new(), decisive: false };
-        Ok((world, history))
+        let (transactions, heads) = (Vec::new(), Vec::new());
+        Ok(History { world, journals, schema, env, transactions, heads, decisive: false })
     }
 
     /// One call of one process. Refusals do not count: something belongs to another user, or has ended.
@@ -215,6 +254,12 @@ impl History {
     /// Transactions that were begun.
     pub fn transactions(&self) -> &[Id] {
         &self.transactions
+    }
+
+    /// The store as it is, and what stands there.
+    pub fn now(&self) -> Result<(Feed, Standing)> {
+        let feed = self.journals[0].looks().feed()?;
+        Ok((feed.clone(), Standing(feed)))
     }
 
     /// The store with these commits of each log, and with what stands there.
@@ -308,7 +353,7 @@ impl Standing {
             state.visible(kinds::FIELDS, writer, entry.sequence).or(prepared.filter(|_| open))
         };
         let mut newest: BTreeMap<Vec<u8>, (EntryOrder, EntryChange)> = BTreeMap::new();
-        for (writer, _) in self.0.heads() {
+        for (writer, _) in self.0.logs() {
             for entry in self.0.entries(writer, 0) {
                 let entry = entry?;
                 let Some(order) = order(writer, &entry) else { continue };

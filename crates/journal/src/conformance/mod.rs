@@ -2,4 +2,6 @@
 //! [`follower`] for followers of the logs.
 
 pub mod follower;
+pub mod harness;
 pub mod history;
+pub mod taken;

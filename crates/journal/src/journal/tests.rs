@@ -64,7 +64,7 @@ fn a_look_sees_what_was_flushed_before_it() {
     let older = looks.older(&looks.snapshot().unwrap(), &version).unwrap();
     assert_eq!((older.heads()[0].1, looks.count()), (1, before + 1));
     looks.refresh().unwrap();
-    assert_eq!(looks.feed().unwrap().heads(), looks.snapshot().unwrap().heads());
+    assert_eq!(looks.feed().unwrap().logs(), looks.snapshot().unwrap().heads());
     // A version that the handle was opened at stays.
     let pinned = open_as(&world, "b", JournalOptions { at: Some(version), writable: false, ..options() });
     flush_note(&writer, &session);

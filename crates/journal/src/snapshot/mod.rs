@@ -410,15 +410,7 @@ impl Snapshot {
 
     /// Whether all commits that a version names are here.
     fn reaches(&self, version: &Version) -> bool {
-        let named = |name: &fieldstone_format::version::TakeoverName| {
-            let own = self.taken.takeovers().all().iter().filter(|takeover| takeover.owner() == name.owner);
-            let same = |takeover: &&Arc<Takeover>| {
-                takeover.number() > name.number
-                    || (takeover.number(), takeover.digest) == (name.number, name.digest)
-            };
-            own.into_iter().any(|takeover| same(&takeover))
-        };
-        version.takeovers().iter().all(named)
+        version.takeovers().iter().all(|name| self.taken.takeovers().reach(name))
             && (version.is_reached(&self.living_heads()) || version.is_reached(&self.heads()))
     }
 

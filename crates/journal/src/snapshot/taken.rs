@@ -187,6 +187,11 @@ impl TakeoverContent {
         &self.takeovers
     }
 
+    /// Whether the snapshot has all that its takeovers hold.
+    pub fn is_whole(&self) -> bool {
+        self.cut.is_none()
+    }
+
     /// The version that the snapshot is cut back to, where takeovers hold more than that.
     pub fn cut_back_to(&self) -> Option<&Version> {
         self.cut.as_ref().filter(|_| !self.takeovers.is_empty()).map(|cut| &cut.version)

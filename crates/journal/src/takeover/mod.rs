@@ -223,6 +223,20 @@ impl Takeovers {
         (0..self.0.len()).filter(move |i| last_of_owner(&self.0[*i..])).map(|i| &self.0[i])
     }
 
+    /// Number of logs that they replace.
+    pub fn logs(&self) -> u64 {
+        self.0.iter().map(|takeover| takeover.rows(TakeoverTable::Names)).sum()
+    }
+
+    /// Whether they have all that a takeover has: it is one of them, or a later one of its owner is. One with its number
+    /// and another digest is of another store.
+    pub fn reach(&self, name: &TakeoverName) -> bool {
+        let own = || self.0.iter().filter(|takeover| takeover.owner() == name.owner);
+        let is_other =
+            |takeover: &Arc<Takeover>| takeover.number() == name.number && takeover.name() != *name;
+        own().any(|takeover| takeover.number() >= name.number) && !own().any(is_other)
+    }
+
     /// The log of a writer, and the takeover that replaces it.
     pub fn log(&self, writer: Id) -> Result<Option<(&Arc<Takeover>, TakenLog)>> {
         for takeover in &self.0 {

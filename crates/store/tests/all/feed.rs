@@ -41,7 +41,7 @@ fn world() -> (SimWorld, PathBuf, Vec<FrameInfo>) {
 /// Sequences of the commits with side records, and the problems that the feed reports.
 fn read(world: &SimWorld, after: u64) -> (Vec<u64>, Vec<Problem>) {
     let feed = open(world, "b").journal().looks().feed().unwrap();
-    let (writer, _) = feed.heads()[0];
+    let (writer, _) = feed.logs()[0];
     let found = feed.commits(writer, after).unwrap().map(|commit| commit.unwrap().sequence).collect();
     (found, feed.problems())
 }
@@ -55,7 +55,7 @@ fn commits_of_fields_alone_cost_nothing() {
         flush_with_side(&store, 1);
         (0..fields).for_each(|step| flush_one(&store, &format!("run=b,variable=t,step={step}"), b"x"));
         let feed = store.journal().looks().feed().unwrap();
-        let (writer, head) = feed.heads()[0];
+        let (writer, head) = feed.logs()[0];
         let before = world.counters().count(OpKind::Read);
         assert_eq!(feed.commits(writer, head - fields - 1).unwrap().count(), 1);
         reads.push(world.counters().count(OpKind::Read) - before);
@@ -64,7 +64,7 @@ fn commits_of_fields_alone_cost_nothing() {
     assert!(reads[1] <= reads[0] + 2, "reads with 1 and with 300 commits in between: {reads:?}");
     // A commit that was already followed costs nothing, and a feed of an older commit costs the way back.
     let feed = store.journal().looks().feed().unwrap();
-    let (writer, head) = feed.heads()[0];
+    let (writer, head) = feed.logs()[0];
     let before = world.counters().count(OpKind::Read);
     assert_eq!((feed.commits(writer, head).unwrap().count(), feed.entries(writer, head).count()), (0, 0));
     assert_eq!(world.counters().count(OpKind::Read), before);
@@ -120,7 +120,7 @@ fn a_damaged_index_is_named_and_what_is_readable_comes() {
     let (world, log, ends) = world();
     let store = open(&world, "b");
     let feed = store.journal().looks().feed().unwrap();
-    let (writer, _) = feed.heads()[0];
+    let (writer, _) = feed.logs()[0];
     assert_eq!(feed.entries(writer, 0).count(), 6);
     drop((feed, store));
     // The run of the last commit follows its payload of 20 bytes; its meta part comes first.

@@ -381,7 +381,7 @@ fn records(store: &Store) -> Result<BTreeSet<u64>> {
     let feed = store.journal().looks().feed()?;
     let decisions = feed.decisions();
     let mut found = BTreeSet::new();
-    for (writer, _) in feed.heads() {
+    for (writer, _) in feed.logs() {
         for commit in feed.commits(writer, 0)? {
             let commit = commit?;
             let decision = |id| decisions.iter().find(|decision| decision.transaction == id);

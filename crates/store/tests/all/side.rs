@@ -49,7 +49,7 @@ fn sees(store: &LocalStore, kind: u32, expected: &[u8]) -> Result<()> {
     let feed = store.journal().looks().feed()?;
     let decisions = feed.decisions();
     let mut found = Vec::new();
-    for (writer, _) in feed.heads() {
+    for (writer, _) in feed.logs() {
         for commit in feed.commits(writer, 0)? {
             let commit = commit?;
             let order = match commit.transaction {
@@ -129,7 +129,7 @@ fn a_feed_gives_commits_in_their_order(system: &dyn Folder) -> Result<()> {
     let (a, b) = (open(system, 0)?, open(system, 1)?);
     let (of_a, of_b) = (a.journal(), b.journal());
     assert_eq!(
-        (of_a.looks().feed()?.heads(), of_a.unflushed().records(&Session::default())),
+        (of_a.looks().feed()?.logs(), of_a.unflushed().records(&Session::default())),
         (vec![], vec![])
     );
     for n in 1..=6u8 {
@@ -149,7 +149,7 @@ fn a_feed_gives_commits_in_their_order(system: &dyn Folder) -> Result<()> {
     );
     flush(system, &b, Some(id))?;
     let feed = of_a.looks().feed()?;
-    let heads = feed.heads();
+    let heads = feed.logs();
     let of = |length: u64| heads.iter().find(|(_, sequence)| *sequence == length).copied();
     let (Some((first, _)), Some((second, _))) = (of(6), of(1)) else {
         panic!("the logs are {heads:?}");
@@ -170,7 +170,7 @@ fn a_feed_gives_commits_in_their_order(system: &dyn Folder) -> Result<()> {
     assert_eq!(sides(first, 4)?.len(), 1);
     let then = system.local(2, &Opening { at: Some(feed.version()), ..Opening::default() })?;
     let then = then.journal().looks().feed()?;
-    assert_eq!((then.heads(), then.problems().len()), (heads.clone(), 0));
+    assert_eq!((then.logs(), then.problems().len()), (heads.clone(), 0));
     assert_eq!(then.commits(first, 4)?.count(), 1);
     assert_eq!(of_a.looks().feed()?.commits(first, 4)?.count(), 2);
     Ok(())
@@ -192,7 +192,7 @@ fn a_feed_gives_entries(system: &dyn Folder) -> Result<()> {
     put(&a, 2, "t", Some(id))?;
     flush(system, &a, Some(id))?;
     let feed = open(system, 1)?.journal().looks().feed()?;
-    let (writer, _) = feed.heads()[0];
+    let (writer, _) = feed.logs()[0];
     let entries = |after: u64| -> Result<Vec<(String, u64, bool)>> {
         let of = |entry: EntryChange| (entry.key.to_string(), entry.sequence, entry.removal);
         feed.entries(writer, after).map(|entry| Ok(of(entry?))).collect()

@@ -199,6 +199,20 @@ fn a_list_goes_on_after_its_logs_are_gone() {
     assert_eq!(all.len(), 6_000);
 }
 
+/// What such a handle writes must name the store as others know it.
+#[test]
+fn a_handle_that_was_opened_before_the_store_existed_takes_over() {
+    let world = SimWorld::new(1);
+    let maker = open(&world, "a");
+    let writer = open(&world, "b");
+    flush_one(&writer, "run=a,variable=t,step=1", b"one");
+    close(&writer);
+    assert_eq!(compact(&maker).logs, (1, 0));
+    let reader = open(&world, "b");
+    assert_eq!(get(&reader, "run=a,variable=t,step=1").unwrap(), b"one");
+    assert!(reader.verify(&Request::new()).unwrap().damaged.is_empty());
+}
+
 /// One random call.
 fn act(random: &mut Random, store: &Store, transactions: &mut Vec<Id>, n: u64) {
     let key = format!(

@@ -176,7 +176,7 @@ fn a_forged_decision_counts_for_nobody_else() {
     let open_id = alice.begin().unwrap();
     put_in(&alice, "run=a,variable=t,step=6", b"open", open_id).unwrap();
     alice.flush(&Session::from(open_id)).unwrap();
-    let alices = alice.journal().looks().feed().unwrap().heads();
+    let alices = alice.journal().looks().feed().unwrap().logs();
     for (n, committed) in [(1, false), (2, true)] {
         let of = if committed { open_id } else { id };
         let decision = Decision { transaction: of, committed, kinds: u32::MAX, covers: alices.clone() };
@@ -301,7 +301,7 @@ fn what_may_not_be_read_is_skipped_and_named() {
 fn a_log_whose_name_begins_like_anothers_breaks_no_version() {
     let (world, alice) = shared();
     let before = alice.version().unwrap();
-    let (id, _) = alice.journal().looks().feed().unwrap().heads()[0];
+    let (id, _) = alice.journal().looks().feed().unwrap().logs()[0];
     let mut twin = [9; 16];
     twin[..8].copy_from_slice(&id.0[..8]);
     forge(&world, Id(twin), CommitRecord { stamp: 5, ..CommitRecord::default() });
@@ -342,7 +342,7 @@ fn a_slot_of_another_user_says_nothing_of_a_log() {
         }
         .encode()
     };
-    let slots: Vec<u8> = writer.journal().looks().feed().unwrap().heads().iter().flat_map(forged).collect();
+    let slots: Vec<u8> = writer.journal().looks().feed().unwrap().logs().iter().flat_map(forged).collect();
     put_as_bob(&world, "boards/aa.board", &slots);
     assert_eq!(get(&reader, KEY).unwrap(), b"v1", "nothing is lost");
     flush_one(&writer, KEY, b"v2");

@@ -62,7 +62,7 @@ fn side_records(store: &LocalStore) -> Result<Vec<String>> {
     let decisions: BTreeMap<Id, TransactionState> =
         feed.decisions().into_iter().map(|decision| (decision.transaction, decision)).collect();
     let mut records = Vec::new();
-    for (writer, _) in feed.heads() {
+    for (writer, _) in feed.logs() {
         for commit in feed.commits(writer, 0)? {
             let commit = commit?;
             let decided = |id| decisions.get(&id)?.visible(SIDE, writer, commit.sequence);
