@@ -597,7 +597,7 @@ fn r33_readers_do_not_notice_the_border() {
         assert_eq!(seen, n as u64 + 1);
     }
     let feed = former.journal().looks().feed().unwrap();
-    let commits: usize = feed.heads().iter().map(|(log, _)| feed.commits(*log, 0).unwrap().count()).sum();
+    let commits: usize = feed.logs().iter().map(|(log, _)| feed.commits(*log, 0).unwrap().count()).sum();
     assert_eq!(commits, 8);
 }
 
