@@ -151,11 +151,12 @@ impl FileMedium {
     }
 
     /// Removes files of the store that nothing names any more, given relative to its folder; returns those that are gone.
-    /// Logs go before what says where they ended, takeovers last (R29).
+    /// Logs go before their second names, or a writer that wakes would find one name and go on; then the ends of logs, and
+    /// takeovers last (R12, R29).
     pub fn remove_condemned(&self, mut paths: Vec<String>) -> Result<Vec<String>> {
         let rank = |path: &str| match path.rsplit('.').next() {
-            Some("ending") => 0,
-            Some("log") => 1,
+            Some("log") => 0,
+            Some("ending") => 1,
             Some("end") => 2,
             Some("data") => 3,
             _ => 4,
