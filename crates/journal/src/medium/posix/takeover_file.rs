@@ -19,6 +19,7 @@ use fieldstone_format::takeover::{TakeoverHeader, TakeoverRecord, file_name, new
 use fieldstone_format::{Id, crc};
 
 use super::FileMedium;
+use super::end_file::UNFINISHED;
 
 /// Bytes collected before they are written.
 const BUFFER: usize = 1 << 20;
@@ -184,10 +185,11 @@ impl FileMedium {
         }
     }
 
-    /// Removes what makers of takeovers left that are gone.
+    /// Removes unfinished takeovers and end files whose makers are gone.
     pub fn remove_stale_makers(&self) -> Result<()> {
         let logs = self.layout.logs();
-        for name in self.names_in("logs")?.iter().filter(|name| parse_new_name(name).is_some()) {
+        let is_unfinished = |name: &str| parse_new_name(name).is_some() || name.starts_with(UNFINISHED);
+        for name in self.names_in("logs")?.iter().filter(|name| is_unfinished(name)) {
             let path = logs.join(name);
             let age = |(_, changed): (_, i64)| self.env.clock.now().saturating_sub(changed);
             let is_own = |uid: u32| uid == self.env.identity.uid();
