@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use fieldstone::prelude::*;
-use fieldstone::{CompactOptions, CompactReport, Error, Request, json};
+use fieldstone::{CompactOptions, CompactReport, Error, json};
 
 use crate::arguments::{Selecting, Writing, bytes};
 use crate::output::{Done, Out, count, size};
@@ -47,10 +47,7 @@ pub struct Arguments {
 
 /// Compacts; an error of kind Corrupt after the report where damaged logs were left.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let requests = match arguments.selecting.requests()? {
-        requests if requests.iter().all(Request::is_empty) => &[],
-        requests => requests,
-    };
+    let requests = arguments.selecting.requests()?;
     let store = arguments.store.open_existing()?;
     let ticker = Ticker::start(format!("compacting {}", store.url()), out);
     let (max_bytes, grace) = (arguments.max_bytes, arguments.grace);
