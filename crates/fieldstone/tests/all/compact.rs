@@ -93,7 +93,8 @@ fn answers(both: &Both) -> String {
     let hits = both.catalog.attributes(&Query::all()).unwrap();
     let hits: Vec<_> = (0..).map_while(|row| hits.hit(row)).collect();
     for hit in &hits {
-        writeln!(text, "{hit:?} by {:?}", both.catalog.user_name(hit.user)).unwrap();
+        let writer = both.catalog.writer(hit.id.writer).unwrap().unwrap();
+        writeln!(text, "{hit:?} by {:?} {writer:?}", both.catalog.user_name(hit.user)).unwrap();
     }
     for n in 0..6 {
         let file = vertex("file", &n.to_string());
