@@ -257,12 +257,14 @@ def report(value: Any) -> str:
 
 
 def _is_list(name: str, part: tuple[Any, ...]) -> bool:
-    # A version to which a store is pinned is a pair with a moment, and not a list.
-    return name != "format_pinned"
+    # A version to which a store is pinned is a pair with a moment, and counts before and after are numbers.
+    return name != "format_pinned" and not any(isinstance(item, int) for item in part)
 
 
 def _count(name: str, of: Any) -> Any:
-    """A count as it is read: bytes in their unit."""
+    """A count as it is read: bytes in their unit, before and after with words."""
+    if isinstance(of, tuple) and len(of) == 2 and all(isinstance(item, int) for item in of):
+        return f"{of[0]}, now {of[1]}"
     if name.startswith("bytes") and isinstance(of, Mapping):
         return {who: size(nbytes) for who, nbytes in of.items()}
     return size(of) if name.endswith("bytes") and isinstance(of, int) else of

@@ -18,6 +18,7 @@ from ._store import Store
 from .reports import (
     AcceptanceReport,
     CheckpointReport,
+    CompactReport,
     ExportReport,
     IngestReport,
     Stats,
@@ -83,6 +84,9 @@ def _transfer(
     fields_only: bool,
     progress: Any,
 ) -> TransferReport: ...
+def _compact(
+    store: _Store, request: _Request, max_bytes: int | None, grace: float, progress: Any
+) -> CompactReport: ...
 def _ingest_fdb(
     store: _Store, config: str, request: _Request, key: Any, python: str | None, progress: Any
 ) -> IngestReport: ...

@@ -13,17 +13,20 @@ store make an object of this class::
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, final
 
 from ._array_files import History, Mesh, histories_of, mesh_of, meshes_of
 from ._arrays import ArrayJob, open_job
+from ._compact import seconds, shown
 from ._graph import Graph
 from ._hits import Hits
 from ._native import (
     Table,
+    _compact,
     _export_grib,
     _exports_grib,
     _items,
@@ -39,7 +42,7 @@ from ._terms import Terms
 from ._transaction import Transaction
 from ._values import datetime_ns, plain
 from .errors import Error, Invalid
-from .reports import DeleteReport, ExportReport, RebuildReport
+from .reports import CompactReport, DeleteReport, ExportReport, RebuildReport
 
 if TYPE_CHECKING:  # imported where it is used: xarray is optional
     import xarray as xr
@@ -210,6 +213,40 @@ class Store(_Store):
     def graph(self) -> Graph:
         """The provenance graph: users, executions and data, and the origin of each result."""
         return Graph(self)
+
+    # -- administration
+
+    def compact(
+        self,
+        request: _Request = None,
+        *,
+        max_bytes: int | None = None,
+        grace: float | timedelta = 3600,
+        progress: Literal["auto"] | bool | Callable[[int, int], object] | None = None,
+    ) -> CompactReport:
+        """Puts one file, a takeover, in the place of this user's logs whose processes have closed them, so
+        that past writers cost nothing any more. Returns a CompactReport.
+
+        No answer changes, also at older versions, and other processes may read and write meanwhile. With
+        `request` it takes only logs that hold something that the request selects. `max_bytes` bounds the
+        bytes of logs that are read; the next call goes on. Replaced files stay for `grace`, in seconds or as
+        a timedelta, for processes that still read them; a later call removes them. Use 0 only if no other
+        process has the store open.
+
+        A log with damage stays as it is: ``report.left`` names it, and ``report.ok`` is False.
+
+        `progress`: "auto" shows a line on a terminal; a function is called with (logs taken over, entries
+        written), and an exception from it ends the call. Takeovers made before stay.
+
+        Raises Denied for a store opened for reading and for a store of format 1, Invalid for a store in
+        memory, Unavailable if other processes compact the same logs all the time.
+        """
+        show = shown(progress, sys.stderr)
+        try:
+            return _compact(self, request, max_bytes, seconds(grace), show)
+        finally:
+            if show is not None and show is not progress:
+                sys.stderr.write("\r\x1b[K")
 
     # -- writing to the catalog
 

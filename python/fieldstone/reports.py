@@ -103,6 +103,46 @@ class CheckpointReport(_Report):
 
 
 @dataclass(frozen=True)
+class LeftLog:
+    """A log that has ended and that ``compact`` left as it is: its file, the reason, and whether a user
+    accepted its loss; then it stays, and nobody has to act."""
+
+    file: str
+    why: str
+    accepted: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.why}"
+
+
+@dataclass(frozen=True, repr=False)
+class CompactReport(_Report):
+    """Report of ``store.compact``: pairs (before, after) of the logs that a look at the store goes through,
+    of the segments and takeovers that a lookup may search, and of the store's files; the bytes that were
+    rewritten; the number of replaced files that stay until the grace is over (``waiting``); and the logs that
+    were left (``left``)."""
+
+    logs: tuple[int, int]
+    segments: tuple[int, int]
+    files: tuple[int, int]
+    nbytes: int
+    waiting: int = 0
+    left: tuple[LeftLog, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether no log was left because of damage."""
+        return all(log.accepted for log in self.left)
+
+    def __repr__(self) -> str:
+        pairs = f"logs={self.logs}, segments={self.segments}, files={self.files}"
+        return (
+            f"CompactReport({pairs}, nbytes={self.nbytes}, waiting={self.waiting}, "
+            f"{_bounded('left', self.left)})"
+        )
+
+
+@dataclass(frozen=True)
 class WriterStatus:
     """One writer: its id, host, process and user. Its state is "open", "closed", "ended" (somebody else ended
     its log), "gone" (a process of this host ended without closing) or "silent" (one on another host has not

@@ -2,7 +2,7 @@
 //! logic of its own; the package `fieldstone` in Python is a thin layer over it.
 //!
 //! Modules: `data` lends memory (with `catalog::arrow`, the only `unsafe` code); `request` and `keys` convert
-//! requests and keys; `opening` opens; `store`, `fields`, `listing`, `expand` and `table` are the classes; `describe`
+//! requests and keys; `opening` opens; `store`, `fields`, `listing`, `expand` and `table` are the classes; `compact` takes logs over; `describe`
 //! serves xarray, `chunk` Zarr; `ingest` takes files, `fdb` the fields of an FDB, `grib` GRIB messages; `reports` and
 //! `errors` make objects of classes defined in Python; `log` forwards records to `logging`; `catalog` covers runs,
 //! tags and attributes, `graph` provenance, `execution` executions, `context` the execution that a call belongs to,
@@ -17,6 +17,7 @@ mod catalog;
 mod checkpoint;
 mod chunk;
 mod comm;
+mod compact;
 mod container;
 mod context;
 mod data;
@@ -79,6 +80,8 @@ mod native {
     use super::chunk::{PyBlock, field, length, made};
     #[pymodule_export]
     use super::comm::check_comm;
+    #[pymodule_export]
+    use super::compact::compact;
     #[pymodule_export]
     use super::container::{PyContainer, PyVar, container_create, container_open};
     #[pymodule_export]

@@ -2,7 +2,8 @@
 
 use fieldstone::transfer::TransferReport;
 use fieldstone::{
-    ABSENT, AcceptanceReport, CheckpointReport, Code, IngestReport, Stats, Status, VerifyReport,
+    ABSENT, AcceptanceReport, CheckpointReport, Code, CompactReport, IngestReport, Stats, Status,
+    VerifyReport,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -79,6 +80,22 @@ pub fn checkpoint<'py>(py: Python<'py>, report: &CheckpointReport) -> PyResult<B
         bytes: report.bytes,
         files: report.files,
         seconds: report.nanoseconds as f64 / 1e9,
+    })
+}
+
+/// The result of a compaction.
+pub fn compacted(py: Python<'_>, report: CompactReport) -> PyResult<Bound<'_, PyAny>> {
+    let left = report.left.into_iter();
+    let left =
+        left.map(|log| report!(py, "LeftLog", { file: log.file, why: log.why, accepted: log.accepted }));
+    let left = PyTuple::new(py, left.collect::<PyResult<Vec<_>>>()?)?;
+    report!(py, "CompactReport", {
+        logs: report.logs,
+        segments: report.segments,
+        files: report.files,
+        nbytes: report.nbytes,
+        waiting: report.waiting,
+        left: left,
     })
 }
 

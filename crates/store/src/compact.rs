@@ -15,6 +15,9 @@ use crate::local::LocalStore;
 use crate::read::{Match, Matcher};
 use crate::snapshot::Snapshot;
 
+/// Entries between two reports of progress.
+const ENTRIES: u64 = 1024;
+
 impl LocalStore {
     /// Takes over ended logs of this user, and removes files that earlier takeovers replaced a grace ago; see the facade's
     /// `Store::compact`. `each` hears how far it is, and may end it by an error.
@@ -32,10 +35,10 @@ impl LocalStore {
             grace: what.grace,
             ..CompactOptions::default()
         };
-        let report = journal.maintenance().compact(&options, &what.session, each)?;
+        let report = journal.maintenance().compact(&options, &what.session, &mut now_and_then(each))?;
         let snapshot = journal.looks().snapshot()?;
         let left = report.left.into_iter().map(|left| LeftLog {
-            accepted: writer_of(&left.file).is_some_and(|writer| snapshot.accepted.end(writer).is_some()),
+            accepted: writer_of(&left.file).is_some_and(|writer| is_accepted(&snapshot, writer)),
             file: left.file,
             why: left.why,
         });
@@ -103,6 +106,28 @@ fn holds_selected(source: &EntrySource, index: usize, matcher: &mut Matcher) -> 
         }
     }
     Ok(false)
+}
+
+/// Passes on the first report, those of a takeover that was made, and some of those between: a caller may be far away.
+fn now_and_then(
+    each: &mut dyn FnMut(CompactProgress) -> Result<()>,
+) -> impl FnMut(CompactProgress) -> Result<()> {
+    let mut last: Option<CompactProgress> = None;
+    move |progress| {
+        let is_due = |last: &CompactProgress| {
+            progress.logs != last.logs || progress.entries.abs_diff(last.entries) >= ENTRIES
+        };
+        if last.as_ref().is_none_or(is_due) {
+            last = Some(progress);
+            each(progress)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a loss of a writer was accepted: `verify` says whether anything else of its log is damaged.
+fn is_accepted(snapshot: &Snapshot, writer: Id) -> bool {
+    snapshot.accepted.all().iter().any(|loss| loss.acceptance.writer == writer)
 }
 
 /// The writer whose log a file is.

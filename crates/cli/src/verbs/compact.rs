@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use fieldstone::prelude::*;
-use fieldstone::{CompactOptions, CompactReport, Error, Request, json};
+use fieldstone::{CompactOptions, CompactReport, Error, json};
 
 use crate::arguments::{Selecting, Writing, bytes};
 use crate::output::{Done, Out, count, size};
@@ -18,11 +18,11 @@ Examples:
   fieldstone compact store --max-bytes 10G --quiet
   fieldstone compact store --grace 0
 
-Each process that writes leaves a log, and every look at the store goes through all logs. This puts one file, a takeover,
-in the place of your logs whose processes have closed them. No answer changes, also at older versions (--at), and others may
-read and write meanwhile. With a request it takes only logs that hold something that the request selects. The files
-that a takeover replaced stay for --grace, for processes that still read them; a later call removes them. Give --grace 0
-only if no other process has the store open.
+Each process that writes leaves a log, and every look at the store goes through all logs. This puts one file, a
+takeover, in the place of your logs whose processes have closed them. No answer changes, also at older versions (--at),
+and others may read and write meanwhile. With a request it takes only logs that hold something that the request
+selects. The files that a takeover replaced stay for --grace, for processes that still read them; a later call removes
+them. Give --grace 0 only if no other process has the store open.
 
 Ends with 5 if it left a log because of damage, after it has taken over all others.
 
@@ -47,10 +47,7 @@ pub struct Arguments {
 
 /// Compacts; an error of kind Corrupt after the report where damaged logs were left.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let requests = match arguments.selecting.requests()? {
-        requests if requests.iter().all(Request::is_empty) => &[],
-        requests => requests,
-    };
+    let requests = arguments.selecting.requests()?;
     let store = arguments.store.open_existing()?;
     let ticker = Ticker::start(format!("compacting {}", store.url()), out);
     let (max_bytes, grace) = (arguments.max_bytes, arguments.grace);

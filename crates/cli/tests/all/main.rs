@@ -7,6 +7,7 @@
 mod arrays;
 mod catalog;
 mod codes_and_help;
+mod compact;
 mod completion;
 mod container;
 mod harness;

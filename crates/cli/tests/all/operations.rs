@@ -51,6 +51,7 @@ fn without_the_folder_of_logs_every_verb_ends_with_5_and_none_makes_it() {
         "delete store runs run=a --doit",
         "init store",
         "init store --if-exists error",
+        "compact store",
         "upgrade store",
         "accept store logs/00112233445566778899aabbccddeeff.log",
     ];

@@ -35,7 +35,8 @@ pub type OnCompact<'a> = dyn Fn(CompactProgress) -> Result<()> + 'a;
 /// Options of [`Store::compact`].
 #[derive(Clone)]
 pub struct CompactOptions<'a> {
-    /// Takes over only logs with an entry that one of these requests selects; without any, all ended logs.
+    /// Takes over only logs with an entry that one of these requests selects; without any, or with an empty one, all
+    /// ended logs.
     pub requests: &'a [Request],
     /// The number of bytes of logs to read at most; the next call goes on from there.
     pub max_bytes: Option<u64>,

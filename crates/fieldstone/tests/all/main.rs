@@ -27,6 +27,7 @@ mod catalog_transactions;
 mod catalog_unflushed;
 mod catalog_waits;
 mod codes;
+mod compact;
 mod cubes;
 // From the tests of the crate below: the meaning of views, written a second time.
 #[allow(dead_code)]

@@ -10,7 +10,8 @@ pub use fieldstone_journal::compact::CompactProgress;
 /// The ended logs to take over, and the limits.
 #[derive(Debug, Clone)]
 pub struct Compaction {
-    /// Only logs with an entry that one of these selects; all logs where there are none.
+    /// Only logs with an entry that one of these selects; all logs where there are none, or
+    /// where one is empty.
     pub requests: Vec<Request>,
     /// Most bytes of logs that are read.
     pub max_bytes: Option<u64>,
