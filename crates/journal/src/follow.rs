@@ -26,6 +26,7 @@ use fieldstone_core::Result;
 use fieldstone_core::env::Clock;
 use fieldstone_core::planted::{self, Planted};
 use fieldstone_format::Id;
+use fieldstone_format::version::TakeoverName;
 use tracing::field::{Empty, debug};
 use tracing::{Span, debug_span};
 
@@ -59,7 +60,7 @@ pub struct Following<'a> {
     /// Whether other processes are waited for.
     pub wait: Wait,
     /// Whether nobody can give a newer feed: a follower with marks beyond it applied what logs have lost since, and is made
-    /// from scratch.
+    /// from scratch; one that hosts share may also have what shows late here.
     pub newest: bool,
     /// How much is done at once.
     pub pace: Pace<'a>,
@@ -243,12 +244,16 @@ impl Replay<'_> {
     /// Applies what lies beyond the marks.
     fn go_on_from_marks(&mut self, follower: &mut dyn Follower) -> Result<Round> {
         // J-25: an older feed would take back what the follower has from a newer one.
-        if self.feed.is_behind(&follower.applied()?) {
+        let applied = follower.applied()?;
+        if self.feed.is_behind(&applied) {
             if !self.how.newest {
                 return Ok(Round::Stopped(Followed::Behind));
             }
-            // Logs have lost what it applied: nothing says which of its rows that was.
-            follower.clear()?;
+            // Logs have lost what it applied, and nothing says which of its rows that was; unless another host applied what
+            // shows late here.
+            if !follower.is_shared_by_hosts() || self.feed.contradicts(&applied) {
+                follower.clear()?;
+            }
         }
         follower.sound()?;
         let states = self.feed.decisions();
@@ -288,12 +293,19 @@ impl Replay<'_> {
                 return Ok(round);
             }
         }
-        if self.heads.taken.iter().any(|newest| !marks.taken.contains(newest)) {
-            let logs: Vec<Id> = taken.iter().map(|(log, _)| *log).collect();
-            follower.take(&self.heads.taken, &logs)?;
-        }
+        self.take(follower, &marks, &taken)?;
         follower.ask(self.fields, None)?;
         Ok(if follower.sound()? { Round::Done } else { Round::Again })
+    }
+
+    /// Ends the marks of logs that takeovers replace, once all that these hold is applied.
+    fn take(&self, follower: &mut dyn Follower, marks: &Marks, taken: &[(Id, u64)]) -> Result<()> {
+        // An older takeover than the applied one is there where files show late.
+        let is_new = |newest: &&TakeoverName| marks.number(newest.owner) < newest.number;
+        let newest: Vec<TakeoverName> = self.heads.taken.iter().filter(is_new).copied().collect();
+        let mut logs = self.feed.taken_with_marks(marks);
+        logs.extend(taken.iter().map(|(log, _)| *log));
+        if newest.is_empty() && logs.is_empty() { Ok(()) } else { follower.take(&newest, &logs) }
     }
 
     /// Gives the follower the entries, beyond its marks, of logs that takeovers replace: one walk over a takeover serves all

@@ -87,6 +87,12 @@ pub trait Follower {
         true
     }
 
+    /// Whether processes of several hosts apply to it. It must know how far it has logs whose marks ended, so that applying
+    /// them again, as a host does where a takeover shows late, changes nothing.
+    fn is_shared_by_hosts(&mut self) -> bool {
+        false
+    }
+
     /// How far each log is applied. None where all must be applied again.
     fn marks(&mut self) -> Result<Marks>;
 

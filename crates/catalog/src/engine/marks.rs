@@ -32,7 +32,10 @@ impl Index {
     pub fn set_watermark(&mut self, writer: Id, sequence: u64) -> Result<()> {
         let ground = &mut self.work.ground;
         let cells = [Cell::Int(ground.log(writer)?), Cell::Int(sequence as i64)];
-        ground.db.execute("UPDATE log SET sequence = $2 WHERE log = $1 AND sequence < $2", &cells)?;
+        // To a host where a takeover shows late, its logs live on.
+        let sql = "UPDATE log SET taken = 0, sequence = CASE WHEN sequence < $2 THEN $2 ELSE sequence END \
+                   WHERE log = $1 AND (sequence < $2 OR taken = 1)";
+        ground.db.execute(sql, &cells)?;
         ground.names.applied(writer, sequence);
         Ok(())
     }

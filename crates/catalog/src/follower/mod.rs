@@ -33,7 +33,7 @@ use fieldstone_journal::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionSt
 use fieldstone_journal::follower::{Again, FieldLookup, Follower, Marks, Wait};
 use fieldstone_journal::snapshot::Snapshot;
 
-use crate::engine::{FieldRow, Index, OwnerOf, Writer, dump};
+use crate::engine::{Dialect, FieldRow, Index, OwnerOf, Writer, dump};
 use roles::CatalogLocation;
 
 /// Rows of fields that are handed to the engine in one call.
@@ -141,6 +141,10 @@ pub fn writer_of(snapshot: &Snapshot, log: Id) -> Option<Writer> {
 }
 
 impl<I: BorrowMut<Index>> Follower for IndexFollower<'_, I> {
+    fn is_shared_by_hosts(&mut self) -> bool {
+        self.index().database().dialect() == Dialect::Postgres
+    }
+
     fn marks(&mut self) -> Result<Marks> {
         self.index().watermarks()
     }

@@ -126,6 +126,10 @@ impl Follower for Counted {
         self.inner.wants_entries()
     }
 
+    fn is_shared_by_hosts(&mut self) -> bool {
+        self.inner.is_shared_by_hosts()
+    }
+
     fn marks(&mut self) -> Result<Marks> {
         self.inner.marks()
     }

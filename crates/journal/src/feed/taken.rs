@@ -38,6 +38,26 @@ impl Feed {
             || marks.logs.iter().any(|(log, mark)| *mark > 0 && *mark > self.snapshot.head(*log))
     }
 
+    /// Whether no later feed can have what these marks stand for: a log that is taken over ends before its mark, or another
+    /// takeover has the number of an applied one.
+    pub fn contradicts(&self, marks: &Marks) -> bool {
+        let taken = &self.snapshot.taken;
+        taken.is_whole()
+            && (marks.taken.iter().any(|name| taken.takeovers().contradict(name))
+                || marks.logs.iter().any(|(log, mark)| {
+                    self.is_taken(*log) && taken.log(*log).is_some_and(|(_, log)| *mark > log.row.sequence)
+                }))
+    }
+
+    /// Logs that have a mark although a takeover replaces them.
+    pub fn taken_with_marks(&self, marks: &Marks) -> Vec<Id> {
+        let is_taken = |log: &&Id| self.is_taken(**log) && self.snapshot.taken.log(**log).is_some();
+        match self.snapshot.taken.is_whole() {
+            true => marks.logs.keys().filter(is_taken).copied().collect(),
+            false => Vec::new(),
+        }
+    }
+
     /// The logs that were taken over since some marks, each with its last commit. Rows that are damaged are left out. None
     /// at an older version: its heads have all logs.
     pub fn taken_since(&self, marks: &Marks) -> Result<Vec<(Id, u64)>> {

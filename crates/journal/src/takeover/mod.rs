@@ -228,13 +228,17 @@ impl Takeovers {
         self.0.iter().map(|takeover| takeover.rows(TakeoverTable::Names)).sum()
     }
 
-    /// Whether they have all that a takeover has: it is one of them, or a later one of its owner is. One with its number
-    /// and another digest is of another store.
+    /// Whether they have all that a takeover has: it is one of them, or a later one of its owner is.
     pub fn reach(&self, name: &TakeoverName) -> bool {
-        let own = || self.0.iter().filter(|takeover| takeover.owner() == name.owner);
-        let is_other =
-            |takeover: &Arc<Takeover>| takeover.number() == name.number && takeover.name() != *name;
-        own().any(|takeover| takeover.number() >= name.number) && !own().any(is_other)
+        let mut own = self.0.iter().filter(|takeover| takeover.owner() == name.owner);
+        own.any(|takeover| takeover.number() >= name.number) && !self.contradict(name)
+    }
+
+    /// Whether another takeover has the number of this one.
+    pub fn contradict(&self, name: &TakeoverName) -> bool {
+        let is_same =
+            |takeover: &Arc<Takeover>| (takeover.owner(), takeover.number()) == (name.owner, name.number);
+        self.0.iter().any(|takeover| is_same(takeover) && takeover.digest != name.digest)
     }
 
     /// The log of a writer, and the takeover that replaces it.
