@@ -53,7 +53,7 @@ use self::payload::Payload;
 use self::tables::SmallTables;
 use crate::identity::random_id;
 use crate::medium::Medium;
-use crate::medium::posix::{Named, TakeoverFile};
+use crate::medium::posix::{LinkOutcome, TakeoverFile};
 
 /// How long files stay that a takeover replaced, nanoseconds.
 pub const GRACE: u64 = 3_600_000_000_000;
@@ -139,10 +139,10 @@ pub(crate) fn make(
     let named = written.map(|file| (file.link(&header.owner.name(), header.number), file));
     // Once the takeover may have its name, its data log stays, whatever happens.
     let outcome = match named {
-        Ok((Named::Own, file)) => return file.sync_name().map(|()| true),
-        Ok((Named::Unsure(error), _)) => return Err(error),
-        Ok((Named::Others, _)) => Ok(false),
-        Ok((Named::Failed(error), _)) | Err(error) => Err(error),
+        Ok((LinkOutcome::Own, file)) => return file.sync_name().map(|()| true),
+        Ok((LinkOutcome::Unsure(error), _)) => return Err(error),
+        Ok((LinkOutcome::Others, _)) => Ok(false),
+        Ok((LinkOutcome::Failed(error), _)) | Err(error) => Err(error),
     };
     payload.give_up(medium, id);
     outcome

@@ -16,7 +16,7 @@ use crate::feed::{Commit, EntryChange, Feed, TransactionState};
 use crate::follow::{Followed, Following, Pace, follow, rebuild};
 use crate::follower::{Again, FieldLookup, Follower, Marks, Wait};
 
-/// A follower, and a record of what it was given.
+/// A follower, and a record of its input.
 struct Counted {
     inner: Box<dyn Follower>,
     /// Commits since it was last emptied.

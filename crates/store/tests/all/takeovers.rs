@@ -199,7 +199,7 @@ fn a_list_goes_on_after_its_logs_are_gone() {
     assert_eq!(all.len(), 6_000);
 }
 
-/// What such a handle writes must name the store as others know it.
+/// The takeover of such a handle must name the store as others know it.
 #[test]
 fn a_handle_that_was_opened_before_the_store_existed_takes_over() {
     let world = SimWorld::new(1);

@@ -56,7 +56,7 @@ use self::linked::Existence;
 use self::log_file::LogFile;
 use self::log_reader::{LogReader, read_header};
 use self::open_files::OpenFiles;
-pub use self::takeover_file::{Named, TakeoverFile};
+pub use self::takeover_file::{LinkOutcome, TakeoverFile};
 use self::watch::FolderWatch;
 use super::{Address, Claimed, DataWriter, Inspect, LogWriter, Medium, Watch};
 use crate::identity::StoreIdentity;

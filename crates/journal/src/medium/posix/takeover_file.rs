@@ -28,7 +28,7 @@ const STALE: i64 = 3_600_000_000_000;
 
 /// The outcome of giving a takeover its name.
 #[derive(Debug)]
-pub enum Named {
+pub enum LinkOutcome {
     /// It has the name.
     Own,
     /// Another takeover has it.
@@ -91,16 +91,16 @@ impl TakeoverFile {
     }
 
     /// Gives the file its name. From then on it counts.
-    pub fn link(&self, owner: &str, number: u64) -> Named {
+    pub fn link(&self, owner: &str, number: u64) -> LinkOutcome {
         let name = self.logs.join(file_name(owner, number));
-        let Err(error) = self.disk.link(&self.path, &name) else { return Named::Own };
+        let Err(error) = self.disk.link(&self.path, &name) else { return LinkOutcome::Own };
         // An answer may be lost on a network, after the link was made.
         let is_own = || -> io::Result<bool> { Ok(self.disk.stat(&name)?.inode == self.file.stat()?.inode) };
         match is_own() {
-            Ok(true) => Named::Own,
-            Ok(false) => Named::Others,
+            Ok(true) => LinkOutcome::Own,
+            Ok(false) => LinkOutcome::Others,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                Named::Failed(match error.kind() == io::ErrorKind::Unsupported {
+                LinkOutcome::Failed(match error.kind() == io::ErrorKind::Unsupported {
                     true => {
                         Error::invalid("the file system of the store has no hard links: it has no takeovers")
                             .with_hint(
@@ -110,7 +110,7 @@ impl TakeoverFile {
                     false => Error::io("link", &name, error),
                 })
             }
-            Err(_) => Named::Unsure(Error::io("link", &name, error)),
+            Err(_) => LinkOutcome::Unsure(Error::io("link", &name, error)),
         }
     }
 
