@@ -93,6 +93,9 @@ pub struct OpenOptions {
     pub if_exists: Option<IfExists>,
     /// The format version of a new store, the newest if absent; [`init`] pins it.
     pub format: Option<u32>,
+    /// Whether a close now and then takes over a few ended logs; if absent, unless the environment variable
+    /// `FIELDSTONE_CLOSING_MERGES` is 0.
+    pub closing_merges: Option<bool>,
 }
 
 /// Opens the store at `url`: a folder's path, a `file:` URL, whose path is decoded (`file:///my%20store`), or `memory:`
@@ -288,7 +291,7 @@ fn open_local(
         origin: origin(options),
         if_exists: options.if_exists,
         format: options.format,
-        closing_merges: native && merges_on_close(),
+        closing_merges: native && options.closing_merges.unwrap_or_else(merges_on_close),
         ..LocalOptions::default()
     };
     let fields = LocalStore::open(env, path, options)?;

@@ -186,7 +186,8 @@ fn a_skipped_log_is_reported_on_stderr() {
 fn status_of_a_thousand_writers_is_one_screen() {
     let t = TestStore::empty();
     let url = t.file("store").to_string_lossy().into_owned();
-    let store = || fieldstone::open(&url, &OpenOptions::default()).unwrap();
+    let options = OpenOptions { closing_merges: Some(false), ..OpenOptions::default() };
+    let store = || fieldstone::open(&url, &options).unwrap();
     for i in 0..200 {
         let store = store();
         let key = [("run", "a"), ("variable", "t"), ("step", &i.to_string())];
