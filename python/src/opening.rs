@@ -106,6 +106,7 @@ impl Opening {
             rank: self.rank,
             if_exists: if_exists(self.if_exists.as_deref())?,
             format: None,
+            closing_merges: None,
         };
         let handle = py.waiting(|| fieldstone::open(&self.url, &options)).or_raise()?;
         registry::add(&handle);
