@@ -135,14 +135,20 @@ pub(crate) fn make(
     let id = random_id(env);
     let mut header = header(env, inputs, id)?;
     let mut payload = Payload::copy(inputs, medium, id)?;
-    let outcome = write(env, medium, inputs, &mut header, &mut payload, each).and_then(|file| {
-        // The data log is durable before the name that makes it count.
-        file.publish(&header.owner.name(), header.number)
-    });
-    if !matches!(outcome, Ok(true)) {
-        payload.give_up(medium, id);
+    let outcome = write(env, medium, inputs, &mut header, &mut payload, each)
+        .and_then(|file| Ok((file.publish(&header.owner.name(), header.number)?, file)));
+    match outcome {
+        // It counts from now on, also where the sync of its name fails: its data log stays.
+        Ok((true, file)) => file.sync_name().map(|()| true),
+        Ok((false, _)) => {
+            payload.give_up(medium, id);
+            Ok(false)
+        }
+        Err(e) => {
+            payload.give_up(medium, id);
+            Err(e)
+        }
     }
-    outcome
 }
 
 fn header(env: &Env, inputs: &Inputs, id: Id) -> Result<TakeoverHeader> {

@@ -194,6 +194,10 @@ impl Maintenance<'_> {
                 Ok(())
             })?;
         }
+        if !due.is_empty() {
+            // Who made the takeover that replaces them may have died before it synced the name.
+            files.sync_logs()?;
+        }
         files.remove_condemned(due)?;
         files.remove_stale_makers()?;
         files.drop_slots(&|log: Id| Ok(snapshot.log(log).is_none() && snapshot.head(log) > 0))

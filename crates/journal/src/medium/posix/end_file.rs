@@ -25,7 +25,7 @@ pub const ENDS_SINCE: u32 = 2;
 const EPERM: i32 = 1;
 
 /// The beginning of the names of files that get their own name when they are whole.
-const UNFINISHED: &str = ".new-";
+pub const UNFINISHED: &str = ".new-";
 
 /// An end file, and the user whose file it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

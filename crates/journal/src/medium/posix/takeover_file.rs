@@ -14,11 +14,14 @@ use std::sync::Arc;
 use fieldstone_core::env::{Disk, DiskFile, Env, creation_failed, read_exact_at, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::board::{SLOT, Slot};
+use fieldstone_format::owner::Owner;
 use fieldstone_format::table::{BlockRef, BlockSink};
 use fieldstone_format::takeover::{TakeoverHeader, TakeoverRecord, file_name, new_name, parse_new_name};
 use fieldstone_format::{Id, crc};
 
 use super::FileMedium;
+use super::end_file::UNFINISHED;
+use super::takeovers::is_foreign;
 
 /// Bytes collected before they are written.
 const BUFFER: usize = 1 << 20;
@@ -76,22 +79,33 @@ impl TakeoverFile {
         self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))
     }
 
-    /// Gives the file its name, durably; `false` where another takeover has it.
+    /// Gives the file its name; `false` where another takeover has it.
     pub fn publish(&self, owner: &str, number: u64) -> Result<bool> {
         let name = self.logs.join(file_name(owner, number));
         match self.disk.link(&self.path, &name) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Ok(()) => Ok(true),
+            // A server may have made the link and lost its answer.
+            Err(_) if self.has_name(&name) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(e) if e.kind() == io::ErrorKind::Unsupported => {
-                return Err(Error::invalid(
-                    "the file system of the store has no hard links, and takeovers need them",
-                )
-                .with_hint("keep the store on another file system if it has to forget past writers"));
+                Err(Error::invalid("the file system of the store has no hard links, and takeovers need them")
+                    .with_hint("keep the store on another file system if it has to forget past writers"))
             }
-            Err(e) => return Err(Error::io("link", &name, e)),
+            Err(e) => Err(Error::io("link", &name, e)),
         }
-        self.disk.sync_dir(&self.logs).map_err(|e| Error::io("sync", &self.logs, e))?;
-        Ok(true)
+    }
+
+    /// Whether a name leads to this file.
+    fn has_name(&self, name: &Path) -> bool {
+        match (self.file.stat(), self.disk.stat(name)) {
+            (Ok(own), Ok(named)) => own.inode == named.inode,
+            _ => false,
+        }
+    }
+
+    /// Makes the name durable.
+    pub fn sync_name(&self) -> Result<()> {
+        self.disk.sync_dir(&self.logs).map_err(|e| Error::io("sync", &self.logs, e))
     }
 }
 
@@ -143,6 +157,23 @@ impl FileMedium {
         Ok(gone)
     }
 
+    /// The number of a user's next takeover: others may have put files under the names of his (R60).
+    pub fn next_takeover(&self, user: u32, newest: u64) -> u64 {
+        let (disk, owner) = (&*self.env.disk, Owner::User(user).name());
+        let folder_owner = disk.stat(&self.layout.logs()).ok().map(|stat| stat.uid);
+        let mut number = newest + 1;
+        while is_foreign(disk, &self.layout, (&owner, number), folder_owner) {
+            number += 1;
+        }
+        number
+    }
+
+    /// Makes the names in the folder of logs durable.
+    pub fn sync_logs(&self) -> Result<()> {
+        let logs = self.layout.logs();
+        self.env.disk.sync_dir(&logs).map_err(|e| Error::io("sync", &logs, e))
+    }
+
     /// Names of files in a folder of the store.
     pub fn names_in(&self, folder: &str) -> Result<HashSet<String>> {
         let folder = self.layout.root().join(folder);
@@ -153,10 +184,10 @@ impl FileMedium {
         }
     }
 
-    /// Removes what makers of takeovers left that are gone.
+    /// Removes what makers of takeovers and of end files left that are gone.
     pub fn remove_stale_makers(&self) -> Result<()> {
         let logs = self.layout.logs();
-        for name in self.names_in("logs")?.iter().filter(|name| parse_new_name(name).is_some()) {
+        for name in self.names_in("logs")?.iter().filter(|name| is_unfinished(name)) {
             let path = logs.join(name);
             let age = |(_, changed): (_, i64)| self.env.clock.now().saturating_sub(changed);
             let is_own = |uid: u32| uid == self.env.identity.uid();
@@ -205,6 +236,11 @@ impl FileMedium {
         }
         Ok(())
     }
+}
+
+/// Whether a name in the folder of logs is that of a file which had no name of its own yet.
+fn is_unfinished(name: &str) -> bool {
+    parse_new_name(name).is_some() || name.starts_with(UNFINISHED)
 }
 
 /// Whole slots of a board.
