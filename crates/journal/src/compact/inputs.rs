@@ -211,7 +211,7 @@ pub fn choose(
     let (stay, taken) = own.split_at(first);
     Ok(Some(Inputs {
         user,
-        number: newest + 1,
+        number: medium.files().map_or(newest + 1, |files| files.next_takeover(user, newest)),
         logs,
         takeovers: taken.iter().map(|takeover| (*takeover).clone()).collect(),
         live: stay.iter().map(|takeover| (takeover.number(), takeover.digest)).collect(),

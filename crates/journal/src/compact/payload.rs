@@ -30,26 +30,36 @@ impl Payload {
     /// Copies the payload of all inputs.
     pub fn copy(inputs: &Inputs, medium: &dyn Medium, id: Id) -> Result<Payload> {
         let mut payload = Payload::default();
+        match payload.copy_all(inputs, medium, id) {
+            Ok(()) => Ok(payload),
+            Err(e) => {
+                payload.give_up(medium, id);
+                Err(e)
+            }
+        }
+    }
+
+    fn copy_all(&mut self, inputs: &Inputs, medium: &dyn Medium, id: Id) -> Result<()> {
         for log in &inputs.logs {
             let mut places = Vec::new();
             for commit in &log.commits {
                 let (begin, length) = commit.payload;
                 if length > 0 {
-                    let at = payload.copy_range(medium, id, (log.log.writer, 0), (begin, length))?;
+                    let at = self.copy_range(medium, id, (log.log.writer, 0), (begin, length))?;
                     places.push((begin, begin + length, at));
                 }
             }
-            payload.logs.push(places);
+            self.logs.push(places);
         }
         for takeover in &inputs.takeovers {
             let mut places = Vec::new();
             for (number, length) in &takeover.record.data_logs {
                 let range = (data::HEADER_LEN, length.saturating_sub(data::HEADER_LEN));
-                places.push((*number, payload.copy_range(medium, id, (takeover.header.id, *number), range)?));
+                places.push((*number, self.copy_range(medium, id, (takeover.header.id, *number), range)?));
             }
-            payload.takeovers.push(places);
+            self.takeovers.push(places);
         }
-        Ok(payload)
+        Ok(())
     }
 
     /// Copies a range of a file; returns its new begin.

@@ -414,6 +414,16 @@ impl Snapshot {
             && (version.is_reached(&self.living_heads()) || version.is_reached(&self.heads()))
     }
 
+    /// Damage that may hide commits which a version names: nobody knows then whether they are gone.
+    fn unreadable_names(&self) -> Option<Error> {
+        let is_takeover = |loss: &&Loss| loss.file.ends_with(".takeover");
+        let lost = self.losses.iter().find(is_takeover);
+        let lost = lost.map(|loss| Error::corrupt(format!("{}: {}", loss.file, loss.why)));
+        let names =
+            || self.taken.takeovers().all().iter().find_map(|takeover| takeover.each_log(|_| Ok(())).err());
+        lost.or_else(names)
+    }
+
     fn living_heads(&self) -> Vec<(Id, u64)> {
         self.logs.iter().map(|log| (log.writer, log.record.sequence)).collect()
     }
@@ -421,7 +431,7 @@ impl Snapshot {
     /// This snapshot cut back to an older version.
     pub fn at(&self, version: &Version, refresher: &Refresher) -> Result<Snapshot> {
         if !self.reaches(version) {
-            return Err(gone(None));
+            return Err(self.unreadable_names().unwrap_or_else(|| gone(None)));
         }
         let mut logs = Vec::new();
         for log in &self.logs {

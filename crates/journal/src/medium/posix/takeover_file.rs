@@ -14,12 +14,14 @@ use std::sync::Arc;
 use fieldstone_core::env::{Disk, DiskFile, Env, creation_failed, read_exact_at, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::board::{SLOT, Slot};
+use fieldstone_format::owner::Owner;
 use fieldstone_format::table::{BlockRef, BlockSink};
 use fieldstone_format::takeover::{TakeoverHeader, TakeoverRecord, file_name, new_name, parse_new_name};
 use fieldstone_format::{Id, crc};
 
 use super::FileMedium;
 use super::end_file::UNFINISHED;
+use super::takeovers::is_foreign;
 
 /// Bytes collected before they are written.
 const BUFFER: usize = 1 << 20;
@@ -175,6 +177,17 @@ impl FileMedium {
         Ok(gone)
     }
 
+    /// The number of a user's next takeover: others may have put files under the names of his (R60).
+    pub fn next_takeover(&self, user: u32, newest: u64) -> u64 {
+        let (disk, owner) = (&*self.env.disk, Owner::User(user).name());
+        let folder_owner = disk.stat(&self.layout.logs()).ok().map(|stat| stat.uid);
+        let mut number = newest + 1;
+        while is_foreign(disk, &self.layout, (&owner, number), folder_owner) {
+            number += 1;
+        }
+        number
+    }
+
     /// Names of files in a folder of the store.
     pub fn names_in(&self, folder: &str) -> Result<HashSet<String>> {
         let folder = self.layout.root().join(folder);
@@ -188,7 +201,6 @@ impl FileMedium {
     /// Removes unfinished takeovers and end files whose makers are gone.
     pub fn remove_stale_makers(&self) -> Result<()> {
         let logs = self.layout.logs();
-        let is_unfinished = |name: &str| parse_new_name(name).is_some() || name.starts_with(UNFINISHED);
         for name in self.names_in("logs")?.iter().filter(|name| is_unfinished(name)) {
             let path = logs.join(name);
             let age = |(_, changed): (_, i64)| self.env.clock.now().saturating_sub(changed);
@@ -238,6 +250,11 @@ impl FileMedium {
         }
         Ok(())
     }
+}
+
+/// Whether a name in the folder of logs is that of a file which had no name of its own yet.
+fn is_unfinished(name: &str) -> bool {
+    parse_new_name(name).is_some() || name.starts_with(UNFINISHED)
 }
 
 /// Whole slots of a board.

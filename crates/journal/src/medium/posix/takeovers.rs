@@ -15,6 +15,7 @@ use fieldstone_format::owner::Owner;
 use fieldstone_format::takeover::{HEADER_PREFIX, TAIL, TakeoverHeader, TakeoverTable, parse_file_name};
 use fieldstone_format::{Id, log};
 
+use super::layout::Layout;
 use super::open_files::{OpenFiles, read_vec};
 use super::store::Store;
 use crate::block_cache::BlockCache;
@@ -79,14 +80,16 @@ impl FolderTakeovers {
 
     /// Takes the names in the folder of logs; whether others count than before.
     pub fn list(&mut self, names: &[String], opener: &Opener<'_>) -> Result<bool> {
-        let mut by_owner: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut by_owner: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         for (owner, number) in names.iter().filter_map(|name| parse_file_name(name)) {
-            by_owner.entry(owner).and_modify(|newest| *newest = (*newest).max(number)).or_insert(number);
+            by_owner.entry(owner).or_default().push(number);
         }
         let (mut counted, mut opened) = (Vec::new(), HashMap::new());
         self.problems.clear();
         self.losses.clear();
-        for (owner, newest) in by_owner {
+        for (owner, mut numbers) in by_owner {
+            numbers.sort_unstable();
+            let Some(newest) = self.newest(owner, numbers, opener) else { continue };
             match self.open_owner(owner, newest, opener) {
                 Ok(all) => counted.extend(all),
                 Err(e)
@@ -114,6 +117,24 @@ impl FolderTakeovers {
             self.note_condemned()?;
         }
         Ok(moved)
+    }
+
+    /// The newest takeover of an owner, of these numbers. Files that others made under his name are passed over, with a note:
+    /// they must not hide his (R60).
+    fn newest(&mut self, owner: &str, mut numbers: Vec<u64>, opener: &Opener<'_>) -> Option<u64> {
+        while let Some(number) = numbers.pop() {
+            let shown = format!("logs/{}", fieldstone_format::takeover::file_name(owner, number));
+            let folder_owner = opener.store.map(|store| store.folder_owner);
+            let is_known = self.opened.contains_key(&shown);
+            if is_known
+                || !is_foreign(&*opener.env.disk, opener.files.layout(), (owner, number), folder_owner)
+            {
+                return Some(number);
+            }
+            let why = "its file belongs to neither its owner nor the owner of the folder".to_owned();
+            self.problems.push(Problem { file: shown, why, damage: false, skipped: true });
+        }
+        None
     }
 
     /// Notes logs that are still listed and replaced all the same: until their files go, each look would search all names
@@ -229,6 +250,21 @@ impl FolderTakeovers {
         };
         self.known.insert(log, found);
         Ok(found)
+    }
+}
+
+/// Whether the file of a takeover certainly belongs to somebody whose takeovers do not count for the user in its name.
+pub fn is_foreign(
+    disk: &dyn Disk,
+    layout: &Layout,
+    (owner, number): (&str, u64),
+    folder_owner: Option<u32>,
+) -> bool {
+    let user: Option<u32> = owner.strip_prefix('u').and_then(|uid| uid.parse().ok());
+    let path = layout.logs().join(fieldstone_format::takeover::file_name(owner, number));
+    match (user, disk.stat(&path)) {
+        (Some(user), Ok(stat)) => ![user, ROOT].contains(&stat.uid) && folder_owner != Some(stat.uid),
+        _ => false,
     }
 }
 
