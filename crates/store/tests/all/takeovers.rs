@@ -145,7 +145,7 @@ fn old_logs_stay_for_a_grace() {
     assert_eq!(get(&open(&world, "b"), "run=a,variable=t,step=1").unwrap(), b"one");
 }
 
-/// What such a handle writes must name the store as others know it.
+/// Its takeover must name the store as others know it.
 #[test]
 fn a_handle_that_was_opened_before_the_store_existed_takes_over() {
     let world = SimWorld::new(1);
