@@ -26,7 +26,7 @@ use fieldstone_format::version::TakeoverName;
 
 pub use super::harness::Harness;
 use super::history::{History, Standing};
-use super::taken::r24_takeovers_are_applied_once;
+use super::taken::{r24_takeovers_are_applied_once, r24_what_contradicts_the_logs_goes};
 use crate::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
 use crate::follow::{Followed, Following, Pace, follow, overlay, rebuild};
 use crate::follower::{Again, FieldLookup, Follower, Marks, Wait};
@@ -47,7 +47,7 @@ macro_rules! behaviours {
 behaviours! {
     any_order_of_logs, portions, each_commit_alone, applied_twice, made_from_scratch, marks_stand_for_rows,
     given_up, others_in_pauses, an_older_feed_changes_nothing, overlays_go, what_is_decided_shows,
-    side_records_show, r24_takeovers_are_applied_once,
+    side_records_show, r24_takeovers_are_applied_once, r24_what_contradicts_the_logs_goes,
 }
 
 /// Runs all behaviours, each with a harness of its own, on the histories of these seeds. An error or a panic
