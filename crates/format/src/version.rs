@@ -54,7 +54,7 @@ impl TakeoverName {
         out.put_u64(self.digest);
     }
 
-    /// Reads the bytes that [`put`](TakeoverName::put) wrote.
+    /// Reads a name that [`put`](TakeoverName::put) wrote.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<TakeoverName> {
         let owner = OwnerName::decode(cursor)?;
         Ok(TakeoverName { owner, number: cursor.varint()?, digest: cursor.u64()? })

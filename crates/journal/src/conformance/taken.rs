@@ -16,7 +16,7 @@ use crate::feed::{Commit, EntryChange, Feed, TransactionState};
 use crate::follow::{Followed, Following, Pace, follow, rebuild};
 use crate::follower::{Again, FieldLookup, Follower, Marks, Wait};
 
-/// A follower, and a record of its input.
+/// A follower, and a record of all that it was given.
 struct Counted {
     inner: Box<dyn Follower>,
     /// Commits since it was last emptied.
@@ -113,6 +113,47 @@ pub fn r24_counted(
     assert_eq!(before.given, given, "it was given again what it had applied");
     assert_eq!((half, behind.given), (logs / 2, logs), "it was given more than what it lacked");
     assert_eq!(after.given, logs);
+    Ok(())
+}
+
+/// A follower that has applied what the logs do not hold, or another store's takeovers, is made from scratch, once nobody can
+/// give a newer feed.
+pub fn r24_what_contradicts_the_logs_goes(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
+    let mut history = History::begun(dice, false)?;
+    for _ in 0..3 {
+        history.add_log(harness.side(dice, history.heads()))?;
+    }
+    for (engine, is_beyond) in [(0, true), (1, false)] {
+        let mut follower = Counted::new(harness.open(engine, &history)?);
+        follower.follow(&history.now()?, &history, 500_000_000)?;
+        let beyond = history.heads().iter().map(|(log, head)| (*log, head + 1)).next_back();
+        history.add_log(harness.side(dice, history.heads()))?;
+        history.take_over()?;
+        let (feed, fields) = history.now()?;
+        assert!(follower.begin(Wait::Yes)?);
+        follower.decide(&feed.decisions())?;
+        match beyond.filter(|_| is_beyond) {
+            Some((log, sequence)) => follower.mark(log, sequence)?,
+            None => {
+                let other = |name: TakeoverName| TakeoverName { digest: !name.digest, ..name };
+                let names: Vec<TakeoverName> = feed.heads().taken.into_iter().map(other).collect();
+                follower.take(&names, &[])?;
+            }
+        }
+        follower.end()?;
+        let pace = Pace::usual(&*history.env().clock);
+        let how = Following { wait: Wait::Yes, newest: false, pace };
+        assert_eq!(follow(&mut follower, &feed, &fields, &how)?, Followed::Behind);
+        let given = follower.given;
+        assert_eq!(
+            follow(&mut follower, &feed, &fields, &Following { newest: true, ..how })?,
+            Followed::Done
+        );
+        assert!(follower.given > given, "it was not made from scratch");
+        let mut whole = harness.open(2 + engine, &history)?;
+        rebuild(&mut *whole, &feed, &fields, &how)?;
+        assert_eq!((follower.dump()?, follower.marks()?), (whole.dump()?, whole.marks()?));
+    }
     Ok(())
 }
 
