@@ -141,6 +141,7 @@ impl Refresher {
         let is_accepted = |loss: &Loss| accepted.end(loss.log).is_some_and(|end| loss.seen >= end);
         let open: Vec<Id> = losses.iter().filter(|loss| !is_accepted(loss)).map(|loss| loss.log).collect();
         losses.retain(|loss| open.contains(&loss.log));
+        losses.extend(snapshot.taken.losses.iter().cloned());
         let ended = accepted.ended().filter(|log| !open.contains(log));
         let ended: Vec<String> = ended.map(|log| self.medium.shown(log, 0)).collect();
         problems.retain(|problem| !problem.damage || !ended.contains(&problem.file));

@@ -17,7 +17,7 @@ use fieldstone_format::{Id, acceptance, schema_extension, setting};
 
 use super::{AcceptedLoss, Decided, Order, Prepared, SchemaExtension, StoreSetting};
 use crate::entry_source::EntryCommit;
-use crate::medium::Problem;
+use crate::medium::{Loss, Problem};
 use crate::takeover::{TakenCommit, TakenLog, Takeover, Takeovers};
 
 /// The version that a snapshot is cut back to.
@@ -67,6 +67,8 @@ pub struct TakeoverContent {
     pub accepted: Vec<Arc<AcceptedLoss>>,
     /// Tables that could not be read whole.
     pub problems: Vec<Problem>,
+    /// Takeovers whose decisions could not be read: they may hide anything of their users.
+    pub losses: Vec<Loss>,
     heads: OnceLock<Vec<(Id, u64)>>,
     attempts: Mutex<HashMap<(u32, String), Option<Order>>>,
 }
@@ -95,18 +97,26 @@ impl TakeoverContent {
                 (TakeoverTable::StoreRecords, TakeoverContent::read_records(&mut taken, takeover)),
             ] {
                 match read {
-                    Err(e) if e.kind() == ErrorKind::Corrupt => taken.problems.push(Problem {
-                        file: takeover.shown.clone(),
-                        why: format!("{table:?}: {}", e.message()),
-                        damage: true,
-                        skipped: false,
-                    }),
+                    Err(e) if e.kind() == ErrorKind::Corrupt => {
+                        let why = format!("{table:?}: {}", e.message());
+                        taken.note_damage(takeover, table, why);
+                    }
                     read => read?,
                 }
             }
         }
         taken.takeovers = takeovers;
         Ok(taken)
+    }
+
+    /// Notes a table that cannot be read. Without its decisions a takeover seems to lack what they make visible.
+    fn note_damage(&mut self, takeover: &Takeover, table: TakeoverTable, why: String) {
+        let file = takeover.shown.clone();
+        if table == TakeoverTable::Transactions {
+            let (log, owner, known) = (takeover.header.id, takeover.user, takeover.number());
+            self.losses.push(Loss { log, owner, seen: 0, known, file: file.clone(), why: why.clone() });
+        }
+        self.problems.push(Problem { file, why, damage: true, skipped: false });
     }
 
     fn read_transactions(&mut self, takeover: &Arc<Takeover>) -> Result<()> {

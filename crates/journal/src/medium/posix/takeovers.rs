@@ -34,8 +34,8 @@ pub struct FolderTakeovers {
     counted: Takeovers,
     problems: Vec<Problem>,
     losses: Vec<Loss>,
-    /// The user with a takeover that replaces a log, as far as anybody asked.
-    known: HashMap<Id, Option<u32>>,
+    /// The users with takeovers that name a log, as far as anybody asked.
+    known: HashMap<Id, Vec<u32>>,
 }
 
 /// The world in which takeovers are opened.
@@ -112,8 +112,8 @@ impl FolderTakeovers {
         let moved = !counted.is_same(&self.counted);
         if moved {
             self.counted = counted;
-            // A log that was living may be replaced now; one that was replaced stays so.
-            self.known.retain(|_, user| user.is_some());
+            // A log that was living may be replaced now, and one of another user may be named by its own, too.
+            self.known.clear();
             self.note_condemned()?;
         }
         Ok(moved)
@@ -144,7 +144,10 @@ impl FolderTakeovers {
             let noted = takeover.each_below(TakeoverTable::Condemned, b"logs/", |path, _| {
                 let name = path.strip_prefix(b"logs/").and_then(|name| std::str::from_utf8(name).ok());
                 if let Some(log) = name.and_then(log::parse_file_name) {
-                    self.known.insert(log, Some(takeover.user));
+                    let users = self.known.entry(log).or_default();
+                    if !users.contains(&takeover.user) {
+                        users.push(takeover.user);
+                    }
                 }
                 Ok(())
             });
@@ -234,22 +237,25 @@ impl FolderTakeovers {
         self.problems.push(Problem { file, why, damage: !denied, skipped: denied });
     }
 
-    /// The user whose takeover replaces a log, if one does.
-    pub fn user_of(&mut self, log: Id) -> Result<Option<u32>> {
+    /// The users with takeovers that name a log: it is replaced if its own user is among them (R60).
+    pub fn users_of(&mut self, log: Id) -> Result<&[u32]> {
         if self.counted.is_empty() {
-            return Ok(None);
+            return Ok(&[]);
         }
-        if let Some(known) = self.known.get(&log) {
-            return Ok(*known);
+        if !self.known.contains_key(&log) {
+            let mut users = Vec::new();
+            for takeover in self.counted.all().iter() {
+                match takeover.log(log) {
+                    Ok(Some(_)) if !users.contains(&takeover.user) => users.push(takeover.user),
+                    Ok(_) => {}
+                    // The table is damaged, and `verify` says so: the log itself is read where it is still there.
+                    Err(e) if e.kind() == ErrorKind::Corrupt => {}
+                    Err(e) => return Err(e),
+                }
+            }
+            self.known.insert(log, users);
         }
-        let found = match self.counted.log(log) {
-            Ok(found) => found.map(|(takeover, _)| takeover.user),
-            // The table is damaged, and `verify` says so: the log itself is read where it is still there.
-            Err(e) if e.kind() == ErrorKind::Corrupt => None,
-            Err(e) => return Err(e),
-        };
-        self.known.insert(log, found);
-        Ok(found)
+        Ok(self.known.get(&log).map_or(&[], Vec::as_slice))
     }
 }
 

@@ -164,23 +164,28 @@ impl FolderWatch {
         if self.replaced.contains(&log) {
             return Ok(true);
         }
-        let Some(user) = self.takeovers.user_of(log)? else { return Ok(false) };
+        let users = self.takeovers.users_of(log)?;
+        if users.is_empty() {
+            return Ok(false);
+        }
         // The owner of the folder could replace the files of others anyway.
-        if self.store.is_some_and(|store| store.folder_owner == user) {
+        if self.store.is_some_and(|store| users.contains(&store.folder_owner)) {
             self.replaced.insert(log);
             return Ok(true);
         }
         let path = self.files.layout().log(log);
         let is_own = match self.env.disk.stat(&path) {
-            Ok(stat) => stat.uid == user,
+            Ok(stat) => users.contains(&stat.uid),
             // Its file is gone: what is known of it, or a board, says whose it was.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 let known = self.log_states.get(&log).map(|state| state.tip.uid);
-                let boards =
-                    || self.boards.slots().filter(|(_, slot)| slot.writer == log).map(|(owner, _)| owner);
+                let boards = || {
+                    let slots = self.boards.slots().filter(|(_, slot)| slot.writer == log);
+                    slots.map(|(owner, _)| owner)
+                };
                 known.map_or_else(
-                    || boards().count() == 0 || boards().any(|owner| owner == user),
-                    |uid| uid == user,
+                    || boards().count() == 0 || boards().any(|owner| users.contains(&owner)),
+                    |uid| users.contains(&uid),
                 )
             }
             Err(e) => return Err(Error::io("look at", &path, e)),
