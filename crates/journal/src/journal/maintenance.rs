@@ -195,7 +195,7 @@ impl Maintenance<'_> {
             })?;
         }
         if !due.is_empty() {
-            // Who made the takeover that replaces them may have died before it synced the name.
+            // The maker of the takeover that replaces them may have died before it synced the name.
             files.sync_logs()?;
         }
         files.remove_condemned(due)?;
