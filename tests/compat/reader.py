@@ -1,9 +1,9 @@
-"""Lists, reads and verifies a Fieldstone store with plain Python, written from spec/store-format.md alone.
+"""Lists, reads and verifies a Fieldstone store with plain Python, written from spec/ alone.
 
     python reader.py STORE [list | get KEY | verify]
 
-Numbers in comments are sections of that text. The reader reads the whole index at once; compressed blocks
-need `zstandard`.
+Numbers in comments are sections of store-format.md; `takeovers.py` reads takeovers. The reader reads the
+whole index at once; compressed blocks need `zstandard`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from contextlib import contextmanager, suppress
 from itertools import product
 from math import prod
 from pathlib import Path
+from types import SimpleNamespace
+
+sys.path.insert(0, str(Path(__file__).parent))
+import takeovers
 
 
 class Damage(ValueError):
@@ -269,23 +273,28 @@ def parse_entry(key: bytes, data: bytes, log: Log, table: list[tuple], version: 
         inside = all(a + n <= whole for a, n, whole in zip(start, count, shape, strict=True))
         check(inside and 0 not in chunk and length == prod(count) * size, "box, chunks and length disagree")
         kind = c.one("B")
+        where = getattr(log, "where", lambda number: number)  # of a takeover (takeovers.md, 4.3)
+        far, kind = kind & 0x40, kind & ~0x40
+        check(not far or (hasattr(log, "where") and kind in (1, 2, 5, 8)), f"location {kind + far}")
         check(kind != 6 or (flags, length) == (2, 0), "removal with flags or a length")
         check((kind == 9) == (flags == 0) and (flags or not length), "tombstone with flags or a length")
         check(kind != 9 or version >= 2, "tombstone in version 1")
         outside = c.get("tQQvvv" if kind in (3, 5) else "")
         form = {
             0: "",
-            1: "vvv",
-            2: "vvvvvI",
+            1: "hvvv",
+            2: "hvvvvvI",
             3: "v",
             4: "bI",
-            5: "vvvvI",
+            5: "vhvvvI",
             6: "ivv" * (kind == 6 and c.one("f")),
             7: "tvvv",
-            8: "tvvvvvvI",
+            8: "tvvvhvvvI",
             9: "tQi",
         }
-        place = c.get(form[kind])
+        head, _, tail = form[kind].partition("h")  # h: the log whose file is named, and nothing in logs
+        place, holder, tail = c.get(head), c.get("v" if far else ""), c.get(tail)
+        place = (*place, where(*holder, tail[0]), *tail[1:]) if tail else place
         if kind in (7, 8):
             check(version >= 2 and flags & 15 == 3 and length, "file of the store: version, flags or length")
             check(not {"", ".", ".."} & {*place[0].split("/")}, f"path {place[0]!r}")
@@ -325,7 +334,9 @@ class Store:
 
     def __init__(self, path: Path | str) -> None:
         self.path, self.problems, self.lost, self.data = Path(path), [], [], {}
-        self.entries, self.sums, self.decisions, slots, logs, began = [], [], {}, {}, {}, {}
+        self.entries, self.sums, self.decisions, slots, logs = [], [], {}, {}, {}
+        self.taken = takeovers.Takeovers(SimpleNamespace(**globals()), self)
+        began = self.taken.began
         owners, absent = {}, {}  # owners of logs, lost ones too; errors of logs that do not open
         check((self.path / "logs").is_dir(), "the folder logs is missing")
         for path in self.path.glob("boards/*.board"):
@@ -341,6 +352,7 @@ class Store:
                 logs[writer] = Log(self.path, writer, slots.get(writer, (0, 0, 0)))
             except (Damage, OSError) as problem:
                 absent[writer] = str(problem)
+        logs = {writer: log for writer, log in logs.items() if not self.taken.replaces(log)}
         for log in list(logs.values()):
             for writer, length in log.sealed.items():
                 if writer in logs and logs[writer].owner == log.owner:
@@ -349,7 +361,9 @@ class Store:
             with self.noting():
                 self.obey(path, logs)
         ends, given_up = self.accepted(logs, owners | {log.writer: log.owner for log in logs.values()})
-        self.problems += [problem for writer, problem in absent.items() if writer not in ends]
+        for writer, problem in absent.items():
+            if writer not in ends and (owners.get(writer), writer) not in self.taken.logs:
+                self.problems.append(problem)
         for log in logs.values():
             last, end = log.last(), ends.get(log.writer)
             if last and end is not None:
@@ -375,11 +389,12 @@ class Store:
                 check(not log.problem or torn, log.problem)
                 there = last.sequence if last else 0
                 check(log.slot[0] <= there or there == end, f"{log.name}: its board has more")
+        self.taken.settle()
         self.entries = [
             e
-            for e in self.entries
+            for e in self.entries + self.taken.entries
             if (e.log.writer, e.number, e.ordinal) not in given_up
-            and (e.place[0] not in (1, 2) or (e.log.writer, e.place[1]) not in given_up)
+            and (e.place[0] not in (1, 2) or takeovers.holder(e) not in given_up)
         ]
         with self.noting():
             form = rb"(fieldstone store\nformat 1\nid [0-9a-f]{32}\n)crc32c ([0-9a-f]{8})\n(schema\n(?s:.*))"
@@ -404,7 +419,7 @@ class Store:
         self, logs: dict[bytes, Log], owners: dict[bytes, int]
     ) -> tuple[dict[bytes, int], set[tuple]]:
         """Accepted losses (4.6): the ends of logs; data logs and entries that do not count."""
-        found, ends, given_up = [], {}, set()
+        found, ends, given_up = list(self.taken.losses), {}, set()
         for log in logs.values():
             with suppress(Damage, OSError):  # the code that reads the log names its damage
                 for f, (stamp, _, _, side, decision) in log.commits(log.last()):
@@ -431,13 +446,14 @@ class Store:
             self.problems.append(str(problem))
             self.lost += lost
 
-    def file(self, log: Log, number: int) -> File:
+    def file(self, log: Log, number: int | tuple) -> File:
+        log, number = number if isinstance(number, tuple) else (log, number)
         name = f"data/{log.writer.hex()}-{number}.data"
         if number and name not in self.data:
             file = self.data[name] = File(self.path, name)
             header = b"FIELDSTONE-DATA\0" + struct.pack("<I16sI", 1, log.writer, number)  # section 11
             self.sums.append((file, 0, 44, crc32c(header + struct.pack("<I", crc32c(header)))))
-        return self.data[name] if number else log
+        return self.data[name] if number else getattr(log, "file", log)
 
     def read_run(self, log: Log, number: int, offset: int, length: int, size: int, crc: int, *_: int) -> None:
         """The entries of a segment (6)."""
@@ -494,8 +510,9 @@ class Store:
     def fields(self) -> dict[str, list[Entry]]:
         """The visible generation of each key (14, steps 5 to 7), newest entry first, by the key as JSON."""
         owners, fields = {}, {}
-        for e in sorted(self.entries, key=lambda e: (e.stamp, e.log.writer)):
-            owners.setdefault(parse_key(e.key)[1], e.log.owner)
+        oldest = [(e.stamp, e.log.writer, parse_key(e.key)[1], e.log.owner) for e in self.entries]
+        for _stamp, _writer, dataset, owner in sorted(oldest + self.taken.oldest):
+            owners.setdefault(dataset, owner)
         visible = [e for e in self.entries if self.order(e) and owners[parse_key(e.key)[1]] == e.log.owner]
         for e in sorted(visible, key=self.order, reverse=True):
             fields.setdefault(e.key, []).append(e)

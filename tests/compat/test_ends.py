@@ -1,6 +1,7 @@
 """The small reader that knows only spec/ obeys end files (takeovers.md, 5).
 
-A test of crates/store makes the store and also reads it: `ends::r12_the_kept_store_has_a_whole_frame_beyond_an_end`.
+A test of crates/store makes the store and also reads it:
+`ends::r12_the_kept_store_has_a_whole_frame_beyond_an_end`.
 """
 
 from __future__ import annotations

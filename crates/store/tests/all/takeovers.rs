@@ -16,22 +16,22 @@ use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
 
 /// Compacts at once, as nobody else has the store open.
-fn compact(store: &Store) -> CompactReport {
+pub fn compact(store: &Store) -> CompactReport {
     let options = CompactOptions { grace: 0, ..CompactOptions::default() };
     store.journal().maintenance().compact(&options, &Session::default(), &mut |_| Ok(())).unwrap()
 }
 
-fn close(store: &Store) {
+pub fn close(store: &Store) {
     store.journal().close(&Session::default()).unwrap();
 }
 
 /// A handle at an older version.
-fn open_at(world: &SimWorld, version: &str) -> Store {
+pub fn open_at(world: &SimWorld, version: &str) -> Store {
     open_in(&world.process("b"), &Opening { at: Some(version.to_owned()), ..Opening::default() }).unwrap()
 }
 
 /// All that a handle answers about fields.
-fn look(store: &Store, own: Option<Id>) -> String {
+pub fn look(store: &Store, own: Option<Id>) -> String {
     let mut text = String::new();
     let options = ListOptions { masked: true, session: Session::from(own), ..ListOptions::default() };
     for entry in store.list(&Request::new(), &options).unwrap() {
@@ -60,7 +60,7 @@ fn look(store: &Store, own: Option<Id>) -> String {
 }
 
 /// Everything about a store: now, within open transactions, and at older versions.
-fn look_all(world: &SimWorld, open_transactions: &[Id], versions: &[String]) -> String {
+pub fn look_all(world: &SimWorld, open_transactions: &[Id], versions: &[String]) -> String {
     let store = open(world, "b");
     let mut text = look(&store, None);
     for transaction in open_transactions {
@@ -306,7 +306,7 @@ fn nothing_that_a_store_answers_changes_by_a_takeover() {
     }
 }
 
-fn first_difference(a: &str, b: &str) -> String {
+pub fn first_difference(a: &str, b: &str) -> String {
     let pair = a.lines().zip(b.lines()).find(|(a, b)| a != b);
     pair.map_or_else(
         || format!("{} and {} lines", a.lines().count(), b.lines().count()),
