@@ -18,15 +18,23 @@
 //!
 //! ```
 //! use fieldstone_core::env::sim::SimWorld;
-//! use fieldstone_journal::Session;
+//! use fieldstone_format::log::SideRecord;
 //! use fieldstone_journal::compact::CompactOptions;
-//! use fieldstone_journal::journal::{Journal, JournalOptions};
+//! use fieldstone_journal::journal::JournalOptions;
+//! use fieldstone_journal::{Journal, Session};
 //!
 //! let env = SimWorld::memory();
-//! let open = || JournalOptions { create: true, writable: true, ..Default::default() };
+//! let session = Session::default();
+//! let open = || JournalOptions { writable: true, ..Default::default() };
+//! for _ in 0..3 {
+//!     let writer = Journal::open(env.clone(), "/store".as_ref(), open())?;
+//!     writer.unflushed().add(vec![SideRecord { kind: 1, bytes: (*b"a note").into() }], &session)?;
+//!     writer.committer().flush(&session)?;
+//!     writer.close(&session)?;
+//! }
 //! let journal = Journal::open(env, "/store".as_ref(), open())?;
-//! let report = journal.maintenance().compact(&CompactOptions::default(), &Session::default(), &mut |_| Ok(()))?;
-//! assert_eq!(report.logs, (0, 0));
+//! let report = journal.maintenance().compact(&CompactOptions::default(), &session, &mut |_| Ok(()))?;
+//! assert_eq!(report.logs, (3, 0));
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
