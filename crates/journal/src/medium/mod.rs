@@ -41,7 +41,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use fieldstone_core::env::Space;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, FrameInfo, LogHeader};
 use fieldstone_format::marker::Marker;
@@ -204,6 +204,13 @@ pub trait LogWriter: Send + fmt::Debug {
 
     /// Says that nothing more comes.
     fn close(self: Box<Self>);
+}
+
+/// The error of a commit behind the end of its log.
+pub fn ended_meanwhile(log: impl fmt::Display, last: u64) -> Error {
+    let why =
+        format!("{log} was ended after its commit {last}, while this process slept or seemed to be gone");
+    Code::LogEnded.error(why).with_hint("archive again what is named here: this handle goes on in a new log")
 }
 
 /// Appends payloads to one data log.

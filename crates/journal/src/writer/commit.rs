@@ -212,13 +212,13 @@ impl Writer {
     }
 
     /// The sync has returned: what the commit's record says of data logs.
-    pub fn data_logs(&mut self, flight: &Flight, synced: Option<&Unsynced>) -> Result<Vec<(u32, u64)>> {
+    pub fn data_logs(&mut self, flight: &mut Flight, synced: Option<&Unsynced>) -> Result<Vec<(u32, u64)>> {
         let Some(data) = &mut self.data else { return Ok(Vec::new()) };
         if let Some(synced) = synced {
             data.note_synced(synced.upto);
         }
         if flight.batch.as_ref().is_some_and(|batch| batch.is_bound()) {
-            data.check()?;
+            data.check().map_err(|gone| flight.log.judge(gone))?;
         }
         Ok(vec![(data.number(), data.synced())])
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use fieldstone_core::Result;
 use fieldstone_core::env::Env;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::attempt::{Attempt, Origin};
 use fieldstone_format::log::{CommitRecord, Envelope, HEAD, LogHeader, Prepared, Section};
 use fieldstone_format::segment::SegmentRef;
@@ -11,7 +11,7 @@ use fieldstone_format::{Id, crc};
 
 use super::live_segments::LiveSegments;
 use crate::identity::StoreIdentity;
-use crate::medium::{Address, LogWriter, Medium};
+use crate::medium::{Address, LogWriter, Medium, ended_meanwhile};
 use crate::snapshot::Flushed;
 
 /// A log without a commit for so long, nanoseconds, may have been ended by others.
@@ -221,6 +221,15 @@ impl Log {
         let idle = idle.max(env.clock.monotonic().saturating_sub(self.last.1));
         if !self.is_unmade() && idle >= IDLE {
             self.medium.wake();
+        }
+    }
+
+    /// The error where a data log of this writer is gone: if a takeover holds all that was acknowledged, both logs may go.
+    pub fn judge(&mut self, gone: Error) -> Error {
+        self.medium.wake();
+        match self.is_ended() && !self.is_gone() {
+            true => ended_meanwhile(format_args!("the log of writer {}", self.writer()), self.sequence),
+            false => gone,
         }
     }
 

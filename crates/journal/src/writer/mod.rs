@@ -35,12 +35,12 @@ mod waiting;
 use std::sync::Arc;
 
 use fieldstone_core::env::Env;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::attempt::Origin;
 use fieldstone_format::log::Prepared;
 use fieldstone_format::{FORMAT_VERSION, Id};
 
-use batch::Batch;
+use batch::{Batch, Copies};
 pub use commit::{Commit, Flight, Horizon, check_format};
 pub use encoded::Encoded;
 pub use limits::LogLimits;
@@ -52,7 +52,7 @@ pub use waiting::{PendingArray, PendingCursor, PendingSide};
 
 use crate::author::Author;
 use crate::identity::{StoreIdentity, random_id};
-use crate::medium::{DataWriter, Medium};
+use crate::medium::{DataWriter, Medium, ended_meanwhile};
 use crate::session::SessionKey;
 
 /// Payload up to which a flush is one write to the log (J-2).
@@ -87,6 +87,9 @@ pub struct Writer {
     /// Places of values that were archived with a digest.
     shared: Shared,
 }
+
+/// A data log of the next log, if anything waits, and the places in it to which the batches were copied.
+type Copied = (Option<Box<dyn DataWriter>>, Vec<(SessionKey, Copies)>);
 
 impl Writer {
     /// A writer without a log: the first commit makes one.
@@ -237,7 +240,7 @@ impl Writer {
             let (commits, bytes, age) = log.extent(&self.env);
             log.is_ended() || self.limits.are_exceeded(commits, bytes, age)
         };
-        let old = match &self.log {
+        let (old, is_ended, last) = match &self.log {
             // Nothing of it is on disk: what its data log holds stays where it is.
             Some(log) if log.is_unmade() && log.version() != needed => {
                 let mut log = self.new_log(log.writer(), needed)?;
@@ -245,26 +248,27 @@ impl Writer {
                 self.log = Some(log);
                 return Ok(());
             }
-            Some(log) if log.version() < needed || is_over(log) => log.writer(),
+            Some(log) if log.version() < needed || is_over(log) => {
+                (log.writer(), log.is_ended(), log.next_sequence() - 1)
+            }
             _ => return Ok(()),
         };
         let new = random_id(&self.env);
-        let bound = self.sessions.bound();
-        let (mut data, mut copied) = (None, Vec::new());
-        if !bound.is_empty() {
-            // Bytes in memory are to be read back; where that fails, they are lost.
-            if let Some(Err(e)) = self.data.as_mut().map(|data| data.unsynced()) {
-                return Err(self.fail(Failed::Flush(session), e));
-            }
-            let mut to = self.medium.data_log(new, 1)?;
-            let read = |file, at, length| self.medium.read_vec(old, file, at, length);
-            for id in bound {
-                if let Some(own) = self.sessions.state(id) {
-                    copied.push((id, own.batch.copy_bound(read, &mut *to)?));
-                }
-            }
-            data = Some(to);
+        // Bytes in memory are to be read back; where that fails, they are lost.
+        if !self.sessions.bound().is_empty()
+            && let Some(Err(e)) = self.data.as_mut().map(|data| data.unsynced())
+        {
+            return Err(self.fail(Failed::Flush(session), e));
         }
+        let (data, copied) = match self.copy_bound(old, new) {
+            Ok(copied) => copied,
+            // It went with its log, which a takeover replaced while this process slept.
+            Err(gone) if is_ended && gone.code() == Code::DataGone => {
+                let error = ended_meanwhile(format_args!("the log of writer {old}"), last);
+                return Err(self.fail(Failed::Flush(session), error));
+            }
+            Err(e) => return Err(e),
+        };
         let mut log = self.new_log(new, needed)?;
         log.follow(self.log.as_ref().map(Log::all_prepared).unwrap_or_default());
         let left = self.log.replace(log);
@@ -281,6 +285,28 @@ impl Writer {
         Ok(())
     }
 
+    /// Copies what waits in any session and names bytes in files of the old log, into a data log of the new one.
+    fn copy_bound(&self, old: Id, new: Id) -> Result<Copied> {
+        let bound = self.sessions.bound();
+        if bound.is_empty() {
+            return Ok((None, Vec::new()));
+        }
+        let mut data = self.medium.data_log(new, 1)?;
+        let read = |file, at, length| self.medium.read_vec(old, file, at, length);
+        let mut copied = Vec::new();
+        for id in bound {
+            let Some(own) = self.sessions.state(id) else { continue };
+            match own.batch.copy_bound(read, &mut *data) {
+                Ok(copies) => copied.push((id, copies)),
+                Err(e) => {
+                    data.give_up();
+                    return Err(e);
+                }
+            }
+        }
+        Ok((Some(data), copied))
+    }
+
     /// After a failure, while no commit is under way: seals the log, drops what cannot be flushed any more, and
     /// says what the call is to raise. Batches that name bytes of the failed files are dropped as well, and
     /// their users learn of it by their next calls; the others go into the next log.
@@ -293,7 +319,7 @@ impl Writer {
         (self.identity, self.log_id) = (None, None);
         if let Some(log) = self.log.take() {
             self.left = log.all_prepared();
-            if log.is_gone() || data_gone {
+            if log.is_gone() || data_gone && !log.is_ended() {
                 // Earlier flushes are gone as well: nothing is committed without them.
                 for part in log.prepared(|_| false) {
                     self.sessions.rob(part.transaction, &error);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::common::*;
+use crate::takeovers::{close, compact};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::request::Request;
@@ -269,6 +270,75 @@ fn r12_a_writer_that_wakes_between_flushes_loses_nothing() {
         assert!(is_there(&world, &former, "large") && is_there(&world, &former, "kept"));
         assert_eq!(get(&former, "run=a,variable=large").unwrap(), pattern(2 << 20, 1));
     }
+}
+
+/// Names the log of a handle, ends it, takes it over and removes its files, as a maintainer does for whom its process is gone.
+fn take_over(world: &SimWorld) {
+    let other = open_in(&world.namesake("a"), &Opening::default()).unwrap();
+    for _ in 0..4 {
+        compact(&other);
+        world.advance(SECOND);
+    }
+    let left = named(world, "log");
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// A writer that slept until its log was taken over and removed has lost nothing that it acknowledged.
+#[test]
+fn r12_a_writer_whose_log_was_taken_over_goes_on() {
+    for (slept, size, first) in
+        [(1_000, 1, 1), (1_000, 2 << 20, 1), (1_000, 1, 2 << 20), (1_000, 2 << 20, 2 << 20)]
+    {
+        let world = SimWorld::new(1);
+        let (writer, former) = (open(&world, "a"), open(&world, "b"));
+        flush(&writer, "run=a,variable=kept", &pattern(first, 1)).unwrap();
+        world.advance(slept * SECOND);
+        take_over(&world);
+        flush(&writer, "run=a,variable=next", &pattern(size, 2)).unwrap();
+        assert!(is_there(&world, &former, "kept") && is_there(&world, &former, "next"), "{size}");
+        for (key, bytes) in [("kept", pattern(first, 1)), ("next", pattern(size, 2))] {
+            assert_eq!(get(&writer, &format!("run=a,variable={key}")).unwrap(), bytes, "{key} of {size}");
+        }
+    }
+}
+
+/// Where it did not sleep for long enough to look first, and where a data log went that holds what it archived, its flush
+/// says that the log was ended, names the keys, and the handle goes on.
+#[test]
+fn r12_a_flush_into_a_log_that_was_taken_over_names_its_keys() {
+    for (slept, first, size) in [(1, 1, 1), (1, 2 << 20, 1), (1, 1, 2 << 20), (1, 2 << 20, 2 << 20)] {
+        let world = SimWorld::new(1);
+        let (writer, former) = (open(&world, "a"), open(&world, "b"));
+        flush(&writer, "run=a,variable=kept", &pattern(first, 1)).unwrap();
+        put(&writer, "run=a,variable=slow", &pattern(size, 2)).unwrap();
+        take_over(&world);
+        let data = world.files().iter().filter(|path| path.extension().is_some_and(|e| e == "data")).count();
+        world.advance(slept * SECOND);
+        let failure = flush(&writer, "run=a,variable=late", b"2").unwrap_err();
+        assert_eq!(failure.code(), Code::LogEnded, "{first}, {size}, {data}: {failure}");
+        assert!(failure.message().contains("variable=slow") && failure.message().contains("variable=late"));
+        assert!(is_there(&world, &former, "kept") && !is_there(&world, &former, "slow"));
+        flush(&writer, "run=a,variable=after", b"3").unwrap();
+        assert!(is_there(&world, &former, "after") && is_there(&world, &former, "kept"));
+    }
+}
+
+/// A log that is gone without a takeover that has all of it was lost, whatever else was taken over.
+#[test]
+fn a_log_that_is_removed_beside_takeovers_is_lost() {
+    let world = SimWorld::new(1);
+    let writer = open(&world, "a");
+    let other = open(&world, "c");
+    flush(&other, "run=a,variable=other", b"0").unwrap();
+    close(&other);
+    flush(&writer, "run=a,variable=kept", b"1").unwrap();
+    let own = named(&world, "log");
+    compact(&open(&world, "b"));
+    let own: Vec<_> = named(&world, "log").into_iter().filter(|path| own.contains(path)).collect();
+    assert_eq!(own.len(), 1);
+    world.process("x").disk.unlink(&own[0]).unwrap();
+    let failure = flush(&writer, "run=a,variable=next", b"2").unwrap_err();
+    assert_eq!(failure.code(), Code::LogGone, "{failure}");
 }
 
 /// A file system that counts names in its own way, and has no links, ends nothing.

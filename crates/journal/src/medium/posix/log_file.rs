@@ -9,13 +9,14 @@
 //! * a commit is durable, and its writer looks then whether somebody ends the log: only what the end reaches is
 //!   acknowledged (R12).
 
+use std::io::ErrorKind::NotFound;
 use std::io::IoSlice;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use fieldstone_core::env::{DiskFile, Env, creation_failed, read_exact_at, write_all_vectored_at};
 use fieldstone_core::planted::{self, Planted};
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{CommitRecord, FOOT, FrameInfo, HEAD, LogHeader};
@@ -24,8 +25,9 @@ use fieldstone_format::log_end::{EndReason, LogEnd};
 use super::end_file::{self, ENDS_SINCE};
 use super::layout::Layout;
 use super::linked::Linked;
-use super::slot::BoardSlot;
-use crate::medium::{Address, LogWriter};
+use super::slot::{BoardSlot, slot_of};
+use super::takeovers::replaces;
+use crate::medium::{Address, LogWriter, ended_meanwhile};
 
 /// Most zeros written at once.
 const ZEROED_MAX: u64 = 1 << 20;
@@ -54,6 +56,8 @@ pub struct LogFile {
     last: (u64, u32),
     /// Its end, once somebody has made one.
     end: Option<LogEnd>,
+    /// Whether a takeover holds all that was acknowledged, so that the file may be gone.
+    taken_over: bool,
     last_slot: Option<Slot>,
     board: Option<BoardSlot>,
     /// Bytes of the file that are there for frames: up to the last commit, and zeros behind it.
@@ -82,6 +86,7 @@ impl LogFile {
             linked: Linked::default(),
             last: (0, 0),
             end: None,
+            taken_over: false,
             last_slot: None,
             board: None,
             space: 0,
@@ -150,21 +155,22 @@ impl LogFile {
         let end = self.end_at(file, (ends.sequence, ends.hash), ends.end(), EndReason::Asked)?;
         let last = end.as_ref().map_or(u64::MAX, |end| end.sequence);
         self.end = end;
-        if last >= ends.sequence {
-            return Ok(());
-        }
-        let path = self.path.display();
-        Err(Code::LogEnded
-            .error(format!(
-                "{path} was ended after its commit {last}, while this process slept or seemed to be gone"
-            ))
-            .with_hint("archive again what is named here: this handle goes on in a new log"))
+        if last >= ends.sequence { Ok(()) } else { Err(ended_meanwhile(self.path.display(), last)) }
+    }
+
+    /// Looks, once the file is gone, whether it went because a takeover holds everything that it acknowledged.
+    fn look_for_takeover(&mut self) -> bool {
+        let Some(file) = &self.file else { return false };
+        let owner = file.stat().map(|stat| stat.uid);
+        let log = (self.writer, self.store);
+        self.taken_over |= owner.is_ok_and(|owner| replaces(&self.env, &self.layout, log, owner, self.last));
+        self.taken_over
     }
 
     /// After a failure: the end that is in force. The header of the next log says it as well (J-10): there may be no
     /// end file.
     fn end_after_failure(&self, file: &dyn DiskFile) -> Option<LogEnd> {
-        if self.end.is_some() || !self.has_ends || self.linked.is_gone() {
+        if self.is_ended() || !self.has_ends || self.linked.is_gone() {
             return self.end.clone();
         }
         self.end_at(file, self.last, self.length, EndReason::Failed).ok().flatten()
@@ -189,21 +195,6 @@ impl LogFile {
             slot.closed = true;
             self.publish(&slot);
         }
-    }
-}
-
-/// The content of the board slot of a log's writer once a commit is durable.
-pub fn slot_of(env: &Env, writer: Id, ends: &FrameInfo, record: &CommitRecord) -> Slot {
-    Slot {
-        writer,
-        closed: false,
-        length: ends.end(),
-        sequence: record.sequence,
-        stamp: record.stamp,
-        frame: ends.frame,
-        hash: ends.hash,
-        process: env.identity.process(),
-        time: record.time,
     }
 }
 
@@ -242,7 +233,10 @@ impl LogWriter for LogFile {
             self.env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
         }
         // J-9: a file that was removed takes writes and syncs like any other.
-        self.linked.check(&*self.env.disk, &*file, &self.path)?;
+        if let Err(gone) = self.linked.check(&*self.env.disk, &*file, &self.path) {
+            let is_kept = self.look_for_takeover();
+            return Err(if is_kept { ended_meanwhile(self.path.display(), self.last.0) } else { gone });
+        }
         // R53: the record is durable, and only now the look counts.
         if self.has_ends && self.linked.names() > 1 && !planted::is(Planted::WriterDoesNotLook) {
             self.end_as_asked(&*file, ends)?;
@@ -268,17 +262,23 @@ impl LogWriter for LogFile {
 
     /// An end before its last commit takes what was acknowledged, as a log that is gone does.
     fn is_gone(&self) -> bool {
-        self.linked.is_gone() || self.end.as_ref().is_some_and(|end| end.sequence < self.last.0)
+        let is_before = |end: &LogEnd| end.sequence < self.last.0;
+        !self.taken_over && (self.linked.is_gone() || self.end.as_ref().is_some_and(is_before))
     }
 
     fn is_ended(&self) -> bool {
-        self.end.is_some()
+        self.taken_over || self.end.is_some()
     }
 
     /// Only a hint: each append looks again, once it is durable.
     fn wake(&mut self) {
-        let Some(file) = self.file.clone().filter(|_| self.has_ends && self.end.is_none()) else { return };
-        let is_asked = self.env.disk.stat(&self.path).is_ok_and(|stat| stat.links > 1);
+        let Some(file) = self.file.clone().filter(|_| self.has_ends && !self.is_ended()) else { return };
+        let stat = self.env.disk.stat(&self.path);
+        if stat.as_ref().is_err_and(|e| e.kind() == NotFound) {
+            self.look_for_takeover();
+            return;
+        }
+        let is_asked = stat.is_ok_and(|stat| stat.links > 1);
         if is_asked && let Ok(Some(end)) = self.end_at(&*file, self.last, self.length, EndReason::Asked) {
             self.end = Some(end).filter(|end| end.sequence == self.last.0);
         }

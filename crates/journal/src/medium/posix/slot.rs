@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_core::env::{DiskFile, Env, write_all_at};
+use fieldstone_format::Id;
 use fieldstone_format::board::{SLOT, Slot};
+use fieldstone_format::log::{CommitRecord, FrameInfo};
 
 use super::layout::Layout;
 
@@ -20,6 +22,21 @@ use super::layout::Layout;
 pub fn file_host(env: &Env) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' };
     env.identity.host().chars().map(plain).collect()
+}
+
+/// The content of the board slot of a log's writer once a commit is durable.
+pub fn slot_of(env: &Env, writer: Id, ends: &FrameInfo, record: &CommitRecord) -> Slot {
+    Slot {
+        writer,
+        closed: false,
+        length: ends.end(),
+        sequence: record.sequence,
+        stamp: record.stamp,
+        frame: ends.frame,
+        hash: ends.hash,
+        process: env.identity.process(),
+        time: record.time,
+    }
 }
 
 /// A claimed slot.
