@@ -245,6 +245,13 @@ def _axis(values: Sequence[str]) -> str:
     return ", ".join(values[:_ROWS]) + more
 
 
+def counts(by: str, found: Sequence[Any]) -> str:
+    """Fields and bytes by owner, dataset, writer or keyword."""
+    rows = ((row.name, row.fields, size(row.nbytes), size(row.stored), size(row.dead)) for row in found[:_ROWS])
+    more = f"… {len(found) - _ROWS} more rows" if len(found) > _ROWS else ""
+    return _table((by, "fields", "bytes", "stored", "dead"), rows, more)
+
+
 def report(value: Any) -> str:
     """A report: its counts, then what it lists, a row each."""
     parts = {field.name: getattr(value, field.name) for field in fields_of(value)}

@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, final
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, final, overload
 
 from ._array_files import History, Mesh, histories_of, mesh_of, meshes_of
 from ._arrays import ArrayJob, open_job
@@ -38,11 +38,12 @@ from ._native import (
 from ._outside import declare
 from ._rows import Missing, Rows, RunRows, Step, Tag, Variable, missing_of, tags_of, tell, variables_of
 from ._run import Run
+from ._stats import StatsRows, stats_by
 from ._terms import Terms
 from ._transaction import Transaction
 from ._values import datetime_ns, plain
 from .errors import Error, Invalid
-from .reports import CompactReport, DeleteReport, ExportReport, RebuildReport
+from .reports import CompactReport, DeleteReport, ExportReport, RebuildReport, Stats
 
 if TYPE_CHECKING:  # imported where it is used: xarray is optional
     import xarray as xr
@@ -215,6 +216,24 @@ class Store(_Store):
         return Graph(self)
 
     # -- administration
+
+    @overload
+    def stats(self, request: _Request = None) -> Stats: ...
+    @overload
+    def stats(self, request: _Request = None, *, by: str) -> StatsRows: ...
+    def stats(self, request: _Request = None, *, by: str | None = None) -> Stats | StatsRows:
+        """Counts of the fields that one request selects, and of the store's files, as a Stats.
+
+        With `by`, which is "owner", "dataset", "writer" or a keyword, a sequence of rows in place of it, in
+        the order of the values: ``row.name`` (None for fields without the keyword), ``row.fields``, the bytes
+        of these fields (``row.nbytes``), the bytes that they take in the store (``row.stored``), and those of
+        versions that newer ones hide and of removed fields (``row.dead``); ``to_arrow()`` returns a table. An
+        owner is the user to whom the dataset belongs, a writer the process that archived, by the id of its
+        log. A field of several pieces counts where its newest piece does.
+
+        Raises Invalid for several requests and for a keyword that the schema does not know.
+        """
+        return self._stats(request) if by is None else stats_by(self, request, by)
 
     def compact(
         self,

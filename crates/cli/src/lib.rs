@@ -27,6 +27,7 @@ pub mod interrupt;
 pub mod log;
 pub mod marks;
 pub mod mesh_picture;
+pub mod metrics;
 pub mod npy;
 pub mod output;
 pub mod picture;

@@ -257,6 +257,38 @@ pub fn skip_value<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8]> {
     Ok(&whole[..whole.len() - rest.len()])
 }
 
+/// A keyword as [`find_value`] looks for it.
+pub fn encode_name(name: &str) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(name.len() + 2);
+    encode_text(name, &mut encoded);
+    encoded
+}
+
+/// The bytes of a keyword's value in an encoded key; `None` where the key has none.
+pub fn find_value<'a>(key: &'a [u8], name: &[u8]) -> Result<Option<&'a [u8]>> {
+    let mut rest = key;
+    for _ in 0..LEVELS {
+        expect(&mut rest, NAMES)?;
+        let (mut names, mut found) = (0, None);
+        while rest.first() != Some(&NAMES_END) {
+            let from = rest;
+            skip_text(&mut rest)?;
+            if from[..from.len() - rest.len()] == *name {
+                found = Some(names);
+            }
+            names += 1;
+        }
+        rest = &rest[1..];
+        for at in 0..names {
+            let value = skip_value(&mut rest)?;
+            if found == Some(at) {
+                return Ok(Some(value).filter(|value| **value != [ABSENT]));
+            }
+        }
+    }
+    Ok(None)
+}
+
 /// The values of one level as byte slices, for matching without decoding. `rest` starts at a level.
 pub fn level_values<'a>(rest: &mut &'a [u8], out: &mut Vec<&'a [u8]>) -> Result<()> {
     let n = skip_names(rest)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fieldstone_core::env::Clock;
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::key::{FieldKey, KeyValue};
-use fieldstone_core::request::Request;
+use fieldstone_core::request::{Request, Values};
 use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
@@ -603,6 +603,16 @@ impl Transactions for LocalStore {
 impl Admin for LocalStore {
     fn stats(&self, request: &Request) -> Result<Stats> {
         report::stats(self.journal.files(), &self.journal.looks().snapshot()?, self.select(request)?)
+    }
+
+    fn stats_by(&self, request: &Request, by: &StatsBy) -> Result<Vec<StatsRow>> {
+        if let StatsBy::Keyword(keyword) = by {
+            let mut known = Request::new();
+            known.set(keyword, Values::Present);
+            self.select(&known)?;
+        }
+        let (snapshot, selection) = (self.journal.looks().snapshot()?, self.select(request)?);
+        report::stats_by(self.journal.files(), &snapshot, selection, by, &*self.journal.env().identity)
     }
 
     fn status(&self) -> Result<Status> {

@@ -12,8 +12,8 @@ use fieldstone_store::api::{
     AcceptanceReport, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport, CompactProgress,
     CompactReport, Compaction, Damage, ExternalContent, ExternalSpec, Extremes, FieldLocation, FileState,
     FormatPin, KeyEntry, LeftLog, ListEntry, ListOptions, PlaceFile, ReadOptions, RemoveOptions,
-    RetrieveOptions, Stats, Status, StatusProblem, StoredArray, StoredArraySpec, TransactionState,
-    TransactionStatus, Value, VerifyReport, WriterStatus,
+    RetrieveOptions, Stats, StatsBy, StatsRow, Status, StatusProblem, StoredArray, StoredArraySpec,
+    TransactionState, TransactionStatus, Value, VerifyReport, WriterStatus,
 };
 
 use crate::{In, Out, Wire, wire_enum, wire_struct};
@@ -233,6 +233,7 @@ pub(crate) fn one_of(input: &mut In<'_>, words: &'static [&'static str]) -> Resu
 
 wire_enum! {
     ArchivedValue { 0 Bytes(data), 1 Array(data, dtype, shape), 2 Piece(data, dtype, places) }
+    StatsBy { 0 Owner, 1 Dataset, 2 Writer, 3 Keyword(name) }
     PlaceFile { 0 Own(writer, file), 1 Grown(path), 2 Outside(path), 3 Takeover(path) }
 }
 
@@ -260,6 +261,7 @@ wire_struct! {
     Stats {
         datasets, indexes, fields, bytes, stored_bytes, masked, writers, segments, file_bytes, files,
     }
+    StatsRow { name, fields, nbytes, stored, dead }
     TransactionStatus { id, owners, fields, kinds, since }
     StatusProblem { code, file, why }
     FormatPin { user, time }

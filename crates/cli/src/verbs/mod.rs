@@ -31,6 +31,7 @@ mod r#move;
 mod objects;
 mod plot;
 mod rebuild;
+mod remove;
 mod repoint;
 mod run;
 mod schema;
@@ -85,6 +86,7 @@ pub enum Verb {
     Sql(sql::Arguments),
     Transaction(transaction::Arguments),
     Delete(delete::Arguments),
+    Remove(remove::Arguments),
     Objects(objects::Arguments),
     Repoint(repoint::Arguments),
     Accept(accept::Arguments),
@@ -135,6 +137,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Sql(arguments) => sql::run(arguments, out),
         Verb::Transaction(arguments) => transaction::run(arguments, out),
         Verb::Delete(arguments) => delete::run(arguments, out),
+        Verb::Remove(arguments) => remove::run(arguments, out),
         Verb::Objects(arguments) => objects::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),
         Verb::Accept(arguments) => accept::run(arguments, out),

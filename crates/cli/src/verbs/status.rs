@@ -3,9 +3,10 @@
 use clap::Args;
 use fieldstone::json::values::time_in_seconds;
 use fieldstone::prelude::*;
-use fieldstone::{Status, WriterStatus, json};
+use fieldstone::{Code, Env, Request, StatsBy, Status, Store, WriterStatus, json};
 
 use crate::arguments::Reading;
+use crate::metrics;
 use crate::output::{Done, EarlyEnd, Out, count, size};
 use crate::table::cut;
 use crate::time;
@@ -16,6 +17,7 @@ Examples:
   fieldstone status store --writers
   fieldstone status store --job 1177
   fieldstone status store --json | jq .problems
+  fieldstone status store --prometheus > fieldstone.prom
 
 Ends with the exit code of the worst problem, so that a monitor needs nothing else: 5 for damaged or missing data, 7 for
 a full disk, 6 for logs that this user may not read. Notes do not change the exit code.
@@ -23,6 +25,9 @@ a full disk, 6 for logs that this user may not read. Notes do not change the exi
 It lists writers that are open, that ended without closing, that are silent (on another host and without a flush for an
 hour, so this host cannot know whether they live), or that have a problem: the latest first, and at most 20. It counts
 all others. --job lists all writers of a job of the batch system, or of an attempt.
+
+--prometheus prints metrics, among them fieldstone_status_code, _problems, _writers, _undecided_transactions, _free_bytes,
+_stored_bytes and _dead_bytes, and ends with 0 also if there is a problem. It counts all fields, which the others do not.
 
 With --json: url, id, schema, format, format_pinned (user, time), version (null beyond 1 KB: fieldstone version prints it),
 owners, free_bytes, free_inodes, bytes_by_user, states (writers by state), transactions and problems (each with code, file
@@ -42,6 +47,9 @@ pub struct Arguments {
     /// List every writer there ever was
     #[arg(long)]
     writers: bool,
+    /// Print metrics for Prometheus in place of lines, such as for node_exporter's folder of text files
+    #[arg(long, conflicts_with_all = ["writers", "job"])]
+    prometheus: bool,
     /// List the writers of this job, or of this attempt
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
@@ -49,7 +57,11 @@ pub struct Arguments {
 
 /// Prints facts about the store, then a line per writer, transaction and problem; ends with the worst problem's code.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let mut status = arguments.store.open()?.status()?;
+    let store = arguments.store.open()?;
+    let mut status = store.status()?;
+    if arguments.prometheus {
+        return metrics(&store, &status, out);
+    }
     if let Some(job) = &arguments.job {
         // A job's steps are `1177.0`, `1177.1` and so on.
         let of = |name: &str| {
@@ -67,6 +79,20 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         0 => Ok(()),
         code => Err(EarlyEnd::Exit(code)),
     }
+}
+
+/// Prints metrics. Their file is to be replaced also where something is wrong, so that the exit code stays 0.
+fn metrics(store: &Store, status: &Status, out: &mut Out) -> Done {
+    if out.json() {
+        return Err(Code::CommandLine
+            .error("--prometheus and --json are two forms of one answer")
+            .with_hint("leave one of them out")
+            .into());
+    }
+    let all = Request::new();
+    let counts = store.stats(&all).and_then(|stats| Ok((stats, store.stats_by(&all, &StatsBy::Owner)?)));
+    // A store that cannot be counted has a problem of that code among the metrics.
+    metrics::print(status, counts.ok().as_ref(), Env::real().clock.now(), out)
 }
 
 fn lines(status: &Status, every: bool, out: &mut Out) -> Done {

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 38] = [
+const VERBS: [&str; 39] = [
     "transaction",
     "arrays",
     "mesh",
@@ -20,6 +20,7 @@ const VERBS: [&str; 38] = [
     "tags",
     "sql",
     "delete",
+    "remove",
     "rebuild",
     "objects",
     "repoint",

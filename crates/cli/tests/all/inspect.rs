@@ -22,6 +22,20 @@ fn stats_count() {
 }
 
 #[test]
+fn stats_sum_up_by_a_keyword_or_by_owner() {
+    let t = TestStore::with(&[KEY, "run=b variable=t"]);
+    t.archive(KEY, b"again");
+    let rows = t.run(["stats", "store", "--by", "run", "--json"]).ok().json();
+    let (a, b) = (&rows["rows"][0], &rows["rows"][1]);
+    assert_eq!(*a, json!({"name": "a", "fields": 1, "nbytes": 5, "stored": 5, "dead": KEY.len()}));
+    assert_eq!((&b["name"], &b["fields"], &b["dead"]), (&json!("b"), &json!(1), &json!(0)));
+    assert_eq!(t.run(["stats", "store", "run=b", "--by", "step"]).ok().out(), "-\t1\t16\t16\t0\n");
+    assert_eq!(t.run(["stats", "store", "--by", "owner"]).ok().out().lines().count(), 1);
+    let wrong = t.run(["stats", "store", "--by", "varable"]).code(2).err();
+    assert!(wrong.contains("variable"), "{wrong}");
+}
+
+#[test]
 fn status_names_writers_and_schema() {
     let t = TestStore::with(&[KEY]);
     let status = t.run(["status", "store", "--writers", "--json"]).ok().json();
@@ -40,6 +54,44 @@ fn status_names_writers_and_schema() {
     assert!(writer["last_flush"].as_str().unwrap().starts_with("20"), "{writer}");
     let text = t.run(["status", "store"]).ok().out();
     assert!(text.contains("schema   simulation\n") && text.contains("writers  1 closed\n"), "{text}");
+}
+
+#[test]
+fn status_prints_metrics() {
+    let t = TestStore::with(&[KEY, "run=b variable=t"]);
+    t.archive(KEY, b"again");
+    let text = t.run(["status", "store", "--prometheus"]).ok().out();
+    let value = |name: &str, label: &str| {
+        let head = format!("fieldstone_{name}{{store=\"store\"{label}}} ");
+        let line =
+            text.lines().find(|line| line.starts_with(&head)).unwrap_or_else(|| panic!("{head} in {text}"));
+        line[head.len()..].parse::<f64>().unwrap()
+    };
+    assert_eq!((value("status_code", ""), value("problems", ""), value("fields", "")), (0.0, 0.0, 2.0));
+    assert_eq!(value("dead_bytes", ""), KEY.len() as f64);
+    assert_eq!(value("writers", ",state=\"closed\""), 3.0);
+    assert!(value("last_flush_timestamp_seconds", "") > 1.7e9 && value("free_bytes", "") > 0.0);
+    // Each line is a comment or a sample, and each metric has its head before it, once.
+    let mut heads = Vec::new();
+    for line in text.lines() {
+        match line.strip_prefix("# TYPE ") {
+            Some(name) => heads.push(name.strip_suffix(" gauge").unwrap()),
+            None if line.starts_with("# HELP fieldstone_") => {}
+            None => assert_eq!(line.split('{').next(), heads.last().copied(), "{line}"),
+        }
+    }
+    let all = heads.len();
+    heads.sort_unstable();
+    heads.dedup();
+    assert!(heads.len() == all && all > 15, "{heads:?}");
+    t.run(["status", "store", "--prometheus", "--json"]).code(2);
+    // Damage is a number, and the text is there all the same.
+    let logs = t.file("store").join("logs");
+    std::fs::rename(&logs, t.file("away")).unwrap();
+    let text = t.run(["status", "store", "--prometheus"]).ok().out();
+    assert!(text.contains("fieldstone_status_code{store=\"store\"} 5\n"), "{text}");
+    assert!(text.contains("fieldstone_problems_by_code{store=\"store\",code=\"logs-gone\"} 1\n"), "{text}");
+    assert!(!text.contains("fieldstone_fields"), "{text}");
 }
 
 #[test]

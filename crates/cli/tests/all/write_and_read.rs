@@ -222,3 +222,38 @@ fn a_request_file_fills_its_targets() {
     t.run(["get", "store", "@none.mars"]).code(3);
     assert!(!t.file("z.grib").exists());
 }
+
+#[test]
+fn remove_says_what_goes_and_removes_it_with_doit() {
+    let keys = ["run=a variable=t step=0", "run=a variable=t step=6", "run=a variable=u step=0"];
+    let t = TestStore::with(&keys);
+    let all = t.run(["list", "store"]).ok().out();
+    let before = t.run(["version", "store"]).ok().out();
+    let would = t.run(["remove", "store", "run=a", "variable=t"]).ok();
+    assert_eq!(would.out(), "would remove 2 fields, 46 bytes\n");
+    assert!(would.err().contains("--doit"), "{}", would.err());
+    assert_eq!(t.run(["list", "store"]).ok().out(), all);
+    // Two requests for one field are one field.
+    std::fs::write(t.file("two.req"), "run=a,step=6\nrun=a,variable=t,step=6\n").unwrap();
+    let removed = t.run(["remove", "store", "@two.req", "--doit", "--json"]).ok().json();
+    assert_eq!(removed, json!({"fields": 1, "nbytes": 23, "done": true}));
+    t.run(["get", "store", "run=a,variable=t,step=6"]).code(3);
+    assert_eq!(t.run(["list", "store"]).ok().out().lines().count(), 2);
+    assert_eq!(t.run(["list", "store", "--at", before.trim()]).ok().out(), all);
+    let nothing = t.run(["remove", "store", "run=zz", "--doit"]).ok();
+    assert_eq!(nothing.out(), "removed nothing\n");
+}
+
+#[test]
+fn remove_takes_neither_everything_nor_a_store_that_is_absent() {
+    let t = TestStore::with(&[KEY]);
+    for words in
+        [&["remove", "store"][..], &["remove", "store", "run=*", "--doit"], &["remove", "store", "--doit"]]
+    {
+        assert!(t.run(words.iter().copied()).code(2).err().contains("everything"), "{words:?}");
+    }
+    t.run(["remove", "store", "nosuch=1", "--doit"]).code(2);
+    t.run(["remove", "nowhere", "run=a", "--doit"]).code(3);
+    assert!(!t.file("nowhere").exists());
+    assert_eq!(t.run(["list", "store"]).ok().out().lines().count(), 1);
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fieldstone_core::Error;
 use fieldstone_core::key::{FieldKey, KeyValue, Level};
 use fieldstone_core::schema::{CatalogRoles, KeywordDescription, RuleDescription, Schema};
-use fieldstone_store::api::{FieldLocation, ListEntry, Stats};
+use fieldstone_store::api::{FieldLocation, ListEntry, Stats, StatsRow};
 use serde_json::{Map, Value, json};
 
 use super::catalog::tag_counts;
@@ -129,6 +129,17 @@ pub fn stats(stats: &Stats) -> Value {
         "segments": stats.segments,
         "files": stats.files,
         "file_bytes": stats.file_bytes,
+    })
+}
+
+/// One row of counts by owner, dataset, writer or keyword.
+pub fn stats_row(row: &StatsRow) -> Value {
+    json!({
+        "name": row.name,
+        "fields": row.fields,
+        "nbytes": row.nbytes,
+        "stored": row.stored,
+        "dead": row.dead,
     })
 }
 

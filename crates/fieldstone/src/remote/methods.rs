@@ -44,6 +44,7 @@ macro_rules! admin {
             0x0303 try verify(request: &Request) -> VerifyReport;
             0x0304 try dump(request: &Request) -> Vec<String>;
             0x0305 try checkpoint(folder: &Path, options: &CheckpointOptions, session: &Session) -> CheckpointReport;
+            0x0306 try stats_by(request: &Request, by: &StatsBy) -> Vec<StatsRow>;
         }
     };
 }

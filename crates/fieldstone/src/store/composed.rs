@@ -24,7 +24,8 @@ use fieldstone_format::Id;
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_store::api::{
-    Admin, CheckpointOptions, CheckpointReport, FieldAccess, Pairs, Stats, Status, Transactions, VerifyReport,
+    Admin, CheckpointOptions, CheckpointReport, FieldAccess, Pairs, Stats, StatsBy, StatsRow, Status,
+    Transactions, VerifyReport,
 };
 use fieldstone_store::local::LocalStore;
 
@@ -227,6 +228,10 @@ impl Admin for Composed {
             stats.file_bytes += own.iter().map(|(_, bytes)| bytes).sum::<u64>();
         }
         Ok(stats)
+    }
+
+    fn stats_by(&self, request: &Request, by: &StatsBy) -> Result<Vec<StatsRow>> {
+        self.fields.stats_by(request, by)
     }
 
     fn status(&self) -> Result<Status> {

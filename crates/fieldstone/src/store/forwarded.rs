@@ -11,8 +11,8 @@ use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_format::Id;
 use fieldstone_store::api::{
     Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, ExternalSpec, FieldAccess, FieldSpec,
-    ListOptions, Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions, Stats, Status, StoredArraySpec,
-    Transactions, Value, VerifyReport,
+    ListOptions, Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions, Stats, StatsBy, StatsRow,
+    Status, StoredArraySpec, Transactions, Value, VerifyReport,
 };
 use fieldstone_store::{Field, Fields};
 
@@ -115,6 +115,10 @@ impl Admin for Store {
 
     fn stats(&self, request: &Request) -> Result<Stats> {
         self.backend.stats(request)
+    }
+
+    fn stats_by(&self, request: &Request, by: &StatsBy) -> Result<Vec<StatsRow>> {
+        self.backend.stats_by(request, by)
     }
 
     fn status(&self) -> Result<Status> {

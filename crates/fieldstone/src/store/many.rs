@@ -22,7 +22,9 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::request::Request;
-use fieldstone_store::api::{Admin, FieldAccess, ListOptions, Listing, ReadOptions, Stats, VerifyReport};
+use fieldstone_store::api::{
+    Admin, FieldAccess, ListOptions, Listing, ReadOptions, Stats, StatsBy, StatsRow, VerifyReport,
+};
 
 use super::Store;
 
@@ -100,6 +102,26 @@ impl AllOf<'_> {
         }
         if self.requests.len() > 1 {
             (all.datasets, all.indexes) = (self.levels(1)?, self.levels(2)?);
+        }
+        Ok(all)
+    }
+
+    /// Fields and bytes of the selected fields, summed up; a field that two requests select is counted twice.
+    pub fn stats_by(&self, by: &StatsBy) -> Result<Vec<StatsRow>> {
+        let [first, others @ ..] = self.requests else { return Ok(Vec::new()) };
+        let mut all = self.store.stats_by(first, by)?;
+        for request in others {
+            for row in self.store.stats_by(request, by)? {
+                match all.iter_mut().find(|known| known.name == row.name) {
+                    None => all.push(row),
+                    Some(known) => {
+                        known.fields += row.fields;
+                        known.nbytes = known.nbytes.saturating_add(row.nbytes);
+                        known.stored = known.stored.saturating_add(row.stored);
+                        known.dead = known.dead.saturating_add(row.dead);
+                    }
+                }
+            }
         }
         Ok(all)
     }

@@ -6,7 +6,7 @@ use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_journal::Session;
 
-use super::{CheckpointOptions, CheckpointReport, Stats, Status, VerifyReport};
+use super::{CheckpointOptions, CheckpointReport, Stats, StatsBy, StatsRow, Status, VerifyReport};
 
 /// Reports about a store, its checkpoint and its end.
 pub trait Admin {
@@ -14,6 +14,12 @@ pub trait Admin {
     ///
     /// Damage of single fields is skipped: it is [`verify`](Self::verify)'s to name.
     fn stats(&self, request: &Request) -> Result<Stats>;
+
+    /// Fields and bytes of what a request selects, summed up; the rows are in the order of the values, those without a
+    /// value first. Invalid for a keyword that the schema does not know.
+    ///
+    /// Damage of single fields is skipped: it is [`verify`](Self::verify)'s to name.
+    fn stats_by(&self, request: &Request, by: &StatsBy) -> Result<Vec<StatsRow>>;
 
     /// Writers, undecided transactions, owners, problems.
     fn status(&self) -> Result<Status>;

@@ -66,8 +66,8 @@ pub use lanes::{KeyEntry, StoreSettings, TransactionState, VersionOrder};
 pub use listing::{Extremes, FieldLocation, ListEntry, Listing, PlaceFile};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
 pub use reports::{
-    AcceptanceReport, Damage, FormatPin, Stats, Status, StatusProblem, TransactionStatus, VerifyReport,
-    WriterStatus,
+    AcceptanceReport, Damage, FormatPin, Stats, StatsBy, StatsRow, Status, StatusProblem, TransactionStatus,
+    VerifyReport, WriterStatus,
 };
 pub use transactions::Transactions;
 pub use values::{ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, StoredArraySpec, Value};

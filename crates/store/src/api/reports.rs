@@ -73,6 +73,46 @@ pub struct Stats {
     pub files: u64,
 }
 
+/// By which [`Admin::stats_by`] sums up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StatsBy {
+    /// The user to whom an entry's dataset belongs.
+    Owner,
+    /// The values of the first level.
+    Dataset,
+    /// The writer that archived an entry, by the id that names its log.
+    Writer,
+    /// The value of a keyword.
+    Keyword(String),
+}
+
+impl StatsBy {
+    /// As a user names it: `owner`, `dataset`, `writer` or a keyword.
+    pub fn parse(name: &str) -> StatsBy {
+        match name {
+            "owner" => StatsBy::Owner,
+            "dataset" => StatsBy::Dataset,
+            "writer" => StatsBy::Writer,
+            keyword => StatsBy::Keyword(keyword.to_owned()),
+        }
+    }
+}
+
+/// One row of [`Admin::stats_by`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StatsRow {
+    /// The owner, dataset, writer or value; `None` for fields without the keyword.
+    pub name: Option<String>,
+    /// Visible fields. A field of several pieces counts where its newest piece does.
+    pub fields: u64,
+    /// Their raw bytes.
+    pub nbytes: u64,
+    /// Bytes that their blocks take in the store.
+    pub stored: u64,
+    /// Bytes that blocks of hidden versions and of removed fields take.
+    pub dead: u64,
+}
+
 /// One writer as `status` shows it.
 #[derive(Debug, Clone)]
 pub struct WriterStatus {

@@ -307,6 +307,10 @@ impl<S: FieldStore + ?Sized> Admin for FilterStore<S> {
         self.beneath.stats(&self.shown(request))
     }
 
+    fn stats_by(&self, request: &Request, by: &StatsBy) -> Result<Vec<StatsRow>> {
+        self.beneath.stats_by(&self.shown(request), by)
+    }
+
     fn status(&self) -> Result<Status> {
         self.beneath.status()
     }

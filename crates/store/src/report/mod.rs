@@ -6,6 +6,6 @@ mod status;
 mod verify;
 
 pub use dump::dump;
-pub use stats::stats;
+pub use stats::{stats, stats_by};
 pub use status::{acceptance, status};
 pub use verify::verify;

@@ -1,14 +1,17 @@
-//! Counting.
+//! Counting: of a selection as a whole, and summed up by owner, dataset, writer or value.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fieldstone_core::Result;
+use fieldstone_core::env::Identity;
 use fieldstone_core::schema::Selection;
-use fieldstone_format::keys::level_ends;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::keys::{decode_value, encode_name, find_value, level_ends, level_text};
 
-use crate::api::Stats;
+use crate::api::{Stats, StatsBy, StatsRow};
 use crate::files::Files;
-use crate::read::{Scan, Source};
+use crate::read::{Part, Scan, Source};
 use crate::snapshot::Snapshot;
 
 /// Counts what a request selects, and the files of the whole store.
@@ -43,4 +46,83 @@ pub fn stats(files: &Arc<Files>, snapshot: &Arc<Snapshot>, selection: Selection)
     }
     (stats.files, stats.file_bytes) = files.medium().inspect().size()?;
     Ok(stats)
+}
+
+/// Sums up what a request selects.
+pub fn stats_by(
+    files: &Arc<Files>,
+    snapshot: &Arc<Snapshot>,
+    selection: Selection,
+    by: &StatsBy,
+    identity: &dyn Identity,
+) -> Result<Vec<StatsRow>> {
+    let group = Group::new(by);
+    // By the bytes of the group, which sort as its values do.
+    let mut rows: BTreeMap<Option<Vec<u8>>, StatsRow> = BTreeMap::new();
+    let mut scan = Scan::new(snapshot.clone(), selection, None)?.with_removed(true).lenient(true);
+    while let Some(versions) = scan.next_key()? {
+        let parts = versions.parts.iter().enumerate();
+        for (at, part) in parts.filter(|(_, part)| !part.entry.is_removal()) {
+            let row = rows.entry(group.of(&versions.key, part)?).or_default();
+            let stored = Source::new(files, part, &versions.key).stored_bytes()?;
+            if at >= versions.live {
+                row.dead = row.dead.saturating_add(stored);
+                continue;
+            }
+            row.stored = row.stored.saturating_add(stored);
+            if at == 0 {
+                row.fields += 1;
+                row.nbytes = row.nbytes.saturating_add(versions.nbytes().unwrap_or(0));
+            }
+        }
+    }
+    let named = |(bytes, row): (Option<Vec<u8>>, StatsRow)| {
+        Ok(StatsRow { name: bytes.map(|bytes| group.name(&bytes, identity)).transpose()?, ..row })
+    };
+    let mut rows = rows.into_iter().map(named).collect::<Result<Vec<StatsRow>>>()?;
+    if *by == StatsBy::Owner {
+        rows.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    Ok(rows)
+}
+
+/// By which entries are summed up.
+enum Group {
+    Owner,
+    Dataset,
+    Writer,
+    /// An encoded keyword.
+    Keyword(Vec<u8>),
+}
+
+impl Group {
+    fn new(by: &StatsBy) -> Group {
+        match by {
+            StatsBy::Owner => Group::Owner,
+            StatsBy::Dataset => Group::Dataset,
+            StatsBy::Writer => Group::Writer,
+            StatsBy::Keyword(name) => Group::Keyword(encode_name(name)),
+        }
+    }
+
+    /// The bytes of the group that an entry is in.
+    fn of(&self, key: &[u8], part: &Part) -> Result<Option<Vec<u8>>> {
+        Ok(match self {
+            Group::Owner => Some(part.commit.user.to_be_bytes().to_vec()),
+            Group::Dataset => Some(key[..level_ends(key)?[0]].to_vec()),
+            Group::Writer => Some(part.commit.writer.0.to_vec()),
+            Group::Keyword(name) => find_value(key, name)?.map(<[u8]>::to_vec),
+        })
+    }
+
+    /// The name of a group.
+    fn name(&self, bytes: &[u8], identity: &dyn Identity) -> Result<String> {
+        let short = || Error::internal("a row of statistics has too few bytes");
+        Ok(match self {
+            Group::Owner => identity.user_name(u32::from_be_bytes(bytes.try_into().map_err(|_| short())?)),
+            Group::Dataset => level_text(bytes),
+            Group::Writer => Id(bytes.try_into().map_err(|_| short())?).to_string(),
+            Group::Keyword(_) => decode_value(&mut &*bytes)?.to_string(),
+        })
+    }
 }

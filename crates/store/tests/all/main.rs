@@ -40,6 +40,7 @@ mod schema;
 mod settings;
 mod shared;
 mod side;
+mod stats;
 mod stored;
 mod syncs;
 mod takeover_damage;
