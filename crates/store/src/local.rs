@@ -8,6 +8,7 @@ use std::sync::Arc;
 use fieldstone_core::env::Clock;
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::key::{FieldKey, KeyValue};
+use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_core::sync::{Mutex, MutexGuard};
@@ -321,6 +322,18 @@ impl LocalStore {
         Ok(keys)
     }
 
+    /// Invalid for a keyword that the schema does not name: one with further keywords takes every name, so that a slip
+    /// shows only where no field has it.
+    fn check_declared(&self, keyword: &str) -> Result<()> {
+        let names = self.schema().keywords();
+        if names.iter().any(|known| **known == *keyword) {
+            return Ok(());
+        }
+        let hint = did_you_mean(keyword, names.iter().map(|known| &**known));
+        let error = Code::KeywordUnknown.error(format!("no selected field has the keyword `{keyword}`"));
+        Err(error.with_hint(hint.unwrap_or_else(|| "axes lists the keywords that fields have".to_owned())))
+    }
+
     /// Removes what stands under keys, all of them or none; each with the entry that is to be the newest.
     fn remove_keys(&self, keys: Vec<(Vec<u8>, Option<EntryId>)>, session: &Session) -> Result<()> {
         for (key, _) in &keys {
@@ -606,13 +619,25 @@ impl Admin for LocalStore {
     }
 
     fn stats_by(&self, request: &Request, by: &StatsBy) -> Result<Vec<StatsRow>> {
-        if let StatsBy::Keyword(keyword) = by {
-            let mut known = Request::new();
-            known.set(keyword, Values::Present);
-            self.select(&known)?;
-        }
+        let by = match by {
+            StatsBy::Keyword(keyword) => {
+                let mut known = Request::new();
+                known.set(keyword, Values::Present);
+                self.select(&known)?;
+                StatsBy::Keyword(self.schema().spelling(keyword).to_owned())
+            }
+            by => by.clone(),
+        };
         let (snapshot, selection) = (self.journal.looks().snapshot()?, self.select(request)?);
-        report::stats_by(self.journal.files(), &snapshot, selection, by, &*self.journal.env().identity)
+        let identity = &*self.journal.env().identity;
+        let rows = report::stats_by(self.journal.files(), &snapshot, selection, &by, identity)?;
+        if let StatsBy::Keyword(keyword) = &by
+            && !rows.is_empty()
+            && rows.iter().all(|row| row.name.is_none())
+        {
+            self.check_declared(keyword)?;
+        }
+        Ok(rows)
     }
 
     fn status(&self) -> Result<Status> {
