@@ -12,8 +12,8 @@ YEARS = (
         "years-writers",
         "A million fields of few and of many past writers",
         "64 writers with 15 flushes of 1,042 fields each, and 10,000 writers with 10 flushes of 10 fields "
-        "each; then `compact`. Each run is a fresh process that opens the store, gets a field, flushes "
-        "beside a reader 20 times, gets 1,000 fields, lists all, and asks for the axes.",
+        "each; `compact` after each 1,000 writers. Each run is a fresh process that opens the store, gets a "
+        "field, flushes beside a reader 20 times, gets 1,000 fields, lists all, and asks for the axes.",
         (years.FEW, years.MANY),
         years.run,
         (
