@@ -88,6 +88,13 @@ impl CompactOptions {
     }
 }
 
+impl CompactOptions {
+    /// Whether a log may be taken over.
+    fn asks(&self, writer: Id) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&writer))
+    }
+}
+
 /// How a store is compacted.
 #[derive(Debug, Clone)]
 pub struct CompactOptions {
@@ -141,7 +148,7 @@ pub(crate) fn make(
     each: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<bool> {
     let id = random_id(env);
-    let mut header = header(env, inputs, id)?;
+    let mut header = header(env, inputs, id);
     let mut payload = Payload::copy(inputs, medium, id)?;
     let written = write(env, medium, inputs, &mut header, &mut payload, each);
     let named = written.map(|file| (file.link(&header.owner.name(), header.number), file));
@@ -156,18 +163,16 @@ pub(crate) fn make(
     outcome
 }
 
-fn header(env: &Env, inputs: &Inputs, id: Id) -> Result<TakeoverHeader> {
+fn header(env: &Env, inputs: &Inputs, id: Id) -> TakeoverHeader {
     let who = &env.identity;
-    // A handle that was opened before the store was there does not know which one it is: its logs do.
-    let first = inputs.logs.first().ok_or_else(|| Error::internal("a takeover of no log is made"))?;
     let older = inputs.takeovers.iter().map(|takeover| takeover.number());
     let before = inputs.takeovers.iter().flat_map(|takeover| takeover.header.replaced.iter().copied());
     let mut replaced: Vec<u64> = older.chain(before).collect();
     replaced.sort_unstable();
     replaced.dedup();
-    Ok(TakeoverHeader {
+    TakeoverHeader {
         id,
-        store: first.log.header.store,
+        store: inputs.store.0,
         number: inputs.number,
         created: env.clock.now(),
         newest: 0,
@@ -186,8 +191,8 @@ fn header(env: &Env, inputs: &Inputs, id: Id) -> Result<TakeoverHeader> {
         purge: false,
         live: inputs.live.clone(),
         replaced,
-        schema: first.log.header.schema.clone(),
-    })
+        schema: inputs.store.1.clone(),
+    }
 }
 
 /// Writes all tables of a takeover, durably, into a file that has no name yet.

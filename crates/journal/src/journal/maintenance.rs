@@ -135,10 +135,10 @@ impl Maintenance<'_> {
                 each(progress)
             })?;
             if made {
-                progress.logs += inputs.logs.len() as u64;
+                progress.logs += inputs.count();
                 report.nbytes += inputs.bytes();
                 options.max_bytes = options.max_bytes.map(|most| most.saturating_sub(inputs.log_bytes()));
-                debug!(number = inputs.number, logs = inputs.logs.len(), "took logs over");
+                debug!(number = inputs.number, logs = inputs.count(), "took logs over");
                 each(progress)?;
             } else {
                 races += 1;
@@ -200,7 +200,9 @@ impl Maintenance<'_> {
         }
         files.remove_condemned(due)?;
         files.remove_stale_makers()?;
-        files.drop_slots(&|log: Id| Ok(snapshot.log(log).is_none() && snapshot.head(log) > 0))
+        files.drop_slots(&|log: Id| {
+            Ok(snapshot.log(log).is_none() && snapshot.taken.takeovers().log_of(log, user)?.is_some())
+        })
     }
 }
 
