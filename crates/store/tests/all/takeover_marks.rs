@@ -156,6 +156,6 @@ fn r24_takeovers_that_marks_cover_are_not_walked() {
     }
     println!("bytes and calls of reads: {costs:?}");
     for (few, many) in costs[0].iter().zip(&costs[1]) {
-        assert!(many.0 <= few.0 + 64 * 1024 && many.1 <= few.1 + 6, "{costs:?}");
+        assert!(many.0 <= few.0 + 16 * 1024 && many.1 <= few.1 + 2, "{costs:?}");
     }
 }
