@@ -6,12 +6,14 @@ use std::sync::Arc;
 use fieldstone_core::planted::{self, Planted};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::flush_part::FlushPart;
-use fieldstone_format::log::{CommitRecord, Decision, FrameInfo, HEAD, LogHeader, Section};
+use fieldstone_format::log::{self, CommitRecord, Decision, FrameInfo, HEAD, LogHeader, Section};
 use fieldstone_format::origin::{EntryOrigin, OriginRank};
+use fieldstone_format::takeover::part::Part;
 use fieldstone_format::takeover::rows::Ended;
 use fieldstone_format::{Id, schema_extension};
 
 use super::CompactOptions;
+use crate::medium::posix::FoundPart;
 use crate::medium::{self, Inspect, Medium};
 use crate::snapshot::{Refresher, Snapshot, SnapshotLog};
 use crate::takeover::Takeover;
@@ -153,9 +155,26 @@ pub struct Inputs {
     pub live: Vec<(u64, u64)>,
     /// More logs are left for another takeover.
     pub is_more: bool,
+    /// How far a maker of the same inputs had come that is gone.
+    pub part: Option<Part>,
+}
+
+/// The files of the inputs, by the medium that they are in.
+fn names<'a>(
+    logs: impl Iterator<Item = Id> + 'a,
+    takeovers: &'a [Arc<Takeover>],
+) -> impl Iterator<Item = String> + 'a {
+    let logs = logs.map(|writer| format!("logs/{}", log::file_name(writer)));
+    logs.chain(takeovers.iter().map(|takeover| takeover.shown.clone()))
 }
 
 impl Inputs {
+    /// Their files.
+    pub fn names(&self) -> Vec<String> {
+        let logs = self.logs.iter().map(|log| log.log.writer);
+        names(logs.chain(self.empty.iter().map(|log| log.writer)), &self.takeovers).collect()
+    }
+
     /// Number of the logs.
     pub fn count(&self) -> u64 {
         (self.logs.len() + self.empty.len()) as u64
@@ -177,106 +196,153 @@ fn weight(takeover: &Takeover) -> u64 {
     takeover.bytes + takeover.record.data_logs.iter().map(|(_, length)| length).sum::<u64>()
 }
 
+/// The state of a store out of which takeovers are made.
+#[derive(Clone, Copy)]
+pub struct Chooser<'a> {
+    pub medium: &'a Arc<dyn Medium>,
+    pub snapshot: &'a Snapshot,
+    pub refresher: &'a Refresher,
+    /// The user whose logs are taken over.
+    pub user: u32,
+    pub options: &'a CompactOptions,
+}
+
 /// Chooses what the next takeover of a user takes over; `None` if nothing is to be done. Notes in `left` which ended logs
-/// cannot be taken over.
-pub fn choose(
-    (medium, snapshot): (&Arc<dyn Medium>, &Snapshot),
-    refresher: &Refresher,
-    user: u32,
-    options: &CompactOptions,
-    left: &mut Vec<LeftLog>,
-) -> Result<Option<Inputs>> {
-    let own: Vec<&Arc<Takeover>> =
-        snapshot.taken.takeovers().all().iter().filter(|takeover| takeover.user == user).collect();
-    // A handle that was opened before the store was there does not know which one it is: its logs do.
-    let Some(store) = store_of(snapshot) else { return Ok(None) };
-    let (logs, mut is_more) = choose_logs((medium, snapshot), refresher, user, options, left)?;
-    let mut empty = choose_empty(medium, refresher, user, options)?;
-    is_more |= logs.len() + empty.len() > LOGS_MAX;
-    empty.truncate(LOGS_MAX - logs.len());
-    let newest = own.iter().map(|takeover| takeover.number()).max().unwrap_or(0);
-    let (number, takeovers, live) = (newest + 1, Vec::new(), Vec::new());
-    let mut inputs = Inputs { user, number, store, logs, empty, takeovers, live, is_more };
-    if inputs.count() == 0 {
-        return Ok(None);
-    }
-    inputs.number = medium.files().map_or(newest + 1, |files| files.next_takeover(user, newest));
-    // As segments of a log: weights more than double from one takeover to the next older one, so that few are left.
-    let (mut first, mut bytes) = (own.len(), inputs.log_bytes());
-    let fits = |bytes: u64| options.max_merge.is_none_or(|most| bytes <= most);
-    while first > 0
-        && weight(own[first - 1]) <= bytes.saturating_mul(2)
-        && fits(bytes + weight(own[first - 1]))
+/// cannot be taken over. `late`: the takeover that this caller has begun, and whose number others took.
+pub fn choose(of: Chooser<'_>, late: Option<Id>, left: &mut Vec<LeftLog>) -> Result<Option<Inputs>> {
+    let (mut busy, mut begun) = (HashSet::new(), Vec::new());
+    for FoundPart { part, is_gone } in
+        of.medium.files().map_or(Ok(Vec::new()), |files| files.parts(of.user))?
     {
-        first -= 1;
-        bytes += weight(own[first]);
+        busy.extend(part.inputs.iter().cloned());
+        if is_gone && !part.inputs.is_empty() || late == Some(part.id) {
+            begun.push(part);
+        }
     }
-    let (stay, taken) = own.split_at(first);
-    inputs.takeovers = taken.iter().map(|takeover| (*takeover).clone()).collect();
-    inputs.live = stay.iter().map(|takeover| (takeover.number(), takeover.digest)).collect();
-    Ok(Some(inputs))
+    // A closing writer has no time for what took another one long.
+    let is_whole = of.options.only.is_none() && of.options.max_bytes.is_none();
+    for part in begun.into_iter().filter(|part| is_whole || late == Some(part.id)) {
+        let names: HashSet<String> = part.inputs.iter().cloned().collect();
+        let mut failed = Vec::new();
+        let all = CompactOptions { only: None, max_bytes: None, max_merge: None, ..of.options.clone() };
+        let same = Chooser { options: &all, ..of };
+        let inputs = same.inputs(&|name| names.contains(name), true, &mut failed)?;
+        match inputs.filter(|inputs| inputs.names() == part.inputs) {
+            Some(inputs) => return Ok(Some(Inputs { part: Some(part), is_more: true, ..inputs })),
+            // Others took some of them over, or one is damaged now.
+            None => {
+                busy.retain(|name| !names.contains(name));
+                of.medium.files().map_or(Ok(()), |files| files.remove_left(part.id, of.user))?;
+            }
+        }
+    }
+    of.inputs(&|name| !busy.contains(name), false, left)
 }
 
-/// Chooses and reads logs with commits; also, whether there are more.
-fn choose_logs(
-    (medium, snapshot): (&Arc<dyn Medium>, &Snapshot),
-    refresher: &Refresher,
-    user: u32,
-    options: &CompactOptions,
-    left: &mut Vec<LeftLog>,
-) -> Result<(Vec<EndedLog>, bool)> {
-    let known: HashSet<String> = left.iter().map(|log| log.file.clone()).collect();
-    let (mut logs, mut bytes) = (Vec::new(), 0);
-    for log in snapshot.logs.iter().filter(|log| log.uid == user) {
-        let file = medium.shown(log.writer, 0);
-        let Some(how) =
-            how_ended(refresher, log).filter(|_| options.asks(log.writer) && !known.contains(&file))
-        else {
-            continue;
-        };
-        if logs.len() == LOGS_MAX {
-            return Ok((logs, true));
+impl Chooser<'_> {
+    /// The inputs of the next takeover among files with these names; `all` of them, or what it is worth while to take over.
+    fn inputs(
+        &self,
+        may: &dyn Fn(&str) -> bool,
+        all: bool,
+        left: &mut Vec<LeftLog>,
+    ) -> Result<Option<Inputs>> {
+        let Chooser { medium, snapshot, user, options, .. } = *self;
+        let own: Vec<Arc<Takeover>> = snapshot
+            .taken
+            .takeovers()
+            .all()
+            .iter()
+            .filter(|takeover| takeover.user == user)
+            .cloned()
+            .collect();
+        // A handle that was opened before the store was there does not know which one it is: its logs do.
+        let Some(store) = store_of(snapshot) else { return Ok(None) };
+        let (logs, mut is_more) = self.logs(may, left)?;
+        let mut empty = self.empty(may)?;
+        is_more |= logs.len() + empty.len() > LOGS_MAX;
+        empty.truncate(LOGS_MAX - logs.len());
+        let newest = own.iter().map(|takeover| takeover.number()).max().unwrap_or(0);
+        let (number, takeovers, live) = (newest + 1, Vec::new(), Vec::new());
+        let mut inputs = Inputs { user, number, store, logs, empty, takeovers, live, is_more, part: None };
+        if inputs.count() == 0 {
+            return Ok(None);
         }
-        // Others may be small enough.
-        if options.max_bytes.is_some_and(|most| bytes + log.ends.end() > most) {
-            continue;
-        }
-        let read = match hindrance(snapshot, log, &file) {
-            Some(why) => Err(Error::corrupt(why)),
-            None => EndedLog::read(medium.inspect(), snapshot, log, how),
-        };
-        match read {
-            Ok(log) => {
-                bytes += log.bytes();
-                logs.push(log);
+        inputs.number = medium.files().map_or(newest + 1, |files| files.next_takeover(user, newest));
+        // As segments of a log: weights more than double from one takeover to the next older one, so that few are left.
+        let mut bytes = inputs.log_bytes();
+        let fits = |bytes: u64| options.max_merge.is_none_or(|most| bytes <= most);
+        let mut is_worth = true;
+        for takeover in own.into_iter().rev() {
+            let added = weight(&takeover);
+            is_worth &= added <= bytes.saturating_mul(2) && fits(bytes + added) && may(&takeover.shown);
+            if is_worth || all && may(&takeover.shown) {
+                bytes += added;
+                inputs.takeovers.insert(0, takeover);
+            } else {
+                inputs.live.insert(0, (takeover.number(), takeover.digest));
             }
-            // Damage stays where it is until somebody mends or accepts it: else it would become absence (R19).
-            Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Denied) => {
-                left.push(LeftLog { file, why: e.message().to_owned() });
-            }
-            Err(e) => return Err(e),
         }
+        Ok(Some(inputs))
     }
-    Ok((logs, false))
+
+    /// Logs with commits, read whole; also, whether there are more.
+    fn logs(&self, may: &dyn Fn(&str) -> bool, left: &mut Vec<LeftLog>) -> Result<(Vec<EndedLog>, bool)> {
+        let Chooser { medium, snapshot, refresher, user, options } = *self;
+        let known: HashSet<String> = left.iter().map(|log| log.file.clone()).collect();
+        let (mut logs, mut bytes) = (Vec::new(), 0);
+        for log in snapshot.logs.iter().filter(|log| log.uid == user) {
+            let file = medium.shown(log.writer, 0);
+            let is_chosen = options.asks(log.writer) && !known.contains(&file) && may(&file);
+            let Some(how) = how_ended(refresher, log).filter(|_| is_chosen) else { continue };
+            if logs.len() == LOGS_MAX {
+                return Ok((logs, true));
+            }
+            // Others may be small enough.
+            if options.max_bytes.is_some_and(|most| bytes + log.ends.end() > most) {
+                continue;
+            }
+            let read = match hindrance(snapshot, log, &file) {
+                Some(why) => Err(Error::corrupt(why)),
+                None => EndedLog::read(medium.inspect(), snapshot, log, how),
+            };
+            match read {
+                Ok(log) => {
+                    bytes += log.bytes();
+                    logs.push(log);
+                }
+                // Damage stays where it is until somebody mends or accepts it: else it would become absence (R19).
+                Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Denied) => {
+                    left.push(LeftLog { file, why: e.message().to_owned() });
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok((logs, false))
+    }
+
+    /// Logs that ended before their first commit.
+    fn empty(&self, may: &dyn Fn(&str) -> bool) -> Result<Vec<EmptyLog>> {
+        let Some(files) = self.medium.files() else { return Ok(Vec::new()) };
+        let mut empty = Vec::new();
+        for (writer, (owner, how)) in self.refresher.ended_empty() {
+            if owner == self.user && self.options.asks(writer) && may(&self.medium.shown(writer, 0)) {
+                let header = files.header_of_empty(writer)?;
+                let header = header.unwrap_or_else(|| LogHeader { uid: owner, ..LogHeader::unknown(writer) });
+                empty.push(EmptyLog { writer, how: as_row(how), header });
+            }
+        }
+        Ok(empty)
+    }
 }
 
-/// The logs of a user that ended before their first commit.
-fn choose_empty(
-    medium: &Arc<dyn Medium>,
-    refresher: &Refresher,
-    user: u32,
-    options: &CompactOptions,
-) -> Result<Vec<EmptyLog>> {
-    let Some(files) = medium.files() else { return Ok(Vec::new()) };
-    let mut empty = Vec::new();
-    for (writer, (owner, how)) in refresher.ended_empty() {
-        if owner == user && options.asks(writer) {
-            let header = files.header_of_empty(writer)?;
-            let header = header.unwrap_or_else(|| LogHeader { uid: owner, ..LogHeader::unknown(writer) });
-            empty.push(EmptyLog { writer, how: as_row(how), header });
-        }
-    }
-    Ok(empty)
+/// The files of a user's logs and takeovers that are not replaced.
+pub fn living_names(snapshot: &Snapshot, refresher: &Refresher, user: u32) -> HashSet<String> {
+    let logs = snapshot.logs.iter().filter(|log| log.uid == user).map(|log| log.writer);
+    let empty = refresher.ended_empty().into_iter().filter(|(_, (owner, _))| *owner == user);
+    let own: Vec<Arc<Takeover>> =
+        snapshot.taken.takeovers().all().iter().filter(|takeover| takeover.user == user).cloned().collect();
+    names(logs.chain(empty.map(|(writer, _)| writer)), &own).collect()
 }
 
 /// The id of the store, and the text of its schema, by any log or takeover.

@@ -47,6 +47,7 @@ mod takeover_ended;
 mod takeover_faults;
 mod takeover_kept;
 mod takeover_marks;
+mod takeover_parts;
 mod takeovers;
 mod transactions;
 mod users;
