@@ -7,13 +7,13 @@
 //! ```
 //! use fieldstone_format::Id;
 //! use fieldstone_format::owner::Owner;
-//! use fieldstone_format::takeover::part::Part;
+//! use fieldstone_format::takeover::part::TakeoverPart;
 //!
-//! let part = Part {
+//! let part = TakeoverPart {
 //!     id: Id([1; 16]), store: Id([2; 16]), owner: Owner::User(1000), host: "node1".into(), process: 7,
 //!     lifetime: Default::default(), inputs: vec!["logs/a.log".into()], data_logs: vec![(1, 900)],
 //! };
-//! assert_eq!(Part::decode(&part.encode())?, part);
+//! assert_eq!(TakeoverPart::decode(&part.encode())?, part);
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
@@ -45,7 +45,7 @@ pub fn parse_file_name(name: &str) -> Option<Id> {
 
 /// How far a takeover has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct TakeoverPart {
     /// The takeover's id, which its data logs have.
     pub id: Id,
     /// The store.
@@ -64,7 +64,7 @@ pub struct Part {
     pub data_logs: Vec<(u32, u64)>,
 }
 
-impl Part {
+impl TakeoverPart {
     /// The bytes of the file.
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
@@ -85,7 +85,7 @@ impl Part {
     }
 
     /// Decodes the whole file.
-    pub fn decode(bytes: &[u8]) -> Result<Part> {
+    pub fn decode(bytes: &[u8]) -> Result<TakeoverPart> {
         let mut cursor = Cursor::new(bytes);
         if cursor.take(16)? != MAGIC {
             return Err(cursor.fail("a part of a takeover does not begin with its magic"));
@@ -102,7 +102,7 @@ impl Part {
         }
         let mut cursor = Cursor::new(body);
         cursor.take(PREFIX)?;
-        let mut part = Part {
+        let mut part = TakeoverPart {
             id: cursor.id()?,
             store: cursor.id()?,
             owner: Owner::decode(&mut cursor)?,

@@ -8,7 +8,7 @@ use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::flush_part::FlushPart;
 use fieldstone_format::log::{self, CommitRecord, Decision, FrameInfo, HEAD, LogHeader, Section};
 use fieldstone_format::origin::{EntryOrigin, OriginRank};
-use fieldstone_format::takeover::part::Part;
+use fieldstone_format::takeover::part::TakeoverPart;
 use fieldstone_format::takeover::rows::Ended;
 use fieldstone_format::{Id, schema_extension};
 
@@ -156,7 +156,7 @@ pub struct Inputs {
     /// More logs are left for another takeover.
     pub is_more: bool,
     /// How far a maker of the same inputs had come that is gone.
-    pub part: Option<Part>,
+    pub part: Option<TakeoverPart>,
 }
 
 /// The files of the inputs, by the medium that they are in.

@@ -5,7 +5,7 @@ use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_format::Id;
 use fieldstone_format::owner::Owner;
-use fieldstone_format::takeover::part::Part;
+use fieldstone_format::takeover::part::TakeoverPart;
 
 use super::inputs::Inputs;
 use crate::medium::posix::FileMedium;
@@ -14,7 +14,7 @@ use crate::medium::posix::FileMedium;
 #[derive(Debug)]
 pub struct Progress<'a> {
     files: &'a FileMedium,
-    part: Part,
+    part: TakeoverPart,
     /// Bytes after which it is noted again.
     every: u64,
     /// Bytes that are noted.
@@ -25,7 +25,7 @@ impl<'a> Progress<'a> {
     /// Nothing is noted yet.
     pub fn new(env: &Env, files: &'a FileMedium, inputs: &Inputs, id: Id, every: u64) -> Progress<'a> {
         let who = &env.identity;
-        let part = Part {
+        let part = TakeoverPart {
             id,
             store: inputs.store.0,
             owner: Owner::User(inputs.user),

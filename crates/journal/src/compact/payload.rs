@@ -153,7 +153,7 @@ impl Payload {
         drop(data);
         if let Some(files) = medium.files() {
             let path = format!("data/{}", data::file_name(id, DATA_LOG));
-            // The name of the takeover goes next, and nothing tells afterwards whose copy it was.
+            // The name of the takeover goes next: nothing says afterwards whose copy it was.
             let _ = files.remove_condemned(vec![path]).and_then(|_| files.sync_data());
         }
     }

@@ -327,7 +327,7 @@ impl SmallTables {
     }
 }
 
-/// What the header of a log says of its writer, as it is kept.
+/// The facts about a writer, by the header of its log.
 fn facts(header: &LogHeader) -> Facts {
     Facts {
         host: header.host.clone(),

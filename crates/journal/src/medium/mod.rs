@@ -167,7 +167,7 @@ pub enum Ended {
     Closed,
     /// An end file names its last commit.
     EndFile,
-    /// Somebody accepted the loss of what it holds beyond.
+    /// Somebody accepted the loss of its later commits.
     Accepted,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Locating reads only the index. A field takes 12 bytes here (plus 8 for its place in request order). Its entry is
 //! decoded again when it is read, for [`WINDOW`] fields at a time, so that a retrieve of millions of fields runs in
-//! bounded memory. Where a takeover has replaced the files of the index meanwhile, the same entries are located again
+//! bounded memory. If a takeover has replaced the files of the index meanwhile, the same entries are located again
 //! in the newest snapshot (R31).
 
 use std::sync::Arc;
@@ -98,7 +98,7 @@ pub fn retrieve(
     Ok(Fields::new(Arc::new(plan)))
 }
 
-/// Finds the entries of what is selected; the places of its fields in request order, ascending, are the first result.
+/// Finds the entries of a selection; the places of its fields in request order, ascending, are the first result.
 fn locate(
     snapshot: &Arc<Snapshot>,
     selection: &Selection,

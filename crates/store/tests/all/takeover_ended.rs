@@ -112,7 +112,7 @@ fn r65_empty_logs_do_not_leave_a_takeover_each() {
 
 /// A writer that sleeps in its first commit, for longer than a day, acknowledges nothing once others have ended its log.
 #[test]
-fn r12_a_writer_that_slept_in_its_first_commit_hears_of_the_end() {
+fn r12_a_writer_that_slept_in_its_first_commit_learns_that_its_log_ended() {
     let (mut heard, mut n) = (0, 0);
     loop {
         n += 1;
@@ -152,10 +152,10 @@ fn r12_a_writer_that_slept_in_its_first_commit_hears_of_the_end() {
         }
         assert!(open(&world, "b").verify(&Request::new()).unwrap().ok());
     }
-    assert!(n > 5 && heard > 1, "{heard} of {n}");
+    assert!(n > 5 && heard > 1, "{heard} errors, {n} calls");
 }
 
-/// A log that is cut to its first commit, and whose loss is accepted; what its file held before.
+/// A log that is cut to its first commit, and whose loss is accepted; its path, and the bytes of its file before.
 fn accepted(kept: bool) -> (SimWorld, PathBuf, Vec<u8>) {
     let world = SimWorld::new(1);
     let store = open(&world, "a");

@@ -10,7 +10,7 @@ use fieldstone_core::env::sim::{OpKind, SimWorld};
 use fieldstone_core::request::Request;
 use fieldstone_format::data;
 use fieldstone_format::takeover::TakeoverHeader;
-use fieldstone_format::takeover::part::Part;
+use fieldstone_format::takeover::part::TakeoverPart;
 use fieldstone_journal::Session;
 use fieldstone_journal::compact::{CompactOptions, CompactReport};
 use fieldstone_store::conformance::Opening;
@@ -28,10 +28,10 @@ fn named(world: &SimWorld, folder: &str, kind: &str) -> Vec<PathBuf> {
     found
 }
 
-fn parts(world: &SimWorld) -> Vec<Part> {
+fn parts(world: &SimWorld) -> Vec<TakeoverPart> {
     named(world, "data", "part")
         .iter()
-        .map(|path| Part::decode(&world.read(path).unwrap()).unwrap())
+        .map(|path| TakeoverPart::decode(&world.read(path).unwrap()).unwrap())
         .collect()
 }
 
@@ -142,7 +142,7 @@ fn r67_others_leave_the_inputs_of_a_living_maker_alone() {
     assert!(open(&world, "b").verify(&Request::new()).unwrap().ok());
 }
 
-/// What a dead maker copied is of no use once one of its inputs is taken over otherwise.
+/// The copy of a dead maker is of no use once one of its inputs is taken over otherwise.
 #[test]
 fn r67_a_copy_that_nobody_can_go_on_with_is_removed() {
     let (world, before) = stage();
@@ -150,8 +150,10 @@ fn r67_a_copy_that_nobody_can_go_on_with_is_removed() {
     std::mem::forget(maker);
     let path = named(&world, "data", "part").remove(0);
     let part = parts(&world).remove(0);
-    let changed =
-        Part { inputs: part.inputs[1..].iter().cloned().chain(["logs/gone.log".into()]).collect(), ..part };
+    let changed = TakeoverPart {
+        inputs: part.inputs[1..].iter().cloned().chain(["logs/gone.log".into()]).collect(),
+        ..part
+    };
     fieldstone_store::conformance::put_file(&world.process("a"), path, Some(&changed.encode())).unwrap();
     assert_eq!(compact_in_parts(&open(&world, "a")).unwrap().logs, (5, 0));
     check(&world, &before, "removed");

@@ -63,7 +63,7 @@ impl DataLog {
         })
     }
 
-    /// Goes on with a data log of which so many bytes are durable.
+    /// Goes on with a data log behind its first `length` bytes, which are durable.
     pub fn go_on(
         env: &Env,
         layout: &Layout,

@@ -1,4 +1,4 @@
-//! What makers of takeovers leave when they die: unfinished files, copies of payload, and notes of how far they had come
+//! Remains of makers of takeovers that died: unfinished files, copies of payload, and notes that say how much was copied
 //! (takeovers.md, 9.3; R67).
 //!
 //! Invariants:
@@ -16,7 +16,7 @@ use std::path::Path;
 use fieldstone_core::env::{Lifetime, creation_failed, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::owner::Owner;
-use fieldstone_format::takeover::part::{PART_MAX, Part, file_name, parse_file_name};
+use fieldstone_format::takeover::part::{PART_MAX, TakeoverPart, file_name, parse_file_name};
 use fieldstone_format::takeover::{self, TakeoverHeader, new_name, parse_new_name};
 use fieldstone_format::{Id, data};
 
@@ -35,8 +35,8 @@ const SILENT: i64 = 24 * STALE;
 /// How far a maker had come.
 #[derive(Debug, Clone)]
 pub struct FoundPart {
-    /// What it noted.
-    pub part: Part,
+    /// Its note.
+    pub part: TakeoverPart,
     /// Whether it is gone.
     pub is_gone: bool,
 }
@@ -57,8 +57,8 @@ impl FileMedium {
             if ![0, user].contains(&stat.uid) {
                 continue;
             }
-            let part =
-                read_vec(&*file, &path, 0, stat.len.min(PART_MAX)).and_then(|bytes| Part::decode(&bytes));
+            let part = read_vec(&*file, &path, 0, stat.len.min(PART_MAX))
+                .and_then(|bytes| TakeoverPart::decode(&bytes));
             let Ok(part) = part else { continue };
             if part.id == id && part.owner == Owner::User(user) {
                 let is_gone = self.is_gone(&part, changed);
@@ -68,7 +68,7 @@ impl FileMedium {
         Ok(found)
     }
 
-    fn is_gone(&self, part: &Part, changed: i64) -> bool {
+    fn is_gone(&self, part: &TakeoverPart, changed: i64) -> bool {
         let identity = &self.env.identity;
         let is_here = part.host == identity.host();
         part.inputs.is_empty()
@@ -83,7 +83,7 @@ impl FileMedium {
     }
 
     /// Notes, durably, how far a maker has come.
-    pub fn note_part(&self, part: &Part) -> Result<()> {
+    pub fn note_part(&self, part: &TakeoverPart) -> Result<()> {
         let (disk, folder) = (&*self.env.disk, self.layout.data());
         let path = folder.join(file_name(part.id));
         let new = path.with_extension("part-new");
@@ -113,7 +113,7 @@ impl FileMedium {
 
     /// The data log of a maker that is gone, as that of another one, and how much of it is there; `None` where it is not.
     /// Nothing is lost if this one dies, too, whenever that is: then all is copied again.
-    pub fn adopt(&self, part: &Part, id: Id) -> Result<Option<(Box<dyn DataWriter>, u64)>> {
+    pub fn adopt(&self, part: &TakeoverPart, id: Id) -> Result<Option<(Box<dyn DataWriter>, u64)>> {
         let (disk, folder) = (&*self.env.disk, self.layout.data());
         let [(number, length)] = part.data_logs[..] else { return Ok(None) };
         if self.has_name(part.id)? {
@@ -134,7 +134,7 @@ impl FileMedium {
         Ok(Some((Box::new(log), length)))
     }
 
-    /// Takes the name of an unfinished takeover away; whether it has the name that counts. Where nobody can say, it has.
+    /// Takes the name of an unfinished takeover away; whether it has the name that counts. It has if nobody can say.
     fn has_name(&self, id: Id) -> Result<bool> {
         let (disk, logs) = (&self.env.disk, self.layout.logs());
         let path = logs.join(new_name(id));
@@ -161,7 +161,7 @@ impl FileMedium {
         let has_note = self.env.disk.stat(&self.layout.data().join(file_name(id))).is_ok();
         if !has_note {
             // Without inputs: of a maker that is gone, and whose copy is of no use. A full disk has no room for it.
-            let part = Part {
+            let part = TakeoverPart {
                 id,
                 store: Id::LEAST,
                 owner: Owner::User(user),
